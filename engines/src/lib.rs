@@ -1,0 +1,26 @@
+//! The storage seams and their engines. A trait exists only where two real implementations do; its docs
+//! are the specification every engine is held to by one conformance suite over `dyn`.
+#![warn(missing_docs)]
+
+pub mod clock;
+pub mod log;
+pub mod orders;
+
+use std::pin::Pin;
+
+/// What a seam's method returns: boxed, so that the seams stay object-safe.
+pub type SeamFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+
+/// Why an engine could not do what was asked, split by what the caller does about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// Retry later: full queue, full disk, lock, broker away. What was asked may or may not have happened.
+    #[error("storage unavailable: {0}")]
+    Unavailable(String),
+    /// Never retry: what was asked can't be done whatever the storage does.
+    #[error("invalid use of storage: {0}")]
+    Invalid(String),
+    /// Stop loudly: what is stored contradicts itself.
+    #[error("storage corrupt: {0}")]
+    Corrupt(String),
+}

@@ -1,0 +1,106 @@
+//! The order store seam: order rows and the views that list them.
+
+pub mod sqlite;
+
+use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::{MerchantCode, Nonce, OrderKey, PartnerCode, ProviderRef, Reference};
+use payfold_schemas::order::Order;
+use payfold_schemas::record::Position;
+use payfold_schemas::time::Time;
+
+use crate::{EngineError, SeamFuture};
+
+/// One immutable entry of a view; each names an order. Written again it changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ViewEntry {
+    /// The order was first seen then. Exactly one per order.
+    Created(Time),
+    /// The order may expire then. A reader checks the row: a later session moves the deadline.
+    Deadline(Time),
+    /// The order is an attempt at this reference.
+    Reference(Reference),
+    /// A notice, session or query answer names this ref.
+    ProviderRef(ProviderRef),
+    /// A notice carried this nonce, with content of this digest (only where the profile requires nonces).
+    Nonce(Nonce, Digest),
+}
+
+/// How far the folding of the log has come, and in which log: what pairs a store with its log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The id of the log that was folded.
+    pub log_id: [u8; 16],
+    /// One per partition that was read.
+    pub folded: Vec<Folded>,
+}
+
+/// The last folded record of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Folded {
+    /// Its position.
+    pub position: Position,
+    /// The digest of its stored value (`Digest::of_bytes`).
+    pub digest: Digest,
+}
+
+/// What one batch changes.
+#[derive(Clone, Debug, Default)]
+pub struct Commit {
+    /// Rows, each replacing the row of its key.
+    pub orders: Vec<Order>,
+    /// Entries to add.
+    pub views: Vec<(OrderKey, ViewEntry)>,
+    /// The last record of the batch, per partition.
+    pub folded: Vec<Folded>,
+    /// The log it was read from.
+    pub log_id: [u8; 16],
+}
+
+/// What a scan walks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scan {
+    /// All orders by first-seen time, `from` ≤ time < `until`.
+    Created { from: Time, until: Time },
+    /// Orders with a deadline entry `from` ≤ deadline < `until`, by deadline.
+    Deadline { from: Time, until: Time },
+    /// Orders of one account with this reference.
+    Reference(PartnerCode, MerchantCode, Reference),
+    /// Orders of one account that name this ref.
+    ProviderRef(PartnerCode, MerchantCode, ProviderRef),
+    /// Orders of one account that carried this nonce.
+    Nonce(PartnerCode, MerchantCode, Nonce),
+}
+
+/// Where a page ended; opaque to callers, printable so that `--after` can carry it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor(pub String);
+
+/// One page of a scan.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The entries, in the view's order: the order and the entry that names it.
+    pub entries: Vec<(OrderKey, ViewEntry)>,
+    /// Where the next page starts; none at the end.
+    pub next: Option<Cursor>,
+}
+
+/// The store of order rows and views.
+///
+/// Atomicity: a row is never torn. SQLite commits a whole `Commit` at once; engines without transactions write
+/// views, then rows, then progress, so that a crash in between leaves nothing a repeated commit does not mend.
+/// Repeat: the same commit twice is the same as once. A commit older than a row (`Order::position` of the same
+/// partition) never replaces it.
+/// Durability: progress never survives a crash that the rows before it did not.
+pub trait OrderStore: Send + Sync {
+    /// The rows of these keys, in the same order; none where there is no row.
+    fn load(&self, keys: Vec<OrderKey>) -> SeamFuture<'_, Vec<Option<Order>>, EngineError>;
+
+    /// Writes what a batch changed.
+    fn commit(&self, commit: Commit) -> SeamFuture<'_, (), EngineError>;
+
+    /// Up to `limit` entries of a view after a cursor (from the start without one).
+    fn scan(&self, scan: Scan, after: Option<Cursor>, limit: usize) -> SeamFuture<'_, Page, EngineError>;
+
+    /// How far the store has been folded; none for a new store.
+    fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError>;
+}

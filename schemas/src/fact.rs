@@ -1,0 +1,230 @@
+//! Owns facts: everything that can be known about one order, each identified by its content alone.
+//! A fact is appended once or many times and never edited; the set of distinct facts is the order.
+
+use minicbor::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::ids::{Author, OrderId, ProviderRef, Reference};
+use crate::ipn::{Ipn, Status};
+use crate::money::{Amount, Currency};
+use crate::order::Flag;
+use crate::time::Time;
+
+/// C: the shop asked for a payment (from checkout).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "camelCase")]
+pub struct Create {
+    /// Minor units.
+    #[n(0)]
+    pub amount: Amount,
+    /// ISO 4217.
+    #[n(1)]
+    pub currency: Currency,
+    /// The shop's own name for what is paid.
+    #[n(2)]
+    pub reference: Reference,
+    /// 1 for the first try at this reference.
+    #[n(3)]
+    pub attempt: u32,
+    /// When the order expires while no session is known.
+    #[n(4)]
+    pub deadline: Time,
+}
+
+/// How the payer gets to the payment: exactly one of the two (contract 2.2).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "camelCase")]
+pub enum Presentation {
+    /// The hosted page's address, https.
+    #[n(0)]
+    RedirectUrl(#[n(0)] String),
+    /// QR content.
+    #[n(1)]
+    QrPayload(#[n(0)] String),
+}
+
+/// O: the partner opened a session (from checkout).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "camelCase")]
+pub struct Session {
+    /// The partner's transaction.
+    #[n(0)]
+    pub provider_ref: ProviderRef,
+    /// What the payer is shown.
+    #[n(1)]
+    pub presentation: Presentation,
+    /// The partner's explicit expiry (contract 4.4).
+    #[n(2)]
+    pub expires_at: Time,
+    /// When the order expires: `expires_at` and the profile's grace.
+    #[n(3)]
+    pub deadline: Time,
+    /// Digest of the C this answers.
+    #[n(4)]
+    pub create: Digest,
+}
+
+/// CF: the create call definitely failed (from checkout).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateFailed {
+    /// `partner_refused` or `contract_violation.<rule>`.
+    #[n(0)]
+    pub code: String,
+}
+
+/// P: the partner's answer to an authenticated query (from the reconciler).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "camelCase")]
+pub struct QueryAnswer {
+    /// The partner's transaction.
+    #[n(0)]
+    pub provider_ref: ProviderRef,
+    /// Its terminal status there.
+    #[n(1)]
+    pub status: Status,
+    /// Minor units.
+    #[n(2)]
+    pub amount: Amount,
+    /// ISO 4217.
+    #[n(3)]
+    pub currency: Currency,
+}
+
+/// K: a ref of this order is a ref of another one too (from the reconciler).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "camelCase")]
+pub struct SharedRef {
+    /// The ref both have.
+    #[n(0)]
+    pub provider_ref: ProviderRef,
+    /// The other order of the same account.
+    #[n(1)]
+    pub other_order: OrderId,
+}
+
+/// Whose record a decision takes as right.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
+#[serde(rename_all = "kebab-case")]
+#[cbor(index_only)]
+pub enum Verdict {
+    /// What this system has stands.
+    #[n(0)]
+    Ours,
+    /// What the partner has stands.
+    #[n(1)]
+    Partner,
+    /// The difference is written off.
+    #[n(2)]
+    WriteOff,
+}
+
+/// D: a person decided a flag on its evidence (from the console or the command line).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// Its id: what identifies a decision.
+    #[n(0)]
+    pub id: String,
+    /// The flag it closes.
+    #[n(1)]
+    pub flag: Flag,
+    /// The digest of that flag's evidence as the person saw it.
+    #[n(2)]
+    pub evidence: Digest,
+    /// Whose record is taken as right.
+    #[n(3)]
+    pub accept: Verdict,
+    /// Who decided.
+    #[n(4)]
+    pub author: Author,
+    /// Why.
+    #[n(5)]
+    pub reason: String,
+}
+
+/// One thing known about one order (design: the set of these is the order).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub enum Fact {
+    /// C
+    #[n(0)]
+    CreateRequested(#[n(0)] Create),
+    /// O
+    #[n(1)]
+    SessionOpened(#[n(0)] Session),
+    /// CF
+    #[n(2)]
+    CreateFailed(#[n(0)] CreateFailed),
+    /// S, F, E, R
+    #[n(3)]
+    Ipn(#[n(0)] Ipn),
+    /// X: this deadline has passed (from the reconciler).
+    #[n(4)]
+    DeadlinePassed {
+        /// The deadline that passed.
+        #[n(0)]
+        deadline: Time,
+    },
+    /// P
+    #[n(5)]
+    QueryAnswered(#[n(0)] QueryAnswer),
+    /// K
+    #[n(6)]
+    RefShared(#[n(0)] SharedRef),
+    /// D
+    #[n(7)]
+    Decided(#[n(0)] Decision),
+}
+
+impl Fact {
+    /// The short letter people and events use: C, O, CF, S, F, E, R, X, P, K, D.
+    pub fn letter(&self) -> &'static str {
+        match self {
+            Self::CreateRequested(_) => "C",
+            Self::SessionOpened(_) => "O",
+            Self::CreateFailed(_) => "CF",
+            Self::Ipn(ipn) => match ipn.status {
+                Status::Success => "S",
+                Status::Failed => "F",
+                Status::Expired => "E",
+                Status::Refunded => "R",
+            },
+            Self::DeadlinePassed { .. } => "X",
+            Self::QueryAnswered(_) => "P",
+            Self::RefShared(_) => "K",
+            Self::Decided(_) => "D",
+        }
+    }
+
+    /// The kind's name on events: `createRequested`, `ipn`, …
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::CreateRequested(_) => "createRequested",
+            Self::SessionOpened(_) => "sessionOpened",
+            Self::CreateFailed(_) => "createFailed",
+            Self::Ipn(_) => "ipn",
+            Self::DeadlinePassed { .. } => "deadlinePassed",
+            Self::QueryAnswered(_) => "queryAnswered",
+            Self::RefShared(_) => "refShared",
+            Self::Decided(_) => "decided",
+        }
+    }
+
+    /// The partner's word in it, where it has one.
+    pub fn status(&self) -> Option<Status> {
+        match self {
+            Self::Ipn(ipn) => Some(ipn.status),
+            Self::QueryAnswered(answer) => Some(answer.status),
+            Self::CreateRequested(_)
+            | Self::SessionOpened(_)
+            | Self::CreateFailed(_)
+            | Self::DeadlinePassed { .. }
+            | Self::RefShared(_)
+            | Self::Decided(_) => None,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Owns the notification a partner sends (IPN, contract 2.3) in its normalised form, and what identifies it.
+//! Timestamp and nonce belong to one delivery; ref, status and money content are the fact.
+
+use minicbor::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{EventRef, Nonce, ProviderRef};
+use crate::money::{Amount, Currency};
+use crate::time::Time;
+
+/// What an IPN says of a payment; also the partner's event type (contract 3, 6).
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[cbor(index_only)]
+pub enum Status {
+    /// The payer has paid.
+    #[n(0)]
+    Success,
+    /// The payment failed.
+    #[n(1)]
+    Failed,
+    /// The partner's session expired.
+    #[n(2)]
+    Expired,
+    /// Money went back to the payer.
+    #[n(3)]
+    Refunded,
+}
+
+impl Status {
+    /// Every status, in the order of the contract.
+    pub const ALL: [Status; 4] = [Self::Success, Self::Failed, Self::Expired, Self::Refunded];
+
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "SUCCESS",
+            Self::Failed => "FAILED",
+            Self::Expired => "EXPIRED",
+            Self::Refunded => "REFUNDED",
+        }
+    }
+
+    /// Reads the word on the wire; case matters. `None` for any other word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word)
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The part of an IPN that says which money moved when: two of different content under one
+/// (ref, status) are two facts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "camelCase")]
+pub struct MoneyContent {
+    /// Minor units.
+    #[n(0)]
+    pub amount: Amount,
+    /// ISO 4217.
+    #[n(1)]
+    pub currency: Currency,
+    /// When the payer paid; always there for SUCCESS.
+    #[n(2)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paid_at: Option<Time>,
+    /// The partner's own name of this event, where its profile has one.
+    #[n(3)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_ref: Option<EventRef>,
+}
+
+/// What the partner's profile said when the IPN was admitted and the fold needs to know.
+/// All false is the default profile.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct IpnPolicy {
+    /// The signature does not cover status, amount or ref: it counts only once a query confirms it.
+    #[n(0)]
+    pub unconfirmed: bool,
+    /// The ref must be the session's ref.
+    #[n(1)]
+    pub ref_is_session: bool,
+    /// The ref is one of the profile's placeholders and names no transaction.
+    #[n(2)]
+    pub placeholder_ref: bool,
+    /// The profile requires nonces: reuse is looked for.
+    #[n(3)]
+    pub nonce_required: bool,
+}
+
+impl IpnPolicy {
+    /// What holds of a fact delivered under both policies, in either order: one confirmed delivery
+    /// confirms it, and one profile that asks for a thing is enough to ask.
+    pub fn merge(self, other: Self) -> Self {
+        Self {
+            unconfirmed: self.unconfirmed && other.unconfirmed,
+            ref_is_session: self.ref_is_session || other.ref_is_session,
+            placeholder_ref: self.placeholder_ref || other.placeholder_ref,
+            nonce_required: self.nonce_required || other.nonce_required,
+        }
+    }
+}
+
+/// An admitted IPN, normalised. The order it names stands beside it in the record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "camelCase")]
+pub struct Ipn {
+    /// The partner's transaction.
+    #[n(0)]
+    pub provider_ref: ProviderRef,
+    /// What is said of it.
+    #[n(1)]
+    pub status: Status,
+    /// Which money, when.
+    #[n(2)]
+    pub money: MoneyContent,
+    /// When the partner says it sent (or saw) this; not part of the fact's identity.
+    #[n(3)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Time>,
+    /// Of this delivery; not part of the fact's identity.
+    #[n(4)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<Nonce>,
+    /// What the profile said.
+    #[n(5)]
+    pub policy: IpnPolicy,
+}

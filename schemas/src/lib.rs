@@ -1,0 +1,27 @@
+//! Payfold's vocabulary: pure types, their encodings and nothing that reads a clock, a file or a socket.
+//!
+//! Glossary, one word per thing everywhere:
+//! - **partner**: a payment gateway that sends notices; **profile**: how one partner does it, as data.
+//! - **account**: our merchantCode at a partner, with its keys.
+//! - **ipn**: a partner's notification of one status of one payment.
+//! - **order**: one attempt at one payment, named (partner, merchantCode, orderId).
+//! - **fact**: one thing known about one order; identified by content, appended, never edited.
+//! - **record**: a fact (or a quarantined notice) as bytes in the log; **position**: where.
+//! - **fold**: the pure function from an order's facts to its state.
+//! - **flag**: a contradiction in an order's facts; **finding**: a difference to the partner's records.
+#![warn(missing_docs)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::arithmetic_side_effects, clippy::as_conversions, clippy::wildcard_enum_match_arm)
+)]
+
+pub mod digest;
+pub mod event;
+pub mod fact;
+pub mod ids;
+pub mod ipn;
+pub mod money;
+pub mod order;
+pub mod record;
+pub mod text;
+pub mod time;

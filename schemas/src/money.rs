@@ -1,0 +1,192 @@
+//! Owns money: amounts in minor units and ISO 4217 currencies.
+//! An amount is 1 to 10^15, read from its digits and never through a float; a currency is one of the list.
+
+use std::fmt;
+
+use minicbor::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+
+/// The largest amount, in minor units: far over any payment, far under where i64 sums could wrap.
+pub const AMOUNT_MAX: i64 = 1_000_000_000_000_000;
+
+/// An amount of money in minor units of its currency (contract 2.1), 1 to 10^15.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Encode, Decode)]
+#[serde(transparent)]
+#[cbor(transparent)]
+pub struct Amount(#[n(0)] i64);
+
+/// Why digits are not an amount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AmountError {
+    /// A sign, a point, an exponent, a leading zero or anything that is no digit.
+    #[error("amount must be plain digits of an integer in minor units")]
+    NotInteger,
+    /// Below 1 or over 10^15.
+    #[error("amount must be 1 to {AMOUNT_MAX} minor units")]
+    OutOfRange,
+}
+
+impl Amount {
+    /// Checks a number of minor units. Errors: `OutOfRange`.
+    pub fn from_minor(minor: i64) -> Result<Self, AmountError> {
+        if (1..=AMOUNT_MAX).contains(&minor) { Ok(Self(minor)) } else { Err(AmountError::OutOfRange) }
+    }
+
+    /// Reads the digits exactly as a partner printed them: `100`, never `1e2`, `100.0`, `0100`, `+1`, `-0`.
+    /// Errors: `NotInteger` for another notation, `OutOfRange` for zero, negative or too large.
+    pub fn parse(digits: &str) -> Result<Self, AmountError> {
+        let (negative, magnitude) = match digits.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, digits),
+        };
+        let plain = !magnitude.is_empty() && magnitude.bytes().all(|b| b.is_ascii_digit());
+        let padded = magnitude.len() > 1 && magnitude.starts_with('0');
+        if !plain || padded || (negative && magnitude == "0") {
+            return Err(AmountError::NotInteger);
+        }
+        if negative {
+            return Err(AmountError::OutOfRange);
+        }
+        // Digits that overflow i64 are far over the largest amount.
+        magnitude.parse().map_err(|_| AmountError::OutOfRange).and_then(Self::from_minor)
+    }
+
+    /// The number of minor units.
+    pub fn minor(self) -> i64 {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_minor(i64::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// An ISO 4217 currency.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Currency(iso_currency::Currency);
+
+/// A code that is not in ISO 4217; case matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("currency must be an ISO 4217 code in capitals, such as VND")]
+pub struct CurrencyError;
+
+impl Currency {
+    /// Reads a three-letter code in capitals. Errors: `CurrencyError`.
+    pub fn parse(code: &str) -> Result<Self, CurrencyError> {
+        iso_currency::Currency::from_code(code)
+            .filter(|currency| currency.code() == code)
+            .map(Self)
+            .ok_or(CurrencyError)
+    }
+
+    /// The three-letter code.
+    pub fn code(self) -> &'static str {
+        self.0.code()
+    }
+
+    /// Digits behind the point: 0 for VND, 2 for EUR. Codes without minor units (XAU) have 0.
+    pub fn exponent(self) -> u16 {
+        self.0.exponent().unwrap_or(0)
+    }
+}
+
+impl PartialOrd for Currency {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Currency {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.code().cmp(other.code())
+    }
+}
+
+impl fmt::Debug for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl fmt::Display for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl Serialize for Currency {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.code())
+    }
+}
+
+impl<'de> Deserialize<'de> for Currency {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let code = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        Self::parse(&code).map_err(serde::de::Error::custom)
+    }
+}
+
+impl<C> Encode<C> for Currency {
+    fn encode<W: minicbor::encode::Write>(
+        &self,
+        e: &mut minicbor::Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        e.str(self.code())?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for Currency {
+    fn decode(d: &mut minicbor::Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
+        Self::parse(d.str()?)
+            .map_err(|_| minicbor::decode::Error::message("stored currency is not in ISO 4217"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_plain_digits_in_range() {
+        use AmountError::{NotInteger, OutOfRange};
+        for (digits, expected) in [
+            ("1", Ok(1)),
+            ("1000000000000000", Ok(AMOUNT_MAX)),
+            ("1000000000000001", Err(OutOfRange)),
+            ("99999999999999999999999999", Err(OutOfRange)),
+            ("0", Err(OutOfRange)),
+            ("-5", Err(OutOfRange)),
+            ("-0", Err(NotInteger)),
+            ("+1", Err(NotInteger)),
+            ("0100", Err(NotInteger)),
+            ("00", Err(NotInteger)),
+            ("1e3", Err(NotInteger)),
+            ("100.0", Err(NotInteger)),
+            ("", Err(NotInteger)),
+            ("-", Err(NotInteger)),
+            ("١", Err(NotInteger)),
+        ] {
+            assert_eq!(Amount::parse(digits).map(Amount::minor), expected, "{digits:?}");
+        }
+    }
+
+    #[test]
+    fn currencies_are_iso_4217_in_capitals() {
+        assert_eq!(Currency::parse("VND").unwrap().exponent(), 0);
+        assert_eq!(Currency::parse("EUR").unwrap().exponent(), 2);
+        assert_eq!(Currency::parse("KWD").unwrap().exponent(), 3);
+        for code in ["vnd", "VNĐ", "XYZ", "", "VND ", "ＶＮＤ"] {
+            assert!(Currency::parse(code).is_err(), "{code:?}");
+        }
+    }
+}

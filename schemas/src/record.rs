@@ -1,0 +1,292 @@
+//! Owns the record: the unit of the `intake` and `quarantine` topics, and its binary envelope.
+//!
+//! Envelope, version 1 (integers little-endian):
+//! ```text
+//! u8  version = 1      u32 crc32 of all that follows      u8 kind
+//! u16 length, bytes    id of the key the raw bytes are encrypted with; length 0 = not encrypted
+//! u32 length, bytes    the parts of this kind, CBOR, additive (fields by number, never reused)
+//! u32 length, bytes    the raw bytes verbatim, exactly as they came
+//! ```
+//! An unknown version or a wrong checksum is never skipped: the reader stops.
+
+use minicbor::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::fact::Fact;
+use crate::ids::{KeyId, OrderKey, PartnerCode, RequestId};
+use crate::time::Time;
+
+/// The envelope version this program writes.
+pub const ENVELOPE_VERSION: u8 = 1;
+
+const HEADER_BYTES: usize = 6;
+
+/// A place in a topic: partition and offset. SQLite has one partition, 0.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
+pub struct Position {
+    /// Partition of the topic.
+    #[n(0)]
+    pub partition: u32,
+    /// Offset within the partition; the first record of SQLite has 1.
+    #[n(1)]
+    pub offset: u64,
+}
+
+impl std::fmt::Display for Position {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.partition, self.offset)
+    }
+}
+
+/// A text that is not `partition-offset` or a plain offset of partition 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a position is written partition-offset, such as 0-1234")]
+pub struct PositionError;
+
+impl std::str::FromStr for Position {
+    type Err = PositionError;
+
+    fn from_str(text: &str) -> Result<Self, PositionError> {
+        let (partition, offset) = text.split_once('-').unwrap_or(("0", text));
+        let partition = partition.parse().map_err(|_| PositionError)?;
+        Ok(Self { partition, offset: offset.parse().map_err(|_| PositionError)? })
+    }
+}
+
+/// Which profile judged a notice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "camelCase")]
+pub struct ProfileStamp {
+    /// The partner's code.
+    #[n(0)]
+    pub partner: PartnerCode,
+    /// The profile's version.
+    #[n(1)]
+    pub version: u32,
+    /// The profile's digest.
+    #[n(2)]
+    pub digest: Digest,
+}
+
+/// The request a notice came in, as far as its signature or its partner can depend on it. The body is
+/// the envelope's raw part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "camelCase")]
+pub struct NoticeRequest {
+    /// Path and query as received.
+    #[n(0)]
+    pub target: String,
+    /// The headers the profile signs or reads, as received.
+    #[n(1)]
+    pub headers: Vec<(String, String)>,
+}
+
+/// Where a fact that came over HTTP from a partner comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "camelCase")]
+pub struct NoticeSource {
+    /// The profile that judged it.
+    #[n(0)]
+    pub profile: ProfileStamp,
+    /// The key its signature matched.
+    #[n(1)]
+    pub key_id: KeyId,
+    /// The request around the body.
+    #[n(2)]
+    pub request: NoticeRequest,
+}
+
+/// A fact about an order, as it stands in `intake`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "camelCase")]
+pub struct FactRecord {
+    /// The order it is about; also the message key.
+    #[n(0)]
+    pub order: OrderKey,
+    /// The fact.
+    #[n(1)]
+    pub fact: Fact,
+    /// The request that brought it.
+    #[n(2)]
+    pub request_id: RequestId,
+    /// When it was received, by the receiver's clock.
+    #[n(3)]
+    pub received_at: Time,
+    /// Where it came from, if from a partner.
+    #[n(4)]
+    pub source: Option<NoticeSource>,
+}
+
+/// A notice that was validly signed and could not be admitted, as it stands in `quarantine`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "camelCase")]
+pub struct QuarantineRecord {
+    /// The account it names, as far as that could be read: `partner/merchantCode`, also the message key.
+    #[n(0)]
+    pub account: String,
+    /// The refusal's code.
+    #[n(1)]
+    pub code: String,
+    /// What exactly was wrong.
+    #[n(2)]
+    pub detail: String,
+    /// The request that brought it.
+    #[n(3)]
+    pub request_id: RequestId,
+    /// When it was received.
+    #[n(4)]
+    pub received_at: Time,
+    /// Who signed it.
+    #[n(5)]
+    pub source: NoticeSource,
+}
+
+/// The parts of an envelope, by kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// Kind 1.
+    Fact(FactRecord),
+    /// Kind 2.
+    Quarantine(QuarantineRecord),
+}
+
+/// A record: its parts and the raw bytes they were read from (empty for facts of our own).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// What it says.
+    pub parts: Parts,
+    /// Id of the key `raw` is encrypted with; none at first.
+    pub raw_key_id: Option<KeyId>,
+    /// The bytes exactly as they came.
+    pub raw: Vec<u8>,
+}
+
+/// Why stored bytes are not a record. Every one of them stops the reader.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// Shorter than its own lengths say.
+    #[error("record is cut short")]
+    Truncated,
+    /// The bytes changed since they were written.
+    #[error("record fails its checksum")]
+    Checksum,
+    /// Written by a newer program.
+    #[error("record has envelope version {0}, this program reads up to {ENVELOPE_VERSION}: upgrade readers before writers")]
+    UnknownVersion(u8),
+    /// Written by a newer program.
+    #[error("record has kind {0}, which this program does not know: upgrade readers before writers")]
+    UnknownKind(u8),
+    /// The checksum holds and the parts don't decode.
+    #[error("record does not decode: {0}")]
+    Parts(String),
+}
+
+impl Record {
+    /// A record of a fact, with the raw bytes it was read from.
+    pub fn of_fact(fact: FactRecord, raw: Vec<u8>) -> Self {
+        Self { parts: Parts::Fact(fact), raw_key_id: None, raw }
+    }
+
+    /// The envelope's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let raw_key_id = self.raw_key_id.as_ref().map_or("", KeyId::as_str);
+        match &self.parts {
+            Parts::Fact(fact) => encode(1, fact, raw_key_id, &self.raw),
+            Parts::Quarantine(record) => encode(2, record, raw_key_id, &self.raw),
+        }
+    }
+
+    /// Reads an envelope. Errors: `RecordError`; none may be skipped.
+    pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
+        let envelope = Envelope::open(bytes)?;
+        let parts = match envelope.kind {
+            1 => Parts::Fact(decode_parts(envelope.parts)?),
+            2 => Parts::Quarantine(decode_parts(envelope.parts)?),
+            other => return Err(RecordError::UnknownKind(other)),
+        };
+        let raw_key_id = match envelope.raw_key_id {
+            "" => None,
+            id => Some(KeyId::parse(id).map_err(|error| RecordError::Parts(error.to_string()))?),
+        };
+        Ok(Self { parts, raw_key_id, raw: envelope.raw.to_vec() })
+    }
+}
+
+/// Encodes a fact's envelope straight from borrowed parts: the hot path of ingest.
+pub fn encode_fact(fact: &FactRecord, raw: &[u8]) -> Vec<u8> {
+    encode(1, fact, "", raw)
+}
+
+/// Reads the fact of an envelope and leaves the raw bytes alone: the hot path of the projector.
+/// Errors: `RecordError`; a quarantine record is `UnknownKind` here.
+pub fn decode_fact(bytes: &[u8]) -> Result<FactRecord, RecordError> {
+    let envelope = Envelope::open(bytes)?;
+    match envelope.kind {
+        1 => decode_parts(envelope.parts),
+        other => Err(RecordError::UnknownKind(other)),
+    }
+}
+
+struct Envelope<'a> {
+    kind: u8,
+    raw_key_id: &'a str,
+    parts: &'a [u8],
+    raw: &'a [u8],
+}
+
+impl<'a> Envelope<'a> {
+    fn open(bytes: &'a [u8]) -> Result<Self, RecordError> {
+        let (header, mut rest) = bytes.split_at_checked(HEADER_BYTES).ok_or(RecordError::Truncated)?;
+        if header[0] != ENVELOPE_VERSION {
+            return Err(RecordError::UnknownVersion(header[0]));
+        }
+        let checksum = u32::from_le_bytes([header[1], header[2], header[3], header[4]]);
+        if crc32fast::hash(&bytes[5..]) != checksum {
+            return Err(RecordError::Checksum);
+        }
+        let raw_key_id = take(&mut rest, 2)?;
+        let parts = take(&mut rest, 4)?;
+        let raw = take(&mut rest, 4)?;
+        let raw_key_id = std::str::from_utf8(raw_key_id).map_err(|_| RecordError::Truncated)?;
+        if rest.is_empty() {
+            Ok(Self { kind: header[5], raw_key_id, parts, raw })
+        } else {
+            Err(RecordError::Truncated)
+        }
+    }
+}
+
+/// Takes a part behind a length of `width` bytes off the front.
+fn take<'a>(rest: &mut &'a [u8], width: usize) -> Result<&'a [u8], RecordError> {
+    let (length, after) = rest.split_at_checked(width).ok_or(RecordError::Truncated)?;
+    let length = length.iter().rev().fold(0_usize, |sum, byte| (sum << 8) | usize::from(*byte));
+    let (part, after) = after.split_at_checked(length).ok_or(RecordError::Truncated)?;
+    *rest = after;
+    Ok(part)
+}
+
+fn decode_parts<'a, T: Decode<'a, ()>>(parts: &'a [u8]) -> Result<T, RecordError> {
+    minicbor::decode(parts).map_err(|error| RecordError::Parts(error.to_string()))
+}
+
+fn encode<T: Encode<()>>(kind: u8, parts: &T, raw_key_id: &str, raw: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + 10 + 384 + raw.len());
+    bytes.extend_from_slice(&[ENVELOPE_VERSION, 0, 0, 0, 0, kind]);
+    let key_id_length = u16::try_from(raw_key_id.len()).expect("a key id has at most 64 bytes");
+    bytes.extend_from_slice(&key_id_length.to_le_bytes());
+    bytes.extend_from_slice(raw_key_id.as_bytes());
+    let parts_at = bytes.len();
+    bytes.extend_from_slice(&[0; 4]);
+    minicbor::encode(parts, &mut bytes).expect("encoding into memory can't fail");
+    let parts_length = u32::try_from(bytes.len() - parts_at - 4).expect("parts are some KiB");
+    bytes[parts_at..parts_at + 4].copy_from_slice(&parts_length.to_le_bytes());
+    let raw_length = u32::try_from(raw.len()).expect("a body is at most 1 MiB");
+    bytes.extend_from_slice(&raw_length.to_le_bytes());
+    bytes.extend_from_slice(raw);
+    let checksum = crc32fast::hash(&bytes[5..]);
+    bytes[1..5].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
