@@ -1,0 +1,7 @@
+//! The root package's tests in one binary: the fold's laws over generated worlds, and what boots the program.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod laws;
+mod state_table;

@@ -1,0 +1,227 @@
+//! Owns the oracle's flags: for each, the comprehension of the facts that raise it, and the overflow.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::ProviderRef;
+use payfold_schemas::ipn::{MoneyContent, Status};
+use payfold_schemas::order::{Flag, Severity};
+use payfold_schemas::time::Time;
+
+use super::{By, Oracle, Overflow, Saying};
+
+const NEGATIVE: [Status; 2] = [Status::Failed, Status::Expired];
+const CONTENTS_MAX: usize = 8;
+const REFS_MAX: usize = 32;
+
+impl Oracle {
+    /// Every flag that holds, with the digest of the facts that raise it.
+    pub fn raised(&self) -> BTreeMap<(Flag, Severity), Digest> {
+        use Severity::{Critical, High, Info, Warn};
+        let creates = self.creates.iter().map(|fact| Digest::of_content("C", fact));
+        let sessions = self.sessions.iter().map(|fact| Digest::of_content("O", fact));
+        let all = [
+            (Flag::AmountMismatch, Critical, self.with_other_amount()),
+            (Flag::CurrencyMismatch, Critical, self.with_other_currency()),
+            (Flag::ContentVariant, Critical, self.variants(Critical)),
+            (Flag::ContentVariant, Info, self.variants(Info)),
+            (Flag::DoublePayment, Critical, self.double_payments()),
+            (
+                Flag::ProviderRefReused,
+                Critical,
+                self.shared.iter().map(|fact| Digest::of_content("K", fact)).collect(),
+            ),
+            (Flag::CreateConflict, Critical, two_or_none(creates.collect())),
+            (Flag::SecondSession, Critical, two_or_none(sessions.collect())),
+            (Flag::SuccessAndFailed, Warn, self.both(Status::Success, &[Status::Failed])),
+            (Flag::SuccessAndExpired, Warn, self.both(Status::Success, &[Status::Expired])),
+            (Flag::PaidAfterDeadline, High, self.paid_late()),
+            (Flag::RefundWithoutSuccess, High, self.refunds_without_success()),
+            (Flag::RefundAndNegative, High, self.both(Status::Refunded, &NEGATIVE)),
+            (Flag::PartialRefund, High, self.partial_refunds()),
+            (Flag::UnknownOrder, High, self.without_create()),
+            (Flag::QueryDisagrees, High, self.disagreeing()),
+            (Flag::Unconfirmed, High, self.pick(|saying| self.is_unconfirmed(saying))),
+            (Flag::SettledByQuery, Info, self.settled_by_query()),
+            (Flag::ProviderRefUnexpected, High, self.unexpected_refs()),
+            (Flag::FactOverflow, Critical, self.overflowing()),
+            (Flag::DecisionsConflict, High, self.disputed()),
+        ];
+        all.into_iter()
+            .filter(|(_, _, evidence)| !evidence.is_empty())
+            .map(|(flag, severity, evidence)| {
+                ((flag, severity), Digest::of_set(flag.as_str(), evidence))
+            })
+            .collect()
+    }
+
+    /// Whether a capped fold leaves a fact out.
+    pub fn overflow(&self) -> Overflow {
+        let mut contents: BTreeMap<(&ProviderRef, Status), usize> = BTreeMap::new();
+        for (name, status, _) in self.ipns.keys() {
+            *contents.entry((name, *status)).or_default() += 1;
+        }
+        let most_contents = contents.values().copied().max().unwrap_or(0);
+        let ipn_refs: BTreeSet<_> = self.ipns.keys().map(|(name, _, _)| name).collect();
+        let session_refs: BTreeSet<_> = self.sessions.iter().map(|o| &o.provider_ref).collect();
+        let shared_refs = self.shared.iter().map(|k| &k.provider_ref);
+        let mut all_refs = self.refs();
+        all_refs.extend(shared_refs);
+        all_refs.extend(&session_refs);
+        // C's own contents and O's refs are kept always: whether within the cap or beside it is open.
+        let own_contents = self.own_contents_max();
+        if most_contents <= CONTENTS_MAX && all_refs.len() <= REFS_MAX {
+            Overflow::Never
+        } else if most_contents > CONTENTS_MAX + own_contents
+            || ipn_refs.difference(&session_refs).count() > REFS_MAX
+        {
+            Overflow::Surely
+        } else {
+            Overflow::Maybe
+        }
+    }
+
+    fn overflowing(&self) -> Vec<Digest> {
+        if self.overflow() == Overflow::Surely { self.pick(Saying::is_ipn) } else { Vec::new() }
+    }
+
+    /// The most contents of one (ref, status) that equal a C.
+    fn own_contents_max(&self) -> usize {
+        let own = |name: &ProviderRef, status: Status| {
+            (self.said(name, status).into_iter())
+                .filter(|saying| saying.is_ipn() && self.equals_a_create(saying))
+                .count()
+        };
+        self.ipns.keys().map(|(name, status, _)| own(name, *status)).max().unwrap_or(0)
+    }
+
+    fn pick(&self, holds: impl Fn(&Saying) -> bool) -> Vec<Digest> {
+        self.sayings.iter().filter(|saying| holds(saying)).map(|saying| saying.digest).collect()
+    }
+
+    fn with_other_amount(&self) -> Vec<Digest> {
+        self.pick(|saying| {
+            !self.creates.is_empty()
+                && !self.is_partial(saying)
+                && self.creates.iter().all(|create| create.amount.minor() != saying.amount)
+        })
+    }
+
+    fn with_other_currency(&self) -> Vec<Digest> {
+        self.pick(|saying| {
+            !self.creates.is_empty()
+                && self.creates.iter().all(|create| create.currency != saying.currency)
+        })
+    }
+
+    /// The IPNs of every (ref, status) but R with two contents whose difference is this severe.
+    fn variants(&self, severity: Severity) -> Vec<Digest> {
+        let siblings = |of: &(ProviderRef, Status, MoneyContent)| -> Vec<&MoneyContent> {
+            (self.ipns.keys())
+                .filter(|other| other.0 == of.0 && other.1 == of.1)
+                .map(|other| &other.2)
+                .collect()
+        };
+        (self.ipns.keys())
+            .filter(|content| content.1 != Status::Refunded)
+            .filter(|content| {
+                let monies = siblings(content);
+                let amounts: BTreeSet<_> =
+                    monies.iter().map(|money| (money.amount, money.currency)).collect();
+                let found = if amounts.len() > 1 { Severity::Critical } else { Severity::Info };
+                monies.len() > 1 && found == severity
+            })
+            .map(|content| Digest::of_content("ipn", content))
+            .collect()
+    }
+
+    fn double_payments(&self) -> Vec<Digest> {
+        let paid = self.paid_refs();
+        if paid.len() < 2 {
+            return Vec::new();
+        }
+        self.pick(|saying| {
+            saying.status == Status::Success
+                && self.counts(saying)
+                && paid.contains(&saying.provider_ref)
+        })
+    }
+
+    /// The sayings of `one` and of any of `others` on the refs that have both, whether they count or not.
+    fn both(&self, one: Status, others: &[Status]) -> Vec<Digest> {
+        let has = |name: &ProviderRef, status: Status| !self.said(name, status).is_empty();
+        self.pick(|saying| {
+            let name = &saying.provider_ref;
+            (saying.status == one || others.contains(&saying.status))
+                && has(name, one)
+                && others.iter().any(|other| has(name, *other))
+        })
+    }
+
+    fn refunds_without_success(&self) -> Vec<Digest> {
+        self.pick(|saying| {
+            saying.status == Status::Refunded
+                && self.said(&saying.provider_ref, Status::Success).is_empty()
+        })
+    }
+
+    fn paid_late(&self) -> Vec<Digest> {
+        let latest = |of: Option<&ProviderRef>| -> Option<Time> {
+            (self.sessions.iter())
+                .filter(|session| of.is_none_or(|name| session.provider_ref == *name))
+                .map(|session| session.deadline)
+                .max()
+        };
+        self.pick(|saying| {
+            let deadline = latest(Some(&saying.provider_ref)).or_else(|| latest(None));
+            let late = matches!((saying.paid_at(), deadline), (Some(at), Some(end)) if at > end);
+            saying.status == Status::Success && late && self.counts(saying)
+        })
+    }
+
+    fn partial_refunds(&self) -> Vec<Digest> {
+        (self.refs().into_iter())
+            .flat_map(|name| self.open_partials(name))
+            .map(|saying| saying.digest)
+            .collect()
+    }
+
+    fn without_create(&self) -> Vec<Digest> {
+        self.pick(|_| self.creates.is_empty())
+    }
+
+    fn disagreeing(&self) -> Vec<Digest> {
+        let contradict = |a: Status, b: Status| {
+            (a == Status::Success && NEGATIVE.contains(&b))
+                || (b == Status::Success && NEGATIVE.contains(&a))
+        };
+        self.pick(|one| {
+            self.sayings.iter().any(|other| {
+                one.provider_ref == other.provider_ref
+                    && one.is_ipn() != other.is_ipn()
+                    && contradict(one.status, other.status)
+            })
+        })
+    }
+
+    fn settled_by_query(&self) -> Vec<Digest> {
+        self.pick(|answer| {
+            !answer.is_ipn()
+                && (self.counts(answer) || self.is_partial(answer))
+                && !(self.said(&answer.provider_ref, answer.status).into_iter()).any(Saying::is_ipn)
+        })
+    }
+
+    fn unexpected_refs(&self) -> Vec<Digest> {
+        self.pick(|saying| {
+            let must_match = matches!(&saying.by, By::Ipn { policy, .. } if policy.ref_is_session);
+            must_match
+                && !self.sessions.is_empty()
+                && self.sessions.iter().all(|session| session.provider_ref != saying.provider_ref)
+        })
+    }
+}
+
+fn two_or_none(digests: Vec<Digest>) -> Vec<Digest> {
+    if digests.len() < 2 { Vec::new() } else { digests }
+}

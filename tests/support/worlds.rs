@@ -1,0 +1,233 @@
+//! Owns generated worlds: facts of one order drawn from pools so small that refs, amounts, times and event
+//! refs collide all the time. A world is a list of numbers; each shrinks towards the plainest fact.
+
+use payfold_schemas::digest::Digest;
+use payfold_schemas::fact::{
+    Create, CreateFailed, Decision, Fact, Presentation, QueryAnswer, Session, SharedRef, Verdict,
+};
+use payfold_schemas::ids::{Author, EventRef, OrderId, ProviderRef, Reference};
+use payfold_schemas::ipn::{Ipn, IpnPolicy, MoneyContent, Status};
+use payfold_schemas::money::{Amount, Currency};
+use payfold_schemas::order::Flag;
+use payfold_schemas::time::Time;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+/// How many worlds a law is tried on: 20,000, or `PAYFOLD_WORLDS`.
+#[expect(clippy::disallowed_methods, reason = "a test's own knob; no code under test sees it")]
+pub fn worlds() -> u32 {
+    std::env::var("PAYFOLD_WORLDS")
+        .map_or(20_000, |count| count.parse().expect("PAYFOLD_WORLDS is a number of worlds"))
+}
+
+/// Tries a law on `worlds()` values of a strategy; panics with the smallest value that breaks it.
+pub fn hold<S: Strategy>(strategy: S, law: impl Fn(S::Value)) {
+    let config = Config {
+        cases: worlds(),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..Config::default()
+    };
+    let mut runner = TestRunner::new(config);
+    let outcome = runner.run(&strategy, |value| {
+        law(value);
+        Ok(())
+    });
+    if let Err(broken) = outcome {
+        panic!("{broken}");
+    }
+}
+
+/// A world of up to `facts_max` facts, with duplicates, without decisions.
+pub fn world(facts_max: usize) -> impl Strategy<Value = Vec<Fact>> {
+    // A rare thing may happen in a quarter of the worlds.
+    let spice = (any::<u16>(), any::<u16>()).prop_map(|(one, other)| Spice(one & other));
+    (spice, prop::collection::vec(any::<u32>(), 0..=facts_max))
+        .prop_map(|(spice, codes)| codes.into_iter().map(|code| fact(spice, code)).collect())
+}
+
+/// Which rare things may happen in a world: without this every world would have every flag.
+#[derive(Clone, Copy, Debug)]
+struct Spice(u16);
+
+impl Spice {
+    const CREATE_CONFLICT: u16 = 1;
+    const SECOND_SESSION: u16 = 1 << 1;
+    const OTHER_CURRENCY: u16 = 1 << 2;
+    const UNCONFIRMED: u16 = 1 << 3;
+    const EVENT_REFS: u16 = 1 << 4;
+    const SHARED_REF: u16 = 1 << 5;
+    const OTHER_AMOUNT: u16 = 1 << 6;
+    const OTHER_REF: u16 = 1 << 7;
+    const POLICIES: u16 = 1 << 8;
+    const NO_CREATE: u16 = 1 << 9;
+    const QUERIES: u16 = 1 << 10;
+    const NO_NEGATIVES: u16 = 1 << 11;
+
+    fn has(self, what: u16) -> bool {
+        self.0 & what == what
+    }
+
+    /// The first of these values, or any where the world has this spice.
+    fn pick<T: Copy>(self, what: u16, dice: &mut Dice, values: &[T]) -> T {
+        let rolled = dice.roll(values.len());
+        values[if self.has(what) { rolled } else { 0 }]
+    }
+}
+
+/// Draws small numbers from one large one.
+struct Dice(u32);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        let sides = u32::try_from(sides).expect("pools are small");
+        let rolled = self.0 % sides;
+        self.0 /= sides;
+        usize::try_from(rolled).expect("pools are small")
+    }
+}
+
+fn fact(spice: Spice, code: u32) -> Fact {
+    let mut dice = Dice(code);
+    match dice.roll(20) {
+        0..3 if spice.has(Spice::NO_CREATE) => failed(&mut dice),
+        0..3 => create(spice, &mut dice),
+        3..5 => session(spice, &mut dice),
+        5..13 => ipn(spice, &mut dice),
+        13..17 if spice.has(Spice::QUERIES) => answer(spice, &mut dice),
+        13..17 => ipn(spice, &mut dice),
+        17 => Fact::DeadlinePassed { deadline: minute([10, 20, 19, 30][dice.roll(4)]) },
+        18 if spice.has(Spice::SHARED_REF) => shared(spice, &mut dice),
+        18 => session(spice, &mut dice),
+        _ => failed(&mut dice),
+    }
+}
+
+fn create(spice: Spice, dice: &mut Dice) -> Fact {
+    let values =
+        [(100, "VND", 1), (60, "VND", 1), (100, "USD", 1), (100, "VND", 2), (150, "VND", 1)];
+    let (amount, code, attempt) = spice.pick(Spice::CREATE_CONFLICT, dice, &values);
+    Fact::CreateRequested(Create {
+        amount: minor(amount),
+        currency: currency(code),
+        reference: Reference::parse(["ref-1", "ref-2"][usize::from(amount == 150)]).expect("valid"),
+        attempt,
+        deadline: minute(if attempt == 1 { 15 } else { 25 }),
+    })
+}
+
+fn session(spice: Spice, dice: &mut Dice) -> Fact {
+    let values = [(0, 10), (0, 20), (1, 20), (2, 10)];
+    let (name, deadline) = spice.pick(Spice::SECOND_SESSION, dice, &values);
+    let url = ["https://a.example/1", "https://a.example/2"];
+    Fact::SessionOpened(Session {
+        provider_ref: provider_ref(name),
+        presentation: Presentation::RedirectUrl(
+            spice.pick(Spice::SECOND_SESSION, dice, &url).to_owned(),
+        ),
+        expires_at: minute(deadline - 2),
+        deadline: minute(deadline),
+        create: Digest::of_bytes(b"create"),
+    })
+}
+
+fn failed(dice: &mut Dice) -> Fact {
+    let code = ["partner_refused", "contract_violation.expiry"][dice.roll(2)];
+    Fact::CreateFailed(CreateFailed { code: code.to_owned() })
+}
+
+fn status(spice: Spice, dice: &mut Dice) -> Status {
+    let rolled = Status::ALL[dice.roll(4)];
+    let negative = matches!(rolled, Status::Failed | Status::Expired);
+    if negative && spice.has(Spice::NO_NEGATIVES) { Status::Success } else { rolled }
+}
+
+fn amount(spice: Spice, dice: &mut Dice, status: Status) -> Amount {
+    // Refunds come in parts that can add up to C, and to more.
+    let parts = [100, 40, 60, 30, 70];
+    if status == Status::Refunded {
+        minor(parts[dice.roll(parts.len())])
+    } else {
+        minor(spice.pick(Spice::OTHER_AMOUNT, dice, &[100, 100, 100, 60, 150]))
+    }
+}
+
+fn ipn(spice: Spice, dice: &mut Dice) -> Fact {
+    let status = status(spice, dice);
+    let policy = IpnPolicy {
+        unconfirmed: spice.pick(Spice::UNCONFIRMED, dice, &[false, true, true]),
+        ref_is_session: spice.pick(Spice::POLICIES, dice, &[false, true]),
+        placeholder_ref: spice.pick(Spice::POLICIES, dice, &[false, false, true]),
+        nonce_required: false,
+    };
+    let event_ref =
+        spice.pick(Spice::EVENT_REFS, dice, &[None, Some("e1"), Some("e2"), Some("e3")]);
+    let paid_at = match status {
+        Status::Success => Some(minute([5, 10, 11, 21][dice.roll(4)])),
+        Status::Failed | Status::Expired | Status::Refunded => {
+            [None, Some(minute(12))][dice.roll(2)]
+        }
+    };
+    Fact::Ipn(Ipn {
+        provider_ref: provider_ref(spice.pick(Spice::OTHER_REF, dice, &[0, 0, 1, 2])),
+        status,
+        money: MoneyContent {
+            amount: amount(spice, dice, status),
+            currency: currency(spice.pick(Spice::OTHER_CURRENCY, dice, &["VND", "VND", "USD"])),
+            paid_at,
+            event_ref: event_ref.map(|name| EventRef::parse(name).expect("valid")),
+        },
+        timestamp: None,
+        nonce: None,
+        policy,
+    })
+}
+
+fn answer(spice: Spice, dice: &mut Dice) -> Fact {
+    let status = status(spice, dice);
+    Fact::QueryAnswered(QueryAnswer {
+        provider_ref: provider_ref(spice.pick(Spice::OTHER_REF, dice, &[0, 0, 1, 2])),
+        status,
+        amount: amount(spice, dice, status),
+        currency: currency(spice.pick(Spice::OTHER_CURRENCY, dice, &["VND", "VND", "USD"])),
+    })
+}
+
+fn shared(spice: Spice, dice: &mut Dice) -> Fact {
+    Fact::RefShared(SharedRef {
+        provider_ref: provider_ref(spice.pick(Spice::OTHER_REF, dice, &[0, 1])),
+        other_order: OrderId::parse(["other-1", "other-2"][dice.roll(2)]).expect("valid"),
+    })
+}
+
+/// A person's decision on a flag and its evidence; equal arguments are one decision.
+pub fn decision(flag: Flag, evidence: Digest, accept: Verdict) -> Fact {
+    Fact::Decided(Decision {
+        id: format!("{flag}-{evidence}-{accept:?}"),
+        flag,
+        evidence,
+        accept,
+        author: Author::parse("an operator").expect("valid"),
+        reason: "seen".to_owned(),
+    })
+}
+
+/// Ref number `name`.
+pub fn provider_ref(name: usize) -> ProviderRef {
+    ProviderRef::parse(&format!("r{name}")).expect("valid")
+}
+
+/// An instant so many minutes after a fixed one.
+pub fn minute(minutes: i64) -> Time {
+    Time::from_unix_ms(1_769_853_600_000).plus_ms(minutes * 60_000)
+}
+
+/// So many minor units.
+pub fn minor(units: i64) -> Amount {
+    Amount::from_minor(units).expect("pools hold amounts")
+}
+
+/// A currency of ISO 4217.
+pub fn currency(code: &str) -> Currency {
+    Currency::parse(code).expect("pools hold currencies")
+}
