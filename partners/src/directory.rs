@@ -1,0 +1,255 @@
+//! Owns the directory: an immutable snapshot of profiles and accounts, and who a notice may be from.
+//! A disabled account is in nobody's route. On the shared route (`/api/payment/ipn`) the limits of the
+//! default profile hold for every body, so that what is refused there tells nothing of who is known.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use payfold_schemas::ids::{MerchantCode, PartnerCode};
+
+use crate::document::{AccountEntry, VaultDocument};
+use crate::keys::KeySet;
+use crate::notice::Notice;
+use crate::profile::{Field, Limits, Profile};
+
+/// How many accounts of its route a notice without a merchantCode is tried against.
+pub const UNNAMED_TRIED_MAX: usize = 8;
+
+/// One of our accounts at a partner, ready to verify with.
+#[derive(Debug)]
+pub struct Account {
+    index: usize,
+    merchant_code: MerchantCode,
+    profile: Arc<Profile>,
+    keys: KeySet,
+    allow_sources: Vec<IpNet>,
+    rate_per_s: Option<u32>,
+}
+
+impl Account {
+    /// Which partner.
+    pub fn partner(&self) -> &PartnerCode {
+        self.profile.partner()
+    }
+
+    /// Which account there.
+    pub fn merchant_code(&self) -> &MerchantCode {
+        &self.merchant_code
+    }
+
+    /// How this partner does it.
+    pub fn profile(&self) -> &Arc<Profile> {
+        &self.profile
+    }
+
+    /// Its keys, those of the past and the future included.
+    pub fn keys(&self) -> &KeySet {
+        &self.keys
+    }
+
+    /// Whether a notice may come from this address.
+    pub fn allows_source(&self, source: IpAddr) -> bool {
+        // A listener on [::] sees IPv4 peers as ::ffff:a.b.c.d.
+        let source = source.to_canonical();
+        self.allow_sources.is_empty() || self.allow_sources.iter().any(|net| net.contains(&source))
+    }
+
+    /// How many signed notices a second it may send.
+    pub fn rate_per_s(&self) -> Option<u32> {
+        self.rate_per_s
+    }
+
+    /// Its place in the vault, which stays when others are added or disabled.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+}
+
+/// The accounts a notice on one route may be from.
+#[derive(Debug, Default)]
+struct Route {
+    limits: Option<Limits>,
+    by_merchant: HashMap<Box<str>, Vec<Arc<Account>>>,
+    all: Vec<Arc<Account>>,
+}
+
+impl Route {
+    fn add(&mut self, account: &Arc<Account>) {
+        let named = self.by_merchant.entry(account.merchant_code.as_str().into()).or_default();
+        named.push(Arc::clone(account));
+        self.all.push(Arc::clone(account));
+    }
+
+    fn unnamed(&self) -> &[Arc<Account>] {
+        &self.all[..self.all.len().min(UNNAMED_TRIED_MAX)]
+    }
+}
+
+/// How many HMACs a forged notice costs at least, so that none tells by its time who is known.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    named: usize,
+    unnamed: usize,
+}
+
+/// Every profile and account of one moment.
+#[derive(Debug)]
+pub struct Directory {
+    accounts: Vec<Arc<Account>>,
+    shared: Route,
+    partners: HashMap<Box<str>, Route>,
+    nobody: Route,
+    work: Work,
+    default_profile: Profile,
+}
+
+/// Something in profiles or vault that can't be used; all of them are reported at once.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Problem(String);
+
+/// Who a notice may be from, and what refusing it must cost.
+pub(crate) struct Candidates<'d> {
+    pub(crate) accounts: &'d [Arc<Account>],
+    pub(crate) hmacs_min: usize,
+}
+
+impl Directory {
+    /// Puts profiles and accounts together. Errors: every problem found, each with how to mend it.
+    pub fn build(profiles: Vec<Profile>, vault: &VaultDocument) -> Result<Self, Vec<Problem>> {
+        let mut problems = shared_secrets(vault);
+        let mut by_partner = HashMap::new();
+        for profile in profiles {
+            let partner = profile.partner().clone();
+            if by_partner.insert(partner.clone(), Arc::new(profile)).is_some() {
+                problems.push(Problem(format!("partner {partner} has two profiles; keep one")));
+            }
+        }
+        let mut directory = Self::empty();
+        for (partner, profile) in &by_partner {
+            let route = Route { limits: Some(profile.limits()), ..Route::default() };
+            directory.partners.insert(partner.as_str().into(), route);
+        }
+        for (index, entry) in vault.accounts.iter().enumerate() {
+            match account(index, entry, &by_partner) {
+                Ok(account) => {
+                    if entry.enabled {
+                        directory.route_to(&account);
+                    }
+                    directory.accounts.push(account);
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        directory.work = directory.work_of_routes();
+        if problems.is_empty() { Ok(directory) } else { Err(problems) }
+    }
+
+    fn empty() -> Self {
+        let default = PartnerCode::parse("default").expect("a partner code");
+        Self {
+            accounts: Vec::new(),
+            shared: Route::default(),
+            partners: HashMap::new(),
+            nobody: Route::default(),
+            work: Work { named: 1, unnamed: 1 },
+            default_profile: Profile::default_for(&default),
+        }
+    }
+
+    fn route_to(&mut self, account: &Arc<Account>) {
+        self.shared.add(account);
+        self.partners.entry(account.partner().as_str().into()).or_default().add(account);
+    }
+
+    /// Every account in the order of the vault, disabled ones included.
+    pub fn accounts(&self) -> &[Arc<Account>] {
+        &self.accounts
+    }
+
+    /// The default scheme, which judges what is from nobody known.
+    pub(crate) fn default_profile(&self) -> &Profile {
+        &self.default_profile
+    }
+
+    /// What a body on this route may be; `None` is the shared route.
+    pub fn limits(&self, route_partner: Option<&str>) -> Limits {
+        self.route(route_partner).limits.unwrap_or(self.default_profile.limits())
+    }
+
+    /// Who a notice on this route may be from. One that names no merchant is tried against the first
+    /// accounts of its route: what a small deployment's partner has signed is kept even then.
+    pub(crate) fn candidates(
+        &self,
+        route_partner: Option<&str>,
+        notice: &Notice<'_>,
+    ) -> Candidates<'_> {
+        let route = self.route(route_partner);
+        let name = notice.signing_value(Field::MerchantCode).unwrap_or_default();
+        if name.trim().is_empty() {
+            return Candidates { accounts: route.unnamed(), hmacs_min: self.work.unnamed };
+        }
+        let accounts = route.by_merchant.get(name).map(Vec::as_slice).unwrap_or_default();
+        Candidates { accounts, hmacs_min: self.work.named }
+    }
+
+    fn route(&self, route_partner: Option<&str>) -> &Route {
+        match route_partner {
+            None => &self.shared,
+            Some(partner) => self.partners.get(partner).unwrap_or(&self.nobody),
+        }
+    }
+
+    fn work_of_routes(&self) -> Work {
+        let hmacs = |accounts: &[Arc<Account>]| -> usize {
+            accounts.iter().map(|account| account.keys.valid_at_once_max()).sum()
+        };
+        let routes = || self.partners.values().chain([&self.shared]);
+        let named = routes().flat_map(|r| r.by_merchant.values()).map(|list| hmacs(list)).max();
+        let unnamed = routes().map(|route| hmacs(route.unnamed())).max();
+        Work { named: named.unwrap_or(0).max(1), unnamed: unnamed.unwrap_or(0).max(1) }
+    }
+}
+
+fn account(
+    index: usize,
+    entry: &AccountEntry,
+    profiles: &HashMap<PartnerCode, Arc<Profile>>,
+) -> Result<Arc<Account>, Problem> {
+    let AccountEntry { partner, merchant_code, .. } = entry;
+    let name = format!("account {partner}/{merchant_code}");
+    let profile = profiles.get(partner).ok_or_else(|| {
+        Problem(format!("{name}: no profile for partner {partner}; add {partner}.toml"))
+    })?;
+    let keys = entry.key_set().map_err(|error| Problem(format!("{name}: {error}")))?;
+    Ok(Arc::new(Account {
+        index,
+        merchant_code: merchant_code.clone(),
+        profile: Arc::clone(profile),
+        keys,
+        allow_sources: entry.allow_sources.clone(),
+        rate_per_s: entry.rate_per_s,
+    }))
+}
+
+/// Two accounts of one merchantCode and one secret: a notice could be taken for either partner's.
+fn shared_secrets(vault: &VaultDocument) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (place, a) in vault.accounts.iter().enumerate() {
+        for b in &vault.accounts[..place] {
+            let one_secret = || {
+                let secrets = |key: &crate::document::KeyEntry| key.secret.expose().to_vec();
+                a.keys.iter().any(|key| b.keys.iter().any(|k| secrets(k) == secrets(key)))
+            };
+            if a.merchant_code == b.merchant_code && one_secret() {
+                problems.push(Problem(format!(
+                    "accounts {}/{} and {}/{} share a secret; ask one partner for another",
+                    b.partner, b.merchant_code, a.partner, a.merchant_code
+                )));
+            }
+        }
+    }
+    problems
+}

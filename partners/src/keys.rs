@@ -1,0 +1,173 @@
+//! Owns the key set of one account: which keys count when, and which of them signed a text.
+//! A key counts if `valid_from <= now < valid_until`; at no instant do more than `VALID_KEYS_MAX` count.
+//! What is kept here is keyed state, never the secret itself, and no `Debug` shows either.
+
+use payfold_schemas::ids::KeyId;
+use payfold_schemas::time::Time;
+use serde::{Deserialize, Serialize};
+
+use crate::mac::{MacKey, SIGNATURE_BYTES};
+use crate::secret::Secret;
+
+/// How many keys may count at one instant: each costs an HMAC per forged notice.
+pub const VALID_KEYS_MAX: usize = 8;
+
+/// The shortest secret taken for HMAC, in bytes.
+pub const SECRET_BYTES_MIN: usize = 24;
+
+/// What a key signs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Channel {
+    /// Notices from server to server (contract 4.2).
+    Ipn,
+}
+
+/// One key of an account.
+#[derive(Clone, Debug)]
+pub struct Key {
+    id: KeyId,
+    channel: Channel,
+    valid_from: Time,
+    valid_until: Option<Time>,
+    mac: MacKey,
+}
+
+/// Why keys can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// A short secret can be guessed.
+    #[error(
+        "key {id} has {bytes} bytes, HMAC needs {SECRET_BYTES_MIN} or more; ask the partner for a longer one"
+    )]
+    TooShort {
+        /// Which key.
+        id: KeyId,
+        /// How long it is.
+        bytes: usize,
+    },
+    /// An end before the beginning.
+    #[error("key {id} is valid until before it is valid from; swap or mend the times")]
+    Window {
+        /// Which key.
+        id: KeyId,
+    },
+    /// Two keys of one name.
+    #[error("key {id} is there twice; give the new one another id")]
+    Duplicate {
+        /// Which key.
+        id: KeyId,
+    },
+    /// Too many at once.
+    #[error("{count} keys are valid at {at}, at most {VALID_KEYS_MAX} may be; retire some")]
+    TooMany {
+        /// How many.
+        count: usize,
+        /// When.
+        at: Time,
+    },
+}
+
+impl Key {
+    /// A key of the IPN channel, valid from one time on. Errors: `TooShort`, `Window`.
+    pub fn new(
+        id: KeyId,
+        secret: &Secret,
+        valid_from: Time,
+        valid_until: Option<Time>,
+    ) -> Result<Self, KeyError> {
+        let bytes = secret.expose().len();
+        if bytes < SECRET_BYTES_MIN {
+            return Err(KeyError::TooShort { id, bytes });
+        }
+        if valid_until.is_some_and(|until| until < valid_from) {
+            return Err(KeyError::Window { id });
+        }
+        let mac = MacKey::new(secret.expose());
+        Ok(Self { id, channel: Channel::Ipn, valid_from, valid_until, mac })
+    }
+
+    /// Its name.
+    pub fn id(&self) -> &KeyId {
+        &self.id
+    }
+
+    /// What it signs.
+    pub fn channel(&self) -> Channel {
+        self.channel
+    }
+
+    /// From when it counts.
+    pub fn valid_from(&self) -> Time {
+        self.valid_from
+    }
+
+    /// Until when it counts; the instant itself is outside.
+    pub fn valid_until(&self) -> Option<Time> {
+        self.valid_until
+    }
+
+    /// Whether it counts at `now`.
+    pub fn is_valid_at(&self, now: Time) -> bool {
+        self.valid_from <= now && self.valid_until.is_none_or(|until| now < until)
+    }
+
+    /// The keyed HMAC, for signing.
+    pub fn mac(&self) -> &MacKey {
+        &self.mac
+    }
+}
+
+/// The keys of one account, those of the past and the future included.
+#[derive(Clone, Debug, Default)]
+pub struct KeySet {
+    keys: Vec<Key>,
+    valid_at_once_max: usize,
+}
+
+impl KeySet {
+    /// Puts keys together. Errors: `Duplicate`, `TooMany`.
+    pub fn new(keys: Vec<Key>) -> Result<Self, KeyError> {
+        let mut valid_at_once_max = 0;
+        for (place, key) in keys.iter().enumerate() {
+            if keys[..place].iter().any(|other| other.id == key.id) {
+                return Err(KeyError::Duplicate { id: key.id.clone() });
+            }
+            // The number that count only grows where one begins.
+            let at = key.valid_from;
+            let count = keys.iter().filter(|other| other.is_valid_at(at)).count();
+            if count > VALID_KEYS_MAX {
+                return Err(KeyError::TooMany { count, at });
+            }
+            valid_at_once_max = count.max(valid_at_once_max);
+        }
+        Ok(Self { keys, valid_at_once_max })
+    }
+
+    /// Every key, in the order of the vault.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// The most that count at any one instant.
+    pub(crate) fn valid_at_once_max(&self) -> usize {
+        self.valid_at_once_max
+    }
+
+    /// Tries the keys that count at `now` and says which one signed `text`, by its place in `keys`.
+    /// Adds how many were tried to `tried`.
+    pub(crate) fn signer(
+        &self,
+        text: &[u8],
+        claimed: &[u8; SIGNATURE_BYTES],
+        now: Time,
+        tried: &mut usize,
+    ) -> Option<usize> {
+        self.keys.iter().position(|key| {
+            key.is_valid_at(now) && {
+                *tried += 1;
+                key.mac.verifies(text, claimed)
+            }
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! Owns what serde_json doesn't look at in values it skips: surrogates, depth, and keys.
+//! `check` walks text that is valid JSON already, once and without recursion, so that a body costs
+//! what it weighs; `lone_surrogate` takes any text.
+
+use std::borrow::Cow;
+
+use crate::profile::Limits;
+use crate::verify::RejectCode;
+
+/// The offset of the first `\u` escape that is half a character. Escapes that are not even hex are left
+/// to the parser.
+pub(crate) fn lone_surrogate(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(offset) = text.get(at..)?.iter().position(|b| *b == b'\\') {
+        at += offset;
+        match escaped_unit(text, at) {
+            Some(0xD800..=0xDBFF) => match escaped_unit(text, at + 6) {
+                Some(0xDC00..=0xDFFF) => at += 12,
+                _ => return Some(at),
+            },
+            Some(0xDC00..=0xDFFF) => return Some(at),
+            Some(_) => at += 6,
+            None => at += 2,
+        }
+    }
+    None
+}
+
+/// The UTF-16 unit of a `\uXXXX` at `at`.
+fn escaped_unit(text: &[u8], at: usize) -> Option<u16> {
+    let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    digits.iter().try_fold(0_u16, |unit, digit| {
+        let digit = char::from(*digit).to_digit(16)?;
+        Some(unit << 4 | u16::try_from(digit).ok()?)
+    })
+}
+
+/// The text of a JSON string with its quotes, valid and without lone surrogates.
+pub(crate) fn decode(source: &str) -> Cow<'_, str> {
+    if source.contains('\\') {
+        Cow::Owned(serde_json::from_str(source).expect("the string was parsed before"))
+    } else {
+        Cow::Borrowed(&source[1..source.len() - 1])
+    }
+}
+
+/// Checks an object or array that stands `depth` levels deep in a body with `keys` keys so far. Gives
+/// the number of keys with those inside. Errors: `TooComplex`, `DuplicateField`.
+pub(crate) fn check(
+    source: &str,
+    depth: usize,
+    mut keys: usize,
+    limits: Limits,
+) -> Result<usize, RejectCode> {
+    let bytes = source.as_bytes();
+    let mut levels: Vec<Vec<Cow<'_, str>>> = Vec::new();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'{' | b'[' => {
+                levels.push(Vec::new());
+                if depth + levels.len() > limits.depth {
+                    return Err(RejectCode::TooComplex);
+                }
+            }
+            b'}' | b']' => {
+                levels.pop();
+            }
+            b'"' => {
+                let end = string_end(bytes, at);
+                if is_key(bytes, end) {
+                    keys += 1;
+                    if keys > limits.keys {
+                        return Err(RejectCode::TooComplex);
+                    }
+                    let key = decode(&source[at..end]);
+                    let siblings = levels.last_mut().expect("a key stands in an object");
+                    if siblings.iter().any(|other| other.eq_ignore_ascii_case(&key)) {
+                        return Err(RejectCode::DuplicateField);
+                    }
+                    siblings.push(key);
+                }
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(keys)
+}
+
+/// The offset after the closing quote of the string that opens at `at`.
+fn string_end(bytes: &[u8], at: usize) -> usize {
+    let mut at = at + 1;
+    while bytes[at] != b'"' {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    at + 1
+}
+
+/// Whether the string that ends at `end` is a key: in valid JSON nothing else is followed by a colon.
+fn is_key(bytes: &[u8], end: usize) -> bool {
+    bytes[end..].trim_ascii_start().first() == Some(&b':')
+}

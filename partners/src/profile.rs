@@ -1,0 +1,275 @@
+//! Owns the profile: what one partner's notices look like and how they are signed, as data.
+//! A `Profile` that exists is consistent: every field that decides money is covered by the signature,
+//! and its stamp is the digest of the very bytes it was read from.
+
+mod file;
+
+use std::fmt;
+
+use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::ipn::IpnPolicy;
+use payfold_schemas::record::ProfileStamp;
+use serde::Deserialize;
+
+use crate::mac::Output;
+
+/// The default scheme, as shipped.
+pub const DEFAULT_PROFILE: &str = include_str!("../profiles/default.toml");
+
+/// A field of the IPN payload (contract 2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Field {
+    /// Our account at the partner.
+    MerchantCode,
+    /// Echo of the platform's order reference.
+    OrderId,
+    /// The partner's transaction.
+    ProviderRef,
+    /// SUCCESS, FAILED, EXPIRED or REFUNDED.
+    Status,
+    /// Integer in minor units.
+    Amount,
+    /// ISO 4217.
+    Currency,
+    /// When the payer paid.
+    PaidAt,
+    /// When the notice was sent.
+    Timestamp,
+    /// Replay protection beside the timestamp.
+    Nonce,
+    /// The signature over the others.
+    Signature,
+}
+
+impl Field {
+    /// How many fields there are.
+    pub const COUNT: usize = 10;
+
+    /// Every field, in the order of the contract's table.
+    pub const ALL: [Field; Self::COUNT] = [
+        Self::MerchantCode,
+        Self::OrderId,
+        Self::ProviderRef,
+        Self::Status,
+        Self::Amount,
+        Self::Currency,
+        Self::PaidAt,
+        Self::Timestamp,
+        Self::Nonce,
+        Self::Signature,
+    ];
+
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MerchantCode => "merchantCode",
+            Self::OrderId => "orderId",
+            Self::ProviderRef => "providerRef",
+            Self::Status => "status",
+            Self::Amount => "amount",
+            Self::Currency => "currency",
+            Self::PaidAt => "paidAt",
+            Self::Timestamp => "timestamp",
+            Self::Nonce => "nonce",
+            Self::Signature => "signature",
+        }
+    }
+
+    /// The field of this name; case matters.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|field| field.name() == name)
+    }
+
+    /// Its place in an array with one slot per field.
+    pub(crate) const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How far a profile is on its way into production (contract 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// Being written.
+    Draft,
+    /// Tried against the partner's sandbox.
+    Sandbox,
+    /// Agreed; a change needs a new version.
+    Frozen,
+    /// In production.
+    Live,
+}
+
+/// Whether a partner's notices carry a nonce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NonceRule {
+    /// Not looked at.
+    Unused,
+    /// Kept if it is there.
+    Optional,
+    /// A notice without one is refused.
+    Required,
+}
+
+/// What a profile's time says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TimeKind {
+    /// When this delivery was sent: a retry has a new one.
+    Delivery,
+    /// When the event happened: a retry has the same one.
+    Event,
+    /// There is none.
+    None,
+}
+
+/// How a notice's time is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRule {
+    /// What the time says.
+    pub kind: TimeKind,
+    /// Which field carries it; `None` for kind `none`.
+    pub field: Option<Field>,
+    /// How far it may be from our clock, in ms: ahead for every kind, behind for `delivery`.
+    pub skew_ms: i64,
+    /// For `event`: how old it may be, in ms.
+    pub max_age_ms: Option<i64>,
+}
+
+/// What to do with fields the profile doesn't know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnknownFields {
+    /// Kept raw and counted.
+    Allow,
+    /// 400 `unknown_field`.
+    Refuse,
+}
+
+/// What a body may be before anybody has signed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the body; held by the HTTP side, which reads it.
+    pub body_bytes: usize,
+    /// Levels of nesting; the outermost object is level 1.
+    pub depth: usize,
+    /// Keys in all, nested and unknown ones included.
+    pub keys: usize,
+}
+
+/// One partner's way, read and checked.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    stamp: ProfileStamp,
+    stage: Stage,
+    nonce: NonceRule,
+    unknown_fields: UnknownFields,
+    ref_is_session: bool,
+    placeholder_refs: Vec<String>,
+    limits: Limits,
+    output: Output,
+    separator: u8,
+    signed_fields: Vec<Field>,
+    time: TimeRule,
+}
+
+/// Why a file is not a profile, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("profile {partner}.toml line {line} column {column}: {problem}")]
+pub struct ProfileError {
+    /// Whose profile.
+    pub partner: PartnerCode,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong and how to mend it.
+    pub problem: String,
+}
+
+impl Profile {
+    /// Reads `partner`'s profile from TOML. Errors: `ProfileError`, with the place and how to mend it.
+    pub fn parse(partner: &PartnerCode, text: &str) -> Result<Self, ProfileError> {
+        file::parse(partner, text)
+    }
+
+    /// The default scheme (contract 5), as `partner`'s profile.
+    pub fn default_for(partner: &PartnerCode) -> Self {
+        Self::parse(partner, DEFAULT_PROFILE).expect("the shipped profile is tested")
+    }
+
+    /// Whose profile it is, its version and the digest of its bytes.
+    pub fn stamp(&self) -> &ProfileStamp {
+        &self.stamp
+    }
+
+    /// Whose profile it is.
+    pub fn partner(&self) -> &PartnerCode {
+        &self.stamp.partner
+    }
+
+    /// The digest of the file's bytes.
+    pub fn digest(&self) -> Digest {
+        self.stamp.digest
+    }
+
+    /// How far it is on its way into production.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// Whether notices carry a nonce.
+    pub fn nonce(&self) -> NonceRule {
+        self.nonce
+    }
+
+    /// What to do with unknown fields.
+    pub fn unknown_fields(&self) -> UnknownFields {
+        self.unknown_fields
+    }
+
+    /// What a body may be.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// How a signature is written.
+    pub fn output(&self) -> Output {
+        self.output
+    }
+
+    /// What stands between two values of the signing text: one ASCII character.
+    pub fn separator(&self) -> u8 {
+        self.separator
+    }
+
+    /// The fields of the signing text, in order.
+    pub fn signed_fields(&self) -> &[Field] {
+        &self.signed_fields
+    }
+
+    /// How a notice's time is judged.
+    pub fn time(&self) -> &TimeRule {
+        &self.time
+    }
+
+    /// What the fold needs to know of this profile for an IPN with this ref.
+    pub fn policy(&self, provider_ref: &str) -> IpnPolicy {
+        IpnPolicy {
+            // A signature covers all that decides money, or the profile would not have been read.
+            unconfirmed: false,
+            ref_is_session: self.ref_is_session,
+            placeholder_ref: self.placeholder_refs.iter().any(|known| known == provider_ref),
+            nonce_required: self.nonce == NonceRule::Required,
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Owns the TOML form of a profile and what makes one consistent.
+//! Nothing unknown is let pass, and every error says where and how to mend it.
+
+use std::ops::Range;
+
+use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::record::ProfileStamp;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{
+    Field, Limits, NonceRule, Profile, ProfileError, Stage, TimeKind, TimeRule, UnknownFields,
+};
+use crate::mac::Output;
+
+/// What a notice must say and its signature must cover: without one of these a forger could change
+/// which order, which payment or how much.
+const COVERED: [Field; 7] = [
+    Field::MerchantCode,
+    Field::OrderId,
+    Field::ProviderRef,
+    Field::Status,
+    Field::Amount,
+    Field::Currency,
+    Field::PaidAt,
+];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProfileFile {
+    version: Spanned<u32>,
+    stage: Stage,
+    nonce: Spanned<NonceRule>,
+    unknown_fields: UnknownFields,
+    #[serde(default)]
+    ref_is_session: bool,
+    #[serde(default)]
+    placeholder_refs: Vec<String>,
+    limits: LimitsFile,
+    signature: SignatureFile,
+    time: Spanned<TimeFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LimitsFile {
+    body_bytes: Spanned<usize>,
+    depth: Spanned<usize>,
+    keys: Spanned<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SignatureFile {
+    #[serde(rename = "algorithm")]
+    _algorithm: Algorithm,
+    output: Output,
+    separator: Spanned<String>,
+    field: Spanned<Field>,
+    fields: Spanned<Vec<Spanned<Field>>>,
+}
+
+#[derive(Deserialize)]
+enum Algorithm {
+    #[serde(rename = "hmac-sha256")]
+    HmacSha256,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TimeFile {
+    kind: TimeKind,
+    field: Option<Field>,
+    skew_s: Option<i64>,
+    max_age_s: Option<i64>,
+}
+
+/// What is wrong in which bytes of the file.
+struct Wrong {
+    span: Range<usize>,
+    problem: String,
+}
+
+fn wrong<T>(span: Range<usize>, problem: impl Into<String>) -> Result<T, Wrong> {
+    Err(Wrong { span, problem: problem.into() })
+}
+
+/// Reads and checks a profile.
+pub(super) fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, ProfileError> {
+    let read = |text| {
+        let file: ProfileFile = toml::from_str(text).map_err(|error| Wrong {
+            span: error.span().unwrap_or(0..0),
+            problem: error.message().to_owned(),
+        })?;
+        compile(partner, text, file)
+    };
+    read(text).map_err(|Wrong { span, problem }| {
+        let before = text.get(..span.start).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        ProfileError {
+            partner: partner.clone(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            problem,
+        }
+    })
+}
+
+fn compile(partner: &PartnerCode, text: &str, file: ProfileFile) -> Result<Profile, Wrong> {
+    if *file.version.get_ref() == 0 {
+        return wrong(file.version.span(), "version starts at 1");
+    }
+    let limits = Limits {
+        body_bytes: within("limits.body_bytes", &file.limits.body_bytes, 1_024..=1_048_576)?,
+        depth: within("limits.depth", &file.limits.depth, 1..=32)?,
+        keys: within("limits.keys", &file.limits.keys, 10..=1_024)?,
+    };
+    if *file.signature.field.get_ref() != Field::Signature {
+        return wrong(file.signature.field.span(), "signature.field must be \"signature\"");
+    }
+    let separator = separator(&file.signature.separator)?;
+    let signed_fields = signed_fields(&file.signature.fields)?;
+    let time = time_rule(&file.time, &signed_fields)?;
+    if *file.nonce.get_ref() != NonceRule::Unused && !signed_fields.contains(&Field::Nonce) {
+        let problem = "nonce is not in signature.fields; add it there or write nonce = \"unused\"";
+        return wrong(file.nonce.span(), problem);
+    }
+    let version = file.version.into_inner();
+    let digest = Digest::of_bytes(text.as_bytes());
+    Ok(Profile {
+        stamp: ProfileStamp { partner: partner.clone(), version, digest },
+        stage: file.stage,
+        nonce: file.nonce.into_inner(),
+        unknown_fields: file.unknown_fields,
+        ref_is_session: file.ref_is_session,
+        placeholder_refs: file.placeholder_refs,
+        limits,
+        output: file.signature.output,
+        separator,
+        signed_fields,
+        time,
+    })
+}
+
+fn within(
+    name: &str,
+    value: &Spanned<usize>,
+    range: std::ops::RangeInclusive<usize>,
+) -> Result<usize, Wrong> {
+    if range.contains(value.get_ref()) {
+        Ok(*value.get_ref())
+    } else {
+        wrong(value.span(), format!("{name} must be {} to {}", range.start(), range.end()))
+    }
+}
+
+/// One character, because two could begin inside a value and end in the separator; none that stands
+/// in ids, digits or times, because every notice would be refused.
+fn separator(text: &Spanned<String>) -> Result<u8, Wrong> {
+    match text.get_ref().as_bytes() {
+        [c @ b' '..=b'~'] if !c.is_ascii_alphanumeric() && !b"._:-+".contains(c) => Ok(*c),
+        _ => wrong(
+            text.span(),
+            "signature.separator must be one printable ASCII character that ids, digits and times \
+             don't contain, such as \"|\"",
+        ),
+    }
+}
+
+fn signed_fields(list: &Spanned<Vec<Spanned<Field>>>) -> Result<Vec<Field>, Wrong> {
+    let mut fields = Vec::with_capacity(Field::COUNT);
+    for item in list.get_ref() {
+        let field = *item.get_ref();
+        if field == Field::Signature {
+            return wrong(item.span(), "the signature can't sign itself; remove it from the list");
+        }
+        if fields.contains(&field) {
+            return wrong(item.span(), format!("{field} is listed twice; keep one"));
+        }
+        fields.push(field);
+    }
+    match COVERED.iter().find(|field| !fields.contains(field)) {
+        None => Ok(fields),
+        Some(field) => wrong(
+            list.span(),
+            format!("the signature must cover {field}, or it could be forged; add it to the list"),
+        ),
+    }
+}
+
+fn time_rule(time: &Spanned<TimeFile>, signed: &[Field]) -> Result<TimeRule, Wrong> {
+    let TimeFile { kind, field, skew_s, max_age_s } = *time.get_ref();
+    let span = time.span();
+    if kind == TimeKind::None {
+        if field.is_some() || skew_s.is_some() || max_age_s.is_some() {
+            return wrong(span, "time.kind = \"none\" takes nothing else; remove the other lines");
+        }
+        return Ok(TimeRule { kind, field: None, skew_ms: 0, max_age_ms: None });
+    }
+    let Some(field) = field.filter(|field| matches!(field, Field::Timestamp | Field::PaidAt))
+    else {
+        return wrong(span, "time.field must be \"timestamp\" or \"paidAt\"");
+    };
+    if !signed.contains(&field) {
+        return wrong(span, format!("{field} is not in signature.fields; add it there"));
+    }
+    let Some(skew_s) = skew_s.filter(|s| (1..=86_400).contains(s)) else {
+        return wrong(span, "time.skew_s must be 1 to 86400 seconds; the contract says 300");
+    };
+    let max_age_ms = match (kind, max_age_s) {
+        (TimeKind::Event, Some(age_s @ 1..=31_536_000)) => Some(age_s * 1_000),
+        (TimeKind::Event, _) => {
+            return wrong(span, "time.kind = \"event\" needs max_age_s, 1 to 31536000 seconds");
+        }
+        (_, Some(_)) => return wrong(span, "time.max_age_s is for kind = \"event\"; remove it"),
+        (_, None) => None,
+    };
+    Ok(TimeRule { kind, field: Some(field), skew_ms: skew_s * 1_000, max_age_ms })
+}

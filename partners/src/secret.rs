@@ -1,0 +1,63 @@
+//! Owns `Secret`: the bytes of a shared key. They are wiped when dropped and no `Debug` shows them.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use zeroize::Zeroizing;
+
+/// A shared secret; stored as hex.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<Vec<u8>>);
+
+/// A text that doesn't say which bytes it means. Never holds the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("write the secret as text:…, hex:… or base64:…, whichever the partner means")]
+pub struct SecretError;
+
+impl Secret {
+    /// Wraps the bytes of a secret.
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    /// Reads `text:…` (the UTF-8 bytes as they are), `hex:…` or `base64:…`. The encoding is always
+    /// said: a key of hex digits may mean its digits or its bytes. Errors: `SecretError`.
+    pub fn parse(text: &str) -> Result<Self, SecretError> {
+        let (encoding, value) = text.split_once(':').ok_or(SecretError)?;
+        match encoding {
+            "text" => Ok(value.as_bytes().to_vec()),
+            "hex" => hex::decode(value).map_err(|_| SecretError),
+            "base64" => STANDARD.decode(value).map_err(|_| SecretError),
+            _ => Err(SecretError),
+        }
+        .map(Self::from_bytes)
+    }
+
+    /// The bytes, for keying an algorithm.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&Zeroizing::new(hex::encode(&*self.0)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Zeroizing::new(String::deserialize(deserializer)?);
+        // The decoder's own error would quote a digit of the secret.
+        let bytes = hex::decode(&*text).map_err(|_| serde::de::Error::custom("a secret is hex"))?;
+        Ok(Self::from_bytes(bytes))
+    }
+}
