@@ -24,7 +24,14 @@ impl Digest {
     /// The digest of `content`'s encoding under `tag`; the tag keeps kinds of content apart.
     pub fn of_content<T: Encode<()>>(tag: &str, content: &T) -> Self {
         let encoded = minicbor::to_vec(content).expect("encoding into memory can't fail");
-        Self(Sha256::new().chain_update(tag).chain_update([0]).chain_update(encoded).finalize().into())
+        Self(
+            Sha256::new()
+                .chain_update(tag)
+                .chain_update([0])
+                .chain_update(encoded)
+                .finalize()
+                .into(),
+        )
     }
 
     /// The digest of a list of digests under `tag`, whatever order they come in.

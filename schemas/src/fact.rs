@@ -12,7 +12,9 @@ use crate::order::Flag;
 use crate::time::Time;
 
 /// C: the shop asked for a payment (from checkout).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Create {
     /// Minor units.
@@ -33,7 +35,9 @@ pub struct Create {
 }
 
 /// How the payer gets to the payment: exactly one of the two (contract 2.2).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
 #[serde(rename_all = "camelCase")]
 pub enum Presentation {
     /// The hosted page's address, https.
@@ -45,7 +49,9 @@ pub enum Presentation {
 }
 
 /// O: the partner opened a session (from checkout).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
     /// The partner's transaction.
@@ -66,7 +72,9 @@ pub struct Session {
 }
 
 /// CF: the create call definitely failed (from checkout).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateFailed {
     /// `partner_refused` or `contract_violation.<rule>`.
@@ -75,7 +83,9 @@ pub struct CreateFailed {
 }
 
 /// P: the partner's answer to an authenticated query (from the reconciler).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct QueryAnswer {
     /// The partner's transaction.
@@ -93,7 +103,9 @@ pub struct QueryAnswer {
 }
 
 /// K: a ref of this order is a ref of another one too (from the reconciler).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct SharedRef {
     /// The ref both have.
@@ -123,7 +135,9 @@ pub enum Verdict {
 }
 
 /// D: a person decided a flag on its evidence (from the console or the command line).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
     /// Its id: what identifies a decision.

@@ -190,7 +190,9 @@ impl<'b, C> Decode<'b, C> for RequestId {
 }
 
 /// Names one order everywhere: key of every topic and every row.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderKey {
     /// Whose notices name this order.

@@ -57,7 +57,9 @@ impl std::fmt::Display for Status {
 
 /// The part of an IPN that says which money moved when: two of different content under one
 /// (ref, status) are two facts.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct MoneyContent {
     /// Minor units.
@@ -79,7 +81,19 @@ pub struct MoneyContent {
 /// What the partner's profile said when the IPN was admitted and the fold needs to know.
 /// All false is the default profile.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct IpnPolicy {

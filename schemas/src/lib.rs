@@ -18,6 +18,7 @@
 pub mod digest;
 pub mod event;
 pub mod fact;
+pub mod flag;
 pub mod ids;
 pub mod ipn;
 pub mod money;

@@ -29,7 +29,11 @@ pub enum AmountError {
 impl Amount {
     /// Checks a number of minor units. Errors: `OutOfRange`.
     pub fn from_minor(minor: i64) -> Result<Self, AmountError> {
-        if (1..=AMOUNT_MAX).contains(&minor) { Ok(Self(minor)) } else { Err(AmountError::OutOfRange) }
+        if (1..=AMOUNT_MAX).contains(&minor) {
+            Ok(Self(minor))
+        } else {
+            Err(AmountError::OutOfRange)
+        }
     }
 
     /// Reads the digits exactly as a partner printed them: `100`, never `1e2`, `100.0`, `0100`, `+1`, `-0`.

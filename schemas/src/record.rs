@@ -24,7 +24,19 @@ const HEADER_BYTES: usize = 6;
 
 /// A place in a topic: partition and offset. SQLite has one partition, 0.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
 )]
 pub struct Position {
     /// Partition of the topic.
@@ -174,10 +186,14 @@ pub enum RecordError {
     #[error("record fails its checksum")]
     Checksum,
     /// Written by a newer program.
-    #[error("record has envelope version {0}, this program reads up to {ENVELOPE_VERSION}: upgrade readers before writers")]
+    #[error(
+        "record has envelope version {0}, this program reads up to {ENVELOPE_VERSION}: upgrade readers before writers"
+    )]
     UnknownVersion(u8),
     /// Written by a newer program.
-    #[error("record has kind {0}, which this program does not know: upgrade readers before writers")]
+    #[error(
+        "record has kind {0}, which this program does not know: upgrade readers before writers"
+    )]
     UnknownKind(u8),
     /// The checksum holds and the parts don't decode.
     #[error("record does not decode: {0}")]
@@ -239,7 +255,8 @@ struct Envelope<'a> {
 
 impl<'a> Envelope<'a> {
     fn open(bytes: &'a [u8]) -> Result<Self, RecordError> {
-        let (header, mut rest) = bytes.split_at_checked(HEADER_BYTES).ok_or(RecordError::Truncated)?;
+        let (header, mut rest) =
+            bytes.split_at_checked(HEADER_BYTES).ok_or(RecordError::Truncated)?;
         if header[0] != ENVELOPE_VERSION {
             return Err(RecordError::UnknownVersion(header[0]));
         }
@@ -273,16 +290,17 @@ fn decode_parts<'a, T: Decode<'a, ()>>(parts: &'a [u8]) -> Result<T, RecordError
 }
 
 fn encode<T: Encode<()>>(kind: u8, parts: &T, raw_key_id: &str, raw: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEADER_BYTES + 10 + 384 + raw.len());
+    let mut bytes = Vec::with_capacity(raw.len().saturating_add(400));
     bytes.extend_from_slice(&[ENVELOPE_VERSION, 0, 0, 0, 0, kind]);
     let key_id_length = u16::try_from(raw_key_id.len()).expect("a key id has at most 64 bytes");
     bytes.extend_from_slice(&key_id_length.to_le_bytes());
     bytes.extend_from_slice(raw_key_id.as_bytes());
-    let parts_at = bytes.len();
+    let length_at = bytes.len();
     bytes.extend_from_slice(&[0; 4]);
+    let parts_at = bytes.len();
     minicbor::encode(parts, &mut bytes).expect("encoding into memory can't fail");
-    let parts_length = u32::try_from(bytes.len() - parts_at - 4).expect("parts are some KiB");
-    bytes[parts_at..parts_at + 4].copy_from_slice(&parts_length.to_le_bytes());
+    let parts_length = u32::try_from(bytes[parts_at..].len()).expect("parts are some KiB");
+    bytes[length_at..parts_at].copy_from_slice(&parts_length.to_le_bytes());
     let raw_length = u32::try_from(raw.len()).expect("a body is at most 1 MiB");
     bytes.extend_from_slice(&raw_length.to_le_bytes());
     bytes.extend_from_slice(raw);

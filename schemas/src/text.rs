@@ -119,13 +119,12 @@ impl<C, R> minicbor::Encode<C> for Text<R> {
 }
 
 impl<'b, C, R: TextRule> minicbor::Decode<'b, C> for Text<R> {
-    fn decode(
-        d: &mut minicbor::Decoder<'b>,
-        _: &mut C,
-    ) -> Result<Self, minicbor::decode::Error> {
+    fn decode(d: &mut minicbor::Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
         let position = d.position();
         Self::parse(d.str()?).map_err(|error| {
-            minicbor::decode::Error::message("stored id breaks its rule").with_message(error).at(position)
+            minicbor::decode::Error::message("stored id breaks its rule")
+                .with_message(error)
+                .at(position)
         })
     }
 }
