@@ -108,14 +108,28 @@ pub trait EventLog: Send + Sync {
 
     /// Appends messages in order; resolves when all are durable, with their positions in order.
     /// Not limited by the queue bound. On an error any part of them may have been stored.
-    fn append_all(&self, topic: Topic, messages: Vec<Message>) -> SeamFuture<'static, Vec<Position>, EngineError>;
+    fn append_all(
+        &self,
+        topic: Topic,
+        messages: Vec<Message>,
+    ) -> SeamFuture<'static, Vec<Position>, EngineError>;
 
     /// Opens a reader of a topic for a group.
-    fn subscribe(&self, topic: Topic, group: &str, start: Start) -> SeamFuture<'_, Box<dyn Subscription>, EngineError>;
+    fn subscribe(
+        &self,
+        topic: Topic,
+        group: &str,
+        start: Start,
+    ) -> SeamFuture<'_, Box<dyn Subscription>, EngineError>;
 
     /// Reads up to `limit` messages of one partition after a position, without a group; empty at the end.
     /// For listings and point look-ups.
-    fn read_after(&self, topic: Topic, after: Position, limit: usize) -> SeamFuture<'_, Vec<Delivered>, EngineError>;
+    fn read_after(
+        &self,
+        topic: Topic,
+        after: Position,
+        limit: usize,
+    ) -> SeamFuture<'_, Vec<Delivered>, EngineError>;
 
     /// How far the topic reaches, partition by partition.
     fn extent(&self, topic: Topic) -> SeamFuture<'_, Vec<Extent>, EngineError>;

@@ -60,9 +60,19 @@ pub struct Commit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scan {
     /// All orders by first-seen time, `from` ≤ time < `until`.
-    Created { from: Time, until: Time },
+    Created {
+        /// The first instant.
+        from: Time,
+        /// The instant after the last.
+        until: Time,
+    },
     /// Orders with a deadline entry `from` ≤ deadline < `until`, by deadline.
-    Deadline { from: Time, until: Time },
+    Deadline {
+        /// The first instant.
+        from: Time,
+        /// The instant after the last.
+        until: Time,
+    },
     /// Orders of one account with this reference.
     Reference(PartnerCode, MerchantCode, Reference),
     /// Orders of one account that name this ref.
@@ -99,7 +109,12 @@ pub trait OrderStore: Send + Sync {
     fn commit(&self, commit: Commit) -> SeamFuture<'_, (), EngineError>;
 
     /// Up to `limit` entries of a view after a cursor (from the start without one).
-    fn scan(&self, scan: Scan, after: Option<Cursor>, limit: usize) -> SeamFuture<'_, Page, EngineError>;
+    fn scan(
+        &self,
+        scan: Scan,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> SeamFuture<'_, Page, EngineError>;
 
     /// How far the store has been folded; none for a new store.
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError>;

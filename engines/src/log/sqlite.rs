@@ -1,1 +1,281 @@
-//! The embedded engine.
+//! Owns the embedded log: one SQLite file, one writer thread, readers beside it. One process, one partition.
+//! Invariants: see `tables` (what the file holds), `writer` (durable before told), `queue` (order, bound) and
+//! `waiters` (who is woken).
+
+mod queue;
+mod subscription;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod waiters;
+mod writer;
+
+use std::fmt;
+use std::future::ready;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use futures_util::TryFutureExt;
+use payfold_schemas::record::Position;
+use tokio::sync::watch;
+
+use self::queue::{Queue, Work};
+use self::subscription::SqliteSubscription;
+use self::tables::{index, position};
+pub use self::writer::{CommitObserver, LogStats};
+use self::writer::{Shared, Writer};
+use crate::log::{Delivered, EventLog, Extent, Message, Start, Subscription, Topic};
+use crate::sqlite::{LockFile, ReadPool, at, blocking, lock};
+use crate::{EngineError, SeamFuture};
+
+/// Greatest value of a message, bytes: far above what any profile lets in.
+const VALUE_BYTES_MAX: usize = 16 << 20;
+
+/// Page cache of a connection for listings.
+const READER_CACHE_KIB: u32 = 1_024;
+
+/// How a log is run.
+#[derive(Clone)]
+pub struct SqliteLogSettings {
+    /// How many messages may wait for durability before `append` refuses more.
+    pub queue_max: usize,
+    /// Told of every commit, on the writer's thread: keep it short.
+    pub observer: Option<CommitObserver>,
+}
+
+impl Default for SqliteLogSettings {
+    fn default() -> Self {
+        Self { queue_max: 4_096, observer: None }
+    }
+}
+
+impl fmt::Debug for SqliteLogSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteLogSettings")
+            .field("queue_max", &self.queue_max)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The event log in one SQLite file.
+pub struct SqliteLog {
+    id: [u8; 16],
+    readers: Arc<ReadPool>,
+    path: PathBuf,
+    /// None when opened for reading only.
+    writer: Option<Running>,
+}
+
+/// A log that takes appends.
+struct Running {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    _lock: LockFile,
+}
+
+impl SqliteLog {
+    /// Opens the log at `path`, making it if there is none, and starts its writer.
+    /// Errors: `Unavailable` (another process has it, the disk fails), `Corrupt`, `Invalid` (made by another version).
+    pub fn open(path: impl AsRef<Path>, settings: SqliteLogSettings) -> Result<Self, EngineError> {
+        let path = path.as_ref();
+        let lock = LockFile::take(path)?;
+        let connection = tables::open(path)?;
+        let id = tables::log_id(&connection).map_err(|error| at(path, error))?;
+        let heads = tables::heads(&connection).map_err(|error| at(path, error))?;
+        let shared = Arc::new(Shared {
+            path: path.to_owned(),
+            queue: Queue::new(settings.queue_max),
+            heads: heads.map(watch::Sender::new),
+            stats: LogStats::default(),
+            observer: settings.observer,
+            ended: watch::Sender::new(false),
+        });
+        let writer = Writer::new(Arc::clone(&shared), connection, heads);
+        let thread = std::thread::Builder::new()
+            .name("payfold-log".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|error| {
+                EngineError::Unavailable(format!("can't start the log's writer: {error}"))
+            })?;
+        let running = Running { shared, thread: Mutex::new(Some(thread)), _lock: lock };
+        Ok(Self::with(path, id, Some(running)))
+    }
+
+    /// Opens a log that is there, for listings; a process that writes it may run beside. Appends and acks
+    /// are `Invalid`, and subscriptions end where the log ended when they were made.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, EngineError> {
+        let path = path.as_ref();
+        let id = ReadPool::new(path, READER_CACHE_KIB).with(tables::log_id)?;
+        Ok(Self::with(path, id, None))
+    }
+
+    fn with(path: &Path, id: [u8; 16], writer: Option<Running>) -> Self {
+        let readers = Arc::new(ReadPool::new(path, READER_CACHE_KIB));
+        Self { id, readers, path: path.to_owned(), writer }
+    }
+
+    /// What the writer has done; none for a log opened for reading only.
+    pub fn stats(&self) -> Option<&LogStats> {
+        self.writer.as_ref().map(|running| &running.shared.stats)
+    }
+
+    fn running(&self) -> Result<&Running, EngineError> {
+        let read_only = || EngineError::Invalid("this log is open for reading only".to_owned());
+        self.writer.as_ref().ok_or_else(read_only)
+    }
+
+    async fn reader(
+        &self,
+        topic: Topic,
+        group: String,
+        start: Start,
+    ) -> Result<SqliteSubscription, EngineError> {
+        let readers = Arc::clone(&self.readers);
+        let (acking, starting) = (group.clone(), start);
+        let (after, stored) = blocking(move || {
+            readers.with(|connection| {
+                let after = match starting {
+                    Start::Group => tables::acked(connection, &acking, topic)?,
+                    Start::After(positions) => offset_of(&positions)?,
+                };
+                Ok((after, tables::heads(connection)?[index(topic)]))
+            })
+        })
+        .await?;
+        if after > stored {
+            return Err(EngineError::Invalid(format!(
+                "a subscription after 0-{after}, but topic {} ends at 0-{stored}",
+                topic.name()
+            )));
+        }
+        let shared = self.writer.as_ref().map(|running| Arc::clone(&running.shared));
+        let head = match &shared {
+            Some(shared) => shared.heads[index(topic)].subscribe(),
+            None => watch::Sender::new(stored).subscribe(),
+        };
+        let (writer, path) = (shared, self.path.clone());
+        Ok(SqliteSubscription {
+            topic,
+            group,
+            after,
+            head,
+            writer,
+            path,
+            connection: Arc::default(),
+        })
+    }
+}
+
+/// The offset to start after. Errors: `Invalid` for a partition there is not.
+fn offset_of(positions: &[Position]) -> Result<u64, EngineError> {
+    match positions {
+        [] => Ok(0),
+        [Position { partition: 0, offset }] => Ok(*offset),
+        _ => Err(EngineError::Invalid(format!(
+            "a SQLite log has one partition, 0; got {positions:?}"
+        ))),
+    }
+}
+
+fn check_size(messages: &[Message]) -> Result<(), EngineError> {
+    match messages.iter().find(|message| message.value.len() > VALUE_BYTES_MAX) {
+        None => Ok(()),
+        Some(message) => Err(EngineError::Invalid(format!(
+            "a value of {} bytes is longer than {VALUE_BYTES_MAX}",
+            message.value.len()
+        ))),
+    }
+}
+
+impl EventLog for SqliteLog {
+    fn append(&self, topic: Topic, message: Message) -> SeamFuture<'static, Position, EngineError> {
+        let queued = check_size(std::slice::from_ref(&message))
+            .and_then(|()| self.running())
+            .and_then(|running| running.shared.queue.push_bounded(Work::One(topic, message)));
+        match queued {
+            Ok(waiter) => Box::pin(waiter.map_ok(position)),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
+
+    fn append_all(
+        &self,
+        topic: Topic,
+        messages: Vec<Message>,
+    ) -> SeamFuture<'static, Vec<Position>, EngineError> {
+        if messages.is_empty() {
+            return Box::pin(ready(Ok(Vec::new())));
+        }
+        let count = u64::try_from(messages.len()).expect("a count fits 64 bits");
+        let queued = check_size(&messages)
+            .and_then(|()| self.running())
+            .and_then(|running| running.shared.queue.push(Work::Many(topic, messages)));
+        match queued {
+            Ok(waiter) => {
+                Box::pin(waiter.map_ok(move |first| (first..first + count).map(position).collect()))
+            }
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
+
+    fn subscribe(
+        &self,
+        topic: Topic,
+        group: &str,
+        start: Start,
+    ) -> SeamFuture<'_, Box<dyn Subscription>, EngineError> {
+        let reader = self.reader(topic, group.to_owned(), start);
+        Box::pin(reader.map_ok(|reader| Box::new(reader) as Box<dyn Subscription>))
+    }
+
+    fn read_after(
+        &self,
+        topic: Topic,
+        after: Position,
+        limit: usize,
+    ) -> SeamFuture<'_, Vec<Delivered>, EngineError> {
+        let readers = Arc::clone(&self.readers);
+        Box::pin(blocking(move || {
+            let after = offset_of(&[after])?;
+            readers.with(|connection| tables::read_after(connection, topic, after, limit))
+        }))
+    }
+
+    fn extent(&self, topic: Topic) -> SeamFuture<'_, Vec<Extent>, EngineError> {
+        let readers = Arc::clone(&self.readers);
+        Box::pin(blocking(move || {
+            readers.with(|connection| tables::extent(connection, topic)).map(|extent| vec![extent])
+        }))
+    }
+
+    fn id(&self) -> [u8; 16] {
+        self.id
+    }
+
+    fn queue_depth(&self) -> usize {
+        self.writer.as_ref().map_or(0, |running| running.shared.queue.depth())
+    }
+
+    fn close(&self) -> SeamFuture<'_, (), EngineError> {
+        Box::pin(async move {
+            let Some(running) = &self.writer else { return Ok(()) };
+            running.shared.queue.close();
+            let mut ended = running.shared.ended.subscribe();
+            // The sender lives in `shared`, so it can't be gone; if it were, the writer would be too.
+            let _ = ended.wait_for(|ended| *ended).await;
+            Ok(())
+        })
+    }
+}
+
+impl Drop for SqliteLog {
+    fn drop(&mut self) {
+        let Some(running) = &self.writer else { return };
+        running.shared.queue.close();
+        if let Some(thread) = lock(&running.thread).take() {
+            // A writer that panicked has failed its waiters already.
+            let _ = thread.join();
+        }
+    }
+}

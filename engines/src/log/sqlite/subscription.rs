@@ -1,0 +1,91 @@
+//! Owns a reader of one topic: its own connection, its place, and the wait for what comes next.
+//! Invariants: only committed rows are seen; every batch starts right after the last one and has no gap;
+//! the place moves only when a batch is handed out, so a dropped `next_batch` loses nothing.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use payfold_schemas::record::Position;
+use rusqlite::Connection;
+use tokio::sync::watch;
+
+use super::queue::Work;
+use super::tables;
+use super::writer::Shared;
+use crate::log::{Delivered, Subscription, Topic};
+use crate::sqlite::{at, blocking, lock, open_reader};
+use crate::{EngineError, SeamFuture};
+
+/// Page cache of a subscription: it walks forward, so it only needs the pages under its feet.
+const CACHE_KIB: u32 = 1_024;
+
+pub(super) struct SqliteSubscription {
+    pub(super) topic: Topic,
+    pub(super) group: String,
+    /// The offset of the last message handed out.
+    pub(super) after: u64,
+    pub(super) head: watch::Receiver<u64>,
+    /// None for a log opened for reading only.
+    pub(super) writer: Option<Arc<Shared>>,
+    pub(super) path: PathBuf,
+    /// Opened by the first read; a read whose future was dropped may still hold it.
+    pub(super) connection: Arc<Mutex<Option<Connection>>>,
+}
+
+impl SqliteSubscription {
+    async fn next(&mut self, limit: usize) -> Result<Vec<Delivered>, EngineError> {
+        if limit == 0 {
+            return Err(EngineError::Invalid("a batch needs a limit of at least 1".to_owned()));
+        }
+        let after = self.after;
+        if self.head.wait_for(|head| *head > after).await.is_err() {
+            return Err(EngineError::Unavailable("the log is closed".to_owned()));
+        }
+        let (topic, path) = (self.topic, self.path.clone());
+        let connection = Arc::clone(&self.connection);
+        let batch = blocking(move || {
+            let mut connection = lock(&connection);
+            if connection.is_none() {
+                *connection = Some(open_reader(&path, CACHE_KIB)?);
+            }
+            let open = connection.as_ref().expect("it was opened just above");
+            tables::read_after(open, topic, after, limit).map_err(|error| at(&path, error))
+        })
+        .await?;
+        let Some(last) = batch.last() else {
+            return Err(EngineError::Corrupt(format!(
+                "topic {} ends at {after} and was longer before: restore the log from a backup",
+                topic.name()
+            )));
+        };
+        self.after = last.position.offset;
+        Ok(batch)
+    }
+
+    async fn remember(&self, through: Vec<Position>) -> Result<(), EngineError> {
+        let Some(shared) = &self.writer else {
+            return Err(EngineError::Invalid("this log is open for reading only".to_owned()));
+        };
+        for position in through {
+            let head = *self.head.borrow();
+            if position.partition != 0 || position.offset > head {
+                let text =
+                    format!("ack of {position}, but topic {} ends at 0-{head}", self.topic.name());
+                return Err(EngineError::Invalid(text));
+            }
+            let (group, topic, offset) = (self.group.clone(), self.topic, position.offset);
+            shared.queue.push(Work::Ack { group, topic, offset })?.await?;
+        }
+        Ok(())
+    }
+}
+
+impl Subscription for SqliteSubscription {
+    fn next_batch(&mut self, limit: usize) -> SeamFuture<'_, Vec<Delivered>, EngineError> {
+        Box::pin(self.next(limit))
+    }
+
+    fn ack(&mut self, through: Vec<Position>) -> SeamFuture<'_, (), EngineError> {
+        Box::pin(self.remember(through))
+    }
+}

@@ -1,0 +1,236 @@
+//! Owns the log's tables: what is in the file, how rows are written and read.
+//! Invariants: a topic's positions are 1, 2, 3, … without a gap, given by the one writer as last + 1 and
+//! never reused, for nothing is ever deleted (so no AUTOINCREMENT: its sequence table would cost every
+//! commit one more page); readers prove the absence of gaps on every read.
+
+use std::path::Path;
+
+use payfold_schemas::record::Position;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+
+use crate::EngineError;
+use crate::log::{Delivered, DeliveredEvent, Extent, Message, Topic};
+use crate::sqlite::{from_sql, open_writer, seam_error, to_sql};
+
+const SCHEMA_VERSION: i64 = 1;
+
+/// Rows whose size tells what a topic's values take.
+const SAMPLE_ROWS: u64 = 256;
+
+// FULL syncs the write-ahead log before a commit returns. Checkpoints are the writer's, between groups,
+// so that no appender waits for one.
+const PRAGMAS: &str = "PRAGMA page_size = 4096; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
+    PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -8192;";
+
+/// One value per topic.
+pub(super) type PerTopic<T> = [T; Topic::ALL.len()];
+
+/// The topic's place in a `PerTopic`.
+pub(super) fn index(topic: Topic) -> usize {
+    match topic {
+        Topic::Intake => 0,
+        Topic::Orders => 1,
+        Topic::Findings => 2,
+        Topic::Quarantine => 3,
+    }
+}
+
+/// A position of SQLite's one partition.
+pub(super) fn position(offset: u64) -> Position {
+    Position { partition: 0, offset }
+}
+
+/// Opens the writer's connection; makes the tables and the log's id if they are not there.
+pub(super) fn open(path: &Path) -> Result<Connection, EngineError> {
+    let connection = open_writer(path, PRAGMAS)?;
+    create(&connection).map_err(seam_error)?;
+    Ok(connection)
+}
+
+fn create(connection: &Connection) -> rusqlite::Result<()> {
+    let made: bool = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?
+        > 0;
+    if made {
+        return Ok(());
+    }
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    connection.execute_batch(
+        "CREATE TABLE meta (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+         CREATE TABLE acks (grp TEXT, topic TEXT, position INTEGER NOT NULL,
+             PRIMARY KEY (grp, topic)) WITHOUT ROWID;",
+    )?;
+    for topic in Topic::ALL {
+        connection.execute_batch(&format!(
+            "CREATE TABLE {} (position INTEGER PRIMARY KEY, key TEXT NOT NULL, id TEXT, type TEXT,
+                 time TEXT, value BLOB NOT NULL)",
+            topic.name()
+        ))?;
+    }
+    // SQLite seeds its generator from the system's.
+    connection.execute("INSERT INTO meta VALUES ('log_id', randomblob(16))", [])?;
+    connection.execute("INSERT INTO meta VALUES ('schema_version', ?)", [SCHEMA_VERSION])?;
+    connection.execute_batch("COMMIT")
+}
+
+/// The log's id. Errors: `Invalid` if a newer program made the file, `Corrupt` if it is no log.
+pub(super) fn log_id(connection: &Connection) -> Result<[u8; 16], EngineError> {
+    let meta = |name: &str| {
+        let sql = "SELECT value FROM meta WHERE name = ?";
+        let value =
+            connection.query_row(sql, [name], |row| row.get::<_, rusqlite::types::Value>(0));
+        value.map_err(|error| EngineError::Corrupt(format!("this is not a payfold log: {error}")))
+    };
+    match meta("schema_version")? {
+        rusqlite::types::Value::Integer(SCHEMA_VERSION) => {}
+        other => {
+            return Err(EngineError::Invalid(format!(
+                "the log has schema version {other:?}, this program reads {SCHEMA_VERSION}: use the program that made it"
+            )));
+        }
+    }
+    let id = match meta("log_id")? {
+        rusqlite::types::Value::Blob(bytes) => bytes.try_into().ok(),
+        _ => None,
+    };
+    id.ok_or_else(|| EngineError::Corrupt("the log's id is not 16 bytes".to_owned()))
+}
+
+/// The last offset of every topic; 0 while it is empty.
+pub(super) fn heads(connection: &Connection) -> Result<PerTopic<u64>, EngineError> {
+    let mut heads = [0; Topic::ALL.len()];
+    for topic in Topic::ALL {
+        let sql = format!("SELECT coalesce(max(position), 0) FROM {}", topic.name());
+        let mut statement = connection.prepare_cached(&sql).map_err(seam_error)?;
+        let last = statement.query_row([], |row| row.get(0)).map_err(seam_error)?;
+        heads[index(topic)] = from_sql(last)?;
+    }
+    Ok(heads)
+}
+
+/// The statement that appends one message to a topic.
+pub(super) fn appender(
+    connection: &Connection,
+    topic: Topic,
+) -> rusqlite::Result<CachedStatement<'_>> {
+    connection.prepare_cached(match topic {
+        Topic::Intake => "INSERT INTO intake VALUES (?, ?, ?, ?, ?, ?)",
+        Topic::Orders => "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)",
+        Topic::Findings => "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?)",
+        Topic::Quarantine => "INSERT INTO quarantine VALUES (?, ?, ?, ?, ?, ?)",
+    })
+}
+
+/// Appends a message at an offset.
+pub(super) fn append(
+    statement: &mut CachedStatement<'_>,
+    offset: u64,
+    message: &Message,
+) -> rusqlite::Result<()> {
+    let Message { key, event, value } = message;
+    match event {
+        None => statement.execute(params![
+            to_sql(offset),
+            key,
+            None::<&str>,
+            None::<&str>,
+            None::<&str>,
+            value
+        ])?,
+        Some(event) => {
+            let time = event.time.to_rfc3339();
+            statement.execute(params![to_sql(offset), key, event.id, event.kind, time, value])?
+        }
+    };
+    Ok(())
+}
+
+/// Remembers a group's ack; one that is behind the last changes nothing.
+pub(super) fn ack(
+    connection: &Connection,
+    group: &str,
+    topic: Topic,
+    offset: u64,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO acks VALUES (?, ?, ?) ON CONFLICT DO UPDATE
+        SET position = max(position, excluded.position)";
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.execute(params![group, topic.name(), to_sql(offset)])?;
+    Ok(())
+}
+
+/// A group's last ack; 0 if it never acked.
+pub(super) fn acked(
+    connection: &Connection,
+    group: &str,
+    topic: Topic,
+) -> Result<u64, EngineError> {
+    let sql = "SELECT position FROM acks WHERE grp = ? AND topic = ?";
+    let offset = connection.query_row(sql, [group, topic.name()], |row| row.get(0)).optional();
+    from_sql(offset.map_err(seam_error)?.unwrap_or(0))
+}
+
+/// Up to `limit` messages after an offset. Errors: `Corrupt` at a gap.
+pub(super) fn read_after(
+    connection: &Connection,
+    topic: Topic,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Delivered>, EngineError> {
+    let sql = format!(
+        "SELECT position, key, id, type, time, value FROM {} WHERE position > ? ORDER BY position LIMIT ?",
+        topic.name()
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(seam_error)?;
+    let sql_limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![to_sql(after), sql_limit]).map_err(seam_error)?;
+    let mut delivered = Vec::with_capacity(limit.min(8192));
+    let mut last = after;
+    while let Some(row) = rows.next().map_err(seam_error)? {
+        let message = delivered_of(row).map_err(seam_error)?;
+        let offset = message.position.offset;
+        if offset != last + 1 {
+            return Err(EngineError::Corrupt(format!(
+                "topic {} goes from {last} to {offset}: messages are missing; restore the log from a backup",
+                topic.name()
+            )));
+        }
+        last = offset;
+        delivered.push(message);
+    }
+    Ok(delivered)
+}
+
+fn delivered_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Delivered> {
+    let offset = row.get_ref(0)?.as_i64()?;
+    let event = match row.get::<_, Option<String>>(2)? {
+        None => None,
+        Some(id) => Some(DeliveredEvent { id, kind: row.get(3)?, time: row.get(4)? }),
+    };
+    Ok(Delivered {
+        position: position(u64::try_from(offset).unwrap_or(0)),
+        key: row.get_ref(1)?.as_str()?.to_owned(),
+        event,
+        value: row.get_ref(5)?.as_blob()?.to_owned(),
+    })
+}
+
+/// How far a topic reaches.
+pub(super) fn extent(connection: &Connection, topic: Topic) -> Result<Extent, EngineError> {
+    let name = topic.name();
+    // Two statements, not min and max in one: only alone is each a look at one end of the table.
+    let end = |which: &str| {
+        let sql = format!("SELECT coalesce({which}(position), 0) FROM {name}");
+        connection.query_row(&sql, [], |row| row.get(0)).map_err(seam_error).and_then(from_sql)
+    };
+    let (first, last) = (end("min")?, end("max")?);
+    let sample_sql =
+        format!("SELECT coalesce(avg(length(value)), 0) FROM {name} WHERE position > ?");
+    let sample_after = to_sql(last.saturating_sub(SAMPLE_ROWS));
+    let average: f64 =
+        connection.query_row(&sample_sql, [sample_after], |row| row.get(0)).map_err(seam_error)?;
+    // Rounded to whole bytes first: an estimate, and whole numbers need no cast that could lose.
+    let average: u64 = format!("{average:.0}").parse().unwrap_or(0);
+    let count = if last == 0 { 0 } else { last - first + 1 };
+    Ok(Extent { partition: 0, first, last, bytes: count.saturating_mul(average) })
+}

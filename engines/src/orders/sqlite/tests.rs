@@ -1,0 +1,69 @@
+use payfold_schemas::digest::Digest;
+use payfold_schemas::order::{KnownFacts, OrderState, Summary};
+use payfold_schemas::record::Position;
+use payfold_schemas::time::Time;
+
+use super::*;
+use crate::orders::{Folded, ViewEntry};
+
+fn order(key: &str, offset: u64) -> Order {
+    let summary = Summary {
+        state: OrderState::Pending,
+        fulfil: false,
+        flags: Vec::new(),
+        reference: None,
+        attempt: None,
+        amount: None,
+        currency: None,
+        paid_amount: 0,
+        refunded_amount: 0,
+        overpaid: 0,
+        refunded_at_least: false,
+        session_ref: None,
+        payment_ref: None,
+        paid_at: None,
+        deadline: None,
+    };
+    Order {
+        key: OrderKey::parse(key).unwrap(),
+        version: offset,
+        first_seen: Time::from_unix_ms(1),
+        position: Position { partition: 0, offset },
+        summary,
+        facts: KnownFacts::default(),
+    }
+}
+
+#[tokio::test]
+async fn a_commit_is_read_back_after_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("orders.db");
+    let store = SqliteOrders::open(&path).unwrap();
+    assert_eq!(store.progress().await, Ok(None));
+    let (a, b) = (order("p/M/a", 1), order("p/M/b", 2));
+    let folded = vec![Folded { position: b.position, digest: Digest::of_bytes(b"2") }];
+    let views = vec![
+        (a.key.clone(), ViewEntry::Created(a.first_seen)),
+        (b.key.clone(), ViewEntry::Created(b.first_seen)),
+    ];
+    let commit = Commit {
+        orders: vec![a.clone(), b.clone()],
+        views: views.clone(),
+        folded: folded.clone(),
+        log_id: [7; 16],
+    };
+    store.commit(commit.clone()).await.unwrap();
+    store.commit(commit).await.unwrap();
+    drop(store);
+
+    let store = SqliteOrders::open(&path).unwrap();
+    let missing = OrderKey::parse("p/M/c").unwrap();
+    let loaded = store.load(vec![b.key.clone(), missing, a.key.clone()]).await.unwrap();
+    assert_eq!(loaded, vec![Some(b), None, Some(a)]);
+    assert_eq!(store.progress().await, Ok(Some(Progress { log_id: [7; 16], folded })));
+    let scan = Scan::Created { from: Time::from_unix_ms(0), until: Time::from_unix_ms(2) };
+    let first = store.scan(scan.clone(), None, 1).await.unwrap();
+    let second = store.scan(scan, first.next.clone(), 1).await.unwrap();
+    assert_eq!([first.entries, second.entries].concat(), views);
+    assert_eq!(second.next, None);
+}

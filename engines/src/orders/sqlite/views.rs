@@ -1,0 +1,232 @@
+//! Owns the views: immutable entries that list orders, and the walk along them in pages.
+//! Invariants: an entry is there once however often it is written; a page starts right after the entry its
+//! cursor names, whatever was added meanwhile.
+
+use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode};
+use payfold_schemas::time::Time;
+use rusqlite::{Connection, Row, ToSql, params};
+
+use super::tables::GENERATION;
+use crate::EngineError;
+use crate::orders::{Cursor, Page, Scan, ViewEntry};
+use crate::sqlite::seam_error;
+
+type Entries = Vec<(OrderKey, ViewEntry)>;
+
+/// Adds entries.
+pub(super) fn store(connection: &Connection, mut entries: Entries) -> Result<(), EngineError> {
+    // By view, then in its table's order as far as that is one of the entry: inserts walk the tree forward.
+    entries.sort_unstable_by(|(a_key, a), (b_key, b)| (a, a_key).cmp(&(b, b_key)));
+    let sql = |view: &str, marks: &str| {
+        format!("INSERT OR IGNORE INTO view_{view}_g{GENERATION} VALUES ({marks})")
+    };
+    let prepare = |sql: String| connection.prepare_cached(&sql).map_err(seam_error);
+    let mut created = prepare(sql("created", "?, ?"))?;
+    let mut deadline = prepare(sql("deadline", "?, ?"))?;
+    let mut reference = prepare(sql("reference", "?, ?, ?"))?;
+    let mut provider_ref = prepare(sql("provider_ref", "?, ?, ?"))?;
+    let mut nonce = prepare(sql("nonce", "?, ?, ?, ?"))?;
+    for (key, entry) in &entries {
+        let order_id = key.order_id.as_str();
+        let account = || format!("{}/{}", key.partner, key.merchant_code);
+        let added = match entry {
+            ViewEntry::Created(time) => {
+                created.execute(params![time.unix_nanos(), key.to_string()])
+            }
+            ViewEntry::Deadline(time) => {
+                deadline.execute(params![time.unix_nanos(), key.to_string()])
+            }
+            ViewEntry::Reference(text) => reference.execute([&account(), text.as_str(), order_id]),
+            ViewEntry::ProviderRef(text) => {
+                provider_ref.execute([&account(), text.as_str(), order_id])
+            }
+            ViewEntry::Nonce(text, digest) => {
+                nonce.execute(params![account(), text.as_str(), digest.as_bytes(), order_id])
+            }
+        };
+        added.map_err(seam_error)?;
+    }
+    Ok(())
+}
+
+/// One page of a view.
+pub(super) fn scan(
+    connection: &Connection,
+    scan: &Scan,
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Result<Page, EngineError> {
+    if limit == 0 {
+        return Err(EngineError::Invalid("a page needs a limit of at least 1".to_owned()));
+    }
+    // One more than asked for tells whether there is a next page.
+    let fetch = limit.saturating_add(1);
+    let mut entries = match scan {
+        Scan::Created { from, until } => {
+            by_time(connection, "created", (*from, *until), after, fetch)?
+        }
+        Scan::Deadline { from, until } => {
+            by_time(connection, "deadline", (*from, *until), after, fetch)?
+        }
+        Scan::Reference(partner, merchant, text) => {
+            let entry = ViewEntry::Reference(text.clone());
+            by_name(
+                connection,
+                ("reference", text.as_str()),
+                (partner, merchant, entry),
+                after,
+                fetch,
+            )?
+        }
+        Scan::ProviderRef(partner, merchant, text) => {
+            let entry = ViewEntry::ProviderRef(text.clone());
+            by_name(
+                connection,
+                ("provider_ref", text.as_str()),
+                (partner, merchant, entry),
+                after,
+                fetch,
+            )?
+        }
+        Scan::Nonce(..) => by_nonce(connection, scan, after, fetch)?,
+    };
+    let more = entries.len() > limit;
+    entries.truncate(limit);
+    let next = if more { entries.last().map(cursor_at) } else { None };
+    Ok(Page { entries, next })
+}
+
+/// The cursor that stands on an entry: what orders it within its view, with a letter for the view.
+fn cursor_at((key, entry): &(OrderKey, ViewEntry)) -> Cursor {
+    Cursor(match entry {
+        ViewEntry::Created(time) => format!("created/{}/{key}", time.unix_nanos()),
+        ViewEntry::Deadline(time) => format!("deadline/{}/{key}", time.unix_nanos()),
+        ViewEntry::Reference(_) => format!("reference/{}", key.order_id),
+        ViewEntry::ProviderRef(_) => format!("provider_ref/{}", key.order_id),
+        ViewEntry::Nonce(_, digest) => format!("nonce/{digest}/{}", key.order_id),
+    })
+}
+
+/// What stands behind the view's name in a cursor. Errors: `Invalid` for another view's cursor.
+fn rest_of<'a>(view: &str, cursor: &'a Cursor) -> Result<&'a str, EngineError> {
+    let rest = cursor.0.strip_prefix(view).and_then(|rest| rest.strip_prefix('/'));
+    rest.ok_or_else(|| bad_cursor(cursor))
+}
+
+fn bad_cursor(cursor: &Cursor) -> EngineError {
+    EngineError::Invalid(format!(
+        "{:?} is no cursor of this listing: start it again without one",
+        cursor.0
+    ))
+}
+
+fn by_time(
+    connection: &Connection,
+    view: &str,
+    (from, until): (Time, Time),
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Result<Entries, EngineError> {
+    // No key is empty, so the empty one stands before the first entry of its instant.
+    let mut start = (from.unix_nanos(), "");
+    if let Some(cursor) = after {
+        let (time, key) =
+            rest_of(view, cursor)?.split_once('/').ok_or_else(|| bad_cursor(cursor))?;
+        start = start.max((time.parse().map_err(|_| bad_cursor(cursor))?, key));
+    }
+    let sql = format!(
+        "SELECT time, key FROM view_{view}_g{GENERATION} WHERE (time, key) > (?, ?) AND time < ?
+         ORDER BY time, key LIMIT ?"
+    );
+    let entry_of = |time| match view {
+        "created" => ViewEntry::Created(time),
+        _ => ViewEntry::Deadline(time),
+    };
+    let values = params![start.0, start.1, until.unix_nanos(), sql_limit(limit)];
+    collect(connection, &sql, values, |row| {
+        let time = Time::from_unix_nanos(row.get(0).map_err(seam_error)?);
+        let key = row.get_ref(1).and_then(|key| Ok(key.as_str()?)).map_err(seam_error)?;
+        Ok((OrderKey::parse(key).map_err(unreadable)?, entry_of(time)))
+    })
+}
+
+fn by_name(
+    connection: &Connection,
+    (view, name): (&str, &str),
+    (partner, merchant_code, entry): (&PartnerCode, &MerchantCode, ViewEntry),
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Result<Entries, EngineError> {
+    let start = after.map(|cursor| rest_of(view, cursor)).transpose()?.unwrap_or("");
+    let sql = format!(
+        "SELECT order_id FROM view_{view}_g{GENERATION} WHERE account = ? AND {view} = ?
+         AND order_id > ? ORDER BY order_id LIMIT ?"
+    );
+    let account = format!("{partner}/{merchant_code}");
+    collect(connection, &sql, params![account, name, start, sql_limit(limit)], |row| {
+        Ok((key_of(partner, merchant_code, row, 0)?, entry.clone()))
+    })
+}
+
+fn by_nonce(
+    connection: &Connection,
+    scan: &Scan,
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Result<Entries, EngineError> {
+    let Scan::Nonce(partner, merchant_code, nonce) = scan else {
+        unreachable!("called for this scan only");
+    };
+    let mut start = (Vec::new(), "");
+    if let Some(cursor) = after {
+        let (digest, order_id) =
+            rest_of("nonce", cursor)?.split_once('/').ok_or_else(|| bad_cursor(cursor))?;
+        let digest: Digest = digest.parse().map_err(|_| bad_cursor(cursor))?;
+        start = (digest.as_bytes().to_vec(), order_id);
+    }
+    let sql = format!(
+        "SELECT digest, order_id FROM view_nonce_g{GENERATION} WHERE account = ? AND nonce = ?
+         AND (digest, order_id) > (?, ?) ORDER BY digest, order_id LIMIT ?"
+    );
+    let account = format!("{partner}/{merchant_code}");
+    let values = params![account, nonce.as_str(), start.0, start.1, sql_limit(limit)];
+    collect(connection, &sql, values, |row| {
+        let digest = Digest::from_bytes(row.get(0).map_err(seam_error)?);
+        Ok((key_of(partner, merchant_code, row, 1)?, ViewEntry::Nonce(nonce.clone(), digest)))
+    })
+}
+
+fn collect(
+    connection: &Connection,
+    sql: &str,
+    values: &[&dyn ToSql],
+    entry_of: impl Fn(&Row<'_>) -> Result<(OrderKey, ViewEntry), EngineError>,
+) -> Result<Entries, EngineError> {
+    let mut statement = connection.prepare_cached(sql).map_err(seam_error)?;
+    let mut rows = statement.query(values).map_err(seam_error)?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next().map_err(seam_error)? {
+        entries.push(entry_of(row)?);
+    }
+    Ok(entries)
+}
+
+fn key_of(
+    partner: &PartnerCode,
+    merchant_code: &MerchantCode,
+    row: &Row<'_>,
+    column: usize,
+) -> Result<OrderKey, EngineError> {
+    let text = row.get_ref(column).and_then(|text| Ok(text.as_str()?)).map_err(seam_error)?;
+    let order_id = OrderId::parse(text).map_err(unreadable)?;
+    Ok(OrderKey { partner: partner.clone(), merchant_code: merchant_code.clone(), order_id })
+}
+
+fn unreadable(error: payfold_schemas::text::TextError) -> EngineError {
+    EngineError::Corrupt(format!("a view entry does not decode: {error}"))
+}
+
+fn sql_limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,184 @@
+//! Owns what the SQLite engines share: opening connections, the lock file, reading beside the writer,
+//! and what SQLite's errors mean at the seam.
+//! Invariants: one process writes a database file (the lock is held as long as its engine lives); nothing
+//! here blocks an async thread while a runtime is there to carry the work.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::EngineError;
+
+/// How long SQLite waits for a lock another tool holds on the file.
+const BUSY_WAIT: Duration = Duration::from_secs(5);
+
+/// Connections a pool keeps open; more are opened while more readers are at work, and closed after.
+const POOL_IDLE_MAX: usize = 4;
+
+/// Takes a mutex whatever happened to its last holder: what our mutexes guard is whole between statements.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What an error of SQLite means to the caller of a seam.
+pub(crate) fn seam_error(error: rusqlite::Error) -> EngineError {
+    let text = error.to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::TooBig) => EngineError::Invalid(text),
+        // SQLITE_ERROR (Unknown) is a statement the file's schema does not fit; no code at all is a
+        // column of a type we never write.
+        Some(
+            ErrorCode::DatabaseCorrupt
+            | ErrorCode::NotADatabase
+            | ErrorCode::ConstraintViolation
+            | ErrorCode::TypeMismatch
+            | ErrorCode::Unknown,
+        )
+        | None => EngineError::Corrupt(text),
+        Some(_) => EngineError::Unavailable(text),
+    }
+}
+
+/// Keeps a second process from writing the same database.
+#[derive(Debug)]
+pub(crate) struct LockFile {
+    // The lock lasts as long as the file is open.
+    _file: File,
+}
+
+impl LockFile {
+    /// Takes `<database>.lock`. Errors: `Unavailable` while another process has it.
+    pub(crate) fn take(database: &Path) -> Result<Self, EngineError> {
+        let path = beside(database, ".lock");
+        let cannot = |error: std::io::Error| {
+            EngineError::Unavailable(format!("can't lock {}: {error}", path.display()))
+        };
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(cannot)?;
+        }
+        let options = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = options.map_err(cannot)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(EngineError::Unavailable(format!(
+                "{} is in use by another payfold process: stop it, or give this one its own data directory",
+                database.display()
+            ))),
+            Err(TryLockError::Error(error)) => Err(cannot(error)),
+        }
+    }
+}
+
+fn beside(database: &Path, suffix: &str) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
+}
+
+/// Opens the connection that writes, making the file if there is none. `pragmas` come before anything else.
+pub(crate) fn open_writer(path: &Path, pragmas: &str) -> Result<Connection, EngineError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY_WAIT)?;
+        connection.execute_batch(pragmas)?;
+        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(connection)
+    };
+    open().map_err(|error| at(path, seam_error(error)))
+}
+
+/// Opens a connection that can't write. Errors: `Invalid` if there is no such file.
+pub(crate) fn open_reader(path: &Path, cache_kib: u32) -> Result<Connection, EngineError> {
+    if !path.exists() {
+        return Err(EngineError::Invalid(format!(
+            "there is no {}: check the path, or run the service once to make it",
+            path.display()
+        )));
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY_WAIT)?;
+        connection.execute_batch(&format!("PRAGMA cache_size = -{cache_kib}"))?;
+        Ok(connection)
+    };
+    open().map_err(|error| at(path, seam_error(error)))
+}
+
+/// Says in which file an error happened.
+pub(crate) fn at(path: &Path, error: EngineError) -> EngineError {
+    let place = |text: String| format!("{}: {text}", path.display());
+    match error {
+        EngineError::Unavailable(text) => EngineError::Unavailable(place(text)),
+        EngineError::Invalid(text) => EngineError::Invalid(place(text)),
+        EngineError::Corrupt(text) => EngineError::Corrupt(place(text)),
+    }
+}
+
+/// Reads on connections of their own, beside whatever writes.
+#[derive(Debug)]
+pub(crate) struct ReadPool {
+    path: PathBuf,
+    cache_kib: u32,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl ReadPool {
+    pub(crate) fn new(path: &Path, cache_kib: u32) -> Self {
+        Self { path: path.to_owned(), cache_kib, idle: Mutex::default() }
+    }
+
+    /// Runs `work` on a connection nobody else uses meanwhile. A connection that failed is not kept.
+    pub(crate) fn with<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let idle = lock(&self.idle).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => open_reader(&self.path, self.cache_kib)?,
+        };
+        let result = work(&connection).map_err(|error| at(&self.path, error))?;
+        let mut idle = lock(&self.idle);
+        if idle.len() < POOL_IDLE_MAX {
+            idle.push(connection);
+        }
+        Ok(result)
+    }
+}
+
+/// Runs blocking work off the async threads; on the spot where there is no runtime. Dropping the future
+/// does not stop the work.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
+) -> Result<T, EngineError> {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        return work();
+    };
+    match runtime.spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(EngineError::Unavailable("the process is shutting down".to_owned())),
+        },
+    }
+}
+
+/// An offset as SQLite keeps it.
+pub(crate) fn to_sql(offset: u64) -> i64 {
+    i64::try_from(offset).unwrap_or(i64::MAX)
+}
+
+/// An offset as SQLite kept it. Errors: `Corrupt` if it is negative.
+pub(crate) fn from_sql(offset: i64) -> Result<u64, EngineError> {
+    u64::try_from(offset).map_err(|_| {
+        EngineError::Corrupt(format!("offset {offset} is stored, and none is negative"))
+    })
+}
