@@ -1,3 +1,5 @@
+//! The SQLite log opened again: what was appended is there.
+
 use super::*;
 
 fn message(n: usize) -> Message {

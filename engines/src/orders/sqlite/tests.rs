@@ -1,3 +1,5 @@
+//! The SQLite order store opened again: what was committed is there.
+
 use payfold_schemas::digest::Digest;
 use payfold_schemas::order::{KnownFacts, OrderState, Summary};
 use payfold_schemas::record::Position;
