@@ -1,1 +1,18 @@
-//! Under construction.
+//! The partner-facing role: takes a notice over HTTP and answers 200 only when its bytes are durable.
+//! It knows the log and the partners' profiles and keys, and nothing of stores, folds or states.
+//!
+//! The way of one IPN reads in this order: `http` (route) → `transport` (headers) → `body` (bytes) →
+//! `partners::verify` (who signed it) → `admit` (is it what the contract says) → `intake` (durable) → 200.
+#![warn(missing_docs)]
+
+pub mod admit;
+pub mod body;
+pub mod health;
+pub mod http;
+pub mod intake;
+pub mod limits;
+pub mod metrics;
+pub mod quarantine;
+pub mod refusal;
+pub mod sampler;
+pub mod transport;

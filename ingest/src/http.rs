@@ -1,0 +1,208 @@
+//! Owns the public listener's routes and the way of one IPN through them.
+//! A 200 is written in one place only, behind `Intake::append`, which returns when the record is durable.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use actix_web::web::{self, Data, Payload, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use arc_swap::ArcSwap;
+use payfold_engines::clock::Clock;
+use payfold_partners::directory::Directory;
+use payfold_partners::verify::VerifiedIpn;
+use payfold_schemas::record::NoticeRequest;
+
+use crate::intake::{Intake, Receipt};
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+use crate::quarantine::{self, Budget};
+use crate::refusal::{Code, Refusal};
+use crate::sampler::Sampler;
+use crate::{admit, body, transport};
+
+/// What the role works with. One value, shared by all workers.
+pub struct Ingest {
+    /// Where notices go.
+    pub intake: Intake,
+    /// The receiver's clock.
+    pub clock: Arc<dyn Clock>,
+    /// Accounts, profiles and keys as they are now; swapped whole when the vault changes.
+    pub directory: Arc<ArcSwap<Directory>>,
+    /// Counters.
+    pub metrics: Metrics,
+    /// Rates and trusted proxies.
+    pub limits: Limits,
+    /// Quarantine bytes per account.
+    pub quarantine: Budget,
+    /// Time for a body.
+    pub body_timeout: Duration,
+    /// One log line per second and code for refusals.
+    pub sampler: Sampler,
+    /// Requests that have begun and not been answered.
+    pub in_flight: AtomicUsize,
+}
+
+/// The routes of the public listener that partners use. Every other path is a 404 problem.
+pub fn routes(config: &mut ServiceConfig) {
+    config
+        .service(
+            web::resource("/api/payment/ipn")
+                .route(web::post().to(ipn))
+                .default_service(web::to(method_not_allowed)),
+        )
+        .service(
+            web::resource("/api/payment/ipn/{partner}")
+                .route(web::post().to(ipn))
+                .default_service(web::to(method_not_allowed)),
+        )
+        .default_service(web::to(not_found));
+}
+
+async fn method_not_allowed(ingest: Data<Ingest>) -> HttpResponse {
+    ingest.refuse(&ingest.receipt(), None, &Refusal::new(Code::MethodNotAllowed))
+}
+
+async fn not_found(ingest: Data<Ingest>) -> HttpResponse {
+    ingest.refuse(&ingest.receipt(), None, &Refusal::new(Code::NotFound))
+}
+
+/// `POST /api/payment/ipn` and `/api/payment/ipn/{partner}` (contract 4.2): 200 with an empty body once the
+/// notice is durable, else a problem document.
+async fn ipn(request: HttpRequest, mut payload: Payload, ingest: Data<Ingest>) -> HttpResponse {
+    let started = Instant::now();
+    let _open = ingest.open_request();
+    let receipt = ingest.receipt();
+    let response = match ingest.receive(&request, &mut payload, receipt).await {
+        Ok(()) => HttpResponse::Ok().finish(),
+        Err(refused) => refused,
+    };
+    ingest.metrics.request_took(started.elapsed());
+    response
+}
+
+/// Counts a request as open until it is dropped, answered or not.
+struct OpenRequest<'a>(&'a AtomicUsize);
+
+impl Drop for OpenRequest<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Ingest {
+    /// How many requests are open.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    fn open_request(&self) -> OpenRequest<'_> {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        OpenRequest(&self.in_flight)
+    }
+
+    fn receipt(&self) -> Receipt {
+        let received_at = self.clock.now();
+        Receipt { request_id: self.clock.request_id(), received_at }
+    }
+
+    /// Takes one notice from its head to its durable record. Errors: the response of its refusal.
+    async fn receive(
+        &self,
+        request: &HttpRequest,
+        payload: &mut Payload,
+        receipt: Receipt,
+    ) -> Result<(), HttpResponse> {
+        let directory = self.directory.load();
+        let source = self.source(request);
+        let refuse = |body: Option<&[u8]>, refusal: &Refusal| self.refuse(&receipt, body, refusal);
+
+        self.limits.pass_address(source).map_err(|refusal| refuse(None, &refusal))?;
+        let route_partner = request.match_info().get("partner");
+        let bytes_max = directory.limits(route_partner).body_bytes;
+        transport::check(request.headers(), bytes_max).map_err(|refusal| refuse(None, &refusal))?;
+        let raw = body::read(payload, bytes_max, self.body_timeout)
+            .await
+            .map_err(|refusal| refuse(None, &refusal))?;
+        let verified = directory
+            .verify(route_partner, &raw, receipt.received_at)
+            .map_err(|rejection| refuse(Some(&raw), &rejection.into()))?;
+        self.take_verified(request, &verified, (receipt, source), &raw).await
+    }
+
+    /// What happens to a notice whose signer is known: limits of its account, admission, durability.
+    async fn take_verified(
+        &self,
+        request: &HttpRequest,
+        verified: &VerifiedIpn<'_>,
+        (receipt, source): (Receipt, Option<IpAddr>),
+        raw: &[u8],
+    ) -> Result<(), HttpResponse> {
+        let account = verified.account();
+        let refuse = |refusal: &Refusal| {
+            self.metrics.notice_refused(Some(account.partner()), refusal.code);
+            refusal.respond(receipt.request_id)
+        };
+        if !source.is_none_or(|address| account.allows_source(address)) {
+            return Err(refuse(&Refusal::new(Code::SourceNotAllowed)));
+        }
+        self.limits
+            .pass_account(account.index(), account.rate_per_s())
+            .map_err(|refusal| refuse(&refusal))?;
+
+        let notice_request =
+            NoticeRequest { target: request.uri().to_string(), headers: Vec::new() };
+        match admit::admit(verified, receipt.received_at) {
+            Ok(admitted) => {
+                let (timestamp, started) = (admitted.ipn.timestamp, Instant::now());
+                let admitted = admitted.with_source(verified, notice_request);
+                self.intake
+                    .append(receipt, admitted, raw)
+                    .await
+                    .map_err(|refusal| refuse(&refusal))?;
+                self.metrics.append_took(started.elapsed());
+                self.metrics.notice_accepted(
+                    account.partner(),
+                    verified.key_id(),
+                    receipt.received_at,
+                );
+                if let Some(timestamp) = timestamp {
+                    self.metrics.skew_seen(account.partner(), receipt.received_at, timestamp);
+                }
+                self.metrics.unknown_fields_seen(u64::from(verified.unknown_fields()));
+                Ok(())
+            }
+            Err(refusal) => {
+                let refused = quarantine::Refused {
+                    account: format!("{}/{}", account.partner(), account.merchant_code()),
+                    refusal: &refusal,
+                    source: admit::source(verified, notice_request),
+                    raw,
+                };
+                quarantine::keep(&self.intake, &self.quarantine, &self.metrics, receipt, refused)
+                    .await
+                    .map_err(|unavailable| refuse(&unavailable))?;
+                self.sampler.sample(&receipt, Some(raw), refusal.code);
+                Err(refuse(&refusal))
+            }
+        }
+    }
+
+    /// Refuses a request nobody is known to have signed: counted, and sampled into the log.
+    fn refuse(&self, receipt: &Receipt, body: Option<&[u8]>, refusal: &Refusal) -> HttpResponse {
+        self.metrics.notice_refused(None, refusal.code);
+        self.sampler.sample(receipt, body, refusal.code);
+        refusal.respond(receipt.request_id)
+    }
+
+    fn source(&self, request: &HttpRequest) -> Option<IpAddr> {
+        let peer = request.peer_addr().map(|address| address.ip());
+        if !self.limits.has_trusted_proxies() {
+            return peer;
+        }
+        let forwarded =
+            request.headers().get("x-forwarded-for").and_then(|value| value.to_str().ok());
+        self.limits.source(peer, forwarded)
+    }
+}

@@ -1,0 +1,232 @@
+//! Owns what ingest counts and times, as verbs. Handles are resolved once per partner, so that counting
+//! a notice is some atomic adds. Labels are partners, codes and key ids; never an order.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use payfold_schemas::ids::{KeyId, PartnerCode};
+use payfold_schemas::time::Time;
+use prometheus::{
+    Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
+};
+
+use crate::refusal::Code;
+
+/// The label of a request whose partner is not known to be who it says.
+const NO_PARTNER: &str = "";
+const ACCEPTED: &str = "accepted";
+
+/// The counters of the ingest role.
+pub struct Metrics {
+    requests: IntCounterVec,
+    key_uses: IntCounterVec,
+    skew: GaugeVec,
+    last_accepted: GaugeVec,
+    request_duration: Histogram,
+    append_duration: Histogram,
+    queue_depth: IntGauge,
+    quarantined: IntCounterVec,
+    quarantine_over_budget: IntCounter,
+    unknown_fields: IntCounter,
+    anonymous: HashMap<Code, IntCounter>,
+    partners: RwLock<HashMap<PartnerCode, Arc<PartnerMetrics>>>,
+}
+
+/// The handles of one partner.
+pub struct PartnerMetrics {
+    accepted: IntCounter,
+    last_accepted: Gauge,
+    skew: Gauge,
+    key_uses: RwLock<HashMap<KeyId, IntCounter>>,
+}
+
+impl Metrics {
+    /// Makes and registers them. Errors: a name that is registered already.
+    pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let register = Registrar(registry);
+        let requests = register.counters(
+            "payfold_ingest_requests_total",
+            "Notices by partner and outcome (accepted, or the refusal's code).",
+            &["partner", "code"],
+        )?;
+        let quarantined = register.counters(
+            "payfold_quarantine_records_total",
+            "Validly signed notices kept in quarantine, by refusal code.",
+            &["code"],
+        )?;
+        let anonymous = Code::ALL
+            .into_iter()
+            .map(|code| (code, requests.with_label_values(&[NO_PARTNER, code.as_str()])))
+            .collect();
+        Ok(Self {
+            key_uses: register.counters(
+                "payfold_ingest_key_uses_total",
+                "Notices by the key their signature matched.",
+                &["partner", "key_id"],
+            )?,
+            skew: register.partner_gauge(
+                "payfold_ingest_clock_skew_seconds",
+                "Our clock minus the timestamp of the partner's last accepted notice.",
+            )?,
+            last_accepted: register.partner_gauge(
+                "payfold_ingest_last_accepted_timestamp_seconds",
+                "When the partner's last notice was accepted, unix seconds.",
+            )?,
+            request_duration: register.histogram(
+                "payfold_ingest_request_duration_seconds",
+                "From the head of a notice to its answer.",
+            )?,
+            append_duration: register.histogram(
+                "payfold_ingest_append_duration_seconds",
+                "From hand-over to the log until durable.",
+            )?,
+            requests,
+            queue_depth: register
+                .gauge("payfold_ingest_append_queue_depth", "Appends waiting for durability.")?,
+            quarantined,
+            quarantine_over_budget: register.counter(
+                "payfold_quarantine_over_budget_total",
+                "Signed notices not kept whole because the account is over its quarantine bytes.",
+            )?,
+            unknown_fields: register.counter(
+                "payfold_ingest_unknown_fields_total",
+                "Fields outside the contract in accepted notices.",
+            )?,
+            anonymous,
+            partners: RwLock::default(),
+        })
+    }
+
+    /// A notice was accepted.
+    pub fn notice_accepted(&self, partner: &PartnerCode, key_id: &KeyId, now: Time) {
+        let handles = self.partner(partner);
+        handles.accepted.inc();
+        handles.last_accepted.set(seconds(now.unix_nanos()));
+        handles.count_key_use(key_id, || {
+            self.key_uses.with_label_values(&[partner.as_str(), key_id.as_str()])
+        });
+    }
+
+    /// An accepted notice said it was sent then.
+    pub fn skew_seen(&self, partner: &PartnerCode, now: Time, timestamp: Time) {
+        self.partner(partner).skew.set(seconds(now.nanos_since(timestamp)));
+    }
+
+    /// A notice was refused; `partner` only where its signature proved it.
+    pub fn notice_refused(&self, partner: Option<&PartnerCode>, code: Code) {
+        match partner {
+            Some(partner) => {
+                self.requests.with_label_values(&[partner.as_str(), code.as_str()]).inc()
+            }
+            None => self.anonymous[&code].inc(),
+        }
+    }
+
+    /// A signed notice was kept in quarantine.
+    pub fn notice_quarantined(&self, code: Code) {
+        self.quarantined.with_label_values(&[code.as_str()]).inc();
+    }
+
+    /// A signed notice was over its account's quarantine budget.
+    pub fn quarantine_over_budget(&self) {
+        self.quarantine_over_budget.inc();
+    }
+
+    /// An accepted notice had fields outside the contract.
+    pub fn unknown_fields_seen(&self, fields: u64) {
+        self.unknown_fields.inc_by(fields);
+    }
+
+    /// A request took this long.
+    pub fn request_took(&self, duration: Duration) {
+        self.request_duration.observe(duration.as_secs_f64());
+    }
+
+    /// An append took this long.
+    pub fn append_took(&self, duration: Duration) {
+        self.append_duration.observe(duration.as_secs_f64());
+    }
+
+    /// So many appends wait now (set when metrics are read).
+    pub fn queue_depth_is(&self, depth: usize) {
+        self.queue_depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
+    }
+
+    fn partner(&self, partner: &PartnerCode) -> Arc<PartnerMetrics> {
+        let known = self.partners.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(handles) = known.get(partner) {
+            return Arc::clone(handles);
+        }
+        drop(known);
+        let label = &[partner.as_str()];
+        let handles = Arc::new(PartnerMetrics {
+            accepted: self.requests.with_label_values(&[partner.as_str(), ACCEPTED]),
+            last_accepted: self.last_accepted.with_label_values(label),
+            skew: self.skew.with_label_values(label),
+            key_uses: RwLock::default(),
+        });
+        let mut known = self.partners.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Arc::clone(known.entry(partner.clone()).or_insert(handles))
+    }
+}
+
+impl PartnerMetrics {
+    fn count_key_use(&self, key_id: &KeyId, make: impl FnOnce() -> IntCounter) {
+        let known = self.key_uses.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(uses) = known.get(key_id) {
+            uses.inc();
+            return;
+        }
+        drop(known);
+        let mut known = self.key_uses.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        known.entry(key_id.clone()).or_insert_with(make).inc();
+    }
+}
+
+/// Makes metrics and registers them.
+struct Registrar<'a>(&'a Registry);
+
+impl Registrar<'_> {
+    fn counters(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> Result<IntCounterVec, prometheus::Error> {
+        let made = IntCounterVec::new(Opts::new(name, help), labels)?;
+        self.0.register(Box::new(made.clone())).map(|()| made)
+    }
+
+    fn counter(&self, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
+        let made = IntCounter::new(name, help)?;
+        self.0.register(Box::new(made.clone())).map(|()| made)
+    }
+
+    fn gauge(&self, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
+        let made = IntGauge::new(name, help)?;
+        self.0.register(Box::new(made.clone())).map(|()| made)
+    }
+
+    fn partner_gauge(&self, name: &str, help: &str) -> Result<GaugeVec, prometheus::Error> {
+        let made = GaugeVec::new(Opts::new(name, help), &["partner"])?;
+        self.0.register(Box::new(made.clone())).map(|()| made)
+    }
+
+    fn histogram(&self, name: &str, help: &str) -> Result<Histogram, prometheus::Error> {
+        let made = Histogram::with_opts(HistogramOpts::new(name, help).buckets(latency_buckets()))?;
+        self.0.register(Box::new(made.clone())).map(|()| made)
+    }
+}
+
+fn seconds(nanos: i64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+/// 100 µs to 10 s: an answer is some ms, a stuck disk some seconds.
+fn latency_buckets() -> Vec<f64> {
+    vec![
+        0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+        5.0, 10.0,
+    ]
+}

@@ -1,0 +1,99 @@
+//! Owns the keeping of notices that are validly signed and not admissible: whole, with the verdict, in
+//! `quarantine`, and durable before the refusal is sent: a partner that gives up must not have cost us
+//! the evidence. Over an account's byte budget only a digest is kept, in the log line and the counter.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use payfold_engines::log::{Message, Topic};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::record::{NoticeSource, Parts, QuarantineRecord, Record};
+use payfold_schemas::time::Time;
+
+use crate::intake::{Intake, Receipt};
+use crate::metrics::Metrics;
+use crate::refusal::Refusal;
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// Bytes each account may put into quarantine per hour.
+pub struct Budget {
+    bytes_max: u64,
+    spent: Mutex<HashMap<String, Spent>>,
+}
+
+#[derive(Clone, Copy)]
+struct Spent {
+    hour: i64,
+    bytes: u64,
+}
+
+impl Budget {
+    /// `bytes_max` an hour and account.
+    pub fn new(bytes_max: u64) -> Self {
+        Self { bytes_max, spent: Mutex::default() }
+    }
+
+    /// Takes `bytes` from the account's hour, if they are left.
+    fn take(&self, account: &str, bytes: usize, now: Time) -> bool {
+        let hour = now.unix_ms().div_euclid(HOUR_MS);
+        let mut spent = self.spent.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let entry = spent.entry(account.to_owned()).or_insert(Spent { hour, bytes: 0 });
+        if entry.hour != hour {
+            *entry = Spent { hour, bytes: 0 };
+        }
+        let total = entry.bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        if total > self.bytes_max {
+            return false;
+        }
+        entry.bytes = total;
+        true
+    }
+}
+
+/// A signed notice that was refused.
+pub struct Refused<'a> {
+    /// `partner/merchantCode`.
+    pub account: String,
+    /// Why.
+    pub refusal: &'a Refusal,
+    /// Profile, key and request.
+    pub source: NoticeSource,
+    /// The bytes as they came.
+    pub raw: &'a [u8],
+}
+
+/// Keeps a refused notice; returns when it is durable. Errors: `storage_unavailable`, and the sender must
+/// be told that instead of the refusal.
+pub async fn keep(
+    intake: &Intake,
+    budget: &Budget,
+    metrics: &Metrics,
+    receipt: Receipt,
+    refused: Refused<'_>,
+) -> Result<(), Refusal> {
+    let code = refused.refusal.code;
+    if !budget.take(&refused.account, refused.raw.len(), receipt.received_at) {
+        metrics.quarantine_over_budget();
+        let digest = Digest::of_bytes(refused.raw);
+        tracing::error!(
+            account = refused.account, code = code.as_str(), request.id = %receipt.request_id, body.digest = %digest,
+            "signed notice not kept: the account is over its quarantine budget for this hour"
+        );
+        return Ok(());
+    }
+    let record = QuarantineRecord {
+        account: refused.account.clone(),
+        code: code.as_str().to_owned(),
+        detail: refused.refusal.detail.clone().unwrap_or_default(),
+        request_id: receipt.request_id,
+        received_at: receipt.received_at,
+        source: refused.source,
+    };
+    let record =
+        Record { parts: Parts::Quarantine(record), raw_key_id: None, raw: refused.raw.to_vec() };
+    let message = Message { key: refused.account, event: None, value: record.encode() };
+    intake.durable(Topic::Quarantine, message).await?;
+    metrics.notice_quarantined(code);
+    Ok(())
+}

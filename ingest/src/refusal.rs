@@ -1,0 +1,237 @@
+//! Owns what a sender is told when a notice is not taken: the stable codes, their HTTP status and the
+//! problem document (RFC 9457). A refusal never holds a secret, a signature or a body.
+
+use actix_web::HttpResponse;
+use actix_web::http::{StatusCode, header};
+use payfold_partners::verify::{RejectCode, Rejection};
+use payfold_schemas::ids::RequestId;
+
+/// Why a notice was not taken. The names are the wire's `code` in snake case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "each is described by its title below")]
+pub enum Code {
+    MethodNotAllowed,
+    NotFound,
+    UnsupportedMediaType,
+    UnsupportedContentEncoding,
+    BodyTooLarge,
+    HeadersTooLarge,
+    RequestTimeout,
+    BadRequest,
+    EmptyBody,
+    MalformedJson,
+    InvalidEncoding,
+    NotAnObject,
+    DuplicateField,
+    TooComplex,
+    UnknownField,
+    WrongType,
+    MissingField,
+    EmptyField,
+    UnknownStatus,
+    AmountNotInteger,
+    AmountOutOfRange,
+    UnknownCurrency,
+    FieldTooLong,
+    SeparatorInField,
+    IllegalCharacter,
+    BadTimestamp,
+    TimestampOutOfWindow,
+    Unauthenticated,
+    SourceNotAllowed,
+    RateLimited,
+    StorageUnavailable,
+}
+
+impl Code {
+    /// Every code, for metrics and docs.
+    pub const ALL: [Code; 31] = [
+        Self::MethodNotAllowed,
+        Self::NotFound,
+        Self::UnsupportedMediaType,
+        Self::UnsupportedContentEncoding,
+        Self::BodyTooLarge,
+        Self::HeadersTooLarge,
+        Self::RequestTimeout,
+        Self::BadRequest,
+        Self::EmptyBody,
+        Self::MalformedJson,
+        Self::InvalidEncoding,
+        Self::NotAnObject,
+        Self::DuplicateField,
+        Self::TooComplex,
+        Self::UnknownField,
+        Self::WrongType,
+        Self::MissingField,
+        Self::EmptyField,
+        Self::UnknownStatus,
+        Self::AmountNotInteger,
+        Self::AmountOutOfRange,
+        Self::UnknownCurrency,
+        Self::FieldTooLong,
+        Self::SeparatorInField,
+        Self::IllegalCharacter,
+        Self::BadTimestamp,
+        Self::TimestampOutOfWindow,
+        Self::Unauthenticated,
+        Self::SourceNotAllowed,
+        Self::RateLimited,
+        Self::StorageUnavailable,
+    ];
+
+    /// The wire's code, HTTP status and title.
+    fn wire(self) -> (&'static str, u16, &'static str) {
+        match self {
+            Self::MethodNotAllowed => ("method_not_allowed", 405, "this path takes another method"),
+            Self::NotFound => ("not_found", 404, "there is nothing at this path"),
+            Self::UnsupportedMediaType => (
+                "unsupported_media_type",
+                415,
+                "the Content-Type must be application/json in UTF-8",
+            ),
+            Self::UnsupportedContentEncoding => {
+                ("unsupported_content_encoding", 415, "a Content-Encoding is not taken")
+            }
+            Self::BodyTooLarge => ("body_too_large", 413, "the body is over the size limit"),
+            Self::HeadersTooLarge => ("headers_too_large", 431, "the headers are over the limit"),
+            Self::RequestTimeout => ("request_timeout", 408, "the body came too slowly"),
+            Self::BadRequest => ("bad_request", 400, "the request's framing is broken"),
+            Self::EmptyBody => ("empty_body", 400, "the body is empty"),
+            Self::MalformedJson => ("malformed_json", 400, "the body is not one JSON document"),
+            Self::InvalidEncoding => ("invalid_encoding", 400, "the body is not valid UTF-8 text"),
+            Self::NotAnObject => ("not_an_object", 400, "the body must be a JSON object"),
+            Self::DuplicateField => ("duplicate_field", 400, "a field is there twice"),
+            Self::TooComplex => ("too_complex", 400, "the body has too many keys or levels"),
+            Self::UnknownField => ("unknown_field", 400, "a field is not of the contract"),
+            Self::WrongType => ("wrong_type", 400, "a field has another type"),
+            Self::MissingField => ("missing_field", 400, "a required field is missing"),
+            Self::EmptyField => ("empty_field", 400, "a field is empty"),
+            Self::UnknownStatus => {
+                ("unknown_status", 400, "status must be SUCCESS, FAILED, EXPIRED or REFUNDED")
+            }
+            Self::AmountNotInteger => (
+                "amount_not_integer",
+                400,
+                "amount must be plain digits of an integer in minor units",
+            ),
+            Self::AmountOutOfRange => ("amount_out_of_range", 400, "amount must be 1 to 10^15"),
+            Self::UnknownCurrency => ("unknown_currency", 400, "currency must be an ISO 4217 code"),
+            Self::FieldTooLong => ("field_too_long", 400, "a field is too long"),
+            Self::SeparatorInField => (
+                "separator_in_field",
+                400,
+                "a signed value holds the separator of the signing text",
+            ),
+            Self::IllegalCharacter => {
+                ("illegal_character", 400, "a field has a character it may not have")
+            }
+            Self::BadTimestamp => ("bad_timestamp", 400, "a time must be RFC 3339 with a zone"),
+            Self::TimestampOutOfWindow => {
+                ("timestamp_out_of_window", 403, "the timestamp is too far from the present")
+            }
+            Self::Unauthenticated => {
+                ("unauthenticated", 401, "the notice could not be authenticated")
+            }
+            Self::SourceNotAllowed => {
+                ("source_not_allowed", 403, "the source address is not allowed")
+            }
+            Self::RateLimited => ("rate_limited", 429, "too many requests"),
+            Self::StorageUnavailable => {
+                ("storage_unavailable", 503, "the notice could not be stored; send it again")
+            }
+        }
+    }
+
+    /// The wire's stable code.
+    pub fn as_str(self) -> &'static str {
+        self.wire().0
+    }
+
+    /// The HTTP status.
+    pub fn status(self) -> u16 {
+        self.wire().1
+    }
+
+    /// One sentence for people.
+    pub fn title(self) -> &'static str {
+        self.wire().2
+    }
+
+    fn closes_connection(self) -> bool {
+        matches!(
+            self,
+            Self::BodyTooLarge | Self::RequestTimeout | Self::BadRequest | Self::HeadersTooLarge
+        )
+    }
+}
+
+/// A refusal: its code, and what exactly was wrong where that may be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The stable code.
+    pub code: Code,
+    /// Names the field or limit; never a value of the notice.
+    pub detail: Option<String>,
+    /// Seconds after which to try again, for 429 and 503.
+    pub retry_after_s: Option<u64>,
+}
+
+impl Refusal {
+    /// A refusal that its title explains.
+    pub fn new(code: Code) -> Self {
+        Self { code, detail: None, retry_after_s: None }
+    }
+
+    /// A refusal that names what was wrong.
+    pub fn because(code: Code, detail: impl Into<String>) -> Self {
+        Self { code, detail: Some(detail.into()), retry_after_s: None }
+    }
+
+    /// A refusal that asks for a retry.
+    pub fn retry(code: Code, after_s: u64) -> Self {
+        Self { code, detail: None, retry_after_s: Some(after_s) }
+    }
+
+    /// The response: a problem document (RFC 9457) with the code and the request's id.
+    pub fn respond(&self, request_id: RequestId) -> HttpResponse {
+        let status =
+            StatusCode::from_u16(self.code.status()).expect("every code has a valid status");
+        let mut response = HttpResponse::build(status);
+        response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
+        if let Some(seconds) = self.retry_after_s {
+            response.insert_header((header::RETRY_AFTER, seconds.to_string()));
+        }
+        if self.code == Code::MethodNotAllowed {
+            response.insert_header((header::ALLOW, "POST"));
+        }
+        if self.code.closes_connection() {
+            response.force_close();
+        }
+        let mut problem = serde_json::json!({
+            "type": format!("urn:payfold:problem:{}", self.code.as_str()),
+            "title": self.code.title(),
+            "status": self.code.status(),
+            "code": self.code.as_str(),
+            "requestId": request_id,
+        });
+        if let Some(detail) = &self.detail {
+            problem["detail"] = detail.as_str().into();
+        }
+        response.body(problem.to_string())
+    }
+}
+
+impl From<Rejection> for Refusal {
+    fn from(rejection: Rejection) -> Self {
+        let code = match rejection.code() {
+            RejectCode::EmptyBody => Code::EmptyBody,
+            RejectCode::MalformedJson => Code::MalformedJson,
+            RejectCode::InvalidEncoding => Code::InvalidEncoding,
+            RejectCode::NotAnObject => Code::NotAnObject,
+            RejectCode::DuplicateField => Code::DuplicateField,
+            RejectCode::TooComplex => Code::TooComplex,
+            RejectCode::Unauthenticated => Code::Unauthenticated,
+        };
+        Self { code, detail: rejection.detail().map(str::to_owned), retry_after_s: None }
+    }
+}
