@@ -246,3 +246,109 @@ impl VaultDocument {
         self.tokens.iter().find(|known| known.sha256 == sha256).map(|known| &known.name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Time {
+        Time::from_unix_ms(second * 1_000)
+    }
+
+    fn shop() -> AccountEntry {
+        let merchant = MerchantCode::parse("SHOP").unwrap();
+        AccountEntry::new(PartnerCode::parse("acme").unwrap(), merchant)
+    }
+
+    fn new_key(id: &str, from: i64, overlap_ms: i64) -> NewKey {
+        let secret = Secret::from_bytes(format!("hush, the secret of key {id}").into_bytes());
+        let id = KeyId::parse(id).unwrap();
+        NewKey { id, secret, valid_from: at(from), overlap_ms, created_at: at(0) }
+    }
+
+    /// `id from-until` of every key, in seconds.
+    fn windows(account: &AccountEntry) -> Vec<String> {
+        let window = |key: &KeyEntry| {
+            let until =
+                key.valid_until.map_or(String::new(), |t| (t.unix_ms() / 1_000).to_string());
+            format!("{} {}-{until}", key.id, key.valid_from.unix_ms() / 1_000)
+        };
+        account.keys.iter().map(window).collect()
+    }
+
+    #[test]
+    fn a_new_key_leaves_the_old_ones_their_overlap() {
+        let mut account = shop();
+        account.add_key(new_key("a", 10, 0)).unwrap();
+        account.add_key(new_key("b", 20, 5_000)).unwrap();
+        assert_eq!(windows(&account), ["a 10-25", "b 20-"]);
+        account.add_key(new_key("c", 22, 10_000)).unwrap();
+        assert_eq!(windows(&account), ["a 10-25", "b 20-32", "c 22-"]);
+        // One that would have begun later is replaced before it began.
+        account.add_key(new_key("d", 15, 1_000)).unwrap();
+        assert_eq!(windows(&account), ["a 10-16", "b 20-20", "c 22-22", "d 15-"]);
+        account.retire_key(&KeyId::parse("d").unwrap(), at(40)).unwrap();
+        account.retire_key(&KeyId::parse("d").unwrap(), at(50)).unwrap();
+        assert_eq!(windows(&account)[3], "d 15-40");
+    }
+
+    #[test]
+    fn a_key_that_can_t_be_used_changes_nothing() {
+        let mut account = shop();
+        account.add_key(new_key("a", 10, 0)).unwrap();
+        let short = NewKey { secret: Secret::from_bytes(vec![1; 8]), ..new_key("b", 20, 0) };
+        assert!(matches!(
+            account.add_key(short),
+            Err(DocumentError::Key(KeyError::TooShort { .. }))
+        ));
+        let twice = account.add_key(new_key("a", 20, 0));
+        assert!(matches!(twice, Err(DocumentError::Key(KeyError::Duplicate { .. }))));
+        assert_eq!(account.add_key(new_key("b", 20, -1)), Err(DocumentError::Overlap));
+        let unknown = KeyId::parse("z").unwrap();
+        let error = DocumentError::UnknownKey { id: unknown.clone() };
+        assert_eq!(account.retire_key(&unknown, at(1)), Err(error));
+        assert_eq!(windows(&account), ["a 10-"]);
+    }
+
+    #[test]
+    fn accounts_and_tokens_are_there_once() {
+        let mut document = VaultDocument::default();
+        document.add_account(shop()).unwrap();
+        assert!(matches!(document.add_account(shop()), Err(DocumentError::KnownAccount { .. })));
+        let AccountEntry { partner, merchant_code, .. } = shop();
+        document.account_mut(&partner, &merchant_code).unwrap().enabled = false;
+        assert!(!document.account(&partner, &merchant_code).unwrap().enabled);
+        let other = MerchantCode::parse("shop").unwrap();
+        let error = DocumentError::UnknownAccount {
+            partner: partner.clone(),
+            merchant_code: other.clone(),
+        };
+        assert_eq!(document.account_mut(&partner, &other).unwrap_err(), error);
+
+        let name = Author::parse("ada").unwrap();
+        let token = TokenEntry { name: name.clone(), sha256: Digest::of_bytes(b"token") };
+        document.add_token(token.clone()).unwrap();
+        assert!(matches!(document.add_token(token), Err(DocumentError::KnownToken { .. })));
+        assert_eq!(document.author(b"token"), Some(&name));
+        assert_eq!(document.author(b"Token"), None);
+    }
+
+    #[test]
+    fn it_reads_what_it_writes_and_nothing_else() {
+        let mut account = shop();
+        account.add_key(new_key("a", 10, 0)).unwrap();
+        account.add_key(new_key("b", 20, 5_000)).unwrap();
+        account.allow_sources =
+            vec!["203.0.113.0/24".parse().unwrap(), "2001:db8::/32".parse().unwrap()];
+        account.rate_per_s = Some(50);
+        let mut document = VaultDocument::default();
+        document.add_account(account).unwrap();
+        let text = toml::to_string(&document).unwrap();
+        let read: VaultDocument = toml::from_str(&text).unwrap();
+        assert_eq!(toml::to_string(&read).unwrap(), text);
+        assert_eq!(read.accounts[0].keys[0].secret.expose(), b"hush, the secret of key a");
+        assert!(!format!("{document:?}").contains("hush"));
+        assert!(toml::from_str::<VaultDocument>(&format!("rate = 1\n{text}")).is_err());
+        assert!(toml::from_str::<VaultDocument>(&text.replace("SHOP", "SH|OP")).is_err());
+    }
+}

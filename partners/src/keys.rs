@@ -171,3 +171,79 @@ impl KeySet {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Time {
+        Time::from_unix_ms(second * 1_000)
+    }
+
+    fn secret(id: &str) -> Secret {
+        Secret::from_bytes(format!("hush, the secret of key {id}").into_bytes())
+    }
+
+    fn key(id: &str, from: i64, until: Option<i64>) -> Key {
+        Key::new(KeyId::parse(id).unwrap(), &secret(id), at(from), until.map(at)).unwrap()
+    }
+
+    /// The id of the key of `keys` that counts as the signer of a text signed with `id`'s secret.
+    fn signer(keys: &KeySet, id: &str, now: Time) -> Option<String> {
+        let signature = MacKey::new(secret(id).expose()).sign(b"text");
+        let place = keys.signer(b"text", &signature, now, &mut 0)?;
+        Some(keys.keys()[place].id().to_string())
+    }
+
+    #[test]
+    fn a_key_counts_from_its_beginning_to_before_its_end() {
+        let keys = KeySet::new(vec![key("old", 10, Some(30)), key("new", 20, None)]).unwrap();
+        let before = |second| at(second).plus_ms(0).unix_nanos() - 1;
+        for (now, old, new) in [
+            (Time::from_unix_nanos(before(10)), false, false),
+            (at(10), true, false),
+            (Time::from_unix_nanos(before(20)), true, false),
+            (at(20), true, true),
+            (Time::from_unix_nanos(before(30)), true, true),
+            (at(30), false, true),
+            (at(1_000_000), false, true),
+        ] {
+            assert_eq!(signer(&keys, "old", now).as_deref(), old.then_some("old"), "{now}");
+            assert_eq!(signer(&keys, "new", now).as_deref(), new.then_some("new"), "{now}");
+            assert_eq!(signer(&keys, "other", now), None);
+        }
+        assert_eq!(keys.valid_at_once_max(), 2);
+        let mut tried = 5;
+        assert_eq!(keys.signer(b"text", &[0; 32], at(25), &mut tried), None);
+        assert_eq!(tried, 7);
+    }
+
+    #[test]
+    fn keys_that_can_t_be_used_are_refused() {
+        let id = KeyId::parse("k").unwrap();
+        let short = Secret::from_bytes(vec![1; 23]);
+        let error = Key::new(id.clone(), &short, at(0), None).unwrap_err();
+        assert_eq!(error, KeyError::TooShort { id: id.clone(), bytes: 23 });
+        let error = Key::new(id.clone(), &secret("k"), at(2), Some(at(1))).unwrap_err();
+        assert_eq!(error, KeyError::Window { id: id.clone() });
+        let twice = vec![key("k", 0, Some(1)), key("k", 2, None)];
+        assert_eq!(KeySet::new(twice).unwrap_err(), KeyError::Duplicate { id });
+    }
+
+    #[test]
+    fn only_so_many_keys_count_at_once() {
+        let past: Vec<_> = (0..20).map(|n| key(&format!("past{n}"), n, Some(n + 1))).collect();
+        let many = |count: i64| (0..count).map(|n| key(&format!("k{n}"), 100 - n, None));
+        let keys = KeySet::new(past.iter().cloned().chain(many(8)).collect()).unwrap();
+        assert_eq!((keys.keys().len(), keys.valid_at_once_max()), (28, 8));
+        let error = KeySet::new(past.into_iter().chain(many(9)).collect()).unwrap_err();
+        assert_eq!(error, KeyError::TooMany { count: 9, at: at(100) });
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let shown = format!("{:?}", KeySet::new(vec![key("k", 0, None)]).unwrap());
+        assert!(shown.contains("MacKey(..)") && !shown.contains("hush"), "{shown}");
+        assert!(!shown.contains(&format!("{:?}", b"hush").replace(['[', ']'], "")), "{shown}");
+    }
+}

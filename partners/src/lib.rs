@@ -15,4 +15,5 @@ pub mod notice;
 pub mod profile;
 pub mod secret;
 pub mod signing;
+pub mod vault;
 pub mod verify;

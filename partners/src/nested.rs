@@ -103,3 +103,47 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
 fn is_key(bytes: &[u8], end: usize) -> bool {
     bytes[end..].trim_ascii_start().first() == Some(&b':')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_surrogate_pair_is_found() {
+        let cases: [(&str, Option<usize>); 14] = [
+            (r"plain", None),
+            (r"\u0041\n\\", None),
+            (r"\ud83d\ude00", None),
+            (r"x\uD83D\uDE00y", None),
+            (r"\ud83d", Some(0)),
+            (r"ab\ude00", Some(2)),
+            (r"\ud83d\ud83d\ude00", Some(0)),
+            (r"\ud83d \ude00", Some(0)),
+            (r"\ud83d\n", Some(0)),
+            (r"\\ud83d", None),
+            (r"\\\ud83d", Some(2)),
+            (r"\ud83d\ude00\ude00", Some(12)),
+            (r"\uzzzz\", None),
+            (r"\ud8", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(lone_surrogate(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_text_can_be_scanned() {
+        // All short texts over the letters the scan looks at: none may panic.
+        let letters = [b"\\".as_slice(), b"u", b"d83d", b"dc00", b"\"", b"\xff"];
+        let mut texts = vec![Vec::new()];
+        for _ in 0..5 {
+            for text in &texts {
+                lone_surrogate(text);
+            }
+            texts = texts
+                .iter()
+                .flat_map(|text| letters.map(|letter| [text.as_slice(), letter].concat()))
+                .collect();
+        }
+    }
+}

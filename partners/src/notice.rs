@@ -224,3 +224,213 @@ impl<'de> Deserialize<'de> for Key<'de> {
         deserializer.deserialize_str(KeyVisitor)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMITS: Limits = Limits { body_bytes: 16_384, depth: 8, keys: 64 };
+
+    /// `ok` or the code.
+    fn outcome(body: &[u8]) -> &'static str {
+        match Notice::parse(body, LIMITS) {
+            Ok(_) => "ok",
+            Err(rejection) => rejection.code().as_str(),
+        }
+    }
+
+    /// Code, then the body as it stands.
+    const BODIES: &str = r#"
+        ok               {}
+        ok               { "orderId" : "A" , "x" : [ 1 , { "y" : null } ] }
+        ok               {"a":{"k":1},"b":{"k":1},"c":[{"k":1},{"k":1}]}
+        ok               {"a":"{\"b\":1,\"b\":2}","c":"a\\","d":["x\":","y"]}
+        ok               {"a":1e999,"b":-0,"c":0.10,"d":123456789012345678901234567890}
+        ok               {"x":"\ud83d\ude00","é":1,"É":2}
+        malformed_json   {
+        malformed_json   {"a":1
+        malformed_json   {"a":1}}
+        malformed_json   {"a":1} x
+        malformed_json   {"a":1}{"b":2}
+        malformed_json   {"a":1,}
+        malformed_json   {"a" 1}
+        malformed_json   {a:1}
+        malformed_json   {'a':1}
+        malformed_json   {"a":1 /* no */}
+        malformed_json   {"a":1} // no
+        malformed_json   {"a":NaN}
+        malformed_json   {"a":Infinity}
+        malformed_json   {"a":+1}
+        malformed_json   {"a":01}
+        malformed_json   {"a":1.}
+        malformed_json   {"a":.5}
+        malformed_json   {"a":1e}
+        malformed_json   {"a":"\x41"}
+        malformed_json   {"a":"\u12g4"}
+        malformed_json   {"a":tru}
+        malformed_json   {"a":[1,2}
+        malformed_json   {1:2}
+        malformed_json   NaN
+        malformed_json   "half
+        malformed_json   [1,2
+        malformed_json   [1] 2
+        not_an_object    []
+        not_an_object    ["SHOP","O"]
+        not_an_object    "text"
+        not_an_object    12
+        not_an_object    null
+        not_an_object    true
+        duplicate_field  {"orderId":"A","orderId":"B"}
+        duplicate_field  {"orderId":null,"orderId":"B"}
+        duplicate_field  {"orderId":{},"orderId":"B"}
+        duplicate_field  {"orderId":"A","order\u0049d":"B"}
+        duplicate_field  {"\u006frderId":"A","orderId":"B"}
+        duplicate_field  {"orderId":"A","ORDERID":"B"}
+        duplicate_field  {"orderid":"A","orderId":"B"}
+        duplicate_field  {"x":1,"x":1}
+        duplicate_field  {"x":1,"y":2,"X":3}
+        duplicate_field  {"x":1,"\u0058":3}
+        duplicate_field  {"x":{"y":1,"y":2}}
+        duplicate_field  {"x":{"y":1,"Y":2}}
+        duplicate_field  {"x":[[{"y":1,"z":{},"\u0079" : 2}]]}
+        duplicate_field  {"nonce":{"y":1,"y":2}}
+        duplicate_field  {"":1,"":2}
+        ok               {"x":{"a":{},"b":{"a":1}}}
+        ok               {"a":[[[[[[[]]]]]]]}
+        too_complex      {"a":[[[[[[[[]]]]]]]]}
+        ok               {"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":1}}}}}}}}
+        too_complex      {"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":{}}}}}}}}}
+        too_complex      {"amount":[{"a":[{"a":[{"a":[{}]}]}]}]}
+        invalid_encoding {"a":"\ud800"}
+        invalid_encoding {"a":"\udc00\ud800"}
+        invalid_encoding {"a":{"b":["\udfff"]}}
+        invalid_encoding {"\ud800":1}
+        invalid_encoding {"a":{"\ud800":1}}
+        invalid_encoding "\ud800"
+    "#;
+
+    #[test]
+    fn a_body_is_parsed_or_gets_its_code() {
+        for line in BODIES.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (expected, body) = line.split_once(' ').unwrap();
+            assert_eq!(outcome(body.trim_start().as_bytes()), expected, "{line}");
+        }
+        for body in ["", " ", "\r\n\t "] {
+            assert_eq!(outcome(body.as_bytes()), "empty_body", "{body:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_refused_wherever_they_are() {
+        for bytes in ["\u{feff}{}", "{\"a\":\"\u{1}\"}", "{}\0", "\u{a0}{}", "{\"a\":\"\n\"}"] {
+            assert_eq!(outcome(bytes.as_bytes()), "malformed_json", "{bytes:?}");
+        }
+        let broken: [&[u8]; 6] =
+            [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\xfe\xff"];
+        for bytes in broken {
+            for (before, after) in [("{\"a\":\"", "\"}"), ("{\"", "\":1}"), ("", "{}"), ("{}", "")]
+            {
+                let body = [before.as_bytes(), bytes, after.as_bytes()].concat();
+                assert_eq!(outcome(&body), "invalid_encoding", "{before} {bytes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_counted_wherever_they_are() {
+        let flat = |count: usize| {
+            let keys: Vec<_> = (0..count).map(|n| format!("\"k{n}\":0")).collect();
+            format!("{{{}}}", keys.join(","))
+        };
+        let nested = |count: usize| format!("{{\"a\":[{}]}}", flat(count - 1));
+        let spread = |count: usize| format!("{{\"a\":[{}{{}}]}}", "{\"k\":0},".repeat(count - 1));
+        for (keys, expected) in [(64, "ok"), (65, "too_complex")] {
+            for body in [flat(keys), nested(keys), spread(keys)] {
+                assert_eq!(outcome(body.as_bytes()), expected, "{keys} keys: {body}");
+            }
+        }
+    }
+
+    #[test]
+    fn depth_costs_no_stack() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(500_000), "]".repeat(500_000));
+        assert_eq!(outcome(deep.as_bytes()), "too_complex");
+        assert_eq!(outcome("[".repeat(500_000).as_bytes()), "malformed_json");
+        assert_eq!(
+            outcome(format!("{{\"a\":{}", "[".repeat(500_000)).as_bytes()),
+            "malformed_json"
+        );
+    }
+
+    #[test]
+    fn values_are_kept_as_they_came() {
+        let body = br#"{"merchantCode":"S\u0048OP","orderId":"","providerRef":null,"status":true,
+            "amount": 1e3 ,"currency":[1],"paidAt":-0.10,"nonce":"a\/b","extra":1,"more":{"x":1}}"#;
+        let notice = Notice::parse(body, LIMITS).unwrap();
+        let text = |field| notice.field(field).map(|scalar| (scalar.kind, scalar.text));
+        assert_eq!(text(Field::MerchantCode), Some((ScalarKind::String, "SHOP")));
+        assert_eq!(text(Field::OrderId), Some((ScalarKind::String, "")));
+        assert_eq!(text(Field::ProviderRef), Some((ScalarKind::Null, "null")));
+        assert_eq!(notice.signing_value(Field::ProviderRef), None);
+        assert_eq!(notice.present(Field::ProviderRef), None);
+        assert_eq!(text(Field::Status), Some((ScalarKind::Bool, "true")));
+        assert_eq!(text(Field::Amount), Some((ScalarKind::Number, "1e3")));
+        assert_eq!(text(Field::PaidAt), Some((ScalarKind::Number, "-0.10")));
+        assert_eq!(text(Field::Nonce), Some((ScalarKind::String, "a/b")));
+        assert_eq!(text(Field::Currency), None);
+        assert!(notice.is_composite(Field::Currency) && !notice.is_composite(Field::Timestamp));
+        assert_eq!(text(Field::Timestamp), None);
+        assert_eq!(notice.unknown_fields(), 2);
+    }
+
+    #[test]
+    fn a_refusal_never_quotes_the_body() {
+        for body in
+            ["{\"a\":hush}", "{\"hush\":1,\"hush\":2}", "hush", "{\"a\":1}hush", "[\"hush\"]"]
+        {
+            let rejection = Notice::parse(body.as_bytes(), LIMITS).unwrap_err();
+            assert!(!format!("{rejection} {rejection:?}").contains("hush"), "{rejection:?}");
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = serde_json::Value> {
+        let scalar = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            ".{0,6}".prop_map(Into::into),
+        ];
+        scalar.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
+                proptest::collection::btree_map("[a-z\"\\\\:é]{0,4}", inner, 0..4)
+                    .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        /// What serde_json reads, this reads: the same strings, and nested values never confuse it.
+        #[test]
+        fn it_reads_what_serde_json_reads(order_id in ".{0,12}", other in any_json()) {
+            let body = serde_json::json!({ "x": other, "orderId": order_id }).to_string();
+            let notice = Notice::parse(body.as_bytes(), LIMITS);
+            let notice = notice.unwrap();
+            let read = notice.field(Field::OrderId).unwrap();
+            prop_assert_eq!((read.kind, read.text), (ScalarKind::String, order_id.as_str()));
+            prop_assert_eq!(notice.unknown_fields(), 1);
+        }
+
+        /// No bytes panic, and what is taken serde_json takes too.
+        #[test]
+        fn it_takes_nothing_serde_json_refuses(body in "[{}\\[\\]\":,\\\\u0-9a-e tx]{0,24}") {
+            if Notice::parse(body.as_bytes(), LIMITS).is_ok() {
+                let read: Result<serde_json::Map<String, serde_json::Value>, _> =
+                    serde_json::from_str(&body);
+                prop_assert!(read.is_ok(), "{body}");
+            }
+        }
+    }
+}

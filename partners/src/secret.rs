@@ -61,3 +61,35 @@ impl<'de> Deserialize<'de> for Secret {
         Ok(Self::from_bytes(bytes))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_encoding_of_a_secret_is_always_said() {
+        let read = |text| Secret::parse(text).map(|secret| secret.expose().to_vec());
+        assert_eq!(read("text:6869"), Ok(b"6869".to_vec()));
+        assert_eq!(read("text:a:b c"), Ok(b"a:b c".to_vec()));
+        assert_eq!(read("hex:6869"), Ok(b"hi".to_vec()));
+        assert_eq!(read("base64:aGk="), Ok(b"hi".to_vec()));
+        for text in ["", "6869", "hex:686", "hex:zz", "base64:aGk", "base64:?", "utf8:hi"] {
+            assert_eq!(read(text), Err(SecretError), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_stored_as_hex_and_read_back() {
+        let secret = Secret::from_bytes(vec![0, 0xff, b'"']);
+        let stored = serde_json::to_string(&secret).unwrap();
+        assert_eq!(stored, "\"00ff22\"");
+        assert_eq!(serde_json::from_str::<Secret>(&stored).unwrap().expose(), secret.expose());
+        let error = serde_json::from_str::<Secret>("\"hush\"").unwrap_err();
+        assert!(!error.to_string().contains("hush"), "{error}");
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        assert_eq!(format!("{:?}", Secret::from_bytes(b"hush".to_vec())), "Secret(..)");
+    }
+}

@@ -37,3 +37,84 @@ pub fn sign<'v>(
     signing_text(profile, value_of, &mut text);
     profile.output().write(&key.sign(&text))
 }
+
+#[cfg(test)]
+mod tests {
+    use payfold_schemas::ids::PartnerCode;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::profile::DEFAULT_PROFILE;
+
+    fn profile() -> Profile {
+        Profile::default_for(&PartnerCode::parse("acme").unwrap())
+    }
+
+    type Values = [Option<String>; Field::COUNT];
+
+    fn text_of(profile: &Profile, values: &Values) -> (String, Option<Field>) {
+        let mut text = Vec::new();
+        let ambiguous = signing_text(profile, |field| values[field.index()].as_deref(), &mut text);
+        (String::from_utf8(text).unwrap(), ambiguous)
+    }
+
+    fn values(cells: &str) -> Values {
+        let mut cells = cells.split_whitespace().map(|cell| (cell != "-").then(|| cell.to_owned()));
+        std::array::from_fn(|_| cells.next().unwrap_or_default())
+    }
+
+    #[test]
+    fn an_absent_field_is_an_empty_slot() {
+        let all = values("M O R SUCCESS 100 VND 2026 2027 N sig");
+        assert_eq!(text_of(&profile(), &all), ("M|O|R|SUCCESS|100|VND|2026|2027|N".into(), None));
+        let some = values("M O R FAILED 100 VND - 2027 - sig");
+        assert_eq!(text_of(&profile(), &some), ("M|O|R|FAILED|100|VND||2027|".into(), None));
+        assert_eq!(text_of(&profile(), &Values::default()), ("||||||||".into(), None));
+    }
+
+    #[test]
+    fn the_order_and_separator_are_the_profiles() {
+        let text = DEFAULT_PROFILE
+            .replace("\"merchantCode\", \"orderId\",", "\"orderId\", \"merchantCode\",")
+            .replace("separator = \"|\"", "separator = \"&\"");
+        let profile = Profile::parse(&PartnerCode::parse("acme").unwrap(), &text).unwrap();
+        let all = values("M O R SUCCESS 100 VND 2026 2027 N");
+        assert_eq!(text_of(&profile, &all).0, "O&M&R&SUCCESS&100&VND&2026&2027&N");
+    }
+
+    #[test]
+    fn a_separator_in_a_value_is_told() {
+        let (a, b) = (values("M a|b c S 1 VND"), values("M a b|c S 1 VND"));
+        assert_eq!(text_of(&profile(), &a).0, text_of(&profile(), &b).0);
+        assert_eq!(text_of(&profile(), &a).1, Some(Field::OrderId));
+        assert_eq!(text_of(&profile(), &b).1, Some(Field::ProviderRef));
+        assert_eq!(text_of(&profile(), &values("M O R S 1 VND - - n|")).1, Some(Field::Nonce));
+        assert_eq!(text_of(&profile(), &values("M O R S 1 VND - - - sig|")).1, None);
+    }
+
+    fn any_values() -> impl Strategy<Value = Values> {
+        // Few letters, so that moved boundaries would collide if they could.
+        proptest::array::uniform10(proptest::option::of("[ab|]{0,3}"))
+    }
+
+    proptest! {
+        /// Unless refused (a separator inside, or an empty string), two texts are one only if the values are.
+        #[test]
+        fn the_text_tells_all_values_apart(a in any_values(), b in any_values()) {
+            let judge = |values: &Values| {
+                let (text, ambiguous) = text_of(&profile(), values);
+                let refused = ambiguous.is_some() || values.iter().flatten().any(String::is_empty);
+                (text, refused)
+            };
+            let ((text_a, refused_a), (text_b, refused_b)) = (judge(&a), judge(&b));
+            if !refused_a {
+                let slots: Vec<_> = text_a.split('|').map(str::to_owned).collect();
+                let expected: Vec<_> = a[..9].iter().map(|v| v.clone().unwrap_or_default()).collect();
+                prop_assert_eq!(slots, expected);
+            }
+            if !refused_a && !refused_b {
+                prop_assert_eq!(text_a == text_b, a[..9] == b[..9]);
+            }
+        }
+    }
+}

@@ -218,3 +218,105 @@ fn time_rule(time: &Spanned<TimeFile>, signed: &[Field]) -> Result<TimeRule, Wro
     };
     Ok(TimeRule { kind, field: Some(field), skew_ms: skew_s * 1_000, max_age_ms })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::DEFAULT_PROFILE;
+
+    fn partner() -> PartnerCode {
+        PartnerCode::parse("acme").unwrap()
+    }
+
+    #[test]
+    fn the_shipped_profile_is_the_default_of_the_contract() {
+        let profile = parse(&partner(), DEFAULT_PROFILE).unwrap();
+        assert_eq!(profile.limits(), Limits { body_bytes: 16_384, depth: 8, keys: 64 });
+        assert_eq!(profile.signed_fields(), &Field::ALL[..9]);
+        assert_eq!((profile.separator(), profile.output()), (b'|', Output::HexLower));
+        assert_eq!((profile.stage(), profile.nonce()), (Stage::Draft, NonceRule::Optional));
+        assert_eq!(profile.unknown_fields(), UnknownFields::Allow);
+        let field = Some(Field::Timestamp);
+        let rule = TimeRule { kind: TimeKind::Delivery, field, skew_ms: 300_000, max_age_ms: None };
+        assert_eq!(*profile.time(), rule);
+        assert_eq!(profile.policy("0"), payfold_schemas::ipn::IpnPolicy::default());
+        assert_eq!(profile.digest(), Digest::of_bytes(DEFAULT_PROFILE.as_bytes()));
+    }
+
+    #[test]
+    fn what_a_profile_says_reaches_the_fold() {
+        let text = DEFAULT_PROFILE
+            .replace("placeholder_refs = []", "placeholder_refs = [\"0\"]")
+            .replace("ref_is_session = false", "ref_is_session = true")
+            .replace("nonce = \"optional\"", "nonce = \"required\"");
+        let profile = parse(&partner(), &text).unwrap();
+        let (placeholder, other) = (profile.policy("0"), profile.policy("00"));
+        assert!(placeholder.placeholder_ref && !other.placeholder_ref);
+        assert!(other.ref_is_session && other.nonce_required && !other.unconfirmed);
+        assert_ne!(profile.digest(), Digest::of_bytes(DEFAULT_PROFILE.as_bytes()));
+    }
+
+    #[test]
+    fn times_of_other_kinds_are_read() {
+        let event = "kind = \"event\"\nmax_age_s = 86400";
+        let text = DEFAULT_PROFILE.replace("kind = \"delivery\"", event);
+        let rule = *parse(&partner(), &text).unwrap().time();
+        assert_eq!((rule.kind, rule.max_age_ms), (TimeKind::Event, Some(86_400_000)));
+        let none = "[time]\nkind = \"none\"\n";
+        let text = format!("{}{none}", DEFAULT_PROFILE.split("[time]").next().unwrap());
+        let rule = *parse(&partner(), &text).unwrap().time();
+        assert_eq!((rule.kind, rule.field), (TimeKind::None, None));
+    }
+
+    /// What stands in the default profile => what is put there => place and part of the error.
+    const MISTAKES: &str = r#"
+        version = 1             => version = 0              => 5:11 version starts at 1
+        version = 1             => version = 1 2            => 5:11 must be quoted
+        version = 1             => version = -1             => 5:11 invalid value
+        version = 1             => versoin = 1              => 5:1 unknown field `versoin`
+        stage = "draft"         => stage = "prod"           => 7:9 expected one of `draft`, `sandbox`, `frozen`, `live`
+        stage = "draft"         => # none                   => 1:1 missing field `stage`
+        nonce = "optional"      => nonce = "maybe"          => 9:9 unknown variant `maybe`
+        "timestamp", "nonce",   => "timestamp",             => 9:9 nonce is not in signature.fields
+        "timestamp", "nonce",   => "nonce",                 => 40:1 timestamp is not in signature.fields
+        depth = 8               => depth = 0                => 22:9 limits.depth must be 1 to 32
+        keys = 64               => keys = 9                 => 24:8 limits.keys must be 10 to 1024
+        keys = 64               => keys = 64.0              => 24:8 invalid type
+        body_bytes = 16384      => body_bytes = 2000000     => 20:14 limits.body_bytes must be 1024 to 1048576
+        hmac-sha256"            => md5"                     => 29:13 expected `hmac-sha256`
+        hex-lower"              => base64"                  => 31:10 expected `hex-lower` or `hex-upper`
+        separator = "|"         => separator = ""           => 32:13 one printable ASCII character
+        separator = "|"         => separator = "||"         => 32:13 one printable ASCII character
+        separator = "|"         => separator = "-"          => 32:13 one printable ASCII character
+        separator = "|"         => separator = "7"          => 32:13 one printable ASCII character
+        separator = "|"         => separator = "¦"          => 32:13 one printable ASCII character
+        field = "signature"     => field = "nonce"          => 33:9 signature.field must be
+        "orderId",              => "orderID",               => 36:19 unknown variant `orderID`
+        "orderId",              => "orderId", "signature",  => 36:30 the signature can't sign itself
+        "orderId",              => "orderId", "orderId",    => 36:30 orderId is listed twice
+        "status",               =>                          => 35:10 the signature must cover status
+        "amount",               =>                          => 35:10 the signature must cover amount
+        field = "timestamp"     => field = "status"         => 40:1 time.field must be
+        skew_s = 300            => skew_s = 0               => 40:1 time.skew_s must be
+        skew_s = 300            => max_age_s = 300          => 40:1 time.skew_s must be
+        kind = "delivery"       => kind = "event"           => 40:1 needs max_age_s
+        kind = "delivery"       => kind = "none"            => 40:1 takes nothing else
+    "#;
+
+    #[test]
+    fn a_mistake_is_refused_with_its_place() {
+        let mut missed = Vec::new();
+        for case in MISTAKES.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let [from, to, expected] =
+                case.split("=>").map(str::trim).collect::<Vec<_>>().try_into().unwrap();
+            assert!(DEFAULT_PROFILE.contains(from), "{case}");
+            let error = parse(&partner(), &DEFAULT_PROFILE.replace(from, to)).unwrap_err();
+            let got = format!("{}:{} {}", error.line, error.column, error.problem);
+            let (place, problem) = expected.split_once(' ').unwrap_or((expected, ""));
+            if !got.starts_with(&format!("{place} ")) || !got.contains(problem) {
+                missed.push(format!("{case}\n  {got}"));
+            }
+        }
+        assert!(missed.is_empty(), "{}", missed.join("\n"));
+    }
+}

@@ -1,0 +1,91 @@
+//! Owns how the vault's files are touched: private, under a lock, replaced whole and durably.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::VaultError;
+
+/// Makes an I/O error say what was tried on which file.
+pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> VaultError {
+    let path = path.to_owned();
+    move |source| VaultError::Io { action, path, source }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Options for a file that only its owner can read.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Takes the lock of the file at `path`; it is let go when the handle is dropped or the process ends.
+pub(super) fn lock(path: &Path) -> Result<File, VaultError> {
+    let lock = beside(path, ".lock");
+    let handle =
+        private().create(true).truncate(false).open(&lock).map_err(io("open the lock", &lock))?;
+    match handle.try_lock() {
+        Ok(()) => Ok(handle),
+        Err(TryLockError::WouldBlock) => Err(VaultError::Locked { path: path.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(io("lock", &lock)(error)),
+    }
+}
+
+/// The bytes of a file, `None` if there is none.
+pub(super) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, VaultError> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io("read", path)(error)),
+    }
+}
+
+/// Writes a file that must not be there yet, durably.
+pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), VaultError> {
+    let mut file = private().create_new(true).open(path).map_err(io("create", path))?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io("write", path))?;
+    sync_folder_of(path)
+}
+
+/// Puts `bytes` in the place of the file at `path`, durably and in one step. Call it under the lock.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), VaultError> {
+    let new = beside(path, ".new");
+    let mut file = private().create(true).truncate(true).open(&new).map_err(io("create", &new))?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io("write", &new))?;
+    std::fs::rename(&new, path).map_err(io("replace", path))?;
+    sync_folder_of(path)
+}
+
+/// The rename itself is durable only when the folder is.
+fn sync_folder_of(path: &Path) -> Result<(), VaultError> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = parent.unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io("sync", folder))
+}
+
+/// Refuses a file that others than its owner may read.
+#[cfg(unix)]
+pub(super) fn check_private(path: &Path) -> Result<(), VaultError> {
+    use std::os::unix::fs::PermissionsExt;
+    let metadata = std::fs::metadata(path).map_err(io("read", path))?;
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 {
+        Ok(())
+    } else {
+        Err(VaultError::Exposed { path: path.to_owned(), mode })
+    }
+}
+
+/// Elsewhere the folder's access list decides.
+#[cfg(not(unix))]
+pub(super) fn check_private(_: &Path) -> Result<(), VaultError> {
+    Ok(())
+}
