@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod log;
 pub mod orders;
+pub mod pairing;
 mod sqlite;
 
 use std::pin::Pin;

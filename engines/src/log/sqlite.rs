@@ -40,13 +40,15 @@ const READER_CACHE_KIB: u32 = 1_024;
 pub struct SqliteLogSettings {
     /// How many messages may wait for durability before `append` refuses more.
     pub queue_max: usize,
+    /// How long the write-ahead log gets, bytes; this much disk is taken when the log is opened.
+    pub wal_bytes: u32,
     /// Told of every commit, on the writer's thread: keep it short.
     pub observer: Option<CommitObserver>,
 }
 
 impl Default for SqliteLogSettings {
     fn default() -> Self {
-        Self { queue_max: 4_096, observer: None }
+        Self { queue_max: 4_096, wal_bytes: 16 << 20, observer: None }
     }
 }
 
@@ -83,12 +85,17 @@ impl SqliteLog {
         let connection = tables::open(path)?;
         let id = tables::log_id(&connection).map_err(|error| at(path, error))?;
         let heads = tables::heads(&connection).map_err(|error| at(path, error))?;
+        if let Err(error) = tables::reserve(&connection, settings.wal_bytes) {
+            // It only makes the first commits slower; a disk this full is told to whoever appends.
+            tracing::warn!(%error, "no room was reserved for the write-ahead log");
+        }
         let shared = Arc::new(Shared {
             path: path.to_owned(),
             queue: Queue::new(settings.queue_max),
             heads: heads.map(watch::Sender::new),
             stats: LogStats::default(),
             observer: settings.observer,
+            wal_bytes: usize::try_from(settings.wal_bytes).unwrap_or(usize::MAX),
             ended: watch::Sender::new(false),
         });
         let writer = Writer::new(Arc::clone(&shared), connection, heads);

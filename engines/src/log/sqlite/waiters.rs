@@ -245,3 +245,6 @@ impl Wakeups {
         !self.handed.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests;

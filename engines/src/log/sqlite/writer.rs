@@ -18,9 +18,9 @@ use crate::EngineError;
 use crate::log::Topic;
 use crate::sqlite::seam_error;
 
-/// About how many pages the write-ahead log may gather before the writer copies them into the database.
-const CHECKPOINT_PAGES: usize = 8_192;
-const PAGE_BYTES: usize = 4_096;
+/// A commit writes every page it touches whole: about what it adds, and the last page of the table and the
+/// one above it.
+const COMMIT_BYTES_MIN: usize = 2 * 8_192;
 
 /// Is told after every commit how many rows it made durable and how long begin to synced took.
 pub type CommitObserver = Arc<dyn Fn(usize, Duration) + Send + Sync>;
@@ -70,6 +70,8 @@ pub(super) struct Shared {
     pub(super) heads: PerTopic<watch::Sender<u64>>,
     pub(super) stats: LogStats,
     pub(super) observer: Option<CommitObserver>,
+    /// About how long the write-ahead log may get before it is copied into the database.
+    pub(super) wal_bytes: usize,
     /// True once the writer is gone and everything it took in is settled.
     pub(super) ended: watch::Sender<bool>,
 }
@@ -81,13 +83,13 @@ pub(super) struct Writer {
     connection: Option<Connection>,
     heads: PerTopic<u64>,
     wakeups: Wakeups,
-    pages_since_checkpoint: usize,
+    bytes_since_checkpoint: usize,
 }
 
 impl Writer {
     pub(super) fn new(shared: Arc<Shared>, connection: Connection, heads: PerTopic<u64>) -> Self {
         let wakeups = Wakeups::default();
-        Self { shared, connection: Some(connection), heads, wakeups, pages_since_checkpoint: 0 }
+        Self { shared, connection: Some(connection), heads, wakeups, bytes_since_checkpoint: 0 }
     }
 
     /// Commits group after group until the queue is closed and empty.
@@ -165,7 +167,7 @@ impl Writer {
         };
         write().map_err(seam_error)?;
         assert!(connection.is_autocommit(), "a committed group leaves no transaction open");
-        self.pages_since_checkpoint += bytes / PAGE_BYTES + 3;
+        self.bytes_since_checkpoint += bytes + COMMIT_BYTES_MIN;
         Ok(heads)
     }
 
@@ -219,14 +221,14 @@ impl Writer {
     }
 
     fn checkpoint_if_due(&mut self) {
-        if self.pages_since_checkpoint >= CHECKPOINT_PAGES {
+        if self.bytes_since_checkpoint >= self.shared.wal_bytes {
             self.checkpoint("PASSIVE");
         }
     }
 
     /// A checkpoint that fails (a full disk) loses nothing: the write-ahead log keeps what it has.
     fn checkpoint(&mut self, mode: &str) {
-        self.pages_since_checkpoint = 0;
+        self.bytes_since_checkpoint = 0;
         let Some(connection) = &self.connection else { return };
         let sql = format!("PRAGMA wal_checkpoint({mode})");
         let result = connection
