@@ -107,15 +107,8 @@ impl Queue {
     }
 
     /// Moves everything queued into `group`, which must be empty; waits for it, up to `patience` if given.
-    /// `settled` messages of the last group no longer wait.
-    pub(super) fn take(
-        &self,
-        group: &mut Vec<Job>,
-        settled: usize,
-        patience: Option<Duration>,
-    ) -> Taken {
+    pub(super) fn take(&self, group: &mut Vec<Job>, patience: Option<Duration>) -> Taken {
         let mut state = lock(&self.state);
-        state.waiting -= settled;
         loop {
             if !state.jobs.is_empty() {
                 std::mem::swap(&mut state.jobs, group);
@@ -139,6 +132,12 @@ impl Queue {
                 }
             };
         }
+    }
+
+    /// So many messages that were taken no longer wait. Called before their appenders are told: whoever
+    /// awaited an append finds the room it took.
+    pub(super) fn release(&self, messages: usize) {
+        lock(&self.state).waiting -= messages;
     }
 
     /// Takes nothing in any more.

@@ -97,25 +97,26 @@ impl Writer {
         let shared = Arc::clone(&self.shared);
         let _ended = Ended(&shared);
         let mut group = Vec::new();
-        let mut settled = 0;
         loop {
             let patience = self.wakeups.sweep().then_some(HANDOVER_MAX);
-            match shared.queue.take(&mut group, settled, patience) {
-                Taken::Group => settled = self.settle(&mut group),
-                Taken::Nothing => settled = 0,
+            match shared.queue.take(&mut group, patience) {
+                Taken::Group => self.settle(&mut group),
+                Taken::Nothing => {}
                 Taken::End => break,
             }
         }
         self.checkpoint("TRUNCATE");
     }
 
-    /// Commits a group and tells its waiters. Returns how many messages that was.
-    fn settle(&mut self, group: &mut Vec<Job>) -> usize {
+    /// Commits a group and tells its waiters.
+    fn settle(&mut self, group: &mut Vec<Job>) {
         let rows = group.iter().map(|job| job.work.messages().1.len()).sum();
         let started = Instant::now();
-        match self.commit(group) {
+        let result = self.commit(group);
+        let took = started.elapsed();
+        self.shared.queue.release(rows);
+        match result {
             Ok(heads) => {
-                let took = started.elapsed();
                 self.shared.stats.committed(rows, took);
                 self.tell_done(group, heads);
                 if let Some(observer) = &self.shared.observer {
@@ -133,7 +134,6 @@ impl Writer {
                 self.recover();
             }
         }
-        rows
     }
 
     /// Writes a group in one transaction. Returns the heads after it.
@@ -247,7 +247,7 @@ impl Drop for Ended<'_> {
     fn drop(&mut self) {
         self.0.queue.close();
         let mut left = Vec::new();
-        self.0.queue.take(&mut left, 0, None);
+        self.0.queue.take(&mut left, None);
         drop(left);
         self.0.ended.send_replace(true);
     }

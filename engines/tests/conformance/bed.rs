@@ -1,0 +1,94 @@
+//! What an engine brings to the suite, and what every test needs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use payfold_engines::log::{Delivered, EventLog, Message, Start, Topic};
+use payfold_engines::orders::OrderStore;
+use payfold_engines::{EngineError, SeamFuture};
+use payfold_schemas::ids::OrderKey;
+use payfold_schemas::order::{KnownFacts, Order, OrderState, Summary};
+use payfold_schemas::record::Position;
+use payfold_schemas::time::Time;
+
+/// Where one log and one store live. Opening again after dropping opens what was there.
+pub trait Bed: Send + Sync {
+    /// Opens the log with room for so many waiting messages.
+    fn log(&self, queue_max: usize) -> SeamFuture<'_, Arc<dyn EventLog>, EngineError>;
+    /// Opens the store.
+    fn orders(&self) -> SeamFuture<'_, Arc<dyn OrderStore>, EngineError>;
+}
+
+pub async fn log(bed: &dyn Bed) -> Arc<dyn EventLog> {
+    bed.log(4_096).await.expect("the log opens")
+}
+
+pub async fn orders(bed: &dyn Bed) -> Arc<dyn OrderStore> {
+    bed.orders().await.expect("the store opens")
+}
+
+/// Nothing in this suite may hang.
+pub async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("it hangs")
+}
+
+pub fn message(key: &str, text: &str) -> Message {
+    Message { key: key.to_owned(), event: None, value: text.as_bytes().to_vec() }
+}
+
+/// Appends texts under one key and waits for each.
+pub async fn append_each(log: &dyn EventLog, texts: &[&str]) -> Vec<Position> {
+    let mut positions = Vec::new();
+    for text in texts {
+        let appended = soon(log.append(Topic::Intake, message("k", text))).await;
+        positions.push(appended.expect("it is appended"));
+    }
+    positions
+}
+
+/// Reads so many messages of a topic from its beginning.
+pub async fn read(log: &dyn EventLog, topic: Topic, count: usize) -> Vec<Delivered> {
+    let subscribed = soon(log.subscribe(topic, "reader", Start::After(Vec::new()))).await;
+    let mut reader = subscribed.expect("it subscribes");
+    let mut all = Vec::new();
+    while all.len() < count {
+        all.extend(soon(reader.next_batch(1_000)).await.expect("a batch"));
+    }
+    all
+}
+
+pub fn texts(messages: &[Delivered]) -> Vec<String> {
+    messages.iter().map(|one| String::from_utf8_lossy(&one.value).into_owned()).collect()
+}
+
+pub fn key(text: &str) -> OrderKey {
+    OrderKey::parse(text).expect("a key")
+}
+
+pub fn at(offset: u64) -> Position {
+    Position { partition: 0, offset }
+}
+
+/// An order whose last record stands at `offset`.
+pub fn order(name: &str, offset: u64) -> Order {
+    let summary = Summary {
+        state: OrderState::Pending,
+        fulfil: false,
+        flags: Vec::new(),
+        reference: None,
+        attempt: Some(1),
+        amount: Some(150_000),
+        currency: None,
+        paid_amount: 0,
+        refunded_amount: 0,
+        overpaid: 0,
+        refunded_at_least: false,
+        session_ref: None,
+        payment_ref: None,
+        paid_at: None,
+        deadline: Some(Time::from_unix_ms(77)),
+    };
+    let (key, first_seen) = (key(name), Time::from_unix_ms(1));
+    let facts = KnownFacts::default();
+    Order { key, version: offset, first_seen, position: at(offset), summary, facts }
+}

@@ -1,0 +1,141 @@
+//! The promises of `OrderStore::scan`.
+
+use payfold_engines::EngineError;
+use payfold_engines::orders::{Commit, Cursor, OrderStore, Scan, ViewEntry};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::{MerchantCode, Nonce, OrderKey, PartnerCode, ProviderRef, Reference};
+use payfold_schemas::time::Time;
+
+use crate::bed::{Bed, key, orders, soon};
+
+type Entry = (OrderKey, ViewEntry);
+
+fn entry(name: &str, view: &ViewEntry) -> Entry {
+    (key(name), view.clone())
+}
+
+async fn add(store: &dyn OrderStore, views: Vec<Entry>) {
+    let commit = Commit { views, log_id: [7; 16], ..Commit::default() };
+    soon(store.commit(commit)).await.expect("committed");
+}
+
+/// Walks a view to its end in pages of `limit`.
+async fn walk(store: &dyn OrderStore, scan: &Scan, limit: usize) -> Vec<Entry> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = soon(store.scan(scan.clone(), after, limit)).await.expect("a page");
+        assert!(page.entries.len() <= limit);
+        all.extend(page.entries);
+        after = page.next;
+        if after.is_none() {
+            return all;
+        }
+    }
+}
+
+/// Asserts that a view yields `expected`, whatever the size of its pages.
+async fn yields(store: &dyn OrderStore, scan: Scan, expected: &[Entry]) {
+    for limit in [1, 2, 3, 100] {
+        assert_eq!(walk(store, &scan, limit).await, expected, "{scan:?} by {limit}");
+    }
+}
+
+/// Time views go by time then key, from the first instant to before the last.
+pub async fn walks_times(bed: &dyn Bed) {
+    let store = orders(bed).await;
+    let time = Time::from_unix_ms;
+    let (from, until) = (time(10), time(30));
+    let views: [fn(Time) -> ViewEntry; 2] = [ViewEntry::Created, ViewEntry::Deadline];
+    let scans = [Scan::Created { from, until }, Scan::Deadline { from, until }];
+    for (view, scan) in views.into_iter().zip(scans) {
+        let inside = [
+            entry("p/M/z", &view(time(10))),
+            entry("p/A/b", &view(time(20))),
+            entry("p/M/a", &view(time(20))),
+            entry("p/M/c", &view(time(29))),
+        ];
+        let mut written = inside.to_vec();
+        written.push(entry("p/M/early", &view(time(9))));
+        written.push(entry("p/M/late", &view(time(30))));
+        written.reverse();
+        add(&*store, written.clone()).await;
+        add(&*store, written).await;
+        yields(&*store, scan, &inside).await;
+    }
+}
+
+/// Name views list the orders of one account under one name, each once, and no other account's.
+pub async fn walks_names(bed: &dyn Bed) {
+    let store = orders(bed).await;
+    let partner = PartnerCode::parse("p").expect("a partner");
+    let merchant = MerchantCode::parse("M").expect("a merchant");
+    let reference = Reference::parse("basket 1").expect("a reference");
+    let provider_ref = ProviderRef::parse("txn/1").expect("a ref");
+    let kinds = [
+        (
+            ViewEntry::Reference(reference.clone()),
+            ViewEntry::Reference(Reference::parse("basket 2").expect("a reference")),
+            Scan::Reference(partner.clone(), merchant.clone(), reference),
+        ),
+        (
+            ViewEntry::ProviderRef(provider_ref.clone()),
+            ViewEntry::ProviderRef(ProviderRef::parse("txn/10").expect("a ref")),
+            Scan::ProviderRef(partner.clone(), merchant.clone(), provider_ref),
+        ),
+    ];
+    for (view, other, scan) in kinds {
+        let inside = ["p/M/1", "p/M/2", "p/M/3", "p/M/4"].map(|name| entry(name, &view));
+        let mut written = inside.to_vec();
+        written.push(entry("p/M/5", &other));
+        written.push(entry("p/N/6", &view));
+        written.push(entry("q/M/7", &view));
+        written.reverse();
+        add(&*store, written.clone()).await;
+        add(&*store, written).await;
+        yields(&*store, scan, &inside).await;
+    }
+}
+
+/// One nonce lists every (order, content) that carried it.
+pub async fn walks_nonces(bed: &dyn Bed) {
+    let store = orders(bed).await;
+    let nonce = Nonce::parse("n-1").expect("a nonce");
+    let view = |content: u8| ViewEntry::Nonce(nonce.clone(), Digest::from_bytes([content; 32]));
+    let inside = [
+        entry("p/M/2", &view(1)),
+        entry("p/M/1", &view(2)),
+        entry("p/M/3", &view(2)),
+        entry("p/M/1", &view(3)),
+    ];
+    let mut written = inside.to_vec();
+    written.push(entry("p/N/1", &view(1)));
+    add(&*store, written.clone()).await;
+    add(&*store, written).await;
+    let key = key("p/M/1");
+    yields(&*store, Scan::Nonce(key.partner, key.merchant_code, nonce), &inside).await;
+}
+
+/// A cursor stands where it stood whatever is added, survives being printed, and fits its own view only.
+pub async fn goes_on_from_a_cursor(bed: &dyn Bed) {
+    let store = orders(bed).await;
+    let created = |ms| ViewEntry::Created(Time::from_unix_ms(ms));
+    add(&*store, vec![entry("p/M/b", &created(2)), entry("p/M/d", &created(4))]).await;
+    let (from, until) = (Time::from_unix_ms(0), Time::from_unix_ms(9));
+    let scan = Scan::Created { from, until };
+    let page = soon(store.scan(scan.clone(), None, 1)).await.expect("a page");
+    let cursor = page.next.expect("there is more");
+    assert!(cursor.0.chars().all(|c| c.is_ascii_graphic()), "{cursor:?}");
+    add(&*store, vec![entry("p/M/a", &created(1)), entry("p/M/c", &created(3))]).await;
+    let rest = soon(store.scan(scan.clone(), Some(cursor.clone()), 9)).await.expect("a page");
+    assert_eq!(rest.entries, [entry("p/M/c", &created(3)), entry("p/M/d", &created(4))]);
+    assert_eq!(rest.next, None);
+
+    let deadline = Scan::Deadline { from, until };
+    let garbage = Cursor("created/x".to_owned());
+    for (scan, cursor, limit) in
+        [(deadline, Some(cursor), 1), (scan.clone(), Some(garbage), 1), (scan, None, 0)]
+    {
+        let refused = soon(store.scan(scan, cursor, limit)).await;
+        assert!(matches!(refused, Err(EngineError::Invalid(_))), "{refused:?}");
+    }
+}
