@@ -1,0 +1,196 @@
+//! Owns what the projector counts, as verbs. Every counter is resolved once, when it is made.
+
+use std::sync::Arc;
+
+use payfold_engines::clock::Clock;
+use payfold_schemas::fact::Fact;
+use payfold_schemas::order::OrderState;
+use payfold_schemas::time::Time;
+use prometheus::{
+    GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
+};
+
+use crate::fold::Effect;
+
+const KINDS: [&str; 8] = [
+    "createRequested",
+    "sessionOpened",
+    "createFailed",
+    "ipn",
+    "deadlinePassed",
+    "queryAnswered",
+    "refShared",
+    "decided",
+];
+const RESULTS: [&str; 4] = ["added", "merged", "overflowed", "unchanged"];
+const ACK_BUCKETS_SECONDS: [f64; 12] =
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0];
+
+/// The projector's metrics.
+pub struct Metrics {
+    clock: Arc<dyn Clock>,
+    facts: [[IntCounter; 4]; 8],
+    entered: [IntCounter; 8],
+    publish_failures: IntCounter,
+    partitions_halted: IntGauge,
+    lag_records: IntGauge,
+    lag_seconds: GaugeVec,
+    ack_to_event_seconds: Histogram,
+}
+
+impl Metrics {
+    /// Registers the metrics. `clock` says how old a record is. Errors: a name is registered already.
+    pub fn new(registry: &Registry, clock: Arc<dyn Clock>) -> prometheus::Result<Self> {
+        let facts = counters(
+            registry,
+            Opts::new(
+                "payfold_projector_facts_total",
+                "facts folded, by kind and what became of them",
+            ),
+            &["kind", "result"],
+        )?;
+        let entered = counters(
+            registry,
+            Opts::new("payfold_projector_state_changes_total", "orders that came into a state"),
+            &["state"],
+        )?;
+        let metrics = Self {
+            clock,
+            facts: KINDS.map(|kind| RESULTS.map(|result| facts.with_label_values(&[kind, result]))),
+            entered: OrderState::ALL.map(|state| entered.with_label_values(&[state.as_str()])),
+            publish_failures: IntCounter::new(
+                "payfold_projector_publish_failures_total",
+                "batches of events that could not be published and were tried again",
+            )?,
+            partitions_halted: IntGauge::new(
+                "payfold_projector_partitions_halted",
+                "partitions that stand at a record that can't be read",
+            )?,
+            lag_records: IntGauge::new(
+                "payfold_projector_lag_records",
+                "records of intake that are not folded yet",
+            )?,
+            lag_seconds: GaugeVec::new(
+                Opts::new(
+                    "payfold_projector_lag_seconds",
+                    "age of the oldest record not folded yet",
+                ),
+                &["partition"],
+            )?,
+            ack_to_event_seconds: Histogram::with_opts(
+                HistogramOpts::new(
+                    "payfold_projector_ack_to_event_seconds",
+                    "from the receipt of a fact to its durable event",
+                )
+                .buckets(ACK_BUCKETS_SECONDS.to_vec()),
+            )?,
+        };
+        registry.register(Box::new(metrics.publish_failures.clone()))?;
+        registry.register(Box::new(metrics.partitions_halted.clone()))?;
+        registry.register(Box::new(metrics.lag_records.clone()))?;
+        registry.register(Box::new(metrics.lag_seconds.clone()))?;
+        registry.register(Box::new(metrics.ack_to_event_seconds.clone()))?;
+        Ok(metrics)
+    }
+
+    /// The present, by the clock the ages are measured with.
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    pub(crate) fn fact_folded(&self, fact: &Fact, effect: Effect) {
+        let kind = match fact {
+            Fact::CreateRequested(_) => 0,
+            Fact::SessionOpened(_) => 1,
+            Fact::CreateFailed(_) => 2,
+            Fact::Ipn(_) => 3,
+            Fact::DeadlinePassed { .. } => 4,
+            Fact::QueryAnswered(_) => 5,
+            Fact::RefShared(_) => 6,
+            Fact::Decided(_) => 7,
+        };
+        let result = match effect {
+            Effect::Added => 0,
+            Effect::Merged => 1,
+            Effect::Overflowed => 2,
+            Effect::Unchanged => 3,
+        };
+        self.facts[kind][result].inc();
+    }
+
+    pub(crate) fn state_entered(&self, state: OrderState) {
+        let place = OrderState::ALL.iter().position(|other| *other == state);
+        self.entered[place.expect("ALL has every state")].inc();
+    }
+
+    /// Events are durable; `received` is when their facts were received.
+    pub(crate) fn events_published(&self, received: &[Time]) {
+        let now = self.now();
+        for received in received {
+            self.ack_to_event_seconds.observe(seconds(now.nanos_since(*received)));
+        }
+    }
+
+    pub(crate) fn publish_failed(&self) {
+        self.publish_failures.inc();
+    }
+
+    pub(crate) fn partition_halted(&self) {
+        self.partitions_halted.inc();
+    }
+
+    pub(crate) fn lag_measured(&self, records: u64) {
+        self.lag_records.set(i64::try_from(records).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn oldest_unfolded(&self, partition: u32, age_nanos: i64) {
+        self.lag_seconds.with_label_values(&[&partition.to_string()]).set(seconds(age_nanos));
+    }
+}
+
+fn counters(registry: &Registry, opts: Opts, labels: &[&str]) -> prometheus::Result<IntCounterVec> {
+    let counters = IntCounterVec::new(opts, labels)?;
+    registry.register(Box::new(counters.clone()))?;
+    Ok(counters)
+}
+
+/// Nanoseconds as seconds; never negative, whatever two clocks say.
+fn seconds(nanos: i64) -> f64 {
+    std::time::Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)).as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use payfold_engines::clock::SystemClock;
+
+    use super::*;
+    use crate::fold::testkit::facts;
+
+    #[test]
+    fn every_kind_and_state_has_its_own_counter() {
+        let registry = Registry::new();
+        let metrics = Metrics::new(&registry, Arc::new(SystemClock)).unwrap();
+        let digest = payfold_schemas::digest::Digest::of_bytes(b"");
+        let all = format!(
+            "C 1; O r; CF c; S r 1; X 10:00; P S r 1; K r o; D d UNKNOWN_ORDER {digest} ours"
+        );
+        for fact in facts(&all) {
+            metrics.fact_folded(&fact, Effect::Unchanged);
+        }
+        OrderState::ALL.into_iter().for_each(|state| metrics.state_entered(state));
+        for family in registry.gather() {
+            let expected = match family.name() {
+                "payfold_projector_facts_total" => |labels: &str| labels.contains("unchanged"),
+                "payfold_projector_state_changes_total" => |_: &str| true,
+                _ => continue,
+            };
+            for metric in family.get_metric() {
+                let labels: Vec<_> = metric.get_label().iter().map(|l| l.value()).collect();
+                let counted = metric.get_counter().get_value() == 1.0;
+                assert_eq!(counted, expected(&labels.join(" ")), "{labels:?}");
+            }
+        }
+        let kinds: Vec<_> = facts(&all).iter().map(Fact::kind).collect();
+        assert_eq!(kinds, KINDS);
+    }
+}

@@ -1,0 +1,192 @@
+//! Owns the run loop: intake in; events, rows, views and progress out.
+//!
+//! A pipeline of four stages, each one batch at a time and in log order, so that reading, folding, publishing
+//! and committing overlap: `read` → `folding` → `publish` → `commit`.
+//!
+//! Invariants: a batch is committed only after its events are durable; a batch is folded over the rows of
+//! all batches before it (`cache` holds what is not committed yet); nothing is skipped. A crash anywhere repeats
+//! whole batches from the store's progress: the same events with the same ids, the same rows.
+
+mod cache;
+mod commit;
+mod folding;
+mod lag;
+mod outage;
+mod pairing;
+mod publish;
+mod read;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use payfold_engines::EngineError;
+use payfold_engines::log::EventLog;
+use payfold_engines::orders::OrderStore;
+use payfold_schemas::record::{Position, RecordError};
+use tokio::sync::{mpsc, watch};
+
+use crate::metrics::Metrics;
+use crate::status::Status;
+
+/// How a projector is run. What it holds in memory is some batches and the cache.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The group it reads the log as.
+    pub group: String,
+    /// The generation of the events it publishes.
+    pub generation: u32,
+    /// The most records of one batch.
+    pub batch_records_max: usize,
+    /// What the values of a batch should not exceed, bytes; the limit follows the sizes seen last.
+    pub batch_bytes: usize,
+    /// What the recently used orders kept in memory may take, bytes; those not committed yet come on top.
+    pub cache_bytes: usize,
+    /// The first pause after storage was unavailable, ms; it doubles.
+    pub retry_ms_min: u64,
+    /// The longest such pause, ms.
+    pub retry_ms_max: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            group: "projector".to_owned(),
+            generation: 1,
+            batch_records_max: 4_096,
+            batch_bytes: 8 << 20,
+            cache_bytes: 32 << 20,
+            retry_ms_min: 50,
+            retry_ms_max: 5_000,
+        }
+    }
+}
+
+/// Why a projector ended that was not told to stop. It has been logged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// A record of intake can't be read. Everything before it is folded; nothing after it is.
+    #[error(
+        "record {position} of intake can't be read: {error}; its partition is halted there. Upgrade if a newer \
+         version wrote it, else check the log with `payfold log verify` and restore it from a backup"
+    )]
+    Undecodable {
+        /// Where it stands.
+        position: Position,
+        /// What is wrong with it.
+        error: RecordError,
+    },
+    /// Log and order store don't belong together.
+    #[error("{0}; if the log is the right one, move the order store away and it will be rebuilt")]
+    Unpaired(String),
+    /// An engine refused for good.
+    #[error("can't {what}: {error}")]
+    Engine {
+        /// What was being done.
+        what: &'static str,
+        /// The engine's answer; never `Unavailable`.
+        error: EngineError,
+    },
+}
+
+/// Why a stage ended before its input did.
+#[derive(Debug)]
+enum Halt {
+    /// Told to stop while storage was unavailable: what was in flight is repeated by the next run.
+    Stopped,
+    Failed(RunError),
+}
+
+/// What all stages share.
+struct Shared {
+    log: Arc<dyn EventLog>,
+    store: Arc<dyn OrderStore>,
+    metrics: Arc<Metrics>,
+    settings: Settings,
+    status: Arc<Status>,
+    stop: watch::Receiver<bool>,
+    /// The number of the last committed batch.
+    committed: AtomicU64,
+}
+
+/// Folds one log into one order store.
+pub struct Projector {
+    log: Arc<dyn EventLog>,
+    store: Arc<dyn OrderStore>,
+    metrics: Arc<Metrics>,
+    settings: Settings,
+    status: Arc<Status>,
+}
+
+impl Projector {
+    /// A projector that is not running yet.
+    pub fn new(
+        log: Arc<dyn EventLog>,
+        store: Arc<dyn OrderStore>,
+        metrics: Arc<Metrics>,
+        settings: Settings,
+    ) -> Self {
+        Self { log, store, metrics, settings, status: Arc::default() }
+    }
+
+    /// Tells how far it has come, also while it runs.
+    pub fn status(&self) -> Arc<Status> {
+        Arc::clone(&self.status)
+    }
+
+    /// Runs until `stop` holds true (or its sender is gone), then finishes what is in flight and returns.
+    /// While storage is unavailable it waits and tries again. Errors: `RunError`; it is logged here.
+    pub async fn run(self, stop: watch::Receiver<bool>) -> Result<(), RunError> {
+        let Self { log, store, metrics, settings, status } = self;
+        let committed = AtomicU64::new(0);
+        let shared = Shared { log, store, metrics, settings, status, stop, committed };
+        let result = tokio::select! {
+            result = pipeline(&shared) => result,
+            () = lag::watch(&shared) => unreachable!("the watch never ends by itself"),
+        };
+        shared.status.measured(None);
+        match result {
+            Ok(None) | Err(Halt::Stopped) => Ok(()),
+            Ok(Some(error)) | Err(Halt::Failed(error)) => {
+                tracing::error!(error = %error, "projector halted");
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Runs the stages; returns what made the reading end, if it was not the stop signal.
+async fn pipeline(shared: &Shared) -> Result<Option<RunError>, Halt> {
+    let start = pairing::start(shared).await?;
+    // One batch may wait before each stage; more would only take memory.
+    let (to_fold, decoded) = mpsc::channel(1);
+    let (to_publish, folded) = mpsc::channel(1);
+    let (to_commit, published) = mpsc::channel(1);
+    let (ended, (), (), ()) = tokio::try_join!(
+        read::run(shared, start, to_fold),
+        folding::run(shared, decoded, to_publish),
+        publish::run(shared, folded, to_commit),
+        commit::run(shared, published),
+    )?;
+    Ok(ended)
+}
+
+/// Up to how many records a batch is worked on where it is: waking another thread would cost more.
+const INLINE_RECORDS_MAX: usize = 32;
+
+/// Does a batch's computing off the async threads unless it is small.
+async fn compute<T: Send + 'static>(
+    records: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Halt> {
+    if records <= INLINE_RECORDS_MAX {
+        return Ok(work());
+    }
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is going down.
+            Err(_) => Err(Halt::Stopped),
+        },
+    }
+}

@@ -1,0 +1,75 @@
+//! Owns the second stage: loads the orders of a batch once and folds the batch over them.
+
+use std::sync::atomic::Ordering;
+
+use payfold_engines::orders::Folded;
+use payfold_schemas::ids::OrderKey;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+use super::cache::Cache;
+use super::outage::Outage;
+use super::read::Decoded;
+use super::{Halt, Shared, compute};
+use crate::batch::{Changes, Orders, fold_batch};
+
+/// A folded batch.
+pub(super) struct FoldedBatch {
+    /// Counted from 1 in this run.
+    pub(super) number: u64,
+    pub(super) changes: Changes,
+    pub(super) folded: Vec<Folded>,
+}
+
+/// Folds until there is no more input.
+pub(super) async fn run(
+    shared: &Shared,
+    mut decoded: mpsc::Receiver<Decoded>,
+    to_publish: mpsc::Sender<FoldedBatch>,
+) -> Result<(), Halt> {
+    let mut cache = Cache::new(shared.settings.cache_bytes);
+    let mut number = 0_u64;
+    while let Some(Decoded { records, folded }) = decoded.recv().await {
+        number = number.checked_add(1).expect("no run folds 2^64 batches");
+        let (mut orders, missing) = cache.take(&records);
+        load(shared, missing, &mut orders).await?;
+        let (generation, metrics) = (shared.settings.generation, Arc::clone(&shared.metrics));
+        let (orders, changes) = compute(records.len(), move || {
+            let changes = fold_batch(&mut orders, &records, generation);
+            for ((_, record), effect) in records.iter().zip(&changes.effects) {
+                metrics.fact_folded(&record.fact, *effect);
+            }
+            changes.entered.iter().for_each(|state| metrics.state_entered(*state));
+            (orders, changes)
+        })
+        .await?;
+        cache.put(number, orders, shared.committed.load(Ordering::Acquire));
+        if to_publish.send(FoldedBatch { number, changes, folded }).await.is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Adds the rows of `keys` to `orders`; a key without a row stays out.
+async fn load(shared: &Shared, keys: Vec<OrderKey>, orders: &mut Orders) -> Result<(), Halt> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let mut outage = Outage::none(shared, "load orders");
+    let rows = loop {
+        match shared.store.load(keys.clone()).await {
+            Ok(rows) => break rows,
+            Err(error) => outage.wait(error).await?,
+        }
+    };
+    outage.over();
+    assert_eq!(rows.len(), keys.len(), "a store answers for every key");
+    for (key, row) in keys.into_iter().zip(rows) {
+        if let Some(order) = row {
+            assert_eq!(order.key, key, "a row is of the key it is stored under");
+            orders.insert(key, Arc::new(order));
+        }
+    }
+    Ok(())
+}

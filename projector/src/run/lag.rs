@@ -1,0 +1,51 @@
+//! Owns the measuring of the lag: once a second, how many records wait and how old the oldest is.
+//! It is for people and probes; the pipeline never waits for it.
+
+use std::time::Duration;
+
+use payfold_engines::log::{Extent, Topic};
+use payfold_schemas::record::{Position, decode_fact};
+
+use super::Shared;
+use crate::status::Lag;
+
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Measures until it is dropped.
+pub(super) async fn watch(shared: &Shared) {
+    let mut ticks = tokio::time::interval(EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        // While the log can't be read, the stage that reads it says so; the last lag stands.
+        if let Ok(extents) = shared.log.extent(Topic::Intake).await {
+            let lag = measure(shared, &extents).await;
+            shared.metrics.lag_measured(lag.records);
+            shared.status.measured(Some(lag));
+        }
+    }
+}
+
+async fn measure(shared: &Shared, extents: &[Extent]) -> Lag {
+    let mut lag = Lag::default();
+    let folded = shared.status.folded().borrow().clone();
+    for extent in extents {
+        let known = folded.iter().find(|position| position.partition == extent.partition);
+        let through = known.map_or(0, |position| position.offset);
+        let waiting = extent.last.saturating_sub(through);
+        lag.records = lag.records.saturating_add(waiting);
+        let after = Position { partition: extent.partition, offset: through };
+        let age_nanos = if waiting == 0 { 0 } else { age_after(shared, after).await };
+        shared.metrics.oldest_unfolded(extent.partition, age_nanos);
+        lag.age_ms = lag.age_ms.max(age_nanos.checked_div(1_000_000).unwrap_or(0));
+    }
+    lag
+}
+
+/// The age of the record after a position; 0 if it can't be told.
+async fn age_after(shared: &Shared, after: Position) -> i64 {
+    let records = shared.log.read_after(Topic::Intake, after, 1).await.unwrap_or_default();
+    let record = records.first();
+    let received = record.and_then(|record| decode_fact(&record.value).ok());
+    received.map_or(0, |fact| shared.metrics.now().nanos_since(fact.received_at).max(0))
+}

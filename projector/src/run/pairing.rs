@@ -1,0 +1,74 @@
+//! Owns the question whether log and order store belong together, and so where folding starts.
+//! Invariant: no record is folded into a store that was folded from another log, or from this one before it
+//! lost or changed what the store has seen.
+
+use payfold_engines::log::{Delivered, Topic};
+use payfold_engines::orders::Folded;
+use payfold_schemas::digest::Digest;
+use payfold_schemas::record::Position;
+
+use super::outage::Outage;
+use super::{Halt, RunError, Shared};
+
+/// The position of each partition after which to go on. Errors: `Unpaired`.
+pub(super) async fn start(shared: &Shared) -> Result<Vec<Position>, Halt> {
+    let mut outage = Outage::none(shared, "read how far the orders are folded");
+    let progress = loop {
+        match shared.store.progress().await {
+            Ok(progress) => break progress,
+            Err(error) => outage.wait(error).await?,
+        }
+    };
+    outage.over();
+    let Some(progress) = progress else { return Ok(Vec::new()) };
+    if progress.log_id != shared.log.id() {
+        return Err(unpaired("the order store was folded from another log".to_owned()));
+    }
+    for folded in &progress.folded {
+        check(shared, folded).await?;
+    }
+    let start: Vec<_> = progress.folded.iter().map(|folded| folded.position).collect();
+    shared.status.advance(start.iter().copied());
+    Ok(start)
+}
+
+/// Checks that the log still holds the record that was folded last.
+async fn check(shared: &Shared, folded: &Folded) -> Result<(), Halt> {
+    let Position { partition, offset } = folded.position;
+    // A first record of offset 0 (Kafka) has no position before it to read after.
+    let Some(before) = offset.checked_sub(1) else { return Ok(()) };
+    match record_after(shared, Position { partition, offset: before }).await? {
+        Some(record) if record.position != folded.position => Err(unpaired(format!(
+            "the log has no record {}, the last one the order store has folded",
+            folded.position
+        ))),
+        Some(record) if Digest::of_bytes(&record.value) != folded.digest => Err(unpaired(format!(
+            "record {} of the log is another than the one the order store has folded",
+            folded.position
+        ))),
+        Some(_) => Ok(()),
+        None => Err(unpaired(format!(
+            "the log ends before record {}, which the order store has folded: it was restored from an older \
+             backup or has lost records",
+            folded.position
+        ))),
+    }
+}
+
+/// The first record of intake after a position.
+async fn record_after(shared: &Shared, after: Position) -> Result<Option<Delivered>, Halt> {
+    let mut outage = Outage::none(shared, "read intake");
+    loop {
+        match shared.log.read_after(Topic::Intake, after, 1).await {
+            Ok(records) => {
+                outage.over();
+                return Ok(records.into_iter().next());
+            }
+            Err(error) => outage.wait(error).await?,
+        }
+    }
+}
+
+fn unpaired(text: String) -> Halt {
+    Halt::Failed(RunError::Unpaired(text))
+}
