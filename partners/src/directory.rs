@@ -253,3 +253,98 @@ fn shared_secrets(vault: &VaultDocument) -> Vec<Problem> {
     }
     problems
 }
+
+#[cfg(test)]
+mod tests {
+    use payfold_schemas::ids::KeyId;
+    use payfold_schemas::time::Time;
+
+    use super::*;
+    use crate::document::NewKey;
+    use crate::secret::Secret;
+
+    fn profile(partner: &str) -> Profile {
+        Profile::default_for(&PartnerCode::parse(partner).unwrap())
+    }
+
+    fn entry(partner: &str, merchant: &str, secret: &str) -> AccountEntry {
+        let merchant = MerchantCode::parse(merchant).unwrap();
+        let mut entry = AccountEntry::new(PartnerCode::parse(partner).unwrap(), merchant);
+        let (id, at) = (KeyId::parse("k").unwrap(), Time::from_unix_ms(0));
+        let secret = Secret::from_bytes(secret.repeat(24).into_bytes());
+        let key = NewKey { id, secret, valid_from: at, overlap_ms: 0, created_at: at };
+        entry.add_key(key).unwrap();
+        entry
+    }
+
+    fn vault(accounts: Vec<AccountEntry>) -> VaultDocument {
+        VaultDocument { accounts, ..VaultDocument::default() }
+    }
+
+    #[test]
+    fn every_problem_is_reported_at_once() {
+        let mut short = entry("acme", "SHORT", "c");
+        short.keys[0].secret = Secret::from_bytes(vec![1; 5]);
+        let accounts = vec![
+            entry("acme", "SHOP", "a"),
+            entry("bolt", "SHOP", "a"),
+            entry("acme", "OTHER", "a"),
+            entry("cord", "SHOP", "b"),
+            short,
+        ];
+        let profiles = vec![profile("acme"), profile("bolt"), profile("bolt")];
+        let problems = Directory::build(profiles, &vault(accounts)).unwrap_err();
+        let texts: Vec<_> = problems.iter().map(Problem::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "accounts acme/SHOP and bolt/SHOP share a secret; ask one partner for another",
+                "partner bolt has two profiles; keep one",
+                "account cord/SHOP: no profile for partner cord; add cord.toml",
+                "account acme/SHORT: key k has 5 bytes, HMAC needs 24 or more; ask the partner for a longer one",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_account_keeps_its_place() {
+        let mut disabled = entry("acme", "GONE", "g");
+        disabled.enabled = false;
+        let accounts = vec![disabled, entry("acme", "SHOP", "a")];
+        let directory = Directory::build(vec![profile("acme")], &vault(accounts)).unwrap();
+        let places: Vec<_> =
+            directory.accounts().iter().map(|a| (a.index(), a.merchant_code().as_str())).collect();
+        assert_eq!(places, [(0, "GONE"), (1, "SHOP")]);
+    }
+
+    #[test]
+    fn a_source_is_allowed_by_its_networks() {
+        let mut listed = entry("acme", "SHOP", "a");
+        listed.allow_sources =
+            ["203.0.113.0/24", "2001:db8::/32"].map(|net| net.parse().unwrap()).into();
+        let accounts = vec![listed, entry("acme", "OPEN", "o")];
+        let directory = Directory::build(vec![profile("acme")], &vault(accounts)).unwrap();
+        for (source, allowed) in [
+            ("203.0.113.7", true),
+            ("203.0.114.7", false),
+            ("::ffff:203.0.113.7", true),
+            ("2001:db8:1::1", true),
+            ("2001:db9::1", false),
+        ] {
+            let source = source.parse().unwrap();
+            assert_eq!(directory.accounts()[0].allows_source(source), allowed, "{source}");
+            assert!(directory.accounts()[1].allows_source(source));
+        }
+    }
+
+    #[test]
+    fn the_shared_route_has_the_default_limits() {
+        let text = crate::profile::DEFAULT_PROFILE.replace("depth = 8", "depth = 9");
+        let large = Profile::parse(&PartnerCode::parse("acme").unwrap(), &text).unwrap();
+        let accounts = vec![entry("acme", "SHOP", "a")];
+        let directory = Directory::build(vec![large, profile("bolt")], &vault(accounts)).unwrap();
+        let depth = |route| directory.limits(route).depth;
+        assert_eq!((depth(None), depth(Some("acme"))), (8, 9));
+        assert_eq!((depth(Some("bolt")), depth(Some("nobody"))), (8, 8));
+    }
+}

@@ -292,4 +292,199 @@ mod tests {
             assert_eq!(*ipn.profile().stamp(), stamp);
         }
     }
+
+    /// Fields with one value put in the place of another; an empty one leaves the field out.
+    fn with(mut fields: Fields, field: Field, source: &str) -> Fields {
+        fields.retain(|(other, _)| *other != field || !source.is_empty());
+        for (other, value) in &mut fields {
+            if *other == field {
+                source.clone_into(value);
+            }
+        }
+        fields
+    }
+
+    fn code(directory: &Directory, route: Option<&str>, body: &[u8]) -> String {
+        match directory.verify(route, body, NOW) {
+            Ok(ipn) => format!("{}/{}", ipn.account().partner(), ipn.key_id()),
+            Err(rejection) => {
+                assert_eq!(rejection.detail(), None);
+                rejection.to_string()
+            }
+        }
+    }
+
+    /// Route (- is the shared one), merchantCode as JSON, signing key => partner and key, or the code.
+    const ROUTES: &str = r#"
+        -      "SHOP"    a   => acme/a
+        -      "SHOP"    b   => bolt/b
+        -      "SHOP-2"  a2  => acme/a2
+        acme   "SHOP"    a   => acme/a
+        acme   "SHOP"    b   => unauthenticated
+        bolt   "SHOP"    a   => unauthenticated
+        bolt   "SHOP-2"  a2  => unauthenticated
+        nobody "SHOP"    a   => unauthenticated
+        ACME   "SHOP"    a   => unauthenticated
+        -      "SHOP"    a2  => unauthenticated
+        -      "SHOP"    z   => unauthenticated
+        -      "shop"    a   => unauthenticated
+        -      "NONE"    a   => unauthenticated
+        -      "GONE"    g   => unauthenticated
+        acme   "GONE"    g   => unauthenticated
+        acme   -         g   => unauthenticated
+        -      ["SHOP"]  a   => unauthenticated
+        -      12        a   => unauthenticated
+        acme   -         a2  => acme/a2
+        acme   null      a2  => acme/a2
+        acme   ""        a2  => acme/a2
+        -      -         b   => bolt/b
+        -      -         z   => unauthenticated
+        bolt   -         a   => unauthenticated
+        nobody -         a   => unauthenticated
+    "#;
+
+    #[test]
+    fn a_notice_is_from_who_signed_it_or_from_nobody() {
+        let directory = directory();
+        for case in ROUTES.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let [route, merchant, key, _, expected] =
+                case.split_whitespace().collect::<Vec<_>>().try_into().unwrap();
+            let merchant = if merchant == "-" { "" } else { merchant };
+            let body = signed(&with(fields("SHOP"), Field::MerchantCode, merchant), key);
+            let route = Some(route).filter(|route| *route != "-");
+            assert_eq!(code(&directory, route, &body), expected, "{case}");
+        }
+        let body = signed(&fields("SHOP"), "a");
+        assert_eq!(code(&build(Vec::new()), None, &body), "unauthenticated");
+    }
+
+    fn swap_case(text: &str) -> String {
+        let swap = |c: char| {
+            if c.is_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() }
+        };
+        text.chars().map(swap).collect()
+    }
+
+    #[test]
+    fn any_field_altered_alone_is_refused() {
+        let directory = directory();
+        let genuine = String::from_utf8(signed(&fields("SHOP"), "a")).unwrap();
+        for (field, source) in fields("SHOP") {
+            let from = format!("\"{field}\":{source}");
+            assert!(genuine.contains(&from));
+            let text = source.trim_matches('"');
+            for to in [
+                format!("\"{text}x\""),
+                format!("\"{}\"", &text[1..]),
+                format!("\" {text}\""),
+                format!("\"{}\"", swap_case(text)),
+                "null".to_owned(),
+                "\"\"".to_owned(),
+                "{}".to_owned(),
+                format!("[{source}]"),
+                "1500000".to_owned(),
+                "true".to_owned(),
+            ] {
+                if to == format!("\"{text}\"") {
+                    continue;
+                }
+                let body = genuine.replace(&from, &format!("\"{field}\":{to}"));
+                assert_eq!(code(&directory, None, body.as_bytes()), "unauthenticated", "{body}");
+            }
+            let body = genuine.replace(&format!("{from},"), "");
+            assert_eq!(code(&directory, None, body.as_bytes()), "unauthenticated", "{body}");
+        }
+    }
+
+    #[test]
+    fn a_signature_has_the_profiles_spelling() {
+        let directory = directory();
+        let genuine = String::from_utf8(signed(&fields("SHOP"), "a")).unwrap();
+        let (before, signature) = genuine.split_once("\"signature\":").unwrap();
+        let signature = signature.trim_end_matches('}');
+        let hex = signature.trim_matches('"');
+        for spelling in [
+            format!("\"{}\"", hex.to_uppercase()),
+            format!("\"{}\"", &hex[1..]),
+            format!("\"{hex}0\""),
+            format!("\" {hex}\""),
+            format!("\"{}\"", "0".repeat(64)),
+            format!("[{signature}]"),
+            "\"\"".to_owned(),
+            "null".to_owned(),
+            "12".to_owned(),
+            "true".to_owned(),
+        ] {
+            let body = format!("{before}\"signature\":{spelling}}}");
+            assert_eq!(code(&directory, None, body.as_bytes()), "unauthenticated", "{body}");
+        }
+        let body = format!("{}}}", before.trim_end_matches(','));
+        assert_eq!(code(&directory, None, body.as_bytes()), "unauthenticated");
+        let escaped = format!("\\u00{:02x}{}", hex.as_bytes()[0], &hex[1..]);
+        let body = format!("{before}\"signature\":\"{escaped}\"}}");
+        assert_eq!(code(&directory, None, body.as_bytes()), "acme/a");
+    }
+
+    #[test]
+    fn what_is_signed_is_verified_whatever_its_shape() {
+        let directory = directory();
+        for (field, source) in [
+            (Field::Amount, "1e3"),
+            (Field::Amount, "\"150000\""),
+            (Field::Status, "true"),
+            (Field::OrderId, "null"),
+            (Field::OrderId, ""),
+            (Field::Nonce, "\"\""),
+            (Field::Currency, "\"đ\""),
+        ] {
+            let body = signed(&with(fields("SHOP"), field, source), "a");
+            assert_eq!(code(&directory, None, &body), "acme/a", "{field} {source}");
+        }
+        let body = signed(&with(fields("SHOP"), Field::PaidAt, "null"), "a");
+        assert_eq!(directory.verify(None, &body, NOW).unwrap().field(Field::PaidAt), None);
+    }
+
+    #[test]
+    fn a_separator_in_a_signed_value_is_told() {
+        let body = signed(&with(fields("SHOP"), Field::ProviderRef, "\"a|b\""), "a");
+        let directory = directory();
+        let ipn = directory.verify(None, &body, NOW).unwrap();
+        assert_eq!(ipn.separator_in_signed_value(), Some(Field::ProviderRef));
+    }
+
+    #[test]
+    fn an_old_key_counts_in_its_overlap() {
+        let mut shop = account("acme", "SHOP", "old");
+        shop.add_key(new_key("new", NOW, 5_000)).unwrap();
+        let directory = build(vec![shop]);
+        let key_at = |key, now| {
+            let body = signed(&fields("SHOP"), key);
+            directory.verify(None, &body, now).ok().map(|ipn| ipn.key_id().to_string())
+        };
+        let just_before = |time: Time| Time::from_unix_nanos(time.unix_nanos() - 1);
+        assert_eq!(key_at("new", just_before(NOW)), None);
+        for (key, now, counts) in [
+            ("new", NOW, true),
+            ("old", NOW, true),
+            ("old", just_before(NOW.plus_ms(5_000)), true),
+            ("old", NOW.plus_ms(5_000), false),
+        ] {
+            assert_eq!(key_at(key, now), counts.then(|| key.to_owned()), "{key} at {now}");
+        }
+    }
+
+    #[test]
+    fn what_can_t_be_parsed_has_its_code_on_every_route() {
+        let directory = directory();
+        for (body, expected) in [("", "empty_body"), ("[]", "not_an_object")] {
+            for route in [None, Some("acme"), Some("nobody")] {
+                assert_eq!(code(&directory, route, body.as_bytes()), expected);
+            }
+        }
+        let mut unknown = String::from_utf8(signed(&fields("SHOP"), "a")).unwrap();
+        unknown.insert_str(1, "\"extra\":{\"amount\":1},\"note\":null,");
+        let ipn = directory.verify(None, unknown.as_bytes(), NOW).unwrap();
+        assert_eq!(ipn.unknown_fields(), 2);
+        assert_eq!(ipn.field(Field::Amount).unwrap().text, "150000");
+    }
 }
