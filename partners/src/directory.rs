@@ -11,8 +11,10 @@ use payfold_schemas::ids::{MerchantCode, PartnerCode};
 
 use crate::document::{AccountEntry, VaultDocument};
 use crate::keys::KeySet;
+use crate::mac::MacKey;
 use crate::notice::Notice;
 use crate::profile::{Field, Limits, Profile};
+use crate::secret::Secret;
 
 /// How many accounts of its route a notice without a merchantCode is tried against.
 pub const UNNAMED_TRIED_MAX: usize = 8;
@@ -103,6 +105,7 @@ pub struct Directory {
     nobody: Route,
     work: Work,
     default_profile: Profile,
+    nobodys_key: MacKey,
 }
 
 /// Something in profiles or vault that can't be used; all of them are reported at once.
@@ -156,6 +159,7 @@ impl Directory {
             nobody: Route::default(),
             work: Work { named: 1, unnamed: 1 },
             default_profile: Profile::default_for(&default),
+            nobodys_key: MacKey::new(&[]),
         }
     }
 
@@ -172,6 +176,11 @@ impl Directory {
     /// The default scheme, which judges what is from nobody known.
     pub(crate) fn default_profile(&self) -> &Profile {
         &self.default_profile
+    }
+
+    /// A key that signs for nobody: work done with it is only spent.
+    pub(crate) fn nobodys_key(&self) -> &MacKey {
+        &self.nobodys_key
     }
 
     /// What a body on this route may be; `None` is the shared route.
@@ -239,11 +248,7 @@ fn shared_secrets(vault: &VaultDocument) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (place, a) in vault.accounts.iter().enumerate() {
         for b in &vault.accounts[..place] {
-            let one_secret = || {
-                let secrets = |key: &crate::document::KeyEntry| key.secret.expose().to_vec();
-                a.keys.iter().any(|key| b.keys.iter().any(|k| secrets(k) == secrets(key)))
-            };
-            if a.merchant_code == b.merchant_code && one_secret() {
+            if a.merchant_code == b.merchant_code && has_secret_of(a, b) {
                 problems.push(Problem(format!(
                     "accounts {}/{} and {}/{} share a secret; ask one partner for another",
                     b.partner, b.merchant_code, a.partner, a.merchant_code
@@ -254,6 +259,11 @@ fn shared_secrets(vault: &VaultDocument) -> Vec<Problem> {
     problems
 }
 
+fn has_secret_of(a: &AccountEntry, b: &AccountEntry) -> bool {
+    let is_of_b = |secret: &Secret| b.keys.iter().any(|k| k.secret.expose() == secret.expose());
+    a.keys.iter().any(|key| is_of_b(&key.secret))
+}
+
 #[cfg(test)]
 mod tests {
     use payfold_schemas::ids::KeyId;
@@ -261,7 +271,6 @@ mod tests {
 
     use super::*;
     use crate::document::NewKey;
-    use crate::secret::Secret;
 
     fn profile(partner: &str) -> Profile {
         Profile::default_for(&PartnerCode::parse(partner).unwrap())
@@ -346,5 +355,32 @@ mod tests {
         let depth = |route| directory.limits(route).depth;
         assert_eq!((depth(None), depth(Some("acme"))), (8, 9));
         assert_eq!((depth(Some("bolt")), depth(Some("nobody"))), (8, 8));
+    }
+
+    #[test]
+    fn a_forged_notice_costs_what_the_most_keys_cost() {
+        let mut rotating = entry("acme", "SHOP", "a");
+        let at = Time::from_unix_ms(1);
+        let secret = Secret::from_bytes(vec![1; 24]);
+        let id = KeyId::parse("next").unwrap();
+        let key = NewKey { id, secret, valid_from: at, overlap_ms: 1, created_at: at };
+        rotating.add_key(key).unwrap();
+        let others = (0..12).map(|n| entry("acme", &format!("SHOP-{n}"), "b"));
+        let accounts = others.chain([rotating, entry("bolt", "SHOP", "c")]).collect();
+        let profiles = vec![profile("acme"), profile("bolt")];
+        let directory = Directory::build(profiles, &vault(accounts)).unwrap();
+        for route in [None, Some("acme"), Some("bolt"), Some("nobody")] {
+            for (body, hmacs) in [
+                ("{\"merchantCode\":\"SHOP\"}", 3),
+                ("{\"merchantCode\":\"NONE\"}", 3),
+                ("{}", UNNAMED_TRIED_MAX),
+            ] {
+                let notice = Notice::parse(body.as_bytes(), directory.limits(route)).unwrap();
+                let candidates = directory.candidates(route, &notice);
+                assert_eq!(candidates.hmacs_min, hmacs, "{route:?} {body}");
+                let keys = candidates.accounts.iter().map(|a| a.keys.valid_at_once_max());
+                assert!(keys.sum::<usize>() <= hmacs);
+            }
+        }
     }
 }

@@ -10,6 +10,10 @@ use crate::verify::RejectCode;
 /// The offset of the first `\u` escape that is half a character. Escapes that are not even hex are left
 /// to the parser.
 pub(crate) fn lone_surrogate(text: &[u8]) -> Option<usize> {
+    // Most bodies have no escape at all, and `contains` looks at many bytes at once.
+    if !text.contains(&b'\\') {
+        return None;
+    }
     let mut at = 0;
     while let Some(offset) = text.get(at..)?.iter().position(|b| *b == b'\\') {
         at += offset;

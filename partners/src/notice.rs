@@ -346,8 +346,9 @@ mod tests {
         };
         let nested = |count: usize| format!("{{\"a\":[{}]}}", flat(count - 1));
         let spread = |count: usize| format!("{{\"a\":[{}{{}}]}}", "{\"k\":0},".repeat(count - 1));
+        let halves = |count: usize| format!("{{\"a\":{},\"b\":{}}}", flat(30), flat(count - 32));
         for (keys, expected) in [(64, "ok"), (65, "too_complex")] {
-            for body in [flat(keys), nested(keys), spread(keys)] {
+            for body in [flat(keys), nested(keys), spread(keys), halves(keys)] {
                 assert_eq!(outcome(body.as_bytes()), expected, "{keys} keys: {body}");
             }
         }
