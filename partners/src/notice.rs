@@ -388,9 +388,14 @@ mod tests {
 
     #[test]
     fn a_refusal_never_quotes_the_body() {
-        for body in
-            ["{\"a\":hush}", "{\"hush\":1,\"hush\":2}", "hush", "{\"a\":1}hush", "[\"hush\"]"]
-        {
+        for body in [
+            "{\"nonce\":\"hush\",\"a\":1,\"a\":2}",
+            "{\"a\":hush}",
+            "{\"hush\":1,\"hush\":2}",
+            "hush",
+            "{\"a\":1}hush",
+            "[\"hush\"]",
+        ] {
             let rejection = Notice::parse(body.as_bytes(), LIMITS).unwrap_err();
             assert!(!format!("{rejection} {rejection:?}").contains("hush"), "{rejection:?}");
         }
