@@ -15,6 +15,8 @@ mod outage;
 mod pairing;
 mod publish;
 mod read;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -32,8 +32,8 @@ impl Status {
     }
 
     /// The lag as last measured (once a second); none before the first time and after the run.
-    pub fn lag(&self) -> Option<Lag> {
-        *self.lag.borrow()
+    pub fn lag(&self) -> watch::Receiver<Option<Lag>> {
+        self.lag.subscribe()
     }
 
     pub(crate) fn advance(&self, through: impl IntoIterator<Item = Position>) {

@@ -1,10 +1,10 @@
 //! Owns the second stage: loads the orders of a batch once and folds the batch over them.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use payfold_engines::orders::Folded;
 use payfold_schemas::ids::OrderKey;
-use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::cache::Cache;

@@ -1,0 +1,131 @@
+//! A log and an order store on disk, and a projector between them.
+
+use std::sync::Arc;
+
+use payfold_engines::clock::SystemClock;
+use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
+use payfold_engines::log::{Delivered, EventLog, Message, Topic};
+use payfold_engines::orders::OrderStore;
+use payfold_engines::orders::sqlite::SqliteOrders;
+use payfold_schemas::event::OrderChanged;
+use payfold_schemas::ids::OrderKey;
+use payfold_schemas::order::Order;
+use payfold_schemas::record::{FactRecord, Position, encode_fact};
+use tokio::sync::watch;
+
+use crate::Metrics;
+use crate::fold::testkit::{at, fact};
+use crate::run::{Projector, RunError, Settings};
+
+/// A log and an order store in a folder of their own.
+pub(super) struct World {
+    pub(super) log: Arc<SqliteLog>,
+    pub(super) store: Arc<SqliteOrders>,
+    registry: prometheus::Registry,
+    metrics: Arc<Metrics>,
+    _dir: tempfile::TempDir,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let log = SqliteLog::open(dir.path().join("log.db"), SqliteLogSettings::default()).unwrap();
+        let store = SqliteOrders::open(dir.path().join("orders.db")).unwrap();
+        let registry = prometheus::Registry::new();
+        let metrics = Arc::new(Metrics::new(&registry, Arc::new(SystemClock)).unwrap());
+        Self { log: Arc::new(log), store: Arc::new(store), registry, metrics, _dir: dir }
+    }
+
+    /// Appends `order fact` entries, one a line or between semicolons, to intake.
+    pub(super) async fn append(&self, text: &str) {
+        let lines = text.split([';', '\n']).map(str::trim).filter(|line| !line.is_empty());
+        self.log.append_all(Topic::Intake, lines.map(message).collect()).await.unwrap();
+    }
+
+    pub(super) fn projector(&self) -> Projector {
+        self.projector_with(self.log.clone(), self.store.clone(), settings())
+    }
+
+    pub(super) fn projector_with(
+        &self,
+        log: Arc<dyn EventLog>,
+        store: Arc<dyn OrderStore>,
+        settings: Settings,
+    ) -> Projector {
+        Projector::new(log, store, Arc::clone(&self.metrics), settings)
+    }
+
+    /// Runs a projector until everything in intake is folded, then stops it.
+    pub(super) async fn run(&self, projector: Projector) {
+        let last = self.log.extent(Topic::Intake).await.unwrap()[0].last;
+        run_through(projector, last).await.unwrap();
+    }
+
+    pub(super) async fn events(&self) -> Vec<Delivered> {
+        self.log.read_after(Topic::Orders, Position::default(), 1_000_000).await.unwrap()
+    }
+
+    pub(super) async fn rows(&self, orders: &[&str]) -> Vec<Option<Order>> {
+        self.store.load(orders.iter().map(|order| key(order)).collect()).await.unwrap()
+    }
+
+    /// The value of a counter or gauge without labels.
+    pub(super) fn metric(&self, name: &str) -> f64 {
+        let families = self.registry.gather();
+        let family = families.iter().find(|family| family.name() == name).unwrap();
+        let metric = &family.get_metric()[0];
+        metric.get_counter().get_value() + metric.get_gauge().get_value()
+    }
+}
+
+pub(super) fn settings() -> Settings {
+    Settings { retry_ms_min: 1, retry_ms_max: 10, ..Settings::default() }
+}
+
+pub(super) fn key(order: &str) -> OrderKey {
+    OrderKey::parse(&format!("p/M/{order}")).unwrap()
+}
+
+fn message(line: &str) -> Message {
+    let (order, text) = line.split_once(' ').unwrap();
+    let record = FactRecord {
+        order: key(order),
+        fact: fact(text),
+        request_id: "01939b1c-7a00-7000-8000-000000000001".parse().unwrap(),
+        received_at: at("10:10"),
+        source: None,
+    };
+    Message { key: record.order.to_string(), event: None, value: encode_fact(&record, b"raw") }
+}
+
+/// Runs a projector until it has committed `last` or ended by itself, then stops it.
+pub(super) async fn run_through(projector: Projector, last: u64) -> Result<(), RunError> {
+    let mut folded = projector.status().folded();
+    let (stop, stopped) = watch::channel(false);
+    let running = tokio::spawn(projector.run(stopped));
+    // A halted projector drops the status it moves.
+    let _ = folded.wait_for(|through| through.iter().any(|p| p.offset >= last)).await;
+    stop.send_replace(true);
+    running.await.unwrap()
+}
+
+/// One event in one line.
+pub(super) fn told(event: &Delivered) -> String {
+    let attributes = event.event.as_ref().unwrap();
+    let data: OrderChanged = serde_json::from_slice(&event.value).unwrap();
+    let before = data.previous_state.map_or("none", |state| state.as_str());
+    let fulfil = if data.fulfil { " fulfil" } else { "" };
+    let letter = match (data.cause.kind.as_str(), data.cause.status) {
+        (_, Some(status)) => &status.as_str()[..1],
+        ("createFailed", None) => "CF",
+        (kind, None) => {
+            if kind == "sessionOpened" {
+                "O"
+            } else {
+                "C"
+            }
+        }
+    };
+    let (position, clock) = (data.cause.position, &attributes.time[11..16]);
+    format!("{} {before}→{}{fulfil} {letter}@{position} at {clock}", attributes.id, data.state)
+}
