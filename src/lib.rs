@@ -1,0 +1,18 @@
+//! Arguments, settings, wiring, telemetry and one file per command. No business rule lives here:
+//! what Payfold decides stands in the roles, and this crate gives them engines and addresses.
+
+pub mod accounts;
+pub mod admin;
+pub mod args;
+pub mod command;
+pub mod data_dir;
+pub mod demo;
+pub mod error;
+pub mod keys;
+pub mod output;
+pub mod running;
+pub mod search;
+pub mod server;
+pub mod settings;
+pub mod telemetry;
+pub mod wiring;

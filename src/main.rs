@@ -1,1 +1,7 @@
-fn main(){}
+//! The one binary: reads its arguments and runs one command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    payfold::command::main()
+}

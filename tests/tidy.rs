@@ -66,7 +66,7 @@ const RULES: &[Rule] = &[
     rule(
         "environment",
         |files| lines::banned(files, "environment"),
-        "read it in src/config.rs and pass it in",
+        "read it in src/settings.rs and pass it in",
     ),
     rule("clock", |files| lines::banned(files, "clock"), "take `now`, or ask engines::clock"),
     rule("anyhow", |files| lines::banned(files, "anyhow"), "give the seam an error enum"),

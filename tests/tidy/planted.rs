@@ -48,7 +48,7 @@ const FINE: &[(&str, &str)] = &[
     ("src/a.rs", "//! A.|const A: &str = \"x.unwrap() todo!(\";|const B: &str = r#\"dbg!(\"\"#;"),
     ("src/a.rs", "//! A.|#[cfg(test)]|mod tests {|    fn a() { b().unwrap(); }|}"),
     ("src/a.rs", "//! A.|fn a<'a>(c: &'a str) { c.split('\"'); d('\\''); }"),
-    ("src/config.rs", "//! A.|fn a() { std::env::var(\"A\"); }"),
+    ("src/settings.rs", "//! A.|fn a() { std::env::var(\"A\"); }"),
     ("projector/src/run.rs", "//! A.|use anyhow::Result;"),
     ("engines/src/log.rs", "//! A.|pub trait EventLog {}|#[error(\"HMAC differs\")]"),
     ("ingest/src/metrics.rs", "//! A.|const A: &str = \"payfold_ingest_requests_total\";"),

@@ -55,7 +55,9 @@ impl File {
     /// Whether all of it is tests.
     pub fn is_test(&self) -> bool {
         let parts: Vec<_> = self.path.split('/').collect();
-        parts.contains(&"tests") || self.path.ends_with("tests.rs")
+        parts.contains(&"tests")
+            || self.path.ends_with("tests.rs")
+            || self.path.ends_with("testkit.rs")
     }
 
     /// Its lines as Rust.

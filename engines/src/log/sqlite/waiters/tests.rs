@@ -1,3 +1,5 @@
+//! Tests of the hand-over: every waiter that lives is woken, whatever is dropped when.
+
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc;
 use std::task::Wake;

@@ -1,0 +1,173 @@
+//! Owns the admin listener: probes, metrics, and the calls of verbs that change state, for named tokens.
+//! Loopback by default. A token's name is the author of what it does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use actix_web::web::{self, Data, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use arc_swap::ArcSwap;
+use payfold_engines::clock::Clock;
+use payfold_engines::log::EventLog;
+use payfold_ingest::health::StorageHealth;
+use payfold_partners::document::TokenEntry;
+use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::Author;
+use prometheus::{Encoder, Registry, TextEncoder};
+
+use crate::demo::DemoOrders;
+
+/// What the admin listener shows and does.
+pub struct Admin {
+    /// Every metric of the process.
+    pub registry: Registry,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// The log, for what is read when metrics are.
+    pub log: Arc<dyn EventLog>,
+    /// How appends fare.
+    pub storage: Arc<StorageHealth>,
+    /// Where the process stands in its life.
+    pub life: Arc<Life>,
+    /// Names and SHA-256 of the tokens that may change things, as they are in force.
+    pub tokens: Arc<ArcSwap<Vec<TokenEntry>>>,
+    /// The demo's orders; none outside the demo.
+    pub demo: Option<DemoOrders>,
+    /// Runs before metrics are written.
+    pub refresh: Box<dyn Fn() + Send + Sync>,
+}
+
+/// Where a process stands in its life.
+#[derive(Debug, Default)]
+pub struct Life {
+    started: AtomicBool,
+    draining: AtomicBool,
+    broken: AtomicBool,
+}
+
+impl Life {
+    /// Start-up is over.
+    pub fn started(&self) {
+        self.started.store(true, Ordering::SeqCst);
+    }
+
+    /// No new work, please.
+    pub fn draining(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+    }
+
+    /// A role ended with an error: the process can't do its work.
+    pub fn broken(&self) {
+        self.broken.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether a role ended with an error.
+    pub fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::SeqCst)
+    }
+
+    fn is_started(&self) -> bool {
+        self.started.load(Ordering::SeqCst)
+    }
+
+    fn takes_work(&self) -> bool {
+        self.is_started() && !self.draining.load(Ordering::SeqCst) && !self.is_broken()
+    }
+}
+
+/// The routes.
+pub fn routes(config: &mut ServiceConfig) {
+    config
+        .route("/livez", web::get().to(livez))
+        .route("/startupz", web::get().to(startupz))
+        .route("/readyz", web::get().to(readyz))
+        .route("/metrics", web::get().to(metrics))
+        .route("/v1/demo/orders", web::post().to(open_demo_order))
+        .default_service(web::to(|| async {
+            problem(404, "not_found", "there is nothing at this path")
+        }));
+}
+
+async fn livez(admin: Data<Admin>) -> HttpResponse {
+    probe(admin.life.is_broken().then_some("a role has ended with an error; see the log"))
+}
+
+async fn startupz(admin: Data<Admin>) -> HttpResponse {
+    probe((!admin.life.is_started()).then_some("starting"))
+}
+
+async fn readyz(admin: Data<Admin>) -> HttpResponse {
+    if !admin.life.takes_work() {
+        return probe(Some("starting, draining or broken"));
+    }
+    let ready = admin.storage.is_ready(admin.clock.now());
+    probe((!ready).then_some("the log has taken no appends for 10 s"))
+}
+
+/// 200, or 503 with the trouble.
+fn probe(trouble: Option<&'static str>) -> HttpResponse {
+    match trouble {
+        None => HttpResponse::Ok().content_type("text/plain").body("ok\n"),
+        Some(trouble) => HttpResponse::ServiceUnavailable()
+            .content_type("text/plain")
+            .body(format!("{trouble}\n")),
+    }
+}
+
+async fn metrics(admin: Data<Admin>) -> HttpResponse {
+    (admin.refresh)();
+    let mut text = Vec::new();
+    let encoder = TextEncoder::new();
+    match encoder.encode(&admin.registry.gather(), &mut text) {
+        Ok(()) => HttpResponse::Ok().content_type(encoder.format_type()).body(text),
+        Err(error) => problem(500, "metrics_failed", &error.to_string()),
+    }
+}
+
+async fn open_demo_order(
+    request: HttpRequest,
+    body: web::Json<crate::demo::DemoOrder>,
+    admin: Data<Admin>,
+) -> HttpResponse {
+    if admin.author(&request).is_none() {
+        return problem(
+            401,
+            "unauthenticated",
+            "an admin token is needed: Authorization: Bearer …",
+        );
+    }
+    let Some(demo) = &admin.demo else {
+        return problem(
+            404,
+            "not_a_demo",
+            "this system has a configuration; the demo order is for `payfold run` without one",
+        );
+    };
+    match demo.open(&*admin.log, &*admin.clock, body.into_inner()).await {
+        Ok(opened) => HttpResponse::Created().json(opened),
+        Err(error) => problem(503, "storage_unavailable", &error.to_string()),
+    }
+}
+
+impl Admin {
+    /// Whose token a request carries. Hashes are compared, so timing tells nothing of a token.
+    fn author(&self, request: &HttpRequest) -> Option<Author> {
+        let header = request.headers().get("authorization")?.to_str().ok()?;
+        let sha256 = Digest::of_bytes(header.strip_prefix("Bearer ")?.as_bytes());
+        let tokens = self.tokens.load();
+        tokens.iter().find(|token| token.sha256 == sha256).map(|token| token.name.clone())
+    }
+}
+
+fn problem(status: u16, code: &str, detail: &str) -> HttpResponse {
+    let status_code = actix_web::http::StatusCode::from_u16(status).expect("a valid status");
+    HttpResponse::build(status_code).content_type("application/problem+json").json(
+        serde_json::json!({
+            "type": format!("urn:payfold:problem:{code}"),
+            "title": code.replace('_', " "),
+            "status": status,
+            "code": code,
+            "detail": detail,
+        }),
+    )
+}

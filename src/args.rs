@@ -1,0 +1,368 @@
+//! Owns the command line: every command, flag and help text, as clap derives them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Takes payment notifications, answers 200 only when they are durable, folds them into order state.
+#[derive(Debug, Parser)]
+#[command(name = "payfold", version, propagate_version = true, arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags every command takes.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Configuration file [default: payfold.toml, if it is there]
+    #[arg(long, global = true, value_name = "FILE", env = "PAYFOLD_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Data folder [default: payfold-data]
+    #[arg(long, global = true, value_name = "DIR", env = "PAYFOLD_DATA")]
+    pub data: Option<PathBuf>,
+    /// Admin listener of a running system [default: the one the data folder names]
+    #[arg(long, global = true, value_name = "URL", env = "PAYFOLD_ADMIN_URL")]
+    pub admin_url: Option<String>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the system: take notices, fold them, serve metrics
+    Run(RunArgs),
+    /// Try a running system: sign and post notices as a partner would
+    #[command(subcommand)]
+    Demo(DemoCommand),
+    /// Check configuration, vault, disk, clock and stores; says how to mend what is wrong
+    Check(CheckArgs),
+    /// Print a commented payfold.toml
+    Init,
+    /// Orders and their facts
+    #[command(subcommand)]
+    Order(OrderCommand),
+    /// Everything the log has about a request, a partner's ref or an order
+    Trace(TraceArgs),
+    /// Print a topic's messages as they come
+    Tail(TailArgs),
+    /// Keys of partner accounts
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Signed notices that could not be admitted
+    #[command(subcommand)]
+    Quarantine(QuarantineCommand),
+    /// The event log itself
+    #[command(subcommand)]
+    Log(LogCommand),
+    /// Measure this program on this machine
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    /// Print shell completions
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages into a folder
+    Man {
+        /// The folder; made if it is missing
+        dir: PathBuf,
+    },
+}
+
+/// Roles one process may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Role {
+    /// Every role
+    All,
+    /// Takes notices over HTTP
+    Ingest,
+    /// Folds them into orders
+    Projector,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Roles of this process
+    #[arg(long, value_delimiter = ',', default_value = "all")]
+    pub roles: Vec<Role>,
+    /// Address partners post to [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    pub listen_public: Option<String>,
+    /// Address of probes, metrics and admin calls [default: 127.0.0.1:9464]
+    #[arg(long, value_name = "ADDR")]
+    pub listen_admin: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DemoCommand {
+    /// Append a create fact, sign one IPN and post it: PENDING → PAID in one command
+    Ipn(DemoIpnArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct DemoIpnArgs {
+    /// Amount in minor units
+    #[arg(long, default_value_t = 100_000)]
+    pub amount: i64,
+    /// ISO 4217 currency
+    #[arg(long, default_value = "VND")]
+    pub currency: String,
+    /// What the notice says: SUCCESS, FAILED, EXPIRED or REFUNDED
+    #[arg(long, default_value = "SUCCESS")]
+    pub status: String,
+    /// Public listener of the running system [default: the one the data folder names]
+    #[arg(long, value_name = "URL")]
+    pub public_url: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Also open the engines and ask them
+    #[arg(long)]
+    pub connect: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// How a listing is printed.
+#[derive(Debug, Args)]
+pub struct OutputArgs {
+    /// Output form
+    #[arg(long, value_enum, default_value_t = Form::Table)]
+    pub output: Form,
+}
+
+/// How a listing is cut into pages.
+#[derive(Debug, Args)]
+pub struct PageArgs {
+    /// Rows at most
+    #[arg(long, default_value_t = 100)]
+    pub limit: usize,
+    /// Go on after this cursor, which the last page printed
+    #[arg(long, value_name = "CURSOR")]
+    pub after: Option<String>,
+}
+
+/// Forms of a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// Columns for people
+    Table,
+    /// One array or object
+    Json,
+    /// One object a line
+    Jsonl,
+    /// Comma-separated with a head line
+    Csv,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum OrderCommand {
+    /// One order, whole
+    Show {
+        /// Partner code
+        partner: String,
+        /// Merchant code
+        merchant: String,
+        /// Order id
+        order: String,
+        /// List the facts and what each changed
+        #[arg(long)]
+        facts: bool,
+        /// With --facts: print the bytes as they came
+        #[arg(long, requires = "facts")]
+        raw: bool,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Orders by creation, newest last
+    List {
+        /// Only this state
+        #[arg(long)]
+        state: Option<String>,
+        /// Only with this flag open
+        #[arg(long)]
+        flag: Option<String>,
+        /// Only attempts at this reference
+        #[arg(long)]
+        reference: Option<String>,
+        /// Only first seen longer ago than this, such as 15m or 2h
+        #[arg(long, value_name = "AGE")]
+        older: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct TraceArgs {
+    /// A request id, a partner's ref, or an order (id, or partner/merchant/id)
+    pub what: String,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Topics `tail` reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TopicName {
+    Intake,
+    Orders,
+    Findings,
+    Quarantine,
+}
+
+#[derive(Debug, Args)]
+pub struct TailArgs {
+    /// Which topic
+    pub topic: TopicName,
+    /// Start after this position, such as 0-1234
+    #[arg(long, value_name = "POS")]
+    pub after: Option<String>,
+    /// Start with messages so old at most, such as 10m
+    #[arg(long, value_name = "AGE", conflicts_with = "after")]
+    pub since: Option<String>,
+    /// Only of this partner
+    #[arg(long)]
+    pub partner: Option<String>,
+    /// Stop at the end instead of waiting for more
+    #[arg(long)]
+    pub no_follow: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Add a key to an account; the account is made if it is new
+    Add(KeyAddArgs),
+    /// List keys; never their secrets
+    List {
+        /// Only of this partner
+        partner: Option<String>,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// End a key's validity
+    Retire {
+        /// Partner code
+        partner: String,
+        /// Key id
+        key_id: String,
+        /// Merchant code [default: the partner's only account]
+        #[arg(long)]
+        merchant: Option<String>,
+        /// When, RFC 3339 [default: now]
+        #[arg(long, value_name = "TIME")]
+        at: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct KeyAddArgs {
+    /// Partner code
+    pub partner: String,
+    /// Merchant code [default: the partner's only account]
+    #[arg(long)]
+    pub merchant: Option<String>,
+    /// File that holds the secret as text:…, hex:… or base64:…; - reads standard input
+    /// [default: a new random key is made and printed once]
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+    /// Name of the key [default: k- and the time]
+    #[arg(long)]
+    pub key_id: Option<String>,
+    /// From when it counts, RFC 3339 [default: now]
+    #[arg(long, value_name = "TIME")]
+    pub valid_from: Option<String>,
+    /// How long the keys before it still count from then on
+    #[arg(long, value_name = "AGE", default_value = "24h")]
+    pub overlap: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum QuarantineCommand {
+    /// Quarantined notices, oldest first
+    List {
+        /// Only of this partner
+        #[arg(long)]
+        partner: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// One quarantined notice
+    Show {
+        /// Its position, such as 0-12
+        position: String,
+        /// Print the bytes as they came
+        #[arg(long)]
+        raw: bool,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LogCommand {
+    /// First and last position, bytes and lag of every topic
+    Stats {
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Read every record, check its checksum, and fold everything again to compare with the orders
+    Verify {
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Durable IPNs against an empty handler on the same HTTP stack
+    Ingest(BenchIngestArgs),
+    /// Facts folded into orders, events published, rows committed
+    Projector(BenchProjectorArgs),
+    /// An empty handler, for `bench ingest` to measure against
+    #[command(hide = true)]
+    Server,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchIngestArgs {
+    /// Rounds of each kind; medians are reported
+    #[arg(long, default_value_t = 5)]
+    pub rounds: usize,
+    /// Seconds a round
+    #[arg(long, default_value_t = 4)]
+    pub seconds: u64,
+    /// Keep-alive connections; several are measured in turn
+    #[arg(long, value_delimiter = ',', default_value = "64,256")]
+    pub connections: Vec<usize>,
+    /// Also measure refused notices (bad signature, stale)
+    #[arg(long)]
+    pub refusals: bool,
+    /// Figures as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchProjectorArgs {
+    /// Facts, a fifth of them duplicates
+    #[arg(long, default_value_t = 1_000_000)]
+    pub facts: u64,
+    /// Orders they are about
+    #[arg(long, default_value_t = 200_000)]
+    pub orders: u64,
+    /// Orders open at once: an order's facts are spread over a window of so many
+    #[arg(long, default_value_t = 10_000)]
+    pub window: u64,
+    /// Figures as JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,24 @@
+//! Owns the server that does nothing: an empty POST handler on the same HTTP stack and settings as the
+//! public listener. It reads the body, as every server must, and answers 200 with none.
+
+use std::sync::Arc;
+
+use actix_web::{HttpResponse, web};
+
+use crate::output;
+use crate::server::{Routes, listen_public};
+use crate::settings::Settings;
+
+/// Serves until it is killed; prints its address first.
+pub fn run() -> anyhow::Result<()> {
+    actix_web::rt::System::new().block_on(async {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0")?;
+        let empty = |_: web::Bytes| async { HttpResponse::Ok().finish() };
+        let routes: Routes = Arc::new(move |config| {
+            config.service(web::resource("/api/payment/ipn").route(web::post().to(empty)));
+        });
+        let listener = listen_public(socket, routes, &Settings::default())?;
+        output::line(&listener.url);
+        std::future::pending().await
+    })
+}

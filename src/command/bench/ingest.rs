@@ -1,0 +1,237 @@
+//! `payfold bench ingest`: the empty handler and the real ingest in turn, each in a process of its own, under
+//! the same load from this one; CPU of the server per request is the figure that counts.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use payfold_engines::clock::{Clock, SystemClock};
+use serde::Serialize;
+
+use super::load;
+use super::notices::{Kind, Notices};
+use super::process::Process;
+use super::{machine, median};
+use crate::args::BenchIngestArgs;
+use crate::output;
+
+/// Distinct notices of a round; over this they go round (and are duplicates then).
+const NOTICES: usize = 400_000;
+/// A round nobody counts: connections, caches and clocks warm up.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// One server's figures, medians over the rounds.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Figures {
+    server: &'static str,
+    connections: usize,
+    requests_per_s: f64,
+    cpu_micros_per_request: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows_per_commit: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    engine: &'static str,
+    durability: &'static str,
+    machine: String,
+    rounds: usize,
+    seconds: u64,
+    request_ratio: f64,
+    cpu_ratio: f64,
+    cpu_micros_per_ipn: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    memory_peak_kib: u64,
+    figures: Vec<Figures>,
+}
+
+/// One round of one server.
+struct Round {
+    rate: f64,
+    cpu_us: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    rows_per_commit: Option<f64>,
+}
+
+struct Bench<'a> {
+    args: &'a BenchIngestArgs,
+    empty: Process,
+    ingest: Process,
+    secret: String,
+    progress: ProgressBar,
+}
+
+/// Runs all rounds and prints the report.
+pub fn run(args: &BenchIngestArgs) -> anyhow::Result<()> {
+    // On the disk of the working folder: a folder in memory would make every sync free.
+    let folder = tempfile::Builder::new().prefix("payfold-bench-").tempdir_in(".")?;
+    let folder_path = folder.path().canonicalize()?;
+    let ingest = Process::ingest(&folder_path)?;
+    let secret = read_secret(&folder_path)?;
+    let kinds = if args.refusals { 4 } else { 2 };
+    let rounds = u64::try_from(args.connections.len() * args.rounds * kinds)?;
+    let progress = if args.json { ProgressBar::hidden() } else { ProgressBar::new(rounds) };
+    let bench = Bench { args, empty: Process::empty()?, ingest, secret, progress };
+    let mut figures = Vec::new();
+    for connections in &args.connections {
+        figures.extend(bench.rounds(*connections)?);
+    }
+    bench.progress.finish_and_clear();
+    report(args, figures, bench.ingest.memory_peak_kib()?)
+}
+
+fn read_secret(folder: &Path) -> anyhow::Result<String> {
+    Ok(std::fs::read_to_string(folder.join("payfold-data/sandbox.key"))?.trim().to_owned())
+}
+
+impl Bench<'_> {
+    /// Alternating rounds of every server at so many connections.
+    fn rounds(&self, connections: usize) -> anyhow::Result<Vec<Figures>> {
+        let mut servers = vec![
+            ("empty handler", &self.empty, Kind::Valid),
+            ("ingest", &self.ingest, Kind::Valid),
+        ];
+        if self.args.refusals {
+            servers.push(("ingest, bad signature", &self.ingest, Kind::Forged));
+            servers.push(("ingest, stale", &self.ingest, Kind::Stale));
+        }
+        let mut rounds: Vec<Vec<Round>> = servers.iter().map(|_| Vec::new()).collect();
+        for _ in 0..self.args.rounds {
+            for ((_, server, kind), seen) in servers.iter().zip(&mut rounds) {
+                seen.push(self.round(server, *kind, connections)?);
+                self.progress.inc(1);
+            }
+        }
+        let named = servers.iter().map(|(name, _, _)| *name);
+        Ok(named.zip(rounds).map(|(name, rounds)| figures(name, connections, &rounds)).collect())
+    }
+
+    fn round(&self, server: &Process, kind: Kind, connections: usize) -> anyhow::Result<Round> {
+        let status = if server.admin_url.is_none() { 200 } else { kind.status() };
+        let notices = Arc::new(Notices::sign(NOTICES, kind, &self.secret, SystemClock.now())?);
+        load::run(&server.address, &notices, status, connections, WARM_UP)?;
+        let before = (server.cpu_micros()?, commits(server)?);
+        let seen = load::run(
+            &server.address,
+            &notices,
+            status,
+            connections,
+            Duration::from_secs(self.args.seconds),
+        )?;
+        let after = (server.cpu_micros()?, commits(server)?);
+        let (commits, rows) = (after.1.0 - before.1.0, after.1.1 - before.1.1);
+        Ok(Round {
+            rate: seen.rate(),
+            cpu_us: ratio(after.0 - before.0, seen.requests),
+            p50_ms: seen.latency_ms(500),
+            p99_ms: seen.latency_ms(990),
+            rows_per_commit: (commits > 0.0).then(|| rows / commits),
+        })
+    }
+}
+
+/// Commits and rows of the server's log so far.
+fn commits(server: &Process) -> anyhow::Result<(f64, f64)> {
+    if server.admin_url.is_none() {
+        return Ok((0.0, 0.0));
+    }
+    let commits = server.metric("payfold_engine_sync_duration_seconds_count")?;
+    Ok((commits, server.metric("payfold_engine_rows_total")?))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures for people")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64
+}
+
+fn figures(server: &'static str, connections: usize, rounds: &[Round]) -> Figures {
+    let of = |figure: fn(&Round) -> f64| median(rounds.iter().map(figure).collect());
+    let rows: Vec<f64> = rounds.iter().filter_map(|round| round.rows_per_commit).collect();
+    Figures {
+        server,
+        connections,
+        requests_per_s: of(|round| round.rate),
+        cpu_micros_per_request: of(|round| round.cpu_us),
+        p50_ms: of(|round| round.p50_ms),
+        p99_ms: of(|round| round.p99_ms),
+        rows_per_commit: (!rows.is_empty()).then(|| median(rows)),
+    }
+}
+
+fn report(
+    args: &BenchIngestArgs,
+    figures: Vec<Figures>,
+    memory_peak_kib: u64,
+) -> anyhow::Result<()> {
+    let of_first = |server: &str| figures.iter().find(|figure| figure.server == server).cloned();
+    let (Some(empty), Some(ingest)) = (of_first("empty handler"), of_first("ingest")) else {
+        anyhow::bail!("name at least one number of connections");
+    };
+    let report = Report {
+        engine: "SQLite",
+        durability: "WAL, synchronous=FULL, every 200 synced first",
+        machine: machine(),
+        rounds: args.rounds,
+        seconds: args.seconds,
+        request_ratio: ingest.requests_per_s / empty.requests_per_s,
+        cpu_ratio: ingest.cpu_micros_per_request / empty.cpu_micros_per_request,
+        cpu_micros_per_ipn: ingest.cpu_micros_per_request,
+        p50_ms: ingest.p50_ms,
+        p99_ms: ingest.p99_ms,
+        memory_peak_kib,
+        figures,
+    };
+    if args.json {
+        output::line(&serde_json::to_string_pretty(&report)?);
+        return Ok(());
+    }
+    print(&report);
+    Ok(())
+}
+
+fn print(report: &Report) {
+    output::line(&format!(
+        "payfold bench ingest: {}, {}; {}; medians of {} rounds of {} s, driver on the same machine",
+        report.engine, report.durability, report.machine, report.rounds, report.seconds
+    ));
+    let rows: Vec<Vec<String>> = report
+        .figures
+        .iter()
+        .map(|figure| {
+            vec![
+                figure.server.to_owned(),
+                figure.connections.to_string(),
+                format!("{:.0}", figure.requests_per_s),
+                format!("{:.1}", figure.cpu_micros_per_request),
+                format!("{:.2}", figure.p50_ms),
+                format!("{:.2}", figure.p99_ms),
+                figure.rows_per_commit.map_or(String::new(), |rows| format!("{rows:.1}")),
+            ]
+        })
+        .collect();
+    let columns = [
+        "server",
+        "connections",
+        "requests/s",
+        "cpu us/request",
+        "p50 ms",
+        "p99 ms",
+        "rows/commit",
+    ];
+    output::line(&output::table(&columns, &rows));
+    output::line(&format!(
+        "at {} connections: cpu ratio {:.2}, request ratio {:.2}; ingest memory peak {} MiB",
+        report.figures[0].connections,
+        report.cpu_ratio,
+        report.request_ratio,
+        report.memory_peak_kib / 1_024
+    ));
+}

@@ -1,0 +1,124 @@
+//! Owns the load: keep-alive connections in a closed loop, each posting its next notice when the last was
+//! answered. One thread; the answer's status is checked every time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::notices::Notices;
+
+/// What a load saw.
+pub struct Seen {
+    /// Answers.
+    pub requests: u64,
+    /// How long it ran.
+    pub elapsed: Duration,
+    /// Latencies, microseconds, sorted.
+    latencies_us: Vec<u32>,
+}
+
+impl Seen {
+    /// Requests a second.
+    pub fn rate(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+        let requests = self.requests as f64;
+        requests / self.elapsed.as_secs_f64()
+    }
+
+    /// The latency so many thousandths of the requests stayed under, milliseconds.
+    pub fn latency_ms(&self, thousandths: usize) -> f64 {
+        let place = (self.latencies_us.len() * thousandths / 1_000)
+            .min(self.latencies_us.len().saturating_sub(1));
+        self.latencies_us.get(place).map_or(f64::NAN, |us| f64::from(*us) / 1_000.0)
+    }
+}
+
+/// Posts for some time. Errors: an answer with another status, a connection that breaks.
+pub fn run(
+    address: &str,
+    notices: &Arc<Notices>,
+    status: u16,
+    connections: usize,
+    time: Duration,
+) -> anyhow::Result<Seen> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let next = Arc::new(AtomicUsize::new(0));
+    runtime.block_on(async {
+        let begun = Instant::now();
+        let until = begun + time;
+        let mut posting = Vec::new();
+        for _ in 0..connections {
+            let stream =
+                TcpStream::connect(address).await.context("the server takes connections")?;
+            stream.set_nodelay(true)?;
+            posting.push(tokio::spawn(post(
+                stream,
+                Arc::clone(notices),
+                Arc::clone(&next),
+                (status, until),
+            )));
+        }
+        let mut latencies_us = Vec::new();
+        for connection in posting {
+            latencies_us.append(&mut connection.await??);
+        }
+        let elapsed = begun.elapsed();
+        latencies_us.sort_unstable();
+        Ok(Seen { requests: u64::try_from(latencies_us.len())?, elapsed, latencies_us })
+    })
+}
+
+async fn post(
+    mut stream: TcpStream,
+    notices: Arc<Notices>,
+    next: Arc<AtomicUsize>,
+    (status, until): (u16, Instant),
+) -> anyhow::Result<Vec<u32>> {
+    let mut latencies_us = Vec::with_capacity(16 * 1024);
+    let mut buffer = vec![0; 8 * 1024];
+    let expected = format!("HTTP/1.1 {status} ");
+    loop {
+        let begun = Instant::now();
+        if begun >= until {
+            return Ok(latencies_us);
+        }
+        stream.write_all(notices.request(next.fetch_add(1, Ordering::Relaxed))).await?;
+        let answer = read_answer(&mut stream, &mut buffer).await?;
+        if !answer.starts_with(expected.as_bytes()) {
+            bail!("expected {status}, got {}", String::from_utf8_lossy(answer));
+        }
+        latencies_us.push(u32::try_from(begun.elapsed().as_micros()).unwrap_or(u32::MAX));
+    }
+}
+
+/// Reads one whole answer: its head, and a body of the declared length.
+async fn read_answer<'b>(stream: &mut TcpStream, buffer: &'b mut [u8]) -> anyhow::Result<&'b [u8]> {
+    let mut filled = 0;
+    loop {
+        let read = stream.read(&mut buffer[filled..]).await?;
+        ensure!(read > 0, "the server closed the connection");
+        filled += read;
+        if let Some(length) = answer_length(&buffer[..filled])?
+            && filled >= length
+        {
+            return Ok(&buffer[..filled]);
+        }
+    }
+}
+
+/// How long the answer is in all, once its head is there.
+fn answer_length(bytes: &[u8]) -> anyhow::Result<Option<usize>> {
+    let Some(head) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
+        return Ok(None);
+    };
+    let text = std::str::from_utf8(&bytes[..head])?;
+    let declared = text.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>())
+    });
+    Ok(Some(head + 4 + declared.transpose()?.unwrap_or(0)))
+}

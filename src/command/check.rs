@@ -1,0 +1,242 @@
+//! `payfold check`: configuration, vault, disk, clock and stores, each with how to mend what is wrong.
+//! Exit 1 if anything failed. Changes nothing.
+
+use std::path::Path;
+
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::log::Topic;
+use payfold_engines::pairing;
+use payfold_partners::directory::Directory;
+use payfold_partners::vault::Vault;
+use payfold_schemas::time::Time;
+use serde::Serialize;
+
+use super::block_on;
+use crate::args::{CheckArgs, Global};
+use crate::data_dir::DataDir;
+use crate::output::Listing;
+use crate::settings::{self, Loaded};
+use crate::wiring::{self, Engines};
+use crate::{keys, search};
+
+const COLUMNS: [&str; 4] = ["check", "result", "detail", "fix"];
+/// Under this a day of notices may not fit.
+const DISK_FREE_MIN: u64 = 1 << 30;
+/// A clock behind the log by more than this has been set back.
+const CLOCK_BEHIND_MS: i64 = 1_000;
+
+#[derive(Serialize)]
+struct Row {
+    check: &'static str,
+    result: &'static str,
+    detail: String,
+    fix: String,
+}
+
+impl Row {
+    fn ok(check: &'static str, detail: impl Into<String>) -> Self {
+        Self { check, result: "ok", detail: detail.into(), fix: String::new() }
+    }
+
+    fn warn(check: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { check, result: "warn", detail: detail.into(), fix: fix.into() }
+    }
+
+    fn failed(check: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { check, result: "failed", detail: detail.into(), fix: fix.into() }
+    }
+}
+
+/// Runs every check.
+pub fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<()> {
+    let loaded = settings::load(global)?;
+    let data = DataDir::of(&loaded.settings);
+    let mut rows = vec![configuration(&loaded), data_folder(&data), disk(&data), profiles(&loaded)];
+    rows.push(vault(&loaded, &data));
+    rows.push(engines(&loaded));
+    if args.connect {
+        rows.extend(connect(&loaded));
+    }
+    let mut listing = Listing::new(args.output.output, &COLUMNS);
+    for row in &rows {
+        let cells = vec![row.check.into(), row.result.into(), row.detail.clone(), row.fix.clone()];
+        listing.row(cells, row)?;
+    }
+    listing.print()?;
+    let failed = rows.iter().filter(|row| row.result == "failed").count();
+    anyhow::ensure!(failed == 0, "{failed} of {} checks failed", rows.len());
+    Ok(())
+}
+
+fn configuration(loaded: &Loaded) -> Row {
+    let file = match &loaded.file {
+        Some(file) => file.display().to_string(),
+        None => "no payfold.toml: demo, loopback only".to_owned(),
+    };
+    if loaded.ignored_variables.is_empty() {
+        return Row::ok("configuration", file);
+    }
+    let names = loaded.ignored_variables.join(" ");
+    Row::warn(
+        "configuration",
+        format!("{file}; ignored: {names}"),
+        "these variables name no setting; payfold init lists all",
+    )
+}
+
+fn data_folder(data: &DataDir) -> Row {
+    use std::os::unix::fs::PermissionsExt;
+    let path = data.path();
+    match std::fs::metadata(path) {
+        Err(_) => {
+            Row::ok("data folder", format!("{} will be made at the first run", path.display()))
+        }
+        Ok(found) if !found.is_dir() => Row::failed(
+            "data folder",
+            format!("{} is no folder", path.display()),
+            "name another with --data DIR",
+        ),
+        Ok(found) if found.permissions().mode() & 0o077 != 0 => Row::warn(
+            "data folder",
+            format!("{} can be read by others", path.display()),
+            format!("chmod 700 {}", path.display()),
+        ),
+        Ok(_) if rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err() => Row::failed(
+            "data folder",
+            format!("{} can't be written", path.display()),
+            "run as its owner, or name another with --data DIR",
+        ),
+        Ok(_) => Row::ok("data folder", path.display().to_string()),
+    }
+}
+
+fn disk(data: &DataDir) -> Row {
+    let there = data.path().ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+    match disk_free_bytes(there) {
+        Err(error) => {
+            Row::warn("disk", format!("free space is not known: {error}"), "look at it with df")
+        }
+        Ok(free) if free < DISK_FREE_MIN => Row::warn(
+            "disk",
+            format!("{} MiB free", free >> 20),
+            "free some: a full disk is answered 503",
+        ),
+        Ok(free) => Row::ok("disk", format!("{} MiB free", free >> 20)),
+    }
+}
+
+/// Bytes a process of this user may still write where `path` is.
+pub fn disk_free_bytes(path: &Path) -> std::io::Result<u64> {
+    let found =
+        rustix::fs::statvfs(if path.as_os_str().is_empty() { Path::new(".") } else { path })?;
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+fn profiles(loaded: &Loaded) -> Row {
+    match keys::profiles(&loaded.settings) {
+        Ok(profiles) => Row::ok("profiles", format!("{} partners configured", profiles.len())),
+        Err(error) => {
+            Row::failed("profiles", format!("{error:#}"), "correct the profile, or payfold.toml")
+        }
+    }
+}
+
+fn vault(loaded: &Loaded, data: &DataDir) -> Row {
+    if !data.vault().exists() {
+        return Row::ok("vault", "will be made at the first run or by payfold key add");
+    }
+    let vault = match Vault::open(&data.vault(), &data.identity()) {
+        Ok(vault) => vault,
+        Err(error) => {
+            return Row::failed("vault", error.to_string(), "the system would not start with it");
+        }
+    };
+    let now = SystemClock.now();
+    let counts = |account: &payfold_partners::document::AccountEntry| {
+        account
+            .keys
+            .iter()
+            .any(|key| key.valid_from <= now && key.valid_until.is_none_or(|until| now < until))
+    };
+    let accounts = &vault.document().accounts;
+    let without: Vec<String> = accounts
+        .iter()
+        .filter(|account| account.enabled && !counts(account))
+        .map(|account| format!("{}/{}", account.partner, account.merchant_code))
+        .collect();
+    if !without.is_empty() {
+        return Row::failed(
+            "vault",
+            format!("no key counts now for {}", without.join(" ")),
+            "payfold key add PARTNER",
+        );
+    }
+    let mut profiles = keys::profiles(&loaded.settings).unwrap_or_default();
+    if loaded.is_demo() {
+        profiles.extend(crate::demo::profile());
+    }
+    match Directory::build(profiles, vault.document()) {
+        Ok(_) => Row::ok(
+            "vault",
+            format!("{} accounts, each with a key that counts now", accounts.len()),
+        ),
+        Err(problems) => {
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            Row::failed("vault", all.join("; "), "the system would not start with it")
+        }
+    }
+}
+
+fn engines(loaded: &Loaded) -> Row {
+    match wiring::paths(&loaded.settings) {
+        Ok(paths) => Row::ok(
+            "engines",
+            format!("SQLite {} and {}", paths.log.display(), paths.orders.display()),
+        ),
+        Err(error) => Row::failed("engines", format!("{error}"), "see payfold init"),
+    }
+}
+
+fn connect(loaded: &Loaded) -> Vec<Row> {
+    let engines = match Engines::open_to_read(&loaded.settings) {
+        Ok(engines) => engines,
+        Err(error) => {
+            return vec![Row::warn(
+                "connect",
+                error.to_string().replace('\n', " "),
+                "run payfold run once",
+            )];
+        }
+    };
+    let asked = block_on(async {
+        pairing::check(&*engines.log, &*engines.store).await?;
+        let last = engines.log.extent(Topic::Intake).await?.first().map_or(0, |extent| extent.last);
+        let at = payfold_schemas::record::Position { partition: 0, offset: last };
+        let newest = search::message_at(&*engines.log, Topic::Intake, at).await?;
+        let received = newest.as_ref().map(search::received_at).transpose()?;
+        Ok((last, received))
+    });
+    match asked {
+        Err(error) => {
+            vec![Row::failed("stores", format!("{error:#}"), "docs/operations.md, \"Corrupt\"")]
+        }
+        Ok((last, received)) => {
+            vec![
+                Row::ok("stores", format!("log and orders belong together; {last} records")),
+                clock(received),
+            ]
+        }
+    }
+}
+
+fn clock(newest: Option<Time>) -> Row {
+    let now = SystemClock.now();
+    match newest {
+        Some(newest) if newest > now.plus_ms(CLOCK_BEHIND_MS) => Row::failed(
+            "clock",
+            format!("this clock shows {now}, the log's last record is from {newest}"),
+            "set the clock (NTP): notices over 300 s away are refused",
+        ),
+        _ => Row::ok("clock", format!("{now}, not behind the log")),
+    }
+}

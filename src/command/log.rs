@@ -1,0 +1,318 @@
+//! `payfold log stats|verify`: how far the topics reach, and whether the log is whole and the orders follow
+//! from it.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use payfold_engines::log::Topic;
+use payfold_engines::orders::Scan;
+use payfold_projector::fold::{self, Effect};
+use payfold_schemas::event::OrderChanged;
+use payfold_schemas::ids::OrderKey;
+use payfold_schemas::order::{KnownFacts, Order};
+use payfold_schemas::record::{Parts, Position, Record};
+use payfold_schemas::time::Time;
+use serde_json::json;
+
+use super::block_on;
+use crate::args::{Form, Global, LogCommand, OutputArgs};
+use crate::error::DifferencesFound;
+use crate::output::{self, Listing};
+use crate::wiring::Engines;
+use crate::{search, settings};
+
+const STATS: [&str; 6] = ["topic", "partition", "first", "last", "bytes", "lag_s"];
+const DIFFERENCES: [&str; 4] = ["order", "field", "stored", "folded"];
+const PAGE: usize = 5_000;
+/// Orders folded at once: bounds memory whatever the number of orders.
+const ORDERS_PER_PASS: u64 = 200_000;
+
+/// Runs one of its commands.
+pub fn run(global: &Global, command: &LogCommand) -> anyhow::Result<()> {
+    let loaded = settings::load(global)?;
+    let engines = Engines::open_to_read(&loaded.settings)?;
+    match command {
+        LogCommand::Stats { output } => block_on(stats(&engines, output)),
+        LogCommand::Verify { output } => block_on(verify(&engines, output)),
+    }
+}
+
+async fn stats(engines: &Engines, output: &OutputArgs) -> anyhow::Result<()> {
+    let mut listing = Listing::new(output.output, &STATS);
+    for topic in Topic::ALL {
+        for extent in engines.log.extent(topic).await? {
+            let lag_s = match topic {
+                Topic::Intake => Some(lag_s(engines, extent.partition, extent.last).await?),
+                Topic::Orders | Topic::Findings | Topic::Quarantine => None,
+            };
+            let cells = vec![
+                topic.name().to_owned(),
+                extent.partition.to_string(),
+                extent.first.to_string(),
+                extent.last.to_string(),
+                extent.bytes.to_string(),
+                lag_s.map_or(String::new(), |lag| format!("{lag:.1}")),
+            ];
+            let object = json!({
+                "topic": topic.name(), "partition": extent.partition, "first": extent.first,
+                "last": extent.last, "bytes": extent.bytes, "lagS": lag_s,
+            });
+            listing.row(cells, &object)?;
+        }
+    }
+    listing.print()
+}
+
+/// Seconds of receipt between the last folded record and the last record.
+async fn lag_s(engines: &Engines, partition: u32, last: u64) -> anyhow::Result<f64> {
+    let folded = folded(engines, partition).await?;
+    if folded >= last {
+        return Ok(0.0);
+    }
+    let at = |offset| Position { partition, offset };
+    let time = |message: Option<_>| message.as_ref().map(search::received_at).transpose();
+    let newest = time(search::message_at(&*engines.log, Topic::Intake, at(last)).await?)?;
+    let oldest = time(search::message_at(&*engines.log, Topic::Intake, at(folded + 1)).await?)?;
+    Ok(match (newest, oldest) {
+        (Some(newest), Some(oldest)) => seconds(newest, oldest),
+        _ => 0.0,
+    })
+}
+
+#[expect(
+    clippy::as_conversions,
+    reason = "a lag for people; precision beyond the millisecond is no use"
+)]
+fn seconds(newest: Time, oldest: Time) -> f64 {
+    newest.nanos_since(oldest) as f64 / 1e9
+}
+
+async fn folded(engines: &Engines, partition: u32) -> anyhow::Result<u64> {
+    let progress = engines.store.progress().await?;
+    let of_partition = |progress: payfold_engines::orders::Progress| {
+        progress.folded.into_iter().find(|folded| folded.position.partition == partition)
+    };
+    Ok(progress.and_then(of_partition).map_or(0, |folded| folded.position.offset))
+}
+
+/// An order as this command folds it: facts, version, and the last version published.
+#[derive(Default)]
+struct Folded {
+    facts: KnownFacts,
+    version: u64,
+    published: u64,
+}
+
+/// What verifying found.
+#[derive(Default)]
+struct Verdict {
+    records: u64,
+    orders: u64,
+    events: u64,
+    differences: Vec<[String; 4]>,
+}
+
+impl Verdict {
+    fn differs(
+        &mut self,
+        order: &impl ToString,
+        field: &str,
+        stored: &impl ToString,
+        folded: &impl ToString,
+    ) {
+        self.differences.push([
+            order.to_string(),
+            field.to_owned(),
+            stored.to_string(),
+            folded.to_string(),
+        ]);
+    }
+}
+
+async fn verify(engines: &Engines, output: &OutputArgs) -> anyhow::Result<()> {
+    let through = folded(engines, 0).await?;
+    let mut verdict = Verdict::default();
+    let orders = count_orders(engines).await?;
+    let passes = orders.div_ceil(ORDERS_PER_PASS).max(1);
+    let progress = progress_bar(output, through.saturating_mul(passes));
+    for pass in 0..passes {
+        let mut world =
+            read_pass(engines, (pass, passes), (through, &progress), &mut verdict).await?;
+        read_events(engines, (pass, passes), &mut world, &mut verdict).await?;
+        compare(engines, world, &mut verdict).await?;
+    }
+    progress.finish_and_clear();
+    verdict.records /= passes;
+    check_quarantine(engines, &mut verdict).await?;
+    print(&verdict, output)
+}
+
+fn print(verdict: &Verdict, output: &OutputArgs) -> anyhow::Result<()> {
+    let mut listing = Listing::new(output.output, &DIFFERENCES);
+    for difference in &verdict.differences {
+        let [order, field, stored, folded] = difference;
+        let object = json!({ "order": order, "field": field, "stored": stored, "folded": folded });
+        listing.row(difference.to_vec(), &object)?;
+    }
+    if !verdict.differences.is_empty() || output.output != Form::Table {
+        listing.print()?;
+    }
+    let Verdict { records, orders, events, differences } = verdict;
+    output::error_line(&format!(
+        "verified {records} records, {orders} orders, {events} events: {} differences",
+        differences.len()
+    ));
+    if differences.is_empty() { Ok(()) } else { Err(DifferencesFound.into()) }
+}
+
+fn progress_bar(output: &OutputArgs, records: u64) -> ProgressBar {
+    if output.output != Form::Table || !output::is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} records, {eta} left");
+    ProgressBar::new(records).with_style(style.expect("the template is a valid one"))
+}
+
+async fn count_orders(engines: &Engines) -> anyhow::Result<u64> {
+    let (from, until) = (Time::from_unix_nanos(i64::MIN), Time::from_unix_nanos(i64::MAX));
+    let (mut orders, mut after) = (0, None);
+    loop {
+        let page = engines.store.scan(Scan::Created { from, until }, after, PAGE).await?;
+        orders += u64::try_from(page.entries.len())?;
+        match page.next {
+            Some(cursor) => after = Some(cursor),
+            None => return Ok(orders),
+        }
+    }
+}
+
+fn in_pass(key: &str, (pass, passes): (u64, u64)) -> bool {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(key) % passes == pass
+}
+
+/// Folds every record of this pass's orders, up to what the store has folded.
+async fn read_pass(
+    engines: &Engines,
+    pass: (u64, u64),
+    (through, progress): (u64, &ProgressBar),
+    verdict: &mut Verdict,
+) -> anyhow::Result<HashMap<OrderKey, Folded>> {
+    let mut world: HashMap<OrderKey, Folded> = HashMap::new();
+    let mut after = Position::default();
+    while after.offset < through {
+        let page = engines.log.read_after(Topic::Intake, after, PAGE).await?;
+        let Some(last) = page.last() else {
+            verdict.differs(
+                &"-",
+                "log",
+                &format!("folded to {through}"),
+                &format!("ends at {}", after.offset),
+            );
+            break;
+        };
+        after = last.position;
+        for message in page.iter().filter(|message| message.position.offset <= through) {
+            verdict.records += 1;
+            progress.inc(1);
+            if !in_pass(&message.key, pass) {
+                continue;
+            }
+            let record = match Record::decode(&message.value) {
+                Ok(record) => record,
+                Err(error) => {
+                    verdict.differs(&message.key, "record", &message.position, &error);
+                    continue;
+                }
+            };
+            if let Parts::Fact(record) = record.parts {
+                let folded = world.entry(record.order.clone()).or_default();
+                let effect = fold::apply(&mut folded.facts, &record.fact, message.position);
+                folded.version += u64::from(effect != Effect::Unchanged);
+            }
+        }
+    }
+    Ok(world)
+}
+
+/// Checks that each order's events count its versions from 1 without a gap, repeats aside.
+async fn read_events(
+    engines: &Engines,
+    pass: (u64, u64),
+    world: &mut HashMap<OrderKey, Folded>,
+    verdict: &mut Verdict,
+) -> anyhow::Result<()> {
+    let mut after = Position::default();
+    loop {
+        let page = engines.log.read_after(Topic::Orders, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.position;
+        for message in page.iter().filter(|message| in_pass(&message.key, pass)) {
+            verdict.events += 1;
+            let change: OrderChanged = serde_json::from_slice(&message.value)?;
+            let Some(folded) = world.get_mut(&OrderKey::parse(&message.key)?) else { continue };
+            if change.version > folded.published + 1 {
+                verdict.differs(
+                    &message.key,
+                    "event version",
+                    &change.version,
+                    &(folded.published + 1),
+                );
+            }
+            folded.published = folded.published.max(change.version);
+        }
+    }
+}
+
+async fn compare(
+    engines: &Engines,
+    world: HashMap<OrderKey, Folded>,
+    verdict: &mut Verdict,
+) -> anyhow::Result<()> {
+    let world: Vec<(OrderKey, Folded)> = world.into_iter().collect();
+    for chunk in world.chunks(PAGE) {
+        let keys = chunk.iter().map(|(key, _)| key.clone()).collect();
+        let rows = engines.store.load(keys).await?;
+        for ((key, folded), row) in chunk.iter().zip(rows) {
+            verdict.orders += 1;
+            match row {
+                Some(row) => compare_one(key, folded, &row, verdict),
+                None => verdict.differs(key, "row", &"missing", &"there"),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn compare_one(key: &OrderKey, folded: &Folded, row: &Order, verdict: &mut Verdict) {
+    let summary = fold::summarize(&folded.facts);
+    if row.version != folded.version {
+        verdict.differs(key, "version", &row.version, &folded.version);
+    }
+    if folded.published < row.version {
+        verdict.differs(key, "published version", &folded.published, &row.version);
+    }
+    if row.summary.state != summary.state {
+        verdict.differs(key, "state", &row.summary.state, &summary.state);
+    } else if row.summary != summary {
+        verdict.differs(key, "summary", &"another", &"differs in flags, amounts or refs");
+    }
+    if row.facts != folded.facts {
+        verdict.differs(key, "facts", &"another set", &"differs from the log");
+    }
+}
+
+async fn check_quarantine(engines: &Engines, verdict: &mut Verdict) -> anyhow::Result<()> {
+    let mut after = Position::default();
+    loop {
+        let page = engines.log.read_after(Topic::Quarantine, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.position;
+        for message in &page {
+            verdict.records += 1;
+            if let Err(error) = Record::decode(&message.value) {
+                verdict.differs(&message.key, "quarantine record", &message.position, &error);
+            }
+        }
+    }
+}

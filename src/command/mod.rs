@@ -1,0 +1,84 @@
+//! The commands, one file each, and what they share: dispatch and exit codes
+//! (0 ok, 1 failed, 2 usage, 3 differences found).
+
+pub mod bench;
+pub mod check;
+pub mod demo;
+pub mod init;
+pub mod key;
+pub mod log;
+pub mod order;
+pub mod quarantine;
+pub mod run;
+pub mod tail;
+pub mod trace;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Arguments, Command};
+use crate::error::DifferencesFound;
+use crate::output;
+
+/// Reads the arguments, runs the command, prints its error.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match dispatch(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<DifferencesFound>() => ExitCode::from(3),
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::error_line(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
+    let global = &arguments.global;
+    match arguments.command {
+        Command::Run(args) => run::run(global, &args),
+        Command::Demo(command) => demo::run(global, &command),
+        Command::Check(args) => check::run(global, &args),
+        Command::Init => {
+            init::run();
+            Ok(())
+        }
+        Command::Order(command) => order::run(global, &command),
+        Command::Trace(args) => trace::run(global, &args),
+        Command::Tail(args) => tail::run(global, &args),
+        Command::Key(command) => key::run(global, &command),
+        Command::Quarantine(command) => quarantine::run(global, &command),
+        Command::Log(command) => log::run(global, &command),
+        Command::Bench(command) => bench::run(global, &command),
+        Command::Completions { shell } => {
+            clap_complete::generate(
+                shell,
+                &mut Arguments::command(),
+                "payfold",
+                &mut std::io::stdout(),
+            );
+            Ok(())
+        }
+        Command::Man { dir } => {
+            std::fs::create_dir_all(&dir)?;
+            clap_mangen::generate_to(Arguments::command(), &dir)?;
+            output::line(&format!("wrote man pages to {}", dir.display()));
+            Ok(())
+        }
+    }
+}
+
+/// Whether the reader of our output went away (`payfold tail | head`): not an error.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// Runs a command's future on a small runtime of its own.
+fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
+}

@@ -1,0 +1,93 @@
+//! `payfold quarantine list|show`: signed notices that could not be admitted, with the verdict of their time.
+
+use payfold_engines::log::Topic;
+use payfold_schemas::record::{Parts, Position, QuarantineRecord, Record};
+
+use super::{block_on, tail};
+use crate::args::{Global, OutputArgs, PageArgs, QuarantineCommand};
+use crate::error::Fixable;
+use crate::output::{self, Listing};
+use crate::wiring::Engines;
+use crate::{search, settings};
+
+const COLUMNS: [&str; 7] =
+    ["position", "received", "account", "code", "detail", "bytes", "request_id"];
+const PAGE: usize = 500;
+
+/// Runs one of its commands.
+pub fn run(global: &Global, command: &QuarantineCommand) -> anyhow::Result<()> {
+    let loaded = settings::load(global)?;
+    let engines = Engines::open_to_read(&loaded.settings)?;
+    match command {
+        QuarantineCommand::List { partner, page, output } => {
+            block_on(list(&engines, partner.as_deref(), page, output))
+        }
+        QuarantineCommand::Show { position, raw, output } => {
+            let position = position.parse()?;
+            let (message, record) = block_on(at(&engines, position))?;
+            if *raw {
+                return Ok(output::raw(&record.raw)?);
+            }
+            output::object(output.output, &tail::show(&message)?)
+        }
+    }
+}
+
+async fn at(
+    engines: &Engines,
+    position: Position,
+) -> anyhow::Result<(payfold_engines::log::Delivered, Record)> {
+    let message =
+        search::message_at(&*engines.log, Topic::Quarantine, position).await?.ok_or_else(|| {
+            Fixable::error(
+                format!("there is nothing at {position} in quarantine"),
+                "payfold quarantine list",
+            )
+        })?;
+    let record = Record::decode(&message.value)?;
+    Ok((message, record))
+}
+
+async fn list(
+    engines: &Engines,
+    partner: Option<&str>,
+    page: &PageArgs,
+    output: &OutputArgs,
+) -> anyhow::Result<()> {
+    let mut listing = Listing::new(output.output, &COLUMNS);
+    let mut after = page.after.as_deref().map_or(Ok(Position::default()), str::parse)?;
+    let mut rows = 0;
+    'pages: loop {
+        let messages = engines.log.read_after(Topic::Quarantine, after, PAGE).await?;
+        let Some(last) = messages.last() else { break };
+        let through = last.position;
+        for message in &messages {
+            if rows == page.limit {
+                output::error_line(&format!("more: --after {after}"));
+                break 'pages;
+            }
+            after = message.position;
+            let record = Record::decode(&message.value)?;
+            let Parts::Quarantine(quarantined) = &record.parts else { continue };
+            if partner.is_none_or(|partner| quarantined.account.split('/').next() == Some(partner))
+            {
+                listing.row(cells(after, quarantined, record.raw.len()), &tail::show(message)?)?;
+                rows += 1;
+            }
+        }
+        after = through;
+    }
+    listing.print()
+}
+
+fn cells(position: Position, record: &QuarantineRecord, bytes: usize) -> Vec<String> {
+    vec![
+        position.to_string(),
+        record.received_at.to_string(),
+        record.account.clone(),
+        record.code.clone(),
+        record.detail.clone(),
+        bytes.to_string(),
+        record.request_id.to_string(),
+    ]
+}

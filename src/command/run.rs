@@ -1,0 +1,154 @@
+//! `payfold run`: starts the roles of this process, tells where they are, and drains them at the end.
+
+use std::time::{Duration, Instant};
+
+use actix_web::dev::ServerHandle;
+use payfold_schemas::event::OrderChanged;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::{Global, Role, RunArgs};
+use crate::error::Fixable;
+use crate::server::{Roles, Server, Started};
+use crate::settings::{self, Loaded};
+use crate::{output, telemetry};
+
+/// Requests in flight get this long to finish.
+const DRAIN_MAX: Duration = Duration::from_secs(20);
+
+/// Runs until a signal or a role's error.
+pub fn run(global: &Global, args: &RunArgs) -> anyhow::Result<()> {
+    let started_at = Instant::now();
+    let loaded = settings::load(global)?.with_run_flags(args);
+    telemetry::start_logging(&loaded.settings)?;
+    for name in &loaded.ignored_variables {
+        tracing::warn!(
+            variable = name,
+            "this environment variable names no setting and is ignored"
+        );
+    }
+    if loaded.is_demo() {
+        refuse_open_demo(&loaded)?;
+    }
+    actix_web::rt::System::new().block_on(serve(loaded, args, started_at))
+}
+
+async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let has = |role| args.roles.contains(&Role::All) || args.roles.contains(&role);
+    let server = Server::open(&loaded).await?;
+    let mut started =
+        server.start(Roles { ingest: has(Role::Ingest), projector: has(Role::Projector) }).await?;
+    print_banner(&loaded, &started, started_at);
+    if output::is_terminal() || loaded.is_demo() {
+        started.watch_orders(print_change).await?;
+    }
+    let failure = tokio::select! {
+        _ = interrupt.recv() => None,
+        _ = terminate.recv() => None,
+        error = started.role_failed() => Some(error),
+    };
+    drain(started).await?;
+    failure.map_or(Ok(()), Err)
+}
+
+/// Stops accepting, finishes requests, folds what is durable, syncs the log.
+async fn drain(started: Started) -> anyhow::Result<()> {
+    started.life.draining();
+    let handles: Vec<ServerHandle> =
+        started.public.iter().map(|server| server.handle.clone()).collect();
+    for handle in &handles {
+        handle.pause().await;
+    }
+    let open = started.requests_in_flight();
+    let begun = Instant::now();
+    while started.requests_in_flight() > 0 && begun.elapsed() < DRAIN_MAX {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for handle in handles {
+        handle.stop(true).await;
+    }
+    started.finish().await?;
+    output::line(&format!("draining: {open} requests open, log synced, bye"));
+    Ok(())
+}
+
+/// The demo holds test keys and money of nobody: it never listens where others could reach it.
+fn refuse_open_demo(loaded: &Loaded) -> anyhow::Result<()> {
+    let addresses = [
+        ("--listen-public", &loaded.settings.listen_public),
+        ("--listen-admin", &loaded.settings.listen_admin),
+    ];
+    for (flag, address) in addresses {
+        let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+        let loopback = host == "localhost"
+            || host
+                .trim_matches(['[', ']'])
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|ip| ip.is_loopback());
+        if !loopback {
+            return Err(Fixable::error(
+                format!(
+                    "{flag} {address}: without a payfold.toml this is a demo with a test key, and it listens on loopback only"
+                ),
+                "payfold init > payfold.toml, then add a partner's key with payfold key add",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn print_banner(loaded: &Loaded, started: &Started, started_at: Instant) {
+    let version = env!("CARGO_PKG_VERSION");
+    let origin = match &loaded.file {
+        Some(file) => format!("configuration {}", file.display()),
+        None => {
+            "demo (no payfold.toml found; loopback only; nothing here is real money)".to_owned()
+        }
+    };
+    output::line(&format!("payfold {version}  {origin}"));
+    let data = &started.data;
+    let new = if started.data_is_new { "new; " } else { "" };
+    output::line(&format!("  data      {} ({new}{})", data.path().display(), started.durability));
+    if let Some(public) = &started.public {
+        output::line(&format!("  public    {}   POST /api/payment/ipn", public.url));
+    }
+    output::line(&format!("  admin     {}   /readyz /metrics", started.admin.url));
+    if loaded.is_demo() {
+        output::line(&format!(
+            "  partner   sandbox: merchantCode {}, its HMAC key in {} (demo only)",
+            crate::demo::MERCHANT,
+            data.sandbox_key().display()
+        ));
+    }
+    let seconds = started_at.elapsed().as_secs_f64();
+    if !loaded.is_demo() {
+        output::line(&format!("ready in {seconds:.1} s"));
+        return;
+    }
+    output::line(&format!("ready in {seconds:.1} s. In another terminal:"));
+    for (command, what) in [
+        ("payfold demo ipn", "append a create fact, sign and post an IPN: PENDING → PAID"),
+        ("payfold order list", "the orders so far"),
+        ("payfold tail orders", "the events other teams read, as they come"),
+        ("payfold init > payfold.toml", "a configuration of your own"),
+    ] {
+        output::line(&format!("  {command:<30} {what}"));
+    }
+}
+
+fn print_change(change: &OrderChanged) {
+    let before = change.previous_state.map_or("new", |state| state.as_str());
+    let flags: Vec<&str> = change.attention.iter().map(|flag| flag.as_str()).collect();
+    let money = match (change.amount, change.currency) {
+        (Some(amount), Some(currency)) => format!("{amount} {currency}"),
+        _ => "amount unknown".to_owned(),
+    };
+    let fulfil = if change.fulfil { "  fulfil" } else { "" };
+    let attention =
+        if flags.is_empty() { String::new() } else { format!("  ! {}", flags.join(" ")) };
+    output::line(&format!(
+        "{}/{}/{}  {before} → {}  {money}{fulfil}{attention}",
+        change.partner, change.merchant_code, change.order_id, change.state
+    ));
+}

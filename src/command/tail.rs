@@ -1,0 +1,142 @@
+//! `payfold tail`: prints a topic's messages as they come. Raw bytes are never printed, only their number.
+
+use std::time::Duration;
+
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::log::{Delivered, EventLog, Topic};
+use payfold_schemas::event::SOURCE;
+use payfold_schemas::record::{Parts, Position, Record};
+use serde_json::{Value, json};
+
+use super::block_on;
+use crate::args::{Form, Global, TailArgs, TopicName};
+use crate::error::Fixable;
+use crate::wiring::Engines;
+use crate::{output, search, settings};
+
+const PAGE: usize = 500;
+const POLL: Duration = Duration::from_millis(200);
+
+/// Prints until the end, or for ever.
+pub fn run(global: &Global, args: &TailArgs) -> anyhow::Result<()> {
+    let loaded = settings::load(global)?;
+    let engines = Engines::open_to_read(&loaded.settings)?;
+    let topic = match args.topic {
+        TopicName::Intake => Topic::Intake,
+        TopicName::Orders => Topic::Orders,
+        TopicName::Findings => Topic::Findings,
+        TopicName::Quarantine => Topic::Quarantine,
+    };
+    if matches!(args.output.output, Form::Csv) {
+        return Err(Fixable::error(
+            "tail has no CSV form: messages differ in shape",
+            "use --output table, jsonl or json",
+        ));
+    }
+    block_on(follow(&*engines.log, topic, args))
+}
+
+async fn follow(log: &dyn EventLog, topic: Topic, args: &TailArgs) -> anyhow::Result<()> {
+    let mut after = match (&args.after, &args.since) {
+        (Some(position), _) => position.parse()?,
+        (None, Some(age)) => {
+            let age_ms = i64::try_from(humantime::parse_duration(age)?.as_millis())?;
+            search::before_time(log, topic, SystemClock.now().plus_ms(-age_ms)).await?
+        }
+        (None, None) => Position::default(),
+    };
+    loop {
+        let page = log.read_after(topic, after, PAGE).await?;
+        for message in &page {
+            let of_partner = args
+                .partner
+                .as_ref()
+                .is_none_or(|partner| message.key.split('/').next() == Some(partner.as_str()));
+            if of_partner {
+                print(topic, message, args.output.output)?;
+            }
+        }
+        match page.last() {
+            Some(message) => after = message.position,
+            None if args.no_follow => return Ok(()),
+            None => tokio::time::sleep(POLL).await,
+        }
+    }
+}
+
+fn print(topic: Topic, message: &Delivered, form: Form) -> anyhow::Result<()> {
+    let value = show(message)?;
+    match form {
+        Form::Json => output::object(Form::Json, &value),
+        Form::Jsonl | Form::Csv => output::object(Form::Jsonl, &value),
+        Form::Table => {
+            output::line(&for_people(topic, message, &value));
+            Ok(())
+        }
+    }
+}
+
+/// A message as JSON: events as structured CloudEvents, records by their parts. Errors: a record that does
+/// not decode.
+pub fn show(message: &Delivered) -> anyhow::Result<Value> {
+    if let Some(event) = &message.event {
+        return Ok(json!({
+            "specversion": "1.0",
+            "id": event.id,
+            "source": SOURCE,
+            "type": event.kind,
+            "time": event.time,
+            "subject": message.key,
+            "datacontenttype": "application/json",
+            "position": message.position.to_string(),
+            "data": serde_json::from_slice::<Value>(&message.value)?,
+        }));
+    }
+    let record = Record::decode(&message.value)?;
+    let mut value = match &record.parts {
+        Parts::Fact(fact) => serde_json::to_value(fact)?,
+        Parts::Quarantine(quarantined) => serde_json::to_value(quarantined)?,
+    };
+    value["position"] = message.position.to_string().into();
+    value["rawBytes"] = record.raw.len().into();
+    Ok(value)
+}
+
+fn for_people(topic: Topic, message: &Delivered, value: &Value) -> String {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let (position, key) = (message.position, &message.key);
+    match topic {
+        Topic::Intake => {
+            let fact = &value["fact"];
+            let word = fact["status"].as_str().unwrap_or_default();
+            format!(
+                "{position:<12}  {}  {key}  {} {word}",
+                text(&value["receivedAt"]),
+                text(&fact["kind"])
+            )
+        }
+        Topic::Orders => {
+            let data = &value["data"];
+            let before = data["previousState"].as_str().unwrap_or("new");
+            let attention = match &data["attention"] {
+                Value::Array(flags) if !flags.is_empty() => {
+                    format!("  ! {}", flags.iter().map(&text).collect::<Vec<_>>().join(" "))
+                }
+                _ => String::new(),
+            };
+            format!(
+                "{position:<12}  {}  {key}  v{}  {before} → {}{attention}",
+                text(&value["time"]),
+                data["version"],
+                text(&data["state"])
+            )
+        }
+        Topic::Findings => format!("{position:<12}  {key}  {}", value["data"]),
+        Topic::Quarantine => format!(
+            "{position:<12}  {}  {key}  {}  {}",
+            text(&value["receivedAt"]),
+            text(&value["code"]),
+            text(&value["detail"])
+        ),
+    }
+}

@@ -1,0 +1,183 @@
+//! `payfold trace`: everything the log has about a request, a partner's ref or an order, in order of time.
+
+use payfold_engines::log::{Delivered, Topic};
+use payfold_engines::orders::Scan;
+use payfold_schemas::event::OrderChanged;
+use payfold_schemas::ids::{OrderId, OrderKey, ProviderRef, RequestId};
+use payfold_schemas::record::{Parts, Position, Record};
+use payfold_schemas::time::Time;
+use serde_json::json;
+
+use super::{block_on, tail};
+use crate::accounts::accounts;
+use crate::args::{Global, TraceArgs};
+use crate::error::Fixable;
+use crate::output::Listing;
+use crate::search;
+use crate::settings::{self, Loaded};
+use crate::wiring::Engines;
+
+const COLUMNS: [&str; 5] = ["time", "role", "step", "result", "position"];
+const PAGE: usize = 2_000;
+/// A request's record is appended within this time of its id.
+const REQUEST_MS: i64 = 60_000;
+
+/// Prints the trace.
+pub fn run(global: &Global, args: &TraceArgs) -> anyhow::Result<()> {
+    let loaded = settings::load(global)?;
+    let engines = Engines::open_to_read(&loaded.settings)?;
+    let mut steps = block_on(steps(&loaded, &engines, &args.what))?;
+    if steps.is_empty() {
+        return Err(Fixable::error(
+            format!("the log has nothing about {}", args.what),
+            "a refused notice nobody signed is not kept; `payfold tail quarantine` shows the signed ones",
+        ));
+    }
+    steps.sort_by_key(|step| step.order);
+    let mut listing = Listing::new(args.output.output, &COLUMNS);
+    for step in steps {
+        let object = json!({
+            "time": step.time, "role": step.role, "step": step.step, "result": step.result,
+            "position": format!("{} {}", step.topic.name(), step.position), "message": step.message,
+        });
+        let position = format!("{} {}", step.topic.name(), step.position);
+        listing.row(
+            vec![step.time.to_string(), step.role.to_owned(), step.step, step.result, position],
+            &object,
+        )?;
+    }
+    listing.print()
+}
+
+struct Step {
+    order: (u64, u8, u64),
+    time: Time,
+    role: &'static str,
+    step: String,
+    result: String,
+    topic: Topic,
+    position: Position,
+    message: serde_json::Value,
+}
+
+/// What is looked for.
+enum Wanted {
+    Request(RequestId),
+    Orders(Vec<OrderKey>),
+}
+
+impl Wanted {
+    fn takes(&self, key: &str, request_id: RequestId) -> bool {
+        match self {
+            Self::Request(wanted) => *wanted == request_id,
+            Self::Orders(keys) => keys.iter().any(|order| order.to_string() == key),
+        }
+    }
+}
+
+async fn steps(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Result<Vec<Step>> {
+    let (wanted, from, until) =
+        match what.parse::<RequestId>().ok().and_then(|id| Some((id, id.unix_ms()?))) {
+            Some((id, unix_ms)) => {
+                let at = Time::from_unix_ms(i64::try_from(unix_ms)?);
+                (Wanted::Request(id), at, Some(at.plus_ms(REQUEST_MS)))
+            }
+            None => {
+                let keys = orders(loaded, engines, what).await?;
+                let rows = engines.store.load(keys.clone()).await?;
+                let Some(from) = rows.iter().flatten().map(|order| order.first_seen).min() else {
+                    return Ok(Vec::new());
+                };
+                (Wanted::Orders(keys), from, None)
+            }
+        };
+    let mut found = Vec::new();
+    for topic in [Topic::Intake, Topic::Quarantine, Topic::Orders] {
+        let mut after = search::before_time(&*engines.log, topic, from).await?;
+        'pages: loop {
+            let page = engines.log.read_after(topic, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.position;
+            for message in &page {
+                let step = step(topic, message)?;
+                if until.is_some_and(|until| step.0 > until) {
+                    break 'pages;
+                }
+                if wanted.takes(&message.key, step.1) {
+                    found.push(step.2);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The orders a text may mean: a key, an id at any account, or a partner's ref at any account.
+async fn orders(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Result<Vec<OrderKey>> {
+    if let Ok(key) = OrderKey::parse(what) {
+        return Ok(vec![key]);
+    }
+    let mut keys = Vec::new();
+    for (partner, merchant_code) in accounts(loaded)? {
+        if let Ok(order_id) = OrderId::parse(what) {
+            let (partner, merchant_code) = (partner.clone(), merchant_code.clone());
+            keys.push(OrderKey { partner, merchant_code, order_id });
+        }
+        if let Ok(provider_ref) = ProviderRef::parse(what) {
+            let scan = Scan::ProviderRef(partner, merchant_code, provider_ref);
+            let page = engines.store.scan(scan, None, PAGE).await?;
+            keys.extend(page.entries.into_iter().map(|(key, _)| key));
+        }
+    }
+    Ok(keys)
+}
+
+/// A message as a step, with what it is filtered by: its time of receipt and its request.
+fn step(topic: Topic, message: &Delivered) -> anyhow::Result<(Time, RequestId, Step)> {
+    let position = message.position;
+    let shown = tail::show(message)?;
+    if topic == Topic::Orders {
+        let change: OrderChanged = serde_json::from_slice(&message.value)?;
+        let time = message.event.as_ref().map(|event| Time::parse(&event.time)).transpose()?;
+        let before = change.previous_state.map_or("new", |state| state.as_str());
+        let step = Step {
+            order: (change.cause.position.offset, 1, position.offset),
+            time: time.unwrap_or(Time::from_unix_ms(0)),
+            role: "projector",
+            step: format!("published version {}", change.version),
+            result: format!("{before} → {}", change.state),
+            topic,
+            position,
+            message: shown,
+        };
+        return Ok((Time::from_unix_nanos(i64::MIN), change.cause.request_id, step));
+    }
+    let (received_at, request_id, order, step, result) = match Record::decode(&message.value)?.parts
+    {
+        Parts::Fact(fact) => {
+            let word = fact.fact.status().map_or(String::new(), |status| format!(" {status}"));
+            let key = fact
+                .source
+                .as_ref()
+                .map_or(String::new(), |source| format!(", key {}", source.key_id));
+            let step = format!("stored {}{word}{key}", fact.fact.kind());
+            (
+                fact.received_at,
+                fact.request_id,
+                (position.offset, 0, position.offset),
+                step,
+                "durable".to_owned(),
+            )
+        }
+        Parts::Quarantine(record) => {
+            let step = format!("refused {}", record.code);
+            // Quarantined notices have no place among the records: they come last.
+            let order = (u64::MAX, 0, position.offset);
+            (record.received_at, record.request_id, order, step, "quarantined".to_owned())
+        }
+    };
+    let role = if shown["source"].is_null() { "checkout" } else { "ingest" };
+    let step =
+        Step { order, time: received_at, role, step, result, topic, position, message: shown };
+    Ok((received_at, request_id, step))
+}

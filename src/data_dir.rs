@@ -1,0 +1,89 @@
+//! Owns the data folder: which file is where, and the modes of those that hold secrets.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::error::Fixable;
+use crate::settings::Settings;
+
+/// The folder of one embedded system.
+#[derive(Clone, Debug)]
+pub struct DataDir {
+    root: PathBuf,
+}
+
+impl DataDir {
+    /// The folder the settings name; it may not exist yet.
+    pub fn of(settings: &Settings) -> Self {
+        Self { root: settings.data.clone() }
+    }
+
+    /// Makes the folder, for this user only, if it is missing; tells whether it was.
+    pub fn create(&self) -> anyhow::Result<bool> {
+        use std::os::unix::fs::DirBuilderExt;
+        if self.root.is_dir() {
+            return Ok(false);
+        }
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root).map_err(|error| {
+            Fixable::error(
+                format!("the data folder {} can't be made: {error}", self.root.display()),
+                "make it, or name another with --data DIR or PAYFOLD_DATA",
+            )
+        })?;
+        Ok(true)
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// The encrypted vault.
+    pub fn vault(&self) -> PathBuf {
+        self.root.join("vault.age")
+    }
+
+    /// The vault's identity.
+    pub fn identity(&self) -> PathBuf {
+        self.root.join("vault.key")
+    }
+
+    /// Key of the sandbox partner (demo only), for trying with other tools.
+    pub fn sandbox_key(&self) -> PathBuf {
+        self.root.join("sandbox.key")
+    }
+
+    /// Token of the local admin.
+    pub fn admin_token(&self) -> PathBuf {
+        self.root.join("admin.token")
+    }
+
+    /// What a running process wrote of itself.
+    pub fn run_file(&self) -> PathBuf {
+        self.root.join("run.json")
+    }
+
+    /// A file of the folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+}
+
+/// Writes a file only this user may read, new or over an old one.
+pub fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let temporary = path.with_extension("new");
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)
+        .with_context(|| format!("can't write {}", temporary.display()))?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&temporary, path).with_context(|| format!("can't write {}", path.display()))
+}

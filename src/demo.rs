@@ -1,0 +1,115 @@
+//! Owns the demo: the sandbox partner's account, and the orders `payfold demo ipn` opens on it until the
+//! sandbox partner itself exists. Loopback only, test keys only.
+
+use payfold_engines::EngineError;
+use payfold_engines::clock::Clock;
+use payfold_engines::log::{EventLog, Message, Topic};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::fact::{Create, Fact, Presentation, Session};
+use payfold_schemas::ids::{
+    MerchantCode, OrderId, OrderKey, PartnerCode, ProviderRef, Reference, RequestId,
+};
+use payfold_schemas::money::{Amount, Currency};
+use payfold_schemas::record::{FactRecord, Record};
+use payfold_schemas::time::Time;
+use serde::{Deserialize, Serialize};
+
+/// The demo's partner code.
+pub const PARTNER: &str = "sandbox";
+/// The demo's merchant code.
+pub const MERCHANT: &str = "DEMO";
+
+const SESSION_MS: i64 = 15 * 60 * 1_000;
+const GRACE_MS: i64 = 2 * 60 * 1_000;
+
+/// What a demo order is asked for with.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DemoOrder {
+    /// Minor units.
+    pub amount: Amount,
+    /// ISO 4217.
+    pub currency: Currency,
+}
+
+/// A demo order that is open.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenedOrder {
+    /// Its name.
+    pub order: OrderKey,
+    /// The session's ref.
+    pub provider_ref: ProviderRef,
+}
+
+/// Opens orders on the sandbox account.
+#[derive(Clone, Debug)]
+pub struct DemoOrders {
+    partner: PartnerCode,
+    merchant_code: MerchantCode,
+}
+
+impl Default for DemoOrders {
+    fn default() -> Self {
+        Self {
+            partner: PartnerCode::parse(PARTNER).expect("the demo's partner code is one"),
+            merchant_code: MerchantCode::parse(MERCHANT).expect("the demo's merchant code is one"),
+        }
+    }
+}
+
+impl DemoOrders {
+    /// Appends the create fact and the session fact of a new order. Errors: the log's.
+    pub async fn open(
+        &self,
+        log: &dyn EventLog,
+        clock: &dyn Clock,
+        asked: DemoOrder,
+    ) -> Result<OpenedOrder, EngineError> {
+        let (now, request_id) = (clock.now(), clock.request_id());
+        let order_id =
+            OrderId::parse(&format!("ord-{request_id}")).expect("an order id may hold a UUID");
+        let provider_ref =
+            ProviderRef::parse(&format!("sbx-{request_id}")).expect("a ref may hold a UUID");
+        let order = OrderKey {
+            partner: self.partner.clone(),
+            merchant_code: self.merchant_code.clone(),
+            order_id,
+        };
+        let create = Create {
+            amount: asked.amount,
+            currency: asked.currency,
+            reference: Reference::parse("demo").expect("a reference"),
+            attempt: 1,
+            deadline: now.plus_ms(2 * SESSION_MS),
+        };
+        let session = Session {
+            provider_ref: provider_ref.clone(),
+            presentation: Presentation::QrPayload(format!("payfold-demo:{provider_ref}")),
+            expires_at: now.plus_ms(SESSION_MS),
+            deadline: now.plus_ms(SESSION_MS + GRACE_MS),
+            create: Digest::of_content("C", &create),
+        };
+        let facts = [Fact::CreateRequested(create), Fact::SessionOpened(session)];
+        let messages = facts.map(|fact| message(&order, fact, request_id, now)).into();
+        log.append_all(Topic::Intake, messages).await?;
+        Ok(OpenedOrder { order, provider_ref })
+    }
+}
+
+fn message(order: &OrderKey, fact: Fact, request_id: RequestId, now: Time) -> Message {
+    let record =
+        FactRecord { order: order.clone(), fact, request_id, received_at: now, source: None };
+    Message {
+        key: order.to_string(),
+        event: None,
+        value: Record::of_fact(record, Vec::new()).encode(),
+    }
+}
+
+/// The sandbox partner's profile: the contract's default scheme.
+pub fn profile() -> Option<payfold_partners::profile::Profile> {
+    PartnerCode::parse(PARTNER)
+        .ok()
+        .map(|code| payfold_partners::profile::Profile::default_for(&code))
+}

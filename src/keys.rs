@@ -1,0 +1,155 @@
+//! Owns the running system's accounts, keys and tokens: opened from the vault, put together with the
+//! partners' profiles, and swapped whole when the vault changes. The demo's sandbox account is made here.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use arc_swap::ArcSwap;
+use payfold_partners::directory::Directory;
+use payfold_partners::document::{AccountEntry, NewKey, TokenEntry, VaultDocument};
+use payfold_partners::profile::Profile;
+use payfold_partners::secret::Secret;
+use payfold_partners::vault::{Vault, VaultWatch, random_secret};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode};
+use payfold_schemas::time::Time;
+
+use crate::data_dir::{DataDir, write_private};
+use crate::demo::{MERCHANT, PARTNER};
+use crate::error::Fixable;
+use crate::settings::{Origin, Settings};
+
+/// The name of the admin token a first run makes.
+const LOCAL_ADMIN: &str = "local";
+
+/// Accounts, keys and tokens as they are now.
+pub struct Keys {
+    directory: Arc<ArcSwap<Directory>>,
+    tokens: Arc<ArcSwap<Vec<TokenEntry>>>,
+    profiles: Vec<Profile>,
+    watch: VaultWatch,
+}
+
+impl Keys {
+    /// Opens the vault, or makes one, and puts accounts and profiles together. Errors name what to mend.
+    pub fn open(
+        settings: &Settings,
+        data: &DataDir,
+        origin: Origin,
+        now: Time,
+    ) -> anyhow::Result<Self> {
+        let mut profiles = profiles(settings)?;
+        if origin == Origin::Demo && profiles.is_empty() {
+            profiles.push(Profile::default_for(&PartnerCode::parse(PARTNER)?));
+        }
+        prepare_vault(data, origin, now)?;
+        let (watch, vault) = VaultWatch::open(&data.vault(), &data.identity())?;
+        let directory = build(&profiles, vault.document())?;
+        let keys = Self {
+            directory: Arc::new(ArcSwap::from_pointee(directory)),
+            tokens: Arc::new(ArcSwap::from_pointee(vault.document().tokens.clone())),
+            profiles,
+            watch,
+        };
+        if keys.directory.load().accounts().is_empty() {
+            tracing::warn!(
+                "no partner account has a key yet, so every notice is refused: payfold key add PARTNER --merchant M"
+            );
+        }
+        Ok(keys)
+    }
+
+    /// The accounts, for the ingest role; loads what is in force.
+    pub fn directory(&self) -> Arc<ArcSwap<Directory>> {
+        Arc::clone(&self.directory)
+    }
+
+    /// The admin tokens, as hashes; loads what is in force.
+    pub fn tokens(&self) -> Arc<ArcSwap<Vec<TokenEntry>>> {
+        Arc::clone(&self.tokens)
+    }
+
+    /// Takes the vault's new content, if it changed. Errors leave the old content in force.
+    pub fn reload_if_changed(&mut self) -> anyhow::Result<bool> {
+        let Some(vault) = self.watch.reload_if_changed()? else { return Ok(false) };
+        let directory = build(&self.profiles, vault.document())?;
+        self.directory.store(Arc::new(directory));
+        self.tokens.store(Arc::new(vault.document().tokens.clone()));
+        Ok(true)
+    }
+}
+
+/// The profile of every partner the settings name. Errors: the file's, with its place.
+pub fn profiles(settings: &Settings) -> anyhow::Result<Vec<Profile>> {
+    let mut profiles = Vec::new();
+    for (code, partner) in &settings.partners {
+        let code = PartnerCode::parse(code).with_context(|| {
+            format!("[partners.{code}]: a partner code is lower-case letters, digits and -")
+        })?;
+        profiles.push(match partner.profile.as_str() {
+            "default" => Profile::default_for(&code),
+            path => {
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    Fixable::error(
+                        format!("the profile {path} of partner {code} can't be read: {error}"),
+                        "write profile = \"default\", or the path of a TOML file",
+                    )
+                })?;
+                Profile::parse(&code, &text)
+                    .with_context(|| format!("{path}, profile of partner {code}"))?
+            }
+        });
+    }
+    Ok(profiles)
+}
+
+fn build(profiles: &[Profile], document: &VaultDocument) -> anyhow::Result<Directory> {
+    Directory::build(profiles.to_vec(), document).map_err(|problems| {
+        let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("accounts and profiles don't fit together:\n  {}", all.join("\n  "))
+    })
+}
+
+/// Makes the vault, the local admin's token and the demo's account where they are missing.
+fn prepare_vault(data: &DataDir, origin: Origin, now: Time) -> anyhow::Result<()> {
+    let mut vault = open_or_create(data)?;
+    let local = Author::parse(LOCAL_ADMIN).expect("a fixed name");
+    let mut changed = false;
+    if vault.document().tokens.iter().all(|token| token.name != local) {
+        let token = hex::encode(random_secret()?.expose());
+        write_private(&data.admin_token(), token.as_bytes())?;
+        vault
+            .document_mut()
+            .add_token(TokenEntry { name: local, sha256: Digest::of_bytes(token.as_bytes()) })?;
+        changed = true;
+    }
+    let (partner, merchant_code) = (PartnerCode::parse(PARTNER)?, MerchantCode::parse(MERCHANT)?);
+    if origin == Origin::Demo && vault.document().account(&partner, &merchant_code).is_none() {
+        // The demo's key is text, so that any tool can sign with the content of the file.
+        let text = hex::encode(random_secret()?.expose());
+        write_private(&data.sandbox_key(), text.as_bytes())?;
+        let mut account = AccountEntry::new(partner, merchant_code);
+        account.add_key(NewKey {
+            id: KeyId::parse("sandbox-1").expect("a fixed id"),
+            secret: Secret::from_bytes(text.into_bytes()),
+            valid_from: now.plus_ms(-60_000),
+            overlap_ms: 0,
+            created_at: now,
+        })?;
+        vault.document_mut().add_account(account)?;
+        changed = true;
+    }
+    if changed {
+        vault.save()?;
+    }
+    Ok(())
+}
+
+/// Opens the folder's vault, or makes an empty one.
+pub fn open_or_create(data: &DataDir) -> anyhow::Result<Vault> {
+    if data.vault().exists() {
+        return Ok(Vault::open(&data.vault(), &data.identity())?);
+    }
+    data.create()?;
+    Ok(Vault::create(data.path())?)
+}

@@ -1,0 +1,106 @@
+//! Owns how a client command finds a running system: the run file in the data folder, written at start and
+//! removed at the end, and the local admin's token beside it.
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use crate::args::Global;
+use crate::data_dir::{DataDir, write_private};
+use crate::error::Fixable;
+
+/// What a running process tells of itself.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct RunFile {
+    /// Its process id.
+    pub pid: u32,
+    /// Its version.
+    pub version: String,
+    /// `http://host:port` of the public listener, if it has one.
+    pub public_url: Option<String>,
+    /// `http://host:port` of the admin listener.
+    pub admin_url: String,
+    /// Whether it is the demo.
+    pub demo: bool,
+}
+
+impl RunFile {
+    /// Writes it into the folder.
+    pub fn write(&self, data: &DataDir) -> anyhow::Result<()> {
+        write_private(&data.run_file(), &serde_json::to_vec_pretty(self)?)
+    }
+
+    /// Takes it out of the folder, if it is ours.
+    pub fn remove(&self, data: &DataDir) {
+        let ours = Self::read(data).is_ok_and(|found| found.pid == self.pid);
+        if ours && let Err(error) = std::fs::remove_file(data.run_file()) {
+            tracing::warn!(%error, "the run file could not be removed");
+        }
+    }
+
+    /// Reads the folder's.
+    pub fn read(data: &DataDir) -> anyhow::Result<Self> {
+        let path = data.run_file();
+        let content = std::fs::read(&path).map_err(|_| nothing_runs(data))?;
+        serde_json::from_slice(&content)
+            .with_context(|| format!("{} is not a run file", path.display()))
+    }
+}
+
+fn nothing_runs(data: &DataDir) -> anyhow::Error {
+    Fixable::error(
+        format!("nothing is running on {}", data.path().display()),
+        "start `payfold run` in another terminal, or name its folder with --data DIR",
+    )
+}
+
+/// A client of a running system's admin listener.
+pub struct AdminClient {
+    url: String,
+    token: String,
+    agent: ureq::Agent,
+}
+
+impl AdminClient {
+    /// Finds the running system by `--admin-url` or through the data folder.
+    pub fn find(global: &Global, data: &DataDir) -> anyhow::Result<Self> {
+        let url = match &global.admin_url {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None => RunFile::read(data)?.admin_url,
+        };
+        let path = data.admin_token();
+        let token = std::fs::read_to_string(&path).map_err(|error| {
+            Fixable::error(
+                format!("the admin token {} can't be read: {error}", path.display()),
+                "run the command as the user that runs payfold, with the same --data DIR",
+            )
+        })?;
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(std::time::Duration::from_secs(10)))
+            .http_status_as_error(false)
+            .build();
+        Ok(Self { url, token: token.trim().to_owned(), agent: config.into() })
+    }
+
+    /// Posts JSON to an admin path and reads the JSON answer. Errors: the answer's title, or that nothing answers.
+    pub fn post(&self, path: &str, body: &serde_json::Value) -> anyhow::Result<serde_json::Value> {
+        let sent = self
+            .agent
+            .post(format!("{}{path}", self.url))
+            .header("authorization", format!("Bearer {}", self.token))
+            .send_json(body);
+        let mut answer = sent.map_err(|error| {
+            Fixable::error(
+                format!("the admin listener {} does not answer: {error}", self.url),
+                "is `payfold run` still running? its run file may be left from a crash",
+            )
+        })?;
+        let status = answer.status();
+        let value: serde_json::Value = answer.body_mut().read_json().unwrap_or_default();
+        if status.is_success() {
+            return Ok(value);
+        }
+        let title =
+            value["detail"].as_str().or(value["title"].as_str()).unwrap_or("no reason given");
+        anyhow::bail!("the admin listener answered {status}: {title}")
+    }
+}

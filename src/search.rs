@@ -1,0 +1,76 @@
+//! Owns finding a place in the log without an index: records are nearly in order of their receipt, events
+//! in the order of the records that caused them, so both are found by halving.
+
+use payfold_engines::EngineError;
+use payfold_engines::log::{Delivered, EventLog, Topic};
+use payfold_schemas::event::OrderChanged;
+use payfold_schemas::record::{Parts, Position, Record};
+use payfold_schemas::time::Time;
+
+/// Receipt times of neighbours may be out of order by as long as an append can take.
+const DISORDER_MS: i64 = 10_000;
+
+/// A position after which every message received at `time` or later stands (and a few earlier ones).
+/// Errors: the engine's, or a record that does not decode.
+pub async fn before_time(log: &dyn EventLog, topic: Topic, time: Time) -> anyhow::Result<Position> {
+    let earliest = time.plus_ms(-DISORDER_MS);
+    match topic {
+        Topic::Intake | Topic::Quarantine => {
+            halve(log, topic, |message| Ok(received_at(message)? < earliest)).await
+        }
+        Topic::Orders => {
+            let records =
+                halve(log, Topic::Intake, |message| Ok(received_at(message)? < earliest)).await?;
+            before_cause(log, records).await
+        }
+        Topic::Findings => Ok(Position::default()),
+    }
+}
+
+/// A position in `orders` after which every event caused by a record after `record` stands.
+pub async fn before_cause(log: &dyn EventLog, record: Position) -> anyhow::Result<Position> {
+    halve(log, Topic::Orders, |message| {
+        Ok(serde_json::from_slice::<OrderChanged>(&message.value)?.cause.position <= record)
+    })
+    .await
+}
+
+/// The last position whose message is `before`, all of them standing at the front.
+async fn halve(
+    log: &dyn EventLog,
+    topic: Topic,
+    before: impl Fn(&Delivered) -> anyhow::Result<bool>,
+) -> anyhow::Result<Position> {
+    let extents = log.extent(topic).await?;
+    let Some(extent) = extents.first() else { return Ok(Position::default()) };
+    let at = |offset| Position { partition: extent.partition, offset };
+    let (mut low, mut high) = (extent.first.saturating_sub(1), extent.last);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        let inside = match message_at(log, topic, at(middle)).await? {
+            Some(message) => before(&message)?,
+            None => false,
+        };
+        if inside { low = middle } else { high = middle - 1 }
+    }
+    Ok(at(low))
+}
+
+/// The message at a position, if there is one.
+pub async fn message_at(
+    log: &dyn EventLog,
+    topic: Topic,
+    position: Position,
+) -> Result<Option<Delivered>, EngineError> {
+    let Some(before) = position.offset.checked_sub(1) else { return Ok(None) };
+    let page = log.read_after(topic, Position { offset: before, ..position }, 1).await?;
+    Ok(page.into_iter().next().filter(|message| message.position == position))
+}
+
+/// When a record was received.
+pub fn received_at(message: &Delivered) -> anyhow::Result<Time> {
+    Ok(match Record::decode(&message.value)?.parts {
+        Parts::Fact(fact) => fact.received_at,
+        Parts::Quarantine(quarantined) => quarantined.received_at,
+    })
+}

@@ -1,0 +1,327 @@
+//! Owns the settings: defaults, then `payfold.toml`, then `PAYFOLD_*`, then flags. The only file that reads
+//! the environment. A setting that is not known is an error that names it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use crate::args::{Global, RunArgs};
+use crate::error::Fixable;
+
+/// The file that is looked for when none is named.
+pub const FILE_NAME: &str = "payfold.toml";
+
+/// The commented file `payfold init` prints.
+pub const TEMPLATE: &str = include_str!("payfold.toml");
+
+/// Everything that can be set.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Folder of the embedded engines, the vault and the run file.
+    pub data: PathBuf,
+    /// Event log by URL; empty: `sqlite:` in the data folder.
+    pub log: String,
+    /// Order store by URL; empty: `sqlite:` in the data folder.
+    pub orders: String,
+    /// Address partners post to.
+    pub listen_public: String,
+    /// Address of probes, metrics and admin calls.
+    pub listen_admin: String,
+    /// Where log lines go in which form: auto (human on a terminal, else JSON), human, json.
+    pub log_format: LogFormat,
+    /// Which log lines: a level, or tracing directives.
+    pub log_filter: String,
+    /// The ingest role.
+    pub ingest: IngestSettings,
+    /// The projector role.
+    pub projector: ProjectorSettings,
+    /// The SQLite engines.
+    pub sqlite: SqliteSettings,
+    /// Partners by code.
+    pub partners: BTreeMap<String, PartnerSettings>,
+}
+
+/// Forms of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Human on a terminal, JSON otherwise.
+    Auto,
+    /// One line for people.
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// The ingest role.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IngestSettings {
+    /// Worker threads; 0 is one per core.
+    pub workers: usize,
+    /// Open connections at most, over all workers.
+    pub connections_max: usize,
+    /// Milliseconds for a request's head.
+    pub head_timeout_ms: u64,
+    /// Milliseconds for a request's body.
+    pub body_timeout_ms: u64,
+    /// Milliseconds an idle connection is kept.
+    pub idle_timeout_ms: u64,
+    /// Appends that may wait for durability; more are answered 503.
+    pub queue_max: usize,
+    /// Requests a second of one source address; 0 is no limit.
+    pub address_rate_per_s: u32,
+    /// Proxies whose X-Forwarded-For is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Bytes an account may put into quarantine per hour.
+    pub quarantine_bytes_per_hour: u64,
+}
+
+/// The projector role.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProjectorSettings {
+    /// Records folded and committed at once, at most.
+    pub batch_records: usize,
+}
+
+/// The SQLite engines.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SqliteSettings {
+    /// Page cache of the order store, MiB.
+    pub orders_cache_mib: u32,
+}
+
+/// How a partner is spoken to.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartnerSettings {
+    /// A shipped profile's name, or a TOML file.
+    pub profile: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            data: "payfold-data".into(),
+            log: String::new(),
+            orders: String::new(),
+            listen_public: "127.0.0.1:8080".into(),
+            listen_admin: "127.0.0.1:9464".into(),
+            log_format: LogFormat::Auto,
+            log_filter: "info,actix_server=warn".into(),
+            ingest: IngestSettings::default(),
+            projector: ProjectorSettings::default(),
+            sqlite: SqliteSettings::default(),
+            partners: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for IngestSettings {
+    fn default() -> Self {
+        Self {
+            workers: 0,
+            connections_max: 25_000,
+            head_timeout_ms: 5_000,
+            body_timeout_ms: 10_000,
+            idle_timeout_ms: 75_000,
+            queue_max: 4_096,
+            address_rate_per_s: 0,
+            trusted_proxies: Vec::new(),
+            quarantine_bytes_per_hour: 64 * 1024 * 1024,
+        }
+    }
+}
+
+impl Default for ProjectorSettings {
+    fn default() -> Self {
+        Self { batch_records: 4_096 }
+    }
+}
+
+impl Default for SqliteSettings {
+    fn default() -> Self {
+        Self { orders_cache_mib: 64 }
+    }
+}
+
+/// Settings and where they came from.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The settings.
+    pub settings: Settings,
+    /// The file they were read from; none is the demo.
+    pub file: Option<PathBuf>,
+    /// `PAYFOLD_*` variables that set nothing.
+    pub ignored_variables: Vec<String>,
+}
+
+/// What a system is run as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nothing is configured: a sandbox partner with a generated key, loopback only.
+    Demo,
+    /// As its file says.
+    Configured,
+}
+
+/// Reads the settings of any command. Errors name the setting and the file or variable.
+pub fn load(global: &Global) -> anyhow::Result<Loaded> {
+    let file = find_file(global)?;
+    let (variables, ignored_variables) = known_variables()?;
+    let mut builder = config::Config::builder();
+    if let Some(path) = &file {
+        builder =
+            builder.add_source(config::File::from(path.as_path()).format(config::FileFormat::Toml));
+    }
+    let environment = config::Environment::default()
+        .separator("__")
+        .try_parsing(true)
+        .list_separator(",")
+        .with_list_parse_key("ingest.trusted_proxies")
+        .source(Some(variables));
+    let mut settings: Settings = builder
+        .add_source(environment)
+        .build()
+        .and_then(config::Config::try_deserialize)
+        .map_err(|error| explain(&error, file.as_deref()))?;
+    if let Some(data) = &global.data {
+        settings.data.clone_from(data);
+    }
+    Ok(Loaded { settings, file, ignored_variables })
+}
+
+impl Loaded {
+    /// Lays the flags of `run` over the settings.
+    pub fn with_run_flags(mut self, args: &RunArgs) -> Self {
+        if let Some(address) = &args.listen_public {
+            self.settings.listen_public.clone_from(address);
+        }
+        if let Some(address) = &args.listen_admin {
+            self.settings.listen_admin.clone_from(address);
+        }
+        self
+    }
+
+    /// Whether anything is configured.
+    pub fn origin(&self) -> Origin {
+        if self.file.is_some() { Origin::Configured } else { Origin::Demo }
+    }
+
+    /// Whether nothing is configured.
+    pub fn is_demo(&self) -> bool {
+        self.origin() == Origin::Demo
+    }
+}
+
+fn find_file(global: &Global) -> anyhow::Result<Option<PathBuf>> {
+    if let Some(path) = &global.config {
+        if !path.is_file() {
+            return Err(Fixable::error(
+                format!("there is no configuration file {}", path.display()),
+                format!("payfold init > {}", path.display()),
+            ));
+        }
+        return Ok(Some(path.clone()));
+    }
+    Ok(Some(PathBuf::from(FILE_NAME)).filter(|path| path.is_file()))
+}
+
+fn explain(error: &config::ConfigError, file: Option<&Path>) -> anyhow::Error {
+    let file = file.map_or_else(|| "the environment".to_owned(), |path| path.display().to_string());
+    Fixable::error(
+        format!("the configuration is not usable: {error} (from {file} or PAYFOLD_* variables)"),
+        "payfold init prints every setting with its default and meaning",
+    )
+}
+
+/// The `PAYFOLD_*` variables that name a setting (without the prefix), and those that don't.
+/// Variables of flags (`PAYFOLD_CONFIG`, …) and what Kubernetes injects for a service named payfold set nothing.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+fn known_variables() -> anyhow::Result<(HashMap<String, String>, Vec<String>)> {
+    let defaults = serde_json::to_value(Settings::default()).context("settings serialise")?;
+    let mut known = Vec::new();
+    setting_names("", &defaults, &mut known);
+    let flags = ["config", "data", "admin_url"];
+    let mut set = HashMap::new();
+    let mut ignored = Vec::new();
+    for (name, value) in std::env::vars() {
+        let Some(setting) = name.strip_prefix("PAYFOLD_").map(str::to_lowercase) else { continue };
+        if known.contains(&setting) {
+            set.insert(setting, value);
+        } else if !flags.contains(&setting.as_str()) {
+            ignored.push(name);
+        }
+    }
+    ignored.sort();
+    Ok((set, ignored))
+}
+
+fn setting_names(prefix: &str, value: &serde_json::Value, names: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                let path =
+                    if prefix.is_empty() { name.clone() } else { format!("{prefix}__{name}") };
+                setting_names(&path, value, names);
+            }
+        }
+        _ => names.push(prefix.to_owned()),
+    }
+}
+
+/// The names of every setting, for the docs test.
+pub fn all_names() -> Vec<String> {
+    let defaults = serde_json::to_value(Settings::default()).expect("settings serialise");
+    let mut names = Vec::new();
+    setting_names("", &defaults, &mut names);
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_sets_nothing_but_defaults_and_names_every_setting() {
+        let parsed: toml::Value = toml::from_str(TEMPLATE).unwrap();
+        assert!(parsed.is_table());
+        for name in all_names() {
+            let last = name.rsplit("__").next().unwrap();
+            assert!(TEMPLATE.contains(last), "payfold.toml does not mention {name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_setting_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("payfold.toml");
+        std::fs::write(&path, "[ingest]\nqueue_maxx = 5\n").unwrap();
+        let global = Global { config: Some(path), data: None, admin_url: None };
+        let error = load(&global).unwrap_err().to_string();
+        assert!(error.contains("queue_maxx") && error.contains("fix:"), "{error}");
+    }
+
+    #[test]
+    fn a_file_sets_what_it_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("payfold.toml");
+        std::fs::write(
+            &path,
+            "listen_public = \"127.0.0.1:1\"\n[partners.acme]\nprofile = \"default\"\n",
+        )
+        .unwrap();
+        let global = Global { config: Some(path), data: Some("elsewhere".into()), admin_url: None };
+        let loaded = load(&global).unwrap();
+        assert_eq!(loaded.settings.listen_public, "127.0.0.1:1");
+        assert_eq!(loaded.settings.partners["acme"].profile, "default");
+        assert_eq!(loaded.settings.data, PathBuf::from("elsewhere"));
+        assert!(!loaded.is_demo());
+    }
+}
