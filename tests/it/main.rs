@@ -3,5 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod floods;
 mod laws;
+mod oracle_laws;
 mod state_table;

@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 
-use payfold_schemas::digest::Digest;
-use payfold_schemas::fact::{Create, Fact, Presentation, Session};
+use payfold_projector::fold::{apply, summarize};
+use payfold_schemas::fact::{Create, Fact};
 use payfold_schemas::ids::Reference;
 use payfold_schemas::ipn::{Ipn, IpnPolicy, MoneyContent, Status};
-use payfold_schemas::order::OrderState;
+use payfold_schemas::order::{KnownFacts, OrderState};
+use payfold_schemas::record::Position;
 
 use crate::support::oracle::Oracle;
-use crate::support::worlds::{currency, minor, minute, provider_ref};
+use crate::support::worlds::{currency, minor, minute, provider_ref, session_of};
 
 const TABLE: &str = "\
 | | O | S | F | E | R | X |
@@ -32,13 +33,7 @@ fn plain(letter: &str) -> Fact {
             attempt: 1,
             deadline: minute(15),
         }),
-        "O" => Fact::SessionOpened(Session {
-            provider_ref: provider_ref(0),
-            presentation: Presentation::QrPayload("qr".to_owned()),
-            expires_at: minute(8),
-            deadline: minute(10),
-            create: Digest::of_bytes(b"create"),
-        }),
+        "O" => session_of(0),
         "X" => Fact::DeadlinePassed { deadline: minute(10) },
         "S" => ipn(Status::Success),
         "F" => ipn(Status::Failed),
@@ -89,15 +84,25 @@ fn oracle(facts: &[Fact]) -> OrderState {
     Oracle::of(facts).expect(|_, _| None).state
 }
 
+fn fold(facts: &[Fact]) -> OrderState {
+    let mut known = KnownFacts::default();
+    for fact in facts {
+        apply(&mut known, fact, Position::default());
+    }
+    summarize(&known).state
+}
+
 #[test]
-fn the_oracle_gives_the_table_people_read() {
+fn fold_and_oracle_give_the_table_people_read() {
+    assert_eq!(generate(fold), TABLE);
     assert_eq!(generate(oracle), TABLE);
 }
 
 #[test]
 fn a_deadline_before_the_sessions_own_does_not_expire_it() {
     let early = Fact::DeadlinePassed { deadline: minute(9) };
-    let without_session = [plain("C"), early.clone()];
-    assert_eq!(oracle(&without_session), OrderState::Expired);
-    assert_eq!(oracle(&[plain("C"), early, plain("O")]), OrderState::Pending);
+    for state_of in [fold, oracle] {
+        assert_eq!(state_of(&[plain("C"), early.clone()]), OrderState::Expired);
+        assert_eq!(state_of(&[plain("C"), early.clone(), plain("O")]), OrderState::Pending);
+    }
 }

@@ -11,7 +11,7 @@ use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::order::Flag;
 use payfold_schemas::time::Time;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 /// How many worlds a law is tried on: 20,000, or `PAYFOLD_WORLDS`.
 #[expect(clippy::disallowed_methods, reason = "a test's own knob; no code under test sees it")]
@@ -21,22 +21,21 @@ pub fn worlds() -> u32 {
 }
 
 /// Tries a law on `worlds()` values of a strategy; panics with the smallest value that breaks it.
-pub fn hold<S: Strategy>(strategy: S, law: impl Fn(S::Value)) {
+/// A law breaks by `prop_assert!`, not by a panic: a panic of the code under test is worth a backtrace.
+pub fn hold<S: Strategy>(strategy: S, law: impl Fn(S::Value) -> Outcome) {
     let config = Config {
         cases: worlds(),
         failure_persistence: None,
         max_shrink_iters: 20_000,
         ..Config::default()
     };
-    let mut runner = TestRunner::new(config);
-    let outcome = runner.run(&strategy, |value| {
-        law(value);
-        Ok(())
-    });
-    if let Err(broken) = outcome {
+    if let Err(broken) = TestRunner::new(config).run(&strategy, law) {
         panic!("{broken}");
     }
 }
+
+/// What trying a law on one value comes to.
+pub type Outcome = Result<(), TestCaseError>;
 
 /// A world of up to `facts_max` facts, with duplicates, without decisions.
 pub fn world(facts_max: usize) -> impl Strategy<Value = Vec<Fact>> {
@@ -44,6 +43,38 @@ pub fn world(facts_max: usize) -> impl Strategy<Value = Vec<Fact>> {
     let spice = (any::<u16>(), any::<u16>()).prop_map(|(one, other)| Spice(one & other));
     (spice, prop::collection::vec(any::<u32>(), 0..=facts_max))
         .prop_map(|(spice, codes)| codes.into_iter().map(|code| fact(spice, code)).collect())
+}
+
+/// Few enough facts that no cap is reached in most worlds, enough that everything collides.
+pub const FACTS_MAX: usize = 40;
+
+/// A world and the same facts in another order.
+pub fn shuffled() -> impl Strategy<Value = (Vec<Fact>, Vec<Fact>)> {
+    world(FACTS_MAX).prop_flat_map(|facts| (Just(facts.clone()), Just(facts).prop_shuffle()))
+}
+
+/// A world, and who decides what: which raised flag, with which verdict, inserted where.
+pub fn decided() -> impl Strategy<Value = (Vec<Fact>, Vec<(usize, usize, usize)>)> {
+    (world(12), prop::collection::vec((0..8_usize, 0..2_usize, 0..12_usize), 1..4))
+}
+
+/// The world with those decisions in it, each on a flag some prefix of the world raises.
+pub fn with_decisions(
+    facts: &[Fact],
+    picks: &[(usize, usize, usize)],
+    raised: impl Fn(&[Fact]) -> Vec<(Flag, Digest)>,
+) -> Vec<Fact> {
+    let mut all = facts.to_vec();
+    for (which, verdict, place) in picks {
+        // A decision on half the facts may be stale by the end: it must not close anything then.
+        let known = if which % 2 == 0 { facts } else { &facts[..facts.len() / 2] };
+        let raised = raised(known);
+        if let Some((flag, evidence)) = raised.get(which % raised.len().max(1)) {
+            let accept = [Verdict::Ours, Verdict::Partner][*verdict];
+            all.insert(place % (all.len() + 1), decision(*flag, *evidence, accept));
+        }
+    }
+    all
 }
 
 /// Which rare things may happen in a world: without this every world would have every flag.
@@ -209,6 +240,17 @@ pub fn decision(flag: Flag, evidence: Digest, accept: Verdict) -> Fact {
         accept,
         author: Author::parse("an operator").expect("valid"),
         reason: "seen".to_owned(),
+    })
+}
+
+/// A session of ref number `name`.
+pub fn session_of(name: usize) -> Fact {
+    Fact::SessionOpened(Session {
+        provider_ref: provider_ref(name),
+        presentation: Presentation::QrPayload("qr".to_owned()),
+        expires_at: minute(8),
+        deadline: minute(10),
+        create: Digest::of_bytes(b"create"),
     })
 }
 

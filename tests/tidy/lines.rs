@@ -133,7 +133,7 @@ pub fn traits(files: &[File]) -> Vec<Hit> {
 pub fn metric_names(files: &[File]) -> Vec<Hit> {
     rust_lines(files, |file, line| {
         (line.literals.iter())
-            .filter(|_| !file.is_test())
+            .filter(|_| !file.is_test)
             .filter(|name| name.starts_with("payfold_") && !OUR_CRATES.contains(&name.as_str()))
             .find(|name| {
                 let mut parts = name.split('_').skip(1);
@@ -176,7 +176,7 @@ pub fn machine_traces(files: &[File]) -> Vec<Hit> {
     for file in files {
         for (index, text) in file.text.lines().enumerate() {
             let trace = MACHINE.iter().find(|trace| text.contains(**trace));
-            let reads_vectors = file.is_test() && text.contains(VECTORS);
+            let reads_vectors = file.is_test && text.contains(VECTORS);
             if let Some(trace) = trace {
                 hits.push(hit(&file.path, index + 1, format!("`{trace}`")));
             } else if text.contains(SHARED) && !reads_vectors {

@@ -48,7 +48,7 @@ pub fn sizes(files: &[File]) -> Vec<Hit> {
                 .lines()
                 .iter()
                 .zip(file.text.lines())
-                .filter(|(line, _)| file.is_test() || !line.in_tests)
+                .filter(|(line, _)| file.is_test || !line.in_tests)
                 .count();
             let what = format!("{counted} lines of at most {FILE_LINES_MAX}");
             (counted > FILE_LINES_MAX).then(|| hit(&file.path, 1, what))

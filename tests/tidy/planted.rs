@@ -58,7 +58,7 @@ const FINE: &[(&str, &str)] = &[
 /// The file as a repository of its own, beside a lock file and a deny.toml that agree.
 fn planted(path: &str, text: &str) -> Vec<File> {
     let text = text.replace("LONG", &"x\n".repeat(500)).replace('|', "\n");
-    let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
+    let file = |path: &str, text: &str| File::new(path.to_owned(), text.to_owned());
     vec![file(path, &text), file("Cargo.lock", ""), file("deny.toml", "")]
 }
 
@@ -103,11 +103,26 @@ fn duplicate_versions_are_listed_with_who_pulls_them() {
     let lock =
         "[[package]]\nname = 'a'\nversion = '1.9.0'\n[[package]]\nname = 'a'\nversion = '1.10.0'";
     let count = |deny: &str| {
-        let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
+        let file = |path: &str, text: &str| File::new(path.to_owned(), text.to_owned());
         failures(&[file("Cargo.lock", lock), file("deny.toml", deny)]).len()
     };
     assert_eq!(count("[bans]\nskip = [{ crate = 'a@1.9.0', reason = 'b' }]"), 0);
     assert_eq!(count(""), 1);
     assert_eq!(count("[bans]\nskip = [{ crate = 'a@1.9.0' }]"), 1);
     assert_eq!(count("[bans]\nskip = [{ crate = 'a@1.10.0', reason = 'b' }]"), 2);
+}
+
+#[test]
+fn the_file_of_a_test_module_is_a_test() {
+    let file = |path: &str, text: &str| File::new(path.to_owned(), text.to_owned());
+    let mut files = [
+        file("x/src/fold.rs", "//! A.\n#[cfg(test)]\nmod kit;\nmod real;\n"),
+        file("x/src/fold/kit.rs", ""),
+        file("x/src/fold/real.rs", ""),
+        file("x/src/lib.rs", "//! A.\n#[cfg(test)]\npub(crate) mod aid;\n"),
+        file("x/src/aid.rs", ""),
+    ];
+    File::mark_test_modules(&mut files);
+    let tests: Vec<_> = files.iter().filter(|f| f.is_test).map(|f| f.path.as_str()).collect();
+    assert_eq!(tests, ["x/src/fold/kit.rs", "x/src/aid.rs"]);
 }

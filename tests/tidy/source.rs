@@ -6,6 +6,8 @@ use std::path::Path;
 pub struct File {
     pub path: String,
     pub text: String,
+    /// All of it is tests: a test file, or the file of a module under `#[cfg(test)]`.
+    pub is_test: bool,
 }
 
 /// One line of Rust.
@@ -37,27 +39,45 @@ impl File {
                     folders.push(path);
                 } else if path.is_file() && ours && TEXT_FILES.contains(&kind) {
                     let below = path.strip_prefix(root).expect("it was found below the root");
-                    files.push(File {
-                        path: below.to_string_lossy().replace('\\', "/"),
-                        text: std::fs::read_to_string(&path).expect("a text file is UTF-8"),
-                    });
+                    let text = std::fs::read_to_string(&path).expect("a text file is UTF-8");
+                    files.push(File::new(below.to_string_lossy().replace('\\', "/"), text));
                 }
             }
         }
         files.sort_by(|one, other| one.path.cmp(&other.path));
+        File::mark_test_modules(&mut files);
         files
+    }
+
+    /// A file; whether it is the file of a test module is told by `mark_test_modules`.
+    pub fn new(path: String, text: String) -> File {
+        let is_test = path.split('/').any(|part| part == "tests") || path.ends_with("tests.rs");
+        File { path, text, is_test }
+    }
+
+    /// Marks the files of modules that another file declares under `#[cfg(test)]`.
+    pub fn mark_test_modules(files: &mut [File]) {
+        let mut modules = Vec::new();
+        for file in files.iter().filter(|file| file.is_rust()) {
+            let folder = ["lib.rs", "main.rs", "mod.rs"]
+                .iter()
+                .find_map(|root| file.path.strip_suffix(root))
+                .map_or_else(|| format!("{}/", file.path.trim_end_matches(".rs")), str::to_owned);
+            let lines: Vec<_> = file.text.lines().collect();
+            for pair in lines.windows(2).filter(|pair| pair[0] == "#[cfg(test)]") {
+                let declared = pair[1].split_once("mod ").map(|(_, name)| name);
+                if let Some(name) = declared.and_then(|name| name.strip_suffix(';')) {
+                    modules.push(format!("{folder}{name}.rs"));
+                }
+            }
+        }
+        for file in files.iter_mut().filter(|file| modules.contains(&file.path)) {
+            file.is_test = true;
+        }
     }
 
     pub fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
-    }
-
-    /// Whether all of it is tests.
-    pub fn is_test(&self) -> bool {
-        let parts: Vec<_> = self.path.split('/').collect();
-        parts.contains(&"tests")
-            || self.path.ends_with("tests.rs")
-            || self.path.ends_with("testkit.rs")
     }
 
     /// Its lines as Rust.
@@ -66,9 +86,11 @@ impl File {
         let mut in_tests = false;
         for (line, text) in lines.iter_mut().zip(self.text.lines()) {
             in_tests |= text == "#[cfg(test)]";
-            line.in_tests = in_tests || self.is_test();
+            line.in_tests = in_tests || self.is_test;
             // A module ends with a brace in the first column; `mod tests;` ends at once.
-            in_tests &= !(text == "}" || (text.starts_with("mod ") && text.ends_with(';')));
+            let declares =
+                ["mod ", "pub mod ", "pub(crate) mod "].iter().any(|m| text.starts_with(m));
+            in_tests &= !(text == "}" || (declares && text.ends_with(';')));
         }
         lines
     }

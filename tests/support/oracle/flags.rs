@@ -99,11 +99,19 @@ impl Oracle {
         self.sayings.iter().filter(|saying| holds(saying)).map(|saying| saying.digest).collect()
     }
 
+    /// Of a C's currency but no such C's amount, or of no C's currency and of no C's amount either.
     fn with_other_amount(&self) -> Vec<Digest> {
         self.pick(|saying| {
-            !self.creates.is_empty()
+            let same_currency: Vec<_> =
+                self.creates.iter().filter(|create| create.currency == saying.currency).collect();
+            let compared = if same_currency.is_empty() {
+                self.creates.iter().collect()
+            } else {
+                same_currency
+            };
+            !compared.is_empty()
                 && !self.is_partial(saying)
-                && self.creates.iter().all(|create| create.amount.minor() != saying.amount)
+                && compared.iter().all(|create| create.amount.minor() != saying.amount)
         })
     }
 

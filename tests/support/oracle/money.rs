@@ -9,37 +9,47 @@ use payfold_schemas::money::Currency;
 use super::{Oracle, Saying};
 
 impl Oracle {
-    /// The refunds of a ref in one currency that count, in full or in part; an answer that says what an IPN
-    /// says is the same refund.
-    pub(super) fn refunds(&self, name: &ProviderRef, currency: Currency) -> Vec<&Saying> {
-        let all: Vec<_> = (self.said(name, Status::Refunded).into_iter())
-            .filter(|saying| saying.currency == currency && !self.is_unconfirmed(saying))
-            .filter(|saying| self.equals_a_create(saying) || self.is_partial(saying))
-            .collect();
+    /// What is said of a ref's refunds in a C's currency, as far as it is confirmed.
+    fn told_refunds(&self, name: &ProviderRef) -> Vec<&Saying> {
+        (self.said(name, Status::Refunded).into_iter())
+            .filter(|saying| self.create_currencies().contains(&saying.currency))
+            .filter(|saying| !self.is_unconfirmed(saying))
+            .collect()
+    }
+
+    /// The refunds themselves: an answer that says what an IPN says is the same refund.
+    pub(super) fn refunds(&self, name: &ProviderRef) -> Vec<&Saying> {
+        let all = self.told_refunds(name);
         let told_by_ipn = |answer: &Saying| {
-            all.iter().any(|other| other.is_ipn() && other.amount == answer.amount)
+            all.iter().any(|other| {
+                other.is_ipn() && (other.amount, other.currency) == (answer.amount, answer.currency)
+            })
         };
         all.iter().filter(|saying| saying.is_ipn() || !told_by_ipn(saying)).copied().collect()
+    }
+
+    fn partials(&self, name: &ProviderRef) -> Vec<&Saying> {
+        self.refunds(name).into_iter().filter(|saying| self.is_partial(saying)).collect()
     }
 
     pub(super) fn create_currencies(&self) -> BTreeSet<Currency> {
         self.creates.iter().map(|create| create.currency).collect()
     }
 
-    /// The sum of a ref's refunds in one currency if all that are partial have names, and some is.
+    /// The sum of a ref's partial refunds in one currency if all of them have names, and there is one.
     pub(super) fn named_sum(&self, name: &ProviderRef, currency: Currency) -> Option<i64> {
-        let refunds = self.refunds(name, currency);
-        let partial: Vec<_> = refunds.iter().filter(|saying| self.is_partial(saying)).collect();
+        let mut partials = self.partials(name);
+        partials.retain(|saying| saying.currency == currency);
         let named =
-            !partial.is_empty() && partial.iter().all(|saying| saying.event_ref().is_some());
-        named.then(|| refunds.iter().map(|saying| saying.amount).sum())
+            !partials.is_empty() && partials.iter().all(|saying| saying.event_ref().is_some());
+        named.then(|| partials.iter().map(|saying| saying.amount).sum())
     }
 
+    /// What went back is more than can be told: parts without names, and no refund in full.
     pub(super) fn has_nameless_partial(&self, name: &ProviderRef) -> bool {
-        self.create_currencies().into_iter().any(|currency| {
-            (self.refunds(name, currency).into_iter())
-                .any(|saying| self.is_partial(saying) && saying.event_ref().is_none())
-        })
+        let mut full = self.counting(Status::Refunded).map(|saying| &saying.provider_ref);
+        let nameless = self.partials(name).iter().any(|saying| saying.event_ref().is_none());
+        nameless && !full.any(|refunded| refunded == name)
     }
 
     pub(super) fn is_refunded(&self, name: &ProviderRef) -> bool {
@@ -50,16 +60,15 @@ impl Oracle {
             })
     }
 
-    /// The partial refunds of a ref, unless they come to C exactly.
+    /// What is said of the refunds of a ref that has partial ones, unless these come to C exactly.
     pub(super) fn open_partials(&self, name: &ProviderRef) -> Vec<&Saying> {
-        (self.create_currencies().into_iter())
-            .filter(|currency| {
-                let sum = self.named_sum(name, *currency);
-                sum.is_none() || sum != self.create_amount(*currency)
-            })
-            .flat_map(|currency| self.refunds(name, currency))
-            .filter(|saying| self.is_partial(saying))
-            .collect()
+        let open = self.partials(name).iter().any(|saying| {
+            let sum = self.named_sum(name, saying.currency);
+            sum.is_none() || sum != self.create_amount(saying.currency)
+        });
+        let mut told = self.told_refunds(name);
+        told.retain(|saying| open && (self.is_partial(saying) || self.equals_a_create(saying)));
+        told
     }
 
     pub(super) fn succeeded(&self) -> BTreeSet<&ProviderRef> {
@@ -87,13 +96,8 @@ impl Oracle {
 
     pub(super) fn refunded_amount(&self) -> i64 {
         let of_ref = |name: &ProviderRef| -> i64 {
-            (self.create_currencies().into_iter())
-                .map(|currency| {
-                    let sum: i64 =
-                        self.refunds(name, currency).iter().map(|saying| saying.amount).sum();
-                    sum.min(self.create_amount(currency).unwrap_or(0))
-                })
-                .sum()
+            let sum: i64 = self.refunds(name).iter().map(|saying| saying.amount).sum();
+            sum.min(self.largest_create())
         };
         self.refs().into_iter().map(of_ref).sum()
     }
