@@ -1,0 +1,103 @@
+//! Owns the golden fixtures: what this program once wrote it reads for ever, and writes the same today.
+//! Fixtures may only be added to. A new one is taken from what the test prints while it is missing; the test
+//! never writes one, so that a change of format can't bless itself.
+
+#[path = "golden/envelopes.rs"]
+mod envelopes;
+#[path = "golden/samples.rs"]
+mod samples;
+
+use std::path::PathBuf;
+
+use payfold_schemas::event::OrderChanged;
+use payfold_schemas::order::Order;
+use payfold_schemas::record::{Parts, Record, decode_fact, encode_fact};
+
+/// The fixture's text, or `what` as what the fixture should be.
+fn fixture(name: &str, what: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
+    let text = std::fs::read_to_string(&path);
+    text.unwrap_or_else(|error| panic!("schemas/fixtures/{name}: {error}; it should be\n{what}"))
+}
+
+/// The bytes of a hex fixture; lines only make it readable.
+fn bytes(name: &str, today: &[u8]) -> Vec<u8> {
+    let text = fixture(name, &hex::encode(today));
+    hex::decode(text.split_whitespace().collect::<String>()).expect("a fixture is hex")
+}
+
+#[test]
+fn every_kind_of_fact_is_read_and_written_as_ever() {
+    for (name, record) in samples::fact_records() {
+        let stored = bytes(&format!("{name}.hex"), &record.encode());
+        assert_eq!(Record::decode(&stored).as_ref(), Ok(&record), "{name}");
+        assert_eq!(hex::encode(record.encode()), hex::encode(&stored), "{name}");
+        // The hot paths write and read the same envelope.
+        let Parts::Fact(fact) = &record.parts else { panic!("{name} is a fact") };
+        assert_eq!(decode_fact(&stored).as_ref(), Ok(fact), "{name}");
+        if record.raw_key_id.is_none() {
+            assert_eq!(encode_fact(fact, &record.raw), stored, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_quarantined_notice_is_read_and_written_as_ever() {
+    let record = samples::quarantine_record();
+    let stored = bytes("quarantine.hex", &record.encode());
+    assert_eq!(Record::decode(&stored).as_ref(), Ok(&record));
+    assert_eq!(hex::encode(record.encode()), hex::encode(&stored));
+    assert!(decode_fact(&stored).is_err(), "no fact is read out of a quarantined notice");
+}
+
+#[test]
+fn an_order_row_is_read_and_written_as_ever() {
+    let order = samples::order();
+    let today = minicbor::to_vec(&order).expect("encoding into memory can't fail");
+    let stored = bytes("order.hex", &today);
+    assert_eq!(minicbor::decode::<Order>(&stored).expect("a stored row decodes"), order);
+    assert_eq!(hex::encode(today), hex::encode(stored));
+}
+
+#[test]
+fn an_order_changed_event_is_read_and_written_as_ever() {
+    let today = |event: &OrderChanged| serde_json::to_string(event).expect("an event is JSON");
+    for (name, event) in [
+        ("order-changed.json", samples::order_changed()),
+        ("order-changed-unmatched.json", samples::order_changed_unmatched()),
+    ] {
+        let text = fixture(name, &today(&event));
+        let read: OrderChanged = serde_json::from_str(&text).expect("a published event is read");
+        assert_eq!(read, event, "{name}");
+        assert_eq!(today(&event), text.trim_end(), "{name}");
+    }
+}
+
+/// What a newer program within the major version adds, an older reader leaves alone.
+#[test]
+fn a_field_from_the_future_is_left_alone() {
+    let text = fixture("order-changed.json", "");
+    let future = text.replacen('{', "{\"aFieldFromTheFuture\":1,", 1);
+    let read: OrderChanged = serde_json::from_str(&future).expect("additive changes are read");
+    assert_eq!(read, samples::order_changed());
+}
+
+/// Every fixture is somebody's: a file nobody reads proves nothing.
+#[test]
+fn no_fixture_is_left_unread() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let mut found: Vec<_> = std::fs::read_dir(folder)
+        .expect("the fixtures can be read")
+        .map(|entry| {
+            entry.expect("the fixtures can be read").file_name().into_string().expect("ASCII")
+        })
+        .collect();
+    let mut read: Vec<_> =
+        samples::fact_records().into_iter().map(|(name, _)| format!("{name}.hex")).collect();
+    let others =
+        ["order-changed-unmatched.json", "order-changed.json", "order.hex", "quarantine.hex"];
+    read.extend(others.map(str::to_owned));
+    found.sort();
+    read.sort();
+    assert_eq!(found, read);
+}
