@@ -37,6 +37,9 @@ pub(super) fn load(
     // In the table's order the same pages are not read twice.
     let mut sorted: Vec<_> = keys.iter().map(OrderKey::to_string).enumerate().collect();
     sorted.sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
+    // One read transaction for all: each on its own would lock and unlock the file once more. It ends when
+    // it is dropped.
+    let _reading = connection.unchecked_transaction().map_err(seam_error)?;
     let sql = format!("SELECT row FROM orders_g{GENERATION} WHERE key = ?");
     let mut statement = connection.prepare_cached(&sql).map_err(seam_error)?;
     let mut found: Vec<Option<Order>> = keys.iter().map(|_| None).collect();
