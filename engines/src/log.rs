@@ -150,6 +150,7 @@ pub trait Subscription: Send {
     /// Cancel-safe: dropping the future loses nothing. Errors: `Unavailable` (call again), `Corrupt` (stop).
     fn next_batch(&mut self, limit: usize) -> SeamFuture<'_, Vec<Delivered>, EngineError>;
 
-    /// Remembers for the group that everything up to these positions is done.
+    /// Remembers for the group that everything up to these positions is done; one behind the last ack
+    /// takes nothing back. Errors: `Invalid` past the end.
     fn ack(&mut self, through: Vec<Position>) -> SeamFuture<'_, (), EngineError>;
 }

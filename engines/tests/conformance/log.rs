@@ -95,7 +95,10 @@ pub async fn remembers_acks(bed: &dyn Bed) {
     let mut reader =
         soon(first.subscribe(Topic::Intake, "g", Start::Group)).await.expect("subscribed");
     assert_eq!(texts(&soon(reader.next_batch(3)).await.expect("a batch"))[0], "1");
-    soon(reader.ack(vec![told[1]])).await.expect("acked");
+    // A late ack of what is behind takes nothing back.
+    for through in [told[0], told[1], told[0]] {
+        soon(reader.ack(vec![through])).await.expect("acked");
+    }
     drop((reader, first));
     let again = log(bed).await;
     for (group, start, expected) in [

@@ -26,6 +26,7 @@ async fn walk(store: &dyn OrderStore, scan: &Scan, limit: usize) -> Vec<Entry> {
         let page = soon(store.scan(scan.clone(), after, limit)).await.expect("a page");
         assert!(page.entries.len() <= limit);
         all.extend(page.entries);
+        assert!(all.len() < 100, "{scan:?} does not end");
         after = page.next;
         if after.is_none() {
             return all;

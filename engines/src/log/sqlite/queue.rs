@@ -88,7 +88,7 @@ impl Queue {
         let count = work.messages().1.len();
         let mut state = lock(&self.state);
         if state.closed {
-            return Err(EngineError::Unavailable("the log is closing".to_owned()));
+            return Err(EngineError::Unavailable("the log is closed".to_owned()));
         }
         if state.waiting >= waiting_max {
             return Err(EngineError::Unavailable(format!(

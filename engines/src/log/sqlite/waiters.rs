@@ -246,5 +246,15 @@ impl Wakeups {
     }
 }
 
+impl Drop for Wakeups {
+    /// Nobody sweeps after this.
+    fn drop(&mut self) {
+        self.flush();
+        for (lane, _) in self.handed.drain(..) {
+            lane.wake_mates();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -104,6 +104,13 @@ fn a_head_that_is_kept_unpolled_delays_its_mates_a_moment_only() {
 }
 
 #[test]
+fn a_writer_that_ends_leaves_nobody_behind() {
+    let (wakeups, cases) = group();
+    drop(wakeups);
+    assert_eq!(cases.each_ref().map(Case::woken), [1, 1, 1]);
+}
+
+#[test]
 fn each_lane_has_its_own_head() {
     let mut wakeups = Wakeups::default();
     let mut here = [Case::parked(), Case::parked()];
