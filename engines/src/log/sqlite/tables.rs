@@ -79,11 +79,20 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
 /// Makes the write-ahead log's file `bytes` long before anybody waits for it. A file that still grows makes
 /// the file system sync its own journal with every commit of ours, at several times the cost of ours.
 pub(super) fn reserve(connection: &Connection, bytes: u32) -> rusqlite::Result<()> {
+    // First what is there goes into the database, so that the file can be cut again on a full disk.
+    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
     // What does not fit the cache is spilled to the write-ahead log; rolled back, it leaves the length.
     connection.execute_batch("PRAGMA cache_size = -256; BEGIN IMMEDIATE;")?;
     let sql = "INSERT INTO meta VALUES ('reserve', zeroblob(?))";
     let spilled = connection.execute(sql, [bytes]);
-    connection.execute_batch(&format!("ROLLBACK; PRAGMA cache_size = -{CACHE_KIB};"))?;
+    if !connection.is_autocommit() {
+        connection.execute_batch("ROLLBACK")?;
+    }
+    connection.execute_batch(&format!("PRAGMA cache_size = -{CACHE_KIB}"))?;
+    if spilled.is_err() {
+        // A disk too small for it needs the room for the database.
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    }
     spilled.map(|_| ())
 }
 
