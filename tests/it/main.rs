@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod boots;
 mod floods;
 mod laws;
 mod oracle_laws;

@@ -1,4 +1,7 @@
-//! Owns what the test binaries share: the oracle, the generated worlds, the number of worlds to try.
+//! Owns what the test binaries share: the oracle, the generated worlds, a booted system, notices signed by others.
 
+pub mod notice;
 pub mod oracle;
+pub mod system;
+pub mod wire;
 pub mod worlds;

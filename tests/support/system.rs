@@ -1,0 +1,278 @@
+//! Owns a booted system: the real binary on port 0 in a folder of its own, as a user starts it, killed on drop.
+//! Nothing here sleeps for luck: `until` asks again until a condition holds or its time is over.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::wire::{Answer, Connection};
+
+const BOOT_MAX: Duration = Duration::from_secs(60);
+const STOP_MAX: Duration = Duration::from_secs(25);
+
+/// Asks until there is something; fails when its time is over.
+pub fn until<T>(what: &str, time_max: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = ask() {
+            return found;
+        }
+        assert!(begun.elapsed() < time_max, "not within {time_max:?}: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A folder a user works in: configuration, data folder, logs. It outlives the processes that run on it.
+pub struct Home {
+    dir: TempDir,
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub struct Done {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Done {
+    /// The exit code.
+    pub fn code(&self) -> i32 {
+        self.status.code().expect("the command was not killed")
+    }
+
+    /// Its output, once it has succeeded.
+    pub fn ok(self) -> String {
+        assert!(self.status.success(), "{self:?}");
+        self.stdout
+    }
+
+    /// Its output as JSON.
+    pub fn json(self) -> Value {
+        serde_json::from_str(&self.ok()).expect("the output is JSON")
+    }
+
+    /// Its output as one JSON value a line.
+    pub fn json_lines(self) -> Vec<Value> {
+        let text = self.ok();
+        text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
+    }
+}
+
+impl Home {
+    /// An empty one: a demo, if it is booted as it is.
+    pub fn new() -> Rc<Self> {
+        let dir = TempDir::new().expect("a temporary folder can be made");
+        Rc::new(Self { dir })
+    }
+
+    /// One with a `payfold.toml`.
+    pub fn configured(payfold_toml: &str) -> Rc<Self> {
+        let home = Self::new();
+        home.write("payfold.toml", payfold_toml);
+        home
+    }
+
+    /// Puts a file into it.
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path().join(name), text).expect("the folder can be written");
+    }
+
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The data folder.
+    pub fn data(&self) -> PathBuf {
+        self.path().join("data")
+    }
+
+    /// What the processes here wrote to standard error.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path().join("stderr")).unwrap_or_default()
+    }
+
+    /// What they printed.
+    pub fn printed(&self) -> String {
+        std::fs::read_to_string(self.path().join("stdout")).unwrap_or_default()
+    }
+
+    /// `payfold …` in this folder, without the test's own environment.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_payfold"));
+        command.args(arguments).arg("--data").arg(self.data());
+        command.current_dir(self.path()).env_clear().stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub fn payfold(&self, arguments: &[&str]) -> Done {
+        let output = self.command(arguments).output().expect("the program can be run");
+        let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+        Done { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// Boots the system on this folder; its addresses are chosen anew each time.
+    pub fn boot(self: &Rc<Self>) -> System {
+        let append = |name: &str| {
+            let options = File::options().create(true).append(true).open(self.path().join(name));
+            Stdio::from(options.expect("a log file can be opened"))
+        };
+        let any = "127.0.0.1:0";
+        let child = self
+            .command(&["run", "--listen-public", any, "--listen-admin", any])
+            .stdout(append("stdout"))
+            .stderr(append("stderr"))
+            .spawn()
+            .expect("the program can be started");
+        let mut process = Process(child);
+        let run = until("the system boots", BOOT_MAX, || {
+            let ended = process.0.try_wait().expect("it is our child");
+            assert!(ended.is_none(), "it ended with {ended:?}: {}", self.log());
+            self.run_file_of(process.0.id())
+        });
+        let address = |name: &str| {
+            let url = run[name].as_str().and_then(|url| url.strip_prefix("http://"));
+            url.expect("a URL").parse().expect("an address")
+        };
+        let (public, admin) = (address("public_url"), address("admin_url"));
+        let system = System { home: Rc::clone(self), process, public, admin };
+        let ready = || Some(()).filter(|()| system.get("/readyz").status == 200);
+        until("the system is ready", BOOT_MAX, ready);
+        system
+    }
+
+    /// The run file, if that process wrote it.
+    fn run_file_of(&self, pid: u32) -> Option<Value> {
+        let text = std::fs::read(self.data().join("run.json")).ok()?;
+        serde_json::from_slice::<Value>(&text).ok().filter(|run| run["pid"] == pid)
+    }
+}
+
+/// A child that is never left behind.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A system that runs.
+pub struct System {
+    home: Rc<Home>,
+    process: Process,
+    public: SocketAddr,
+    admin: SocketAddr,
+}
+
+impl System {
+    /// Boots in a new folder: without a configuration, so as the demo.
+    pub fn demo() -> Self {
+        Home::new().boot()
+    }
+
+    /// The folder it runs on.
+    pub fn home(&self) -> &Rc<Home> {
+        &self.home
+    }
+
+    /// Where partners post.
+    pub fn public(&self) -> SocketAddr {
+        self.public
+    }
+
+    /// Where probes and metrics are.
+    pub fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.0.id()
+    }
+
+    /// Runs a command beside it.
+    pub fn payfold(&self, arguments: &[&str]) -> Done {
+        self.home.payfold(arguments)
+    }
+
+    /// A connection to the public listener.
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.public)
+    }
+
+    /// `POST /api/payment/ipn` on a connection of its own.
+    pub fn post_ipn(&self, body: &[u8]) -> Answer {
+        self.post("/api/payment/ipn", body)
+    }
+
+    /// `POST` of JSON to a path of the public listener.
+    pub fn post(&self, path: &str, body: &[u8]) -> Answer {
+        let mut connection = self.connect();
+        connection.send(&post_request(path, body));
+        connection.answer().expect("an answer")
+    }
+
+    /// `GET` of the admin listener.
+    pub fn get(&self, path: &str) -> Answer {
+        let mut connection = Connection::open(self.admin);
+        connection.send(format!("GET {path} HTTP/1.1\r\nhost: admin\r\n\r\n").as_bytes());
+        connection.answer().expect("an answer")
+    }
+
+    /// An order as `payfold order show` prints it, once it is as asked.
+    pub fn order_when(&self, key: [&str; 3], is: impl Fn(&Value) -> bool) -> Value {
+        let [partner, merchant, order] = key;
+        let arguments = ["order", "show", partner, merchant, order, "--output", "json"];
+        until("the order is as asked", Duration::from_secs(20), || {
+            let shown = self.payfold(&arguments);
+            shown.status.success().then(|| shown.json()).filter(|order| is(order))
+        })
+    }
+
+    /// SIGKILL, and its folder for whoever boots it again.
+    pub fn kill(self) -> Rc<Home> {
+        let home = Rc::clone(&self.home);
+        drop(self);
+        home
+    }
+
+    /// SIGTERM; does not wait.
+    pub fn terminate(&self) {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a pid");
+        kill_process(pid, Signal::TERM).expect("our child takes signals");
+    }
+
+    /// SIGTERM, and waits until it has ended.
+    pub fn stop(mut self) -> (Rc<Home>, ExitStatus) {
+        self.terminate();
+        let status = self.wait();
+        (Rc::clone(&self.home), status)
+    }
+
+    /// Waits until it has ended.
+    pub fn wait(&mut self) -> ExitStatus {
+        let process = &mut self.process.0;
+        until("the system stops", STOP_MAX, || process.try_wait().expect("it is our child"))
+    }
+}
+
+/// A `POST` of JSON, as a plain sender writes it.
+pub fn post_request(path: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: payfold\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
