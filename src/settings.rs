@@ -141,7 +141,7 @@ impl Default for IngestSettings {
 
 impl Default for ProjectorSettings {
     fn default() -> Self {
-        Self { batch_records: 4_096 }
+        Self { batch_records: 2_048 }
     }
 }
 
