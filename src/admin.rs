@@ -16,6 +16,7 @@ use payfold_schemas::ids::Author;
 use prometheus::{Encoder, Registry, TextEncoder};
 
 use crate::demo::DemoOrders;
+use crate::gauges::Gauges;
 
 /// What the admin listener shows and does.
 pub struct Admin {
@@ -33,8 +34,8 @@ pub struct Admin {
     pub tokens: Arc<ArcSwap<Vec<TokenEntry>>>,
     /// The demo's orders; none outside the demo.
     pub demo: Option<DemoOrders>,
-    /// Runs before metrics are written.
-    pub refresh: Box<dyn Fn() + Send + Sync>,
+    /// What is read when metrics are.
+    pub gauges: Gauges,
 }
 
 /// Where a process stands in its life.
@@ -115,7 +116,7 @@ fn probe(trouble: Option<&'static str>) -> HttpResponse {
 }
 
 async fn metrics(admin: Data<Admin>) -> HttpResponse {
-    (admin.refresh)();
+    admin.gauges.refresh().await;
     let mut text = Vec::new();
     let encoder = TextEncoder::new();
     match encoder.encode(&admin.registry.gather(), &mut text) {

@@ -8,6 +8,7 @@ pub mod command;
 pub mod data_dir;
 pub mod demo;
 pub mod error;
+pub mod gauges;
 pub mod keys;
 pub mod output;
 pub mod running;

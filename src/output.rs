@@ -4,6 +4,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use payfold_schemas::time::Time;
 use serde::Serialize;
 
 use crate::args::Form;
@@ -21,6 +22,11 @@ pub fn error_line(text: &str) {
 /// Whether standard output is a terminal.
 pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
+}
+
+/// A time for people: to the millisecond.
+pub fn time(time: Time) -> String {
+    Time::from_unix_ms(time.unix_ms()).to_string()
 }
 
 /// Bytes as they are.

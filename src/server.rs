@@ -28,6 +28,7 @@ use crate::admin::{self, Admin, Life};
 use crate::data_dir::DataDir;
 use crate::demo::DemoOrders;
 use crate::error::Fixable;
+use crate::gauges::Gauges;
 use crate::keys::Keys;
 use crate::running::RunFile;
 use crate::settings::{Loaded, Settings};
@@ -128,7 +129,7 @@ impl Server {
             true => Some(Data::new(self.ingest(&storage)?)),
             false => None,
         };
-        let admin = Data::new(self.admin(ingest.clone(), &storage, &life));
+        let admin = Data::new(self.admin(ingest.clone(), &storage, &life)?);
         let admin = listen_admin(admin_socket, admin)?;
         let public = match (&ingest, public_socket) {
             (Some(ingest), Some(socket)) => {
@@ -183,23 +184,19 @@ impl Server {
         ingest: Option<Data<Ingest>>,
         storage: &Arc<StorageHealth>,
         life: &Arc<Life>,
-    ) -> Admin {
-        let log = Arc::clone(&self.engines.log);
-        let depth_of = Arc::clone(&log);
-        Admin {
+    ) -> anyhow::Result<Admin> {
+        let (log, clock) = (Arc::clone(&self.engines.log), Arc::clone(&self.clock));
+        let data = self.data.path().to_owned();
+        Ok(Admin {
             registry: self.registry.clone(),
             clock: Arc::clone(&self.clock),
-            log,
+            log: Arc::clone(&self.engines.log),
             storage: Arc::clone(storage),
             life: Arc::clone(life),
             tokens: self.keys.tokens(),
             demo: self.demo.then(DemoOrders::default),
-            refresh: Box::new(move || {
-                if let Some(ingest) = &ingest {
-                    ingest.metrics.queue_depth_is(depth_of.queue_depth());
-                }
-            }),
-        }
+            gauges: Gauges::new(&self.registry, log, clock, ingest, data)?,
+        })
     }
 }
 

@@ -111,7 +111,9 @@ fn commit_metrics(registry: &Registry) -> anyhow::Result<CommitObserver> {
 
 fn explain(error: EngineError) -> anyhow::Error {
     let fix = match &error {
-        EngineError::Unavailable(_) => "make the storage reachable and writable, then start again",
+        EngineError::Unavailable(_) => {
+            "mend that, then start again; `payfold check` looks at folder, disk and stores"
+        }
         EngineError::Invalid(_) => "`payfold check` tells what the settings should be",
         EngineError::Corrupt(_) => {
             "keep the files as they are; docs/operations.md, \"Corrupt\" says how to recover"

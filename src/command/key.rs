@@ -179,13 +179,13 @@ fn list(
                 "channel": key.channel, "validFrom": key.valid_from, "validUntil": key.valid_until,
                 "lastUsed": last_used, "uses24h": count, "enabled": account.enabled,
             });
-            let or_none = |time: Option<Time>| time.map_or("-".to_owned(), |time| time.to_string());
+            let or_none = |time: Option<Time>| time.map_or("-".to_owned(), output::time);
             let cells = vec![
                 account.partner.to_string(),
                 account.merchant_code.to_string(),
                 key.id.to_string(),
                 "ipn".to_owned(),
-                key.valid_from.to_string(),
+                output::time(key.valid_from),
                 or_none(key.valid_until),
                 or_none(last_used),
                 count.to_string(),

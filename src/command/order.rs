@@ -111,9 +111,9 @@ fn show(order: &Order, output: &OutputArgs) -> anyhow::Result<()> {
         ("reference", or_none(summary.reference.as_ref().map(ToString::to_string))),
         ("session ref", or_none(summary.session_ref.as_ref().map(ToString::to_string))),
         ("payment ref", or_none(summary.payment_ref.as_ref().map(ToString::to_string))),
-        ("paid at", or_none(summary.paid_at.map(|time| time.to_string()))),
-        ("deadline", or_none(summary.deadline.map(|time| time.to_string()))),
-        ("first seen", order.first_seen.to_string()),
+        ("paid at", or_none(summary.paid_at.map(output::time))),
+        ("deadline", or_none(summary.deadline.map(output::time))),
+        ("first seen", output::time(order.first_seen)),
     ];
     for raised in &summary.flags {
         let decided =
@@ -194,7 +194,7 @@ async fn show_facts(engines: &Engines, order: &Order, output: &OutputArgs) -> an
         });
         let cells = vec![
             position.to_string(),
-            record.received_at.to_string(),
+            output::time(record.received_at),
             record.fact.letter().to_owned(),
             provider_ref,
             amount,
@@ -321,7 +321,7 @@ fn cells(order: &Order) -> Vec<String> {
     let summary = &order.summary;
     let attention: Vec<&str> = summary.attention().map(Flag::as_str).collect();
     vec![
-        order.first_seen.to_string(),
+        output::time(order.first_seen),
         order.key.partner.to_string(),
         order.key.merchant_code.to_string(),
         order.key.order_id.to_string(),

@@ -83,7 +83,7 @@ async fn list(
 fn cells(position: Position, record: &QuarantineRecord, bytes: usize) -> Vec<String> {
     vec![
         position.to_string(),
-        record.received_at.to_string(),
+        output::time(record.received_at),
         record.account.clone(),
         record.code.clone(),
         record.detail.clone(),

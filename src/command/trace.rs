@@ -42,7 +42,13 @@ pub fn run(global: &Global, args: &TraceArgs) -> anyhow::Result<()> {
         });
         let position = format!("{} {}", step.topic.name(), step.position);
         listing.row(
-            vec![step.time.to_string(), step.role.to_owned(), step.step, step.result, position],
+            vec![
+                crate::output::time(step.time),
+                step.role.to_owned(),
+                step.step,
+                step.result,
+                position,
+            ],
             &object,
         )?;
     }

@@ -1,0 +1,84 @@
+//! Owns the gauges that are read when metrics are: queue, log size, free disk, age of the quarantine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use actix_web::web::Data;
+use payfold_engines::clock::Clock;
+use payfold_engines::log::{EventLog, Topic};
+use payfold_ingest::http::Ingest;
+use payfold_schemas::record::Position;
+use prometheus::{Gauge, IntGauge, IntGaugeVec, Opts, Registry};
+
+use crate::command::check::disk_free_bytes;
+use crate::search;
+
+/// The gauges and what they are read from.
+pub struct Gauges {
+    log: Arc<dyn EventLog>,
+    clock: Arc<dyn Clock>,
+    ingest: Option<Data<Ingest>>,
+    data: PathBuf,
+    log_bytes: IntGaugeVec,
+    disk_free_bytes: IntGauge,
+    quarantine_oldest_seconds: Gauge,
+}
+
+impl Gauges {
+    /// Makes and registers them. Errors: a name that is registered already.
+    pub fn new(
+        registry: &Registry,
+        log: Arc<dyn EventLog>,
+        clock: Arc<dyn Clock>,
+        ingest: Option<Data<Ingest>>,
+        data: PathBuf,
+    ) -> Result<Self, prometheus::Error> {
+        let log_bytes = IntGaugeVec::new(
+            Opts::new("payfold_engine_log_bytes", "What a topic takes in the log."),
+            &["topic"],
+        )?;
+        let disk_free_bytes = IntGauge::new(
+            "payfold_engine_disk_free_bytes",
+            "Free space where the data folder is.",
+        )?;
+        let quarantine_oldest_seconds = Gauge::new(
+            "payfold_quarantine_oldest_seconds",
+            "Age of the oldest quarantined notice.",
+        )?;
+        registry.register(Box::new(log_bytes.clone()))?;
+        registry.register(Box::new(disk_free_bytes.clone()))?;
+        registry.register(Box::new(quarantine_oldest_seconds.clone()))?;
+        Ok(Self { log, clock, ingest, data, log_bytes, disk_free_bytes, quarantine_oldest_seconds })
+    }
+
+    /// Reads them all. What can't be read keeps its last value and is logged.
+    pub async fn refresh(&self) {
+        if let Some(ingest) = &self.ingest {
+            ingest.metrics.queue_depth_is(self.log.queue_depth());
+        }
+        match disk_free_bytes(&self.data) {
+            Ok(free) => self.disk_free_bytes.set(i64::try_from(free).unwrap_or(i64::MAX)),
+            Err(error) => tracing::warn!(%error, "free disk space is not known"),
+        }
+        if let Err(error) = self.refresh_log().await {
+            tracing::warn!(error = format!("{error:#}"), "the log's size is not known");
+        }
+    }
+
+    async fn refresh_log(&self) -> anyhow::Result<()> {
+        for topic in Topic::ALL {
+            let bytes =
+                self.log.extent(topic).await?.iter().map(|extent| extent.bytes).sum::<u64>();
+            self.log_bytes
+                .with_label_values(&[topic.name()])
+                .set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        }
+        let first = self.log.read_after(Topic::Quarantine, Position::default(), 1).await?;
+        let received_at = first.first().map(search::received_at).transpose()?;
+        let age_ms =
+            received_at.map_or(0, |at| self.clock.now().unix_ms().saturating_sub(at.unix_ms()));
+        self.quarantine_oldest_seconds
+            .set(std::time::Duration::from_millis(age_ms.unsigned_abs()).as_secs_f64());
+        Ok(())
+    }
+}
