@@ -79,6 +79,8 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Opens the connection that writes, making the file if there is none. `pragmas` come before anything else.
+/// Errors: also `Unavailable` for a file that can't be written now: SQLite would open it for reading, and the
+/// connection would stay so when the file can be written again.
 pub(crate) fn open_writer(path: &Path, pragmas: &str) -> Result<Connection, EngineError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -91,7 +93,12 @@ pub(crate) fn open_writer(path: &Path, pragmas: &str) -> Result<Connection, Engi
         connection.set_prepared_statement_cache_capacity(64);
         Ok(connection)
     };
-    open().map_err(|error| at(path, seam_error(error)))
+    let connection = open().map_err(|error| at(path, seam_error(error)))?;
+    if connection.is_readonly("main").map_err(|error| at(path, seam_error(error)))? {
+        let text = "the file or its disk is read-only".to_owned();
+        return Err(at(path, EngineError::Unavailable(text)));
+    }
+    Ok(connection)
 }
 
 /// Opens a connection that can't write. Errors: `Invalid` if there is no such file.
