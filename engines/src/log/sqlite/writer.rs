@@ -125,8 +125,8 @@ impl Writer {
                 self.checkpoint_if_due();
             }
             Err(error) => {
+                // Whoever appended tells of it, once: a full disk fails group after group.
                 self.shared.stats.failures.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(log.rows = rows, %error, "a group of appends failed");
                 for job in group.drain(..) {
                     self.wakeups.complete(job.promise, Err(error.clone()));
                 }
