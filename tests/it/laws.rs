@@ -34,31 +34,6 @@ fn evidence(summary: &Summary) -> BTreeMap<(Flag, Severity), Digest> {
     summary.flags.iter().map(|raised| ((raised.flag, raised.severity), raised.evidence)).collect()
 }
 
-/// The fold's summary in the oracle's words.
-fn shown(summary: &Summary, version: u64) -> Expected {
-    let summary = summary.clone();
-    Expected {
-        state: summary.state,
-        fulfil: summary.fulfil,
-        flags: (summary.flags.iter())
-            .map(|raised| (raised.flag, raised.severity, raised.is_open()))
-            .collect(),
-        reference: summary.reference,
-        attempt: summary.attempt,
-        amount: summary.amount,
-        currency: summary.currency,
-        paid_amount: summary.paid_amount,
-        refunded_amount: summary.refunded_amount,
-        overpaid: summary.overpaid,
-        refunded_at_least: summary.refunded_at_least,
-        session_ref: summary.session_ref,
-        payment_ref: summary.payment_ref,
-        paid_at: summary.paid_at,
-        deadline: summary.deadline,
-        version,
-    }
-}
-
 /// Worlds in which the fold and the oracle read the law differently, each to be settled and taken out here:
 /// a query's answer without C (UNKNOWN_ORDER); variants of both severities; an answer's partial refund beside
 /// named ones of its ref; named refunds where two C differ (they are compared with the largest).
@@ -99,7 +74,11 @@ fn agrees(facts: &[Fact]) -> Outcome {
         Overflow::Never => {
             let named = evidence(&summary);
             let expected = oracle.expect(|flag, severity| named.get(&(flag, severity)).copied());
-            prop_assert_eq!(&shown(&summary, version), &expected, "fold (left) and oracle (right)");
+            prop_assert_eq!(
+                &Expected::shown(&summary, version),
+                &expected,
+                "fold (left) and oracle (right)"
+            );
             prop_assert_eq!(summary.flags.len(), expected.flags.len(), "a flag is raised twice");
         }
         Overflow::Maybe => prop_assert!(!known.overflowed || !summary.fulfil),

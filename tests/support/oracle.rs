@@ -4,6 +4,7 @@
 
 mod flags;
 mod money;
+mod shown;
 
 use std::collections::{BTreeMap, BTreeSet};
 

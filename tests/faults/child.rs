@@ -1,0 +1,140 @@
+//! Owns the program as a process of its own: how it is started, found, killed and waited for.
+//! Invariant: no process outlives the value that started it, whatever the test does.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{self, Command, Stdio};
+use std::time::Duration;
+
+use payfold::running::RunFile;
+
+use crate::planted::Bug;
+use crate::support::knobs;
+use crate::support::system::until;
+
+/// Start-up includes making a vault and folding what a kill left; machines may be busy.
+const READY_MAX: Duration = Duration::from_secs(30);
+
+/// Every run gets ports of its own.
+const RUN: [&str; 5] = ["run", "--listen-public", "127.0.0.1:0", "--listen-admin", "127.0.0.1:0"];
+
+/// What is started.
+#[derive(Clone, Copy, Debug)]
+pub enum Program {
+    /// The binary that is shipped.
+    Real,
+    /// Its ingest role alone: nothing but notices writes the log.
+    RealIngest,
+    /// What `main` boots, over engines with a bug.
+    Planted(Bug),
+}
+
+impl Program {
+    /// The command that runs it over a data folder, on ports of its own.
+    pub fn command(self, data: &Path) -> Command {
+        let mut command = match self {
+            Self::Real | Self::RealIngest => Command::new(env!("CARGO_BIN_EXE_payfold")),
+            Self::Planted(_) => Command::new(std::env::current_exe().expect("tests have a file")),
+        };
+        // No payfold.toml is there, and no PAYFOLD_* variable of whoever runs the tests counts.
+        command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
+        match self {
+            Self::Real => command.arg("--data").arg(data).args(RUN),
+            Self::RealIngest => {
+                command.arg("--data").arg(data).args(RUN).args(["--roles", "ingest"])
+            }
+            Self::Planted(bug) => command
+                .args(["planted::child", "--exact", "--nocapture"])
+                .env(knobs::CHILD, format!("{}@{}", bug.name(), data.display())),
+        };
+        command
+    }
+
+    /// `payfold log verify` of a data folder.
+    pub fn verify(data: &Path) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_payfold"));
+        command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
+        command.arg("--data").arg(data).args(["log", "verify"]);
+        command
+    }
+}
+
+/// A process that runs the program, or is on its way to.
+pub struct Child {
+    process: process::Child,
+    data: PathBuf,
+    /// The program's own id, which is not the process's under a tracer.
+    pid: Option<u32>,
+}
+
+/// Where a running program listens, `host:port`.
+#[derive(Clone, Debug)]
+pub struct Addresses {
+    pub public: String,
+    pub admin: String,
+}
+
+impl Child {
+    /// Starts a command over a data folder; its log lines go to `<data>.err`.
+    pub fn spawn(mut command: Command, data: &Path) -> Self {
+        // What a killed process left would name a port nobody listens on.
+        let _ = fs::remove_file(data.join("run.json"));
+        let errors = File::options().append(true).create(true).open(errors(data));
+        let process = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors.expect("a file beside the data can be made"))
+            .spawn()
+            .expect("the program can be started");
+        Self { process, data: data.to_owned(), pid: None }
+    }
+
+    /// Waits until it listens.
+    pub fn ready(&mut self) -> Addresses {
+        let path = self.data.join("run.json");
+        let run: RunFile = until("the program to listen", READY_MAX, || {
+            self.assert_runs();
+            serde_json::from_slice(&fs::read(&path).ok()?).ok()
+        });
+        self.pid = Some(run.pid);
+        let address = |url: &str| url.trim_start_matches("http://").to_owned();
+        let public = run.public_url.as_deref().map(address).unwrap_or_default();
+        Addresses { public, admin: address(&run.admin_url) }
+    }
+
+    /// Panics, with the last log lines, if it ended by itself.
+    pub fn assert_runs(&mut self) {
+        if let Some(status) = self.process.try_wait().expect("a child can be asked") {
+            let lines = fs::read_to_string(errors(&self.data)).unwrap_or_default();
+            let tail: Vec<_> = lines.lines().rev().take(20).collect();
+            panic!(
+                "the program ended by itself ({status}); its last lines, newest first: {tail:#?}"
+            );
+        }
+    }
+
+    /// SIGKILL, at once: it gets no chance to finish anything.
+    pub fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        match self.pid {
+            // A tracer ends by itself when what it traces has.
+            Some(pid) if pid != self.process.id() => {
+                let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+            }
+            _ => {
+                let _ = self.process.kill();
+            }
+        }
+        let _ = self.process.wait();
+    }
+}
+
+/// Where a program's log lines go: beside the folder, never in it.
+pub fn errors(data: &Path) -> PathBuf {
+    data.with_extension("err")
+}

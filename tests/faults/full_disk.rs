@@ -1,0 +1,212 @@
+//! Disks that take nothing: full, and read-only. The program answers 503 and never 500, loses no 200, stays alive,
+//! and goes on by itself once the disk does.
+//!
+//! A file system can't be remounted read-only while a program has files on it open for writing, so read-only is
+//! played with the immutable flag, which refuses writes through open descriptors too.
+
+mod disk;
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::checker;
+use crate::child::{Addresses, Child, Program, errors};
+use crate::http::{Answer, Connection};
+use crate::load::World;
+use crate::support::system::until;
+use crate::trial;
+use disk::{Immutable, Mount};
+
+/// Room for the log's 16 MiB of write-ahead log and some more.
+const DISK_MIB: u32 = 40;
+/// How long a program may take to go on once the disk does; its pauses grow to 5 s.
+const RESUME_MAX: Duration = Duration::from_secs(30);
+/// How the projector begins to tell of an outage.
+const RETRYING: &str = "trying again until it works";
+/// More notices than the write-ahead log has room for.
+const NOTICES_MAX: u64 = 20_000;
+const DATABASES: [&str; 4] = ["log.db", "log.db-wal", "orders.db", "orders.db-wal"];
+
+/// A program, and a partner that posts a new notice each time.
+struct Bench {
+    child: Child,
+    world: World,
+    public: Connection,
+    addresses: Addresses,
+    posted: u64,
+}
+
+impl Bench {
+    fn over(data: &Path) -> Self {
+        let mut child = Child::spawn(Program::Real.command(data), data);
+        let addresses = child.ready();
+        let world = World::of(data);
+        let public = Connection::open(&addresses.public).expect("it listens");
+        Self { child, world, public, addresses, posted: 0 }
+    }
+
+    /// Posts one; it is taken, or refused as it has to be.
+    fn post(&mut self) -> Answer {
+        self.posted += 1;
+        let answer = self.world.post_fresh(&mut self.public, self.posted);
+        let answer = answer.expect("a full disk breaks no connection");
+        match answer.status {
+            200 => assert_eq!(answer.body, ""),
+            503 => {
+                assert!(answer.body.contains(r#""code":"storage_unavailable""#), "{answer:?}");
+                let wait: u32 = answer.header("retry-after").expect("a time").parse().expect("s");
+                assert!((1..=60).contains(&wait), "{answer:?}");
+            }
+            _ => panic!("neither taken nor to be sent again: {answer:?}"),
+        }
+        answer
+    }
+
+    /// Has an order made; it is made, or refused.
+    fn open_order(&mut self) {
+        let mut admin = Connection::open(&self.addresses.admin).expect("it listens");
+        self.world.open_order(&mut admin, 5_000).expect("the admin listener answers");
+        let statuses = self.world.seen().statuses.clone();
+        assert!(statuses.keys().all(|s| [200, 201, 503].contains(s)), "{statuses:?}");
+    }
+
+    fn probe(&self, path: &str) -> u16 {
+        let mut admin = Connection::open(&self.addresses.admin).expect("it listens");
+        admin.get(path).expect("a probe is answered").status
+    }
+
+    /// Posts until one is refused; everything before it was taken.
+    fn post_until_refused(&mut self) {
+        for _ in 0..NOTICES_MAX {
+            if self.post().status == 503 {
+                return;
+            }
+        }
+        panic!("the disk takes {NOTICES_MAX} notices and is not full");
+    }
+
+    /// While the disk takes nothing: refusals, and a program that is alive and, for 10 s, ready.
+    fn endure(&mut self) {
+        for _ in 0..40 {
+            self.post();
+        }
+        self.open_order();
+        assert_eq!((self.probe("/livez"), self.probe("/readyz")), (200, 200));
+        self.child.assert_runs();
+    }
+
+    /// Waits until a notice is taken again.
+    fn resume(&mut self) {
+        until("a 200 once the disk takes writes again", RESUME_MAX, || {
+            (self.post().status == 200).then_some(())
+        });
+        self.open_order();
+        for _ in 0..40 {
+            assert_eq!(self.post().status, 200);
+        }
+    }
+
+    /// Waits until all is folded, kills the program, and checks what it left: every 200, and the log as a whole.
+    fn finish(mut self, data: &Path) {
+        trial::settle(data, RESUME_MAX);
+        self.child.assert_runs();
+        self.child.kill();
+        let report = checker::check(data, &self.world.seen());
+        trial::tell(&format!("{report}; answers {:?}", self.world.seen().statuses));
+        report.assert_clean();
+        let verified = Program::verify(data).output().expect("the program can be run");
+        assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    }
+}
+
+/// How many log lines hold this.
+fn lines(data: &Path, text: &str) -> usize {
+    let log = std::fs::read_to_string(errors(data)).expect("log lines were written");
+    log.lines().filter(|line| line.contains(text)).count()
+}
+
+/// An outage is told when it begins and when it ends, by each who meets it, however often.
+fn assert_told_once(data: &Path) {
+    let log = std::fs::read_to_string(errors(data)).expect("log lines were written");
+    let (begin, end) = ("the log takes no appends", "the log takes appends again");
+    assert_eq!((lines(data, begin), lines(data, end)), (1, 1), "{log}");
+    let (begun, ended) = (lines(data, RETRYING), lines(data, "storage is back"));
+    assert!((1..=2).contains(&begun) && begun == ended, "begun {begun}, ended {ended}: {log}");
+    // And nobody else has much to say of it.
+    assert!(log.lines().count() < 12, "{log}");
+}
+
+#[test]
+fn a_full_disk_is_answered_503_and_survived() {
+    let folder = trial::folder();
+    let data = folder.path().join("disk");
+    let mount = match Mount::tmpfs(&data, DISK_MIB) {
+        Ok(mount) => mount,
+        Err(reason) => {
+            trial::tell(&format!("skipped: {reason}"));
+            return;
+        }
+    };
+    let mut bench = Bench::over(&data);
+    bench.open_order();
+    assert_eq!(bench.post().status, 200);
+    let ballast = mount.fill();
+    bench.post_until_refused();
+    bench.endure();
+    until("the projector to meet the full disk", RESUME_MAX, || {
+        (lines(&data, RETRYING) > 0).then_some(())
+    });
+    std::fs::remove_file(ballast).expect("the ballast can be removed");
+    bench.resume();
+    trial::settle(&data, RESUME_MAX);
+    assert_told_once(&data);
+    bench.finish(&data);
+}
+
+#[test]
+fn a_read_only_disk_is_answered_503_and_survived() {
+    let folder = trial::folder();
+    let data = folder.path().join("data");
+    if let Err(reason) = Immutable::probe(folder.path()) {
+        trial::tell(&format!("skipped: {reason}"));
+        return;
+    }
+    let mut bench = Bench::over(&data);
+    bench.open_order();
+    assert_eq!(bench.post().status, 200);
+    trial::settle(&data, RESUME_MAX);
+    let immutable = Immutable::of(&data, &DATABASES);
+    assert_eq!(bench.post().status, 503);
+    bench.endure();
+    drop(immutable);
+    bench.resume();
+    bench.finish(&data);
+}
+
+/// It would only refuse everything; and a connection opened for reading would stay so when the disk does not.
+#[test]
+fn no_program_starts_on_a_read_only_disk_and_it_says_why() {
+    let folder = trial::folder();
+    let data = folder.path().join("data");
+    if let Err(reason) = Immutable::probe(folder.path()) {
+        trial::tell(&format!("skipped: {reason}"));
+        return;
+    }
+    let mut first = Bench::over(&data);
+    assert_eq!(first.post().status, 200);
+    let Bench { child, world, .. } = first;
+    child.kill();
+    for file in ["log.db", "orders.db"] {
+        let immutable = Immutable::of(&data, &[file]);
+        let refused = Program::Real.command(&data).output().expect("the program can be run");
+        let text = String::from_utf8_lossy(&refused.stderr);
+        let named = format!("{file}: the file or its disk is read-only");
+        assert!(!refused.status.success() && text.contains(&named), "{text}");
+        assert!(text.contains("fix: make the storage reachable and writable"), "{text}");
+        drop(immutable);
+    }
+    let mut bench = Bench { world, ..Bench::over(&data) };
+    bench.posted = 100;
+    assert_eq!(bench.post().status, 200);
+    bench.finish(&data);
+}

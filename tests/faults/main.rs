@@ -1,0 +1,24 @@
+//! The program under faults: killed at random moments, traced, on full and read-only disks, and with bugs
+//! planted on purpose, so that the checker of all this is seen to complain.
+//!
+//! `PAYFOLD_KILLS` (10) says how often the program is killed; `PAYFOLD_SEED` repeats a run's random choices.
+
+mod checker;
+mod child;
+mod dice;
+mod full_disk;
+mod http;
+mod load;
+mod lost;
+mod planted;
+mod traced;
+mod trial;
+
+#[path = "../support"]
+mod support {
+    pub mod knobs;
+    pub mod notice;
+    pub mod oracle;
+    pub mod system;
+    pub mod wire;
+}

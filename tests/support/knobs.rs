@@ -1,0 +1,23 @@
+//! Owns what the environment tells the fault tests; no code under test sees any of it.
+
+/// How often the program is killed: 10 times, or `PAYFOLD_KILLS`.
+#[expect(clippy::disallowed_methods, reason = "a test's own knob; no code under test sees it")]
+pub fn kills() -> u32 {
+    std::env::var("PAYFOLD_KILLS")
+        .map_or(10, |count| count.parse().expect("PAYFOLD_KILLS is a number of kills"))
+}
+
+/// The seed of the load and of the moments of the kills: `PAYFOLD_SEED` to repeat a run's choices.
+#[expect(clippy::disallowed_methods, reason = "a test's own knob; no code under test sees it")]
+pub fn seed() -> Option<u64> {
+    std::env::var("PAYFOLD_SEED").ok().map(|seed| seed.parse().expect("PAYFOLD_SEED is a number"))
+}
+
+/// Tells a test binary that was started by itself what to be.
+pub const CHILD: &str = "PAYFOLD_FAULTS_CHILD";
+
+/// What this process was started to be, if it was started by a test.
+#[expect(clippy::disallowed_methods, reason = "how a test talks to the process it starts")]
+pub fn child() -> Option<String> {
+    std::env::var(CHILD).ok()
+}
