@@ -4,8 +4,6 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-
 use crate::error::Fixable;
 use crate::settings::Settings;
 
@@ -72,18 +70,22 @@ impl DataDir {
     }
 }
 
-/// Writes a file only this user may read, new or over an old one.
+/// Writes a file only this user may read, new or over an old one. Errors name the file.
 pub fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let temporary = path.with_extension("new");
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&temporary)
-        .with_context(|| format!("can't write {}", temporary.display()))?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(&temporary, path).with_context(|| format!("can't write {}", path.display()))
+    let write = || {
+        let mut options = fs::OpenOptions::new();
+        let mut file =
+            options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    write().map_err(|error: std::io::Error| {
+        Fixable::error(
+            format!("can't write {}: {error}", path.display()),
+            "make room on its disk and let this user write the folder, then try again",
+        )
+    })
 }
