@@ -113,6 +113,16 @@ impl Child {
         }
     }
 
+    /// Waits until it has refused to run; what it said of that.
+    pub fn refused(mut self) -> String {
+        let status = until("the program to refuse", READY_MAX, || {
+            self.process.try_wait().expect("a child can be asked")
+        });
+        let text = fs::read_to_string(errors(&self.data)).unwrap_or_default();
+        assert!(!status.success(), "{text}");
+        text
+    }
+
     /// SIGKILL, at once: it gets no chance to finish anything.
     pub fn kill(self) {
         drop(self);

@@ -25,7 +25,8 @@ const RESUME_MAX: Duration = Duration::from_secs(30);
 const RETRYING: &str = "trying again until it works";
 /// More notices than the write-ahead log has room for.
 const NOTICES_MAX: u64 = 20_000;
-const DATABASES: [&str; 4] = ["log.db", "log.db-wal", "orders.db", "orders.db-wal"];
+const LOG: [&str; 2] = ["log.db", "log.db-wal"];
+const ORDERS: [&str; 2] = ["orders.db", "orders.db-wal"];
 
 /// A program, and a partner that posts a new notice each time.
 struct Bench {
@@ -163,6 +164,29 @@ fn a_full_disk_is_answered_503_and_survived() {
     bench.finish(&data);
 }
 
+/// What a full disk cut in the middle of a write has to be told from what was acknowledged.
+#[test]
+fn a_kill_on_a_full_disk_loses_nothing() {
+    let folder = trial::folder();
+    let data = folder.path().join("disk");
+    let mount = match Mount::tmpfs(&data, DISK_MIB) {
+        Ok(mount) => mount,
+        Err(reason) => return trial::tell(&format!("skipped: {reason}")),
+    };
+    let mut bench = Bench::over(&data);
+    bench.open_order();
+    let ballast = mount.fill();
+    bench.post_until_refused();
+    let Bench { child, world, posted, .. } = bench;
+    child.kill();
+    let said = Child::spawn(Program::Real.command(&data), &data).refused();
+    assert!(said.contains("error: can't write ") && said.contains("  fix: "), "{said}");
+    std::fs::remove_file(ballast).expect("the ballast can be removed");
+    let mut bench = Bench { world, posted, ..Bench::over(&data) };
+    assert_eq!(bench.post().status, 200);
+    bench.finish(&data);
+}
+
 #[test]
 fn a_read_only_disk_is_answered_503_and_survived() {
     let folder = trial::folder();
@@ -175,11 +199,18 @@ fn a_read_only_disk_is_answered_503_and_survived() {
     bench.open_order();
     assert_eq!(bench.post().status, 200);
     trial::settle(&data, RESUME_MAX);
-    let immutable = Immutable::of(&data, &DATABASES);
+    let orders = Immutable::of(&data, &ORDERS);
+    assert_eq!(bench.post().status, 200, "the order store is none of ingest's business");
+    until("the projector to meet the read-only disk", RESUME_MAX, || {
+        (lines(&data, RETRYING) > 0).then_some(())
+    });
+    let log = Immutable::of(&data, &LOG);
     assert_eq!(bench.post().status, 503);
     bench.endure();
-    drop(immutable);
+    drop((orders, log));
     bench.resume();
+    trial::settle(&data, RESUME_MAX);
+    assert_told_once(&data);
     bench.finish(&data);
 }
 
@@ -198,11 +229,9 @@ fn no_program_starts_on_a_read_only_disk_and_it_says_why() {
     child.kill();
     for file in ["log.db", "orders.db"] {
         let immutable = Immutable::of(&data, &[file]);
-        let refused = Program::Real.command(&data).output().expect("the program can be run");
-        let text = String::from_utf8_lossy(&refused.stderr);
+        let said = Child::spawn(Program::Real.command(&data), &data).refused();
         let named = format!("{file}: the file or its disk is read-only");
-        assert!(!refused.status.success() && text.contains(&named), "{text}");
-        assert!(text.contains("  fix: "), "{text}");
+        assert!(said.contains(&named) && said.contains("  fix: "), "{said}");
         drop(immutable);
     }
     let mut bench = Bench { world, ..Bench::over(&data) };
