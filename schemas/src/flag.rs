@@ -52,7 +52,7 @@ pub enum Flag {
     /// A notice's currency is no create request's.
     #[n(1)]
     CurrencyMismatch,
-    /// One (ref, status) with two money contents.
+    /// One (ref, status), of REFUNDED one (ref, event reference), with two money contents.
     #[n(2)]
     ContentVariant,
     /// Two refs paid.
@@ -85,7 +85,7 @@ pub enum Flag {
     /// A refund below the order's amount.
     #[n(12)]
     PartialRefund,
-    /// Notices and no create request.
+    /// Notices or query answers, and no create request.
     #[n(13)]
     UnknownOrder,
     /// A query's answer contradicts a notice.

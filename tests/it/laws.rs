@@ -1,17 +1,61 @@
 //! Owns the laws of order-state.md over generated worlds: the fold against itself and against the oracle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use payfold_projector::fold::{apply, summarize};
 use payfold_schemas::digest::Digest;
-use payfold_schemas::fact::{Fact, QueryAnswer};
-use payfold_schemas::ipn::{Ipn, Status};
+use payfold_schemas::fact::Fact;
+use payfold_schemas::ids::ProviderRef;
 use payfold_schemas::order::{Flag, KnownFacts, OrderState, Severity, Summary};
 use payfold_schemas::record::Position;
 use proptest::prelude::*;
 
-use crate::support::oracle::{Expected, Oracle, Overflow};
-use crate::support::worlds::{FACTS_MAX, Outcome, decided, hold, shuffled, with_decisions, world};
+use crate::support::oracle::{Expected, Oracle};
+use crate::support::worlds::{Drawn, Outcome, drawn, hold};
+
+/// What a law makes of a world.
+type Law = fn(&World) -> Outcome;
+
+/// Every law, by name. All are tried on the same worlds: making one costs as much as trying it.
+const LAWS: [(&str, Law); 9] = [
+    ("the fold agrees with the oracle", agree),
+    ("with decisions the fold agrees with the oracle", agrees_with_decisions),
+    ("what is over the caps is flagged and never fulfilled", overflows_are_told),
+    ("arrival order does not matter", order_does_not_matter),
+    ("duplicates do not matter", duplicates_do_not_matter),
+    ("batch cuts do not matter", batch_cuts_do_not_matter),
+    ("PAID falls only to REFUNDED", paid_falls_only_to_refunded),
+    ("a refunded ref stays refunded", refunded_stays_refunded),
+    ("evidence changes with the facts that raise a flag", evidence_changes),
+];
+
+#[test]
+fn every_law_holds_in_every_world() {
+    hold(drawn(), |drawn| {
+        let world = World::of(drawn);
+        for (name, law) in LAWS {
+            law(&world).map_err(|broken| TestCaseError::fail(format!("{name}: {broken}")))?;
+        }
+        Ok(())
+    });
+}
+
+/// A generated world and what fold and oracle make of it.
+struct World {
+    drawn: Drawn,
+    known: KnownFacts,
+    version: u64,
+    summary: Summary,
+    oracle: Oracle,
+}
+
+impl World {
+    fn of(drawn: Drawn) -> Self {
+        let (known, version) = fold(&drawn.facts);
+        let (summary, oracle) = (summarize(&known), Oracle::of(&drawn.facts));
+        Self { drawn, known, version, summary, oracle }
+    }
+}
 
 /// Folds facts into what is known, all at one position so that equal sets are equal values; how many of
 /// them changed it.
@@ -34,164 +78,144 @@ fn evidence(summary: &Summary) -> BTreeMap<(Flag, Severity), Digest> {
     summary.flags.iter().map(|raised| ((raised.flag, raised.severity), raised.evidence)).collect()
 }
 
-/// Worlds in which the fold and the oracle read the law differently, each to be settled and taken out here:
-/// a query's answer without C (UNKNOWN_ORDER); variants of both severities; an answer's partial refund beside
-/// named ones of its ref; named refunds where two C differ (they are compared with the largest).
-fn is_unsettled(facts: &[Fact], oracle: &Oracle) -> bool {
-    let raised = oracle.raised();
-    let raises = |flag, severity| raised.contains_key(&(flag, severity));
-    let named = |ipn: &&Ipn| ipn.status == Status::Refunded && ipn.money.event_ref.is_some();
-    let named: Vec<_> = facts.iter().filter_map(as_ipn).filter(named).collect();
-    let mut answers = facts.iter().filter_map(as_answer);
-    let beside_named = answers.clone().any(|answer| {
-        answer.status == Status::Refunded
-            && named.iter().any(|ipn| ipn.provider_ref == answer.provider_ref)
-    });
-    (raises(Flag::UnknownOrder, Severity::High) && answers.next().is_some())
-        || (raises(Flag::ContentVariant, Severity::Info)
-            && raises(Flag::ContentVariant, Severity::Critical))
-        || (raises(Flag::CreateConflict, Severity::Critical) && !named.is_empty())
-        || beside_named
-}
-
-fn as_ipn(fact: &Fact) -> Option<&Ipn> {
-    if let Fact::Ipn(ipn) = fact { Some(ipn) } else { None }
-}
-
-fn as_answer(fact: &Fact) -> Option<&QueryAnswer> {
-    if let Fact::QueryAnswered(answer) = fact { Some(answer) } else { None }
-}
-
-/// The fold shows what the oracle expects; with an overflow, only what is promised then.
-fn agrees(facts: &[Fact]) -> Outcome {
-    let (known, version) = fold(facts);
-    let summary = summarize(&known);
-    let oracle = Oracle::of(facts);
-    if is_unsettled(facts, &oracle) {
+/// The fold shows what the oracle expects; over the caps nothing but the overflow is promised.
+fn agree(World { version, summary, oracle, .. }: &World) -> Outcome {
+    if oracle.overflows() {
         return Ok(());
     }
-    match oracle.overflow() {
-        Overflow::Never => {
-            let named = evidence(&summary);
-            let expected = oracle.expect(|flag, severity| named.get(&(flag, severity)).copied());
-            prop_assert_eq!(
-                &Expected::shown(&summary, version),
-                &expected,
-                "fold (left) and oracle (right)"
-            );
-            prop_assert_eq!(summary.flags.len(), expected.flags.len(), "a flag is raised twice");
-        }
-        Overflow::Maybe => prop_assert!(!known.overflowed || !summary.fulfil),
-        Overflow::Surely => {
-            prop_assert!(known.overflowed && !summary.fulfil);
-            prop_assert!(
-                evidence(&summary).contains_key(&(Flag::FactOverflow, Severity::Critical))
-            );
-        }
+    let named = evidence(summary);
+    let expected = oracle.expect(|flag, severity| named.get(&(flag, severity)).copied());
+    prop_assert_eq!(
+        &Expected::shown(summary, *version),
+        &expected,
+        "fold (left) and oracle (right)"
+    );
+    prop_assert_eq!(summary.flags.len(), expected.flags.len(), "a flag is raised twice");
+    Ok(())
+}
+
+fn agrees_with_decisions(world: &World) -> Outcome {
+    let raised = |facts: &[Fact]| {
+        summary(facts).flags.into_iter().map(|raised| (raised.flag, raised.evidence)).collect()
+    };
+    let facts = world.drawn.with_decisions(raised);
+    agree(&World::of(Drawn { facts, ..world.drawn.clone() }))
+}
+
+fn overflows_are_told(World { known, summary, oracle, .. }: &World) -> Outcome {
+    let told = evidence(summary).contains_key(&(Flag::FactOverflow, Severity::Critical));
+    prop_assert_eq!((known.overflowed, told), (oracle.overflows(), oracle.overflows()));
+    prop_assert!(!told || !summary.fulfil);
+    Ok(())
+}
+
+fn order_does_not_matter(World { drawn, known, summary, .. }: &World) -> Outcome {
+    let (other, _) = fold(&drawn.shuffled());
+    // With an overflow what is kept may depend on order.
+    if known.overflowed {
+        prop_assert!(other.overflowed, "one order overflows, the other does not");
+        prop_assert!(!summarize(&other).fulfil);
+    } else {
+        prop_assert_eq!(known, &other);
+        prop_assert_eq!(summary, &summarize(&other));
     }
     Ok(())
 }
 
-#[test]
-fn the_fold_agrees_with_the_oracle() {
-    hold(world(FACTS_MAX), |facts| agrees(&facts));
+fn duplicates_do_not_matter(World { drawn, known, .. }: &World) -> Outcome {
+    let mut again = known.clone();
+    let changes = learn(&mut again, &drawn.repeats());
+    // What was left out may be kept when it is told again and C is known by then.
+    if known.overflowed {
+        prop_assert!(again.overflowed && !summarize(&again).fulfil);
+    } else {
+        prop_assert_eq!((&again, changes), (known, 0));
+    }
+    Ok(())
 }
 
-#[test]
-fn with_decisions_the_fold_agrees_with_the_oracle() {
-    let raised = |facts: &[Fact]| {
-        summary(facts).flags.into_iter().map(|raised| (raised.flag, raised.evidence)).collect()
-    };
-    hold(decided(), |(facts, picks)| agrees(&with_decisions(&facts, &picks, raised)));
+fn batch_cuts_do_not_matter(World { drawn, known, version, .. }: &World) -> Outcome {
+    let (first, second) = drawn.halves();
+    let (row, first_version) = fold(first);
+    // Between two batches the order is a row: it is written, read and then goes on.
+    let bytes = minicbor::to_vec(&row).expect("a row is encoded in memory");
+    let mut read: KnownFacts = minicbor::decode(&bytes).expect("what was written is read");
+    prop_assert_eq!(&read, &row);
+    let last_version = first_version + learn(&mut read, second);
+    prop_assert_eq!((&read, last_version), (known, *version));
+    Ok(())
 }
 
-#[test]
-fn arrival_order_does_not_matter() {
-    hold(shuffled(), |(facts, others)| {
-        let (known, other) = (fold(&facts).0, fold(&others).0);
-        // With an overflow what is kept may depend on order; fulfil is false then, whatever was kept.
-        if known.overflowed || other.overflowed {
-            prop_assert!(
-                known.overflowed && other.overflowed,
-                "one order overflows, the other does not"
-            );
-            prop_assert!(!summarize(&known).fulfil && !summarize(&other).fulfil);
-        } else {
-            prop_assert_eq!(&known, &other);
-            prop_assert_eq!(summarize(&known), summarize(&other));
-        }
-        Ok(())
-    });
-}
-
-#[test]
-fn duplicates_do_not_matter() {
-    let repeats = prop::collection::vec(any::<prop::sample::Index>(), 0..20);
-    hold((world(FACTS_MAX), repeats), |(facts, repeats)| {
-        let (known, _) = fold(&facts);
-        let mut again = known.clone();
-        let repeated: Vec<_> = (repeats.iter().filter(|_| !facts.is_empty()))
-            .map(|index| index.get(&facts).clone())
-            .collect();
-        let changes = learn(&mut again, &repeated);
-        // What was left out may be kept when it is told again and C is known by then.
+/// The states an order goes through as facts are added, as long as none is left out.
+fn states(facts: impl Iterator<Item = Fact>) -> Vec<OrderState> {
+    let mut known = KnownFacts::default();
+    let mut states = Vec::new();
+    for fact in facts {
+        let changed = learn(&mut known, &[fact]) > 0;
         if known.overflowed {
-            prop_assert!(again.overflowed && !summarize(&again).fulfil);
-        } else {
-            prop_assert_eq!((&again, changes), (&known, 0));
+            break;
         }
-        Ok(())
-    });
+        if changed {
+            states.push(summarize(&known).state);
+        }
+    }
+    states
 }
 
-#[test]
-fn batch_cuts_do_not_matter() {
-    hold((world(FACTS_MAX), any::<prop::sample::Index>()), |(facts, cut)| {
-        let (first, second) = facts.split_at(cut.index(facts.len() + 1));
-        let (mut known, version) = fold(first);
-        let row = known.clone();
-        // Between two batches the order is a row: it is written, read and then goes on.
-        let stored = payfold_schemas::digest::Digest::of_content("row", &known);
-        known = serde_json::from_str(&serde_json::to_string(&known).expect("a row is JSON"))
-            .expect("what was written is read");
-        prop_assert_eq!((stored, &row), (Digest::of_content("row", &known), &known));
-        let version = version + learn(&mut known, second);
-        prop_assert_eq!((known, version), fold(&facts));
-        Ok(())
-    });
+fn paid_falls_only_to_refunded(World { drawn, .. }: &World) -> Outcome {
+    for step in states(drawn.facts.iter().cloned()).windows(2) {
+        let fell = step[0] == OrderState::Paid && step[1] != OrderState::Paid;
+        prop_assert!(!fell || step[1] == OrderState::Refunded, "PAID fell to {}", step[1]);
+    }
+    Ok(())
 }
 
-#[test]
-fn paid_falls_only_to_refunded() {
-    hold(world(FACTS_MAX), |facts| {
-        let before = summary(&facts[..facts.len().saturating_sub(1)]);
-        let after = summary(&facts);
-        let fell = before.state == OrderState::Paid && after.state != OrderState::Paid;
-        prop_assert!(!fell || after.state == OrderState::Refunded, "PAID fell to {}", after.state);
-        Ok(())
-    });
+/// Of each ref by itself, with one C: of two, the second may ask for more than went back.
+fn refunded_stays_refunded(World { drawn, .. }: &World) -> Outcome {
+    let is_create = |fact: &&Fact| matches!(fact, Fact::CreateRequested(_));
+    let create = drawn.facts.iter().find(is_create);
+    let refs: BTreeSet<_> = drawn.facts.iter().filter_map(named_ref).collect();
+    for name in refs {
+        let others = drawn
+            .facts
+            .iter()
+            .filter(|fact| !is_create(fact) && named_ref(fact).is_none_or(|other| other == name));
+        let states = states(create.into_iter().chain(others).cloned());
+        let back = states
+            .windows(2)
+            .find(|step| step[0] == OrderState::Refunded && step[1] != OrderState::Refunded);
+        prop_assert!(back.is_none(), "{name} went {back:?}");
+    }
+    Ok(())
+}
+
+/// The ref that somebody at the partner says something of.
+fn named_ref(fact: &Fact) -> Option<&ProviderRef> {
+    match fact {
+        Fact::Ipn(ipn) => Some(&ipn.provider_ref),
+        Fact::QueryAnswered(answer) => Some(&answer.provider_ref),
+        Fact::CreateRequested(_)
+        | Fact::SessionOpened(_)
+        | Fact::CreateFailed(_)
+        | Fact::DeadlinePassed { .. }
+        | Fact::RefShared(_)
+        | Fact::Decided(_) => None,
+    }
 }
 
 /// Which digests evidence has is the fold's affair; that they change with the facts that raise the flag is
 /// not: else a decision would close what nobody looked at.
-#[test]
-fn evidence_changes_with_the_facts_that_raise_a_flag() {
-    hold(world(FACTS_MAX), |facts| {
-        let prefix = &facts[..facts.len().saturating_sub(1)];
-        let (oracle, oracle_before) = (Oracle::of(&facts), Oracle::of(prefix));
-        if oracle.overflow() != Overflow::Never || is_unsettled(&facts, &oracle) {
-            return Ok(());
-        }
-        let (before, after) = (evidence(&summary(prefix)), evidence(&summary(&facts)));
-        let (raised_before, raised_after) = (oracle_before.raised(), oracle.raised());
-        let last = facts.last();
-        for (raised, digest) in &before {
-            let Some(later) = after.get(raised) else { continue };
-            let changed = raised_before.get(raised) != raised_after.get(raised);
-            prop_assert!(!changed || digest != later, "{:?} stays after {:?}", raised, last);
-            let passed = matches!(last, Some(Fact::DeadlinePassed { .. }));
-            prop_assert!(!passed || digest == later, "{:?} changes by X", raised);
-        }
-        Ok(())
-    });
+fn evidence_changes(World { drawn, summary: whole, oracle, .. }: &World) -> Outcome {
+    if oracle.overflows() {
+        return Ok(());
+    }
+    let Some((last, prefix)) = drawn.facts.split_last() else { return Ok(()) };
+    let (before, after) = (evidence(&summary(prefix)), evidence(whole));
+    let (raised_before, raised_after) = (Oracle::of(prefix).raised(), oracle.raised());
+    for (raised, digest) in &before {
+        let Some(later) = after.get(raised) else { continue };
+        let same = raised_before.get(raised) == raised_after.get(raised);
+        prop_assert_eq!(digest == later, same, "{:?} after {:?}", raised, last);
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Owns the second, independent implementation of the fold (order-state.md), written to be read beside the
 //! law and not to be fast: every answer is a comprehension over all facts ever of one order, in log order.
-//! Nothing is capped here; `overflow` only tells whether a capped fold must, may or can't leave a fact out.
+//! Nothing is capped here; `overflows` only tells whether a capped fold leaves a fact out.
 
 mod flags;
 mod money;
@@ -38,15 +38,6 @@ pub struct Expected {
     pub paid_at: Option<Time>,
     pub deadline: Option<Time>,
     pub version: u64,
-}
-
-/// Whether a fold that keeps 8 contents per (ref, status) and 32 refs leaves a fact out. Between the two
-/// lies what depends on how the facts that are kept always are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overflow {
-    Never,
-    Maybe,
-    Surely,
 }
 
 type Content = (ProviderRef, Status, MoneyContent);
@@ -131,7 +122,13 @@ impl Oracle {
             Fact::QueryAnswered(answer) => self.answers.insert(answer),
             Fact::RefShared(shared) => self.shared.insert(shared),
             Fact::Decided(decision) => {
-                self.decisions.insert(decision.id.clone(), decision).is_none()
+                // Of two with one id the smaller stands.
+                let known = self.decisions.get(&decision.id);
+                let stands = known.is_none_or(|known| decision < *known);
+                if stands {
+                    self.decisions.insert(decision.id.clone(), decision);
+                }
+                stands
             }
         }
     }
@@ -163,7 +160,7 @@ impl Oracle {
             paid_amount: self.paid_amount(),
             refunded_amount: self.refunded_amount(),
             overpaid: self.overpaid(),
-            refunded_at_least: self.refs().iter().any(|name| self.has_nameless_partial(name)),
+            refunded_at_least: self.refs().iter().any(|name| self.is_at_least(name)),
             session_ref: self.session_ref(),
             payment_ref: self.payment_ref(),
             paid_at: self.paid_at(),

@@ -48,33 +48,70 @@ pub fn world(facts_max: usize) -> impl Strategy<Value = Vec<Fact>> {
 /// Few enough facts that no cap is reached in most worlds, enough that everything collides.
 pub const FACTS_MAX: usize = 40;
 
-/// A world and the same facts in another order.
-pub fn shuffled() -> impl Strategy<Value = (Vec<Fact>, Vec<Fact>)> {
-    world(FACTS_MAX).prop_flat_map(|facts| (Just(facts.clone()), Just(facts).prop_shuffle()))
+/// Who decides what: which raised flag, with which verdict, inserted where, under which id.
+pub type Pick = (usize, usize, usize, usize);
+
+/// A world, and what the laws about it draw beside its facts.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    pub facts: Vec<Fact>,
+    /// Where batches are cut, which facts are told again, in which order they come in.
+    pub seeds: Vec<u32>,
+    pub picks: Vec<Pick>,
 }
 
-/// A world, and who decides what: which raised flag, with which verdict, inserted where.
-pub fn decided() -> impl Strategy<Value = (Vec<Fact>, Vec<(usize, usize, usize)>)> {
-    (world(12), prop::collection::vec((0..8_usize, 0..2_usize, 0..12_usize), 1..4))
-}
-
-/// The world with those decisions in it, each on a flag some prefix of the world raises.
-pub fn with_decisions(
-    facts: &[Fact],
-    picks: &[(usize, usize, usize)],
-    raised: impl Fn(&[Fact]) -> Vec<(Flag, Digest)>,
-) -> Vec<Fact> {
-    let mut all = facts.to_vec();
-    for (which, verdict, place) in picks {
-        // A decision on half the facts may be stale by the end: it must not close anything then.
-        let known = if which % 2 == 0 { facts } else { &facts[..facts.len() / 2] };
-        let raised = raised(known);
-        if let Some((flag, evidence)) = raised.get(which % raised.len().max(1)) {
-            let accept = [Verdict::Ours, Verdict::Partner][*verdict];
-            all.insert(place % (all.len() + 1), decision(*flag, *evidence, accept));
+impl Drawn {
+    /// The same facts in another order.
+    pub fn shuffled(&self) -> Vec<Fact> {
+        let mut others = self.facts.clone();
+        for (place, seed) in (1..others.len()).rev().zip(self.seeds.iter().cycle()) {
+            others.swap(place, index(seed.rotate_left(7), place + 1));
         }
+        others
     }
-    all
+
+    /// The facts up to and from some place.
+    pub fn halves(&self) -> (&[Fact], &[Fact]) {
+        self.facts.split_at(index(self.seeds[0], self.facts.len() + 1))
+    }
+
+    /// Some of the facts, some of them repeatedly.
+    pub fn repeats(&self) -> Vec<Fact> {
+        let seeds = self.seeds.iter().filter(|_| !self.facts.is_empty());
+        seeds.map(|seed| self.facts[index(*seed, self.facts.len())].clone()).collect()
+    }
+
+    /// The first facts, few enough to decide flags that stay, with decisions among them, each on a flag
+    /// some of them raise.
+    pub fn with_decisions(&self, raised: impl Fn(&[Fact]) -> Vec<(Flag, Digest)>) -> Vec<Fact> {
+        let facts = &self.facts[..self.facts.len().min(DECIDED_MAX)];
+        let mut all = facts.to_vec();
+        for (which, verdict, place, id) in &self.picks {
+            // A decision on half the facts may be stale by the end: it must not close anything then.
+            let known = if which % 2 == 0 { facts } else { &facts[..facts.len() / 2] };
+            let raised = raised(known);
+            if let Some((flag, evidence)) = raised.get(which % raised.len().max(1)) {
+                let accept = [Verdict::Ours, Verdict::Partner][*verdict];
+                let own_id = format!("{flag}-{evidence}-{accept:?}");
+                let id = ["d1".to_owned(), own_id.clone(), own_id][*id].clone();
+                all.insert(place % (all.len() + 1), decision(id, *flag, *evidence, accept));
+            }
+        }
+        all
+    }
+}
+
+/// A world with all that the laws draw.
+pub fn drawn() -> impl Strategy<Value = Drawn> {
+    let seeds = prop::collection::vec(any::<u32>(), 8);
+    let picks = prop::collection::vec((0..8_usize, 0..2_usize, 0..12_usize, 0..3_usize), 1..4);
+    (world(FACTS_MAX), seeds, picks).prop_map(|(facts, seeds, picks)| Drawn { facts, seeds, picks })
+}
+
+const DECIDED_MAX: usize = 12;
+
+fn index(seed: u32, len: usize) -> usize {
+    Dice(seed).roll(len)
 }
 
 /// Which rare things may happen in a world: without this every world would have every flag.
@@ -231,10 +268,10 @@ fn shared(spice: Spice, dice: &mut Dice) -> Fact {
     })
 }
 
-/// A person's decision on a flag and its evidence; equal arguments are one decision.
-pub fn decision(flag: Flag, evidence: Digest, accept: Verdict) -> Fact {
+/// A person's decision on a flag and its evidence.
+pub fn decision(id: String, flag: Flag, evidence: Digest, accept: Verdict) -> Fact {
     Fact::Decided(Decision {
-        id: format!("{flag}-{evidence}-{accept:?}"),
+        id,
         flag,
         evidence,
         accept,

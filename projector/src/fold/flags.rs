@@ -14,22 +14,26 @@ use super::state::last_session_deadline;
 use super::terms::{Standing, Terms};
 use super::variants;
 
-/// Every flag that holds, by flag.
+/// Every flag that holds, by flag, then severity.
 pub(super) fn flags_of(order: &View<'_>) -> Vec<RaisedFlag> {
-    Flag::ALL.into_iter().filter_map(|flag| raise(flag, order)).collect()
+    let mut raised = Vec::new();
+    for flag in Flag::ALL {
+        raised.extend(severities(flag).iter().filter_map(|severity| raise(flag, *severity, order)));
+    }
+    raised
 }
 
-fn raise(flag: Flag, order: &View<'_>) -> Option<RaisedFlag> {
-    let evidence = evidence(flag, order)?;
+fn raise(flag: Flag, severity: Severity, order: &View<'_>) -> Option<RaisedFlag> {
+    let evidence = evidence(flag, severity, order)?;
     let decided_by = closed_by(&order.facts.decisions, flag, evidence);
-    Some(RaisedFlag { flag, severity: severity(flag, order), evidence, decided_by })
+    Some(RaisedFlag { flag, severity, evidence, decided_by })
 }
 
-fn evidence(flag: Flag, order: &View<'_>) -> Option<Digest> {
+fn evidence(flag: Flag, severity: Severity, order: &View<'_>) -> Option<Digest> {
     if flag == Flag::DecisionsConflict {
         return conflicts(&order.facts.decisions);
     }
-    let raisers = raisers(flag, order);
+    let raisers = raisers(flag, severity, order);
     let holds = !raisers.is_empty() || (flag == Flag::FactOverflow && order.facts.overflowed);
     holds.then(|| digest_of(flag, &raisers))
 }
@@ -38,16 +42,17 @@ fn digest_of(flag: Flag, raisers: &[Content<'_>]) -> Digest {
     Digest::of_set(flag.as_str(), raisers.iter().map(|content| content.digest()).collect())
 }
 
-fn severity(flag: Flag, order: &View<'_>) -> Severity {
+/// How loud a flag can be; each is raised on evidence of its own.
+fn severities(flag: Flag) -> &'static [Severity] {
     match flag {
-        Flag::ContentVariant => variants::severity(order),
+        Flag::ContentVariant => &[Severity::Info, Severity::Critical],
         Flag::AmountMismatch
         | Flag::CurrencyMismatch
         | Flag::DoublePayment
         | Flag::ProviderRefReused
         | Flag::CreateConflict
         | Flag::SecondSession
-        | Flag::FactOverflow => Severity::Critical,
+        | Flag::FactOverflow => &[Severity::Critical],
         Flag::PaidAfterDeadline
         | Flag::RefundWithoutSuccess
         | Flag::RefundAndNegative
@@ -56,19 +61,19 @@ fn severity(flag: Flag, order: &View<'_>) -> Severity {
         | Flag::QueryDisagrees
         | Flag::Unconfirmed
         | Flag::ProviderRefUnexpected
-        | Flag::DecisionsConflict => Severity::High,
-        Flag::SuccessAndFailed | Flag::SuccessAndExpired => Severity::Warn,
-        Flag::SettledByQuery => Severity::Info,
+        | Flag::DecisionsConflict => &[Severity::High],
+        Flag::SuccessAndFailed | Flag::SuccessAndExpired => &[Severity::Warn],
+        Flag::SettledByQuery => &[Severity::Info],
     }
 }
 
-/// The facts that raise a flag; none if it doesn't hold.
-fn raisers<'a>(flag: Flag, order: &View<'a>) -> Vec<Content<'a>> {
+/// The facts that raise a flag this loud; none if it doesn't hold.
+fn raisers<'a>(flag: Flag, severity: Severity, order: &View<'a>) -> Vec<Content<'a>> {
     let facts = order.facts;
     match flag {
         Flag::AmountMismatch => said(order, |_, said| is_foreign_amount(said, order.terms)),
         Flag::CurrencyMismatch => said(order, |_, said| is_foreign_currency(said, order.terms)),
-        Flag::ContentVariant => variants::raisers(order),
+        Flag::ContentVariant => variants::raisers(order, severity),
         Flag::DoublePayment => double_payment(order),
         Flag::ProviderRefReused => contents(&facts.shared_refs, Content::Shared),
         Flag::CreateConflict => several(contents(&facts.creates, Content::Create)),
@@ -81,7 +86,7 @@ fn raisers<'a>(flag: Flag, order: &View<'a>) -> Vec<Content<'a>> {
         }
         Flag::RefundAndNegative => both(order, &[Refunded], &[Failed, Expired]),
         Flag::PartialRefund => partial_refund(order),
-        Flag::UnknownOrder if facts.creates.is_empty() => contents(&facts.ipns, Content::of_known),
+        Flag::UnknownOrder if facts.creates.is_empty() => said(order, |_, _| true),
         Flag::QueryDisagrees => said(order, disagrees),
         Flag::Unconfirmed => order.unconfirmed().map(|said| said.content()).collect(),
         Flag::SettledByQuery => settled_by_query(order),
@@ -186,7 +191,7 @@ fn paid_after_deadline<'a>(order: &View<'a>) -> Vec<Content<'a>> {
     raisers
 }
 
-/// The counting R of the refs where a refund below C is not made up to C by event references.
+/// The counting R of the refs where refunds below C are not exactly the whole of it.
 fn partial_refund<'a>(order: &View<'a>) -> Vec<Content<'a>> {
     let partial = order.refs.iter().filter(|outcome| outcome.refunds.partial);
     partial.flat_map(|outcome| counting(&outcome.view, order.terms, Refunded)).collect()

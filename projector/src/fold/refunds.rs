@@ -1,13 +1,18 @@
 //! Owns what went back on one ref: whether in full, in part, how much, and how sure that is.
 //!
-//! A counting R of a C's own amount refunds the ref by itself. R below C are partial refunds: if every
-//! such notice has an event reference they are different refunds and their sum counts; the ref is refunded
-//! once it reaches C. Without, two may be one refund told twice: the ref stays paid and the sum is a lower
-//! bound. A query answer has no event reference: it raises PARTIAL_REFUND and is shown in the amount, but
-//! neither adds to that sum nor spoils it, and one equal to a notice is the same refund.
+//! An R equal to a C is full and refunds the ref. An R notice below C (the largest of its currency) is a
+//! partial refund: with an event reference it is one refund however often it is told, the largest amount
+//! stands, and the ref is refunded once these come to C. Without, two may be one refund told twice, so they
+//! never add to that sum: what went back is a lower bound then. An answer below C names no event either; one
+//! equal to a notice is the same refund. Money of two currencies never adds up.
+//!
+//! Invariant: with one C, a ref that is refunded stays so, whatever else becomes known.
 
-use payfold_schemas::fact::Create;
+use std::collections::{BTreeMap, BTreeSet};
+
+use payfold_schemas::ids::EventRef;
 use payfold_schemas::ipn::Status;
+use payfold_schemas::money::Currency;
 
 use super::refs::{RefView, Statement};
 use super::terms::{Standing, Terms};
@@ -19,9 +24,9 @@ pub(super) struct Refunds {
     pub(super) whole: bool,
     /// PARTIAL_REFUND holds here.
     pub(super) partial: bool,
-    /// Sum of the distinct R, at most the largest C, minor units.
+    /// What went back, at most C, minor units; of several currencies the largest.
     pub(super) amount: i64,
-    /// `amount` may be more than is known.
+    /// More than `amount` may have gone back.
     pub(super) at_least: bool,
 }
 
@@ -30,39 +35,79 @@ impl Refunds {
         if !view.says(Status::Refunded) {
             return Self::default();
         }
-        let mut refunds = Self { amount: returned(view, terms), ..Self::default() };
-        let (mut parts, mut unnamed_notices, mut unnamed) = (false, false, false);
-        for (said, standing) in view.counting(terms).filter(|(said, _)| is_refund(said)) {
-            match standing {
-                Standing::Whole => refunds.whole = true,
-                Standing::Part => {
-                    parts = true;
-                    let nameless = said.event_ref().is_none() && !repeats_notice(view, &said);
-                    unnamed |= nameless;
-                    unnamed_notices |= nameless && said.notice().is_some();
-                }
-                Standing::Foreign => {}
-            }
+        let terms_by_currency = terms.largest_by_currency().into_iter();
+        let told: Vec<_> = terms_by_currency
+            .map(|(currency, asked)| Told::of(view, terms, currency, asked))
+            .collect();
+        let whole = told.iter().any(Told::is_whole);
+        let full = told.iter().any(|told| told.full.is_some());
+        Self {
+            whole,
+            partial: told.iter().any(|told| told.has_parts() && (full || !told.is_exact())),
+            amount: told.iter().map(Told::amount).max().unwrap_or(0),
+            at_least: !whole && told.iter().any(|told| !told.unnamed.is_empty()),
         }
-        if !parts {
-            return refunds;
-        }
-        let mut exact = false;
-        if !unnamed_notices {
-            for create in terms.iter() {
-                let sum = sum_of_parts(view, terms, create);
-                refunds.whole |= sum >= create.amount.minor();
-                exact |= sum == create.amount.minor();
-            }
-        }
-        refunds.partial = !exact;
-        refunds.at_least = unnamed && !refunds.whole;
-        refunds
     }
 }
 
-fn is_refund(said: &Statement<'_>) -> bool {
-    said.status == Status::Refunded
+/// The counting R of one ref in one currency, amounts in minor units.
+struct Told<'a> {
+    /// C: the largest amount asked for in this currency.
+    asked: i64,
+    /// The largest full R.
+    full: Option<i64>,
+    /// The partial refunds with an event reference, each with its largest amount.
+    named: BTreeMap<&'a EventRef, i64>,
+    /// The different amounts of those without.
+    unnamed: BTreeSet<i64>,
+}
+
+impl<'a> Told<'a> {
+    fn of(view: &RefView<'a>, terms: Terms<'a>, currency: Currency, asked: i64) -> Self {
+        let (named, unnamed) = (BTreeMap::new(), BTreeSet::new());
+        let mut told = Self { asked, full: None, named, unnamed };
+        let refunds = view
+            .counting(terms)
+            .filter(|(said, _)| said.status == Status::Refunded && said.currency == currency);
+        for (said, standing) in refunds {
+            let amount = said.amount.minor();
+            match (standing, said.event_ref()) {
+                (Standing::Whole, _) => told.full = told.full.max(Some(amount)),
+                (Standing::Part, Some(event_ref)) => {
+                    let largest = told.named.entry(event_ref).or_default();
+                    *largest = amount.max(*largest);
+                }
+                (Standing::Part, None) if repeats_notice(view, &said) => {}
+                (Standing::Part, None) => {
+                    told.unnamed.insert(amount);
+                }
+                (Standing::Foreign, _) => {}
+            }
+        }
+        told
+    }
+
+    fn named_sum(&self) -> i64 {
+        sum(self.named.values())
+    }
+
+    fn is_whole(&self) -> bool {
+        self.full.is_some() || self.named_sum() >= self.asked
+    }
+
+    fn has_parts(&self) -> bool {
+        !self.named.is_empty() || !self.unnamed.is_empty()
+    }
+
+    /// Whether the parts are all known and come to C, no more and no less.
+    fn is_exact(&self) -> bool {
+        self.unnamed.is_empty() && self.named_sum() == self.asked
+    }
+
+    fn amount(&self) -> i64 {
+        let parts = self.named_sum().saturating_add(sum(&self.unnamed));
+        self.full.unwrap_or(0).saturating_add(parts).min(self.asked)
+    }
 }
 
 /// Whether this is an answer that says what a notice says.
@@ -70,21 +115,6 @@ fn repeats_notice(view: &RefView<'_>, said: &Statement<'_>) -> bool {
     said.notice().is_none() && view.notices().any(|notice| notice.says_as(said))
 }
 
-/// The sum of the partial refunds told by notices in the currency of a C.
-fn sum_of_parts<'a>(view: &RefView<'a>, terms: Terms<'a>, create: &Create) -> i64 {
-    view.counting(terms)
-        .filter(|(said, standing)| {
-            let part = is_refund(said) && *standing == Standing::Part;
-            part && said.notice().is_some() && said.currency == create.currency
-        })
-        .fold(0, |sum, (said, _)| sum.saturating_add(said.amount.minor()))
-}
-
-/// The sum of the distinct confirmed R in a C's currency, also of those above C, at most the largest C.
-fn returned(view: &RefView<'_>, terms: Terms<'_>) -> i64 {
-    view.statements()
-        .filter(|said| is_refund(said) && terms.ask_in(said.currency))
-        .filter(|said| view.is_confirmed(said) && !repeats_notice(view, said))
-        .fold(0_i64, |sum, said| sum.saturating_add(said.amount.minor()))
-        .min(terms.largest())
+fn sum<'n>(amounts: impl IntoIterator<Item = &'n i64>) -> i64 {
+    amounts.into_iter().fold(0, |sum, amount| sum.saturating_add(*amount))
 }

@@ -1,6 +1,8 @@
 //! Owns the terms of an order, what its create requests (C) asked for, and what agrees with them.
 //! Of two different C, either's terms will do (CREATE_CONFLICT keeps fulfil false meanwhile).
 
+use std::collections::BTreeMap;
+
 use payfold_schemas::fact::Create;
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::{Amount, Currency};
@@ -56,6 +58,16 @@ impl<'a> Terms<'a> {
     /// Whether some C asks for this number of minor units, in whatever currency.
     pub(super) fn ask_for(self, amount: Amount) -> bool {
         self.iter().any(|create| create.amount == amount)
+    }
+
+    /// What C is in each currency: the largest amount asked for in it, minor units.
+    pub(super) fn largest_by_currency(self) -> BTreeMap<Currency, i64> {
+        let mut largest = BTreeMap::new();
+        for create in self.iter() {
+            let known = largest.entry(create.currency).or_default();
+            *known = create.amount.minor().max(*known);
+        }
+        largest
     }
 
     /// The largest amount a C asks for, minor units; 0 without one.

@@ -7,6 +7,8 @@ use payfold_schemas::record::Position;
 use super::testkit::{at, fact, facts, known};
 use super::{Effect, apply, summarize};
 
+mod rulings;
+
 fn summary(text: &str) -> Summary {
     summarize(&known(&facts(text)).0)
 }
@@ -76,7 +78,7 @@ fn states_come_from_what_counts() {
          C 100; P E r 100                        => EXPIRED settled_by_query
          C 100; P R r 100                        => REFUNDED REFUND_WITHOUT_SUCCESS settled_by_query
          S r 100                                 => UNMATCHED UNKNOWN_ORDER
-         P S r 100                               => UNMATCHED
+         P S r 100                               => UNMATCHED UNKNOWN_ORDER
          S r 100; O r; R r 50; X 10:30           => UNMATCHED UNKNOWN_ORDER",
     );
 }
@@ -137,56 +139,6 @@ fn each_flag_is_raised_and_cleared_by_the_facts_alone() {
          C 100; S q 100 session                  => PAID fulfil
          C 100; O r; S q 100; S q 100 session    => PAID fulfil PROVIDER_REF_UNEXPECTED",
     );
-}
-
-#[test]
-fn partial_refunds_add_up_by_their_event_references() {
-    check(
-        "C 100; S r 100; R r 50                       => PAID fulfil PARTIAL_REFUND
-         C 100; S r 100; R r 50 !a                    => PAID fulfil PARTIAL_REFUND
-         C 100; S r 100; R r 50 !a; R r 50 !b         => REFUNDED
-         C 100; S r 100; R r 50 !a; R r 49 !b         => PAID fulfil PARTIAL_REFUND
-         C 100; S r 100; R r 50 !a; R r 51 !b         => REFUNDED PARTIAL_REFUND
-         C 100; S r 100; R r 50 @10:01; R r 50 @10:02 => PAID fulfil PARTIAL_REFUND
-         C 100; S r 100; R r 50 !a; R r 50            => PAID fulfil PARTIAL_REFUND
-         C 100; S r 100; R r 50 !a; R r 50 !b; P R r 50 => REFUNDED
-         C 100; S r 100; R r 50; R r 100              => REFUNDED PARTIAL_REFUND
-         C 100; S r 100; R r 50 !a; R q 50 !b         => PAID fulfil REFUND_WITHOUT_SUCCESS PARTIAL_REFUND
-         C 100; S r 100; P R r 60                     => PAID fulfil PARTIAL_REFUND settled_by_query",
-    );
-}
-
-#[test]
-fn amounts_are_what_was_paid_what_went_back_and_what_is_over() {
-    for line in "C 100                                  => 0 0 0
-         C 100; S r 100                                 => 100 0 0
-         C 100; S r 99                                  => 0 0 0
-         C 100; S r 100; S r 100 @10:00                 => 100 0 0
-         C 100; P S r 100; S r 100                      => 100 0 0
-         C 100; S r 100; R r 100                        => 100 100 0
-         C 100; S r 100; R r 30                         => 100 30+ 0
-         C 100; S r 100; R r 30 !a                      => 100 30 0
-         C 100; S r 100; R r 30 !a; P R r 30            => 100 30 0
-         C 100; S r 100; R r 30 !a; P R r 40            => 100 70+ 0
-         C 100; S r 100; R r 30; R r 100                => 100 100 0
-         C 100; S r 100; R r 70 @10:01; R r 70 @10:02   => 100 100+ 0
-         C 100; S r 100; R r 200                        => 100 100 0
-         C 100; S r 100; R r 30 EUR                     => 100 0 0
-         C 100; S r 100; R r 30 unconfirmed             => 100 0 0
-         C 100; S r 100; S q 100                        => 200 0 100
-         C 100; S r 100; S q 100; R q 30                => 200 30+ 70
-         C 100; S r 100; S q 100; R q 100               => 200 100 0
-         C 100; S r 100; S q 100; R q 100; R r 100      => 200 200 0
-         C 100; C 300; S r 300; S q 100                 => 400 0 100"
-        .lines()
-    {
-        let (text, expected) = line.split_once("=>").expect(line);
-        let Summary { paid_amount, refunded_amount, refunded_at_least, overpaid, .. } =
-            summary(text);
-        let at_least = if refunded_at_least { "+" } else { "" };
-        let shown = format!("{paid_amount} {refunded_amount}{at_least} {overpaid}");
-        assert_eq!(shown, expected.trim(), "{line}");
-    }
 }
 
 #[test]
@@ -253,20 +205,6 @@ fn decisions_that_disagree_close_nothing() {
     check(&format!("{torn}{settled} => PAID DOUBLE_PAYMENT [DECISIONS_CONFLICT]"));
     let unsettled = decide("d4", Flag::DecisionsConflict, conflict, "partner");
     check(&format!("{torn}{settled}{unsettled} => PAID DOUBLE_PAYMENT DECISIONS_CONFLICT"));
-}
-
-#[test]
-fn two_decisions_of_one_id_are_one() {
-    let (ours, partner) = (fact(&d("ours")), fact(&d("partner")));
-    let (one, _) = known(&[ours.clone(), partner.clone()]);
-    let (other, version) = known(&[partner, ours.clone()]);
-    assert_eq!(version, 2);
-    assert_eq!(one.decisions.len(), 1);
-    assert_eq!(one.decisions[0].content, other.decisions[0].content);
-
-    fn d(verdict: &str) -> String {
-        format!("D d1 DOUBLE_PAYMENT {} {verdict}", Digest::of_bytes(b""))
-    }
 }
 
 #[test]

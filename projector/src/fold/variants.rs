@@ -1,6 +1,9 @@
-//! Owns CONTENT_VARIANT: notices of one (ref, status), but R, with two money contents.
-//! It is critical if amounts or currencies differ somewhere, and its evidence then is those groups alone:
-//! a later quarrel about a time does not reopen what was decided about money. Otherwise it is for information.
+//! Owns CONTENT_VARIANT: notices under one dedup key with two contents.
+//!
+//! The key is (ref, status); of R, which may be several refunds, the event reference too, and an R without
+//! one has no key. Groups that differ in amount or currency raise the critical flag, the others the one for
+//! information: each has its own evidence, so a quarrel about a time neither hides one about money nor
+//! reopens what was decided of it.
 
 use payfold_schemas::ipn::Status;
 use payfold_schemas::order::Severity;
@@ -8,44 +11,29 @@ use payfold_schemas::order::Severity;
 use super::content::Content;
 use super::refs::{RefView, Statement, View};
 
-/// The notices that raise the flag; none if every (ref, status) has one content.
-pub(super) fn raisers<'a>(order: &View<'a>) -> Vec<Content<'a>> {
-    let critical = groups(order, differ_in_money);
-    if critical.is_empty() { groups(order, |_, _| true) } else { critical }
-}
-
-/// How loud it is, if it holds.
-pub(super) fn severity(order: &View<'_>) -> Severity {
-    if groups(order, differ_in_money).is_empty() { Severity::Info } else { Severity::Critical }
-}
-
-fn differ_in_money(one: &Statement<'_>, other: &Statement<'_>) -> bool {
-    one.amount != other.amount || one.currency != other.currency
-}
-
-/// The notices of the groups in which two differ so.
-fn groups<'a>(
-    order: &View<'a>,
-    differ: impl Fn(&Statement<'_>, &Statement<'_>) -> bool,
-) -> Vec<Content<'a>> {
+/// The notices of the groups that raise the flag with this severity.
+pub(super) fn raisers<'a>(order: &View<'a>, severity: Severity) -> Vec<Content<'a>> {
     let mut raisers = Vec::new();
     for view in order.views() {
-        for status in [Status::Success, Status::Failed, Status::Expired] {
-            let group = || of_status(view, status);
-            let mut others = group();
-            let Some(first) = others.next() else { continue };
-            // If any two differ, one of them differs from the first.
-            if others.any(|other| differ(&first, &other)) {
-                raisers.extend(group().map(|said| said.content()));
-            }
-        }
+        let of_severity = view.notices().filter(|one| severity_of(view, one) == Some(severity));
+        raisers.extend(of_severity.map(|one| one.content()));
     }
     raisers
 }
 
-fn of_status<'a>(
-    view: RefView<'a>,
-    status: Status,
-) -> impl Iterator<Item = Statement<'a>> + use<'a> {
-    view.notices().filter(move |said| said.status == status)
+/// How loud the group of this notice is; none if it is alone under its key.
+fn severity_of(view: RefView<'_>, one: &Statement<'_>) -> Option<Severity> {
+    let group = || view.notices().filter(|other| share_key(one, other));
+    // If any two of the group differ, one of them differs from this one.
+    if group().any(|other| one.amount != other.amount || one.currency != other.currency) {
+        Some(Severity::Critical)
+    } else {
+        group().nth(1).map(|_| Severity::Info)
+    }
+}
+
+/// Whether two notices of one ref have one dedup key.
+fn share_key(one: &Statement<'_>, other: &Statement<'_>) -> bool {
+    let same_event = one.event_ref().is_some() && one.event_ref() == other.event_ref();
+    one.status == other.status && (one.status != Status::Refunded || same_event)
 }

@@ -3,16 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use payfold_schemas::digest::Digest;
-use payfold_schemas::ids::ProviderRef;
-use payfold_schemas::ipn::{MoneyContent, Status};
+use payfold_schemas::ids::{EventRef, ProviderRef};
+use payfold_schemas::ipn::Status;
 use payfold_schemas::order::{Flag, Severity};
 use payfold_schemas::time::Time;
 
-use super::{By, Oracle, Overflow, Saying};
+use super::{By, Oracle, Saying};
 
 const NEGATIVE: [Status; 2] = [Status::Failed, Status::Expired];
+/// The caps: of C, O, CF and X each; of contents of one (ref, status) of IPNs and of answers each; of refs
+/// that somebody says something of; of K; of D.
+const OWN_MAX: usize = 8;
 const CONTENTS_MAX: usize = 8;
 const REFS_MAX: usize = 32;
+const SHARED_MAX: usize = 32;
+const DECISIONS_MAX: usize = 64;
 
 impl Oracle {
     /// Every flag that holds, with the digest of the facts that raise it.
@@ -55,44 +60,27 @@ impl Oracle {
             .collect()
     }
 
-    /// Whether a capped fold leaves a fact out.
-    pub fn overflow(&self) -> Overflow {
-        let mut contents: BTreeMap<(&ProviderRef, Status), usize> = BTreeMap::new();
-        for (name, status, _) in self.ipns.keys() {
-            *contents.entry((name, *status)).or_default() += 1;
-        }
-        let most_contents = contents.values().copied().max().unwrap_or(0);
-        let ipn_refs: BTreeSet<_> = self.ipns.keys().map(|(name, _, _)| name).collect();
-        let session_refs: BTreeSet<_> = self.sessions.iter().map(|o| &o.provider_ref).collect();
-        let shared_refs = self.shared.iter().map(|k| &k.provider_ref);
-        let mut all_refs = self.refs();
-        all_refs.extend(shared_refs);
-        all_refs.extend(&session_refs);
-        // C's own contents and O's refs are kept always: whether within the cap or beside it is open.
-        let own_contents = self.own_contents_max();
-        if most_contents <= CONTENTS_MAX && all_refs.len() <= REFS_MAX {
-            Overflow::Never
-        } else if most_contents > CONTENTS_MAX + own_contents
-            || ipn_refs.difference(&session_refs).count() > REFS_MAX
-        {
-            Overflow::Surely
-        } else {
-            Overflow::Maybe
-        }
+    /// Whether these are more facts than are kept: whatever gives way then, it is a fact too many.
+    pub fn overflows(&self) -> bool {
+        let most = |counts: BTreeMap<_, usize>| counts.into_values().max().unwrap_or(0);
+        let by_status = |ipn: bool| {
+            let mut counts = BTreeMap::new();
+            for saying in self.sayings.iter().filter(|saying| saying.is_ipn() == ipn) {
+                *counts.entry((&saying.provider_ref, saying.status)).or_default() += 1;
+            }
+            counts
+        };
+        let own = [self.creates.len(), self.sessions.len(), self.failures.len(), self.passed.len()];
+        own.into_iter().any(|count| count > OWN_MAX)
+            || most(by_status(true)) > CONTENTS_MAX
+            || most(by_status(false)) > CONTENTS_MAX
+            || self.refs().len() > REFS_MAX
+            || self.shared.len() > SHARED_MAX
+            || self.decisions.len() > DECISIONS_MAX
     }
 
     fn overflowing(&self) -> Vec<Digest> {
-        if self.overflow() == Overflow::Surely { self.pick(Saying::is_ipn) } else { Vec::new() }
-    }
-
-    /// The most contents of one (ref, status) that equal a C.
-    fn own_contents_max(&self) -> usize {
-        let own = |name: &ProviderRef, status: Status| {
-            (self.said(name, status).into_iter())
-                .filter(|saying| saying.is_ipn() && self.equals_a_create(saying))
-                .count()
-        };
-        self.ipns.keys().map(|(name, status, _)| own(name, *status)).max().unwrap_or(0)
+        if self.overflows() { self.pick(|_| true) } else { Vec::new() }
     }
 
     fn pick(&self, holds: impl Fn(&Saying) -> bool) -> Vec<Digest> {
@@ -122,24 +110,27 @@ impl Oracle {
         })
     }
 
-    /// The IPNs of every (ref, status) but R with two contents whose difference is this severe.
+    /// The IPNs of every dedup key with two contents whose difference is this severe. An R without an event
+    /// reference has no key: it may be a refund of its own.
     fn variants(&self, severity: Severity) -> Vec<Digest> {
-        let siblings = |of: &(ProviderRef, Status, MoneyContent)| -> Vec<&MoneyContent> {
-            (self.ipns.keys())
-                .filter(|other| other.0 == of.0 && other.1 == of.1)
-                .map(|other| &other.2)
-                .collect()
+        type Key<'a> = (&'a ProviderRef, Status, Option<&'a EventRef>);
+        let mut groups: BTreeMap<Key<'_>, Vec<&Saying>> = BTreeMap::new();
+        for ipn in self.sayings.iter().filter(|saying| saying.is_ipn()) {
+            let event = match ipn.status {
+                Status::Refunded if ipn.event_ref().is_none() => continue,
+                Status::Refunded => ipn.event_ref(),
+                Status::Success | Status::Failed | Status::Expired => None,
+            };
+            groups.entry((&ipn.provider_ref, ipn.status, event)).or_default().push(ipn);
+        }
+        let found = |group: &Vec<&Saying>| {
+            let money: BTreeSet<_> = group.iter().map(|ipn| (ipn.amount, ipn.currency)).collect();
+            if money.len() > 1 { Severity::Critical } else { Severity::Info }
         };
-        (self.ipns.keys())
-            .filter(|content| content.1 != Status::Refunded)
-            .filter(|content| {
-                let monies = siblings(content);
-                let amounts: BTreeSet<_> =
-                    monies.iter().map(|money| (money.amount, money.currency)).collect();
-                let found = if amounts.len() > 1 { Severity::Critical } else { Severity::Info };
-                monies.len() > 1 && found == severity
-            })
-            .map(|content| Digest::of_content("ipn", content))
+        (groups.into_values())
+            .filter(|group| group.len() > 1 && found(group) == severity)
+            .flatten()
+            .map(|ipn| ipn.digest)
             .collect()
     }
 

@@ -2,73 +2,99 @@
 
 use std::collections::BTreeSet;
 
-use payfold_schemas::ids::ProviderRef;
+use payfold_schemas::ids::{EventRef, ProviderRef};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
 
 use super::{Oracle, Saying};
 
 impl Oracle {
-    /// What is said of a ref's refunds in a C's currency, as far as it is confirmed.
-    fn told_refunds(&self, name: &ProviderRef) -> Vec<&Saying> {
-        (self.said(name, Status::Refunded).into_iter())
-            .filter(|saying| self.create_currencies().contains(&saying.currency))
-            .filter(|saying| !self.is_unconfirmed(saying))
+    /// Each currency asked for, with C in it.
+    fn asked(&self) -> BTreeSet<(Currency, i64)> {
+        (self.creates.iter())
+            .filter_map(|create| Some((create.currency, self.create_amount(create.currency)?)))
             .collect()
     }
 
-    /// The refunds themselves: an answer that says what an IPN says is the same refund.
-    pub(super) fn refunds(&self, name: &ProviderRef) -> Vec<&Saying> {
-        let all = self.told_refunds(name);
-        let told_by_ipn = |answer: &Saying| {
-            all.iter().any(|other| {
-                other.is_ipn() && (other.amount, other.currency) == (answer.amount, answer.currency)
-            })
+    /// The R of a ref that are some C's own amount.
+    fn full_refunds(&self, name: &ProviderRef) -> Vec<&Saying> {
+        let mut refunds = self.said(name, Status::Refunded);
+        refunds.retain(|saying| self.counts(saying));
+        refunds
+    }
+
+    /// The R of a ref that are below C, in one currency.
+    fn partials(&self, name: &ProviderRef, currency: Currency) -> Vec<&Saying> {
+        let mut refunds = self.said(name, Status::Refunded);
+        refunds.retain(|saying| {
+            saying.currency == currency && self.is_partial(saying) && !self.is_unconfirmed(saying)
+        });
+        refunds
+    }
+
+    /// What the partner's own names of its refunds add up to: each name is one refund.
+    fn named_sum(&self, name: &ProviderRef, currency: Currency) -> i64 {
+        let partials = self.partials(name, currency);
+        let largest = |event: &EventRef| -> i64 {
+            (partials.iter())
+                .filter(|saying| saying.event_ref() == Some(event))
+                .map(|saying| saying.amount)
+                .max()
+                .unwrap_or(0)
         };
-        all.iter().filter(|saying| saying.is_ipn() || !told_by_ipn(saying)).copied().collect()
+        let events: BTreeSet<_> = partials.iter().filter_map(|saying| saying.event_ref()).collect();
+        events.into_iter().map(largest).sum()
     }
 
-    fn partials(&self, name: &ProviderRef) -> Vec<&Saying> {
-        self.refunds(name).into_iter().filter(|saying| self.is_partial(saying)).collect()
-    }
-
-    pub(super) fn create_currencies(&self) -> BTreeSet<Currency> {
-        self.creates.iter().map(|create| create.currency).collect()
-    }
-
-    /// The sum of a ref's partial refunds in one currency if all of them have names, and there is one.
-    pub(super) fn named_sum(&self, name: &ProviderRef, currency: Currency) -> Option<i64> {
-        let mut partials = self.partials(name);
-        partials.retain(|saying| saying.currency == currency);
-        let named =
-            !partials.is_empty() && partials.iter().all(|saying| saying.event_ref().is_some());
-        named.then(|| partials.iter().map(|saying| saying.amount).sum())
-    }
-
-    /// What went back is more than can be told: parts without names, and no refund in full.
-    pub(super) fn has_nameless_partial(&self, name: &ProviderRef) -> bool {
-        let mut full = self.counting(Status::Refunded).map(|saying| &saying.provider_ref);
-        let nameless = self.partials(name).iter().any(|saying| saying.event_ref().is_none());
-        nameless && !full.any(|refunded| refunded == name)
+    /// The amounts of refunds that nobody named; an answer that says what an IPN says is that IPN's refund.
+    fn nameless(&self, name: &ProviderRef, currency: Currency) -> BTreeSet<i64> {
+        let partials = self.partials(name, currency);
+        let by_ipn =
+            |amount: i64| partials.iter().any(|other| other.is_ipn() && other.amount == amount);
+        (partials.iter())
+            .filter(|saying| saying.event_ref().is_none())
+            .filter(|saying| saying.is_ipn() || !by_ipn(saying.amount))
+            .map(|saying| saying.amount)
+            .collect()
     }
 
     pub(super) fn is_refunded(&self, name: &ProviderRef) -> bool {
-        self.counting(Status::Refunded).any(|saying| saying.provider_ref == *name)
-            || self.create_currencies().into_iter().any(|currency| {
-                let sum = self.named_sum(name, currency);
-                sum.is_some() && sum >= self.create_amount(currency)
-            })
+        !self.full_refunds(name).is_empty()
+            || (self.asked().into_iter())
+                .any(|(currency, amount)| self.named_sum(name, currency) >= amount)
     }
 
-    /// What is said of the refunds of a ref that has partial ones, unless these come to C exactly.
+    /// More may have gone back than can be told: refunds without names, on a ref that is not refunded.
+    pub(super) fn is_at_least(&self, name: &ProviderRef) -> bool {
+        let nameless = self.asked().into_iter().any(|(of, _)| !self.nameless(name, of).is_empty());
+        nameless && !self.is_refunded(name)
+    }
+
+    /// What is said of the refunds of a ref with an R below C, unless these alone, all named, come to C.
     pub(super) fn open_partials(&self, name: &ProviderRef) -> Vec<&Saying> {
-        let open = self.partials(name).iter().any(|saying| {
-            let sum = self.named_sum(name, saying.currency);
-            sum.is_none() || sum != self.create_amount(saying.currency)
+        let full = self.full_refunds(name);
+        let open = self.asked().into_iter().any(|(currency, amount)| {
+            let settled = full.is_empty()
+                && self.nameless(name, currency).is_empty()
+                && self.named_sum(name, currency) == amount;
+            !self.partials(name, currency).is_empty() && !settled
         });
-        let mut told = self.told_refunds(name);
-        told.retain(|saying| open && (self.is_partial(saying) || self.equals_a_create(saying)));
-        told
+        let asked = self.asked().into_iter();
+        let partials = asked.flat_map(|(currency, _)| self.partials(name, currency));
+        if open { partials.chain(full.iter().copied()).collect() } else { Vec::new() }
+    }
+
+    /// What went back on a ref, in the currency in which it is most.
+    fn went_back(&self, name: &ProviderRef) -> i64 {
+        let of = |currency: Currency, amount: i64| {
+            let full = self.full_refunds(name).into_iter();
+            let full =
+                full.filter(|saying| saying.currency == currency).map(|saying| saying.amount);
+            let nameless: i64 = self.nameless(name, currency).iter().sum();
+            amount.min(full.max().unwrap_or(0) + self.named_sum(name, currency) + nameless)
+        };
+        let all = self.asked().into_iter();
+        all.map(|(currency, amount)| of(currency, amount)).max().unwrap_or(0)
     }
 
     pub(super) fn succeeded(&self) -> BTreeSet<&ProviderRef> {
@@ -95,11 +121,7 @@ impl Oracle {
     }
 
     pub(super) fn refunded_amount(&self) -> i64 {
-        let of_ref = |name: &ProviderRef| -> i64 {
-            let sum: i64 = self.refunds(name).iter().map(|saying| saying.amount).sum();
-            sum.min(self.largest_create())
-        };
-        self.refs().into_iter().map(of_ref).sum()
+        self.refs().into_iter().map(|name| self.went_back(name)).sum()
     }
 
     pub(super) fn overpaid(&self) -> i64 {
