@@ -74,6 +74,8 @@ impl Connection {
             };
             match read {
                 Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+                // A read with a time limit is not begun again by the kernel.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) if bytes.starts_with(b"HTTP/1.1 200 ") => {
                     return Ok(Answer { status: 200, head: String::new(), body: String::new() });
                 }
