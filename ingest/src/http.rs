@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use actix_web::web::{self, Data, Payload, ServiceConfig};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, guard};
 use arc_swap::ArcSwap;
 use payfold_engines::clock::Clock;
 use payfold_partners::directory::Directory;
@@ -46,18 +46,21 @@ pub struct Ingest {
 
 /// The routes of the public listener that partners use. Every other path is a 404 problem.
 pub fn routes(config: &mut ServiceConfig) {
-    config
-        .service(
-            web::resource("/api/payment/ipn")
+    for path in ["/api/payment/ipn", "/api/payment/ipn/{partner}"] {
+        config.service(
+            web::resource(path)
+                .guard(guard::fn_guard(|context| is_plain(context.head().uri.path())))
                 .route(web::post().to(ipn))
                 .default_service(web::to(method_not_allowed)),
-        )
-        .service(
-            web::resource("/api/payment/ipn/{partner}")
-                .route(web::post().to(ipn))
-                .default_service(web::to(method_not_allowed)),
-        )
-        .default_service(web::to(not_found));
+        );
+    }
+    config.default_service(web::to(not_found));
+}
+
+/// Whether a path is spelt the one way it is known by. The library routes by the decoded path, so without this
+/// what a proxy in front of us takes for another path would be taken here.
+fn is_plain(path: &str) -> bool {
+    !path.contains('%') && !path.split('/').any(|segment| segment == "." || segment == "..")
 }
 
 async fn method_not_allowed(ingest: Data<Ingest>) -> HttpResponse {
@@ -121,7 +124,7 @@ impl Ingest {
         self.limits.pass_address(source).map_err(|refusal| refuse(None, &refusal))?;
         let route_partner = request.match_info().get("partner");
         let bytes_max = directory.limits(route_partner).body_bytes;
-        transport::check(request.headers(), bytes_max).map_err(|refusal| refuse(None, &refusal))?;
+        transport::check(request.head(), bytes_max).map_err(|refusal| refuse(None, &refusal))?;
         let raw = body::read(payload, bytes_max, self.body_timeout)
             .await
             .map_err(|refusal| refuse(None, &refusal))?;

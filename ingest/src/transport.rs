@@ -1,25 +1,32 @@
 //! Owns what a request's head must look like before its body is read: size and number of headers,
 //! content type, no content encoding, declared length. Pure over the head.
 
-use actix_web::http::header::{self, HeaderMap};
+use actix_web::dev::RequestHead;
+use actix_web::http::header::{self, HeaderValue};
 
 use crate::body;
 use crate::refusal::{Code, Refusal};
 
-/// Bytes of header names and values a request may have.
+/// Bytes of target, header names and values a request may have.
 pub const HEADER_BYTES_MAX: usize = 16 * 1024;
 /// Headers a request may have.
 pub const HEADERS_MAX: usize = 64;
 
-/// Judges a head. Errors: `headers_too_large`, `unsupported_content_encoding`,
+/// Judges a head. Errors: `headers_too_large`, `bad_request`, `unsupported_content_encoding`,
 /// `unsupported_media_type`, `body_too_large`.
-pub fn check(headers: &HeaderMap, body_bytes_max: usize) -> Result<(), Refusal> {
-    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if bytes > HEADER_BYTES_MAX || headers.len() > HEADERS_MAX {
+pub fn check(head: &RequestHead, body_bytes_max: usize) -> Result<(), Refusal> {
+    let headers = head.headers();
+    let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    let fields: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if target + fields > HEADER_BYTES_MAX || headers.len() > HEADERS_MAX {
         return Err(Refusal::because(
             Code::HeadersTooLarge,
             format!("at most {HEADERS_MAX} headers of {HEADER_BYTES_MAX} bytes in all"),
         ));
+    }
+    // The library takes all that follows such a head for its body, whatever its length says.
+    if headers.get(header::UPGRADE).is_some_and(is_websocket) {
+        return Err(Refusal::because(Code::BadRequest, "an upgrade is not taken"));
     }
     if headers.contains_key(header::CONTENT_ENCODING) {
         return Err(Refusal::new(Code::UnsupportedContentEncoding));
@@ -36,6 +43,10 @@ pub fn check(headers: &HeaderMap, body_bytes_max: usize) -> Result<(), Refusal> 
         return Err(body::too_large(body_bytes_max));
     }
     Ok(())
+}
+
+fn is_websocket(upgrade: &HeaderValue) -> bool {
+    upgrade.as_bytes().trim_ascii().eq_ignore_ascii_case(b"websocket")
 }
 
 /// Whether a content type is JSON in UTF-8: `application/json`, with no other parameter than the charset.
@@ -77,15 +88,31 @@ mod tests {
 
     #[test]
     fn heads_over_a_limit_are_refused() {
-        let json = (header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
-        let mut headers: HeaderMap = [json.clone()].into_iter().collect();
-        assert_eq!(check(&headers, 100), Ok(()));
-        headers.insert(header::CONTENT_LENGTH, header::HeaderValue::from_static("101"));
-        assert_eq!(check(&headers, 100).unwrap_err().code, Code::BodyTooLarge);
-        headers.insert(header::CONTENT_ENCODING, header::HeaderValue::from_static("gzip"));
-        assert_eq!(check(&headers, 100).unwrap_err().code, Code::UnsupportedContentEncoding);
-        let long = header::HeaderValue::from_str(&"x".repeat(HEADER_BYTES_MAX)).unwrap();
-        headers.insert(header::USER_AGENT, long);
-        assert_eq!(check(&headers, 100).unwrap_err().code, Code::HeadersTooLarge);
+        let value = HeaderValue::from_static;
+        let mut head = RequestHead::default();
+        let mut code_with = |name, value| {
+            head.headers_mut().insert(name, value);
+            check(&head, 100).err().map(|refusal| refusal.code)
+        };
+        assert_eq!(code_with(header::CONTENT_TYPE, value("application/json")), None);
+        assert_eq!(code_with(header::CONTENT_LENGTH, value("100")), None);
+        assert_eq!(code_with(header::CONTENT_LENGTH, value("101")), Some(Code::BodyTooLarge));
+        let encoded = code_with(header::CONTENT_ENCODING, value("gzip"));
+        assert_eq!(encoded, Some(Code::UnsupportedContentEncoding));
+        assert_eq!(code_with(header::UPGRADE, value("h2c")), encoded);
+        assert_eq!(code_with(header::UPGRADE, value("WebSocket ")), Some(Code::BadRequest));
+        let long = HeaderValue::from_str(&"x".repeat(HEADER_BYTES_MAX)).unwrap();
+        assert_eq!(code_with(header::USER_AGENT, long), Some(Code::HeadersTooLarge));
+    }
+
+    #[test]
+    fn the_target_counts_as_a_header() {
+        let code = |bytes| {
+            let mut head = RequestHead::default();
+            head.uri = format!("/?{}", "x".repeat(bytes - 2)).parse().unwrap();
+            check(&head, 100).unwrap_err().code
+        };
+        assert_eq!(code(HEADER_BYTES_MAX), Code::UnsupportedMediaType);
+        assert_eq!(code(HEADER_BYTES_MAX + 1), Code::HeadersTooLarge);
     }
 }
