@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix_web::web::{self, Data, ServiceConfig};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, Resource, Route};
 use arc_swap::ArcSwap;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::EventLog;
@@ -79,14 +79,21 @@ impl Life {
 /// The routes.
 pub fn routes(config: &mut ServiceConfig) {
     config
-        .route("/livez", web::get().to(livez))
-        .route("/startupz", web::get().to(startupz))
-        .route("/readyz", web::get().to(readyz))
-        .route("/metrics", web::get().to(metrics))
-        .route("/v1/demo/orders", web::post().to(open_demo_order))
+        .service(only("/livez", web::get().to(livez)))
+        .service(only("/startupz", web::get().to(startupz)))
+        .service(only("/readyz", web::get().to(readyz)))
+        .service(only("/metrics", web::get().to(metrics)))
+        .service(only("/v1/demo/orders", web::post().to(open_demo_order)))
         .default_service(web::to(|| async {
             problem(404, "not_found", "there is nothing at this path")
         }));
+}
+
+/// A path with one method; every other is a 405.
+fn only(path: &'static str, route: Route) -> Resource {
+    web::resource(path).route(route).default_service(web::to(|| async {
+        problem(405, "method_not_allowed", "this path takes another method")
+    }))
 }
 
 async fn livez(admin: Data<Admin>) -> HttpResponse {
@@ -127,7 +134,7 @@ async fn metrics(admin: Data<Admin>) -> HttpResponse {
 
 async fn open_demo_order(
     request: HttpRequest,
-    body: web::Json<crate::demo::DemoOrder>,
+    body: web::Bytes,
     admin: Data<Admin>,
 ) -> HttpResponse {
     if admin.author(&request).is_none() {
@@ -144,7 +151,11 @@ async fn open_demo_order(
             "this system has a configuration; the demo order is for `payfold run` without one",
         );
     };
-    match demo.open(&*admin.log, &*admin.clock, body.into_inner()).await {
+    let Ok(asked) = serde_json::from_slice(&body) else {
+        let detail = "the body must be an amount in minor units and an ISO 4217 currency, as JSON";
+        return problem(400, "bad_request", detail);
+    };
+    match demo.open(&*admin.log, &*admin.clock, asked).await {
         Ok(opened) => HttpResponse::Created().json(opened),
         Err(error) => problem(503, "storage_unavailable", &error.to_string()),
     }

@@ -114,7 +114,7 @@ impl Default for Settings {
             listen_public: "127.0.0.1:8080".into(),
             listen_admin: "127.0.0.1:9464".into(),
             log_format: LogFormat::Auto,
-            log_filter: "info,actix_server=warn".into(),
+            log_filter: "info,actix_server=warn,actix_http=off".into(),
             ingest: IngestSettings::default(),
             projector: ProjectorSettings::default(),
             sqlite: SqliteSettings::default(),

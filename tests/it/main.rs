@@ -7,4 +7,5 @@ mod boots;
 mod floods;
 mod laws;
 mod oracle_laws;
+mod refusals;
 mod state_table;

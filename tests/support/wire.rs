@@ -113,6 +113,19 @@ impl Connection {
         Some(answer)
     }
 
+    /// Sends a byte at a time, that far apart, until an answer begins or all is sent; whether one began.
+    pub fn trickle(&mut self, bytes: &[u8], apart: Duration) -> bool {
+        let timeout = self.stream.set_read_timeout(Some(apart));
+        timeout.expect("a timeout can be set");
+        let begun = bytes.iter().any(|byte| {
+            self.send(&[*byte]);
+            let mut first = [0];
+            matches!(self.stream.peek(&mut first), Ok(count) if count > 0)
+        });
+        self.stream.set_read_timeout(Some(ANSWER_MAX)).expect("a timeout can be set");
+        begun
+    }
+
     /// Whether the other side closes without another byte; waits for it.
     pub fn is_closed(&mut self) -> bool {
         self.read.is_empty() && !self.fill() && self.read.is_empty()
@@ -135,8 +148,10 @@ impl Connection {
 
 fn read_head(head: &str) -> (u16, Vec<(String, String)>) {
     let mut lines = head.split("\r\n");
-    let status = lines.next().and_then(|line| line.strip_prefix("HTTP/1.1 ")).expect("HTTP/1.1");
-    let status = status.get(..3).expect("a status").parse().expect("a status");
+    let first = lines.next().unwrap_or_default();
+    let status = first.strip_prefix("HTTP/1.1 ").or(first.strip_prefix("HTTP/1.0 "));
+    let status =
+        status.and_then(|rest| rest.get(..3)).expect("a status").parse().expect("a status");
     let header = |line: &str| {
         let (name, value) = line.split_once(':').expect("a header has a colon");
         (name.to_ascii_lowercase(), value.trim().to_owned())

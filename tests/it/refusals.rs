@@ -1,0 +1,26 @@
+//! Owns the proof that bad input gets what the table of refusals says: two text tables of cases, sent byte by byte
+//! to one booted system, and afterwards the log holds what was accepted, quarantine what was signed, and no more.
+
+mod accounts;
+mod expected;
+mod ledger;
+mod macros;
+mod notices;
+mod pipelines;
+mod requests;
+mod slow;
+mod verdicts;
+
+use accounts::Accounts;
+use ledger::Ledger;
+
+#[test]
+fn every_case_of_the_tables_gets_its_answer_and_its_place() {
+    let accounts = Accounts::boot("");
+    let mut ledger = Ledger::default();
+    let public = accounts.system.public();
+    let mut failures = ledger.take(notices::run(public));
+    failures.extend(ledger.take(requests::run(public)));
+    assert!(failures.is_empty(), "{} cases:\n{}", failures.len(), failures.join("\n"));
+    ledger.compare(&accounts);
+}

@@ -1,0 +1,142 @@
+//! Owns the system the refusals are tried on: its partners with their profiles, and its accounts, each with a key
+//! whose secret is known here.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::log::sqlite::SqliteLog;
+use payfold_engines::log::{EventLog, Topic};
+use payfold_partners::document::{AccountEntry, NewKey};
+use payfold_partners::profile::DEFAULT_PROFILE;
+use payfold_partners::secret::Secret;
+use payfold_partners::vault::Vault;
+use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
+use payfold_schemas::record::{Position, Record};
+
+use crate::support::notice::Notice;
+use crate::support::system::{Home, System, until};
+
+const PARTNERS: &str = r#"
+[partners.acme]
+profile = "default"
+[partners.bolt]
+profile = "default"
+[partners.strict]
+profile = "strict.toml"
+[partners.nonced]
+profile = "nonced.toml"
+"#;
+
+/// Partner, merchantCode, key id. The first can be found by notices that name no merchant.
+const ACCOUNTS: [[&str; 3]; 9] = [
+    ["acme", "SHOP", "main"],
+    ["acme", "GONE", "gone"],
+    ["acme", "777", "digits"],
+    ["acme", "OTHER", "other"],
+    ["bolt", "SHOP", "bolt"],
+    ["bolt", "FAR", "far"],
+    ["bolt", "RATED", "rated"],
+    ["strict", "SHOP-S", "strict"],
+    ["nonced", "SHOP-N", "nonced"],
+];
+
+/// A booted system with accounts.
+pub struct Accounts {
+    pub system: System,
+    idle_sockets: usize,
+}
+
+impl Accounts {
+    /// Boots one; `settings` are lines of `payfold.toml`.
+    pub fn boot(settings: &str) -> Self {
+        let system = home(settings).boot();
+        let idle_sockets = open_sockets(&system);
+        Self { system, idle_sockets }
+    }
+
+    /// Waits until the process has no more sockets open than before anything was sent.
+    pub fn settle(&self) {
+        let settled = || Some(()).filter(|()| open_sockets(&self.system) <= self.idle_sockets);
+        until("no connection is left open", Duration::from_secs(15), settled);
+    }
+
+    /// A good notice of acme/SHOP.
+    pub fn notice(&self, order: &str) -> Vec<u8> {
+        Notice::paid("SHOP", order, "ref-1").signed(&secret("main"))
+    }
+
+    /// Every record of a topic, read beside the running system.
+    pub fn records(&self, topic: Topic) -> Vec<Record> {
+        let path = self.system.home().data().join("log.db");
+        let log = SqliteLog::open_read_only(path).expect("it is there");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime can be made").block_on(async {
+            let (mut records, mut after) = (Vec::new(), Position::default());
+            loop {
+                let page = log.read_after(topic, after, 500).await.expect("it can be read");
+                let Some(last) = page.last() else { return records };
+                after = last.position;
+                let decode = |value: &[u8]| Record::decode(value).expect("a record");
+                records.extend(page.iter().map(|message| decode(&message.value)));
+            }
+        })
+    }
+}
+
+fn open_sockets(system: &System) -> usize {
+    let open = std::fs::read_dir(format!("/proc/{}/fd", system.pid())).expect("it runs");
+    let is_socket = |entry: std::io::Result<std::fs::DirEntry>| {
+        let target = std::fs::read_link(entry.expect("it can be listed").path());
+        target.is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))
+    };
+    open.map(is_socket).filter(|is| *is).count()
+}
+
+/// A folder with partners, accounts and settings, where nothing runs yet.
+pub fn home(settings: &str) -> Rc<Home> {
+    let home = Home::configured(&format!("{settings}{PARTNERS}"));
+    let profile = |from: &str, to: &str| {
+        assert!(DEFAULT_PROFILE.contains(from));
+        DEFAULT_PROFILE.replacen(from, to, 1)
+    };
+    let strict = profile("unknown_fields = \"allow\"", "unknown_fields = \"refuse\"");
+    home.write("strict.toml", &strict);
+    home.write("nonced.toml", &profile("nonce = \"optional\"", "nonce = \"required\""));
+    let mut vault = Vault::create(&home.data()).expect("the folder is new");
+    for [partner, merchant, key] in ACCOUNTS {
+        vault.document_mut().add_account(account(partner, merchant, key)).expect("it is new");
+    }
+    vault.save().expect("the folder can be written");
+    home
+}
+
+fn account(partner: &str, merchant: &str, key: &str) -> AccountEntry {
+    let now = SystemClock.now();
+    let partner = PartnerCode::parse(partner).expect("a partner code");
+    let mut account = AccountEntry::new(partner, MerchantCode::parse(merchant).expect("a code"));
+    let key = NewKey {
+        id: KeyId::parse(key).expect("a key id"),
+        secret: Secret::from_bytes(secret(key).into_bytes()),
+        valid_from: now.plus_ms(-60_000),
+        overlap_ms: 0,
+        created_at: now,
+    };
+    account.add_key(key).expect("the first key");
+    account.enabled = merchant != "GONE";
+    if merchant == "FAR" {
+        account.allow_sources = vec!["203.0.113.0/24".parse().expect("a network")];
+    }
+    account.rate_per_s = (merchant == "RATED").then_some(5);
+    account
+}
+
+/// The secret of a key.
+pub fn secret(key: &str) -> String {
+    format!("the secret of {key}, which nobody else may know")
+}
+
+/// Every secret.
+pub fn secrets() -> impl Iterator<Item = String> {
+    ACCOUNTS.iter().map(|[_, _, key]| secret(key))
+}

@@ -1,0 +1,92 @@
+//! Owns the proof that nobody can hold a connection by being slow: in the head, in the body, or idle; and that
+//! others are served meanwhile. The times are lowered through `payfold.toml`.
+
+use std::time::{Duration, Instant};
+
+use payfold_engines::log::Topic;
+
+use super::accounts::Accounts;
+use crate::support::system::post_request;
+use crate::support::wire::Connection;
+
+const SETTINGS: &str = "
+[ingest]
+head_timeout_ms = 1000
+body_timeout_ms = 500
+idle_timeout_ms = 1000
+";
+const HEAD: Duration = Duration::from_millis(1_000);
+const BODY: Duration = Duration::from_millis(500);
+const IDLE: Duration = Duration::from_millis(1_000);
+/// The library's timers count from a clock it looks at twice a second.
+const EARLY: Duration = Duration::from_millis(600);
+/// What a busy machine may add.
+const LATE: Duration = Duration::from_secs(4);
+const APART: Duration = Duration::from_millis(20);
+
+fn took(begun: Instant, at_least: Duration) {
+    let took = begun.elapsed();
+    assert!((at_least..at_least + LATE).contains(&took), "{took:?} of {at_least:?}");
+}
+
+/// Ends with a bare 408 and is closed.
+fn ends_in_the_head(mut connection: Connection, begun: Instant) {
+    let answer = connection.answer().expect("an answer");
+    assert_eq!((answer.status, answer.body.len()), (408, 0));
+    took(begun, HEAD - EARLY);
+    assert!(connection.is_closed());
+}
+
+/// Ends with a 408 problem and is closed.
+fn ends_in_the_body(mut connection: Connection, begun: Instant) {
+    let answer = connection.answer().expect("an answer");
+    assert_eq!((answer.status, answer.code().as_str()), (408, "request_timeout"));
+    assert_eq!(answer.header("connection"), Some("close"));
+    took(begun, BODY);
+    assert!(connection.is_closed());
+}
+
+#[test]
+fn slow_heads_slow_bodies_and_idle_connections_end_and_hold_up_nobody() {
+    let accounts = Accounts::boot(SETTINGS);
+    let notice = accounts.notice("slow");
+    let request = post_request("/api/payment/ipn", &notice);
+    let body_at = request.len() - notice.len();
+    let (head, body) = request.split_at(body_at);
+    let open = || (accounts.system.connect(), Instant::now());
+
+    let (silent, begun) = open();
+    ends_in_the_head(silent, begun);
+
+    let (mut half, begun) = open();
+    half.send(&head[..head.len() - 3]);
+    ends_in_the_head(half, begun);
+
+    let (mut trickling, begun) = open();
+    assert!(trickling.trickle(&head[..head.len() - 3], APART), "a head of {} bytes", head.len());
+    ends_in_the_head(trickling, begun);
+
+    let (mut half, begun) = open();
+    half.send(&request[..request.len() - 1]);
+    ends_in_the_body(half, begun);
+
+    let (mut trickling, begun) = open();
+    trickling.send(head);
+    assert!(trickling.trickle(&body[..body.len() - 1], APART), "a body of {} bytes", body.len());
+    ends_in_the_body(trickling, begun);
+
+    let (mut idle, _) = open();
+    idle.send(&request);
+    assert_eq!(idle.answer().expect("an answer").status, 200);
+    let begun = Instant::now();
+    assert!(idle.is_closed(), "an idle connection ends without another answer");
+    took(begun, IDLE - EARLY);
+
+    let crowd: Vec<_> = (0..200).map(|_| open().0).collect();
+    for mut slow in crowd {
+        slow.send(head);
+    }
+    assert_eq!(accounts.system.post_ipn(&notice).status, 200);
+    assert_eq!(accounts.records(Topic::Intake).len(), 2);
+    accounts.settle();
+}
