@@ -1,6 +1,7 @@
 //! Owns the system the refusals are tried on: its partners with their profiles, and its accounts, each with a key
 //! whose secret is known here.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -44,20 +45,17 @@ const ACCOUNTS: [[&str; 3]; 9] = [
 /// A booted system with accounts.
 pub struct Accounts {
     pub system: System,
-    idle_sockets: usize,
 }
 
 impl Accounts {
     /// Boots one; `settings` are lines of `payfold.toml`.
     pub fn boot(settings: &str) -> Self {
-        let system = home(settings).boot();
-        let idle_sockets = open_sockets(&system);
-        Self { system, idle_sockets }
+        Self { system: home(settings).boot() }
     }
 
-    /// Waits until the process has no more sockets open than before anything was sent.
+    /// Waits until the process has no connection open.
     pub fn settle(&self) {
-        let settled = || Some(()).filter(|()| open_sockets(&self.system) <= self.idle_sockets);
+        let settled = || Some(()).filter(|()| connections(&self.system) == 0);
         until("no connection is left open", Duration::from_secs(15), settled);
     }
 
@@ -84,13 +82,21 @@ impl Accounts {
     }
 }
 
-fn open_sockets(system: &System) -> usize {
+/// How many of the process's open files are TCP connections.
+fn connections(system: &System) -> usize {
+    let table = std::fs::read_to_string("/proc/self/net/tcp").expect("the kernel tells");
+    let is_listener = |line: &&str| line.split_whitespace().nth(3) == Some("0A");
+    let inode =
+        |line: &str| line.split_whitespace().nth(9).map(|inode| format!("socket:[{inode}]"));
+    let sockets: HashSet<_> =
+        table.lines().skip(1).filter(|line| !is_listener(line)).filter_map(inode).collect();
     let open = std::fs::read_dir(format!("/proc/{}/fd", system.pid())).expect("it runs");
-    let is_socket = |entry: std::io::Result<std::fs::DirEntry>| {
-        let target = std::fs::read_link(entry.expect("it can be listed").path());
-        target.is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))
+    let target = |entry: std::io::Result<std::fs::DirEntry>| {
+        // A file that is closed meanwhile is not open.
+        let target = entry.and_then(|entry| std::fs::read_link(entry.path())).unwrap_or_default();
+        target.to_string_lossy().into_owned()
     };
-    open.map(is_socket).filter(|is| *is).count()
+    open.map(target).filter(|target| sockets.contains(target)).count()
 }
 
 /// A folder with partners, accounts and settings, where nothing runs yet.
