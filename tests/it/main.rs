@@ -3,7 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod boots;
+mod first_light;
 mod floods;
 mod laws;
 mod oracle_laws;

@@ -225,9 +225,23 @@ impl System {
 
     /// `GET` of the admin listener.
     pub fn get(&self, path: &str) -> Answer {
+        self.ask_admin(&format!("GET {path} HTTP/1.1\r\nhost: admin\r\n\r\n"))
+    }
+
+    /// A request to the admin listener, as it stands.
+    pub fn ask_admin(&self, request: &str) -> Answer {
         let mut connection = Connection::open(self.admin);
-        connection.send(format!("GET {path} HTTP/1.1\r\nhost: admin\r\n\r\n").as_bytes());
+        connection.send(request.as_bytes());
         connection.answer().expect("an answer")
+    }
+
+    /// `POST /v1/demo/orders` with a token.
+    pub fn open_order(&self, token: &str, body: &str) -> Answer {
+        self.ask_admin(&format!(
+            "POST /v1/demo/orders HTTP/1.1\r\nhost: admin\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        ))
     }
 
     /// An order as `payfold order show` prints it, once it is as asked.

@@ -1,0 +1,120 @@
+//! Owns what the commands promise scripts: exit codes, one error with its fix, output that parses.
+
+use payfold_engines::orders::sqlite::{SqliteOrders, SqliteOrdersSettings};
+use payfold_engines::orders::{Commit, OrderStore};
+use payfold_schemas::ids::OrderKey;
+
+use super::Demo;
+use crate::support::notice::Notice;
+use crate::support::system::{Done, Home};
+
+/// Exit 1 and one error with one fix.
+fn fails(done: &Done, words: &[&str]) {
+    assert_eq!(done.code(), 1, "{done:?}");
+    assert_eq!(done.stderr.matches("error: ").count(), 1, "{done:?}");
+    assert_eq!(done.stderr.matches("\n  fix: ").count(), 1, "{done:?}");
+    for word in words {
+        assert!(done.stderr.contains(word), "{word}: {done:?}");
+    }
+}
+
+#[test]
+fn exit_codes_tell_success_failure_usage_and_difference() {
+    let home = Home::new();
+    let nothing = home.payfold(&["order", "list"]);
+    fails(&nothing, &["there is no", "payfold run"]);
+    for usage in
+        [&["frobnicate"][..], &["order"], &["order", "list", "--limit", "x"], &["run", "--no"]]
+    {
+        assert_eq!(home.payfold(usage).code(), 2, "{usage:?}");
+    }
+    fails(&home.payfold(&["run", "--config", "nowhere.toml"]), &["nowhere.toml", "payfold init"]);
+    let open = ["run", "--listen-public", "0.0.0.0:0"];
+    fails(&home.payfold(&open), &["--listen-public", "loopback only"]);
+    assert!(!home.data().join("log.db").exists(), "a refused start leaves nothing");
+    fails(&home.payfold(&["demo", "ipn"]), &["nothing is running"]);
+
+    let init = home.payfold(&["init"]).ok();
+    let parsed: toml::Table = toml::from_str(&init).expect("it is TOML");
+    assert!(parsed.values().all(toml::Value::is_table), "it sets nothing: {parsed}");
+    home.write("payfold.toml", &format!("{init}\n[ingest]\n"));
+    let twice = home.payfold(&["check"]);
+    fails(&twice, &["payfold.toml", "payfold init"]);
+    home.write("payfold.toml", &init);
+    assert!(home.payfold(&["check"]).ok().contains("payfold.toml"));
+    home.write("payfold.toml", "[ingest]\nqueue_maxx = 1\n");
+    fails(&home.payfold(&["run"]), &["queue_maxx"]);
+    home.write("payfold.toml", "[partners.acme]\nprofile = \"missing.toml\"\n");
+    fails(&home.payfold(&["run"]), &["missing.toml", "acme"]);
+    let checked = home.payfold(&["check", "--output", "json"]);
+    assert_eq!(checked.code(), 1);
+    let rows: serde_json::Value = serde_json::from_str(&checked.stdout).expect("it is JSON");
+    let failed = rows.as_array().expect("a list").iter().find(|row| row["result"] == "failed");
+    assert_eq!(failed.expect("a failed check")["check"], "profiles");
+}
+
+#[test]
+fn a_running_demo_can_be_checked_and_tried_and_has_its_folder_and_ports_to_itself() {
+    let demo = Demo::boot();
+    let system = &demo.system;
+    let tried = system.payfold(&["demo", "ipn"]).ok();
+    assert!(tried.contains("PENDING → PAID") && tried.contains("200"), "{tried}");
+    let checked = system.payfold(&["check", "--connect", "--output", "jsonl"]).json_lines();
+    let names: Vec<_> =
+        checked.iter().map(|row| row["check"].as_str().unwrap_or_default()).collect();
+    for name in
+        ["configuration", "data folder", "disk", "profiles", "vault", "engines", "stores", "clock"]
+    {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+    assert!(checked.iter().all(|row| row["result"] != "failed"), "{checked:?}");
+
+    let any = "127.0.0.1:0";
+    let second = ["run", "--listen-public", any, "--listen-admin", any];
+    fails(&system.payfold(&second), &["log.db"]);
+    let elsewhere = Home::new();
+    for (listener, address) in [("public", system.public()), ("admin", system.admin())] {
+        let mut ports = ["run", "--listen-public", any, "--listen-admin", any];
+        let taken = address.to_string();
+        ports[if listener == "public" { 2 } else { 4 }] = &taken;
+        let (flag, variable) = (format!("--listen-{listener}"), listener.to_uppercase());
+        let refused = elsewhere.payfold(&ports);
+        fails(&refused, &[&taken, &flag, &format!("PAYFOLD_LISTEN_{variable}")]);
+    }
+    let banner = system.home().printed();
+    for line in [system.public(), system.admin()].map(|address| format!("http://{address}")) {
+        assert!(banner.contains(&line), "{banner}");
+    }
+    assert!(banner.contains("demo") && banner.contains("ready in"), "{banner}");
+    assert!(!banner.contains(&demo.secret) && !banner.contains(&demo.token));
+}
+
+#[test]
+fn a_row_that_does_not_follow_from_the_log_is_exit_code_3() {
+    let demo = Demo::boot();
+    demo.take(&Notice::paid("DEMO", "row-1", "ref-1").signed(&demo.secret));
+    demo.system.order_when(["sandbox", "DEMO", "row-1"], |_| true);
+    let (home, _) = demo.system.stop();
+    assert_eq!(home.payfold(&["log", "verify"]).code(), 0);
+    let path = home.data().join("orders.db");
+    let store =
+        SqliteOrders::open_with(&path, SqliteOrdersSettings::default()).expect("it is free");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime can be made").block_on(async {
+        let key = OrderKey::parse("sandbox/DEMO/row-1").expect("a key");
+        let mut order = store.load(vec![key]).await.unwrap().pop().flatten().expect("a row");
+        order.version += 1;
+        let progress = store.progress().await.unwrap().expect("it was folded");
+        let (folded, log_id) = (progress.folded, progress.log_id);
+        let commit = Commit { orders: vec![order], views: Vec::new(), folded, log_id };
+        store.commit(commit).await.unwrap();
+    });
+    drop(store);
+    let verified = home.payfold(&["log", "verify", "--output", "json"]);
+    assert_eq!(verified.code(), 3, "{verified:?}");
+    let found: serde_json::Value = serde_json::from_str(&verified.stdout).expect("it is JSON");
+    assert_eq!(
+        (&found[0]["order"], &found[0]["field"]),
+        (&"sandbox/DEMO/row-1".into(), &"version".into())
+    );
+}

@@ -1,0 +1,45 @@
+//! Owns the end of a process: SIGTERM takes no new work, finishes what is under way, and leaves with 0.
+
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use super::Demo;
+use crate::support::notice::Notice;
+use crate::support::system::{post_request, until};
+
+#[test]
+fn a_request_under_way_is_finished_before_the_process_leaves() {
+    let mut demo = Demo::boot();
+    let body = Notice::paid("DEMO", "drained", "ref-1").signed(&demo.secret);
+    let request = post_request("/api/payment/ipn", &body);
+    let (begun, rest) = request.split_at(request.len() - 10);
+    let mut idle = demo.system.connect();
+    idle.send(&post_request("/api/payment/ipn", &body));
+    assert_eq!(idle.answer().expect("an answer").status, 200);
+    let mut under_way = demo.system.connect();
+    under_way.send(begun);
+    // One more whole exchange on the one listener: what was sent before it has been read.
+    for _ in 0..20 {
+        demo.take(&Notice::paid("DEMO", "before", "ref-1").signed(&demo.secret));
+    }
+
+    let asked = Instant::now();
+    demo.system.terminate();
+    let draining = || Some(()).filter(|()| demo.system.get("/readyz").status == 503);
+    until("it is not ready any more", Duration::from_secs(5), draining);
+    assert_eq!(demo.system.get("/livez").status, 200, "draining is no fault");
+    under_way.send(rest);
+    assert_eq!(under_way.answer().expect("what was begun is answered").status, 200);
+    let status = demo.system.wait();
+    assert_eq!(status.code(), Some(0), "{status}");
+    assert!(asked.elapsed() < Duration::from_secs(25));
+    assert!(TcpStream::connect(demo.system.public()).is_err(), "the listener is gone");
+
+    let home = demo.system.home();
+    let printed = home.printed();
+    assert!(printed.contains("draining: 1 requests open, log synced, bye"), "{printed}");
+    assert!(!home.data().join("run.json").exists(), "the run file is taken away");
+    assert!(!home.log().contains("panicked"), "{}", home.log());
+    let shown = ["order", "show", "sandbox", "DEMO", "drained", "--output", "json"];
+    assert_eq!(home.payfold(&shown).json()["state"], "UNMATCHED", "what was taken is folded");
+}

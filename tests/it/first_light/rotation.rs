@@ -1,0 +1,100 @@
+//! Owns the rotation of a key under load: inside the overlap nothing is refused, at its end the old key is.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_schemas::time::Time;
+use serde_json::Value;
+
+use super::Demo;
+use crate::support::notice::Notice;
+use crate::support::system::{System, post_request, until};
+use crate::support::wire::Connection;
+
+const NEW: &str = "the new secret of the sandbox partner";
+
+/// One answered notice: which key, from when to when, and the status.
+struct Post {
+    is_new: bool,
+    sent: Time,
+    answered: Time,
+    status: u16,
+}
+
+/// Posts with one key until told to stop.
+fn press(public: SocketAddr, key: (&str, &str), stop: &AtomicBool) -> Vec<Post> {
+    let (name, secret) = key;
+    let mut connection = Connection::open(public);
+    let mut posts = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        let body = Notice::paid("DEMO", &format!("{name}-{}", posts.len()), "r").signed(secret);
+        let sent = SystemClock.now();
+        connection.send(&post_request("/api/payment/ipn", &body));
+        let status = connection.answer().expect("an answer").status;
+        let is_new = name == "new";
+        posts.push(Post { is_new, sent, answered: SystemClock.now(), status });
+    }
+    posts
+}
+
+fn keys(system: &System) -> Vec<Value> {
+    let listed = system.payfold(&["key", "list", "--output", "json"]).json();
+    listed.as_array().expect("a list").clone()
+}
+
+#[test]
+fn a_key_is_rotated_under_load_without_one_refusal() {
+    let demo = Demo::boot();
+    let system = &demo.system;
+    system.home().write("new.key", &format!("text:{NEW}\n"));
+    let from = Time::from_unix_ms(SystemClock.now().unix_ms()).plus_ms(2_000);
+    let until_old = from.plus_ms(1_500);
+    let from_text = from.to_string();
+    let add = ["key", "add", "sandbox", "--secret-file", "new.key", "--key-id", "sandbox-2"];
+    let added = [&add[..], &["--valid-from", &from_text, "--overlap", "1500ms"]].concat();
+    let added = system.payfold(&added).ok();
+    assert!(added.contains("sandbox-2") && !added.contains(NEW), "{added}");
+
+    let (stop, public) = (&AtomicBool::new(false), system.public());
+    let posts = std::thread::scope(|scope| {
+        let press = |key| scope.spawn(move || press(public, key, stop));
+        let threads = [press(("old", &demo.secret)), press(("new", NEW))];
+        let over = || Some(()).filter(|()| SystemClock.now() > until_old.plus_ms(300));
+        until("the overlap is over", Duration::from_secs(20), over);
+        stop.store(true, Ordering::Relaxed);
+        threads.map(|thread| thread.join().expect("it does not panic"))
+    });
+    let mut seen = [0; 4];
+    for post in posts.into_iter().flatten() {
+        let (counts, ended) = match post.is_new {
+            true => (post.sent >= from, post.answered < from),
+            false => (post.answered < until_old, post.sent >= until_old),
+        };
+        // What was under way at the border itself may go either way.
+        let place = usize::from(post.is_new) * 2;
+        if counts {
+            assert_eq!(post.status, 200, "new: {}, sent {}", post.is_new, post.sent);
+            seen[place] += 1;
+        } else if ended {
+            assert_eq!(post.status, 401, "new: {}, sent {}", post.is_new, post.sent);
+            seen[place + 1] += 1;
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 10), "each was tried: {seen:?}");
+
+    let listed = keys(system);
+    assert_eq!(
+        (&listed[0]["keyId"], &listed[1]["keyId"]),
+        (&"sandbox-1".into(), &"sandbox-2".into())
+    );
+    assert_eq!(listed[0]["validUntil"], until_old.to_string());
+    assert!(listed.iter().all(|key| key["uses24h"].as_u64() > Some(10)), "{listed:?}");
+    assert!(!listed.iter().any(|key| key.to_string().contains(NEW)));
+    system.payfold(&["key", "retire", "sandbox", "sandbox-2"]).ok();
+    let notice = Notice::paid("DEMO", "retired", "r").signed(NEW);
+    let refused = || Some(()).filter(|()| system.post_ipn(&notice).status == 401);
+    until("the retired key ends", Duration::from_secs(5), refused);
+    assert!(keys(system)[1]["validUntil"].is_string());
+}

@@ -1,0 +1,153 @@
+//! Owns the story of an order: paid once whatever is repeated, flagged when the money differs, parked while unknown.
+
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
+use payfold_engines::log::{EventLog, Message, Topic};
+use payfold_schemas::fact::{Create, Fact};
+use payfold_schemas::ids::{OrderKey, Reference};
+use payfold_schemas::money::{Amount, Currency};
+use payfold_schemas::record::{FactRecord, Record};
+use serde_json::{Value, json};
+
+use super::Demo;
+use crate::support::notice::Notice;
+use crate::support::system::{Home, System};
+
+fn flags(order: &Value) -> Vec<&str> {
+    let flags = order["attention"].as_array().expect("a list");
+    flags.iter().map(|flag| flag.as_str().expect("a flag")).collect()
+}
+
+#[test]
+fn an_order_is_paid_once_whatever_is_sent_again() {
+    let demo = Demo::boot();
+    let [order, provider_ref] = demo.open_order();
+    let key = ["sandbox", "DEMO", order.as_str()];
+    let pending = demo.system.order_when(key, |order| order["state"] == "PENDING");
+    assert_eq!((&pending["fulfil"], &pending["amount"]), (&json!(false), &json!(150_000)));
+
+    let notice = Notice::paid("DEMO", &order, &provider_ref);
+    let body = notice.clone().signed(&demo.secret);
+    demo.take(&body);
+    let paid = demo.system.order_when(key, |order| order["state"] == "PAID");
+    assert_eq!((&paid["fulfil"], &paid["paidAmount"]), (&json!(true), &json!(150_000)));
+    assert_eq!(paid["paymentRef"], provider_ref.as_str());
+    assert_eq!(flags(&paid), [""; 0]);
+    let version = paid["version"].as_u64().expect("a number");
+    assert_eq!(version, pending["version"].as_u64().expect("a number") + 1);
+
+    demo.take(&body);
+    demo.take(&notice.clone().sent(-60).reversed().signed(&demo.secret));
+    demo.take(&notice.clone().sent(7).signed(&demo.secret));
+    demo.catch_up("after-retries");
+    let again = demo.system.order_when(key, |_| true);
+    assert_eq!((&again["version"], &again["state"]), (&paid["version"], &paid["state"]));
+
+    let facts = ["order", "show", key[0], key[1], key[2], "--facts", "--output", "json"];
+    let facts = demo.system.payfold(&facts).json();
+    let kinds: Vec<_> =
+        facts.as_array().expect("a list").iter().map(|fact| &fact["effect"]).collect();
+    assert_eq!(kinds, ["→ REQUESTED", "REQUESTED → PENDING", "PENDING → PAID"]);
+    let raw =
+        demo.system.payfold(&["order", "show", key[0], key[1], key[2], "--facts", "--raw"]).ok();
+    assert_eq!(raw.trim_end().as_bytes(), body);
+    read_events(&demo.system, &order, version);
+    trace(&demo.system, &order, &provider_ref, &facts[2]);
+}
+
+/// Downstream reads each version once, in order, without a gap.
+fn read_events(system: &System, order: &str, version: u64) {
+    let tail = ["tail", "orders", "--no-follow", "--output", "jsonl"];
+    let events = system.payfold(&tail).json_lines();
+    let mine: Vec<_> = events.iter().filter(|event| event["data"]["orderId"] == order).collect();
+    let versions: Vec<_> = mine.iter().map(|event| event["data"]["version"].as_u64()).collect();
+    assert_eq!(versions, (1..=version).map(Some).collect::<Vec<_>>());
+    let last = mine.last().expect("an event");
+    assert_eq!(
+        (&last["type"], &last["data"]["state"]),
+        (&json!("payfold.order.changed.v1"), &json!("PAID"))
+    );
+    assert_eq!(last["subject"], format!("sandbox/DEMO/{order}"));
+    assert_eq!(last["data"]["previousState"], "PENDING");
+}
+
+/// The same story is found by request, ref and order.
+fn trace(system: &System, order: &str, provider_ref: &str, fact: &Value) {
+    let request = fact["requestId"].as_str().expect("a request id");
+    let steps = |what: &str| {
+        let found = system.payfold(&["trace", what, "--output", "json"]).json();
+        let steps = found.as_array().expect("a list").clone();
+        steps.into_iter().map(|step| step["step"].as_str().expect("a step").to_owned())
+    };
+    let of_request: Vec<_> = steps(request).collect();
+    assert_eq!(of_request, ["stored ipn SUCCESS, key sandbox-1", "published version 3"]);
+    // Two for opening, the notice, three repeats, three events.
+    let of_order: Vec<_> = steps(order).collect();
+    assert_eq!(of_order.len(), 2 + 1 + 3 + 3, "{of_order:?}");
+    assert_eq!(steps(provider_ref).collect::<Vec<_>>(), of_order);
+    assert_eq!(steps(&format!("sandbox/DEMO/{order}")).collect::<Vec<_>>(), of_order);
+    let nothing = system.payfold(&["trace", "nobody-knows-this"]);
+    assert_eq!(nothing.code(), 1);
+    assert!(nothing.stderr.contains("fix:"), "{nothing:?}");
+}
+
+#[test]
+fn other_money_is_flagged_and_does_not_settle() {
+    let demo = Demo::boot();
+    let [order, provider_ref] = demo.open_order();
+    let less = Notice::paid("DEMO", &order, &provider_ref).with("amount", "149999");
+    demo.take(&less.signed(&demo.secret));
+    let key = ["sandbox", "DEMO", order.as_str()];
+    let flagged = demo.system.order_when(key, |order| !flags(order).is_empty());
+    assert_eq!(flags(&flagged), ["AMOUNT_MISMATCH"]);
+    assert_eq!((&flagged["state"], &flagged["fulfil"]), (&json!("PENDING"), &json!(false)));
+    let listed = ["order", "list", "--flag", "AMOUNT_MISMATCH", "--output", "json"];
+    assert_eq!(demo.system.payfold(&listed).json()[0]["orderId"], order.as_str());
+}
+
+/// Appends a create request to the log of a stopped system, as the checkout role would.
+fn append_create(home: &Home, order: &str) {
+    let now = SystemClock.now();
+    let key = OrderKey::parse(&format!("sandbox/DEMO/{order}")).expect("a key");
+    let create = Create {
+        amount: Amount::from_minor(150_000).expect("an amount"),
+        currency: Currency::parse("VND").expect("a currency"),
+        reference: Reference::parse("late").expect("a reference"),
+        attempt: 1,
+        deadline: now.plus_ms(900_000),
+    };
+    let fact = FactRecord {
+        order: key.clone(),
+        fact: Fact::CreateRequested(create),
+        request_id: SystemClock.request_id(),
+        received_at: now,
+        source: None,
+    };
+    let value = Record::of_fact(fact, Vec::new()).encode();
+    let message = Message { key: key.to_string(), event: None, value };
+    let log = SqliteLog::open(home.data().join("log.db"), SqliteLogSettings::default());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime can be made").block_on(async {
+        let log = log.expect("nobody has it");
+        log.append(Topic::Intake, message).await.expect("it can be appended to");
+        log.close().await.expect("it can be closed");
+    });
+}
+
+#[test]
+fn a_notice_before_its_create_request_waits_for_it() {
+    let demo = Demo::boot();
+    demo.take(&Notice::paid("DEMO", "early-1", "ref-1").signed(&demo.secret));
+    let key = ["sandbox", "DEMO", "early-1"];
+    let parked = demo.system.order_when(key, |_| true);
+    assert_eq!((&parked["state"], &parked["fulfil"]), (&json!("UNMATCHED"), &json!(false)));
+    let (home, status) = demo.system.stop();
+    assert_eq!(status.code(), Some(0), "{}", home.log());
+    append_create(&home, "early-1");
+    let again = Demo::of(home.boot());
+    let paid = again.system.order_when(key, |order| order["state"] == "PAID");
+    assert_eq!(paid["version"], 2);
+    let home = again.system.kill();
+    home.boot().order_when(key, |order| order["state"] == "PAID");
+    assert_eq!(home.payfold(&["log", "verify"]).code(), 0);
+}
