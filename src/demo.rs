@@ -88,7 +88,7 @@ impl DemoOrders {
             presentation: Presentation::QrPayload(format!("payfold-demo:{provider_ref}")),
             expires_at: now.plus_ms(SESSION_MS),
             deadline: now.plus_ms(SESSION_MS + GRACE_MS),
-            create: Digest::of_content("C", &create),
+            create: Digest::of_content("createRequested", &create),
         };
         let facts = [Fact::CreateRequested(create), Fact::SessionOpened(session)];
         let messages = facts.map(|fact| message(&order, fact, request_id, now)).into();

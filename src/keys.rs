@@ -114,13 +114,14 @@ fn build(profiles: &[Profile], document: &VaultDocument) -> anyhow::Result<Direc
 fn prepare_vault(data: &DataDir, origin: Origin, now: Time) -> anyhow::Result<()> {
     let mut vault = open_or_create(data)?;
     let local = Author::parse(LOCAL_ADMIN).expect("a fixed name");
+    let known = vault.document().tokens.iter().any(|token| token.name == local);
     let mut changed = false;
-    if vault.document().tokens.iter().all(|token| token.name != local) {
+    if !known || !data.admin_token().exists() {
         let token = hex::encode(random_secret()?.expose());
         write_private(&data.admin_token(), token.as_bytes())?;
-        vault
-            .document_mut()
-            .add_token(TokenEntry { name: local, sha256: Digest::of_bytes(token.as_bytes()) })?;
+        let sha256 = Digest::of_bytes(token.as_bytes());
+        vault.document_mut().tokens.retain(|token| token.name != local);
+        vault.document_mut().add_token(TokenEntry { name: local, sha256 })?;
         changed = true;
     }
     let (partner, merchant_code) = (PartnerCode::parse(PARTNER)?, MerchantCode::parse(MERCHANT)?);
@@ -149,6 +150,12 @@ fn prepare_vault(data: &DataDir, origin: Origin, now: Time) -> anyhow::Result<()
 pub fn open_or_create(data: &DataDir) -> anyhow::Result<Vault> {
     if data.vault().exists() {
         return Ok(Vault::open(&data.vault(), &data.identity())?);
+    }
+    if data.identity().exists() {
+        return Err(Fixable::error(
+            format!("{} is there and {} is not", data.identity().display(), data.vault().display()),
+            "put the vault back from its backup; to begin with no keys at all, move the identity away too",
+        ));
     }
     data.create()?;
     Ok(Vault::create(data.path())?)

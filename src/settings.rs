@@ -147,7 +147,7 @@ impl Default for ProjectorSettings {
 
 impl Default for SqliteSettings {
     fn default() -> Self {
-        Self { orders_cache_mib: 64 }
+        Self { orders_cache_mib: 32 }
     }
 }
 

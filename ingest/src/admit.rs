@@ -127,8 +127,10 @@ fn amount(verified: &VerifiedIpn<'_>) -> Result<Amount, Refusal> {
 fn nonce(verified: &VerifiedIpn<'_>, profile: &Profile) -> Result<Option<Nonce>, Refusal> {
     match (verified.field(Field::Nonce), profile.nonce()) {
         (None, NonceRule::Required) => Err(missing(Field::Nonce)),
-        (None, NonceRule::Optional | NonceRule::Unused) => Ok(None),
-        (Some(_), _) => id(verified, Field::Nonce).map(Some),
+        (_, NonceRule::Unused) | (None, NonceRule::Optional) => Ok(None),
+        (Some(_), NonceRule::Required | NonceRule::Optional) => {
+            id(verified, Field::Nonce).map(Some)
+        }
     }
 }
 

@@ -145,6 +145,7 @@ impl Ingest {
         let account = verified.account();
         let refuse = |refusal: &Refusal| {
             self.metrics.notice_refused(Some(account.partner()), refusal.code);
+            self.sampler.sample(&receipt, Some(raw), refusal.code);
             refusal.respond(receipt.request_id)
         };
         if !source.is_none_or(|address| account.allows_source(address)) {
@@ -186,7 +187,6 @@ impl Ingest {
                 quarantine::keep(&self.intake, &self.quarantine, &self.metrics, receipt, refused)
                     .await
                     .map_err(|unavailable| refuse(&unavailable))?;
-                self.sampler.sample(&receipt, Some(raw), refusal.code);
                 Err(refuse(&refusal))
             }
         }
@@ -204,8 +204,9 @@ impl Ingest {
         if !self.limits.has_trusted_proxies() {
             return peer;
         }
-        let forwarded =
-            request.headers().get("x-forwarded-for").and_then(|value| value.to_str().ok());
-        self.limits.source(peer, forwarded)
+        // A proxy may add a line of its own under the client's: all lines are one list, in order.
+        let lines = request.headers().get_all("x-forwarded-for");
+        let forwarded: Vec<&str> = lines.map(|line| line.to_str().unwrap_or_default()).collect();
+        self.limits.source(peer, &forwarded.join(","))
     }
 }

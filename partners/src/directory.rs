@@ -230,7 +230,9 @@ fn account(
     let AccountEntry { partner, merchant_code, .. } = entry;
     let name = format!("account {partner}/{merchant_code}");
     let profile = profiles.get(partner).ok_or_else(|| {
-        Problem(format!("{name}: no profile for partner {partner}; add {partner}.toml"))
+        Problem(format!(
+            "{name}: no profile for partner {partner}; put [partners.{partner}] into payfold.toml and restart"
+        ))
     })?;
     let keys = entry.key_set().map_err(|error| Problem(format!("{name}: {error}")))?;
     Ok(Arc::new(Account {
@@ -309,7 +311,7 @@ mod tests {
             [
                 "accounts acme/SHOP and bolt/SHOP share a secret; ask one partner for another",
                 "partner bolt has two profiles; keep one",
-                "account cord/SHOP: no profile for partner cord; add cord.toml",
+                "account cord/SHOP: no profile for partner cord; put [partners.cord] into payfold.toml and restart",
                 "account acme/SHORT: key k has 5 bytes, HMAC needs 24 or more; ask the partner for a longer one",
             ]
         );

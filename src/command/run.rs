@@ -18,6 +18,8 @@ const DRAIN_MAX: Duration = Duration::from_secs(20);
 /// Runs until a signal or a role's error.
 pub fn run(global: &Global, args: &RunArgs) -> anyhow::Result<()> {
     let started_at = Instant::now();
+    // What this process makes is for its user alone: the databases hold notices as they came.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let loaded = settings::load(global)?.with_run_flags(args);
     telemetry::start_logging(&loaded.settings)?;
     for name in &loaded.ignored_variables {
@@ -48,6 +50,19 @@ async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::R
         _ = terminate.recv() => None,
         error = started.role_failed() => Some(error),
     };
+    if let Some(error) = &failure
+        && started.public.is_some()
+    {
+        // Notices must still become durable; what is folded later is folded right.
+        tracing::error!(
+            error = format!("{error:#}"),
+            "this process goes on taking notices and folds no more until it is mended and started again"
+        );
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
     drain(started).await?;
     failure.map_or(Ok(()), Err)
 }

@@ -12,10 +12,10 @@ mod world;
 use crate::args::{BenchCommand, Global};
 
 /// Runs one of its commands.
-pub fn run(_global: &Global, command: &BenchCommand) -> anyhow::Result<()> {
+pub fn run(global: &Global, command: &BenchCommand) -> anyhow::Result<()> {
     match command {
         BenchCommand::Ingest(args) => ingest::run(args),
-        BenchCommand::Projector(args) => projector::run(args),
+        BenchCommand::Projector(args) => projector::run(global, args),
         BenchCommand::Server => empty::run(),
     }
 }

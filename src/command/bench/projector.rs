@@ -16,9 +16,10 @@ use tokio::sync::watch;
 use super::machine;
 use super::process::memory_peak_kib;
 use super::world::World;
-use crate::args::BenchProjectorArgs;
+use crate::args::{BenchProjectorArgs, Global};
 use crate::output;
-use crate::settings::Settings;
+use crate::server::projector_runtime;
+use crate::settings::{self, Settings};
 use crate::wiring::Engines;
 
 const FILL_BATCH: u64 = 5_000;
@@ -40,11 +41,15 @@ struct Report {
 }
 
 /// Fills, folds, reports.
-pub fn run(args: &BenchProjectorArgs) -> anyhow::Result<()> {
+pub fn run(global: &Global, args: &BenchProjectorArgs) -> anyhow::Result<()> {
     let folder = tempfile::Builder::new().prefix("payfold-bench-").tempdir_in(".")?;
-    let settings = Settings { data: folder.path().to_owned(), ..Settings::default() };
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let settings = Settings {
+        data: folder.path().to_owned(),
+        log: String::new(),
+        orders: String::new(),
+        ..settings::load(global)?.settings
+    };
+    let runtime = projector_runtime()?;
     let report = runtime.block_on(measure(args, &settings))?;
     if args.json {
         output::line(&serde_json::to_string_pretty(&report)?);
