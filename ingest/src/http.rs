@@ -17,7 +17,7 @@ use payfold_schemas::record::NoticeRequest;
 use crate::intake::{Intake, Receipt};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::quarantine::{self, Budget};
+use crate::quarantine::{self, Budget, Refused};
 use crate::refusal::{Code, Refusal};
 use crate::sampler::Sampler;
 use crate::{admit, body, transport};
@@ -145,7 +145,7 @@ impl Ingest {
         let account = verified.account();
         let refuse = |refusal: &Refusal| {
             self.metrics.notice_refused(Some(account.partner()), refusal.code);
-            self.sampler.sample(&receipt, Some(raw), refusal.code);
+            self.sampler.refused(&receipt, Some(raw), refusal.code);
             refusal.respond(receipt.request_id)
         };
         if !source.is_none_or(|address| account.allows_source(address)) {
@@ -178,24 +178,35 @@ impl Ingest {
                 Ok(())
             }
             Err(refusal) => {
-                let refused = quarantine::Refused {
+                let refused = Refused {
                     account: format!("{}/{}", account.partner(), account.merchant_code()),
                     refusal: &refusal,
                     source: admit::source(verified, notice_request),
                     raw,
                 };
-                quarantine::keep(&self.intake, &self.quarantine, &self.metrics, receipt, refused)
-                    .await
-                    .map_err(|unavailable| refuse(&unavailable))?;
+                self.keep(receipt, refused).await.map_err(|unavailable| refuse(&unavailable))?;
                 Err(refuse(&refusal))
             }
         }
     }
 
+    /// Keeps a signed notice that was refused, as far as its account's budget goes.
+    async fn keep(&self, receipt: Receipt, refused: Refused<'_>) -> Result<(), Refusal> {
+        let code = refused.refusal.code;
+        if !self.quarantine.take(&refused.account, refused.raw.len(), receipt.received_at) {
+            self.metrics.quarantine_over_budget();
+            self.sampler.not_kept(&receipt, refused.raw, &refused.account);
+            return Ok(());
+        }
+        quarantine::append(&self.intake, receipt, refused).await?;
+        self.metrics.notice_quarantined(code);
+        Ok(())
+    }
+
     /// Refuses a request nobody is known to have signed: counted, and sampled into the log.
     fn refuse(&self, receipt: &Receipt, body: Option<&[u8]>, refusal: &Refusal) -> HttpResponse {
         self.metrics.notice_refused(None, refusal.code);
-        self.sampler.sample(receipt, body, refusal.code);
+        self.sampler.refused(receipt, body, refusal.code);
         refusal.respond(receipt.request_id)
     }
 

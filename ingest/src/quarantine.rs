@@ -6,12 +6,10 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use payfold_engines::log::{Message, Topic};
-use payfold_schemas::digest::Digest;
 use payfold_schemas::record::{NoticeSource, Parts, QuarantineRecord, Record};
 use payfold_schemas::time::Time;
 
 use crate::intake::{Intake, Receipt};
-use crate::metrics::Metrics;
 use crate::refusal::Refusal;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -35,7 +33,7 @@ impl Budget {
     }
 
     /// Takes `bytes` from the account's hour, if they are left.
-    fn take(&self, account: &str, bytes: usize, now: Time) -> bool {
+    pub fn take(&self, account: &str, bytes: usize, now: Time) -> bool {
         let hour = now.unix_ms().div_euclid(HOUR_MS);
         let mut spent = self.spent.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let entry = spent.entry(account.to_owned()).or_insert(Spent { hour, bytes: 0 });
@@ -63,28 +61,16 @@ pub struct Refused<'a> {
     pub raw: &'a [u8],
 }
 
-/// Keeps a refused notice; returns when it is durable. Errors: `storage_unavailable`, and the sender must
+/// Appends a refused notice; returns when it is durable. Errors: `storage_unavailable`, and the sender must
 /// be told that instead of the refusal.
-pub async fn keep(
+pub async fn append(
     intake: &Intake,
-    budget: &Budget,
-    metrics: &Metrics,
     receipt: Receipt,
     refused: Refused<'_>,
 ) -> Result<(), Refusal> {
-    let code = refused.refusal.code;
-    if !budget.take(&refused.account, refused.raw.len(), receipt.received_at) {
-        metrics.quarantine_over_budget();
-        let digest = Digest::of_bytes(refused.raw);
-        tracing::error!(
-            account = refused.account, code = code.as_str(), request.id = %receipt.request_id, body.digest = %digest,
-            "signed notice not kept: the account is over its quarantine budget for this hour"
-        );
-        return Ok(());
-    }
     let record = QuarantineRecord {
         account: refused.account.clone(),
-        code: code.as_str().to_owned(),
+        code: refused.refusal.code.as_str().to_owned(),
         detail: refused.refusal.detail.clone().unwrap_or_default(),
         request_id: receipt.request_id,
         received_at: receipt.received_at,
@@ -93,7 +79,5 @@ pub async fn keep(
     let record =
         Record { parts: Parts::Quarantine(record), raw_key_id: None, raw: refused.raw.to_vec() };
     let message = Message { key: refused.account, event: None, value: record.encode() };
-    intake.durable(Topic::Quarantine, message).await?;
-    metrics.notice_quarantined(code);
-    Ok(())
+    intake.durable(Topic::Quarantine, message).await
 }

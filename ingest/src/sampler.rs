@@ -8,38 +8,78 @@ use payfold_schemas::digest::Digest;
 use crate::intake::Receipt;
 use crate::refusal::Code;
 
-/// Remembers when each code was last logged and how many went by since.
+/// Remembers when each kind of line was last logged and how many went by since.
 pub struct Sampler {
     codes: [Slot; Code::ALL.len()],
+    over_budget: Slot,
 }
 
+/// One kind of line.
 #[derive(Default)]
 struct Slot {
     second: AtomicI64,
     passed_over: AtomicU64,
 }
 
+impl Slot {
+    /// How many lines went by since the last one, if this second has none yet. Workers' clocks may
+    /// disagree by a little: only a later second begins a new one.
+    fn due(&self, receipt: &Receipt) -> Option<u64> {
+        let second = receipt.received_at.unix_ms().div_euclid(1_000);
+        if self.second.fetch_max(second, Ordering::Relaxed) >= second {
+            self.passed_over.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(self.passed_over.swap(0, Ordering::Relaxed))
+    }
+}
+
 impl Default for Sampler {
     fn default() -> Self {
-        Self { codes: std::array::from_fn(|_| Slot::default()) }
+        Self { codes: std::array::from_fn(|_| Slot::default()), over_budget: Slot::default() }
     }
 }
 
 impl Sampler {
     /// Logs this refusal if its code has not been logged in this second.
-    pub fn sample(&self, receipt: &Receipt, body: Option<&[u8]>, code: Code) {
-        let slot =
-            &self.codes[Code::ALL.iter().position(|other| *other == code).unwrap_or_default()];
-        let second = receipt.received_at.unix_ms().div_euclid(1_000);
-        if slot.second.swap(second, Ordering::Relaxed) == second {
-            slot.passed_over.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        let passed_over = slot.passed_over.swap(0, Ordering::Relaxed);
+    pub fn refused(&self, receipt: &Receipt, body: Option<&[u8]>, code: Code) {
+        let place = Code::ALL.iter().position(|other| *other == code).unwrap_or_default();
+        let Some(passed_over) = self.codes[place].due(receipt) else { return };
         let digest = body.map(|body| Digest::of_bytes(body).to_string()).unwrap_or_default();
         tracing::info!(
             code = code.as_str(), request.id = %receipt.request_id, body.digest = digest,
             body.bytes = body.map_or(0, <[u8]>::len), since_last = passed_over, "ipn refused"
         );
+    }
+
+    /// Logs, once a second, that a signed notice could not be kept whole.
+    pub fn not_kept(&self, receipt: &Receipt, body: &[u8], account: &str) {
+        let Some(passed_over) = self.over_budget.due(receipt) else { return };
+        tracing::error!(
+            account, request.id = %receipt.request_id, body.digest = %Digest::of_bytes(body), since_last = passed_over,
+            "signed notices are not kept: the account is over its quarantine budget for this hour; find out why \
+             they are refused, or raise ingest.quarantine_bytes_per_hour"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payfold_schemas::ids::RequestId;
+    use payfold_schemas::time::Time;
+
+    use super::*;
+
+    #[test]
+    fn a_second_has_one_line_and_the_next_tells_how_many_went_by() {
+        let slot = Slot::default();
+        let at = |ms| Receipt {
+            request_id: "01939b1c-7a00-7000-8000-000000000001".parse::<RequestId>().unwrap(),
+            received_at: Time::from_unix_ms(ms),
+        };
+        assert_eq!(slot.due(&at(5_000)), Some(0));
+        assert_eq!(slot.due(&at(5_999)), None);
+        assert_eq!(slot.due(&at(4_999)), None, "another worker's clock is a little behind");
+        assert_eq!(slot.due(&at(6_000)), Some(2));
     }
 }
