@@ -1,14 +1,11 @@
 //! Owns one running system: what `run` and the tests boot. Engines, keys, roles and listeners are opened
 //! in this order, so that nothing listens before what it needs is there.
 
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use actix_web::dev::{Server as ActixServer, ServerHandle};
-use actix_web::web::{Data, ServiceConfig};
-use actix_web::{App, HttpServer};
+use actix_web::web::Data;
 use anyhow::Context;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::{Extent, Start, Topic};
@@ -24,21 +21,17 @@ use payfold_schemas::record::Position;
 use prometheus::Registry;
 use tokio::sync::{mpsc, watch};
 
-use crate::admin::{self, Admin, Life};
+use crate::admin::{Admin, Life};
 use crate::data_dir::DataDir;
 use crate::demo::DemoOrders;
-use crate::error::Fixable;
 use crate::gauges::Gauges;
 use crate::keys::Keys;
+use crate::listener::{Listener, Routes, bind, listen_admin, listen_public};
 use crate::running::RunFile;
 use crate::settings::{Loaded, Settings};
 use crate::telemetry;
 use crate::wiring::Engines;
 
-/// Admin requests are few.
-const ADMIN_WORKERS: usize = 1;
-/// How long a listener waits for its connections once its requests are done.
-const SHUTDOWN_S: u64 = 1;
 /// How often the vault is looked at.
 const VAULT_POLL: Duration = Duration::from_millis(500);
 
@@ -74,14 +67,6 @@ pub struct Started {
     projector: Option<thread::JoinHandle<()>>,
     stop_projector: watch::Sender<bool>,
     failures: mpsc::UnboundedReceiver<anyhow::Error>,
-}
-
-/// A bound listener and its server.
-pub struct Listener {
-    /// `http://host:port`.
-    pub url: String,
-    /// Stops it.
-    pub handle: ServerHandle,
 }
 
 impl Server {
@@ -304,76 +289,11 @@ fn last(extent: &Extent) -> Position {
     Position { partition: extent.partition, offset: extent.last }
 }
 
-fn bind(address: &str, flag: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).map_err(|error| {
-        let variable = format!("PAYFOLD_{}", flag.to_uppercase().replace('-', "_"));
-        Fixable::error(
-            format!("can't listen on {address}: {error}"),
-            format!(
-                "choose another address with --{flag} ADDR, {variable} or {} in payfold.toml",
-                flag.replace('-', "_")
-            ),
-        )
-    })
-}
-
-fn url(socket: &TcpListener) -> anyhow::Result<String> {
-    Ok(format!("http://{}", socket.local_addr()?))
-}
-
-/// What a listener serves.
-pub type Routes = Arc<dyn Fn(&mut ServiceConfig) + Send + Sync>;
-
-/// Serves on the public listener's HTTP stack and settings; `bench` measures an empty handler on the same.
-pub fn listen_public(
-    socket: TcpListener,
-    routes: Routes,
-    settings: &Settings,
-) -> anyhow::Result<Listener> {
-    let url = url(&socket)?;
-    let ingest = &settings.ingest;
-    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-    let workers = if ingest.workers == 0 { cores } else { ingest.workers };
-    let server = HttpServer::new(move || App::new().configure(|config| routes(config)))
-        .workers(workers)
-        .max_connections((ingest.connections_max / workers).max(1))
-        .client_request_timeout(Duration::from_millis(ingest.head_timeout_ms))
-        .client_disconnect_timeout(Duration::from_secs(1))
-        .keep_alive(Duration::from_millis(ingest.idle_timeout_ms))
-        .shutdown_timeout(SHUTDOWN_S)
-        .disable_signals()
-        .listen(socket)?
-        .run();
-    Ok(spawn(url, server))
-}
-
 fn ingest_routes(ingest: Data<Ingest>) -> Routes {
     Arc::new(move |config| {
         config.app_data(ingest.clone());
         payfold_ingest::http::routes(config);
     })
-}
-
-fn listen_admin(socket: TcpListener, admin: Data<Admin>) -> anyhow::Result<Listener> {
-    let url = url(&socket)?;
-    let server =
-        HttpServer::new(move || App::new().app_data(admin.clone()).configure(admin::routes))
-            .workers(ADMIN_WORKERS)
-            .shutdown_timeout(SHUTDOWN_S)
-            .disable_signals()
-            .listen(socket)?
-            .run();
-    Ok(spawn(url, server))
-}
-
-fn spawn(url: String, server: ActixServer) -> Listener {
-    let handle = server.handle();
-    actix_web::rt::spawn(async move {
-        if let Err(error) = server.await {
-            tracing::error!(%error, "a listener has ended");
-        }
-    });
-    Listener { url, handle }
 }
 
 /// Swaps accounts and keys when the vault changes. What can't be read leaves the old ones in force.

@@ -1,9 +1,12 @@
 //! Owns the reading of a request's body: all of its bytes, within a size and a time, or a refusal.
 //! The HTTP library never times out a body that trickles after complete headers, so this does.
 
-use std::task::Poll;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use actix_web::HttpResponse;
+use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::error::PayloadError;
 use actix_web::web::Payload;
 use bytes::{Bytes, BytesMut};
@@ -54,6 +57,33 @@ async fn next_chunk(payload: &mut Payload, bytes_max: usize) -> Result<Option<By
         Some(Err(PayloadError::Overflow)) => Err(too_large(bytes_max)),
         Some(Err(_)) => Err(Refusal::new(Code::BadRequest)),
     }
+}
+
+/// An answer that keeps what is left of its request's body alive: then the library closes the connection after
+/// it. Of a chunked body that nobody holds it would wait for the end, for ever.
+struct Held {
+    answer: BoxBody,
+    _unread: Payload,
+}
+
+impl MessageBody for Held {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.answer.size()
+    }
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.answer).poll_next(context)
+    }
+}
+
+/// The refusal of a request whose body may not have been read to its end.
+pub fn hold(unread: Payload, refusal: HttpResponse) -> HttpResponse {
+    refusal.map_body(|_, answer| BoxBody::new(Held { answer, _unread: unread }))
 }
 
 /// The refusal of a body over the limit.

@@ -63,12 +63,14 @@ fn is_plain(path: &str) -> bool {
     !path.contains('%') && !path.split('/').any(|segment| segment == "." || segment == "..")
 }
 
-async fn method_not_allowed(ingest: Data<Ingest>) -> HttpResponse {
-    ingest.refuse(&ingest.receipt(), None, &Refusal::new(Code::MethodNotAllowed))
+async fn method_not_allowed(payload: Payload, ingest: Data<Ingest>) -> HttpResponse {
+    let refusal = Refusal::new(Code::MethodNotAllowed);
+    body::hold(payload, ingest.refuse(&ingest.receipt(), None, &refusal))
 }
 
-async fn not_found(ingest: Data<Ingest>) -> HttpResponse {
-    ingest.refuse(&ingest.receipt(), None, &Refusal::new(Code::NotFound))
+async fn not_found(payload: Payload, ingest: Data<Ingest>) -> HttpResponse {
+    let refusal = Refusal::new(Code::NotFound);
+    body::hold(payload, ingest.refuse(&ingest.receipt(), None, &refusal))
 }
 
 /// `POST /api/payment/ipn` and `/api/payment/ipn/{partner}` (contract 4.2): 200 with an empty body once the
@@ -79,7 +81,7 @@ async fn ipn(request: HttpRequest, mut payload: Payload, ingest: Data<Ingest>) -
     let receipt = ingest.receipt();
     let response = match ingest.receive(&request, &mut payload, receipt).await {
         Ok(()) => HttpResponse::Ok().finish(),
-        Err(refused) => refused,
+        Err(refused) => body::hold(payload, refused),
     };
     ingest.metrics.request_took(started.elapsed());
     response

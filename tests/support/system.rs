@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -28,6 +29,16 @@ pub fn until<T>(what: &str, time_max: Duration, mut ask: impl FnMut() -> Option<
         assert!(begun.elapsed() < time_max, "not within {time_max:?}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Keeps programs from being started while something is done.
+static STARTS: Mutex<()> = Mutex::new(());
+
+/// Does what takes a lock file, or starts a program, while nobody else does: a program that is just being started
+/// holds the lock files this process has open, until it is itself.
+pub fn alone<T>(act: impl FnOnce() -> T) -> T {
+    let _alone = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
+    act()
 }
 
 /// A folder a user works in: configuration, data folder, logs. It outlives the processes that run on it.
@@ -115,7 +126,10 @@ impl Home {
 
     /// Runs a command to its end.
     pub fn payfold(&self, arguments: &[&str]) -> Done {
-        let output = self.command(arguments).output().expect("the program can be run");
+        let mut command = self.command(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = alone(|| command.spawn()).expect("the program can be started");
+        let output = child.wait_with_output().expect("it is our child");
         let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
         Done { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
     }
@@ -127,13 +141,10 @@ impl Home {
             Stdio::from(options.expect("a log file can be opened"))
         };
         let any = "127.0.0.1:0";
-        let child = self
-            .command(&["run", "--listen-public", any, "--listen-admin", any])
-            .stdout(append("stdout"))
-            .stderr(append("stderr"))
-            .spawn()
-            .expect("the program can be started");
-        let mut process = Process(child);
+        let mut command = self.command(&["run", "--listen-public", any, "--listen-admin", any]);
+        command.stdout(append("stdout")).stderr(append("stderr"));
+        let child = alone(|| command.spawn());
+        let mut process = Process(child.expect("the program can be started"));
         let run = until("the system boots", BOOT_MAX, || {
             let ended = process.0.try_wait().expect("it is our child");
             assert!(ended.is_none(), "it ended with {ended:?}: {}", self.log());

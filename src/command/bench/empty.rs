@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use actix_web::{HttpResponse, web};
 
+use crate::listener::{Routes, listen_public};
 use crate::output;
-use crate::server::{Routes, listen_public};
 use crate::settings::Settings;
 
 /// Serves until it is killed; prints its address first.

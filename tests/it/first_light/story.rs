@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Demo;
 use crate::support::notice::Notice;
-use crate::support::system::{Home, System};
+use crate::support::system::{Home, System, alone};
 
 fn flags(order: &Value) -> Vec<&str> {
     let flags = order["attention"].as_array().expect("a list");
@@ -143,7 +143,7 @@ fn a_notice_before_its_create_request_waits_for_it() {
     assert_eq!((&parked["state"], &parked["fulfil"]), (&json!("UNMATCHED"), &json!(false)));
     let (home, status) = demo.system.stop();
     assert_eq!(status.code(), Some(0), "{}", home.log());
-    append_create(&home, "early-1");
+    alone(|| append_create(&home, "early-1"));
     let again = Demo::of(home.boot());
     let paid = again.system.order_when(key, |order| order["state"] == "PAID");
     assert_eq!(paid["version"], 2);

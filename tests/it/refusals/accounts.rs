@@ -16,7 +16,7 @@ use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
 use payfold_schemas::record::{Position, Record};
 
 use crate::support::notice::Notice;
-use crate::support::system::{Home, System, until};
+use crate::support::system::{Home, System, alone, until};
 
 const PARTNERS: &str = r#"
 [partners.acme]
@@ -109,11 +109,13 @@ pub fn home(settings: &str) -> Rc<Home> {
     let strict = profile("unknown_fields = \"allow\"", "unknown_fields = \"refuse\"");
     home.write("strict.toml", &strict);
     home.write("nonced.toml", &profile("nonce = \"optional\"", "nonce = \"required\""));
-    let mut vault = Vault::create(&home.data()).expect("the folder is new");
-    for [partner, merchant, key] in ACCOUNTS {
-        vault.document_mut().add_account(account(partner, merchant, key)).expect("it is new");
-    }
-    vault.save().expect("the folder can be written");
+    alone(|| {
+        let mut vault = Vault::create(&home.data()).expect("the folder is new");
+        for [partner, merchant, key] in ACCOUNTS {
+            vault.document_mut().add_account(account(partner, merchant, key)).expect("it is new");
+        }
+        vault.save().expect("the folder can be written");
+    });
     home
 }
 

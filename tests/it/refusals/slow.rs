@@ -20,6 +20,10 @@ const BODY: Duration = Duration::from_millis(500);
 const IDLE: Duration = Duration::from_millis(1_000);
 /// The library's timers count from a clock it looks at twice a second.
 const EARLY: Duration = Duration::from_millis(600);
+/// How long the rest of a refused body is read, so that its sender sees the answer.
+const DISCONNECT: Duration = Duration::from_secs(1);
+/// Head, body and answer of a request after the first on its connection.
+const PATIENCE: Duration = Duration::from_millis(1_000 + 500 + 6_000);
 /// What a busy machine may add.
 const LATE: Duration = Duration::from_secs(4);
 const APART: Duration = Duration::from_millis(20);
@@ -75,6 +79,17 @@ fn slow_heads_slow_bodies_and_idle_connections_end_and_hold_up_nobody() {
     assert!(trickling.trickle(&body[..body.len() - 1], APART), "a body of {} bytes", body.len());
     ends_in_the_body(trickling, begun);
 
+    let chunked = b"POST /api/payment/ipn HTTP/1.1\r\nhost: x\r\n\
+        content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    let (mut chunks, begun) = open();
+    chunks.send(chunked);
+    assert!(chunks.trickle(&b"1\r\n{\r\n".repeat(500), APART));
+    ends_in_the_body(chunks, begun);
+
+    let (mut half, begun) = open();
+    half.send(&[&chunked[..], b"5\r\n{"].concat());
+    ends_in_the_body(half, begun);
+
     let (mut idle, _) = open();
     idle.send(&request);
     assert_eq!(idle.answer().expect("an answer").status, 200);
@@ -88,5 +103,36 @@ fn slow_heads_slow_bodies_and_idle_connections_end_and_hold_up_nobody() {
     }
     assert_eq!(accounts.system.post_ipn(&notice).status, 200);
     assert_eq!(accounts.records(Topic::Intake).len(), 2);
+    accounts.settle();
+}
+
+#[test]
+fn a_later_head_and_the_rest_of_a_refused_body_are_not_waited_for_without_end() {
+    let accounts = Accounts::boot(SETTINGS);
+    let request = post_request("/api/payment/ipn", &accounts.notice("later"));
+    let begun = Instant::now();
+    let mut second = accounts.system.connect();
+    second.send(&request);
+    assert_eq!(second.answer().expect("an answer").status, 200);
+    second.send(&request[..20]);
+
+    let mut bodies: Vec<_> = ["GET /api/payment/ipn", "POST /nowhere", "POST /api/payment/ipn"]
+        .map(|line| (line, accounts.system.connect()))
+        .into();
+    for (line, body) in &mut bodies {
+        let head = format!("{line} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
+        body.send(head.as_bytes());
+        body.send(b"5\r\nhal");
+        let answer = body.answer().expect("an answer");
+        assert!([404, 405, 415].contains(&answer.status), "{answer:?}");
+        assert_eq!(answer.header("connection"), Some("close"), "{answer:?}");
+    }
+    for (line, body) in &mut bodies {
+        assert!(body.is_closed(), "{line}");
+    }
+    assert!(begun.elapsed() < DISCONNECT + LATE, "{:?}", begun.elapsed());
+    assert!(second.is_closed());
+    let took = begun.elapsed();
+    assert!((PATIENCE..PATIENCE + LATE).contains(&took), "{took:?}");
     accounts.settle();
 }

@@ -1,0 +1,126 @@
+//! Owns the listeners: binding them, and the HTTP stack of each. The public one waits for nobody for ever: the
+//! library times a connection's first head and its idleness, `Patient` all that lies between.
+
+use std::future::ready;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use actix_http::HttpService;
+use actix_server::Server as ActixServer;
+use actix_service::{ServiceFactoryExt, fn_service, map_config};
+use actix_web::dev::{AppConfig, ServerHandle};
+use actix_web::rt::net::TcpStream;
+use actix_web::web::{Data, ServiceConfig};
+use actix_web::{App, HttpServer};
+
+use crate::admin::{self, Admin};
+use crate::error::Fixable;
+use crate::patience::Patient;
+use crate::settings::Settings;
+
+/// Admin requests are few.
+const ADMIN_WORKERS: usize = 1;
+/// How long a listener waits for its connections once its requests are done.
+const SHUTDOWN_S: u64 = 1;
+/// How long a refused sender may go on before it is cut off.
+const DISCONNECT: Duration = Duration::from_secs(1);
+/// What an answer may take once its request is there: an append that times out, and some air.
+const ANSWER: Duration = Duration::from_secs(6);
+
+/// A bound listener and its server.
+pub struct Listener {
+    /// `http://host:port`.
+    pub url: String,
+    /// Stops it.
+    pub handle: ServerHandle,
+}
+
+/// What a listener serves.
+pub type Routes = Arc<dyn Fn(&mut ServiceConfig) + Send + Sync>;
+
+/// Takes the address. Errors: which flag and variable give it another.
+pub fn bind(address: &str, flag: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).map_err(|error| {
+        let variable = format!("PAYFOLD_{}", flag.to_uppercase().replace('-', "_"));
+        Fixable::error(
+            format!("can't listen on {address}: {error}"),
+            format!(
+                "choose another address with --{flag} ADDR, {variable} or {} in payfold.toml",
+                flag.replace('-', "_")
+            ),
+        )
+    })
+}
+
+fn url(socket: &TcpListener) -> anyhow::Result<String> {
+    Ok(format!("http://{}", socket.local_addr()?))
+}
+
+/// Serves on the public listener's HTTP stack and settings; `bench` measures an empty handler on the same.
+pub fn listen_public(
+    socket: TcpListener,
+    routes: Routes,
+    settings: &Settings,
+) -> anyhow::Result<Listener> {
+    let (url, address) = (url(&socket)?, socket.local_addr()?);
+    let ingest = &settings.ingest;
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+    let workers = if ingest.workers == 0 { cores } else { ingest.workers };
+    let [head, body, idle] =
+        [ingest.head_timeout_ms, ingest.body_timeout_ms, ingest.idle_timeout_ms]
+            .map(Duration::from_millis);
+    let builder = ActixServer::build();
+    let shutdown = builder.graceful_shutdown_signal();
+    let server = builder
+        .workers(workers)
+        .max_concurrent_connections((ingest.connections_max / workers).max(1))
+        .shutdown_timeout(SHUTDOWN_S)
+        .disable_signals()
+        .listen("public", socket, move || {
+            let (routes, shutdown) = (Arc::clone(&routes), shutdown.clone());
+            let app = App::new().configure(|config| routes(config));
+            let http = HttpService::build()
+                .graceful_shutdown_signal(move || {
+                    let shutdown = shutdown.clone();
+                    async move { shutdown.notified().await }
+                })
+                .keep_alive(idle)
+                .client_request_timeout(head)
+                .client_disconnect_timeout(DISCONNECT)
+                .local_addr(address)
+                .h1(map_config(app, |()| AppConfig::default()));
+            let patience = head + body + ANSWER;
+            fn_service(move |stream: TcpStream| {
+                let peer = stream.peer_addr().ok();
+                ready(Ok((Patient::new(stream, patience), peer)))
+            })
+            .and_then(http)
+        })?
+        .run();
+    Ok(spawn(url, server))
+}
+
+/// Serves probes, metrics and admin calls.
+pub fn listen_admin(socket: TcpListener, admin: Data<Admin>) -> anyhow::Result<Listener> {
+    let url = url(&socket)?;
+    let server =
+        HttpServer::new(move || App::new().app_data(admin.clone()).configure(admin::routes))
+            .workers(ADMIN_WORKERS)
+            .shutdown_timeout(SHUTDOWN_S)
+            .disable_signals()
+            .listen(socket)?
+            .run();
+    Ok(spawn(url, server))
+}
+
+fn spawn(url: String, server: ActixServer) -> Listener {
+    let handle = server.handle();
+    actix_web::rt::spawn(async move {
+        if let Err(error) = server.await {
+            tracing::error!(%error, "a listener has ended");
+        }
+    });
+    Listener { url, handle }
+}

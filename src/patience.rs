@@ -1,0 +1,142 @@
+//! Owns `Patient`: a connection that ends when its peer has begun to send and gets no answer in time. The HTTP library
+//! watches a connection's first head and its idleness; a later head that trickles, and the rest of a refused body,
+//! it would wait for without end.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A connection with a limit between the first byte it takes and the next it gives.
+pub struct Patient<S> {
+    stream: S,
+    limit: Duration,
+    /// When the first byte came that nothing was written after.
+    waits_since: Option<Instant>,
+    /// Rings at the limit of some wait, which may be over by then: it is put forward only when it rings.
+    alarm: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    /// A connection nothing was read from yet.
+    pub fn new(stream: S, limit: Duration) -> Self {
+        Self { stream, limit, waits_since: None, alarm: None }
+    }
+
+    fn has_read(&mut self) {
+        if self.waits_since.is_none() {
+            let now = Instant::now();
+            self.waits_since = Some(now);
+            let limit = now + self.limit;
+            self.alarm.get_or_insert_with(|| Box::pin(sleep_until(limit)));
+        }
+    }
+
+    /// Ready when the peer's time is over.
+    fn poll_alarm(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while let Some(alarm) = &mut self.alarm {
+            ready!(alarm.as_mut().poll(context));
+            let Some(since) = self.waits_since else {
+                self.alarm = None;
+                break;
+            };
+            let limit = since + self.limit;
+            if limit <= Instant::now() {
+                return Poll::Ready(());
+            }
+            alarm.as_mut().reset(limit);
+        }
+        Poll::Pending
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.has_read();
+        }
+        if self.waits_since.is_some() && self.poll_alarm(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes));
+        self.waits_since = None;
+        Poll::Ready(written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_millis(40);
+
+    fn pair() -> (Patient<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
+        let (ours, theirs) = tokio::io::duplex(64);
+        (Patient::new(ours, LIMIT), theirs)
+    }
+
+    #[tokio::test]
+    async fn silence_is_no_wait_and_an_answer_ends_one() {
+        let (mut ours, mut theirs) = pair();
+        let mut bytes = [0; 8];
+        assert!(tokio::time::timeout(LIMIT * 3, ours.read(&mut bytes)).await.is_err());
+        for _ in 0..3 {
+            theirs.write_all(b"ask").await.unwrap();
+            assert_eq!(ours.read(&mut bytes).await.unwrap(), 3);
+            ours.write_all(b"answer").await.unwrap();
+            assert!(tokio::time::timeout(LIMIT * 2, ours.read(&mut bytes)).await.is_err());
+        }
+        drop(theirs);
+        assert_eq!(ours.read(&mut bytes).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn who_goes_on_without_an_answer_is_cut_off() {
+        let (mut ours, mut theirs) = pair();
+        let begun = Instant::now();
+        let trickle = tokio::spawn(async move {
+            while theirs.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(LIMIT / 10).await;
+            }
+        });
+        let mut byte = [0];
+        let error = loop {
+            if let Err(error) = ours.read(&mut byte).await {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() >= LIMIT);
+        drop(ours);
+        trickle.await.unwrap();
+    }
+}
