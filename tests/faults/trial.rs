@@ -37,7 +37,7 @@ pub struct Plan {
 impl Plan {
     /// A trial of the program that is shipped.
     pub fn real(kills: u32, seed: u64) -> Self {
-        Self { program: Program::Real, kills, seed, alive_ms: (0, 400), patience: SETTLE_MAX }
+        Self { program: Program::Real, kills, seed, alive_ms: (0, 1_200), patience: SETTLE_MAX }
     }
 }
 
