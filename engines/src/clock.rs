@@ -10,14 +10,18 @@ pub trait Clock: Send + Sync {
     /// The present instant.
     fn now(&self) -> Time;
 
-    /// A new request id, a UUIDv7 whose time part is this clock's.
+    /// A new request id of the present instant.
     fn request_id(&self) -> RequestId {
-        let now = self.now();
-        let seconds = u64::try_from(now.unix_ms().div_euclid(1_000)).unwrap_or(0);
-        let nanos = u32::try_from(now.unix_nanos().rem_euclid(1_000_000_000)).unwrap_or(0);
-        let timestamp = uuid::Timestamp::from_unix(uuid::ContextV7::new(), seconds, nanos);
-        RequestId::new(uuid::Uuid::new_v7(timestamp))
+        request_id(self.now())
     }
+}
+
+/// A new request id, a UUIDv7 whose time part is `now`.
+pub fn request_id(now: Time) -> RequestId {
+    let seconds = u64::try_from(now.unix_ms().div_euclid(1_000)).unwrap_or(0);
+    let nanos = u32::try_from(now.unix_nanos().rem_euclid(1_000_000_000)).unwrap_or(0);
+    let timestamp = uuid::Timestamp::from_unix(uuid::NoContext, seconds, nanos);
+    RequestId::new(uuid::Uuid::new_v7(timestamp))
 }
 
 /// The system's clock.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use actix_web::web::{self, Data, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, guard};
 use arc_swap::ArcSwap;
-use payfold_engines::clock::Clock;
+use payfold_engines::clock::{self, Clock};
 use payfold_partners::directory::Directory;
 use payfold_partners::verify::VerifiedIpn;
 use payfold_schemas::record::NoticeRequest;
@@ -109,7 +109,7 @@ impl Ingest {
 
     fn receipt(&self) -> Receipt {
         let received_at = self.clock.now();
-        Receipt { request_id: self.clock.request_id(), received_at }
+        Receipt { request_id: clock::request_id(received_at), received_at }
     }
 
     /// Takes one notice from its head to its durable record. Errors: the response of its refusal.
@@ -157,8 +157,8 @@ impl Ingest {
             .pass_account(account.index(), account.rate_per_s())
             .map_err(|refusal| refuse(&refusal))?;
 
-        let notice_request =
-            NoticeRequest { target: request.uri().to_string(), headers: Vec::new() };
+        let target = request.uri().path_and_query().map_or("", |target| target.as_str());
+        let notice_request = NoticeRequest { target: target.to_owned(), headers: Vec::new() };
         match admit::admit(verified, receipt.received_at) {
             Ok(admitted) => {
                 let (timestamp, started) = (admitted.ipn.timestamp, Instant::now());
@@ -168,14 +168,9 @@ impl Ingest {
                     .await
                     .map_err(|refusal| refuse(&refusal))?;
                 self.metrics.append_took(started.elapsed());
-                self.metrics.notice_accepted(
-                    account.partner(),
-                    verified.key_id(),
-                    receipt.received_at,
-                );
-                if let Some(timestamp) = timestamp {
-                    self.metrics.skew_seen(account.partner(), receipt.received_at, timestamp);
-                }
+                let accepted = self.metrics.partner(account.partner());
+                self.metrics.notice_accepted(&accepted, (account.partner(), verified.key_id()));
+                accepted.seen_at(receipt.received_at, timestamp);
                 self.metrics.unknown_fields_seen(u64::from(verified.unknown_fields()));
                 Ok(())
             }

@@ -62,7 +62,7 @@ impl Intake {
         admitted: Admitted,
         raw: &[u8],
     ) -> Result<(), Refusal> {
-        let key = admitted.order.to_string();
+        let key = admitted.order.to_message_key();
         let record = FactRecord {
             order: admitted.order,
             fact: Fact::Ipn(admitted.ipn),

@@ -98,19 +98,16 @@ impl Metrics {
         })
     }
 
-    /// A notice was accepted.
-    pub fn notice_accepted(&self, partner: &PartnerCode, key_id: &KeyId, now: Time) {
-        let handles = self.partner(partner);
+    /// A notice was accepted; `handles` are its partner's.
+    pub fn notice_accepted(
+        &self,
+        handles: &PartnerMetrics,
+        (partner, key_id): (&PartnerCode, &KeyId),
+    ) {
         handles.accepted.inc();
-        handles.last_accepted.set(seconds(now.unix_nanos()));
         handles.count_key_use(key_id, || {
             self.key_uses.with_label_values(&[partner.as_str(), key_id.as_str()])
         });
-    }
-
-    /// An accepted notice said it was sent then.
-    pub fn skew_seen(&self, partner: &PartnerCode, now: Time, timestamp: Time) {
-        self.partner(partner).skew.set(seconds(now.nanos_since(timestamp)));
     }
 
     /// A notice was refused; `partner` only where its signature proved it.
@@ -135,7 +132,9 @@ impl Metrics {
 
     /// An accepted notice had fields outside the contract.
     pub fn unknown_fields_seen(&self, fields: u64) {
-        self.unknown_fields.inc_by(fields);
+        if fields > 0 {
+            self.unknown_fields.inc_by(fields);
+        }
     }
 
     /// A request took this long.
@@ -153,7 +152,8 @@ impl Metrics {
         self.queue_depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
     }
 
-    fn partner(&self, partner: &PartnerCode) -> Arc<PartnerMetrics> {
+    /// The handles of one partner, made at its first notice.
+    pub fn partner(&self, partner: &PartnerCode) -> Arc<PartnerMetrics> {
         let known = self.partners.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(handles) = known.get(partner) {
             return Arc::clone(handles);
@@ -172,6 +172,14 @@ impl Metrics {
 }
 
 impl PartnerMetrics {
+    /// The last accepted notice came at `now` and says it was sent at `timestamp`.
+    pub fn seen_at(&self, now: Time, timestamp: Option<Time>) {
+        self.last_accepted.set(seconds(now.unix_nanos()));
+        if let Some(timestamp) = timestamp {
+            self.skew.set(seconds(now.nanos_since(timestamp)));
+        }
+    }
+
     fn count_key_use(&self, key_id: &KeyId, make: impl FnOnce() -> IntCounter) {
         let known = self.key_uses.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(uses) = known.get(key_id) {

@@ -207,6 +207,12 @@ pub struct OrderKey {
 }
 
 impl OrderKey {
+    /// `partner/merchantCode/orderId`: the key of messages and rows.
+    pub fn to_message_key(&self) -> String {
+        let parts = [self.partner.as_str(), self.merchant_code.as_str(), self.order_id.as_str()];
+        parts.join("/")
+    }
+
     /// Reads `partner/merchantCode/orderId`; none of the parts can hold a `/`. Errors: the part's `TextError`.
     pub fn parse(text: &str) -> Result<Self, TextError> {
         let mut parts = text.splitn(3, '/');
@@ -233,6 +239,7 @@ mod tests {
     fn an_order_key_reads_what_it_writes() {
         let key = OrderKey::parse("default/SHOP-1/ord:1").unwrap();
         assert_eq!(key.to_string(), "default/SHOP-1/ord:1");
+        assert_eq!(key.to_message_key(), key.to_string());
         assert_eq!(minicbor::decode::<OrderKey>(&minicbor::to_vec(&key).unwrap()).unwrap(), key);
         assert!(OrderKey::parse("default/SHOP-1").is_err());
         assert!(OrderKey::parse("default/SHOP-1/a/b").is_err());

@@ -141,5 +141,8 @@ fn events_out_of_order_are_caught() {
 
 #[test]
 fn a_position_ahead_of_its_rows_is_caught() {
-    assert_caught(Bug::PositionAhead, &["row missing"]);
+    // Whether the rows that were skipped are an order's first or later ones is chance; one or the other shows.
+    let kinds = trial_of(Bug::PositionAhead).kinds();
+    let caught = ["row missing", "row differs"].iter().any(|word| kinds.contains_key(word));
+    assert!(caught, "a position ahead of its rows shows as {kinds:?} only");
 }
