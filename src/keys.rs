@@ -17,7 +17,7 @@ use payfold_schemas::time::Time;
 use crate::data_dir::{DataDir, write_private};
 use crate::demo::{MERCHANT, PARTNER};
 use crate::error::Fixable;
-use crate::settings::{Origin, Settings};
+use crate::settings::{Loaded, Origin, Settings};
 
 /// The name of the admin token a first run makes.
 const LOCAL_ADMIN: &str = "local";
@@ -103,8 +103,24 @@ pub fn profiles(settings: &Settings) -> anyhow::Result<Vec<Profile>> {
     Ok(profiles)
 }
 
+/// Whether a running system would take this vault. Errors: everything it would refuse it for.
+pub fn check(loaded: &Loaded, document: &VaultDocument) -> anyhow::Result<()> {
+    let mut profiles = profiles(&loaded.settings)?;
+    if loaded.is_demo() {
+        profiles.extend(crate::demo::profile());
+    }
+    build(&profiles, document).map(drop)
+}
+
+/// Puts accounts and profiles together. The demo's account of an earlier run counts only where its partner is
+/// configured: its test key is no key of a real system.
 fn build(profiles: &[Profile], document: &VaultDocument) -> anyhow::Result<Directory> {
-    Directory::build(profiles.to_vec(), document).map_err(|problems| {
+    let mut document = document.clone();
+    let known = |partner: &PartnerCode| profiles.iter().any(|profile| profile.partner() == partner);
+    document
+        .accounts
+        .retain(|account| account.partner.as_str() != PARTNER || known(&account.partner));
+    Directory::build(profiles.to_vec(), &document).map_err(|problems| {
         let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
         anyhow::anyhow!("accounts and profiles don't fit together:\n  {}", all.join("\n  "))
     })
@@ -113,6 +129,17 @@ fn build(profiles: &[Profile], document: &VaultDocument) -> anyhow::Result<Direc
 /// Makes the vault, the local admin's token and the demo's account where they are missing.
 fn prepare_vault(data: &DataDir, origin: Origin, now: Time) -> anyhow::Result<()> {
     let mut vault = open_or_create(data)?;
+    let (partner, merchant_code) = (PartnerCode::parse(PARTNER)?, MerchantCode::parse(MERCHANT)?);
+    let foreign = vault.document().accounts.iter().any(|account| account.partner != partner);
+    if origin == Origin::Demo && foreign {
+        return Err(Fixable::error(
+            format!(
+                "{} holds accounts of a configured system, and no payfold.toml was found",
+                data.vault().display()
+            ),
+            "name its configuration with --config FILE, or another folder for the demo with --data DIR",
+        ));
+    }
     let local = Author::parse(LOCAL_ADMIN).expect("a fixed name");
     let known = vault.document().tokens.iter().any(|token| token.name == local);
     let mut changed = false;
@@ -124,7 +151,6 @@ fn prepare_vault(data: &DataDir, origin: Origin, now: Time) -> anyhow::Result<()
         vault.document_mut().add_token(TokenEntry { name: local, sha256 })?;
         changed = true;
     }
-    let (partner, merchant_code) = (PartnerCode::parse(PARTNER)?, MerchantCode::parse(MERCHANT)?);
     if origin == Origin::Demo && vault.document().account(&partner, &merchant_code).is_none() {
         // The demo's key is text, so that any tool can sign with the content of the file.
         let text = hex::encode(random_secret()?.expose());

@@ -1,6 +1,6 @@
 //! Owns what commands print: listings as table, JSON, JSON lines or CSV, and lines for people.
 //! The only file that writes to standard output and standard error.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the command line's output")]
+#![expect(clippy::print_stderr, reason = "this is the command line's output")]
 
 use std::io::{self, IsTerminal, Write};
 
@@ -11,7 +11,16 @@ use crate::args::Form;
 
 /// One line for people on standard output.
 pub fn line(text: &str) {
-    println!("{text}");
+    if let Err(error) = writeln!(io::stdout(), "{text}") {
+        // The reader went away (`payfold tail | head`), or there is nowhere to write: nothing is left to do.
+        std::process::exit(i32::from(error.kind() != io::ErrorKind::BrokenPipe));
+    }
+}
+
+/// One line for people that a program goes on without, if nobody reads it.
+pub fn notice(text: &str) {
+    // A system that serves does not end because its terminal did.
+    let _ = writeln!(io::stdout(), "{text}");
 }
 
 /// One line for people on standard error.

@@ -18,12 +18,14 @@ pub struct Patient<S> {
     waits_since: Option<Instant>,
     /// Rings at the limit of some wait, which may be over by then: it is put forward only when it rings.
     alarm: Option<Pin<Box<Sleep>>>,
+    /// Rings when the peer has taken nothing of what is written for the limit.
+    untaken: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patient<S> {
     /// A connection nothing was read from yet.
     pub fn new(stream: S, limit: Duration) -> Self {
-        Self { stream, limit, waits_since: None, alarm: None }
+        Self { stream, limit, waits_since: None, alarm: None, untaken: None }
     }
 
     fn has_read(&mut self) {
@@ -77,8 +79,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes));
+        let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(context, bytes) else {
+            // A peer that sends and never takes its answers would otherwise be held for ever.
+            let limit = self.limit;
+            let alarm =
+                self.untaken.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + limit)));
+            ready!(alarm.as_mut().poll(context));
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        };
         self.waits_since = None;
+        self.untaken = None;
         Poll::Ready(written)
     }
 
@@ -138,5 +148,13 @@ mod tests {
         assert!(begun.elapsed() >= LIMIT);
         drop(ours);
         trickle.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_takes_no_answer_is_given_up() {
+        let (mut ours, theirs) = pair();
+        let sent = tokio::time::timeout(LIMIT * 20, ours.write_all(&[0; 1_000])).await;
+        assert_eq!(sent.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(theirs);
     }
 }

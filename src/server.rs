@@ -1,6 +1,7 @@
 //! Owns one running system: what `run` and the tests boot. Engines, keys, roles and listeners are opened
 //! in this order, so that nothing listens before what it needs is there.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -207,13 +208,18 @@ impl Server {
             ..Default::default()
         };
         let (log, store) = (Arc::clone(&self.engines.log), Arc::clone(&self.engines.store));
-        let projector = Projector::new(log, store, metrics, settings);
+        let projector = Projector::new(log, store, Arc::clone(&metrics), settings);
         let runtime = projector_runtime()?;
         let run = move || {
-            if let Err(error) = runtime.block_on(projector.run(stopped)) {
-                // The receiver is gone only when the process is ending anyway.
-                let _ = failed.send(anyhow::Error::new(error).context("the projector has stopped"));
-            }
+            let ran = catch_unwind(AssertUnwindSafe(|| runtime.block_on(projector.run(stopped))));
+            let error = match ran {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => anyhow::Error::new(error),
+                Err(_) => anyhow::anyhow!("it panicked; the log has the place"),
+            };
+            metrics.partition_halted();
+            // The receiver is gone only when the process is ending anyway.
+            let _ = failed.send(error.context("the projector has stopped"));
         };
         Ok(thread::Builder::new().name("projector".to_owned()).spawn(run)?)
     }

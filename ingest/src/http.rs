@@ -15,7 +15,7 @@ use payfold_partners::verify::VerifiedIpn;
 use payfold_schemas::record::NoticeRequest;
 
 use crate::intake::{Intake, Receipt};
-use crate::limits::Limits;
+use crate::limits::{Limits, NOBODY};
 use crate::metrics::Metrics;
 use crate::quarantine::{self, Budget, Refused};
 use crate::refusal::{Code, Refusal};
@@ -150,7 +150,7 @@ impl Ingest {
             self.sampler.refused(&receipt, Some(raw), refusal.code);
             refusal.respond(receipt.request_id)
         };
-        if !source.is_none_or(|address| account.allows_source(address)) {
+        if !account.allows_source(source.unwrap_or(NOBODY)) {
             return Err(refuse(&Refusal::new(Code::SourceNotAllowed)));
         }
         self.limits
@@ -195,7 +195,11 @@ impl Ingest {
             self.sampler.not_kept(&receipt, refused.raw, &refused.account);
             return Ok(());
         }
-        quarantine::append(&self.intake, receipt, refused).await?;
+        let (account, bytes) = (refused.account.clone(), refused.raw.len());
+        if let Err(unavailable) = quarantine::append(&self.intake, receipt, refused).await {
+            self.quarantine.give_back(&account, bytes);
+            return Err(unavailable);
+        }
         self.metrics.notice_quarantined(code);
         Ok(())
     }
@@ -213,8 +217,10 @@ impl Ingest {
             return peer;
         }
         // A proxy may add a line of its own under the client's: all lines are one list, in order.
+        // A byte that is no text spoils its own hop only, never what the proxy wrote behind it.
         let lines = request.headers().get_all("x-forwarded-for");
-        let forwarded: Vec<&str> = lines.map(|line| line.to_str().unwrap_or_default()).collect();
+        let forwarded: Vec<_> =
+            lines.map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
         self.limits.source(peer, &forwarded.join(","))
     }
 }

@@ -1,7 +1,7 @@
 //! Owns the rates: of a source address before the signature is looked at, of an account after it.
 //! And which address a request comes from when trusted proxies stand before us.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -38,7 +38,9 @@ impl Limits {
 
     /// Lets a request of this address pass. Errors: `rate_limited`.
     pub fn pass_address(&self, address: Option<IpAddr>) -> Result<(), Refusal> {
-        let (Some(limiter), Some(address)) = (&self.addresses, address) else { return Ok(()) };
+        let Some(limiter) = &self.addresses else { return Ok(()) };
+        // Whoever hides its address shares one bucket with all who do.
+        let address = address.unwrap_or(NOBODY);
         if limiter.len() > ADDRESSES_MAX {
             limiter.retain_recent();
         }
@@ -60,7 +62,7 @@ impl Limits {
     pub fn source(&self, peer: Option<IpAddr>, forwarded_for: &str) -> Option<IpAddr> {
         let trusted =
             |address: &IpAddr| self.trusted_proxies.iter().any(|net| net.contains(address));
-        let peer = peer?;
+        let peer = peer?.to_canonical();
         if !trusted(&peer) {
             return Some(peer);
         }
@@ -69,6 +71,7 @@ impl Limits {
         for hop in hops {
             // What can't be read ends the chain: nothing left of it can be believed.
             let Ok(address) = hop else { break };
+            let address = address.to_canonical();
             source = address;
             if !trusted(&address) {
                 break;
@@ -82,6 +85,9 @@ impl Limits {
         !self.trusted_proxies.is_empty()
     }
 }
+
+/// Stands for an address that is not known; in no list.
+pub const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 const RATE_UNIT: u32 = 1_000_000;
 
@@ -102,6 +108,7 @@ mod tests {
         assert_eq!(source("10.0.0.1", "203.0.113.9, 10.0.0.2"), Some(ip("203.0.113.9")));
         assert_eq!(source("10.0.0.1", "rubbish, 10.0.0.2"), Some(ip("10.0.0.2")));
         assert_eq!(source("10.0.0.1", ""), Some(ip("10.0.0.1")));
+        assert_eq!(source("::ffff:10.0.0.1", "203.0.113.9"), Some(ip("203.0.113.9")));
     }
 
     #[test]

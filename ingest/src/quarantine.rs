@@ -47,6 +47,14 @@ impl Budget {
         entry.bytes = total;
         true
     }
+
+    /// Gives back what was taken for a notice that could not be stored.
+    pub fn give_back(&self, account: &str, bytes: usize) {
+        let mut spent = self.spent.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(entry) = spent.get_mut(account) {
+            entry.bytes = entry.bytes.saturating_sub(u64::try_from(bytes).unwrap_or(u64::MAX));
+        }
+    }
 }
 
 /// A signed notice that was refused.

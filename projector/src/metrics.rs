@@ -135,8 +135,10 @@ impl Metrics {
         self.publish_failures.inc();
     }
 
-    pub(crate) fn partition_halted(&self) {
-        self.partitions_halted.inc();
+    /// The projector has ended with an error: its partitions stand where they are. (One process reads one
+    /// partition of SQLite.)
+    pub fn partition_halted(&self) {
+        self.partitions_halted.set(1);
     }
 
     pub(crate) fn lag_measured(&self, records: u64) {

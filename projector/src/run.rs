@@ -150,6 +150,7 @@ impl Projector {
         match result {
             Ok(None) | Err(Halt::Stopped) => Ok(()),
             Ok(Some(error)) | Err(Halt::Failed(error)) => {
+                shared.metrics.partition_halted();
                 tracing::error!(error = %error, "projector halted");
                 Err(error)
             }

@@ -142,6 +142,13 @@ fn profiles(loaded: &Loaded) -> Row {
 }
 
 fn vault(loaded: &Loaded, data: &DataDir) -> Row {
+    if !data.vault().exists() && data.identity().exists() {
+        return Row::failed(
+            "vault",
+            format!("{} is missing beside its identity", data.vault().display()),
+            "put it back from its backup",
+        );
+    }
     if !data.vault().exists() {
         return Row::ok("vault", "will be made at the first run or by payfold key add");
     }

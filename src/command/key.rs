@@ -52,6 +52,7 @@ pub fn run(global: &Global, command: &KeyCommand) -> anyhow::Result<()> {
             let partner = PartnerCode::parse(partner)?;
             let merchant = merchant_of(vault.document(), &partner, merchant.as_deref())?;
             vault.document_mut().account_mut(&partner, &merchant)?.retire_key(&key_id, at)?;
+            keys::check(&loaded, vault.document())?;
             vault.save()?;
             output::line(&format!("key {key_id} of {partner}/{merchant} ends at {at}"));
             Ok(())
@@ -90,6 +91,7 @@ fn add(loaded: &Loaded, data: &DataDir, args: &KeyAddArgs) -> anyhow::Result<()>
         vault.document_mut().add_account(AccountEntry::new(partner.clone(), merchant.clone()))?;
     }
     vault.document_mut().account_mut(&partner, &merchant)?.add_key(key)?;
+    keys::check(loaded, vault.document())?;
     vault.save()?;
     output::line(&format!(
         "key {id} of {partner}/{merchant} counts from {valid_from}; earlier keys for {} more",

@@ -84,7 +84,7 @@ async fn drain(started: Started) -> anyhow::Result<()> {
         handle.stop(true).await;
     }
     started.finish().await?;
-    output::line(&format!("draining: {open} requests open, log synced, bye"));
+    output::notice(&format!("draining: {open} requests open, log synced, bye"));
     Ok(())
 }
 
@@ -121,16 +121,16 @@ fn print_banner(loaded: &Loaded, started: &Started, started_at: Instant) {
             "demo (no payfold.toml found; loopback only; nothing here is real money)".to_owned()
         }
     };
-    output::line(&format!("payfold {version}  {origin}"));
+    output::notice(&format!("payfold {version}  {origin}"));
     let data = &started.data;
     let new = if started.data_is_new { "new; " } else { "" };
-    output::line(&format!("  data      {} ({new}{})", data.path().display(), started.durability));
+    output::notice(&format!("  data      {} ({new}{})", data.path().display(), started.durability));
     if let Some(public) = &started.public {
-        output::line(&format!("  public    {}   POST /api/payment/ipn", public.url));
+        output::notice(&format!("  public    {}   POST /api/payment/ipn", public.url));
     }
-    output::line(&format!("  admin     {}   /readyz /metrics", started.admin.url));
+    output::notice(&format!("  admin     {}   /readyz /metrics", started.admin.url));
     if loaded.is_demo() {
-        output::line(&format!(
+        output::notice(&format!(
             "  partner   sandbox: merchantCode {}, its HMAC key in {} (demo only)",
             crate::demo::MERCHANT,
             data.sandbox_key().display()
@@ -138,17 +138,17 @@ fn print_banner(loaded: &Loaded, started: &Started, started_at: Instant) {
     }
     let seconds = started_at.elapsed().as_secs_f64();
     if !loaded.is_demo() {
-        output::line(&format!("ready in {seconds:.1} s"));
+        output::notice(&format!("ready in {seconds:.1} s"));
         return;
     }
-    output::line(&format!("ready in {seconds:.1} s. In another terminal:"));
+    output::notice(&format!("ready in {seconds:.1} s. In another terminal:"));
     for (command, what) in [
         ("payfold demo ipn", "append a create fact, sign and post an IPN: PENDING → PAID"),
         ("payfold order list", "the orders so far"),
         ("payfold tail orders", "the events other teams read, as they come"),
         ("payfold init > payfold.toml", "a configuration of your own"),
     ] {
-        output::line(&format!("  {command:<30} {what}"));
+        output::notice(&format!("  {command:<30} {what}"));
     }
 }
 
@@ -162,7 +162,7 @@ fn print_change(change: &OrderChanged) {
     let fulfil = if change.fulfil { "  fulfil" } else { "" };
     let attention =
         if flags.is_empty() { String::new() } else { format!("  ! {}", flags.join(" ")) };
-    output::line(&format!(
+    output::notice(&format!(
         "{}/{}/{}  {before} → {}  {money}{fulfil}{attention}",
         change.partner, change.merchant_code, change.order_id, change.state
     ));

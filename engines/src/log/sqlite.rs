@@ -48,7 +48,7 @@ pub struct SqliteLogSettings {
 
 impl Default for SqliteLogSettings {
     fn default() -> Self {
-        Self { queue_max: 4_096, wal_bytes: 16 << 20, observer: None }
+        Self { queue_max: 4_096, wal_bytes: 4 << 20, observer: None }
     }
 }
 

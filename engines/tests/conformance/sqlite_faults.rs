@@ -159,8 +159,9 @@ async fn a_full_disk_is_unavailable_and_is_resumed_from_without_a_restart() {
         println!("skipped: mounting a small disk needs root");
         return;
     };
-    // By default more is reserved than this disk has: it must go on without.
-    let log = SqliteLog::open(files.log_path(), SqliteLogSettings::default()).unwrap();
+    // More is to be reserved than this disk has: it must go on without.
+    let settings = SqliteLogSettings { wal_bytes: 16 << 20, ..SqliteLogSettings::default() };
+    let log = SqliteLog::open(files.log_path(), settings).unwrap();
     let reserved = std::fs::metadata(files.0.path().join("log.db-wal")).unwrap().len();
     assert!(reserved < 1 << 20, "{reserved} bytes of a full disk were kept");
     let ballast = files.0.path().join("ballast");

@@ -39,7 +39,6 @@ pub(super) async fn run(
             return Ok(None);
         }
         if let Some(error) = bad {
-            shared.metrics.partition_halted();
             return Ok(Some(error));
         }
     }
