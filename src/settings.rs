@@ -147,7 +147,7 @@ impl Default for ProjectorSettings {
 
 impl Default for SqliteSettings {
     fn default() -> Self {
-        Self { orders_cache_mib: 32 }
+        Self { orders_cache_mib: 16 }
     }
 }
 

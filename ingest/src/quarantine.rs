@@ -36,7 +36,10 @@ impl Budget {
     pub fn take(&self, account: &str, bytes: usize, now: Time) -> bool {
         let hour = now.unix_ms().div_euclid(HOUR_MS);
         let mut spent = self.spent.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let entry = spent.entry(account.to_owned()).or_insert(Spent { hour, bytes: 0 });
+        if !spent.contains_key(account) {
+            spent.insert(account.to_owned(), Spent { hour, bytes: 0 });
+        }
+        let Some(entry) = spent.get_mut(account) else { return false };
         if entry.hour != hour {
             *entry = Spent { hour, bytes: 0 };
         }

@@ -5,6 +5,7 @@ use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
 use payfold_partners::verify::{RejectCode, Rejection};
 use payfold_schemas::ids::RequestId;
+use serde::Serialize;
 
 /// Why a notice was not taken. The names are the wire's `code` in snake case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -207,18 +208,29 @@ impl Refusal {
         if self.code.closes_connection() {
             response.force_close();
         }
-        let mut problem = serde_json::json!({
-            "type": format!("urn:payfold:problem:{}", self.code.as_str()),
-            "title": self.code.title(),
-            "status": self.code.status(),
-            "code": self.code.as_str(),
-            "requestId": request_id,
-        });
-        if let Some(detail) = &self.detail {
-            problem["detail"] = detail.as_str().into();
-        }
-        response.body(problem.to_string())
+        let problem = Problem {
+            r#type: format_args!("urn:payfold:problem:{}", self.code.as_str()),
+            title: self.code.title(),
+            status: self.code.status(),
+            code: self.code.as_str(),
+            detail: self.detail.as_deref(),
+            request_id,
+        };
+        response.body(serde_json::to_string(&problem).expect("a problem is plain text and numbers"))
     }
+}
+
+/// A problem document (RFC 9457) with our two members, `code` and `requestId`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Problem<'a> {
+    r#type: std::fmt::Arguments<'a>,
+    title: &'a str,
+    status: u16,
+    code: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+    request_id: RequestId,
 }
 
 impl From<Rejection> for Refusal {
