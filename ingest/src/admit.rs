@@ -215,6 +215,7 @@ mod tests {
         let mut account = AccountEntry::new(partner(), MerchantCode::parse("SHOP").unwrap());
         let key = NewKey {
             id: KeyId::parse("k").unwrap(),
+            channel: payfold_partners::keys::Channel::Ipn,
             secret: Secret::from_bytes(SECRET.to_vec()),
             valid_from: Time::from_unix_nanos(i64::MIN),
             overlap_ms: 0,

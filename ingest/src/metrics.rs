@@ -2,7 +2,7 @@
 //! a notice is some atomic adds. Labels are partners, codes and key ids; never an order.
 
 use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
 use payfold_schemas::ids::{KeyId, PartnerCode};
@@ -26,10 +26,10 @@ pub struct Metrics {
     request_duration: Histogram,
     append_duration: Histogram,
     queue_depth: IntGauge,
-    quarantined: IntCounterVec,
+    quarantined: PerCode,
     quarantine_over_budget: IntCounter,
     unknown_fields: IntCounter,
-    anonymous: HashMap<Code, IntCounter>,
+    anonymous: PerCode,
     partners: RwLock<HashMap<PartnerCode, Arc<PartnerMetrics>>>,
 }
 
@@ -39,6 +39,31 @@ pub struct PartnerMetrics {
     last_accepted: Gauge,
     skew: Gauge,
     key_uses: RwLock<HashMap<KeyId, IntCounter>>,
+    refused: PerCode,
+}
+
+/// One counter per code, made when it is first needed: a label that never counted is not shown.
+struct PerCode {
+    labels: Vec<String>,
+    counters: IntCounterVec,
+    made: [OnceLock<IntCounter>; Code::ALL.len()],
+}
+
+impl PerCode {
+    /// Counters of `vec` whose last label is the code; `labels` are those before it.
+    fn new(vec: &IntCounterVec, labels: &[&str]) -> Self {
+        let labels = labels.iter().map(|&label| label.to_owned()).collect();
+        Self { labels, counters: vec.clone(), made: [const { OnceLock::new() }; Code::ALL.len()] }
+    }
+
+    fn count(&self, code: Code) {
+        let make = || {
+            let mut labels: Vec<_> = self.labels.iter().map(String::as_str).collect();
+            labels.push(code.as_str());
+            self.counters.with_label_values(&labels)
+        };
+        self.made[code.index()].get_or_init(make).inc();
+    }
 }
 
 impl Metrics {
@@ -55,10 +80,10 @@ impl Metrics {
             "Validly signed notices kept in quarantine, by refusal code.",
             &["code"],
         )?;
-        let anonymous = Code::ALL
-            .into_iter()
-            .map(|code| (code, requests.with_label_values(&[NO_PARTNER, code.as_str()])))
-            .collect();
+        let anonymous = PerCode::new(&requests, &[NO_PARTNER]);
+        for code in Code::ALL {
+            requests.with_label_values(&[NO_PARTNER, code.as_str()]);
+        }
         Ok(Self {
             key_uses: register.counters(
                 "payfold_ingest_key_uses_total",
@@ -84,7 +109,7 @@ impl Metrics {
             requests,
             queue_depth: register
                 .gauge("payfold_ingest_append_queue_depth", "Appends waiting for durability.")?,
-            quarantined,
+            quarantined: PerCode::new(&quarantined, &[]),
             quarantine_over_budget: register.counter(
                 "payfold_quarantine_over_budget_total",
                 "Signed notices not kept whole because the account is over its quarantine bytes.",
@@ -113,16 +138,14 @@ impl Metrics {
     /// A notice was refused; `partner` only where its signature proved it.
     pub fn notice_refused(&self, partner: Option<&PartnerCode>, code: Code) {
         match partner {
-            Some(partner) => {
-                self.requests.with_label_values(&[partner.as_str(), code.as_str()]).inc()
-            }
-            None => self.anonymous[&code].inc(),
+            Some(partner) => self.partner(partner).refused.count(code),
+            None => self.anonymous.count(code),
         }
     }
 
     /// A signed notice was kept in quarantine.
     pub fn notice_quarantined(&self, code: Code) {
-        self.quarantined.with_label_values(&[code.as_str()]).inc();
+        self.quarantined.count(code);
     }
 
     /// A signed notice was over its account's quarantine budget.
@@ -165,6 +188,7 @@ impl Metrics {
             last_accepted: self.last_accepted.with_label_values(label),
             skew: self.skew.with_label_values(label),
             key_uses: RwLock::default(),
+            refused: PerCode::new(&self.requests, label),
         });
         let mut known = self.partners.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         Arc::clone(known.entry(partner.clone()).or_insert(handles))

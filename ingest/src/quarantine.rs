@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use payfold_engines::log::{Message, Topic};
-use payfold_schemas::record::{NoticeSource, Parts, QuarantineRecord, Record};
+use payfold_schemas::record::{NoticeSource, QuarantineRecord, encode_quarantine};
 use payfold_schemas::time::Time;
 
 use crate::intake::{Intake, Receipt};
@@ -87,8 +87,7 @@ pub async fn append(
         received_at: receipt.received_at,
         source: refused.source,
     };
-    let record =
-        Record { parts: Parts::Quarantine(record), raw_key_id: None, raw: refused.raw.to_vec() };
-    let message = Message { key: refused.account, event: None, value: record.encode() };
+    let value = encode_quarantine(&record, refused.raw);
+    let message = Message { key: refused.account, event: None, value };
     intake.durable(Topic::Quarantine, message).await
 }

@@ -80,6 +80,11 @@ impl Code {
         Self::StorageUnavailable,
     ];
 
+    /// Its place in an array with one slot per code.
+    pub(crate) fn index(self) -> usize {
+        self as usize
+    }
+
     /// The wire's code, HTTP status and title.
     fn wire(self) -> (&'static str, u16, &'static str) {
         match self {
@@ -245,5 +250,17 @@ impl From<Rejection> for Refusal {
             RejectCode::Unauthenticated => Code::Unauthenticated,
         };
         Self { code, detail: rejection.detail().map(str::to_owned), retry_after_s: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_stands_at_its_index() {
+        for (place, code) in Code::ALL.into_iter().enumerate() {
+            assert_eq!(code.index(), place, "{}", code.as_str());
+        }
     }
 }

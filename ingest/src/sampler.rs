@@ -43,8 +43,7 @@ impl Default for Sampler {
 impl Sampler {
     /// Logs this refusal if its code has not been logged in this second.
     pub fn refused(&self, receipt: &Receipt, body: Option<&[u8]>, code: Code) {
-        let place = Code::ALL.iter().position(|other| *other == code).unwrap_or_default();
-        let Some(passed_over) = self.codes[place].due(receipt) else { return };
+        let Some(passed_over) = self.codes[code.index()].due(receipt) else { return };
         let digest = body.map(|body| Digest::of_bytes(body).to_string()).unwrap_or_default();
         tracing::info!(
             code = code.as_str(), request.id = %receipt.request_id, body.digest = digest,

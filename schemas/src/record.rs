@@ -236,6 +236,11 @@ pub fn encode_fact(fact: &FactRecord, raw: &[u8]) -> Vec<u8> {
     encode(1, fact, "", raw)
 }
 
+/// Encodes a refused notice's envelope straight from borrowed parts.
+pub fn encode_quarantine(record: &QuarantineRecord, raw: &[u8]) -> Vec<u8> {
+    encode(2, record, "", raw)
+}
+
 /// Reads the fact of an envelope and leaves the raw bytes alone: the hot path of the projector.
 /// Errors: `RecordError`; a quarantine record is `UnknownKind` here.
 pub fn decode_fact(bytes: &[u8]) -> Result<FactRecord, RecordError> {
