@@ -278,9 +278,33 @@ pub struct KeyAddArgs {
     /// From when it counts, RFC 3339 [default: now]
     #[arg(long, value_name = "TIME")]
     pub valid_from: Option<String>,
+    /// What it signs: ipn keys sign everything a channel without keys of its own needs
+    #[arg(long, value_enum, default_value_t = KeyChannel::Ipn)]
+    pub channel: KeyChannel,
     /// How long the keys before it still count from then on
     #[arg(long, value_name = "AGE", default_value = "24h")]
     pub overlap: String,
+}
+
+/// What a key signs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum KeyChannel {
+    /// Notices from server to server
+    Ipn,
+    /// Our create-payment calls
+    Create,
+    /// What a payer's browser brings back
+    Return,
+}
+
+impl From<KeyChannel> for payfold_partners::keys::Channel {
+    fn from(channel: KeyChannel) -> Self {
+        match channel {
+            KeyChannel::Ipn => Self::Ipn,
+            KeyChannel::Create => Self::Create,
+            KeyChannel::Return => Self::Return,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -4,7 +4,6 @@
 use payfold_engines::EngineError;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::{EventLog, Message, Topic};
-use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::{Create, Fact, Presentation, Session};
 use payfold_schemas::ids::{
     MerchantCode, OrderId, OrderKey, PartnerCode, ProviderRef, Reference, RequestId,
@@ -88,7 +87,7 @@ impl DemoOrders {
             presentation: Presentation::QrPayload(format!("payfold-demo:{provider_ref}")),
             expires_at: now.plus_ms(SESSION_MS),
             deadline: now.plus_ms(SESSION_MS + GRACE_MS),
-            create: Digest::of_content("createRequested", &create),
+            create: create.digest(),
         };
         let facts = [Fact::CreateRequested(create), Fact::SessionOpened(session)];
         let messages = facts.map(|fact| message(&order, fact, request_id, now)).into();
@@ -107,9 +106,9 @@ fn message(order: &OrderKey, fact: Fact, request_id: RequestId, now: Time) -> Me
     }
 }
 
-/// The sandbox partner's profile: the contract's default scheme.
+/// The sandbox partner's profile: the contract's default scheme, loopback addresses let pass.
 pub fn profile() -> Option<payfold_partners::profile::Profile> {
     PartnerCode::parse(PARTNER)
         .ok()
-        .map(|code| payfold_partners::profile::Profile::default_for(&code))
+        .map(|code| payfold_partners::profile::Profile::sandbox_for(&code))
 }

@@ -7,6 +7,7 @@ use anyhow::Context;
 use arc_swap::ArcSwap;
 use payfold_partners::directory::Directory;
 use payfold_partners::document::{AccountEntry, NewKey, TokenEntry, VaultDocument};
+use payfold_partners::keys::Channel;
 use payfold_partners::profile::Profile;
 use payfold_partners::secret::Secret;
 use payfold_partners::vault::{Vault, VaultWatch, random_secret};
@@ -40,7 +41,7 @@ impl Keys {
     ) -> anyhow::Result<Self> {
         let mut profiles = profiles(settings)?;
         if origin == Origin::Demo && profiles.is_empty() {
-            profiles.push(Profile::default_for(&PartnerCode::parse(PARTNER)?));
+            profiles.extend(crate::demo::profile());
         }
         prepare_vault(data, origin, now)?;
         let (watch, vault) = VaultWatch::open(&data.vault(), &data.identity())?;
@@ -86,21 +87,22 @@ pub fn profiles(settings: &Settings) -> anyhow::Result<Vec<Profile>> {
         let code = PartnerCode::parse(code).with_context(|| {
             format!("[partners.{code}]: a partner code is lower-case letters, digits and -")
         })?;
-        profiles.push(match partner.profile.as_str() {
-            "default" => Profile::default_for(&code),
-            path => {
-                let text = std::fs::read_to_string(path).map_err(|error| {
-                    Fixable::error(
-                        format!("the profile {path} of partner {code} can't be read: {error}"),
-                        "write profile = \"default\", or the path of a TOML file",
-                    )
-                })?;
-                Profile::parse(&code, &text)
-                    .with_context(|| format!("{path}, profile of partner {code}"))?
-            }
+        profiles.push(match Profile::shipped(&partner.profile, &code) {
+            Some(shipped) => shipped,
+            None => read_profile(&code, &partner.profile)?,
         });
     }
     Ok(profiles)
+}
+
+fn read_profile(code: &PartnerCode, path: &str) -> anyhow::Result<Profile> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Fixable::error(
+            format!("the profile {path} of partner {code} can't be read: {error}"),
+            "write profile = \"default\", or the path of a TOML file",
+        )
+    })?;
+    Profile::parse(code, &text).with_context(|| format!("{path}, profile of partner {code}"))
 }
 
 /// Whether a running system would take this vault. Errors: everything it would refuse it for.
@@ -158,6 +160,7 @@ fn prepare_vault(data: &DataDir, origin: Origin, now: Time) -> anyhow::Result<()
         let mut account = AccountEntry::new(partner, merchant_code);
         account.add_key(NewKey {
             id: KeyId::parse("sandbox-1").expect("a fixed id"),
+            channel: Channel::Ipn,
             secret: Secret::from_bytes(text.into_bytes()),
             valid_from: now.plus_ms(-60_000),
             overlap_ms: 0,

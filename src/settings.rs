@@ -29,8 +29,14 @@ pub struct Settings {
     pub orders: String,
     /// Address partners post to.
     pub listen_public: String,
+    /// Address shops call.
+    pub listen_shop: String,
     /// Address of probes, metrics and admin calls.
     pub listen_admin: String,
+    /// Address of the sandbox partner; only the demo has one.
+    pub listen_sandbox: String,
+    /// Base address partners and browsers reach the public listener at; empty: the listener's own.
+    pub public_url: String,
     /// Where log lines go in which form: auto (human on a terminal, else JSON), human, json.
     pub log_format: LogFormat,
     /// Which log lines: a level, or tracing directives.
@@ -39,6 +45,10 @@ pub struct Settings {
     pub ingest: IngestSettings,
     /// The projector role.
     pub projector: ProjectorSettings,
+    /// The checkout role.
+    pub checkout: CheckoutSettings,
+    /// The reconciler role.
+    pub reconciler: ReconcilerSettings,
     /// The SQLite engines.
     pub sqlite: SqliteSettings,
     /// Partners by code.
@@ -89,6 +99,30 @@ pub struct ProjectorSettings {
     pub batch_records: usize,
 }
 
+/// The checkout role.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CheckoutSettings {
+    /// Worker threads; 0 is one per core.
+    pub workers: usize,
+    /// Create calls in flight at one partner; more are answered 503.
+    pub calls_per_partner_max: usize,
+    /// Streams and long polls open at once.
+    pub followers_max: usize,
+    /// Where a payer's browser goes after a payment when its payment named no other place; empty: a plain page.
+    pub shop_url: String,
+    /// Other places by name, https or app schemes, for `returnTo`.
+    pub return_to: BTreeMap<String, String>,
+}
+
+/// The reconciler role.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReconcilerSettings {
+    /// Milliseconds between two looks at passed deadlines.
+    pub deadline_poll_ms: u64,
+}
+
 /// The SQLite engines.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -103,6 +137,9 @@ pub struct SqliteSettings {
 pub struct PartnerSettings {
     /// A shipped profile's name, or a TOML file.
     pub profile: String,
+    /// The partner's API address, for create calls; empty: payments are not created here.
+    #[serde(default)]
+    pub api_url: String,
 }
 
 impl Default for Settings {
@@ -112,11 +149,16 @@ impl Default for Settings {
             log: String::new(),
             orders: String::new(),
             listen_public: "127.0.0.1:8080".into(),
+            listen_shop: "127.0.0.1:8081".into(),
             listen_admin: "127.0.0.1:9464".into(),
+            listen_sandbox: "127.0.0.1:8082".into(),
+            public_url: String::new(),
             log_format: LogFormat::Auto,
             log_filter: "info,actix_server=warn,actix_http=off".into(),
             ingest: IngestSettings::default(),
             projector: ProjectorSettings::default(),
+            checkout: CheckoutSettings::default(),
+            reconciler: ReconcilerSettings::default(),
             sqlite: SqliteSettings::default(),
             partners: BTreeMap::new(),
         }
@@ -142,6 +184,24 @@ impl Default for IngestSettings {
 impl Default for ProjectorSettings {
     fn default() -> Self {
         Self { batch_records: 2_048 }
+    }
+}
+
+impl Default for CheckoutSettings {
+    fn default() -> Self {
+        Self {
+            workers: 0,
+            calls_per_partner_max: 256,
+            followers_max: 10_000,
+            shop_url: String::new(),
+            return_to: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for ReconcilerSettings {
+    fn default() -> Self {
+        Self { deadline_poll_ms: 1_000 }
     }
 }
 

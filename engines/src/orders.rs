@@ -94,6 +94,15 @@ pub struct Page {
     pub next: Option<Cursor>,
 }
 
+/// What came of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// This caller was the first, and the claim is durable: only it may make the create call.
+    Mine,
+    /// Somebody was before; the record they claimed with.
+    Taken(Vec<u8>),
+}
+
 /// The store of order rows and views.
 ///
 /// Atomicity: a row is never torn. SQLite commits a whole `Commit` at once; engines without transactions write
@@ -115,6 +124,12 @@ pub trait OrderStore: Send + Sync {
         after: Option<Cursor>,
         limit: usize,
     ) -> SeamFuture<'_, Page, EngineError>;
+
+    /// Claims a key for ever, with a record to be found by whoever comes later: the only conditional write.
+    /// Of all callers with one key, in all processes and after any crash, at most one is told `Mine`. It is
+    /// outside the generations and can't be rebuilt. Errors: `Unavailable`; the claim may have been made then,
+    /// and nobody is told `Mine` for it any more.
+    fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError>;
 
     /// How far the store has been folded; none for a new store.
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError>;

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
 
 use crate::document::{AccountEntry, VaultDocument};
-use crate::keys::KeySet;
+use crate::keys::{Channel, KeySet};
 use crate::mac::MacKey;
 use crate::notice::Notice;
 use crate::profile::{Field, Limits, Profile};
@@ -26,6 +26,9 @@ pub struct Account {
     merchant_code: MerchantCode,
     profile: Arc<Profile>,
     keys: KeySet,
+    create_keys: KeySet,
+    return_keys: KeySet,
+    enabled: bool,
     allow_sources: Vec<IpNet>,
     rate_per_s: Option<u32>,
 }
@@ -49,6 +52,16 @@ impl Account {
     /// Its keys, those of the past and the future included.
     pub fn keys(&self) -> &KeySet {
         &self.keys
+    }
+
+    /// The keys of a channel; where it has none of its own, those of the IPN channel.
+    pub fn keys_of(&self, channel: Channel) -> &KeySet {
+        let own = match channel {
+            Channel::Ipn => &self.keys,
+            Channel::Create => &self.create_keys,
+            Channel::Return => &self.return_keys,
+        };
+        if own.keys().is_empty() { &self.keys } else { own }
     }
 
     /// Whether a notice may come from this address.
@@ -168,6 +181,16 @@ impl Directory {
         self.partners.entry(account.partner().as_str().into()).or_default().add(account);
     }
 
+    /// One enabled account.
+    pub fn account(
+        &self,
+        partner: &PartnerCode,
+        merchant_code: &MerchantCode,
+    ) -> Option<&Arc<Account>> {
+        let mut enabled = self.accounts.iter().filter(|account| account.enabled);
+        enabled.find(|a| a.partner() == partner && a.merchant_code == *merchant_code)
+    }
+
     /// Every account in the order of the vault, disabled ones included.
     pub fn accounts(&self) -> &[Arc<Account>] {
         &self.accounts
@@ -204,6 +227,11 @@ impl Directory {
         Candidates { accounts, hmacs_min: self.work.named }
     }
 
+    /// The enabled accounts of this merchantCode, whosever they are.
+    pub(crate) fn named(&self, merchant_code: &str) -> &[Arc<Account>] {
+        self.shared.by_merchant.get(merchant_code).map(Vec::as_slice).unwrap_or_default()
+    }
+
     fn route(&self, route_partner: Option<&str>) -> &Route {
         match route_partner {
             None => &self.shared,
@@ -234,12 +262,16 @@ fn account(
             "{name}: no profile for partner {partner}; put [partners.{partner}] into payfold.toml and restart"
         ))
     })?;
-    let keys = entry.key_set().map_err(|error| Problem(format!("{name}: {error}")))?;
+    let keys_of =
+        |channel| entry.key_set(channel).map_err(|error| Problem(format!("{name}: {error}")));
     Ok(Arc::new(Account {
         index,
         merchant_code: merchant_code.clone(),
         profile: Arc::clone(profile),
-        keys,
+        keys: keys_of(Channel::Ipn)?,
+        create_keys: keys_of(Channel::Create)?,
+        return_keys: keys_of(Channel::Return)?,
+        enabled: entry.enabled,
         allow_sources: entry.allow_sources.clone(),
         rate_per_s: entry.rate_per_s,
     }))
@@ -283,7 +315,14 @@ mod tests {
         let mut entry = AccountEntry::new(PartnerCode::parse(partner).unwrap(), merchant);
         let (id, at) = (KeyId::parse("k").unwrap(), Time::from_unix_ms(0));
         let secret = Secret::from_bytes(secret.repeat(24).into_bytes());
-        let key = NewKey { id, secret, valid_from: at, overlap_ms: 0, created_at: at };
+        let key = NewKey {
+            id,
+            channel: Channel::Ipn,
+            secret,
+            valid_from: at,
+            overlap_ms: 0,
+            created_at: at,
+        };
         entry.add_key(key).unwrap();
         entry
     }
@@ -365,7 +404,14 @@ mod tests {
         let at = Time::from_unix_ms(1);
         let secret = Secret::from_bytes(vec![1; 24]);
         let id = KeyId::parse("next").unwrap();
-        let key = NewKey { id, secret, valid_from: at, overlap_ms: 1, created_at: at };
+        let key = NewKey {
+            id,
+            channel: Channel::Ipn,
+            secret,
+            valid_from: at,
+            overlap_ms: 1,
+            created_at: at,
+        };
         rotating.add_key(key).unwrap();
         let others = (0..12).map(|n| entry("acme", &format!("SHOP-{n}"), "b"));
         let accounts = others.chain([rotating, entry("bolt", "SHOP", "c")]).collect();

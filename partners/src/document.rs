@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::{Channel, Key, KeyError, KeySet};
 use crate::secret::Secret;
+use crate::shops::ShopEntry;
 
 /// The version of the document this program writes.
 pub const DOCUMENT_VERSION: u32 = 1;
@@ -25,6 +26,9 @@ pub struct VaultDocument {
     /// Who may use the admin listener.
     #[serde(default)]
     pub tokens: Vec<TokenEntry>,
+    /// Who may use the shop listener.
+    #[serde(default)]
+    pub shops: Vec<ShopEntry>,
 }
 
 /// One of our accounts at a partner.
@@ -82,6 +86,8 @@ pub struct TokenEntry {
 pub struct NewKey {
     /// Its name.
     pub id: KeyId,
+    /// What it signs.
+    pub channel: Channel,
     /// The shared secret.
     pub secret: Secret,
     /// From when it counts.
@@ -133,7 +139,12 @@ pub enum DocumentError {
 
 impl Default for VaultDocument {
     fn default() -> Self {
-        Self { version: DOCUMENT_VERSION, accounts: Vec::new(), tokens: Vec::new() }
+        Self {
+            version: DOCUMENT_VERSION,
+            accounts: Vec::new(),
+            tokens: Vec::new(),
+            shops: Vec::new(),
+        }
     }
 }
 
@@ -150,9 +161,9 @@ impl AccountEntry {
         }
     }
 
-    /// Its keys of the IPN channel, ready to verify with. Errors: the first `KeyError`.
-    pub fn key_set(&self) -> Result<KeySet, KeyError> {
-        let of_channel = self.keys.iter().filter(|key| key.channel == Channel::Ipn);
+    /// Its keys of one channel, ready to verify and sign with. Errors: the first `KeyError`.
+    pub fn key_set(&self, channel: Channel) -> Result<KeySet, KeyError> {
+        let of_channel = self.keys.iter().filter(|key| key.channel == channel);
         KeySet::new(of_channel.map(KeyEntry::key).collect::<Result<_, _>>()?)
     }
 
@@ -164,18 +175,18 @@ impl AccountEntry {
         }
         let end = new.valid_from.plus_ms(new.overlap_ms);
         let mut changed = self.clone();
-        for key in changed.keys.iter_mut().filter(|key| key.channel == Channel::Ipn) {
+        for key in changed.keys.iter_mut().filter(|key| key.channel == new.channel) {
             key.end_at(end);
         }
         changed.keys.push(KeyEntry {
             id: new.id,
-            channel: Channel::Ipn,
+            channel: new.channel,
             secret: new.secret,
             valid_from: new.valid_from,
             valid_until: None,
             created_at: new.created_at,
         });
-        changed.key_set()?;
+        changed.key_set(new.channel)?;
         *self = changed;
         Ok(())
     }
@@ -190,7 +201,8 @@ impl AccountEntry {
 
 impl KeyEntry {
     fn key(&self) -> Result<Key, KeyError> {
-        Key::new(self.id.clone(), &self.secret, self.valid_from, self.valid_until)
+        let key = Key::new(self.id.clone(), &self.secret, self.valid_from, self.valid_until)?;
+        Ok(key.of_channel(self.channel))
     }
 
     /// Ends it at `at`, never later than before and never before it begins.
@@ -263,7 +275,14 @@ mod tests {
     fn new_key(id: &str, from: i64, overlap_ms: i64) -> NewKey {
         let secret = Secret::from_bytes(format!("hush, the secret of key {id}").into_bytes());
         let id = KeyId::parse(id).unwrap();
-        NewKey { id, secret, valid_from: at(from), overlap_ms, created_at: at(0) }
+        NewKey {
+            id,
+            channel: Channel::Ipn,
+            secret,
+            valid_from: at(from),
+            overlap_ms,
+            created_at: at(0),
+        }
     }
 
     /// `id from-until` of every key, in seconds.

@@ -19,8 +19,26 @@ pub const SECRET_BYTES_MIN: usize = 24;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Channel {
-    /// Notices from server to server (contract 4.2).
+    /// Notices from server to server (contract 4.2); also what signs the other two where they have no keys.
     Ipn,
+    /// Our create-payment calls (contract 4.1).
+    Create,
+    /// What a payer's browser brings back (contract 4.3).
+    Return,
+}
+
+impl Channel {
+    /// Every channel.
+    pub const ALL: [Channel; 3] = [Self::Ipn, Self::Create, Self::Return];
+
+    /// The name in the vault and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ipn => "ipn",
+            Self::Create => "create",
+            Self::Return => "return",
+        }
+    }
 }
 
 /// One key of an account.
@@ -87,6 +105,11 @@ impl Key {
         Ok(Self { id, channel: Channel::Ipn, valid_from, valid_until, mac })
     }
 
+    /// The same key for another channel.
+    pub(crate) fn of_channel(self, channel: Channel) -> Self {
+        Self { channel, ..self }
+    }
+
     /// Its name.
     pub fn id(&self) -> &KeyId {
         &self.id
@@ -147,6 +170,12 @@ impl KeySet {
     /// Every key, in the order of the vault.
     pub fn keys(&self) -> &[Key] {
         &self.keys
+    }
+
+    /// The key to sign with at `now`: of those that count the one that began last.
+    pub fn signing_key(&self, now: Time) -> Option<&Key> {
+        let valid = self.keys.iter().filter(|key| key.is_valid_at(now));
+        valid.max_by_key(|key| key.valid_from)
     }
 
     /// The most that count at any one instant.

@@ -3,17 +3,24 @@
 //! The way of one notice: `notice` parses it as leniently as safety allows, `directory` finds the
 //! account, `signing` builds the text, `mac` and `keys` check it, and `verify` hands out a
 //! `VerifiedIpn`, which nothing else can construct. Shape and time are judged after that, elsewhere.
-//! Only `vault` does I/O; nothing here reads a clock.
+//! The way of one payment: `create` writes the signed request and judges the answer, `remote` makes the call,
+//! `outbound` keeps it from going where it should not. `returned` judges what a payer's browser brings back.
+//! Only `vault` and `remote` do I/O; nothing here reads a clock.
 #![warn(missing_docs)]
 
+pub mod create;
 pub mod directory;
 pub mod document;
 pub mod keys;
 pub mod mac;
 mod nested;
 pub mod notice;
+pub mod outbound;
 pub mod profile;
+pub mod remote;
+pub mod returned;
 pub mod secret;
+pub mod shops;
 pub mod signing;
 pub mod vault;
 pub mod verify;

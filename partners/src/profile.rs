@@ -2,6 +2,7 @@
 //! A `Profile` that exists is consistent: every field that decides money is covered by the signature,
 //! and its stamp is the digest of the very bytes it was read from.
 
+mod create;
 mod file;
 
 use std::fmt;
@@ -14,8 +15,13 @@ use serde::Deserialize;
 
 use crate::mac::Output;
 
+pub use create::{CreateField, CreateRule};
+
 /// The default scheme, as shipped.
 pub const DEFAULT_PROFILE: &str = include_str!("../profiles/default.toml");
+
+/// The default scheme as the sandbox partner speaks it: the same signatures, loopback addresses allowed.
+pub const SANDBOX_PROFILE: &str = include_str!("../profiles/sandbox.toml");
 
 /// A field of the IPN payload (contract 2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -180,6 +186,7 @@ pub struct Profile {
     separator: u8,
     signed_fields: Vec<Field>,
     time: TimeRule,
+    create: Option<CreateRule>,
 }
 
 /// Why a file is not a profile, and where.
@@ -205,6 +212,20 @@ impl Profile {
     /// The default scheme (contract 5), as `partner`'s profile.
     pub fn default_for(partner: &PartnerCode) -> Self {
         Self::parse(partner, DEFAULT_PROFILE).expect("the shipped profile is tested")
+    }
+
+    /// The sandbox partner's scheme, as `partner`'s profile.
+    pub fn sandbox_for(partner: &PartnerCode) -> Self {
+        Self::parse(partner, SANDBOX_PROFILE).expect("the shipped profile is tested")
+    }
+
+    /// The shipped profile of this name, as `partner`'s; `None` for another name.
+    pub fn shipped(name: &str, partner: &PartnerCode) -> Option<Self> {
+        match name {
+            "default" => Some(Self::default_for(partner)),
+            "sandbox" => Some(Self::sandbox_for(partner)),
+            _ => None,
+        }
     }
 
     /// Whose profile it is, its version and the digest of its bytes.
@@ -260,6 +281,16 @@ impl Profile {
     /// How a notice's time is judged.
     pub fn time(&self) -> &TimeRule {
         &self.time
+    }
+
+    /// How a payment is created there; `None` if that is not done through this system.
+    pub fn create(&self) -> Option<&CreateRule> {
+        self.create.as_ref()
+    }
+
+    /// Whether addresses of this machine and of private networks, and http to this machine, are let pass.
+    pub fn allows_private_addresses(&self) -> bool {
+        self.stage == Stage::Sandbox
     }
 
     /// What the fold needs to know of this profile for an IPN with this ref.

@@ -3,7 +3,7 @@
 //! empty, two different notices have two different texts.
 
 use crate::mac::MacKey;
-use crate::profile::{Field, Profile};
+use crate::profile::{CreateField, CreateRule, Field, Profile};
 
 /// Appends the signing text of the values `value_of` gives to `into`. Says which field, if any, holds
 /// the separator: then the text is ambiguous and even a valid signature proves nothing.
@@ -12,9 +12,27 @@ pub fn signing_text<'v>(
     value_of: impl Fn(Field) -> Option<&'v str>,
     into: &mut Vec<u8>,
 ) -> Option<Field> {
-    let separator = profile.separator();
+    join(profile.separator(), profile.signed_fields(), value_of, into)
+}
+
+/// The same for a create-payment request (contract 2.1): the rule's fields in order.
+pub fn create_signing_text<'v>(
+    profile: &Profile,
+    rule: &CreateRule,
+    value_of: impl Fn(CreateField) -> Option<&'v str>,
+    into: &mut Vec<u8>,
+) -> Option<CreateField> {
+    join(profile.separator(), &rule.signed_fields, value_of, into)
+}
+
+fn join<'v, F: Copy>(
+    separator: u8,
+    fields: &[F],
+    value_of: impl Fn(F) -> Option<&'v str>,
+    into: &mut Vec<u8>,
+) -> Option<F> {
     let mut ambiguous = None;
-    for (place, field) in profile.signed_fields().iter().copied().enumerate() {
+    for (place, field) in fields.iter().copied().enumerate() {
         if place > 0 {
             into.push(separator);
         }

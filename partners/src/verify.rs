@@ -194,6 +194,7 @@ mod tests {
 
     use super::*;
     use crate::document::{AccountEntry, NewKey, VaultDocument};
+    use crate::keys::Channel;
     use crate::profile::DEFAULT_PROFILE;
     use crate::secret::Secret;
     use crate::signing::sign;
@@ -218,7 +219,14 @@ mod tests {
 
     fn new_key(id: &str, valid_from: Time, overlap_ms: i64) -> NewKey {
         let id = KeyId::parse(id).unwrap();
-        NewKey { secret: secret(id.as_str()), id, valid_from, overlap_ms, created_at: NOW }
+        NewKey {
+            secret: secret(id.as_str()),
+            id,
+            channel: Channel::Ipn,
+            valid_from,
+            overlap_ms,
+            created_at: NOW,
+        }
     }
 
     /// acme/SHOP with key a, acme/SHOP-2 with key a2, bolt/SHOP with key b, acme/GONE disabled with key g.

@@ -34,6 +34,13 @@ pub struct Create {
     pub deadline: Time,
 }
 
+impl Create {
+    /// Its content digest: what a session names its create request by.
+    pub fn digest(&self) -> Digest {
+        Digest::of_content("createRequested", self)
+    }
+}
+
 /// How the payer gets to the payment: exactly one of the two (contract 2.2).
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,

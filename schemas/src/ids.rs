@@ -120,6 +120,19 @@ impl TextRule for KeyIdRule {
 /// Names a key of a partner account; never the key itself.
 pub type KeyId = Text<KeyIdRule>;
 
+/// Rule of `ShopName`: `[A-Za-z0-9._:-]`, up to 64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ShopNameRule {}
+impl TextRule for ShopNameRule {
+    const NAME: &'static str = "shop";
+    const MAX_CHARS: usize = 64;
+    fn allows(c: char) -> bool {
+        is_code(c)
+    }
+}
+/// Names a shop that calls the shop listener; never its token.
+pub type ShopName = Text<ShopNameRule>;
+
 /// Rule of `Author`: printable ASCII, up to 128.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AuthorRule {}

@@ -82,6 +82,7 @@ fn add(loaded: &Loaded, data: &DataDir, args: &KeyAddArgs) -> anyhow::Result<()>
         args.valid_from.as_deref().map_or(Ok(now), Time::parse).context("--valid-from")?;
     let key = NewKey {
         id: id.clone(),
+        channel: args.channel.into(),
         secret,
         valid_from,
         overlap_ms: i64::try_from(overlap.as_millis())?,

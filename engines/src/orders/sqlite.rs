@@ -1,7 +1,9 @@
-//! Owns the embedded order store: one SQLite file, one connection that writes, readers beside it.
+//! Owns the embedded order store: one SQLite file, one connection that writes, readers beside it, and the
+//! claims in a file of their own.
 //! Invariants: a `Commit` happens whole or not at all; see `rows` (older never replaces), `views` (an entry
 //! is there once) and `tables` (progress moves with the rows).
 
+mod claims;
 mod rows;
 mod tables;
 #[cfg(test)]
@@ -15,7 +17,7 @@ use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use rusqlite::Connection;
 
-use crate::orders::{Commit, Cursor, OrderStore, Page, Progress, Scan};
+use crate::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
 use crate::sqlite::{LockFile, ReadPool, at, blocking, lock, seam_error};
 use crate::{EngineError, SeamFuture};
 
@@ -37,6 +39,8 @@ impl Default for SqliteOrdersSettings {
 /// The order store in one SQLite file.
 pub struct SqliteOrders {
     shared: Arc<Shared>,
+    /// None when opened for reading only. Dropped before the lock, which guards its file too.
+    claims: Option<claims::Claims>,
     /// None when opened for reading only.
     lock: Option<LockFile>,
 }
@@ -67,6 +71,7 @@ impl SqliteOrders {
         tables::check(&connection).map_err(|error| at(path, error))?;
         Ok(Self {
             shared: Arc::new(Shared::new(path, settings, Some(connection))),
+            claims: Some(claims::Claims::open(path)?),
             lock: Some(lock),
         })
     }
@@ -75,7 +80,7 @@ impl SqliteOrders {
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, EngineError> {
         let shared = Shared::new(path.as_ref(), SqliteOrdersSettings::default(), None);
         shared.readers.with(tables::check)?;
-        Ok(Self { shared: Arc::new(shared), lock: None })
+        Ok(Self { shared: Arc::new(shared), lock: None, claims: None })
     }
 }
 
@@ -152,6 +157,17 @@ impl OrderStore for SqliteOrders {
         Box::pin(blocking(move || {
             shared.readers.with(|connection| views::scan(connection, &scan, after.as_ref(), limit))
         }))
+    }
+
+    fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
+        Box::pin(async move {
+            let read_only = "this order store is open for reading only";
+            let claims = self.claims.as_ref();
+            claims
+                .ok_or_else(|| EngineError::Invalid(read_only.to_owned()))?
+                .claim(key, record)
+                .await
+        })
     }
 
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {

@@ -1,7 +1,7 @@
 //! The promises of `OrderStore`: rows and progress. Views are in `scans`.
 
 use payfold_engines::EngineError;
-use payfold_engines::orders::{Commit, Folded, OrderStore, Progress, ViewEntry};
+use payfold_engines::orders::{Claimed, Commit, Folded, OrderStore, Progress, ViewEntry};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::order::Order;
 use payfold_schemas::time::Time;
@@ -91,4 +91,36 @@ pub async fn refuses_another_log(bed: &dyn Bed) {
         assert_eq!(get(&*store, "p/M/b").await, None, "a refused commit leaves nothing behind");
     }
     put(&*store, &[order("p/M/b", 2)], 2).await;
+}
+
+async fn claim(store: &dyn OrderStore, key: &str, record: &str) -> Claimed {
+    soon(store.claim(key.to_owned(), record.as_bytes().to_vec())).await.expect("answered")
+}
+
+/// The first with a key is told `Mine`, every later one what the first claimed with; also after opening again.
+pub async fn claims_once(bed: &dyn Bed) {
+    let store = orders(bed).await;
+    let taken = Claimed::Taken(b"first".to_vec());
+    assert_eq!(claim(&*store, "shop/k", "first").await, Claimed::Mine);
+    assert_eq!(claim(&*store, "shop/k", "second").await, taken);
+    assert_eq!(claim(&*store, "shop/K", "first").await, Claimed::Mine, "keys differ by case");
+    drop(store);
+    let again = orders(bed).await;
+    assert_eq!(claim(&*again, "shop/k", "first").await, taken, "even the first itself");
+    assert_eq!(claim(&*again, "shop/other", "x").await, Claimed::Mine);
+}
+
+/// Of many at once with one key, one is told `Mine` and the others its record.
+pub async fn claims_once_of_many(bed: &dyn Bed) {
+    let store = orders(bed).await;
+    for round in 0..20 {
+        let key = format!("shop/{round}");
+        let records: Vec<String> = (0..16).map(|n| format!("record {n}")).collect();
+        let all = records.iter().map(|record| claim(&*store, &key, record));
+        let all = futures_util::future::join_all(all).await;
+        let mine: Vec<usize> = (0..16).filter(|n| all[*n] == Claimed::Mine).collect();
+        assert_eq!(mine.len(), 1, "{all:?}");
+        let taken = Claimed::Taken(records[mine[0]].clone().into_bytes());
+        assert!(all.iter().all(|one| *one == Claimed::Mine || *one == taken), "{all:?}");
+    }
 }

@@ -102,6 +102,16 @@ async fn log_lists() {
 }
 
 #[tokio::test]
+async fn orders_claims_once() {
+    orders::claims_once(&Files::new()).await;
+}
+
+#[tokio::test]
+async fn orders_claims_once_of_many() {
+    orders::claims_once_of_many(&Files::new()).await;
+}
+
+#[tokio::test]
 async fn orders_loads_in_the_order_asked() {
     orders::loads_in_the_order_asked(&Files::new()).await;
 }

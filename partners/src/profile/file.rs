@@ -9,6 +9,7 @@ use payfold_schemas::record::ProfileStamp;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::create::{self, CreateFile};
 use super::{
     Field, Limits, NonceRule, Profile, ProfileError, Stage, TimeKind, TimeRule, UnknownFields,
 };
@@ -40,6 +41,7 @@ struct ProfileFile {
     limits: LimitsFile,
     signature: SignatureFile,
     time: Spanned<TimeFile>,
+    create: Option<CreateFile>,
 }
 
 #[derive(Deserialize)]
@@ -77,12 +79,12 @@ struct TimeFile {
 }
 
 /// What is wrong in which bytes of the file.
-struct Wrong {
+pub(super) struct Wrong {
     span: Range<usize>,
     problem: String,
 }
 
-fn wrong<T>(span: Range<usize>, problem: impl Into<String>) -> Result<T, Wrong> {
+pub(super) fn wrong<T>(span: Range<usize>, problem: impl Into<String>) -> Result<T, Wrong> {
     Err(Wrong { span, problem: problem.into() })
 }
 
@@ -140,6 +142,7 @@ fn compile(partner: &PartnerCode, text: &str, file: ProfileFile) -> Result<Profi
         separator,
         signed_fields,
         time,
+        create: file.create.as_ref().map(create::compile).transpose()?,
     })
 }
 
@@ -310,7 +313,7 @@ mod tests {
             let [from, to, expected] =
                 case.split("=>").map(str::trim).collect::<Vec<_>>().try_into().unwrap();
             assert!(DEFAULT_PROFILE.contains(from), "{case}");
-            let error = parse(&partner(), &DEFAULT_PROFILE.replace(from, to)).unwrap_err();
+            let error = parse(&partner(), &DEFAULT_PROFILE.replacen(from, to, 1)).unwrap_err();
             let got = format!("{}:{} {}", error.line, error.column, error.problem);
             let (place, problem) = expected.split_once(' ').unwrap_or((expected, ""));
             if !got.starts_with(&format!("{place} ")) || !got.contains(problem) {

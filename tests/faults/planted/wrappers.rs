@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use payfold_engines::log::{Delivered, EventLog, Extent, Message, Start, Subscription, Topic};
-use payfold_engines::orders::{Commit, Cursor, OrderStore, Page, Progress, Scan};
+use payfold_engines::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
 use payfold_engines::{EngineError, SeamFuture};
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::{KnownFacts, Order};
@@ -155,6 +155,10 @@ impl OrderStore for BentStore {
         limit: usize,
     ) -> SeamFuture<'_, Page, EngineError> {
         self.real.scan(scan, after, limit)
+    }
+
+    fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
+        self.real.claim(key, record)
     }
 
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {

@@ -125,6 +125,7 @@ fn account(partner: &str, merchant: &str, key: &str) -> AccountEntry {
     let mut account = AccountEntry::new(partner, MerchantCode::parse(merchant).expect("a code"));
     let key = NewKey {
         id: KeyId::parse(key).expect("a key id"),
+        channel: payfold_partners::keys::Channel::Ipn,
         secret: Secret::from_bytes(secret(key).into_bytes()),
         valid_from: now.plus_ms(-60_000),
         overlap_ms: 0,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use payfold_engines::log::sqlite::SqliteLog;
 use payfold_engines::log::{Delivered, EventLog, Extent, Message, Start, Subscription, Topic};
 use payfold_engines::orders::sqlite::SqliteOrders;
-use payfold_engines::orders::{Commit, Cursor, OrderStore, Page, Progress, Scan};
+use payfold_engines::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
 use payfold_engines::{EngineError, SeamFuture};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::OrderKey;
@@ -98,6 +98,10 @@ impl OrderStore for Failing {
         limit: usize,
     ) -> SeamFuture<'_, Page, EngineError> {
         self.store.scan(scan, after, limit)
+    }
+
+    fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
+        self.store.claim(key, record)
     }
 
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {

@@ -1,0 +1,141 @@
+//! Owns the claims of the embedded store: who asked for a payment attempt first. A file of its own beside the
+//! order rows, because rows can be rebuilt from the log and claims can't: back it up with the log.
+//! Invariants: a key has one record for ever; `Mine` is told once, and only after the claim is synced.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tokio::sync::oneshot;
+
+use crate::EngineError;
+use crate::orders::Claimed;
+use crate::sqlite::{at, open_writer, seam_error};
+
+/// Claims made durable by one sync at most.
+const GROUP_MAX: usize = 256;
+
+type Answer = oneshot::Sender<Result<Claimed, EngineError>>;
+
+/// A claim that waits for its turn.
+struct Waiting {
+    key: String,
+    record: Vec<u8>,
+    answer: Answer,
+}
+
+/// The thread that writes claims, and the way to it.
+pub(super) struct Claims {
+    queue: Option<mpsc::Sender<Waiting>>,
+    writer: Option<thread::JoinHandle<()>>,
+}
+
+/// Where the claims of the store at `orders` are.
+fn path_beside(orders: &Path) -> PathBuf {
+    orders.with_extension("claims.db")
+}
+
+impl Claims {
+    /// Opens the claims beside the store at `orders`. Errors: as opening the store.
+    pub(super) fn open(orders: &Path) -> Result<Self, EngineError> {
+        let path = path_beside(orders);
+        let mut file = ClaimsFile { connection: Some(open(&path)?), path };
+        let (queue, waiting) = mpsc::channel::<Waiting>();
+        let run = move || {
+            while let Ok(first) = waiting.recv() {
+                let mut group = vec![first];
+                group.extend(waiting.try_iter().take(GROUP_MAX - 1));
+                file.settle(group);
+            }
+        };
+        let writer =
+            thread::Builder::new().name("claims".to_owned()).spawn(run).map_err(|error| {
+                EngineError::Unavailable(format!("no thread for the claims: {error}"))
+            })?;
+        Ok(Self { queue: Some(queue), writer: Some(writer) })
+    }
+
+    /// Makes a claim durable, or finds whose it is.
+    pub(super) async fn claim(&self, key: String, record: Vec<u8>) -> Result<Claimed, EngineError> {
+        let (answer, answered) = oneshot::channel();
+        let gone = || EngineError::Unavailable("the claims' writer has ended".to_owned());
+        let queue = self.queue.as_ref().ok_or_else(gone)?;
+        queue.send(Waiting { key, record, answer }).map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+}
+
+impl Drop for Claims {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(writer) = self.writer.take() {
+            // A writer that panicked has told its callers; there is nobody else to tell.
+            let _ = writer.join();
+        }
+    }
+}
+
+/// FULL: a claim that was told must survive a power cut, or two calls could be made under one key.
+fn open(path: &Path) -> Result<Connection, EngineError> {
+    let connection = open_writer(path, "PRAGMA synchronous = FULL;")?;
+    let table = "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID";
+    connection.execute_batch(table).map_err(|error| at(path, seam_error(error)))?;
+    Ok(connection)
+}
+
+struct ClaimsFile {
+    path: PathBuf,
+    /// None after it broke, until the next claim.
+    connection: Option<Connection>,
+}
+
+impl ClaimsFile {
+    fn settle(&mut self, group: Vec<Waiting>) {
+        let result = self.write(&group).map_err(|error| at(&self.path, error));
+        match result {
+            Ok(claimed) => {
+                for (waiting, claimed) in group.into_iter().zip(claimed) {
+                    // Whoever has stopped waiting comes again under the same key.
+                    let _ = waiting.answer.send(Ok(claimed));
+                }
+            }
+            Err(error) => {
+                // A connection that can't end its transaction is opened anew.
+                self.connection = None;
+                for waiting in group {
+                    let _ = waiting.answer.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, group: &[Waiting]) -> Result<Vec<Claimed>, EngineError> {
+        if self.connection.is_none() {
+            self.connection = Some(open(&self.path)?);
+        }
+        let connection = self.connection.as_ref().expect("it was opened above if it was not open");
+        connection.execute_batch("BEGIN IMMEDIATE").map_err(seam_error)?;
+        let claimed =
+            group.iter().map(|waiting| claim(connection, waiting)).collect::<Result<_, _>>()?;
+        connection.execute_batch("COMMIT").map_err(seam_error)?;
+        Ok(claimed)
+    }
+}
+
+fn claim(connection: &Connection, waiting: &Waiting) -> Result<Claimed, EngineError> {
+    let made = connection
+        .prepare_cached("INSERT OR IGNORE INTO claims VALUES (?, ?)")
+        .and_then(|mut insert| insert.execute(params![waiting.key, waiting.record]))
+        .map_err(seam_error)?;
+    if made == 1 {
+        return Ok(Claimed::Mine);
+    }
+    let known = connection
+        .prepare_cached("SELECT record FROM claims WHERE key = ?")
+        .and_then(|mut select| select.query_row([&waiting.key], |row| row.get(0)).optional())
+        .map_err(seam_error)?;
+    known
+        .map(Claimed::Taken)
+        .ok_or_else(|| EngineError::Corrupt("a claim is neither new nor there".to_owned()))
+}
