@@ -70,6 +70,9 @@ pub fn admit(verified: &VerifiedIpn<'_>, now: Time) -> Result<Admitted, Refusal>
     }
     let timestamp = timestamp(verified, profile.time())?;
     let nonce = nonce(verified, profile)?;
+    if let Some(timestamp) = timestamp {
+        in_window(profile.time(), timestamp, now)?;
+    }
     let account = verified.account();
     let order = OrderKey {
         partner: account.partner().clone(),
@@ -79,9 +82,6 @@ pub fn admit(verified: &VerifiedIpn<'_>, now: Time) -> Result<Admitted, Refusal>
     let money = MoneyContent { amount, currency, paid_at, event_ref: None };
     let policy = profile.policy(provider_ref.as_str());
     let ipn = Ipn { provider_ref, status, money, timestamp, nonce, policy };
-    if let Some(timestamp) = timestamp {
-        in_window(profile.time(), timestamp, now)?;
-    }
     Ok(Admitted { order, ipn })
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use actix_web::web::{self, Data, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, guard};
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use payfold_engines::clock::{self, Clock};
 use payfold_partners::directory::Directory;
 use payfold_partners::verify::VerifiedIpn;
@@ -79,8 +80,11 @@ async fn ipn(request: HttpRequest, mut payload: Payload, ingest: Data<Ingest>) -
     let started = Instant::now();
     let _open = ingest.open_request();
     let receipt = ingest.receipt();
-    let response = match ingest.receive(&request, &mut payload, receipt).await {
-        Ok(()) => HttpResponse::Ok().finish(),
+    let response = match ingest.read(&request, &mut payload, &receipt).await {
+        Ok(raw) => match ingest.receive(&request, &raw, receipt).await {
+            Ok(()) => HttpResponse::Ok().finish(),
+            Err(refused) => refused,
+        },
         Err(refused) => body::hold(payload, refused),
     };
     ingest.metrics.request_took(started.elapsed());
@@ -112,28 +116,33 @@ impl Ingest {
         Receipt { request_id: clock::request_id(received_at), received_at }
     }
 
-    /// Takes one notice from its head to its durable record. Errors: the response of its refusal.
-    async fn receive(
+    /// Reads one notice's bytes, if its sender and its head may. Errors: the response of its refusal.
+    async fn read(
         &self,
         request: &HttpRequest,
         payload: &mut Payload,
+        receipt: &Receipt,
+    ) -> Result<Bytes, HttpResponse> {
+        let refuse = |refusal: Refusal| self.refuse(receipt, None, &refusal);
+        self.limits.pass_address(self.source(request)).map_err(refuse)?;
+        let bytes_max =
+            self.directory.load().limits(request.match_info().get("partner")).body_bytes;
+        transport::check(request.head(), bytes_max).map_err(refuse)?;
+        body::read(payload, bytes_max, self.body_timeout).await.map_err(refuse)
+    }
+
+    /// Takes one notice from its bytes to its durable record. Errors: the response of its refusal.
+    async fn receive(
+        &self,
+        request: &HttpRequest,
+        raw: &[u8],
         receipt: Receipt,
     ) -> Result<(), HttpResponse> {
         let directory = self.directory.load();
-        let source = self.source(request);
-        let refuse = |body: Option<&[u8]>, refusal: &Refusal| self.refuse(&receipt, body, refusal);
-
-        self.limits.pass_address(source).map_err(|refusal| refuse(None, &refusal))?;
-        let route_partner = request.match_info().get("partner");
-        let bytes_max = directory.limits(route_partner).body_bytes;
-        transport::check(request.head(), bytes_max).map_err(|refusal| refuse(None, &refusal))?;
-        let raw = body::read(payload, bytes_max, self.body_timeout)
-            .await
-            .map_err(|refusal| refuse(None, &refusal))?;
         let verified = directory
-            .verify(route_partner, &raw, receipt.received_at)
-            .map_err(|rejection| refuse(Some(&raw), &rejection.into()))?;
-        self.take_verified(request, &verified, (receipt, source), &raw).await
+            .verify(request.match_info().get("partner"), raw, receipt.received_at)
+            .map_err(|rejection| self.refuse(&receipt, Some(raw), &rejection.into()))?;
+        self.take_verified(request, &verified, receipt, raw).await
     }
 
     /// What happens to a notice whose signer is known: limits of its account, admission, durability.
@@ -141,7 +150,7 @@ impl Ingest {
         &self,
         request: &HttpRequest,
         verified: &VerifiedIpn<'_>,
-        (receipt, source): (Receipt, Option<IpAddr>),
+        receipt: Receipt,
         raw: &[u8],
     ) -> Result<(), HttpResponse> {
         let account = verified.account();
@@ -150,7 +159,7 @@ impl Ingest {
             self.sampler.refused(&receipt, Some(raw), refusal.code);
             refusal.respond(receipt.request_id)
         };
-        if !account.allows_source(source.unwrap_or(NOBODY)) {
+        if !account.allows_source(self.source(request).unwrap_or(NOBODY)) {
             return Err(refuse(&Refusal::new(Code::SourceNotAllowed)));
         }
         self.limits

@@ -2,7 +2,8 @@
 //! problem document (RFC 9457). A refusal never holds a secret, a signature or a body.
 
 use actix_web::HttpResponse;
-use actix_web::http::{StatusCode, header};
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
 use payfold_partners::verify::{RejectCode, Rejection};
 use payfold_schemas::ids::RequestId;
 use serde::Serialize;
@@ -203,7 +204,8 @@ impl Refusal {
         let status =
             StatusCode::from_u16(self.code.status()).expect("every code has a valid status");
         let mut response = HttpResponse::build(status);
-        response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
+        let problem_json = HeaderValue::from_static("application/problem+json");
+        response.insert_header((header::CONTENT_TYPE, problem_json));
         if let Some(seconds) = self.retry_after_s {
             response.insert_header((header::RETRY_AFTER, seconds.to_string()));
         }
@@ -221,7 +223,9 @@ impl Refusal {
             detail: self.detail.as_deref(),
             request_id,
         };
-        response.body(serde_json::to_string(&problem).expect("a problem is plain text and numbers"))
+        let mut body = Vec::with_capacity(384);
+        serde_json::to_writer(&mut body, &problem).expect("a problem is plain text and numbers");
+        response.body(body)
     }
 }
 
