@@ -50,6 +50,9 @@ pub enum Command {
     /// Keys of partner accounts
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Shops that may call the shop listener, and their tokens
+    #[command(subcommand)]
+    Shop(ShopCommand),
     /// Signed notices that could not be admitted
     #[command(subcommand)]
     Quarantine(QuarantineCommand),
@@ -80,6 +83,12 @@ pub enum Role {
     Ingest,
     /// Folds them into orders
     Projector,
+    /// Serves shops: creates payments, shows and follows them
+    Checkout,
+    /// Watches deadlines and shared refs
+    Reconciler,
+    /// Plays a partner that can misbehave; for accounts of sandbox profiles only
+    Sandbox,
 }
 
 #[derive(Debug, Args)]
@@ -90,9 +99,15 @@ pub struct RunArgs {
     /// Address partners post to [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     pub listen_public: Option<String>,
+    /// Address shops call [default: 127.0.0.1:8081]
+    #[arg(long, value_name = "ADDR")]
+    pub listen_shop: Option<String>,
     /// Address of probes, metrics and admin calls [default: 127.0.0.1:9464]
     #[arg(long, value_name = "ADDR")]
     pub listen_admin: Option<String>,
+    /// Address of the sandbox partner [default: 127.0.0.1:8082]
+    #[arg(long, value_name = "ADDR")]
+    pub listen_sandbox: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -305,6 +320,37 @@ impl From<KeyChannel> for payfold_partners::keys::Channel {
             KeyChannel::Return => Self::Return,
         }
     }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ShopCommand {
+    /// Give a shop a new token, shown once; the shop is made if it is new
+    Add(ShopAddArgs),
+    /// List shops; never their tokens
+    List {
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// End every token of a shop
+    Retire {
+        /// The shop's name
+        name: String,
+        /// When, RFC 3339 [default: now]
+        #[arg(long, value_name = "TIME")]
+        at: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct ShopAddArgs {
+    /// The shop's name
+    pub name: String,
+    /// An account it may use and see, once for each; added to those it has
+    #[arg(long, value_name = "PARTNER/MERCHANT")]
+    pub account: Vec<String>,
+    /// How long the tokens before this one still count
+    #[arg(long, value_name = "AGE", default_value = "24h")]
+    pub overlap: String,
 }
 
 #[derive(Debug, Subcommand)]

@@ -54,6 +54,11 @@ impl DataDir {
         self.root.join("sandbox.key")
     }
 
+    /// Token of the demo's shop (demo only).
+    pub fn shop_token(&self) -> PathBuf {
+        self.root.join("demo.key")
+    }
+
     /// Token of the local admin.
     pub fn admin_token(&self) -> PathBuf {
         self.root.join("admin.token")

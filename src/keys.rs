@@ -10,9 +10,10 @@ use payfold_partners::document::{AccountEntry, NewKey, TokenEntry, VaultDocument
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::Profile;
 use payfold_partners::secret::Secret;
+use payfold_partners::shops::{ShopAccount, ShopToken, Shops};
 use payfold_partners::vault::{Vault, VaultWatch, random_secret};
 use payfold_schemas::digest::Digest;
-use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode};
+use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode, ShopName};
 use payfold_schemas::time::Time;
 
 use crate::data_dir::{DataDir, write_private};
@@ -27,6 +28,7 @@ const LOCAL_ADMIN: &str = "local";
 pub struct Keys {
     directory: Arc<ArcSwap<Directory>>,
     tokens: Arc<ArcSwap<Vec<TokenEntry>>>,
+    shops: Arc<ArcSwap<Shops>>,
     profiles: Vec<Profile>,
     watch: VaultWatch,
 }
@@ -49,6 +51,7 @@ impl Keys {
         let keys = Self {
             directory: Arc::new(ArcSwap::from_pointee(directory)),
             tokens: Arc::new(ArcSwap::from_pointee(vault.document().tokens.clone())),
+            shops: Arc::new(ArcSwap::from_pointee(Shops::of(vault.document()))),
             profiles,
             watch,
         };
@@ -70,12 +73,18 @@ impl Keys {
         Arc::clone(&self.tokens)
     }
 
+    /// The shops, for the checkout role; loads what is in force.
+    pub fn shops(&self) -> Arc<ArcSwap<Shops>> {
+        Arc::clone(&self.shops)
+    }
+
     /// Takes the vault's new content, if it changed. Errors leave the old content in force.
     pub fn reload_if_changed(&mut self) -> anyhow::Result<bool> {
         let Some(vault) = self.watch.reload_if_changed()? else { return Ok(false) };
         let directory = build(&self.profiles, vault.document())?;
         self.directory.store(Arc::new(directory));
         self.tokens.store(Arc::new(vault.document().tokens.clone()));
+        self.shops.store(Arc::new(Shops::of(vault.document())));
         Ok(true)
     }
 }
@@ -169,10 +178,27 @@ fn prepare_vault(data: &DataDir, origin: Origin, now: Time) -> anyhow::Result<()
         vault.document_mut().add_account(account)?;
         changed = true;
     }
+    if origin == Origin::Demo && !data.shop_token().exists() {
+        let (partner, merchant_code) =
+            (PartnerCode::parse(PARTNER)?, MerchantCode::parse(MERCHANT)?);
+        let (token, text) = new_shop_token(now)?;
+        write_private(&data.shop_token(), text.as_bytes())?;
+        let name = ShopName::parse("demo").expect("a fixed name");
+        let account = ShopAccount { partner, merchant_code };
+        vault.document_mut().add_shop_token(&name, &[account], token, 0);
+        changed = true;
+    }
     if changed {
         vault.save()?;
     }
     Ok(())
+}
+
+/// A new shop token: what the vault keeps, and the text the shop is told once.
+pub fn new_shop_token(now: Time) -> anyhow::Result<(ShopToken, String)> {
+    let text = format!("pfs_{}", hex::encode(random_secret()?.expose()));
+    let sha256 = Digest::of_bytes(text.as_bytes());
+    Ok((ShopToken { sha256, created_at: now, valid_until: None }, text))
 }
 
 /// Opens the folder's vault, or makes an empty one.

@@ -13,6 +13,7 @@ pub mod keys;
 pub mod listener;
 pub mod output;
 pub mod patience;
+pub mod roles;
 pub mod running;
 pub mod search;
 pub mod server;

@@ -1,9 +1,7 @@
 //! Owns one running system: what `run` and the tests boot. Engines, keys, roles and listeners are opened
 //! in this order, so that nothing listens before what it needs is there.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use actix_web::web::Data;
@@ -28,6 +26,7 @@ use crate::demo::DemoOrders;
 use crate::gauges::Gauges;
 use crate::keys::Keys;
 use crate::listener::{Listener, Routes, bind, listen_admin, listen_public};
+use crate::roles::{RoleThread, Roles};
 use crate::running::RunFile;
 use crate::settings::{Loaded, Settings};
 use crate::telemetry;
@@ -65,7 +64,7 @@ pub struct Started {
     run_file: RunFile,
     engines: Engines,
     ingest: Option<Data<Ingest>>,
-    projector: Option<thread::JoinHandle<()>>,
+    projector: Option<RoleThread>,
     stop_projector: watch::Sender<bool>,
     failures: mpsc::UnboundedReceiver<anyhow::Error>,
 }
@@ -93,6 +92,12 @@ impl Server {
         let keys = Keys::open(&settings, &data, loaded.origin(), clock.now())?;
         let demo = loaded.is_demo();
         Ok(Self { settings, demo, data, data_is_new: false, engines, keys, clock, registry })
+    }
+
+    /// Whether the vault has an account of a sandbox profile.
+    pub fn has_sandbox_account(&self) -> bool {
+        let directory = self.keys.directory().load_full();
+        directory.accounts().iter().any(|account| account.profile().allows_private_addresses())
     }
 
     /// Starts the roles that are asked for and the listeners; everything is bound when this returns.
@@ -186,21 +191,12 @@ impl Server {
     }
 }
 
-/// Roles of this process.
-#[derive(Clone, Copy, Debug)]
-pub struct Roles {
-    /// Takes notices.
-    pub ingest: bool,
-    /// Folds them.
-    pub projector: bool,
-}
-
 impl Server {
     fn start_projector(
         &self,
         stopped: watch::Receiver<bool>,
         failed: mpsc::UnboundedSender<anyhow::Error>,
-    ) -> anyhow::Result<thread::JoinHandle<()>> {
+    ) -> anyhow::Result<RoleThread> {
         let metrics =
             Arc::new(payfold_projector::Metrics::new(&self.registry, Arc::clone(&self.clock))?);
         let settings = payfold_projector::Settings {
@@ -209,31 +205,9 @@ impl Server {
         };
         let (log, store) = (Arc::clone(&self.engines.log), Arc::clone(&self.engines.store));
         let projector = Projector::new(log, store, Arc::clone(&metrics), settings);
-        let runtime = projector_runtime()?;
-        let run = move || {
-            let ran = catch_unwind(AssertUnwindSafe(|| runtime.block_on(projector.run(stopped))));
-            let error = match ran {
-                Ok(Ok(())) => return,
-                Ok(Err(error)) => anyhow::Error::new(error),
-                Err(_) => anyhow::anyhow!("it panicked; the log has the place"),
-            };
-            metrics.partition_halted();
-            // The receiver is gone only when the process is ending anyway.
-            let _ = failed.send(error.context("the projector has stopped"));
-        };
-        Ok(thread::Builder::new().name("projector".to_owned()).spawn(run)?)
+        let halted = move || metrics.partition_halted();
+        RoleThread::start("projector", failed, halted, projector.run(stopped))
     }
-}
-
-/// The projector's own runtime. Its blocking threads are as many as its stages: each more would keep an
-/// allocator's memory of its own, and with the default of 512 the process grew by 100 MB.
-pub fn projector_runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .max_blocking_threads(4)
-        .thread_name("projector")
-        .enable_all()
-        .build()
 }
 
 impl Started {
@@ -281,8 +255,7 @@ impl Started {
         // Roles are gone when the channel is: then nobody is left to stop.
         let _ = self.stop_projector.send(true);
         if let Some(projector) = self.projector.take() {
-            let joined = tokio::task::spawn_blocking(move || projector.join()).await?;
-            joined.map_err(|_| anyhow::anyhow!("the projector panicked; see the log"))?;
+            projector.join().await?;
         }
         self.engines.log.close().await.context("the log could not be closed")?;
         self.admin.handle.stop(false).await;

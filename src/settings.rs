@@ -260,11 +260,16 @@ pub fn load(global: &Global) -> anyhow::Result<Loaded> {
 impl Loaded {
     /// Lays the flags of `run` over the settings.
     pub fn with_run_flags(mut self, args: &RunArgs) -> Self {
-        if let Some(address) = &args.listen_public {
-            self.settings.listen_public.clone_from(address);
-        }
-        if let Some(address) = &args.listen_admin {
-            self.settings.listen_admin.clone_from(address);
+        let settings = &mut self.settings;
+        for (setting, flag) in [
+            (&mut settings.listen_public, &args.listen_public),
+            (&mut settings.listen_shop, &args.listen_shop),
+            (&mut settings.listen_admin, &args.listen_admin),
+            (&mut settings.listen_sandbox, &args.listen_sandbox),
+        ] {
+            if let Some(address) = flag {
+                setting.clone_from(address);
+            }
         }
         self
     }

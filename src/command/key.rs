@@ -187,7 +187,7 @@ fn list(
                 account.partner.to_string(),
                 account.merchant_code.to_string(),
                 key.id.to_string(),
-                "ipn".to_owned(),
+                key.channel.name().to_owned(),
                 output::time(key.valid_from),
                 or_none(key.valid_until),
                 or_none(last_used),

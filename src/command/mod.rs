@@ -10,6 +10,7 @@ pub mod log;
 pub mod order;
 pub mod quarantine;
 pub mod run;
+pub mod shop;
 pub mod tail;
 pub mod trace;
 
@@ -49,6 +50,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Trace(args) => trace::run(global, &args),
         Command::Tail(args) => tail::run(global, &args),
         Command::Key(command) => key::run(global, &command),
+        Command::Shop(command) => shop::run(global, &command),
         Command::Quarantine(command) => quarantine::run(global, &command),
         Command::Log(command) => log::run(global, &command),
         Command::Bench(command) => bench::run(global, &command),

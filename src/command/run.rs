@@ -6,9 +6,10 @@ use actix_web::dev::ServerHandle;
 use payfold_schemas::event::OrderChanged;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::args::{Global, Role, RunArgs};
+use crate::args::{Global, RunArgs};
 use crate::error::Fixable;
-use crate::server::{Roles, Server, Started};
+use crate::roles::Roles;
+use crate::server::{Server, Started};
 use crate::settings::{self, Loaded};
 use crate::{output, telemetry};
 
@@ -37,10 +38,9 @@ pub fn run(global: &Global, args: &RunArgs) -> anyhow::Result<()> {
 async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let has = |role| args.roles.contains(&Role::All) || args.roles.contains(&role);
     let server = Server::open(&loaded).await?;
-    let mut started =
-        server.start(Roles { ingest: has(Role::Ingest), projector: has(Role::Projector) }).await?;
+    let roles = Roles::asked(&args.roles, || server.has_sandbox_account());
+    let mut started = server.start(roles).await?;
     print_banner(&loaded, &started, started_at);
     if output::is_terminal() || loaded.is_demo() {
         started.watch_orders(print_change).await?;

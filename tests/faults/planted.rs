@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use payfold::data_dir::DataDir;
-use payfold::server::{Roles, Server};
+use payfold::roles::Roles;
+use payfold::server::Server;
 use payfold::settings::{Loaded, Settings};
 use payfold::telemetry;
 use payfold::wiring::Engines;
@@ -89,7 +90,7 @@ fn serve(bug: Bug, data: PathBuf) {
             durability: engines.durability,
         };
         let server = Server::with_engines(&loaded, bent, registry).expect("the server opens");
-        let roles = Roles { ingest: true, projector: true };
+        let roles = Roles { ingest: true, projector: true, ..Roles::default() };
         let mut started = server.start(roles).await.expect("the server starts");
         panic!("a role ended: {:#}", started.role_failed().await);
     });

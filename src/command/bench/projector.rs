@@ -18,7 +18,7 @@ use super::process::memory_peak_kib;
 use super::world::World;
 use crate::args::{BenchProjectorArgs, Global};
 use crate::output;
-use crate::server::projector_runtime;
+use crate::roles;
 use crate::settings::{self, Settings};
 use crate::wiring::Engines;
 
@@ -49,7 +49,7 @@ pub fn run(global: &Global, args: &BenchProjectorArgs) -> anyhow::Result<()> {
         orders: String::new(),
         ..settings::load(global)?.settings
     };
-    let runtime = projector_runtime()?;
+    let runtime = roles::runtime("projector")?;
     let report = runtime.block_on(measure(args, &settings))?;
     if args.json {
         output::line(&serde_json::to_string_pretty(&report)?);

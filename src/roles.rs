@@ -1,0 +1,115 @@
+//! Owns which roles a process takes, and the threads of those that serve nobody over HTTP.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+
+use crate::args::Role;
+
+/// Roles of one process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Roles {
+    /// Takes notices and browser returns.
+    pub ingest: bool,
+    /// Serves shops.
+    pub checkout: bool,
+    /// Folds facts into orders.
+    pub projector: bool,
+    /// Watches deadlines and shared refs.
+    pub reconciler: bool,
+    /// Plays a partner.
+    pub sandbox: bool,
+}
+
+impl Roles {
+    /// The roles that are asked for. `all` means every role that has something to do: the sandbox only where an
+    /// account has a sandbox profile.
+    pub fn asked(asked: &[Role], has_sandbox_account: impl Fn() -> bool) -> Self {
+        let all = asked.contains(&Role::All);
+        let has = |role| all || asked.contains(&role);
+        Self {
+            ingest: has(Role::Ingest),
+            checkout: has(Role::Checkout),
+            projector: has(Role::Projector),
+            reconciler: has(Role::Reconciler),
+            sandbox: asked.contains(&Role::Sandbox) || (all && has_sandbox_account()),
+        }
+    }
+
+    /// Whether any of them reads or writes the engines; the sandbox partner is not ours and has none.
+    pub fn need_engines(self) -> bool {
+        self.ingest || self.checkout || self.projector || self.reconciler
+    }
+}
+
+/// A role on a thread and a runtime of its own.
+pub struct RoleThread {
+    name: &'static str,
+    thread: thread::JoinHandle<()>,
+}
+
+impl RoleThread {
+    /// Starts it; if it ends with an error, or panics, that goes to `failed` after `on_failure`.
+    pub fn start<E>(
+        name: &'static str,
+        failed: mpsc::UnboundedSender<anyhow::Error>,
+        on_failure: impl FnOnce() + Send + 'static,
+        role: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) -> anyhow::Result<Self>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let runtime = runtime(name)?;
+        let run = move || {
+            let ran = catch_unwind(AssertUnwindSafe(|| runtime.block_on(role)));
+            let error = match ran {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => anyhow::Error::new(error),
+                Err(_) => anyhow::anyhow!("it panicked; the log has the place"),
+            };
+            on_failure();
+            // The receiver is gone only when the process is ending anyway.
+            let _ = failed.send(error.context(format!("the {name} has stopped")));
+        };
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(run)?;
+        Ok(Self { name, thread })
+    }
+
+    /// Waits until it has ended.
+    pub async fn join(self) -> anyhow::Result<()> {
+        let (name, thread) = (self.name, self.thread);
+        let joined = tokio::task::spawn_blocking(move || thread.join()).await?;
+        joined.map_err(|_| anyhow::anyhow!("the {name} panicked; see the log"))
+    }
+}
+
+/// A role's own runtime. Its blocking threads are as many as its stages: each more would keep an allocator's
+/// memory of its own, and with the default of 512 the process grew by 100 MB.
+pub fn runtime(name: &str) -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(4)
+        .thread_name(name)
+        .enable_all()
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_is_every_role_with_something_to_do() {
+        let of = |asked: &[Role], sandbox| Roles::asked(asked, || sandbox);
+        let all = of(&[Role::All], false);
+        assert!(all.ingest && all.checkout && all.projector && all.reconciler && !all.sandbox);
+        assert!(of(&[Role::All], true).sandbox);
+        let alone = of(&[Role::Sandbox], false);
+        assert!(alone.sandbox && !alone.need_engines());
+        let two = of(&[Role::Ingest, Role::Projector], true);
+        assert_eq!(two, Roles { ingest: true, projector: true, ..Roles::default() });
+    }
+}
