@@ -120,7 +120,7 @@ pub(super) fn compile(file: &CreateFile) -> Result<CreateRule, Wrong> {
         timeout_ms: within("create.timeout_s", &file.timeout_s, 1, 60)? * 1_000,
         answer_bytes_max: within("create.answer_bytes", &file.answer_bytes, 1_024, 1_048_576)?,
         grace_ms: within("create.grace_s", &file.grace_s, 0, 86_400)? * 1_000,
-        max_session_ms: within("create.max_session_s", &file.max_session_s, 60, 604_800)? * 1_000,
+        max_session_ms: within("create.max_session_s", &file.max_session_s, 1, 604_800)? * 1_000,
     })
 }
 
