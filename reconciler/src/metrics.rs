@@ -1,0 +1,67 @@
+//! Owns what the reconciler counts, as verbs.
+
+use prometheus::{IntCounter, IntGauge, Registry};
+
+/// The reconciler's metrics.
+pub struct Metrics {
+    pending_past_deadline: IntGauge,
+    deadlines_appended: IntCounter,
+    refs_shared: IntCounter,
+    lag_records: IntGauge,
+    halted: IntGauge,
+}
+
+impl Metrics {
+    /// Registers the metrics. Errors: a name is registered already.
+    pub fn new(registry: &Registry) -> prometheus::Result<Self> {
+        let metrics = Self {
+            pending_past_deadline: IntGauge::new(
+                "payfold_reconciler_pending_past_deadline",
+                "orders found past their deadline whose expiry is not folded yet",
+            )?,
+            deadlines_appended: IntCounter::new(
+                "payfold_reconciler_deadlines_appended_total",
+                "deadline facts appended",
+            )?,
+            refs_shared: IntCounter::new(
+                "payfold_reconciler_refs_shared_total",
+                "facts appended that say an order shares a ref with another one",
+            )?,
+            lag_records: IntGauge::new(
+                "payfold_reconciler_lag_records",
+                "records of intake whose refs are not checked yet",
+            )?,
+            halted: IntGauge::new(
+                "payfold_reconciler_halted",
+                "1 if the reconciler has ended with an error",
+            )?,
+        };
+        registry.register(Box::new(metrics.pending_past_deadline.clone()))?;
+        registry.register(Box::new(metrics.deadlines_appended.clone()))?;
+        registry.register(Box::new(metrics.refs_shared.clone()))?;
+        registry.register(Box::new(metrics.lag_records.clone()))?;
+        registry.register(Box::new(metrics.halted.clone()))?;
+        Ok(metrics)
+    }
+
+    /// The reconciler has ended with an error (or panicked): nothing expires any more.
+    pub fn halted(&self) {
+        self.halted.set(1);
+    }
+
+    pub(crate) fn pending_are(&self, orders: usize) {
+        self.pending_past_deadline.set(i64::try_from(orders).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn deadlines_appended(&self, facts: usize) {
+        self.deadlines_appended.inc_by(u64::try_from(facts).unwrap_or(u64::MAX));
+    }
+
+    pub(crate) fn refs_shared(&self, facts: usize) {
+        self.refs_shared.inc_by(u64::try_from(facts).unwrap_or(u64::MAX));
+    }
+
+    pub(crate) fn lag_is(&self, records: u64) {
+        self.lag_records.set(i64::try_from(records).unwrap_or(i64::MAX));
+    }
+}

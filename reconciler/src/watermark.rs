@@ -1,0 +1,85 @@
+//! Owns the low watermark: up to which time of receipt each partition of intake is folded.
+//! Everything received before it is in the order store, but for what clocks and slow appends blur.
+
+use payfold_engines::log::{Extent, Topic};
+use payfold_schemas::record::{Position, decode_fact};
+use payfold_schemas::time::Time;
+
+use crate::run::{Halt, Shared, is_folded};
+
+/// Before anything that is stored.
+pub(crate) const BEGINNING: Time = Time::from_unix_nanos(i64::MIN);
+
+/// A fold that is behind by less is not waited for, ms: what it has not seen is of the last moments.
+const PATIENCE_MS: i64 = 5_000;
+
+/// How far intake was folded at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Watermark {
+    pub(crate) now: Time,
+    /// The last folded positions.
+    pub(crate) folded: Vec<Position>,
+    /// The watermark of each partition, at most `now`.
+    partitions: Vec<(u32, Time)>,
+}
+
+impl Watermark {
+    /// Asks log and store.
+    pub(crate) async fn measure(shared: &Shared) -> Result<Self, Halt> {
+        // In this order: what is appended between the questions makes the answer older, never too new.
+        let now = shared.clock.now();
+        let folded = shared.folded().await?;
+        let ask = || shared.log.extent(Topic::Intake);
+        let extents = shared.ask("read how far intake reaches", ask).await?;
+        let mut partitions = Vec::with_capacity(extents.len());
+        for extent in &extents {
+            partitions.push((extent.partition, of_partition(shared, &folded, extent, now).await?));
+        }
+        shared.metrics.lag_is(lag(shared, &extents));
+        Ok(Self { now, folded, partitions })
+    }
+
+    /// Everything received before it is folded, in every partition.
+    pub(crate) fn low(&self) -> Time {
+        self.partitions.iter().map(|(_, time)| *time).min().unwrap_or(self.now)
+    }
+
+    /// Up to which time the orders of a partition may be judged: what came in time is folded.
+    pub(crate) fn judged_until(&self, partition: u32) -> Time {
+        let of = self.partitions.iter().find(|(known, _)| *known == partition);
+        let folded_until = of.map_or_else(|| self.low(), |(_, time)| *time);
+        if folded_until.plus_ms(PATIENCE_MS) >= self.now { self.now } else { folded_until }
+    }
+}
+
+/// When the first record that is not folded was received; `now` if there is none.
+async fn of_partition(
+    shared: &Shared,
+    folded: &[Position],
+    extent: &Extent,
+    now: Time,
+) -> Result<Time, Halt> {
+    let partition = extent.partition;
+    let last = Position { partition, offset: extent.last };
+    if extent.last == 0 || is_folded(folded, last) {
+        return Ok(now);
+    }
+    let Some(after) = folded.iter().find(|position| position.partition == partition) else {
+        return Ok(BEGINNING);
+    };
+    let ask = || shared.log.read_after(Topic::Intake, *after, 1);
+    let next = shared.ask("read intake", ask).await?;
+    // What can't be read stops whoever reads intake; until then nothing after it is folded.
+    let received = next.first().map(|record| decode_fact(&record.value).map(|r| r.received_at));
+    Ok(received.map_or(now, |received| received.unwrap_or(BEGINNING)).min(now))
+}
+
+/// How many records of intake are not checked for refs; those of partitions not read yet are not counted.
+fn lag(shared: &Shared, extents: &[Extent]) -> u64 {
+    let checked = shared.checked.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let waiting = extents.iter().filter_map(|extent| {
+        let checked = checked.get(&extent.partition)?;
+        Some(extent.last.saturating_sub(*checked))
+    });
+    waiting.fold(0, u64::saturating_add)
+}
