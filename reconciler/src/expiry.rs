@@ -13,9 +13,9 @@ use crate::due::{Verdict, judge};
 use crate::run::{Halt, Shared, is_folded};
 use crate::watermark::Watermark;
 
-/// How many X are remembered until they are folded, some 15 MB. Beyond that the oldest is forgotten: its
+/// How many X are remembered until they are folded, some 12 MB. Beyond that the oldest is forgotten: its
 /// order may get the same X again, which changes nothing.
-const WAITING_MAX: usize = 1 << 16;
+const WAITING_MAX: usize = 1 << 15;
 
 /// The X that are on their way to the order store.
 #[derive(Default)]

@@ -14,6 +14,7 @@ use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use payfold_schemas::record::{FactRecord, Position, RecordError, encode_fact};
+use payfold_schemas::time::Time;
 use tokio::sync::watch;
 
 use crate::expiry::Expiry;
@@ -110,6 +111,8 @@ pub(crate) struct Shared {
     pub(crate) stop: watch::Receiver<bool>,
     /// Up to where the refs of intake are checked, by partition, once something was read of it.
     pub(crate) checked: Mutex<BTreeMap<u32, u64>>,
+    /// The highest watermark of each partition.
+    pub(crate) reached: Mutex<BTreeMap<u32, Time>>,
 }
 
 /// Appends the facts that nobody sends.
@@ -137,8 +140,8 @@ impl Reconciler {
     /// again. Errors: `RunError`; it is logged here.
     pub async fn run(self, stop: watch::Receiver<bool>) -> Result<(), RunError> {
         let Self { log, store, clock, metrics, settings } = self;
-        let shared =
-            Shared { log, store, clock, metrics, settings, stop, checked: Mutex::default() };
+        let (checked, reached) = Default::default();
+        let shared = Shared { log, store, clock, metrics, settings, stop, checked, reached };
         let expiry = tokio::sync::Mutex::new(Expiry::default());
         let ran = tokio::try_join!(deadlines::run(&shared, &expiry), follow::run(&shared, &expiry));
         match ran {

@@ -1,5 +1,6 @@
 //! Owns the low watermark: up to which time of receipt each partition of intake is folded.
 //! Everything received before it is in the order store, but for what clocks and slow appends blur.
+//! Invariant: it never goes back while the process runs, also when a record with an old time of receipt comes.
 
 use payfold_engines::log::{Extent, Topic};
 use payfold_schemas::record::{Position, decode_fact};
@@ -33,7 +34,8 @@ impl Watermark {
         let extents = shared.ask("read how far intake reaches", ask).await?;
         let mut partitions = Vec::with_capacity(extents.len());
         for extent in &extents {
-            partitions.push((extent.partition, of_partition(shared, &folded, extent, now).await?));
+            let time = of_partition(shared, &folded, extent, now).await?;
+            partitions.push((extent.partition, shared.raise(extent.partition, time).min(now)));
         }
         shared.metrics.lag_is(lag(shared, &extents));
         Ok(Self { now, folded, partitions })
@@ -49,6 +51,16 @@ impl Watermark {
         let of = self.partitions.iter().find(|(known, _)| *known == partition);
         let folded_until = of.map_or_else(|| self.low(), |(_, time)| *time);
         if folded_until.plus_ms(PATIENCE_MS) >= self.now { self.now } else { folded_until }
+    }
+}
+
+impl Shared {
+    /// The highest watermark of a partition so far, this one included.
+    fn raise(&self, partition: u32, time: Time) -> Time {
+        let mut reached = self.reached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let highest = reached.entry(partition).or_insert(time);
+        *highest = time.max(*highest);
+        *highest
     }
 }
 

@@ -115,16 +115,21 @@ async fn a_deadline_long_past_when_it_comes_is_found() {
     world.append("z C 23:00").await;
     world.fold().await;
     world.clock.set(at("12:00"));
-    let running = world.start();
+    let settings = Settings { batch_records_max: 1, ..settings() };
+    let running = world.start_with(Fault::None, settings);
     running.walked().await;
-    let again = message(&record("a", fact("C 10:30")));
-    world.log.append(Topic::Intake, again).await.unwrap();
+    let again = |order| message(&record(order, fact("C 10:30")));
+    let both = vec![again("a"), again("b")];
+    world.log.append_all(Topic::Intake, both).await.unwrap();
     running.walked().await;
-    world.fold().await;
+    // While b waits to be folded the oldest such record is of 10:00, which says nothing of a.
+    world.fold_only(1).await;
     assert_eq!(world.found(1).await, ["X a 10:30"]);
     world.fold().await;
+    assert_eq!(world.found(2).await, ["X a 10:30", "X b 10:30"]);
+    world.fold().await;
     running.walked().await;
-    assert_eq!(world.facts().await.len(), 1);
+    assert_eq!(world.facts().await.len(), 2);
     running.stop().await.unwrap();
 }
 
