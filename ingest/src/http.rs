@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::quarantine::{self, Budget, Refused};
 use crate::refusal::{Code, Refusal};
 use crate::sampler::Sampler;
-use crate::{admit, body, transport};
+use crate::{admit, body, elsewhere, transport};
 
 /// What the role works with. One value, shared by all workers.
 pub struct Ingest {
@@ -50,28 +50,16 @@ pub fn routes(config: &mut ServiceConfig) {
     for path in ["/api/payment/ipn", "/api/payment/ipn/{partner}"] {
         config.service(
             web::resource(path)
-                .guard(guard::fn_guard(|context| is_plain(context.head().uri.path())))
+                .guard(guard::fn_guard(elsewhere::is_plain_path))
                 .route(web::post().to(ipn))
                 .default_service(web::to(method_not_allowed)),
         );
     }
-    config.default_service(web::to(not_found));
+    config.default_service(web::to(elsewhere::not_found));
 }
 
-/// Whether a path is spelt the one way it is known by. The library routes by the decoded path, so without this
-/// what a proxy in front of us takes for another path would be taken here.
-fn is_plain(path: &str) -> bool {
-    !path.contains('%') && !path.split('/').any(|segment| segment == "." || segment == "..")
-}
-
-async fn method_not_allowed(payload: Payload, ingest: Data<Ingest>) -> HttpResponse {
-    let refusal = Refusal::new(Code::MethodNotAllowed);
-    body::hold(payload, ingest.refuse(&ingest.receipt(), None, &refusal))
-}
-
-async fn not_found(payload: Payload, ingest: Data<Ingest>) -> HttpResponse {
-    let refusal = Refusal::new(Code::NotFound);
-    body::hold(payload, ingest.refuse(&ingest.receipt(), None, &refusal))
+async fn method_not_allowed(request: HttpRequest, unread: Payload) -> HttpResponse {
+    elsewhere::method_not_allowed(&request, unread, "POST")
 }
 
 /// `POST /api/payment/ipn` and `/api/payment/ipn/{partner}` (contract 4.2): 200 with an empty body once the
@@ -111,7 +99,7 @@ impl Ingest {
         OpenRequest(&self.in_flight)
     }
 
-    fn receipt(&self) -> Receipt {
+    pub(crate) fn receipt(&self) -> Receipt {
         let received_at = self.clock.now();
         Receipt { request_id: clock::request_id(received_at), received_at }
     }
@@ -214,7 +202,12 @@ impl Ingest {
     }
 
     /// Refuses a request nobody is known to have signed: counted, and sampled into the log.
-    fn refuse(&self, receipt: &Receipt, body: Option<&[u8]>, refusal: &Refusal) -> HttpResponse {
+    pub(crate) fn refuse(
+        &self,
+        receipt: &Receipt,
+        body: Option<&[u8]>,
+        refusal: &Refusal,
+    ) -> HttpResponse {
         self.metrics.notice_refused(None, refusal.code);
         self.sampler.refused(receipt, body, refusal.code);
         refusal.respond(receipt.request_id)

@@ -3,10 +3,13 @@
 //!
 //! The way of one IPN reads in this order: `http` (route) → `transport` (headers) → `body` (bytes) →
 //! `partners::verify` (who signed it) → `admit` (is it what the contract says) → `intake` (durable) → 200.
+//! Payers' browsers come back through `browser_return`, which settles nothing.
 #![warn(missing_docs)]
 
 pub mod admit;
 pub mod body;
+pub mod browser_return;
+mod elsewhere;
 pub mod health;
 pub mod http;
 pub mod intake;

@@ -209,9 +209,6 @@ impl Refusal {
         if let Some(seconds) = self.retry_after_s {
             response.insert_header((header::RETRY_AFTER, seconds.to_string()));
         }
-        if self.code == Code::MethodNotAllowed {
-            response.insert_header((header::ALLOW, "POST"));
-        }
         if self.code.closes_connection() {
             response.force_close();
         }
