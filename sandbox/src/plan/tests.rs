@@ -1,0 +1,176 @@
+//! The plan of every word in a table, and that chance comes from the seed alone.
+
+use super::*;
+
+/// Words => how the create call is answered; session; begin | what happened | what is told. A notice is its
+/// status letter; `2` the second transaction; `a` another amount, `c` another currency, `h` and `o` the halves;
+/// `s` paid in the session, `t` at another time; `!old` and `!key` the defects of its first attempts; `?` tried
+/// once; `*3` so many repeats.
+const PLANS: &str = "
+    pay                           => Session Full soon | S | S
+    fail                          => Session Full soon | F | F
+    cancel                        => Session Full soon | F | F
+    expire                        => Session Full soon | E | E
+    late                          => Session Short AfterDeadline | Ss | Ss
+    paid-late                     => Session Short AfterDeadline | S | S
+    never                         => Session Short soon | Ss |
+    wrong-amount                  => Session Full soon | Sa | Sa
+    wrong-currency                => Session Full soon | Sc | Sc
+    content-variant               => Session Full soon | S | S St
+    content-variant-amount        => Session Full soon | S | S Sa
+    second-ref                    => Session Full soon | S S2 | S S2
+    reused-ref                    => Session Full soon | S | S
+    refund-first                  => Session Full soon | S R | R S
+    refund-only                   => Session Full soon | S R | R
+    refund-twice                  => Session Full soon | S R Rt | S R Rt
+    refund-part                   => Session Full soon | S Rh | S Rh
+    refund-parts                  => Session Full soon | S Rh Rot | S Rh Rot
+    refund-after-fail             => Session Full soon | F R | F R
+    fail-after-success            => Session Full soon | S | S F
+    expire-after-success          => Session Full soon | S | S E
+    duplicates                    => Session Full soon | S | S*3
+    disorder                      => Session Full soon | S R | R R S
+    stale                         => Session Full soon | S | S!old
+    wrong-key                     => Session Full soon | S | F!key? S!key
+    before-create                 => Session Full BeforeAnswer | S | S
+    create-delayed                => Delayed Full soon | S | S
+    create-500                    => ServerError Full soon | S | S
+    create-slow                   => Slow Full AfterTimeout | S | S
+    create-cut                    => Cut Full soon | S | S
+    create-huge                   => Huge Full soon | S | S
+    create-refused                => Refused Full soon | |
+    create-redirect               => Redirect Full soon | |
+    create-not-json               => Html Full soon | |
+    create-no-ref                 => NoRef Full soon | |
+    create-both                   => Both Full soon | |
+    create-neither                => Neither Full soon | |
+    create-bad-url                => BadUrl Full soon | |
+    create-http-url               => HttpUrl Full soon | |
+    create-userinfo               => Userinfo Full soon | |
+    create-bad-qr                 => BadQr Full soon | |
+    create-no-expiry              => NoExpiry Full soon | |
+    create-past-expiry            => PastExpiry Full soon | |
+    duplicates+disorder           => Session Full soon | S R | R*3 R*3 S*3
+    fail-after-success+disorder   => Session Full soon | S | F F S
+    refund-twice+disorder         => Session Full soon | S R Rt | Rt Rt R R S
+    fail+wrong-key                => Session Full soon | F | S!key? F!key
+    stale+wrong-key+duplicates    => Session Full soon | S | F!key? S!old!key*3
+    never+create-500              => ServerError Short soon | Ss |
+    wrong-amount+create-cut       => Cut Full soon | Sa | Sa
+    before-create+create-slow     => Slow Full BeforeAnswer | S | S
+";
+
+fn event(event: &Event) -> String {
+    let mut text = event.status.as_str()[..1].to_owned();
+    text.push_str(match event.of {
+        Transaction::First => "",
+        Transaction::Second => "2",
+    });
+    text.push_str(match event.amount {
+        AmountOf::Asked => "",
+        AmountOf::Off(by) => {
+            assert_ne!(by, 0);
+            "a"
+        }
+        AmountOf::Half => "h",
+        AmountOf::OtherHalf => "o",
+    });
+    text.push_str(match event.currency {
+        CurrencyOf::Asked => "",
+        CurrencyOf::Other => "c",
+    });
+    text.push_str(match event.paid_at {
+        PaidAt::Absent | PaidAt::Then => "",
+        PaidAt::InSession => "s",
+        PaidAt::Otherwise => "t",
+    });
+    let says_when = matches!(event.status, Status::Success | Status::Refunded);
+    assert_eq!(event.paid_at != PaidAt::Absent, says_when, "{event:?}");
+    text
+}
+
+fn delivered(delivery: &Delivery) -> String {
+    let mut text = event(&delivery.event);
+    for defect in &delivery.defects {
+        text.push_str(match defect {
+            Defect::OldStamp => "!old",
+            Defect::WrongKey => "!key",
+        });
+    }
+    if delivery.persistence == Persistence::Once {
+        text.push('?');
+    }
+    if !delivery.repeats.is_empty() {
+        text.push_str(&format!("*{}", delivery.repeats.len()));
+    }
+    text
+}
+
+fn written(plan: &Plan) -> String {
+    let answer = match plan.answer {
+        Answer::Refused(status) => {
+            assert!((400..500).contains(&status) && status != 408, "{status}");
+            "Refused".to_owned()
+        }
+        Answer::ServerError(status) => {
+            assert!((500..600).contains(&status));
+            "ServerError".to_owned()
+        }
+        Answer::Broken(Breach::Html | Breach::Array | Breach::TwiceKeyed) => "Html".to_owned(),
+        Answer::Broken(breach) => format!("{breach:?}"),
+        other => format!("{other:?}"),
+    };
+    let begin = match plan.begin {
+        Begin::AfterMs(_) => "soon".to_owned(),
+        other => format!("{other:?}"),
+    };
+    let history: Vec<_> = plan.history.iter().map(event).collect();
+    let told: Vec<_> = plan.deliveries.iter().map(delivered).collect();
+    let text =
+        format!("{answer} {:?} {begin} | {} | {}", plan.session, history.join(" "), told.join(" "));
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_word_has_its_plan() {
+    let mut words = Vec::new();
+    for case in PLANS.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (troubles, expected) = case.split_once("=>").unwrap();
+        let troubles = Troubles::parse(troubles.trim()).unwrap();
+        for seed in 0..50 {
+            assert_eq!(written(&plan(&troubles, seed)), expected.trim(), "{troubles} seed {seed}");
+        }
+        words.push(troubles.to_string());
+    }
+    for trouble in Trouble::ALL {
+        assert!(words.contains(&trouble.name().to_owned()), "{trouble} has no row");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_plan_and_another_another() {
+    for trouble in Trouble::ALL {
+        let troubles = Troubles::new([trouble]).unwrap();
+        for seed in 0..20 {
+            assert_eq!(plan(&troubles, seed), plan(&troubles, seed), "{trouble}");
+        }
+        assert_ne!(plan(&troubles, 1).seed, plan(&troubles, 2).seed, "{trouble}");
+    }
+    let troubles = Troubles::parse("duplicates").unwrap();
+    let plans: Vec<_> = (0..20).map(|seed| plan(&troubles, seed).deliveries).collect();
+    assert!(plans.iter().any(|plan| *plan != plans[0]), "chance decides something");
+    let forms = plans.iter().flatten().flat_map(|delivery| &delivery.repeats);
+    let same = forms.clone().filter(|repeat| repeat.form == Form::SameBytes).count();
+    assert!(same > 0 && same < forms.count(), "both forms of duplicates come up");
+}
+
+#[test]
+fn a_repeat_has_the_bytes_of_an_attempt_without_a_defect() {
+    let troubles = Troubles::parse("duplicates+stale+wrong-key").unwrap();
+    for seed in 0..50 {
+        for delivery in plan(&troubles, seed).deliveries {
+            let restamped = delivery.repeats.iter().all(|one| one.form == Form::Restamped);
+            assert!(delivery.defects.is_empty() || restamped, "seed {seed}");
+        }
+    }
+}
