@@ -65,7 +65,8 @@ pub fn expected(troubles: &Troubles) -> Expectation {
             waits_for: WaitsFor::Nothing,
         };
     }
-    let outcome = outcome(troubles.story(), create.status == 201);
+    let open = if create.status == 201 { OrderState::Pending } else { OrderState::Requested };
+    let outcome = outcome(troubles.story(), open);
     // Facts have no order: whatever the manner, the set that is known in the end is the story's. Only a lone
     // payment in disorder is another story, one with a refund.
     let outcome = match (troubles.story(), troubles.has(Trouble::Disorder)) {
@@ -138,10 +139,10 @@ impl Outcome {
     }
 }
 
-fn outcome(story: Trouble, session_known: bool) -> Outcome {
-    use OrderState::{Expired, Failed, Paid, Pending, Refunded, Requested};
+/// `open` is where the order stands while nothing counts: PENDING with a session, REQUESTED without.
+fn outcome(story: Trouble, open: OrderState) -> Outcome {
+    use OrderState::{Expired, Failed, Paid, Pending, Refunded};
     use Severity::{Critical, High, Info, Warn};
-    let open = if session_known { Pending } else { Requested };
     match story {
         // F counts and no S, R: FAILED. E counts alone: EXPIRED.
         Trouble::Fail | Trouble::Cancel => Outcome::new(Failed, 1),
@@ -152,8 +153,8 @@ fn outcome(story: Trouble, session_known: bool) -> Outcome {
         Trouble::PaidLate => Outcome::new(Paid, 1).flag(Flag::PaidAfterDeadline, High),
         // Nothing but X, not earlier than O's deadline. Without O the deadline is the create request's, which is
         // no short one: the order stays REQUESTED for as long as anybody watches.
-        Trouble::Never if session_known => Outcome::new(Expired, 0).waits_for(WaitsFor::Deadline),
-        Trouble::Never => Outcome::new(Requested, 0),
+        Trouble::Never if open == Pending => Outcome::new(Expired, 0).waits_for(WaitsFor::Deadline),
+        Trouble::Never => Outcome::new(open, 0),
         // S whose amount or currency is not C's does not count: the state stays as if it had not come.
         Trouble::WrongAmount => Outcome::new(open, 1).flag(Flag::AmountMismatch, Critical),
         // The amount is C's, so only the currency differs.

@@ -1,6 +1,7 @@
 //! The plan of every word in a table, and that chance comes from the seed alone.
 
 use super::*;
+use crate::trouble::{Trouble, Troubles};
 
 /// Words => how the create call is answered; session; begin | what happened | what is told. A notice is its
 /// status letter; `2` the second transaction; `a` another amount, `c` another currency, `h` and `o` the halves;

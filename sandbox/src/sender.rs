@@ -1,0 +1,186 @@
+//! Owns the sending of notices: signed anew for every attempt, again after a growing pause until it is answered with
+//! 200 and an empty body, and so many at a time. Every attempt is in its payment's log.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fastrand::Rng;
+use futures_util::future::join_all;
+use payfold_engines::clock::Clock;
+use payfold_partners::mac::MacKey;
+use payfold_partners::profile::{NonceRule, Profile};
+use payfold_schemas::time::Time;
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use reqwest::{Client, redirect};
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+use url::Url;
+
+use crate::notice::{Notice, Stamp};
+use crate::payment::{Attempt, Outcome, Payment, Said};
+use crate::plan::{Defect, Delivery, Form, Persistence, Plan};
+use crate::settings::RetrySchedule;
+
+/// A notice that is not answered by then is sent again.
+const ANSWER: Duration = Duration::from_secs(10);
+const CONNECT: Duration = Duration::from_secs(3);
+/// How old a stale notice says it is: so many times what the profile lets pass, ten minutes of the usual five.
+const STALE_SKEWS: i64 = 2;
+/// What a forger signs with.
+const FORGERS_KEY: &[u8] = b"a key of nobody, for notices that must be refused";
+
+/// Sends notices.
+pub(crate) struct Sender {
+    client: Client,
+    permits: Semaphore,
+    profile: Profile,
+    clock: Arc<dyn Clock>,
+    retry: RetrySchedule,
+    forgers_key: MacKey,
+}
+
+/// How one notice is sent: what is wrong with its first attempts, how often it is tried, and its first bytes if
+/// they are given.
+struct Course<'a> {
+    defects: &'a [Defect],
+    persistence: Persistence,
+    opening: Option<Bytes>,
+    seed: u64,
+}
+
+impl Sender {
+    pub(crate) fn new(
+        profile: Profile,
+        clock: Arc<dyn Clock>,
+        retry: RetrySchedule,
+        sends_max: usize,
+    ) -> Result<Self, reqwest::Error> {
+        // Another part of the process may have chosen the same before.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .user_agent(concat!("payfold-sandbox/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .tcp_nodelay(true)
+            .connect_timeout(CONNECT)
+            .timeout(ANSWER)
+            .pool_max_idle_per_host(sends_max)
+            // Whether a notice is sent again is decided here.
+            .retry(reqwest::retry::never())
+            .build()?;
+        let permits = Semaphore::new(sends_max.max(1));
+        let forgers_key = MacKey::new(FORGERS_KEY);
+        Ok(Self { client, permits, profile, clock, retry, forgers_key })
+    }
+
+    /// Sends a plan's notices, one after the other, whether the one before was taken or given up.
+    pub(crate) async fn send(&self, payment: &Payment, plan: &Plan, acted_at: Time) {
+        for (delivery, nth) in plan.deliveries.iter().zip(0_u64..) {
+            if delivery.pause_ms > 0 {
+                sleep(Duration::from_millis(delivery.pause_ms)).await;
+            }
+            let seed = plan.seed.wrapping_add(nth << 8);
+            self.deliver(payment, delivery, acted_at, seed).await;
+        }
+    }
+
+    async fn deliver(&self, payment: &Payment, delivery: &Delivery, acted_at: Time, seed: u64) {
+        let said = payment.said(&delivery.event, acted_at);
+        let (defects, persistence) = (delivery.defects.as_slice(), delivery.persistence);
+        let bytes = self.body(payment, &said, defects.first());
+        let opening = Some(bytes.clone());
+        let first = self.carry(payment, &said, Course { defects, persistence, opening, seed });
+        if delivery.repeats.is_empty() {
+            return first.await;
+        }
+        let repeats = delivery.repeats.iter().zip(1..).map(|(repeat, nth)| {
+            let opening = (repeat.form == Form::SameBytes).then(|| bytes.clone());
+            let course =
+                Course { defects: &[], persistence, opening, seed: seed.wrapping_add(nth) };
+            let (said, pause) = (&said, Duration::from_millis(repeat.pause_ms));
+            async move {
+                sleep(pause).await;
+                self.carry(payment, said, course).await;
+            }
+        });
+        tokio::join!(first, join_all(repeats));
+    }
+
+    /// Sends one notice until it is taken or given up.
+    async fn carry(&self, payment: &Payment, said: &Said, course: Course<'_>) {
+        let place = payment.sets_out(said);
+        let mut dice = Rng::with_seed(course.seed);
+        let mut opening = course.opening;
+        let attempts_max = match course.persistence {
+            Persistence::Schedule => self.retry.attempts_max,
+            Persistence::Once => 1,
+        };
+        let mut defects = course.defects.iter();
+        for attempt in 1..=attempts_max {
+            let defect = defects.next();
+            let body = opening.take().unwrap_or_else(|| self.body(payment, said, defect));
+            let outcome = self.post(&payment.ipn_url, body).await;
+            payment.attempted(place, Attempt { at: self.clock.now(), outcome });
+            if outcome == Outcome::Acked {
+                return;
+            }
+            if attempt < attempts_max {
+                let pause_ms = self.retry.pause_ms(attempt);
+                let jitter_ms = dice.u64(0..=pause_ms / 5);
+                sleep(Duration::from_millis(pause_ms.saturating_add(jitter_ms))).await;
+            }
+        }
+        if course.persistence == Persistence::Schedule {
+            tracing::warn!(
+                order.id = payment.order_id.as_str(),
+                ipn.status = said.status.as_str(),
+                attempts = attempts_max,
+                "a notice was never taken and is given up"
+            );
+        }
+    }
+
+    /// The notice's bytes as they are sent now.
+    fn body(&self, payment: &Payment, said: &Said, defect: Option<&Defect>) -> Bytes {
+        let key = match defect {
+            Some(Defect::WrongKey) => &self.forgers_key,
+            Some(Defect::OldStamp) | None => &payment.account.key,
+        };
+        let mut stamp = self.stamp();
+        if defect == Some(&Defect::OldStamp) {
+            let skew_ms = self.profile.time().skew_ms;
+            stamp.at = stamp.at.plus_ms(skew_ms.saturating_mul(-STALE_SKEWS));
+        }
+        Notice::sign(&self.profile, key, (payment, said), stamp).body()
+    }
+
+    /// Where the payer goes back to, signed now.
+    pub(crate) fn return_address(&self, payment: &Payment, said: &Said) -> String {
+        let key = &payment.account.key;
+        Notice::sign(&self.profile, key, (payment, said), self.stamp())
+            .return_address(&payment.return_url)
+    }
+
+    fn stamp(&self) -> Stamp {
+        let required = self.profile.nonce() == NonceRule::Required;
+        Stamp {
+            at: Time::from_unix_ms(self.clock.now().unix_ms()),
+            nonce: required.then(|| self.clock.request_id().to_string()),
+        }
+    }
+
+    async fn post(&self, url: &Url, body: Bytes) -> Outcome {
+        let _permit = self.permits.acquire().await.expect("the semaphore is never closed");
+        let json = HeaderValue::from_static("application/json");
+        let request = self.client.post(url.clone()).header(CONTENT_TYPE, json).body(body);
+        let Ok(mut response) = request.send().await else { return Outcome::Unanswered };
+        let status = response.status().as_u16();
+        // Read to its end: only so the connection is used again.
+        match response.chunk().await {
+            Ok(None) if status == 200 => Outcome::Acked,
+            Ok(_) => Outcome::Refused(status),
+            Err(_) => Outcome::Unanswered,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What a payer sees and does, and what comes of it.
+
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_partners::create::Wish;
+use payfold_partners::remote::Created;
+use payfold_schemas::fact::Presentation;
+use payfold_schemas::time::Time;
+use reqwest::Response;
+
+use crate::world::{PATIENCE, Wanted, World, provider_ref};
+
+fn header(response: &Response, name: &str) -> String {
+    let value = response.headers().get(name).map(|value| value.to_str().unwrap());
+    value.unwrap_or_default().to_owned()
+}
+
+/// The order a return address names, if its query is signed.
+fn returned_order(world: &World, address: &str) -> Option<String> {
+    let (_, query) = address.split_once('?').unwrap();
+    world.directory.verify_return(query, SystemClock.now()).map(|order| order.to_string())
+}
+
+#[actix_web::test]
+async fn a_page_may_be_framed_and_sets_no_cookie() {
+    let world = World::start();
+    let created = world.call(&Wanted::new("p", "Two tickets")).await;
+    let page = format!("/pay/{}", provider_ref(&created));
+    let Created::Opened(offer) = created else { panic!() };
+    let address = Presentation::RedirectUrl(format!("{}{page}", world.url));
+    assert_eq!(offer.presentation, address);
+    for path in [page.as_str(), &page.replace("/pay/", "/qr/"), "/shop/result", "/", "/pay/none"] {
+        let response = world.get(path).await;
+        assert_eq!(header(&response, "set-cookie"), "", "{path}");
+        assert_eq!(header(&response, "x-frame-options"), "", "{path}");
+        assert_eq!(header(&response, "cache-control"), "no-store", "{path}");
+        let policy = header(&response, "content-security-policy");
+        assert!(policy.contains("default-src 'none'"), "{policy}");
+        assert!(policy.contains("frame-ancestors *") && !policy.contains("unsafe"), "{policy}");
+        let nonce = policy.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap().to_owned();
+        let text = response.text().await.unwrap();
+        assert!(text.contains(&format!("<style nonce=\"{nonce}\">")), "{path}");
+        assert!(text.contains("Sandbox: no real money"), "{path}");
+    }
+    let policy = |response: Response| header(&response, "content-security-policy");
+    assert_ne!(policy(world.get(&page).await), policy(world.get(&page).await), "a nonce each");
+}
+
+#[actix_web::test]
+async fn each_button_ends_the_payment_and_leads_back_signed() {
+    let world = World::start();
+    for (action, status) in [("pay", "SUCCESS"), ("fail", "FAILED"), ("cancel", "FAILED")] {
+        let page = format!("/pay/{}", provider_ref(&world.call(&Wanted::new(action, "x")).await));
+        let response = world.post(&format!("{page}/{action}")).await;
+        assert_eq!(response.status(), 303);
+        let back = header(&response, "location");
+        assert!(
+            back.starts_with("http://127.0.0.1:9/api/payment/result?shop=1&merchantCode="),
+            "{back}"
+        );
+        assert!(back.contains(&format!("&status={status}&")), "{back}");
+        assert_eq!(returned_order(&world, &back).as_deref(), Some(action));
+        assert_eq!(returned_order(&world, &back.replace(status, "REFUNDED")), None);
+        // Whoever presses again, whatever: it has ended as it ended.
+        for other in ["pay", "cancel"] {
+            let again = header(&world.post(&format!("{page}/{other}")).await, "location");
+            assert!(
+                again.contains(&format!("&status={status}&")),
+                "{action} then {other}: {again}"
+            );
+        }
+        assert_eq!(world.sandbox.drain(PATIENCE).await, 0);
+        let received = world.sink.of(action);
+        assert_eq!(received.len(), 1, "one notice");
+        assert_eq!(received[0].text("status"), status);
+        let text = world.get(&page).await.text().await.unwrap();
+        assert!(text.contains("Back to the shop") && !text.contains("<form"), "{action}");
+    }
+    assert_eq!(world.post("/pay/none/pay").await.status(), 404);
+}
+
+#[actix_web::test]
+async fn an_app_gets_its_deep_link() {
+    let world = World::start();
+    let wanted =
+        Wanted { return_url: "shop.app://payment-result".to_owned(), ..Wanted::new("app", "x") };
+    let page = provider_ref(&world.call(&wanted).await);
+    let back = header(&world.post(&format!("/pay/{page}/cancel")).await, "location");
+    assert!(back.starts_with("shop.app://payment-result?merchantCode="), "{back}");
+    assert_eq!(returned_order(&world, &back).as_deref(), Some("app"));
+}
+
+#[actix_web::test]
+async fn a_closed_tab_ends_with_its_session() {
+    let world = World::start();
+    let soon = SystemClock.now().plus_ms(300);
+    let expires_at = Some(Time::from_unix_ms(soon.unix_ms()));
+    let wanted = Wanted { expires_at, ..Wanted::new("tab", "x") };
+    let page = provider_ref(&world.call(&wanted).await);
+    let told = loop {
+        let told = world.json("/sandbox/deliveries?orderId=tab").await;
+        if told["finished"] == true {
+            break told;
+        }
+        assert!(SystemClock.now() < soon.plus_ms(10_000), "the session never ends");
+        actix_web::rt::task::yield_now().await;
+    };
+    assert_eq!(told["deliveries"][0]["status"], "EXPIRED");
+    assert_eq!(world.sink.of("tab")[0].text("status"), "EXPIRED");
+    let text = world.get(&format!("/pay/{page}")).await.text().await.unwrap();
+    assert!(text.contains("This session has ended"));
+    let back = header(&world.post(&format!("/pay/{page}/pay")).await, "location");
+    assert!(back.contains("&status=EXPIRED&"), "too late to pay: {back}");
+}
+
+#[actix_web::test]
+async fn a_code_is_shown_scanned_and_paid() {
+    let world = World::start();
+    let wanted = Wanted { wish: Some(Wish::Qr), ..Wanted::new("q", "x") };
+    let created = world.call(&wanted).await;
+    let page = provider_ref(&created);
+    let Created::Opened(offer) = created else { panic!() };
+    let payload = format!("payfold-sandbox:{page}?amount=150000&currency=VND");
+    assert_eq!(offer.presentation, Presentation::QrPayload(payload));
+    let text = world.get(&format!("/qr/{page}")).await.text().await.unwrap();
+    assert!(text.contains("Simulate scan and pay") && text.contains("<svg"), "{text}");
+    let scanned = world.post(&format!("/qr/{page}/scan")).await;
+    assert_eq!(
+        (scanned.status().as_u16(), header(&scanned, "location")),
+        (303, format!("../{page}"))
+    );
+    assert_eq!(world.sandbox.drain(PATIENCE).await, 0);
+    assert_eq!(world.sink.of("q")[0].text("status"), "SUCCESS");
+    let text = world.get(&format!("/qr/{page}")).await.text().await.unwrap();
+    assert!(text.contains("Paid") && !text.contains("<form"));
+}
+
+#[actix_web::test]
+async fn a_payment_that_pays_itself_has_no_buttons() {
+    let world = World::with(|settings| settings.short_session_ms = 3_000);
+    let page = provider_ref(&world.call(&Wanted::new("s", "x #late")).await);
+    let text = world.get(&format!("/pay/{page}")).await.text().await.unwrap();
+    assert!(text.contains("made without you") && !text.contains("<form"), "{text}");
+    let pressed = world.post(&format!("/pay/{page}/fail")).await;
+    assert_eq!(header(&pressed, "location"), format!("../{page}"));
+    assert!(world.sink.of("s").is_empty(), "a press changes nothing");
+}
+
+#[actix_web::test]
+async fn what_the_shop_page_shows_is_escaped() {
+    let world = World::start();
+    let text = world.get("/shop/result?verified=true&orderId=%3Cb%3E1").await.text().await.unwrap();
+    assert!(text.contains("&lt;b&gt;1") && text.contains("settles nothing"), "{text}");
+}

@@ -1,0 +1,167 @@
+//! Owns a booted partner and its caller: the code that calls partners, with the vault's keys.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::{App, HttpServer};
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_partners::create::{CreateRequest, Wish};
+use payfold_partners::directory::Directory;
+use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
+use payfold_partners::keys::Channel;
+use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
+use payfold_partners::remote::{Created, Remote};
+use payfold_partners::secret::Secret;
+use payfold_sandbox::{RetrySchedule, Sandbox, SandboxAccount, SandboxSettings};
+use payfold_schemas::ids::{KeyId, MerchantCode, OrderId, PartnerCode};
+use payfold_schemas::money::{Amount, Currency};
+use payfold_schemas::time::Time;
+use reqwest::{Client, Response, redirect};
+use serde_json::Value;
+
+use crate::sink::Sink;
+
+pub const KEY: &[u8] = b"a test key, worth nothing at all";
+pub const MERCHANT: &str = "DEMO";
+/// Longer than anything here takes.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct World {
+    pub sandbox: Sandbox,
+    pub sink: Sink,
+    pub url: String,
+    pub browser: Client,
+    pub directory: Directory,
+    remote: Remote,
+}
+
+/// A call as the shop wants it.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub order: String,
+    pub description: String,
+    pub amount: i64,
+    pub wish: Option<Wish>,
+    pub expires_at: Option<Time>,
+    pub return_url: String,
+}
+
+impl Wanted {
+    pub fn new(order: &str, description: &str) -> Self {
+        Self {
+            order: order.to_owned(),
+            description: description.to_owned(),
+            amount: 150_000,
+            wish: None,
+            expires_at: None,
+            return_url: "http://127.0.0.1:9/api/payment/result?shop=1".to_owned(),
+        }
+    }
+}
+
+/// The sandbox's scheme with the least time-out and no grace.
+fn profile() -> Profile {
+    let text = SANDBOX_PROFILE
+        .replace("timeout_s = 10", "timeout_s = 1")
+        .replace("grace_s = 1", "grace_s = 0");
+    Profile::parse(&PartnerCode::parse("sandbox").unwrap(), &text).unwrap()
+}
+
+fn directory() -> Directory {
+    let merchant = MerchantCode::parse(MERCHANT).unwrap();
+    let mut account = AccountEntry::new(PartnerCode::parse("sandbox").unwrap(), merchant);
+    let (id, channel) = (KeyId::parse("k1").unwrap(), Channel::Ipn);
+    let secret = Secret::from_bytes(KEY.to_vec());
+    let created_at = SystemClock.now().plus_ms(-1_000);
+    let key = NewKey { id, channel, secret, valid_from: created_at, overlap_ms: 0, created_at };
+    account.add_key(key).unwrap();
+    let vault = VaultDocument { accounts: vec![account], ..VaultDocument::default() };
+    Directory::build(vec![profile()], &vault).unwrap()
+}
+
+impl World {
+    pub fn start() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub fn with(change: impl FnOnce(&mut SandboxSettings)) -> Self {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", socket.local_addr().unwrap());
+        let account = |code: &str, key: &[u8]| SandboxAccount {
+            merchant_code: MerchantCode::parse(code).unwrap(),
+            key: Secret::from_bytes(key.to_vec()),
+        };
+        let accounts = vec![account(MERCHANT, KEY), account("OTHER", b"another test key")];
+        let mut settings = SandboxSettings::new(profile(), accounts, &url);
+        settings.short_session_ms = 400;
+        settings.late_ms = 100;
+        settings.retry = RetrySchedule { first_ms: 20, longest_ms: 50, attempts_max: 4 };
+        change(&mut settings);
+        let sandbox = Sandbox::new(settings, Arc::new(SystemClock)).unwrap();
+        let served = sandbox.clone();
+        let server = HttpServer::new(move || {
+            let sandbox = served.clone();
+            App::new().configure(move |config| sandbox.routes(config))
+        });
+        let server = server.workers(2).disable_signals().listen(socket).unwrap().run();
+        actix_web::rt::spawn(server);
+        let browser = Client::builder().redirect(redirect::Policy::none()).no_proxy();
+        Self {
+            sandbox,
+            sink: Sink::start(KEY),
+            url,
+            remote: Remote::new().unwrap(),
+            browser: browser.build().unwrap(),
+            directory: directory(),
+        }
+    }
+
+    pub fn request(&self, wanted: &Wanted) -> CreateRequest {
+        CreateRequest {
+            merchant_code: MerchantCode::parse(MERCHANT).unwrap(),
+            order_id: OrderId::parse(&wanted.order).unwrap(),
+            amount: Amount::from_minor(wanted.amount).unwrap(),
+            currency: Currency::parse("VND").unwrap(),
+            description: wanted.description.clone(),
+            return_url: wanted.return_url.clone(),
+            ipn_url: format!("{}/api/payment/ipn", self.sink.url),
+            expires_at: wanted.expires_at,
+            wish: wanted.wish,
+        }
+    }
+
+    /// Calls as the system calls.
+    pub async fn call(&self, wanted: &Wanted) -> Created {
+        let account = &self.directory.accounts()[0];
+        let now = SystemClock.now();
+        let call = self.remote.prepare(account, &self.url, &self.request(wanted), now).unwrap();
+        call.make(|| SystemClock.now()).await
+    }
+
+    /// Calls, and waits until everything is sent that its words ask for.
+    pub async fn play(&self, order: &str, description: &str) -> Created {
+        let created = self.call(&Wanted::new(order, description)).await;
+        assert_eq!(self.sandbox.drain(PATIENCE).await, 0);
+        created
+    }
+
+    pub async fn get(&self, path: &str) -> Response {
+        self.browser.get(format!("{}{path}", self.url)).send().await.unwrap()
+    }
+
+    pub async fn post(&self, path: &str) -> Response {
+        self.browser.post(format!("{}{path}", self.url)).send().await.unwrap()
+    }
+
+    pub async fn json(&self, path: &str) -> Value {
+        let text = self.get(path).await.text().await.unwrap();
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("{path}: {text}"))
+    }
+}
+
+/// The ref of an opened session.
+pub fn provider_ref(created: &Created) -> String {
+    let Created::Opened(offer) = created else { panic!("{created:?}") };
+    offer.provider_ref.to_string()
+}
