@@ -131,6 +131,10 @@ pub trait OrderStore: Send + Sync {
     /// and nobody is told `Mine` for it any more.
     fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError>;
 
+    /// The record a key was claimed with; none while nobody has. A retry is recognised by it before anything
+    /// that may have changed since the first request is looked at.
+    fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError>;
+
     /// How far the store has been folded; none for a new store.
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError>;
 }

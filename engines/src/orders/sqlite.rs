@@ -21,6 +21,8 @@ use crate::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
 use crate::sqlite::{LockFile, ReadPool, at, blocking, lock, seam_error};
 use crate::{EngineError, SeamFuture};
 
+const READ_ONLY: &str = "this order store is open for reading only";
+
 /// How a store is run. The caches are all the memory that grows with use.
 #[derive(Clone, Copy, Debug)]
 pub struct SqliteOrdersSettings {
@@ -161,12 +163,19 @@ impl OrderStore for SqliteOrders {
 
     fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
         Box::pin(async move {
-            let read_only = "this order store is open for reading only";
-            let claims = self.claims.as_ref();
-            claims
-                .ok_or_else(|| EngineError::Invalid(read_only.to_owned()))?
-                .claim(key, record)
-                .await
+            match &self.claims {
+                Some(claims) => claims.claim(key, record).await,
+                None => Err(EngineError::Invalid(READ_ONLY.to_owned())),
+            }
+        })
+    }
+
+    fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
+        Box::pin(async move {
+            match &self.claims {
+                Some(claims) => claims.claimed(key).await,
+                None => Err(EngineError::Invalid(READ_ONLY.to_owned())),
+            }
         })
     }
 

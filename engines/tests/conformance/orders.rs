@@ -101,11 +101,15 @@ async fn claim(store: &dyn OrderStore, key: &str, record: &str) -> Claimed {
 pub async fn claims_once(bed: &dyn Bed) {
     let store = orders(bed).await;
     let taken = Claimed::Taken(b"first".to_vec());
+    let known = async |store: &dyn OrderStore| soon(store.claimed("shop/k".to_owned())).await;
+    assert_eq!(known(&*store).await, Ok(None));
     assert_eq!(claim(&*store, "shop/k", "first").await, Claimed::Mine);
     assert_eq!(claim(&*store, "shop/k", "second").await, taken);
+    assert_eq!(known(&*store).await, Ok(Some(b"first".to_vec())));
     assert_eq!(claim(&*store, "shop/K", "first").await, Claimed::Mine, "keys differ by case");
     drop(store);
     let again = orders(bed).await;
+    assert_eq!(known(&*again).await, Ok(Some(b"first".to_vec())));
     assert_eq!(claim(&*again, "shop/k", "first").await, taken, "even the first itself");
     assert_eq!(claim(&*again, "shop/other", "x").await, Claimed::Mine);
 }

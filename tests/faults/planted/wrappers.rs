@@ -161,6 +161,10 @@ impl OrderStore for BentStore {
         self.real.claim(key, record)
     }
 
+    fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
+        self.real.claimed(key)
+    }
+
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {
         self.real.progress()
     }

@@ -3,7 +3,7 @@
 //! Invariants: a key has one record for ever; `Mine` is told once, and only after the claim is synced.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -11,10 +11,13 @@ use tokio::sync::oneshot;
 
 use crate::EngineError;
 use crate::orders::Claimed;
-use crate::sqlite::{at, open_writer, seam_error};
+use crate::sqlite::{ReadPool, at, blocking, open_writer, seam_error};
 
 /// Claims made durable by one sync at most.
 const GROUP_MAX: usize = 256;
+
+/// Page cache of a connection that looks a claim up.
+const READER_CACHE_KIB: u32 = 512;
 
 type Answer = oneshot::Sender<Result<Claimed, EngineError>>;
 
@@ -29,6 +32,7 @@ struct Waiting {
 pub(super) struct Claims {
     queue: Option<mpsc::Sender<Waiting>>,
     writer: Option<thread::JoinHandle<()>>,
+    readers: Arc<ReadPool>,
 }
 
 /// Where the claims of the store at `orders` are.
@@ -40,6 +44,7 @@ impl Claims {
     /// Opens the claims beside the store at `orders`. Errors: as opening the store.
     pub(super) fn open(orders: &Path) -> Result<Self, EngineError> {
         let path = path_beside(orders);
+        let readers = Arc::new(ReadPool::new(&path, READER_CACHE_KIB));
         let mut file = ClaimsFile { connection: Some(open(&path)?), path };
         let (queue, waiting) = mpsc::channel::<Waiting>();
         let run = move || {
@@ -53,7 +58,7 @@ impl Claims {
             thread::Builder::new().name("claims".to_owned()).spawn(run).map_err(|error| {
                 EngineError::Unavailable(format!("no thread for the claims: {error}"))
             })?;
-        Ok(Self { queue: Some(queue), writer: Some(writer) })
+        Ok(Self { queue: Some(queue), writer: Some(writer), readers })
     }
 
     /// Makes a claim durable, or finds whose it is.
@@ -63,6 +68,12 @@ impl Claims {
         let queue = self.queue.as_ref().ok_or_else(gone)?;
         queue.send(Waiting { key, record, answer }).map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
+    }
+
+    /// The record of a key.
+    pub(super) async fn claimed(&self, key: String) -> Result<Option<Vec<u8>>, EngineError> {
+        let readers = Arc::clone(&self.readers);
+        blocking(move || readers.with(|connection| record_of(connection, &key))).await
     }
 }
 
@@ -131,11 +142,14 @@ fn claim(connection: &Connection, waiting: &Waiting) -> Result<Claimed, EngineEr
     if made == 1 {
         return Ok(Claimed::Mine);
     }
-    let known = connection
-        .prepare_cached("SELECT record FROM claims WHERE key = ?")
-        .and_then(|mut select| select.query_row([&waiting.key], |row| row.get(0)).optional())
-        .map_err(seam_error)?;
-    known
+    record_of(connection, &waiting.key)?
         .map(Claimed::Taken)
         .ok_or_else(|| EngineError::Corrupt("a claim is neither new nor there".to_owned()))
+}
+
+fn record_of(connection: &Connection, key: &str) -> Result<Option<Vec<u8>>, EngineError> {
+    connection
+        .prepare_cached("SELECT record FROM claims WHERE key = ?")
+        .and_then(|mut select| select.query_row([key], |row| row.get(0)).optional())
+        .map_err(seam_error)
 }
