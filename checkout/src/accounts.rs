@@ -1,0 +1,69 @@
+//! Owns the listing of a shop's accounts: at which partners it can create payments, and how they can be shown.
+
+use actix_web::HttpResponse;
+use payfold_partners::directory::{Account, Directory};
+use payfold_partners::keys::Channel;
+use payfold_partners::shops::ShopAccount;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::answer::NO_STORE;
+use crate::call::Call;
+use crate::checkout::Checkout;
+use crate::problem::Problem;
+use crate::request::WantedPresentation;
+
+/// The accounts a shop may use.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AccountList {
+    /// In the order of the shop's settings.
+    accounts: Vec<AccountView>,
+}
+
+/// One account at a partner.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Account)]
+pub struct AccountView {
+    /// The gateway partner.
+    partner: String,
+    /// The account there.
+    merchant_code: String,
+    /// Whether payments can be created now: the account is enabled, has a key, and the partner's address is known.
+    can_create: bool,
+    /// What the partner can be asked for with `presentation`; empty: the partner decides.
+    presentations: Vec<WantedPresentation>,
+}
+
+/// `GET /v1/partners`
+pub(crate) async fn partners(call: &mut Call) -> Result<HttpResponse, Problem> {
+    let shop = call.shop()?;
+    let directory = call.checkout.parts.directory.load();
+    let view = |account: &ShopAccount| view(&call.checkout, &directory, account);
+    let accounts = shop.accounts.iter().map(view).collect();
+    Ok(HttpResponse::Ok().insert_header(NO_STORE).json(AccountList { accounts }))
+}
+
+fn view(checkout: &Checkout, directory: &Directory, account: &ShopAccount) -> AccountView {
+    let ShopAccount { partner, merchant_code } = account;
+    let known = directory.account(partner, merchant_code);
+    let rule = known.and_then(|account| account.profile().create());
+    let asks = rule.is_some_and(|rule| rule.presentation_field.is_some());
+    AccountView {
+        partner: partner.to_string(),
+        merchant_code: merchant_code.to_string(),
+        can_create: known.is_some_and(|account| can_create(checkout, account)),
+        presentations: if asks {
+            vec![WantedPresentation::Page, WantedPresentation::Qr]
+        } else {
+            Vec::new()
+        },
+    }
+}
+
+fn can_create(checkout: &Checkout, account: &Account) -> bool {
+    let has_address =
+        checkout.parts.addresses.api_urls.get(account.partner()).is_some_and(|url| !url.is_empty());
+    let key = account.keys_of(Channel::Create).signing_key(checkout.now());
+    account.profile().create().is_some() && has_address && key.is_some()
+}

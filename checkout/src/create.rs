@@ -1,0 +1,224 @@
+//! Owns the way of one create request: known key or planned attempt → claim → C durable → one call → O or CF durable
+//! → answer. Whoever is told `Mine` calls once and nobody else ever does; a crash at any point leaves an order that
+//! a notice, a query or its deadline settles. The work goes on when the shop hangs up.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actix_web::{HttpRequest, HttpResponse};
+use payfold_engines::orders::Claimed;
+use payfold_partners::remote::{Created, Failure};
+use payfold_partners::shops::ShopEntry;
+use payfold_schemas::fact::{CreateFailed, Fact, Session};
+use payfold_schemas::ids::OrderKey;
+use payfold_schemas::order::Order;
+use payfold_schemas::record::{FactRecord, Record};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::answer::{Answer, Told};
+use crate::attempt::{Attempt, plan};
+use crate::body;
+use crate::call::Call;
+use crate::calls::KeyInFlight;
+use crate::checkout::{Checkout, OpenWork, Receipt};
+use crate::metrics::Outcome;
+use crate::problem::{Problem, kinds};
+use crate::request::PaymentRequest;
+use crate::rows::Watcher;
+
+/// How long a C may take to become durable; without it nothing is called.
+pub(crate) const CREATE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a shop waits for an outcome to become durable; it is kept trying after that.
+const OUTCOME_PATIENCE: Duration = Duration::from_secs(5);
+/// How long an answer waits for the projector, for the state and version it shows.
+pub(crate) const FOLD_PATIENCE: Duration = Duration::from_secs(1);
+/// Characters of an Idempotency-Key.
+const KEY_CHARS_MAX: usize = 255;
+
+/// `POST /v1/payments`.
+pub(crate) async fn create(call: &mut Call) -> Result<HttpResponse, Problem> {
+    let shop = call.shop()?;
+    let claim_key = format!("{}/{}", shop.name, idempotency_key(&call.request)?);
+    let checkout = Arc::clone(&call.checkout);
+    let timeout = checkout.parts.limits.body_timeout;
+    let body = body::read(call.request.head(), &mut call.payload, timeout).await?;
+    let asked = PaymentRequest::parse(&body)?;
+    let in_flight = checkout.calls.begin(&claim_key);
+    let in_flight = in_flight.ok_or_else(|| Problem::new(&kinds::IDEMPOTENCY_KEY_IN_FLIGHT))?;
+    let (runtime, open) = (checkout.runtime.clone(), checkout.open_work());
+    let job = Job { checkout, shop, claim_key, asked, receipt: call.receipt };
+    let answer = runtime.spawn(job.run(Begun(in_flight, open))).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "a create request ended without an answer");
+        Err(Problem::new(&kinds::INTERNAL))
+    });
+    answer.map(|answer| answer.respond())
+}
+
+/// Errors: `idempotency_key_missing`, also for two of them or another form.
+fn idempotency_key(request: &HttpRequest) -> Result<&str, Problem> {
+    let mut keys = request.headers().get_all("idempotency-key");
+    let key = keys.next().and_then(|value| value.to_str().ok());
+    key.filter(|key| (1..=KEY_CHARS_MAX).contains(&key.len()) && keys.next().is_none())
+        .filter(|key| key.bytes().all(|byte| matches!(byte, b' '..=b'~')))
+        .ok_or_else(|| Problem::new(&kinds::IDEMPOTENCY_KEY_MISSING))
+}
+
+/// A key that is worked on, and work a drain waits for; both end when the outcome is durable.
+pub(crate) struct Begun(
+    #[expect(dead_code, reason = "held")] KeyInFlight,
+    #[expect(dead_code, reason = "held")] OpenWork,
+);
+
+/// One create request whose shape is right.
+pub(crate) struct Job {
+    pub(crate) checkout: Arc<Checkout>,
+    pub(crate) shop: ShopEntry,
+    pub(crate) claim_key: String,
+    pub(crate) asked: PaymentRequest,
+    pub(crate) receipt: Receipt,
+}
+
+impl Job {
+    async fn run(self, begun: Begun) -> Result<Answer, Problem> {
+        let checkout = &self.checkout;
+        let storage = |error| checkout.facts.failed(&error);
+        // A known key is answered before anything is looked at that may have changed since.
+        let known = checkout.parts.store.claimed(self.claim_key.clone()).await.map_err(storage)?;
+        if let Some(record) = known {
+            return self.replay(record).await;
+        }
+        let attempt = plan(checkout, &self.shop, &self.asked, self.receipt).await?;
+        let Some(permit) = checkout.calls.enter(&attempt.key.partner) else {
+            checkout.parts.metrics.created(&attempt.key.partner, Outcome::Busy);
+            return Err(Problem::new(&kinds::PARTNER_BUSY));
+        };
+        let (key, record) = (self.claim_key.clone(), attempt.record.clone());
+        match checkout.parts.store.claim(key, record).await.map_err(storage)? {
+            Claimed::Taken(record) => self.replay(record).await,
+            Claimed::Mine => make(&self.checkout, attempt, permit, begun).await,
+        }
+    }
+}
+
+/// What this process alone may do: the attempt's one call, between its C and its outcome.
+async fn make(
+    checkout: &Arc<Checkout>,
+    attempt: Attempt,
+    permit: OwnedSemaphorePermit,
+    begun: Begun,
+) -> Result<Answer, Problem> {
+    let Attempt { key, create, account, description, record, receipt, call } = attempt;
+    let metrics = &checkout.parts.metrics;
+    if let Err(problem) = checkout.facts.append(&key, record, CREATE_PATIENCE).await {
+        metrics.created(&key.partner, Outcome::StorageUnavailable);
+        return Err(problem);
+    }
+    let mut watcher = checkout.watch(&key).ok();
+    let started = Instant::now();
+    let created = call.make(|| checkout.now()).await;
+    drop(permit);
+    metrics.call_took(&key.partner, started.elapsed());
+    metrics.created(&key.partner, outcome_of(&created));
+    tell(&key, &created);
+
+    let told = Told { key: &key, create: &create, row: None, now: checkout.now() };
+    let outcome = Kept { checkout, key: &key, receipt, begun };
+    match created {
+        Created::Opened(offer) => {
+            let grace_ms = account.profile().create().map_or(0, |rule| rule.grace_ms);
+            let session = Session {
+                provider_ref: offer.provider_ref,
+                presentation: offer.presentation,
+                expires_at: offer.expires_at,
+                deadline: offer.expires_at.plus_ms(grace_ms),
+                create: create.digest(),
+            };
+            if !outcome.keep(Fact::SessionOpened(session.clone())).await {
+                return Ok(told.accepted());
+            }
+            let is_folded = |row: &Order| row.facts.sessions.iter().any(|o| o.content == session);
+            let row = folded(&mut watcher, is_folded).await;
+            Ok(Told { row: row.as_ref(), now: checkout.now(), ..told }
+                .created(&session, description))
+        }
+        Created::Failed(failure) => {
+            let code = failure.code();
+            if !outcome.keep(Fact::CreateFailed(CreateFailed { code: code.clone() })).await {
+                return Ok(told.accepted());
+            }
+            Err(Problem::create_failed(&code, key.order_id.clone()))
+        }
+        Created::Unknown(_) => {
+            let row = folded(&mut watcher, |_| true).await;
+            Ok(Told { row: row.as_ref(), now: checkout.now(), ..told }.accepted())
+        }
+    }
+}
+
+/// The row once it is wanted, or none within the projector's time.
+pub(crate) async fn folded(
+    watcher: &mut Option<Watcher>,
+    wanted: impl Fn(&Order) -> bool,
+) -> Option<Order> {
+    let watcher = watcher.as_mut()?;
+    tokio::time::timeout(FOLD_PATIENCE, watcher.until(wanted)).await.ok()?.ok()
+}
+
+fn outcome_of(created: &Created) -> Outcome {
+    match created {
+        Created::Opened(_) => Outcome::Opened,
+        Created::Failed(Failure::Refused(_)) => Outcome::Refused,
+        Created::Failed(Failure::Unreachable) => Outcome::Unreachable,
+        Created::Failed(Failure::Violation(_)) => Outcome::ContractViolation,
+        Created::Unknown(_) => Outcome::Unknown,
+    }
+}
+
+/// What a person may have to look into.
+fn tell(key: &OrderKey, created: &Created) {
+    let (order_id, partner) = (&key.order_id, &key.partner);
+    match created {
+        Created::Opened(_) | Created::Failed(Failure::Unreachable | Failure::Refused(_)) => {}
+        Created::Failed(Failure::Violation(rule)) => tracing::warn!(
+            order.id = %order_id,
+            partner = %partner,
+            rule = rule.name(),
+            "the answer to a create call breaks the contract"
+        ),
+        Created::Unknown(reason) => tracing::warn!(
+            order.id = %order_id,
+            partner = %partner,
+            reason,
+            "the end of a create call is unknown: a notice, a query or the deadline settles it"
+        ),
+    }
+}
+
+/// An outcome on its way into the log.
+struct Kept<'a> {
+    checkout: &'a Arc<Checkout>,
+    key: &'a OrderKey,
+    receipt: Receipt,
+    begun: Begun,
+}
+
+impl Kept<'_> {
+    /// Makes it durable; false if that takes longer than a shop waits. Then it is tried on while the process lives.
+    async fn keep(self, fact: Fact) -> bool {
+        let (checkout, key, begun) = (Arc::clone(self.checkout), self.key.clone(), self.begun);
+        let fact = FactRecord {
+            order: key.clone(),
+            fact,
+            request_id: self.receipt.request_id,
+            received_at: checkout.now(),
+            source: None,
+        };
+        let record = Record::of_fact(fact, Vec::new()).encode();
+        let keeping = self.checkout.runtime.spawn(async move {
+            let kept = checkout.facts.keep(&key, record).await;
+            drop(begun);
+            kept
+        });
+        matches!(tokio::time::timeout(OUTCOME_PATIENCE, keeping).await, Ok(Ok(Ok(()))))
+    }
+}

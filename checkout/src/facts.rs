@@ -1,0 +1,75 @@
+//! Owns the appending of facts: each is durable when this says so, and appending one twice is the same as once.
+//! A storage in trouble is logged when it begins and when it is over, not for every request.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use payfold_engines::EngineError;
+use payfold_engines::log::{EventLog, Message, Topic};
+use payfold_schemas::ids::OrderKey;
+
+use crate::problem::{Problem, kinds};
+
+/// Between two tries of one append, doubled from the first to the last.
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+const PAUSE_MOST: Duration = Duration::from_secs(2);
+
+/// The door to the log.
+pub struct Facts {
+    log: Arc<dyn EventLog>,
+    failing: AtomicBool,
+}
+
+impl Facts {
+    /// A door to `log`.
+    pub fn new(log: Arc<dyn EventLog>) -> Self {
+        Self { log, failing: AtomicBool::new(false) }
+    }
+
+    /// Appends an encoded fact of an order, again and again for `patience` if need be; when it returns the fact is
+    /// durable. Errors: `storage_unavailable`; the fact may be stored or not.
+    pub async fn append(
+        &self,
+        order: &OrderKey,
+        record: Vec<u8>,
+        patience: Duration,
+    ) -> Result<(), Problem> {
+        tokio::time::timeout(patience, self.keep(order, record)).await.unwrap_or_else(|_| {
+            let waited = format!("no append came through within {} ms", patience.as_millis());
+            Err(self.failed(&EngineError::Unavailable(waited)))
+        })
+    }
+
+    /// The same for as long as it takes. Errors: `storage_unavailable`, where no repeat would help.
+    pub async fn keep(&self, order: &OrderKey, record: Vec<u8>) -> Result<(), Problem> {
+        let message = Message { key: order.to_message_key(), event: None, value: record };
+        let mut pause = PAUSE_FIRST;
+        loop {
+            match self.log.append(Topic::Intake, message.clone()).await {
+                Ok(_) => {
+                    if self.failing.swap(false, Ordering::Relaxed) {
+                        tracing::info!("the storage can be used again");
+                    }
+                    return Ok(());
+                }
+                Err(error @ EngineError::Unavailable(_)) => {
+                    self.failed(&error);
+                    tokio::time::sleep(pause).await;
+                    pause = pause.saturating_mul(2).min(PAUSE_MOST);
+                }
+                Err(error @ (EngineError::Invalid(_) | EngineError::Corrupt(_))) => {
+                    return Err(self.failed(&error));
+                }
+            }
+        }
+    }
+
+    /// The problem of a storage that could not be used; its own words go to the log, once.
+    pub fn failed(&self, error: &EngineError) -> Problem {
+        if !self.failing.swap(true, Ordering::Relaxed) {
+            tracing::error!(%error, "the storage can't be used: shops are answered 503 until it can; look at its disk or broker");
+        }
+        Problem::new(&kinds::STORAGE_UNAVAILABLE)
+    }
+}

@@ -1,0 +1,353 @@
+//! Owns the shape of a create request: which fields there are and what each may be. Pure; `now`, the shop and the
+//! partner are looked at later. What is canonical about a request is `PaymentRequest::canonical`: two bodies are
+//! the same request when those bytes are.
+
+use std::collections::BTreeMap;
+
+use payfold_partners::create::Wish;
+use payfold_schemas::ids::{MerchantCode, PartnerCode, Reference};
+use payfold_schemas::money::{Amount, AmountError, Currency};
+use payfold_schemas::time::Time;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::fields::{Fields, pointer, required};
+use crate::problem::{Problem, kinds};
+
+/// Characters of a description.
+const DESCRIPTION_CHARS_MAX: usize = 255;
+/// Entries of the metadata.
+const METADATA_MAX: usize = 16;
+/// Characters of a metadata key.
+const METADATA_KEY_CHARS_MAX: usize = 64;
+/// Characters of a metadata value.
+const METADATA_VALUE_CHARS_MAX: usize = 512;
+/// Characters of the name of a place to return to.
+const RETURN_TO_CHARS_MAX: usize = 64;
+
+/// How the payer is to be shown the payment, where the partner can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WantedPresentation {
+    /// A hosted page.
+    Page,
+    /// A QR code.
+    Qr,
+}
+
+impl WantedPresentation {
+    /// As the partner is asked for it.
+    pub fn wish(self) -> Wish {
+        match self {
+            Self::Page => Wish::Page,
+            Self::Qr => Wish::Qr,
+        }
+    }
+}
+
+/// A payment to be created. Unknown fields are refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PaymentRequest {
+    /// The gateway partner's code, as `GET /v1/partners` lists it.
+    #[schema(value_type = String, max_length = 32, pattern = "^[a-z0-9-]+$", example = "sandbox")]
+    pub partner: PartnerCode,
+    /// Which account at the partner (contract 2.1); may be left out if the shop has exactly one there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, max_length = 64, pattern = "^[A-Za-z0-9._:-]+$", example = "DEMO")]
+    pub merchant_code: Option<MerchantCode>,
+    /// The shop's own name for what is paid, printable ASCII. Several attempts may share it.
+    #[schema(value_type = String, max_length = 128, example = "cart-1001")]
+    pub reference: Reference,
+    /// In minor units of the currency (contract 2.1): 1500 is 15.00 EUR, and 1500 VND. 1 to 10^15.
+    #[schema(value_type = i64, minimum = 1, maximum = 1_000_000_000_000_000_i64, example = 150_000)]
+    pub amount: Amount,
+    /// ISO 4217, in capitals.
+    #[schema(value_type = String, pattern = "^[A-Z]{3}$", example = "VND")]
+    pub currency: Currency,
+    /// Shown to the payer. Control characters and the separator of the partner's signing text are replaced with a
+    /// space; the answer tells what was sent.
+    #[schema(min_length = 1, max_length = 255, example = "Two tickets")]
+    pub description: String,
+    /// Where the payer's browser goes afterwards: the name of a place in the settings. Absent: the shop's usual one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, max_length = 64)]
+    pub return_to: Option<String>,
+    /// Page or QR code, where the partner can be asked (`presentations` of `GET /v1/partners`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = WantedPresentation, required = false)]
+    pub presentation: Option<WantedPresentation>,
+    /// When the payer should not be able to pay any more; RFC 3339, in the future. The partner may end it sooner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, format = DateTime)]
+    pub expires_at: Option<Time>,
+    /// Kept with the create request: at most 16 entries, keys of 1 to 64 and values of at most 512 characters.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(required = false)]
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl PaymentRequest {
+    /// Reads a body. Errors: the first field that can't be used, with its pointer.
+    pub fn parse(body: &[u8]) -> Result<Self, Problem> {
+        let mut fields = Fields::parse(body)?;
+        let request = Self {
+            partner: required("partner", fields.take_parsed("partner", PartnerCode::parse)?)?,
+            merchant_code: fields.take_parsed("merchantCode", MerchantCode::parse)?,
+            reference: required("reference", fields.take_parsed("reference", Reference::parse)?)?,
+            amount: amount(&mut fields)?,
+            currency: currency(&mut fields)?,
+            description: description(&mut fields)?,
+            return_to: return_to(&mut fields)?,
+            presentation: presentation(&mut fields)?,
+            expires_at: expires_at(&mut fields)?,
+            metadata: metadata(&mut fields)?,
+        };
+        fields.end()?;
+        Ok(request)
+    }
+
+    /// The bytes that tell this request from another; kept with its C fact.
+    pub fn canonical(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a request is texts and numbers")
+    }
+}
+
+fn amount(fields: &mut Fields<'_>) -> Result<Amount, Problem> {
+    let digits = required("amount", fields.take("amount"))?.get();
+    let at = |kind| Problem::at(kind, "/amount");
+    if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+        return Err(at(&kinds::WRONG_TYPE));
+    }
+    Amount::parse(digits).map_err(|error| match error {
+        AmountError::NotInteger => at(&kinds::AMOUNT_NOT_INTEGER),
+        AmountError::OutOfRange => at(&kinds::AMOUNT_OUT_OF_RANGE),
+    })
+}
+
+fn currency(fields: &mut Fields<'_>) -> Result<Currency, Problem> {
+    let code = required("currency", fields.take_text("currency")?)?;
+    Currency::parse(&code).map_err(|_| Problem::at(&kinds::UNKNOWN_CURRENCY, "/currency"))
+}
+
+fn description(fields: &mut Fields<'_>) -> Result<String, Problem> {
+    let text = required("description", fields.take_text("description")?)?;
+    within("/description", &text, DESCRIPTION_CHARS_MAX)?;
+    if cleaned(&text, None).trim().is_empty() {
+        return Err(Problem::at(&kinds::EMPTY_FIELD, "/description"));
+    }
+    Ok(text)
+}
+
+fn return_to(fields: &mut Fields<'_>) -> Result<Option<String>, Problem> {
+    let name = fields.take_text("returnTo")?;
+    name.iter().try_for_each(|name| within("/returnTo", name, RETURN_TO_CHARS_MAX))?;
+    Ok(name)
+}
+
+fn presentation(fields: &mut Fields<'_>) -> Result<Option<WantedPresentation>, Problem> {
+    match fields.take_text("presentation")?.as_deref() {
+        None => Ok(None),
+        Some("page") => Ok(Some(WantedPresentation::Page)),
+        Some("qr") => Ok(Some(WantedPresentation::Qr)),
+        Some(_) => {
+            Err(Problem::at(&kinds::WRONG_VALUE, "/presentation").because("it must be page or qr"))
+        }
+    }
+}
+
+fn expires_at(fields: &mut Fields<'_>) -> Result<Option<Time>, Problem> {
+    let Some(text) = fields.take_text("expiresAt")? else { return Ok(None) };
+    let time = Time::parse(&text).map_err(|_| Problem::at(&kinds::BAD_TIMESTAMP, "/expiresAt"))?;
+    Ok(Some(time))
+}
+
+fn metadata(fields: &mut Fields<'_>) -> Result<BTreeMap<String, String>, Problem> {
+    let metadata = fields.take_texts("metadata")?;
+    if metadata.len() > METADATA_MAX {
+        return Err(Problem::at(&kinds::TOO_MANY_ENTRIES, "/metadata")
+            .because(format!("at most {METADATA_MAX} entries")));
+    }
+    for (key, value) in &metadata {
+        let place = format!("/metadata{}", pointer(key));
+        if key.is_empty() {
+            return Err(Problem::at(&kinds::EMPTY_FIELD, place));
+        }
+        within(&place, key, METADATA_KEY_CHARS_MAX)?;
+        within(&place, value, METADATA_VALUE_CHARS_MAX)?;
+    }
+    Ok(metadata)
+}
+
+fn within(place: &str, text: &str, chars_max: usize) -> Result<(), Problem> {
+    if text.chars().count() > chars_max {
+        let detail = format!("at most {chars_max} characters");
+        return Err(Problem::at(&kinds::FIELD_TOO_LONG, place).because(detail));
+    }
+    Ok(())
+}
+
+/// A description as it may be sent: without control characters and, where it is known, the separator.
+pub fn cleaned(description: &str, separator: Option<u8>) -> String {
+    let separator = separator.map(char::from);
+    description
+        .chars()
+        .map(|c| if c.is_control() || Some(c) == separator { ' ' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"partner":"acme","merchantCode":"SHOP","reference":"cart 1","amount":1500,"currency":"EUR","description":"Two tickets"}"#;
+
+    /// One field of the good body put in (or replaced; `-` leaves it out) => ok, or code and pointer.
+    const CASES: &str = r#"
+        extra         1                              => unknown_field /extra
+        a/b~c         1                              => unknown_field /a~1b~0c
+        partner       -                              => missing_field /partner
+        partner       null                           => missing_field /partner
+        partner       ""                             => empty_field /partner
+        partner       "Acme"                         => illegal_character /partner
+        partner       5                              => wrong_type /partner
+        merchantCode  -                              => ok
+        merchantCode  null                           => ok
+        merchantCode  "a b"                          => illegal_character /merchantCode
+        reference     -                              => missing_field /reference
+        reference     "  "                           => empty_field /reference
+        reference     "caf\u00e9"                    => illegal_character /reference
+        reference     "\ud800"                       => illegal_character /reference
+        amount        -                              => missing_field /amount
+        amount        "1500"                         => wrong_type /amount
+        amount        true                           => wrong_type /amount
+        amount        [1]                            => wrong_type /amount
+        amount        15.0                           => amount_not_integer /amount
+        amount        1e3                            => amount_not_integer /amount
+        amount        -0                             => amount_not_integer /amount
+        amount        0                              => amount_out_of_range /amount
+        amount        -5                             => amount_out_of_range /amount
+        amount        1000000000000001               => amount_out_of_range /amount
+        amount        99999999999999999999999999     => amount_out_of_range /amount
+        amount        1000000000000000               => ok
+        currency      "eur"                          => unknown_currency /currency
+        currency      "XYZ"                          => unknown_currency /currency
+        currency      978                            => wrong_type /currency
+        description   -                              => missing_field /description
+        description   ""                             => empty_field /description
+        description   "\u0000\t "                    => empty_field /description
+        description   {"a":1}                        => wrong_type /description
+        returnTo      "app"                          => ok
+        returnTo      5                              => wrong_type /returnTo
+        presentation  "qr"                           => ok
+        presentation  "QR"                           => wrong_value /presentation
+        expiresAt     "2026-01-31T10:00:00Z"         => ok
+        expiresAt     "2026-01-31 10:00:00Z"         => bad_timestamp /expiresAt
+        expiresAt     "2026-01-31T10:00:00"          => bad_timestamp /expiresAt
+        expiresAt     1769853600                     => wrong_type /expiresAt
+        metadata      {}                             => ok
+        metadata      {"a":"b"}                      => ok
+        metadata      {"a":1}                        => wrong_type /metadata/a
+        metadata      {"a":{"b":"c"}}                => wrong_type /metadata/a
+        metadata      {"":"b"}                       => empty_field /metadata/
+        metadata      {"a":"b","a":"c"}              => duplicate_field /metadata/a
+        metadata      ["a"]                          => wrong_type /metadata
+    "#;
+
+    fn told(body: &str) -> String {
+        match PaymentRequest::parse(body.as_bytes()) {
+            Ok(_) => "ok".to_owned(),
+            Err(problem) => format!("{} {}", problem.code(), problem.pointer().unwrap_or("-")),
+        }
+    }
+
+    fn with(name: &str, value: &str) -> String {
+        let mut fields: BTreeMap<String, Box<serde_json::value::RawValue>> =
+            serde_json::from_str(GOOD).unwrap();
+        fields.remove(name);
+        let rest = serde_json::to_string(&fields).unwrap();
+        match value {
+            "-" => rest,
+            value => format!("{{{name:?}:{value},{}", &rest[1..]),
+        }
+    }
+
+    #[test]
+    fn each_field_has_its_rule() {
+        for case in CASES.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (field, expected) = case.split_once(" => ").unwrap();
+            let (name, value) = field.split_once(' ').unwrap();
+            assert_eq!(told(&with(name, value.trim())), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn lengths_end_where_they_say() {
+        let text = |chars: usize| format!("\"{}\"", "é".repeat(chars));
+        assert_eq!(told(&with("description", &text(255))), "ok");
+        assert_eq!(told(&with("description", &text(256))), "field_too_long /description");
+        let ascii = |chars: usize| format!("\"{}\"", "x".repeat(chars));
+        assert_eq!(told(&with("reference", &ascii(128))), "ok");
+        assert_eq!(told(&with("reference", &ascii(129))), "field_too_long /reference");
+        let entries = |count: usize| {
+            let all: Vec<_> = (0..count).map(|n| format!("\"k{n}\":\"\"")).collect();
+            format!("{{{}}}", all.join(","))
+        };
+        assert_eq!(told(&with("metadata", &entries(16))), "ok");
+        assert_eq!(told(&with("metadata", &entries(17))), "too_many_entries /metadata");
+        let long = format!("{{\"k\":{}}}", ascii(513));
+        assert_eq!(told(&with("metadata", &long)), "field_too_long /metadata/k");
+    }
+
+    #[test]
+    fn only_one_json_object_is_a_body() {
+        for (body, expected) in [
+            ("", "empty_body -"),
+            (" \n", "empty_body -"),
+            ("[]", "not_an_object -"),
+            ("\"x\"", "not_an_object -"),
+            ("[\"acme\",null,\"r\",1,\"EUR\",\"d\"]", "not_an_object -"),
+            ("nonsense", "malformed_json -"),
+            ("{", "malformed_json -"),
+            ("{} x", "malformed_json -"),
+            ("{\"a\":NaN}", "malformed_json -"),
+            ("{\"a\":1,}", "malformed_json -"),
+            ("\u{feff}{}", "malformed_json -"),
+            ("{\"amount\":1,\"amount\":2}", "duplicate_field /amount"),
+            ("{\"amount\":1,\"\\u0061mount\":2}", "duplicate_field /amount"),
+            ("{\"x\":1,\"x\":1}", "duplicate_field /x"),
+        ] {
+            assert_eq!(told(body), expected, "{body}");
+        }
+        assert_eq!(
+            PaymentRequest::parse(b"{\"a\":\"\xff\"}").unwrap_err().code(),
+            "malformed_json"
+        );
+    }
+
+    #[test]
+    fn another_spelling_is_the_same_request_and_another_value_is_not() {
+        let canonical = |body: &str| PaymentRequest::parse(body.as_bytes()).unwrap().canonical();
+        let good = canonical(GOOD);
+        assert_eq!(canonical(&with("amount", " 1500 ")), good);
+        assert_eq!(canonical(&with("metadata", "{}")), good);
+        assert_eq!(canonical(&with("returnTo", "null")), good);
+        assert_eq!(canonical(&with("description", "\"Two ticket\\u0073\"")), good);
+        let zoned = canonical(&with("expiresAt", "\"2026-01-31T17:00:00+07:00\""));
+        assert_eq!(canonical(&with("expiresAt", "\"2026-01-31T10:00:00Z\"")), zoned);
+        for (name, value) in [
+            ("amount", "1501"),
+            ("merchantCode", "-"),
+            ("description", "\"two tickets\""),
+            ("metadata", "{\"a\":\"b\"}"),
+            ("presentation", "\"qr\""),
+        ] {
+            assert_ne!(canonical(&with(name, value)), good, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_description_is_sent_without_what_would_be_ambiguous() {
+        assert_eq!(cleaned("a|b\tc\u{7f}\u{85}d é", Some(b'|')), "a b c  d é");
+    }
+}

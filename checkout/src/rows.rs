@@ -1,0 +1,70 @@
+//! Owns the waiting for an order's row: until it is what somebody wants, as soon as the feed tells of a change.
+//! The feed may tell a change before its row is there, or have told it before anybody followed; so a row is also
+//! read again after pauses that grow, and nothing depends on the feed alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use payfold_engines::EngineError;
+use payfold_engines::orders::OrderStore;
+use payfold_schemas::ids::OrderKey;
+use payfold_schemas::order::Order;
+
+use crate::feed::Follower;
+use crate::version::Version;
+
+/// Between reads while the feed has told more than the row shows: the commit is on its way.
+const AWAITED: Pauses =
+    Pauses { first: Duration::from_millis(2), most: Duration::from_millis(250) };
+/// Between reads while nothing is told.
+const QUIET: Pauses = Pauses { first: Duration::from_millis(100), most: Duration::from_secs(15) };
+
+/// Pauses that double.
+#[derive(Clone, Copy)]
+struct Pauses {
+    first: Duration,
+    most: Duration,
+}
+
+/// One row.
+pub async fn load(store: &dyn OrderStore, key: &OrderKey) -> Result<Option<Order>, EngineError> {
+    Ok(store.load(vec![key.clone()]).await?.pop().flatten())
+}
+
+/// Waits on one order.
+pub struct Watcher {
+    store: Arc<dyn OrderStore>,
+    key: OrderKey,
+    follower: Follower,
+    pause: Duration,
+}
+
+impl Watcher {
+    /// Follow first, then read: what changes in between is told.
+    pub fn new(store: Arc<dyn OrderStore>, key: OrderKey, follower: Follower) -> Self {
+        Self { store, key, follower, pause: QUIET.first }
+    }
+
+    /// Resolves with the first row read that is `wanted`. Cancel-safe. Errors: the store's; ask again after a while.
+    pub async fn until(&mut self, wanted: impl Fn(&Order) -> bool) -> Result<Order, EngineError> {
+        loop {
+            let row = load(&*self.store, &self.key).await?;
+            let shown = row.as_ref().map(Version::of).unwrap_or_default();
+            if let Some(row) = row.filter(&wanted) {
+                self.pause = QUIET.first;
+                return Ok(row);
+            }
+            self.rest(shown).await;
+        }
+    }
+
+    /// Waits for the feed, or until it is time to read again.
+    async fn rest(&mut self, shown: Version) {
+        let pauses = if self.follower.told() > shown { AWAITED } else { QUIET };
+        let pause = self.pause.clamp(pauses.first, pauses.most);
+        match tokio::time::timeout(pause, self.follower.changed()).await {
+            Ok(()) => self.pause = AWAITED.first,
+            Err(_) => self.pause = pause.saturating_mul(2),
+        }
+    }
+}

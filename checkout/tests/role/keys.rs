@@ -1,0 +1,146 @@
+//! The Idempotency-Key: one key is one payment, whoever asks however often, and from however many processes.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use serde_json::json;
+
+use crate::partner::{Does, Partner, offer};
+use crate::world::{Engines, NOW, World, asked, asked_with, told};
+
+#[actix_web::test]
+async fn the_same_key_and_body_is_answered_as_the_first_time() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let (world, _folding) = (World::new(&engines, &partner).await, engines.fold());
+    let first = world.create("k", &asked("cart")).await;
+    partner.does(Does::Sends(offer(&json!({"providerRef": "GW-2"}))));
+    // Another spelling of the same request is the same request.
+    let spelt = world.post("k", &asked("cart")).body(
+        r#"{"description":"Two ticket\u0073","currency":"EUR","amount": 1500 ,"reference":"cart",
+            "merchantCode":"SHOP","partner":"acme","metadata":{}}"#,
+    );
+    assert_eq!(told(spelt.send().await.unwrap()).await, first);
+    assert_eq!(world.create("k", &asked("cart")).await, first);
+    assert_eq!((engines.facts().await.as_str(), partner.count()), ("C O", 1));
+    assert_eq!(world.counted("payfold_checkout_creates_total", &["acme", "replayed"]), 2.0);
+}
+
+#[actix_web::test]
+async fn the_same_key_with_another_body_is_refused() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let world = World::new(&engines, &partner).await;
+    world.create("k", &asked("cart")).await;
+    for members in [
+        json!({"amount": 1_501}),
+        json!({"merchantCode": null}),
+        json!({"metadata": {"a": "b"}}),
+        json!({"description": "two tickets"}),
+    ] {
+        let (status, body) = world.create("k", &asked_with(&members)).await;
+        assert_eq!(
+            (status, body["code"].as_str()),
+            (422, Some("idempotency_key_reused")),
+            "{members}"
+        );
+    }
+    assert_eq!(partner.count(), 1);
+}
+
+#[actix_web::test]
+async fn a_key_that_is_no_key_is_refused() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let world = World::new(&engines, &partner).await;
+    let body = asked("cart");
+    let bare = |request: reqwest::RequestBuilder| {
+        let mut request = request.build().unwrap();
+        request.headers_mut().remove("idempotency-key");
+        request
+    };
+    let mut requests = vec![bare(world.post("k", &body))];
+    for key in [&b""[..], b"caf\xc3\xa9", &[b'x'; 256]] {
+        let mut request = bare(world.post("k", &body));
+        let value = reqwest::header::HeaderValue::from_bytes(key).unwrap();
+        request.headers_mut().insert("idempotency-key", value);
+        requests.push(request);
+    }
+    let mut twice = world.post("k", &body).build().unwrap();
+    twice.headers_mut().append("idempotency-key", "l".parse().unwrap());
+    requests.push(twice);
+    for request in requests {
+        let (status, body) = told(world.client.execute(request).await.unwrap()).await;
+        assert_eq!((status, body["code"].as_str()), (400, Some("idempotency_key_missing")));
+    }
+    let longest = "x".repeat(255);
+    assert_eq!(world.create(&longest, &body).await.0, 201);
+    assert_eq!(partner.count(), 1);
+}
+
+#[actix_web::test]
+async fn of_many_at_once_one_calls() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let (world, _folding) = (World::new(&engines, &partner).await, engines.fold());
+    partner.does(Does::Waits(offer(&json!({}))));
+    let body = asked("cart");
+    let first = actix_web::rt::spawn(world.post("k", &body).send());
+    partner.asked_times(1).await;
+    for (status, body) in join_all((0..8).map(|_| world.create("k", &body))).await {
+        assert_eq!((status, body["code"].as_str()), (409, Some("idempotency_key_in_flight")));
+    }
+    partner.let_go();
+    let first = told(first.await.unwrap().unwrap()).await;
+    assert_eq!(first.0, 201);
+    assert_eq!(world.create("k", &body).await, first);
+    assert_eq!((engines.facts().await.as_str(), partner.count()), ("C O", 1));
+}
+
+/// Two processes over one store: the loser is told that nobody knows yet, and later what the winner was told.
+#[actix_web::test]
+async fn of_two_processes_one_calls() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let _folding = engines.fold();
+    let one = World::new(&engines, &partner).await;
+    let other = World::new(&engines, &partner).await;
+    for round in 0..20 {
+        let (key, body) = (format!("k{round}"), asked(&format!("cart {round}")));
+        let answers = join_all([one.create(&key, &body), other.create(&key, &body)]).await;
+        assert!(answers.iter().all(|(status, _)| matches!(status, 201 | 202)), "{answers:?}");
+        let ids: Vec<_> = answers.iter().map(|(_, body)| &body["orderId"]).collect();
+        assert_eq!(ids[0], ids[1]);
+        assert_eq!(partner.count(), round + 1, "one call a key");
+        let settled = join_all([one.create(&key, &body), other.create(&key, &body)]).await;
+        assert_eq!(settled[0], settled[1]);
+        assert_eq!(settled[0].0, 201);
+    }
+}
+
+/// What was right when it was asked is answered, though it would be refused now.
+#[actix_web::test]
+async fn a_late_retry_is_answered_though_its_time_is_over() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let (world, _folding) = (World::new(&engines, &partner).await, engines.fold());
+    let body = asked_with(&json!({"expiresAt": NOW.plus_ms(10_000).to_string()}));
+    let (status, first) = world.create("k", &body).await;
+    assert_eq!(status, 201);
+    engines.clock.set(NOW.plus_ms(60_000));
+    let (status, again) = world.create("k", &body).await;
+    assert_eq!((status, &again["orderId"]), (201, &first["orderId"]));
+    let (status, body) = world.create("another", &body).await;
+    assert_eq!((status, body["code"].as_str()), (422, Some("expires_at_past")));
+    assert_eq!(partner.count(), 1);
+}
+
+/// One shop's key says nothing about another's.
+#[actix_web::test]
+async fn keys_are_a_shops_own() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let world = World::new(&engines, &partner).await;
+    world.create("k", &asked("cart")).await;
+    let mut request =
+        world.post("k", &asked_with(&json!({"merchantCode": "OTHER"}))).build().unwrap();
+    let bearer = format!("Bearer {}", crate::world::OTHER_TOKEN).parse().unwrap();
+    request.headers_mut().insert("authorization", bearer);
+    let (status, body) = told(world.client.execute(request).await.unwrap()).await;
+    assert_eq!((status, partner.count()), (201, 2), "{body}");
+    let shared = Arc::clone(&engines.store);
+    assert!(shared.claimed("other/k".to_owned()).await.unwrap().is_some());
+}

@@ -1,0 +1,270 @@
+//! A checkout on a port of its own, over engines in a folder of its own.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::dev::ServerHandle;
+use actix_web::web::Data;
+use actix_web::{App, HttpServer};
+use arc_swap::ArcSwap;
+use payfold_checkout::{Addresses, Checkout, Limits, Metrics, Parts};
+use payfold_engines::clock::FixedClock;
+use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
+use payfold_engines::log::{EventLog, Topic};
+use payfold_engines::orders::OrderStore;
+use payfold_engines::orders::sqlite::SqliteOrders;
+use payfold_partners::directory::Directory;
+use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
+use payfold_partners::keys::Channel;
+use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
+use payfold_partners::remote::Remote;
+use payfold_partners::secret::Secret;
+use payfold_partners::shops::{ShopAccount, ShopToken, Shops};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::{KeyId, MerchantCode, OrderKey, PartnerCode, ShopName};
+use payfold_schemas::record::{FactRecord, Position, decode_fact};
+use payfold_schemas::time::Time;
+use prometheus::Registry;
+use reqwest::{Client, RequestBuilder, Response};
+use serde_json::{Value, json};
+
+use crate::by_hand::{self, Folding};
+use crate::partner::Partner;
+
+/// The shop most tests are.
+pub const TOKEN: &str = "token of the web shop";
+/// A shop with another account at the same partner.
+pub const OTHER_TOKEN: &str = "token of the other shop";
+/// What the clock shows at first.
+pub const NOW: Time = Time::from_unix_ms(1_769_853_600_000);
+
+/// Engines on disk; more than one checkout may run over them.
+#[derive(Clone)]
+pub struct Engines {
+    pub log: Arc<dyn EventLog>,
+    pub store: Arc<dyn OrderStore>,
+    pub clock: Arc<FixedClock>,
+    _dir: Arc<tempfile::TempDir>,
+}
+
+impl Engines {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let log = SqliteLog::open(dir.path().join("log.db"), SqliteLogSettings::default()).unwrap();
+        let store = SqliteOrders::open(dir.path().join("orders.db")).unwrap();
+        let clock = Arc::new(FixedClock::at(NOW));
+        Self { log: Arc::new(log), store: Arc::new(store), clock, _dir: Arc::new(dir) }
+    }
+
+    /// The same with another log in front of it.
+    pub fn with_log(&self, log: Arc<dyn EventLog>) -> Self {
+        Self { log, ..self.clone() }
+    }
+
+    /// Letters of the facts in the log, in order; one that is there again is no other fact.
+    pub async fn facts(&self) -> String {
+        let mut facts = Vec::new();
+        for record in self.records().await {
+            if !facts.contains(&(record.order.clone(), record.fact.clone())) {
+                facts.push((record.order, record.fact));
+            }
+        }
+        facts.iter().map(|(_, fact)| fact.letter()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What intake has.
+    pub async fn records(&self) -> Vec<FactRecord> {
+        let read = self.log.read_after(Topic::Intake, Position::default(), 1_000).await.unwrap();
+        read.iter().map(|record| decode_fact(&record.value).unwrap()).collect()
+    }
+
+    pub fn fold(&self) -> Folding {
+        by_hand::start(Arc::clone(&self.log), Arc::clone(&self.store))
+    }
+}
+
+/// What a world is made with, where it is not the usual.
+#[derive(Default)]
+pub struct Made {
+    pub limits: Option<Limits>,
+    /// More partners: code, profile, address; each with account `SHOP` of the web shop.
+    pub partners: Vec<(&'static str, Profile, String)>,
+}
+
+/// One process of the role.
+pub struct World {
+    pub url: String,
+    pub checkout: Data<Checkout>,
+    pub registry: Registry,
+    pub client: Client,
+    server: ServerHandle,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        drop(self.server.stop(false));
+    }
+}
+
+/// The sandbox's profile with a time limit a test can wait for.
+pub fn profile(partner: &str) -> Profile {
+    let text = SANDBOX_PROFILE.replace("timeout_s = 10", "timeout_s = 1");
+    Profile::parse(&PartnerCode::parse(partner).unwrap(), &text).unwrap()
+}
+
+impl World {
+    /// The usual: partner `acme` with accounts `SHOP` (the web shop's) and `OTHER` (the other shop's).
+    pub async fn new(engines: &Engines, partner: &Partner) -> Self {
+        Self::made(engines, &partner.url, Made::default()).await
+    }
+
+    pub async fn made(engines: &Engines, api_url: &str, made: Made) -> Self {
+        let mut vault = VaultDocument::default();
+        let mut profiles = vec![profile("acme")];
+        let mut api_urls = HashMap::from([(code("acme"), api_url.to_owned())]);
+        let mut web = vec![account("acme", "SHOP")];
+        for (partner, profile, url) in made.partners {
+            profiles.push(profile);
+            api_urls.insert(code(partner), url);
+            web.push(account(partner, "SHOP"));
+        }
+        let other = account("acme", "OTHER");
+        for account in web.iter().chain([&other]) {
+            vault.add_account(entry(account)).unwrap();
+        }
+        for (name, accounts, token) in [("web", web, TOKEN), ("other", vec![other], OTHER_TOKEN)] {
+            let sha256 = Digest::of_bytes(token.as_bytes());
+            let token = ShopToken { sha256, created_at: NOW, valid_until: None };
+            vault.add_shop_token(&ShopName::parse(name).unwrap(), &accounts, token, 0);
+        }
+        let registry = Registry::new();
+        let parts = Parts {
+            log: Arc::clone(&engines.log),
+            store: Arc::clone(&engines.store),
+            clock: engines.clock.clone(),
+            directory: Arc::new(ArcSwap::from_pointee(Directory::build(profiles, &vault).unwrap())),
+            shops: Arc::new(ArcSwap::from_pointee(Shops::of(&vault))),
+            remote: Remote::new().unwrap(),
+            addresses: Addresses {
+                public_url: "https://shop.example/".to_owned(),
+                api_urls,
+                return_to: BTreeSet::from(["app".to_owned()]),
+            },
+            metrics: Metrics::new(&registry).unwrap(),
+            limits: made.limits.unwrap_or_default(),
+        };
+        let runtime = tokio::runtime::Handle::current();
+        let checkout = Data::new(Checkout::start(parts, runtime));
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", socket.local_addr().unwrap());
+        let app = checkout.clone();
+        let server = HttpServer::new(move || {
+            App::new().app_data(app.clone()).configure(payfold_checkout::routes)
+        })
+        .workers(1)
+        .disable_signals()
+        .listen(socket)
+        .unwrap()
+        .run();
+        let handle = server.handle();
+        actix_web::rt::spawn(server);
+        let client = Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
+        Self { url, checkout, registry, client, server: handle }
+    }
+
+    pub fn get(&self, path: &str) -> RequestBuilder {
+        self.client.get(format!("{}{path}", self.url)).bearer_auth(TOKEN)
+    }
+
+    pub fn post(&self, key: &str, body: &Value) -> RequestBuilder {
+        self.client
+            .post(format!("{}/v1/payments", self.url))
+            .bearer_auth(TOKEN)
+            .header("Idempotency-Key", key)
+            .header("Content-Type", "application/json")
+            .body(body.to_string())
+    }
+
+    /// Creates a payment, and tells status and body.
+    pub async fn create(&self, key: &str, body: &Value) -> (u16, Value) {
+        told(self.post(key, body).send().await.unwrap()).await
+    }
+
+    /// The value of a counter with these labels, in the order of its declaration.
+    pub fn counted(&self, name: &str, labels: &[&str]) -> f64 {
+        let families = self.registry.gather();
+        let family = families.iter().find(|family| family.name() == name);
+        let metrics = family.into_iter().flat_map(|family| family.get_metric());
+        metrics
+            .filter(|metric| {
+                labels.iter().all(|l| metric.get_label().iter().any(|label| label.value() == *l))
+            })
+            .map(|metric| metric.get_counter().get_value() + metric.get_gauge().get_value())
+            .sum()
+    }
+}
+
+/// Status and JSON of an answer; a problem has the right type and says its status again.
+pub async fn told(response: Response) -> (u16, Value) {
+    let status = response.status().as_u16();
+    let kind = response.headers().get("content-type").map(|v| v.to_str().unwrap().to_owned());
+    let text = response.text().await.unwrap();
+    let body: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    if status >= 400 {
+        assert_eq!(kind.as_deref(), Some("application/problem+json"), "{body}");
+        assert_eq!(body["status"], status, "{body}");
+        assert!(body["title"].is_string() && body["requestId"].is_string(), "{body}");
+        let code = body["code"].as_str().unwrap();
+        assert_eq!(body["type"], format!("urn:payfold:problem:{code}"));
+    }
+    (status, body)
+}
+
+/// A request the usual world takes.
+pub fn asked(reference: &str) -> Value {
+    json!({
+        "partner": "acme", "merchantCode": "SHOP", "reference": reference, "amount": 1_500,
+        "currency": "EUR", "description": "Two tickets",
+    })
+}
+
+/// The same with some members put in; null takes one out.
+pub fn asked_with(members: &Value) -> Value {
+    let mut body = asked("cart");
+    for (name, value) in members.as_object().unwrap() {
+        match value {
+            Value::Null => body.as_object_mut().unwrap().remove(name),
+            value => body.as_object_mut().unwrap().insert(name.clone(), value.clone()),
+        };
+    }
+    body
+}
+
+pub fn key(text: &str) -> OrderKey {
+    OrderKey::parse(text).unwrap()
+}
+
+fn code(partner: &str) -> PartnerCode {
+    PartnerCode::parse(partner).unwrap()
+}
+
+fn account(partner: &str, merchant: &str) -> ShopAccount {
+    ShopAccount { partner: code(partner), merchant_code: MerchantCode::parse(merchant).unwrap() }
+}
+
+fn entry(account: &ShopAccount) -> AccountEntry {
+    let mut entry = AccountEntry::new(account.partner.clone(), account.merchant_code.clone());
+    let secret = format!("a test key of {account}, worth nothing");
+    let key = NewKey {
+        id: KeyId::parse("k1").unwrap(),
+        channel: Channel::Ipn,
+        secret: Secret::from_bytes(secret.into_bytes()),
+        valid_from: Time::from_unix_ms(0),
+        overlap_ms: 0,
+        created_at: Time::from_unix_ms(0),
+    };
+    entry.add_key(key).unwrap();
+    entry
+}
