@@ -114,6 +114,24 @@ pub struct RunArgs {
 pub enum DemoCommand {
     /// Append a create fact, sign one IPN and post it: PENDING → PAID in one command
     Ipn(DemoIpnArgs),
+    /// Create, pay and watch payments at the sandbox partner, with trouble; compares with what must come of each
+    Pay(DemoPayArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct DemoPayArgs {
+    /// How many payments
+    #[arg(long, default_value_t = 1)]
+    pub count: usize,
+    /// none, all, or words of the sandbox: , between payments, + within one
+    #[arg(long, default_value = "none")]
+    pub trouble: String,
+    /// What chance starts from: the same seed makes the same trouble [default: by the clock]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Payments on their way at the same time
+    #[arg(long, default_value_t = 32)]
+    pub at_once: usize,
 }
 
 #[derive(Debug, Args)]
@@ -395,11 +413,29 @@ pub enum LogCommand {
 pub enum BenchCommand {
     /// Durable IPNs against an empty handler on the same HTTP stack
     Ingest(BenchIngestArgs),
+    /// Whole payments: created, paid at the sandbox partner, folded, published
+    E2e(BenchE2eArgs),
     /// Facts folded into orders, events published, rows committed
     Projector(BenchProjectorArgs),
     /// An empty handler, for `bench ingest` to measure against
     #[command(hide = true)]
     Server,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchE2eArgs {
+    /// Seconds of each part: as fast as it goes, and at half of that
+    #[arg(long, default_value_t = 10)]
+    pub seconds: u64,
+    /// Connections that create payments
+    #[arg(long, default_value_t = 64)]
+    pub connections: usize,
+    /// Streams that are opened for their cost in memory
+    #[arg(long, default_value_t = 2_000)]
+    pub streams: usize,
+    /// Figures as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

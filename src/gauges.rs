@@ -15,7 +15,8 @@ use crate::search;
 
 /// The gauges and what they are read from.
 pub struct Gauges {
-    log: Arc<dyn EventLog>,
+    /// None where no role has engines.
+    log: Option<Arc<dyn EventLog>>,
     clock: Arc<dyn Clock>,
     ingest: Option<Data<Ingest>>,
     data: PathBuf,
@@ -28,7 +29,7 @@ impl Gauges {
     /// Makes and registers them. Errors: a name that is registered already.
     pub fn new(
         registry: &Registry,
-        log: Arc<dyn EventLog>,
+        log: Option<Arc<dyn EventLog>>,
         clock: Arc<dyn Clock>,
         ingest: Option<Data<Ingest>>,
         data: PathBuf,
@@ -53,27 +54,28 @@ impl Gauges {
 
     /// Reads them all. What can't be read keeps its last value and is logged.
     pub async fn refresh(&self) {
-        if let Some(ingest) = &self.ingest {
-            ingest.metrics.queue_depth_is(self.log.queue_depth());
+        if let (Some(ingest), Some(log)) = (&self.ingest, &self.log) {
+            ingest.metrics.queue_depth_is(log.queue_depth());
         }
         match disk_free_bytes(&self.data) {
             Ok(free) => self.disk_free_bytes.set(i64::try_from(free).unwrap_or(i64::MAX)),
             Err(error) => tracing::warn!(%error, "free disk space is not known"),
         }
-        if let Err(error) = self.refresh_log().await {
+        if let Some(log) = &self.log
+            && let Err(error) = self.refresh_log(&**log).await
+        {
             tracing::warn!(error = format!("{error:#}"), "the log's size is not known");
         }
     }
 
-    async fn refresh_log(&self) -> anyhow::Result<()> {
+    async fn refresh_log(&self, log: &dyn EventLog) -> anyhow::Result<()> {
         for topic in Topic::ALL {
-            let bytes =
-                self.log.extent(topic).await?.iter().map(|extent| extent.bytes).sum::<u64>();
+            let bytes = log.extent(topic).await?.iter().map(|extent| extent.bytes).sum::<u64>();
             self.log_bytes
                 .with_label_values(&[topic.name()])
                 .set(i64::try_from(bytes).unwrap_or(i64::MAX));
         }
-        let first = self.log.read_after(Topic::Quarantine, Position::default(), 1).await?;
+        let first = log.read_after(Topic::Quarantine, Position::default(), 1).await?;
         let received_at = first.first().map(search::received_at).transpose()?;
         let age_ms =
             received_at.map_or(0, |at| self.clock.now().unix_ms().saturating_sub(at.unix_ms()));

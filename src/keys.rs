@@ -6,12 +6,13 @@ use std::sync::Arc;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use payfold_partners::directory::Directory;
-use payfold_partners::document::{AccountEntry, NewKey, TokenEntry, VaultDocument};
+use payfold_partners::document::{AccountEntry, KeyEntry, NewKey, TokenEntry, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::Profile;
 use payfold_partners::secret::Secret;
 use payfold_partners::shops::{ShopAccount, ShopToken, Shops};
 use payfold_partners::vault::{Vault, VaultWatch, random_secret};
+use payfold_sandbox::SandboxAccount;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode, ShopName};
 use payfold_schemas::time::Time;
@@ -29,6 +30,7 @@ pub struct Keys {
     directory: Arc<ArcSwap<Directory>>,
     tokens: Arc<ArcSwap<Vec<TokenEntry>>>,
     shops: Arc<ArcSwap<Shops>>,
+    sandbox_accounts: Vec<OfSandbox>,
     profiles: Vec<Profile>,
     watch: VaultWatch,
 }
@@ -52,6 +54,7 @@ impl Keys {
             directory: Arc::new(ArcSwap::from_pointee(directory)),
             tokens: Arc::new(ArcSwap::from_pointee(vault.document().tokens.clone())),
             shops: Arc::new(ArcSwap::from_pointee(Shops::of(vault.document()))),
+            sandbox_accounts: sandbox_accounts(&profiles, vault.document(), now),
             profiles,
             watch,
         };
@@ -78,6 +81,11 @@ impl Keys {
         Arc::clone(&self.shops)
     }
 
+    /// The accounts of sandbox profiles as they were at the start, for the sandbox role.
+    pub fn sandbox_accounts(&self) -> Vec<OfSandbox> {
+        self.sandbox_accounts.clone()
+    }
+
     /// Takes the vault's new content, if it changed. Errors leave the old content in force.
     pub fn reload_if_changed(&mut self) -> anyhow::Result<bool> {
         let Some(vault) = self.watch.reload_if_changed()? else { return Ok(false) };
@@ -87,6 +95,31 @@ impl Keys {
         self.shops.store(Arc::new(Shops::of(vault.document())));
         Ok(true)
     }
+}
+
+/// An account the sandbox partner can play for: it signs with our key.
+#[derive(Clone)]
+pub struct OfSandbox {
+    /// Of stage sandbox.
+    pub profile: Profile,
+    /// Its code and key.
+    pub account: SandboxAccount,
+}
+
+fn sandbox_accounts(profiles: &[Profile], document: &VaultDocument, now: Time) -> Vec<OfSandbox> {
+    let account = |entry: &AccountEntry| {
+        let profile = profiles.iter().find(|profile| *profile.partner() == entry.partner)?;
+        let counts = |key: &&KeyEntry| {
+            key.channel == Channel::Ipn
+                && key.valid_from <= now
+                && key.valid_until.is_none_or(|until| now < until)
+        };
+        let key = entry.keys.iter().rev().find(counts)?.secret.clone();
+        let account = SandboxAccount { merchant_code: entry.merchant_code.clone(), key };
+        let plays = profile.allows_private_addresses() && entry.enabled;
+        plays.then(|| OfSandbox { profile: profile.clone(), account })
+    };
+    document.accounts.iter().filter_map(account).collect()
 }
 
 /// The profile of every partner the settings name. Errors: the file's, with its place.
@@ -137,12 +170,39 @@ fn build(profiles: &[Profile], document: &VaultDocument) -> anyhow::Result<Direc
     })
 }
 
-/// Makes the vault, the local admin's token and the demo's account where they are missing.
+/// Makes the vault, the local admin's token and what the demo needs where they are missing.
 fn prepare_vault(data: &DataDir, origin: Origin, now: Time) -> anyhow::Result<()> {
     let mut vault = open_or_create(data)?;
+    let document = vault.document_mut();
+    let mut changed = ensure_admin_token(data, document)?;
+    if origin == Origin::Demo {
+        changed |= ensure_demo(data, document, now)?;
+    }
+    if changed {
+        vault.save()?;
+    }
+    Ok(())
+}
+
+/// Whether the local admin's token had to be made.
+fn ensure_admin_token(data: &DataDir, document: &mut VaultDocument) -> anyhow::Result<bool> {
+    let local = Author::parse(LOCAL_ADMIN).expect("a fixed name");
+    let known = document.tokens.iter().any(|token| token.name == local);
+    if known && data.admin_token().exists() {
+        return Ok(false);
+    }
+    let token = hex::encode(random_secret()?.expose());
+    write_private(&data.admin_token(), token.as_bytes())?;
+    let sha256 = Digest::of_bytes(token.as_bytes());
+    document.tokens.retain(|token| token.name != local);
+    document.add_token(TokenEntry { name: local, sha256 })?;
+    Ok(true)
+}
+
+/// Whether the demo's account at the sandbox partner or its shop had to be made. Errors: the vault is not a demo's.
+fn ensure_demo(data: &DataDir, document: &mut VaultDocument, now: Time) -> anyhow::Result<bool> {
     let (partner, merchant_code) = (PartnerCode::parse(PARTNER)?, MerchantCode::parse(MERCHANT)?);
-    let foreign = vault.document().accounts.iter().any(|account| account.partner != partner);
-    if origin == Origin::Demo && foreign {
+    if document.accounts.iter().any(|account| account.partner != partner) {
         return Err(Fixable::error(
             format!(
                 "{} holds accounts of a configured system, and no payfold.toml was found",
@@ -151,22 +211,12 @@ fn prepare_vault(data: &DataDir, origin: Origin, now: Time) -> anyhow::Result<()
             "name its configuration with --config FILE, or another folder for the demo with --data DIR",
         ));
     }
-    let local = Author::parse(LOCAL_ADMIN).expect("a fixed name");
-    let known = vault.document().tokens.iter().any(|token| token.name == local);
     let mut changed = false;
-    if !known || !data.admin_token().exists() {
-        let token = hex::encode(random_secret()?.expose());
-        write_private(&data.admin_token(), token.as_bytes())?;
-        let sha256 = Digest::of_bytes(token.as_bytes());
-        vault.document_mut().tokens.retain(|token| token.name != local);
-        vault.document_mut().add_token(TokenEntry { name: local, sha256 })?;
-        changed = true;
-    }
-    if origin == Origin::Demo && vault.document().account(&partner, &merchant_code).is_none() {
+    if document.account(&partner, &merchant_code).is_none() {
         // The demo's key is text, so that any tool can sign with the content of the file.
         let text = hex::encode(random_secret()?.expose());
         write_private(&data.sandbox_key(), text.as_bytes())?;
-        let mut account = AccountEntry::new(partner, merchant_code);
+        let mut account = AccountEntry::new(partner.clone(), merchant_code.clone());
         account.add_key(NewKey {
             id: KeyId::parse("sandbox-1").expect("a fixed id"),
             channel: Channel::Ipn,
@@ -175,23 +225,17 @@ fn prepare_vault(data: &DataDir, origin: Origin, now: Time) -> anyhow::Result<()
             overlap_ms: 0,
             created_at: now,
         })?;
-        vault.document_mut().add_account(account)?;
+        document.add_account(account)?;
         changed = true;
     }
-    if origin == Origin::Demo && !data.shop_token().exists() {
-        let (partner, merchant_code) =
-            (PartnerCode::parse(PARTNER)?, MerchantCode::parse(MERCHANT)?);
+    if !data.shop_token().exists() {
         let (token, text) = new_shop_token(now)?;
         write_private(&data.shop_token(), text.as_bytes())?;
         let name = ShopName::parse("demo").expect("a fixed name");
-        let account = ShopAccount { partner, merchant_code };
-        vault.document_mut().add_shop_token(&name, &[account], token, 0);
+        document.add_shop_token(&name, &[ShopAccount { partner, merchant_code }], token, 0);
         changed = true;
     }
-    if changed {
-        vault.save()?;
-    }
-    Ok(())
+    Ok(changed)
 }
 
 /// A new shop token: what the vault keeps, and the text the shop is told once.

@@ -4,6 +4,7 @@
 pub mod accounts;
 pub mod admin;
 pub mod args;
+mod assembly;
 pub mod command;
 pub mod data_dir;
 pub mod demo;

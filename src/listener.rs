@@ -37,6 +37,11 @@ pub struct Listener {
     pub handle: ServerHandle,
 }
 
+/// Time for a request's head where no setting says another.
+const HEAD: Duration = Duration::from_secs(5);
+/// How long an idle connection is kept there.
+const IDLE: Duration = Duration::from_secs(75);
+
 /// What a listener serves.
 pub type Routes = Arc<dyn Fn(&mut ServiceConfig) + Send + Sync>;
 
@@ -54,7 +59,8 @@ pub fn bind(address: &str, flag: &str) -> anyhow::Result<TcpListener> {
     })
 }
 
-fn url(socket: &TcpListener) -> anyhow::Result<String> {
+/// `http://host:port` of a socket.
+pub fn url(socket: &TcpListener) -> anyhow::Result<String> {
     Ok(format!("http://{}", socket.local_addr()?))
 }
 
@@ -99,6 +105,25 @@ pub fn listen_public(
             .and_then(http)
         })?
         .run();
+    Ok(spawn(url, server))
+}
+
+/// Serves those who may stay: shops that follow payments, and the sandbox's browsers. 0 workers is one per core.
+pub fn listen(socket: TcpListener, routes: Routes, workers: usize) -> anyhow::Result<Listener> {
+    let url = url(&socket)?;
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+    let server = HttpServer::new(move || {
+        let routes = Arc::clone(&routes);
+        App::new().configure(move |config| routes(config))
+    })
+    .workers(if workers == 0 { cores } else { workers })
+    .client_request_timeout(HEAD)
+    .client_disconnect_timeout(DISCONNECT)
+    .keep_alive(IDLE)
+    .shutdown_timeout(SHUTDOWN_S)
+    .disable_signals()
+    .listen(socket)?
+    .run();
     Ok(spawn(url, server))
 }
 

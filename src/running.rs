@@ -17,6 +17,12 @@ pub struct RunFile {
     pub version: String,
     /// `http://host:port` of the public listener, if it has one.
     pub public_url: Option<String>,
+    /// `http://host:port` of the shop listener, if it has one.
+    #[serde(default)]
+    pub shop_url: Option<String>,
+    /// `http://host:port` of the sandbox partner, if it plays one.
+    #[serde(default)]
+    pub sandbox_url: Option<String>,
     /// `http://host:port` of the admin listener.
     pub admin_url: String,
     /// Whether it is the demo.

@@ -1,31 +1,30 @@
-//! Owns one running system: what `run` and the tests boot. Engines, keys, roles and listeners are opened
-//! in this order, so that nothing listens before what it needs is there.
+//! Owns one running system: what `run` and the tests boot. Engines, keys, sockets, roles and listeners are opened
+//! in this order, so that nothing listens before what it needs is there, and ended in the other.
 
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::web::Data;
 use anyhow::Context;
+use payfold_checkout::Checkout;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::{Extent, Start, Topic};
 use payfold_ingest::health::StorageHealth;
 use payfold_ingest::http::Ingest;
-use payfold_ingest::intake::Intake;
-use payfold_ingest::limits::Limits;
-use payfold_ingest::metrics::Metrics as IngestMetrics;
-use payfold_ingest::quarantine::Budget;
-use payfold_projector::Projector;
+use payfold_sandbox::Sandbox;
 use payfold_schemas::event::OrderChanged;
 use payfold_schemas::record::Position;
 use prometheus::Registry;
+use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 
-use crate::admin::{Admin, Life};
+use crate::admin::Life;
+use crate::args::Role;
 use crate::data_dir::DataDir;
-use crate::demo::DemoOrders;
-use crate::gauges::Gauges;
+use crate::error::Fixable;
 use crate::keys::Keys;
-use crate::listener::{Listener, Routes, bind, listen_admin, listen_public};
+use crate::listener::{Listener, bind, listen, listen_admin, listen_public, url};
 use crate::roles::{RoleThread, Roles};
 use crate::running::RunFile;
 use crate::settings::{Loaded, Settings};
@@ -34,23 +33,27 @@ use crate::wiring::Engines;
 
 /// How often the vault is looked at.
 const VAULT_POLL: Duration = Duration::from_millis(500);
+/// How long the sandbox partner may go on sending when the system ends: it would send again after a restart of a
+/// real partner, but it forgets.
+const SANDBOX_DRAIN: Duration = Duration::from_millis(500);
 
 /// A system whose engines and keys are open and whose roles have not started.
 pub struct Server {
-    settings: Settings,
-    demo: bool,
-    data: DataDir,
+    pub(crate) settings: Settings,
+    pub(crate) demo: bool,
+    pub(crate) data: DataDir,
     data_is_new: bool,
-    engines: Engines,
-    keys: Keys,
-    clock: Arc<dyn Clock>,
-    registry: Registry,
+    /// None where no role needs them.
+    engines: Option<Engines>,
+    pub(crate) keys: Keys,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) registry: Registry,
 }
 
 /// A system that runs.
 pub struct Started {
-    /// The public listener, if the ingest role is here.
-    pub public: Option<Listener>,
+    /// The listeners of its roles.
+    pub listeners: Listeners,
     /// The admin listener.
     pub admin: Listener,
     /// The data folder.
@@ -62,28 +65,87 @@ pub struct Started {
     /// Where the process stands in its life.
     pub life: Arc<Life>,
     run_file: RunFile,
-    engines: Engines,
+    engines: Option<Engines>,
     ingest: Option<Data<Ingest>>,
-    projector: Option<RoleThread>,
-    stop_projector: watch::Sender<bool>,
+    checkout: Option<(Data<Checkout>, Runtime)>,
+    sandbox: Option<(Sandbox, Runtime)>,
+    threads: Vec<RoleThread>,
+    stop_roles: watch::Sender<bool>,
     failures: mpsc::UnboundedReceiver<anyhow::Error>,
 }
 
+/// The listeners of roles; none where the role is not here.
+pub struct Listeners {
+    /// Partners and browsers.
+    pub public: Option<Listener>,
+    /// Shops.
+    pub shop: Option<Listener>,
+    /// The sandbox partner.
+    pub sandbox: Option<Listener>,
+}
+
+/// Sockets that are bound and not served yet: their addresses are known before anything is made that names them.
+struct Sockets {
+    public: Option<TcpListener>,
+    shop: Option<TcpListener>,
+    sandbox: Option<TcpListener>,
+    admin: TcpListener,
+}
+
+impl Sockets {
+    fn bind(settings: &Settings, roles: Roles) -> anyhow::Result<Self> {
+        let bind_if = |wanted: bool, address: &str, flag: &str| {
+            wanted.then(|| bind(address, flag)).transpose()
+        };
+        Ok(Self {
+            admin: bind(&settings.listen_admin, "listen-admin")?,
+            public: bind_if(roles.ingest, &settings.listen_public, "listen-public")?,
+            shop: bind_if(roles.checkout, &settings.listen_shop, "listen-shop")?,
+            sandbox: bind_if(roles.sandbox, &settings.listen_sandbox, "listen-sandbox")?,
+        })
+    }
+}
+
+/// Where partners, browsers and we reach this system and its sandbox partner.
+pub(crate) struct Urls {
+    pub(crate) public: String,
+    pub(crate) sandbox: Option<String>,
+}
+
+impl Urls {
+    fn of(settings: &Settings, sockets: &Sockets, roles: Roles) -> anyhow::Result<Self> {
+        let public = match (&sockets.public, settings.public_url.trim_end_matches('/')) {
+            (Some(socket), "") => url(socket)?,
+            (None, "") if roles.checkout => {
+                return Err(Fixable::error(
+                    "checkout has to tell partners where their notices go, and this process has no public listener",
+                    "set public_url in payfold.toml to the address partners reach the ingest role at",
+                ));
+            }
+            (_, set) => set.to_owned(),
+        };
+        Ok(Self { public, sandbox: sockets.sandbox.as_ref().map(url).transpose()? })
+    }
+}
+
 impl Server {
-    /// Opens engines and keys as the settings say.
-    pub async fn open(loaded: &Loaded) -> anyhow::Result<Self> {
+    /// Opens engines and keys as the settings say, for the roles that are asked for.
+    pub async fn open(loaded: &Loaded, asked: &[Role]) -> anyhow::Result<Self> {
         let settings = loaded.settings.clone();
         let data = DataDir::of(&settings);
         let data_is_new = data.create()?;
         let registry = telemetry::registry()?;
-        let engines = Engines::open(&settings, &registry).await?;
+        let engines = match asked {
+            [Role::Sandbox] => None,
+            _ => Some(Engines::open(&settings, &registry).await?),
+        };
         Ok(Self { data_is_new, ..Self::with_engines(loaded, engines, registry)? })
     }
 
     /// The same over engines that are open already: how tests put faults between roles and engines.
     pub fn with_engines(
         loaded: &Loaded,
-        engines: Engines,
+        engines: Option<Engines>,
         registry: Registry,
     ) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -96,8 +158,11 @@ impl Server {
 
     /// Whether the vault has an account of a sandbox profile.
     pub fn has_sandbox_account(&self) -> bool {
-        let directory = self.keys.directory().load_full();
-        directory.accounts().iter().any(|account| account.profile().allows_private_addresses())
+        !self.keys.sandbox_accounts().is_empty()
+    }
+
+    pub(crate) fn engines(&self) -> anyhow::Result<&Engines> {
+        self.engines.as_ref().context("a role that needs engines has them")
     }
 
     /// Starts the roles that are asked for and the listeners; everything is bound when this returns.
@@ -105,115 +170,85 @@ impl Server {
         let life = Arc::new(Life::default());
         let storage = Arc::new(StorageHealth::default());
         let (failed, failures) = mpsc::unbounded_channel();
-        let (stop_projector, stopped) = watch::channel(false);
+        let (stop_roles, stopped) = watch::channel(false);
+        let sockets = Sockets::bind(&self.settings, roles)?;
+        let urls = Urls::of(&self.settings, &sockets, roles)?;
 
-        let admin_socket = bind(&self.settings.listen_admin, "listen-admin")?;
-        let public_socket = roles
-            .ingest
-            .then(|| bind(&self.settings.listen_public, "listen-public"))
-            .transpose()?;
-        let projector = match roles.projector {
-            true => Some(self.start_projector(stopped, failed)?),
-            false => None,
-        };
-        let ingest = match roles.ingest {
-            true => Some(Data::new(self.ingest(&storage)?)),
-            false => None,
-        };
+        let mut threads = Vec::new();
+        if roles.projector {
+            threads.push(self.start_projector(stopped.clone(), failed.clone())?);
+        }
+        if roles.reconciler {
+            threads.push(self.start_reconciler(stopped, failed)?);
+        }
+        let if_role = |wanted: bool| wanted.then_some(());
+        let ingest = if_role(roles.ingest).map(|()| self.ingest(&storage)).transpose()?;
+        let ingest = ingest.map(Data::new);
+        let checkout = if_role(roles.checkout).map(|()| self.checkout(&urls)).transpose()?;
+        let sandbox = if_role(roles.sandbox).map(|()| self.sandbox(&urls)).transpose()?;
         let admin = Data::new(self.admin(ingest.clone(), &storage, &life)?);
-        let admin = listen_admin(admin_socket, admin)?;
-        let public = match (&ingest, public_socket) {
-            (Some(ingest), Some(socket)) => {
-                Some(listen_public(socket, ingest_routes(ingest.clone()), &self.settings)?)
-            }
-            _ => None,
-        };
+        let admin = listen_admin(sockets.admin, admin)?;
+        let mut listeners = Listeners { public: None, shop: None, sandbox: None };
+        if let (Some(ingest), Some(socket)) = (&ingest, sockets.public) {
+            let routes = self.public_routes(ingest, &urls)?;
+            listeners.public = Some(listen_public(socket, routes, &self.settings)?);
+        }
+        if let (Some((checkout, _)), Some(socket)) = (&checkout, sockets.shop) {
+            let workers = self.settings.checkout.workers;
+            listeners.shop = Some(listen(socket, crate::assembly::shop_routes(checkout), workers)?);
+        }
+        if let (Some((sandbox, _)), Some(socket)) = (&sandbox, sockets.sandbox) {
+            listeners.sandbox = Some(listen(socket, crate::assembly::sandbox_routes(sandbox), 1)?);
+        }
         watch_vault(self.keys);
+        let url_of = |listener: &Option<Listener>| listener.as_ref().map(|l| l.url.clone());
         let run_file = RunFile {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            public_url: public.as_ref().map(|listener| listener.url.clone()),
+            public_url: url_of(&listeners.public),
+            shop_url: url_of(&listeners.shop),
+            sandbox_url: url_of(&listeners.sandbox),
             admin_url: admin.url.clone(),
             demo: self.demo,
         };
         run_file.write(&self.data)?;
         life.started();
         Ok(Started {
-            public,
+            listeners,
             admin,
             data: self.data,
             data_is_new: self.data_is_new,
-            durability: self.engines.durability,
+            durability: self.engines.as_ref().map_or("no engines", |engines| engines.durability),
             life,
             run_file,
             engines: self.engines,
             ingest,
-            projector,
-            stop_projector,
+            checkout,
+            sandbox,
+            threads,
+            stop_roles,
             failures,
         })
-    }
-
-    fn ingest(&self, storage: &Arc<StorageHealth>) -> anyhow::Result<Ingest> {
-        let settings = &self.settings.ingest;
-        let (log, clock) = (Arc::clone(&self.engines.log), Arc::clone(&self.clock));
-        Ok(Ingest {
-            intake: Intake::new(log, Arc::clone(&clock), Arc::clone(storage)),
-            clock,
-            directory: self.keys.directory(),
-            metrics: IngestMetrics::new(&self.registry)?,
-            limits: Limits::new(settings.address_rate_per_s, settings.trusted_proxies.clone()),
-            quarantine: Budget::new(settings.quarantine_bytes_per_hour),
-            body_timeout: Duration::from_millis(settings.body_timeout_ms),
-            sampler: payfold_ingest::sampler::Sampler::default(),
-            in_flight: std::sync::atomic::AtomicUsize::new(0),
-        })
-    }
-
-    fn admin(
-        &self,
-        ingest: Option<Data<Ingest>>,
-        storage: &Arc<StorageHealth>,
-        life: &Arc<Life>,
-    ) -> anyhow::Result<Admin> {
-        let (log, clock) = (Arc::clone(&self.engines.log), Arc::clone(&self.clock));
-        let data = self.data.path().to_owned();
-        Ok(Admin {
-            registry: self.registry.clone(),
-            clock: Arc::clone(&self.clock),
-            log: Arc::clone(&self.engines.log),
-            storage: Arc::clone(storage),
-            life: Arc::clone(life),
-            tokens: self.keys.tokens(),
-            demo: self.demo.then(DemoOrders::default),
-            gauges: Gauges::new(&self.registry, log, clock, ingest, data)?,
-        })
-    }
-}
-
-impl Server {
-    fn start_projector(
-        &self,
-        stopped: watch::Receiver<bool>,
-        failed: mpsc::UnboundedSender<anyhow::Error>,
-    ) -> anyhow::Result<RoleThread> {
-        let metrics =
-            Arc::new(payfold_projector::Metrics::new(&self.registry, Arc::clone(&self.clock))?);
-        let settings = payfold_projector::Settings {
-            batch_records_max: self.settings.projector.batch_records,
-            ..Default::default()
-        };
-        let (log, store) = (Arc::clone(&self.engines.log), Arc::clone(&self.engines.store));
-        let projector = Projector::new(log, store, Arc::clone(&metrics), settings);
-        let halted = move || metrics.partition_halted();
-        RoleThread::start("projector", failed, halted, projector.run(stopped))
     }
 }
 
 impl Started {
-    /// Requests that have begun and not been answered.
-    pub fn requests_in_flight(&self) -> usize {
-        self.ingest.as_ref().map_or(0, |ingest| ingest.in_flight())
+    /// Work that has begun and is not durable or not answered yet.
+    pub fn in_flight(&self) -> usize {
+        let ingest = self.ingest.as_ref().map_or(0, |ingest| ingest.in_flight());
+        ingest + self.checkout.as_ref().map_or(0, |(checkout, _)| checkout.in_flight())
+    }
+
+    /// Whether it takes notices.
+    pub fn takes_notices(&self) -> bool {
+        self.listeners.public.is_some()
+    }
+
+    /// Ends what would stay open for ever: streams and long polls.
+    pub fn end_streams(&self) {
+        if let Some((checkout, _)) = &self.checkout {
+            checkout.drain();
+        }
     }
 
     /// Resolves when a role ends with an error.
@@ -221,7 +256,7 @@ impl Started {
         match self.failures.recv().await {
             Some(error) => {
                 // A process that still takes notices is alive; one that does nothing else should be restarted.
-                if self.public.is_none() {
+                if !self.takes_notices() {
                     self.life.broken();
                 }
                 error
@@ -232,7 +267,8 @@ impl Started {
 
     /// Calls `show` for every event from now on.
     pub async fn watch_orders(&self, show: fn(&OrderChanged)) -> anyhow::Result<()> {
-        let log = Arc::clone(&self.engines.log);
+        let Some(engines) = &self.engines else { return Ok(()) };
+        let log = Arc::clone(&engines.log);
         let head = log.extent(Topic::Orders).await?.iter().map(last).collect();
         actix_web::rt::spawn(async move {
             let Ok(mut events) = log.subscribe(Topic::Orders, "terminal", Start::After(head)).await
@@ -249,15 +285,24 @@ impl Started {
         Ok(())
     }
 
-    /// Ends the roles behind the listeners: folds what is durable, syncs the log. The public listener has been
-    /// stopped before.
+    /// Ends the roles behind the listeners: folds what is durable, syncs the log. The listeners have been stopped
+    /// before.
     pub async fn finish(mut self) -> anyhow::Result<()> {
-        // Roles are gone when the channel is: then nobody is left to stop.
-        let _ = self.stop_projector.send(true);
-        if let Some(projector) = self.projector.take() {
-            projector.join().await?;
+        if let Some((sandbox, runtime)) = self.sandbox.take() {
+            sandbox.drain(SANDBOX_DRAIN).await;
+            runtime.shutdown_background();
         }
-        self.engines.log.close().await.context("the log could not be closed")?;
+        // Roles are gone when the channel is: then nobody is left to stop.
+        let _ = self.stop_roles.send(true);
+        for thread in self.threads.drain(..) {
+            thread.join().await?;
+        }
+        if let Some((_, runtime)) = self.checkout.take() {
+            runtime.shutdown_background();
+        }
+        if let Some(engines) = &self.engines {
+            engines.log.close().await.context("the log could not be closed")?;
+        }
         self.admin.handle.stop(false).await;
         self.run_file.remove(&self.data);
         Ok(())
@@ -266,13 +311,6 @@ impl Started {
 
 fn last(extent: &Extent) -> Position {
     Position { partition: extent.partition, offset: extent.last }
-}
-
-fn ingest_routes(ingest: Data<Ingest>) -> Routes {
-    Arc::new(move |config| {
-        config.app_data(ingest.clone());
-        payfold_ingest::http::routes(config);
-    })
 }
 
 /// Swaps accounts and keys when the vault changes. What can't be read leaves the old ones in force.

@@ -90,9 +90,7 @@ pub struct Call {
 impl Remote {
     /// Makes the clients. Errors: the system's certificates can't be read.
     pub fn new() -> Result<Self, reqwest::Error> {
-        let provider = rustls::crypto::ring::default_provider();
-        // Another part of the process may have chosen the same before.
-        let _ = provider.install_default();
+        install_tls();
         Ok(Self { public: client(Reach::Public)?, sandbox: client(Reach::Sandbox)? })
     }
 
@@ -119,6 +117,12 @@ impl Remote {
         };
         Ok(Call { client, url, body, reach, rule: rule.clone() })
     }
+}
+
+/// Chooses the cryptography of every TLS connection of this process; before the first client is made.
+pub fn install_tls() {
+    // Another part of the process may have chosen the same before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// Where an account's calls and pages may go.

@@ -67,7 +67,7 @@ mod tests {
     use payfold_schemas::order::OrderState;
 
     use super::*;
-    use crate::run::testkit::{self, answer, ipn, known, record, session};
+    use crate::run::testkit::{self, answer, ipn, known, placeholder, record, session};
 
     fn reference(text: &str) -> ProviderRef {
         ProviderRef::parse(text).unwrap()
@@ -79,8 +79,8 @@ mod tests {
             match text.split_at(1) {
                 ("o", text) => order.facts.sessions.push(known(session(text, "10:17"))),
                 ("p", text) => order.facts.query_answers.push(known(answer(text))),
-                ("x", text) => order.facts.ipns.push(known(testkit::known_ipn(&ipn(text, true)))),
-                (_, text) => order.facts.ipns.push(known(testkit::known_ipn(&ipn(text, false)))),
+                ("x", text) => order.facts.ipns.push(known(testkit::known_ipn(&placeholder(text)))),
+                (_, text) => order.facts.ipns.push(known(testkit::known_ipn(&ipn(text)))),
             }
         }
         order
@@ -98,9 +98,9 @@ mod tests {
     fn records_name_refs_unless_they_are_placeholders() {
         let name = |fact| named(&record("a", fact)).map(|r| r.as_str().to_owned());
         assert_eq!(name(Fact::SessionOpened(session("r", "10:17"))).as_deref(), Some("r"));
-        assert_eq!(name(Fact::Ipn(ipn("r", false))).as_deref(), Some("r"));
+        assert_eq!(name(Fact::Ipn(ipn("r"))).as_deref(), Some("r"));
         assert_eq!(name(Fact::QueryAnswered(answer("r"))).as_deref(), Some("r"));
-        assert_eq!(name(Fact::Ipn(ipn("r", true))), None);
+        assert_eq!(name(Fact::Ipn(placeholder("r"))), None);
         assert_eq!(name(Fact::DeadlinePassed { deadline: testkit::at("10:17") }), None);
     }
 

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::args::{Global, RunArgs};
 use crate::error::Fixable;
 use crate::roles::Roles;
-use crate::server::{Server, Started};
+use crate::server::{Listeners, Server, Started};
 use crate::settings::{self, Loaded};
 use crate::{output, telemetry};
 
@@ -38,7 +38,7 @@ pub fn run(global: &Global, args: &RunArgs) -> anyhow::Result<()> {
 async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let server = Server::open(&loaded).await?;
+    let server = Server::open(&loaded, &args.roles).await?;
     let roles = Roles::asked(&args.roles, || server.has_sandbox_account());
     let mut started = server.start(roles).await?;
     print_banner(&loaded, &started, started_at);
@@ -51,7 +51,7 @@ async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::R
         error = started.role_failed() => Some(error),
     };
     if let Some(error) = &failure
-        && started.public.is_some()
+        && started.takes_notices()
     {
         // Notices must still become durable; what is folded later is folded right.
         tracing::error!(
@@ -70,14 +70,16 @@ async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::R
 /// Stops accepting, finishes requests, folds what is durable, syncs the log.
 async fn drain(started: Started) -> anyhow::Result<()> {
     started.life.draining();
-    let handles: Vec<ServerHandle> =
-        started.public.iter().map(|server| server.handle.clone()).collect();
+    let Listeners { public, shop, sandbox } = &started.listeners;
+    let serving = [public, shop, sandbox].into_iter().flatten();
+    let handles: Vec<ServerHandle> = serving.map(|listener| listener.handle.clone()).collect();
     for handle in &handles {
         handle.pause().await;
     }
-    let open = started.requests_in_flight();
+    started.end_streams();
+    let open = started.in_flight();
     let begun = Instant::now();
-    while started.requests_in_flight() > 0 && begun.elapsed() < DRAIN_MAX {
+    while started.in_flight() > 0 && begun.elapsed() < DRAIN_MAX {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     for handle in handles {
@@ -92,7 +94,9 @@ async fn drain(started: Started) -> anyhow::Result<()> {
 fn refuse_open_demo(loaded: &Loaded) -> anyhow::Result<()> {
     let addresses = [
         ("--listen-public", &loaded.settings.listen_public),
+        ("--listen-shop", &loaded.settings.listen_shop),
         ("--listen-admin", &loaded.settings.listen_admin),
+        ("--listen-sandbox", &loaded.settings.listen_sandbox),
     ];
     for (flag, address) in addresses {
         let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
@@ -125,16 +129,27 @@ fn print_banner(loaded: &Loaded, started: &Started, started_at: Instant) {
     let data = &started.data;
     let new = if started.data_is_new { "new; " } else { "" };
     output::notice(&format!("  data      {} ({new}{})", data.path().display(), started.durability));
-    if let Some(public) = &started.public {
-        output::notice(&format!("  public    {}   POST /api/payment/ipn", public.url));
+    let Listeners { public, shop, sandbox } = &started.listeners;
+    if let Some(public) = public {
+        let what = "POST /api/payment/ipn, GET /api/payment/result";
+        output::notice(&format!("  public    {}   {what}", public.url));
+    }
+    if let Some(shop) = shop {
+        let key = match loaded.is_demo() {
+            true => format!("key in {}", data.shop_token().display()),
+            false => "keys by payfold shop add; /openapi.json".to_owned(),
+        };
+        output::notice(&format!("  shop      {}   {key}", shop.url));
     }
     output::notice(&format!("  admin     {}   /readyz /metrics", started.admin.url));
-    if loaded.is_demo() {
-        output::notice(&format!(
-            "  partner   sandbox: merchantCode {}, its HMAC key in {} (demo only)",
+    if let Some(sandbox) = sandbox {
+        let of_demo = format!(
+            "   merchantCode {}, its HMAC key in {} (demo only)",
             crate::demo::MERCHANT,
             data.sandbox_key().display()
-        ));
+        );
+        let of_demo = if loaded.is_demo() { of_demo } else { String::new() };
+        output::notice(&format!("  partner   sandbox ready at {}{of_demo}", sandbox.url));
     }
     let seconds = started_at.elapsed().as_secs_f64();
     if !loaded.is_demo() {
@@ -143,12 +158,16 @@ fn print_banner(loaded: &Loaded, started: &Started, started_at: Instant) {
     }
     output::notice(&format!("ready in {seconds:.1} s. In another terminal:"));
     for (command, what) in [
-        ("payfold demo ipn", "append a create fact, sign and post an IPN: PENDING → PAID"),
+        ("payfold demo pay", "create, pay, watch PENDING → PAID"),
+        (
+            "payfold demo pay --count 50 --trouble all",
+            "retries, disorder, wrong amounts: see what is flagged",
+        ),
         ("payfold order list", "the orders so far"),
         ("payfold tail orders", "the events other teams read, as they come"),
         ("payfold init > payfold.toml", "a configuration of your own"),
     ] {
-        output::notice(&format!("  {command:<30} {what}"));
+        output::notice(&format!("  {command:<43} {what}"));
     }
 }
 

@@ -16,7 +16,17 @@ use crate::support::system::until;
 const READY_MAX: Duration = Duration::from_secs(30);
 
 /// Every run gets ports of its own.
-const RUN: [&str; 5] = ["run", "--listen-public", "127.0.0.1:0", "--listen-admin", "127.0.0.1:0"];
+const RUN: [&str; 9] = [
+    "run",
+    "--listen-public",
+    "127.0.0.1:0",
+    "--listen-shop",
+    "127.0.0.1:0",
+    "--listen-admin",
+    "127.0.0.1:0",
+    "--listen-sandbox",
+    "127.0.0.1:0",
+];
 
 /// What is started.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@
 
 mod checker;
 mod child;
+mod creates;
 mod dice;
 mod full_disk;
 mod http;

@@ -89,7 +89,7 @@ fn serve(bug: Bug, data: PathBuf) {
             store: Arc::new(BentStore::new(engines.store, bug)),
             durability: engines.durability,
         };
-        let server = Server::with_engines(&loaded, bent, registry).expect("the server opens");
+        let server = Server::with_engines(&loaded, Some(bent), registry).expect("the server opens");
         let roles = Roles { ingest: true, projector: true, ..Roles::default() };
         let mut started = server.start(roles).await.expect("the server starts");
         panic!("a role ended: {:#}", started.role_failed().await);

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod browser;
 mod first_light;
 mod floods;
 mod laws;

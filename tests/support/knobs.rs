@@ -1,4 +1,5 @@
-//! Owns what the environment tells the fault tests; no code under test sees any of it.
+//! Owns what the environment tells the tests; no code under test sees any of it.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 /// How often the program is killed: 10 times, or `PAYFOLD_KILLS`.
 #[expect(clippy::disallowed_methods, reason = "a test's own knob; no code under test sees it")]
@@ -20,4 +21,10 @@ pub const CHILD: &str = "PAYFOLD_FAULTS_CHILD";
 #[expect(clippy::disallowed_methods, reason = "how a test talks to the process it starts")]
 pub fn child() -> Option<String> {
     std::env::var(CHILD).ok()
+}
+
+/// Whether this is CI, where nothing may be skipped.
+#[expect(clippy::disallowed_methods, reason = "a test's own knob; no code under test sees it")]
+pub fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|ci| !ci.is_empty() && ci != "false")
 }

@@ -1,5 +1,6 @@
 //! Owns what the test binaries share: the oracle, the generated worlds, a booted system, notices signed by others.
 
+pub mod knobs;
 pub mod notice;
 pub mod oracle;
 pub mod system;

@@ -136,12 +136,20 @@ impl Home {
 
     /// Boots the system on this folder; its addresses are chosen anew each time.
     pub fn boot(self: &Rc<Self>) -> System {
+        self.boot_with(&[])
+    }
+
+    /// The same with settings in its environment.
+    pub fn boot_with(self: &Rc<Self>, environment: &[(&str, &str)]) -> System {
         let append = |name: &str| {
             let options = File::options().create(true).append(true).open(self.path().join(name));
             Stdio::from(options.expect("a log file can be opened"))
         };
         let any = "127.0.0.1:0";
-        let mut command = self.command(&["run", "--listen-public", any, "--listen-admin", any]);
+        let listen = ["--listen-public", "--listen-shop", "--listen-admin", "--listen-sandbox"];
+        let mut command = self.command(&["run"]);
+        command.args(listen.iter().flat_map(|flag| [*flag, any]));
+        command.envs(environment.iter().copied());
         command.stdout(append("stdout")).stderr(append("stderr"));
         let child = alone(|| command.spawn());
         let mut process = Process(child.expect("the program can be started"));
@@ -155,7 +163,7 @@ impl Home {
             url.expect("a URL").parse().expect("an address")
         };
         let (public, admin) = (address("public_url"), address("admin_url"));
-        let system = System { home: Rc::clone(self), process, public, admin };
+        let system = System { home: Rc::clone(self), process, public, admin, run };
         let ready = || Some(()).filter(|()| system.get("/readyz").status == 200);
         until("the system is ready", BOOT_MAX, ready);
         system
@@ -185,12 +193,28 @@ pub struct System {
     process: Process,
     public: SocketAddr,
     admin: SocketAddr,
+    run: Value,
 }
 
 impl System {
     /// Boots in a new folder: without a configuration, so as the demo.
     pub fn demo() -> Self {
         Home::new().boot()
+    }
+
+    /// The demo with settings in its environment.
+    pub fn demo_with(environment: &[(&str, &str)]) -> Self {
+        Home::new().boot_with(environment)
+    }
+
+    /// Where shops call.
+    pub fn shop_url(&self) -> String {
+        self.run["shop_url"].as_str().expect("it has a shop listener").to_owned()
+    }
+
+    /// Where the sandbox partner is.
+    pub fn sandbox_url(&self) -> String {
+        self.run["sandbox_url"].as_str().expect("it plays a partner").to_owned()
     }
 
     /// The folder it runs on.

@@ -83,8 +83,14 @@ pub(crate) fn answer(text: &str) -> QueryAnswer {
     QueryAnswer { provider_ref: provider_ref(text), status: Status::Success, amount, currency }
 }
 
-/// A SUCCESS; its ref may be one of the profile's placeholders.
-pub(crate) fn ipn(text: &str, placeholder_ref: bool) -> Ipn {
+/// A SUCCESS whose ref is one of the profile's placeholders.
+pub(crate) fn placeholder(text: &str) -> Ipn {
+    let policy = IpnPolicy { placeholder_ref: true, ..IpnPolicy::default() };
+    Ipn { policy, ..ipn(text) }
+}
+
+/// A SUCCESS.
+pub(crate) fn ipn(text: &str) -> Ipn {
     let (amount, currency) = money();
     Ipn {
         provider_ref: provider_ref(text),
@@ -92,7 +98,7 @@ pub(crate) fn ipn(text: &str, placeholder_ref: bool) -> Ipn {
         money: MoneyContent { amount, currency, paid_at: Some(at("10:05")), event_ref: None },
         timestamp: None,
         nonce: None,
-        policy: IpnPolicy { placeholder_ref, ..IpnPolicy::default() },
+        policy: IpnPolicy::default(),
     }
 }
 
@@ -121,8 +127,8 @@ pub(crate) fn fact(text: &str) -> Fact {
     match text.split_whitespace().collect::<Vec<_>>()[..] {
         ["C", deadline] => Fact::CreateRequested(create(deadline)),
         ["O", reference, deadline] => Fact::SessionOpened(session(reference, deadline)),
-        ["S", reference] => Fact::Ipn(ipn(reference, false)),
-        ["placeholder", reference] => Fact::Ipn(ipn(reference, true)),
+        ["S", reference] => Fact::Ipn(ipn(reference)),
+        ["placeholder", reference] => Fact::Ipn(placeholder(reference)),
         ["P", reference] => Fact::QueryAnswered(answer(reference)),
         _ => panic!("{text:?} is no fact"),
     }

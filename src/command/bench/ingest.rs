@@ -9,7 +9,7 @@ use indicatif::ProgressBar;
 use payfold_engines::clock::{Clock, SystemClock};
 use serde::Serialize;
 
-use super::load;
+use super::load::{self, Load};
 use super::notices::{Kind, Notices};
 use super::process::Process;
 use super::{machine, median};
@@ -117,15 +117,12 @@ impl Bench<'_> {
     fn round(&self, server: &Process, kind: Kind, connections: usize) -> anyhow::Result<Round> {
         let status = if server.admin_url.is_none() { 200 } else { kind.status() };
         let notices = Arc::new(Notices::sign(NOTICES, kind, &self.secret, SystemClock.now())?);
-        load::run(&server.address, &notices, status, connections, WARM_UP)?;
+        let address = &server.address;
+        let load = Load { address, status, connections, time: WARM_UP, rate: None };
+        load::run(load, &notices)?;
         let before = (server.cpu_micros()?, commits(server)?);
-        let seen = load::run(
-            &server.address,
-            &notices,
-            status,
-            connections,
-            Duration::from_secs(self.args.seconds),
-        )?;
+        let time = Duration::from_secs(self.args.seconds);
+        let seen = load::run(Load { time, ..load }, &notices)?;
         let after = (server.cpu_micros()?, commits(server)?);
         let (commits, rows) = (after.1.0 - before.1.0, after.1.1 - before.1.1);
         Ok(Round {

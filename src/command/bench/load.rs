@@ -37,30 +37,40 @@ impl Seen {
     }
 }
 
+/// What is posted where, and how fast.
+#[derive(Clone, Copy, Debug)]
+pub struct Load<'a> {
+    /// `host:port`.
+    pub address: &'a str,
+    /// What every answer must be.
+    pub status: u16,
+    /// Keep-alive connections.
+    pub connections: usize,
+    /// How long.
+    pub time: Duration,
+    /// Requests a second over all connections; none is as fast as answers come.
+    pub rate: Option<f64>,
+}
+
 /// Posts for some time. Errors: an answer with another status, a connection that breaks.
-pub fn run(
-    address: &str,
-    notices: &Arc<Notices>,
-    status: u16,
-    connections: usize,
-    time: Duration,
-) -> anyhow::Result<Seen> {
+pub fn run(load: Load<'_>, notices: &Arc<Notices>) -> anyhow::Result<Seen> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let next = Arc::new(AtomicUsize::new(0));
     runtime.block_on(async {
         let begun = Instant::now();
-        let until = begun + time;
+        let pace = Pace {
+            begun,
+            until: begun + load.time,
+            gap: load.rate.map(|rate| Duration::from_secs_f64(1.0 / rate)),
+            next,
+        };
         let mut posting = Vec::new();
-        for _ in 0..connections {
+        for _ in 0..load.connections {
             let stream =
-                TcpStream::connect(address).await.context("the server takes connections")?;
+                TcpStream::connect(load.address).await.context("the server takes connections")?;
             stream.set_nodelay(true)?;
-            posting.push(tokio::spawn(post(
-                stream,
-                Arc::clone(notices),
-                Arc::clone(&next),
-                (status, until),
-            )));
+            let post = post(stream, Arc::clone(notices), pace.clone(), load.status);
+            posting.push(tokio::spawn(post));
         }
         let mut latencies_us = Vec::new();
         for connection in posting {
@@ -72,27 +82,46 @@ pub fn run(
     })
 }
 
+/// When which request goes out; shared by all connections.
+#[derive(Clone)]
+struct Pace {
+    begun: Instant,
+    until: Instant,
+    gap: Option<Duration>,
+    next: Arc<AtomicUsize>,
+}
+
+impl Pace {
+    /// The number of the next request, once its time has come; none when the time is over.
+    async fn next(&self) -> Option<usize> {
+        let n = self.next.fetch_add(1, Ordering::Relaxed);
+        if let Some(gap) = self.gap {
+            let due = self.begun + gap * u32::try_from(n).unwrap_or(u32::MAX);
+            tokio::time::sleep_until(due.into()).await;
+        }
+        (Instant::now() < self.until).then_some(n)
+    }
+}
+
 async fn post(
     mut stream: TcpStream,
     notices: Arc<Notices>,
-    next: Arc<AtomicUsize>,
-    (status, until): (u16, Instant),
+    pace: Pace,
+    status: u16,
 ) -> anyhow::Result<Vec<u32>> {
     let mut latencies_us = Vec::with_capacity(16 * 1024);
     let mut buffer = vec![0; 8 * 1024];
     let expected = format!("HTTP/1.1 {status} ");
-    loop {
+    while let Some(n) = pace.next().await {
         let begun = Instant::now();
-        if begun >= until {
-            return Ok(latencies_us);
-        }
-        stream.write_all(notices.request(next.fetch_add(1, Ordering::Relaxed))).await?;
+        stream.write_all(notices.request(n)).await?;
         let answer = read_answer(&mut stream, &mut buffer).await?;
         if !answer.starts_with(expected.as_bytes()) {
             bail!("expected {status}, got {}", String::from_utf8_lossy(answer));
         }
         latencies_us.push(u32::try_from(begun.elapsed().as_micros()).unwrap_or(u32::MAX));
     }
+    Ok(latencies_us)
 }
 
 /// Reads one whole answer: its head, and a body of the declared length.

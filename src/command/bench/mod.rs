@@ -1,6 +1,7 @@
 //! `payfold bench`: figures of this program on this machine, side by side in one run, medians of alternating
 //! rounds. Every figure is printed with engine, durability and machine.
 
+mod e2e;
 mod empty;
 mod ingest;
 mod load;
@@ -15,6 +16,7 @@ use crate::args::{BenchCommand, Global};
 pub fn run(global: &Global, command: &BenchCommand) -> anyhow::Result<()> {
     match command {
         BenchCommand::Ingest(args) => ingest::run(args),
+        BenchCommand::E2e(args) => e2e::run(args),
         BenchCommand::Projector(args) => projector::run(global, args),
         BenchCommand::Server => empty::run(),
     }

@@ -62,6 +62,27 @@ impl Notices {
         Ok(notices)
     }
 
+    /// So many create requests of the demo's shop, each under a key of its own, that the sandbox partner pays by
+    /// itself. `run` tells those of one round from another's.
+    pub fn creates(count: usize, token: &str, run: &str) -> anyhow::Result<Self> {
+        let mut creates =
+            Self { bytes: Vec::with_capacity(count * 420), ends: Vec::with_capacity(count) };
+        for number in 0..count {
+            let body = format!(
+                r#"{{"partner":"{}","merchantCode":"{}","reference":"{run}-{number}","amount":250000,"currency":"VND","description":"bench {run}-{number} #pay"}}"#,
+                demo::PARTNER,
+                demo::MERCHANT
+            );
+            write!(
+                creates.bytes,
+                "POST /v1/payments HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\nIdempotency-Key: {run}-{number}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            )?;
+            creates.ends.push(creates.bytes.len());
+        }
+        Ok(creates)
+    }
+
     /// The request of a number; numbers go round.
     pub fn request(&self, number: usize) -> &[u8] {
         let number = number % self.ends.len();

@@ -42,17 +42,21 @@ impl Process {
 
     /// The real ingest role in a folder of its own, as `payfold run` starts it.
     pub fn ingest(folder: &Path) -> anyhow::Result<Self> {
-        let child = Command::new(std::env::current_exe()?)
-            .args([
-                "run",
-                "--roles",
-                "ingest",
-                "--listen-public",
-                "127.0.0.1:0",
-                "--listen-admin",
-                "127.0.0.1:0",
-            ])
-            .args(["--data", "payfold-data"])
+        Self::run(folder, "ingest").map(|(process, _)| process)
+    }
+
+    /// The whole demo in a folder of its own, and what it tells of itself.
+    pub fn demo(folder: &Path) -> anyhow::Result<(Self, RunFile)> {
+        Self::run(folder, "all")
+    }
+
+    fn run(folder: &Path, roles: &str) -> anyhow::Result<(Self, RunFile)> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["run", "--roles", roles, "--data", "payfold-data"]);
+        for flag in ["--listen-public", "--listen-shop", "--listen-admin", "--listen-sandbox"] {
+            command.args([flag, "127.0.0.1:0"]);
+        }
+        let child = command
             // Stale notices are all to be kept: the figure is that of an append, not of a budget.
             .env("PAYFOLD_INGEST__QUARANTINE_BYTES_PER_HOUR", "1000000000000")
             .env("PAYFOLD_LOG_FILTER", "error")
@@ -66,12 +70,9 @@ impl Process {
         loop {
             match RunFile::read(&data) {
                 Ok(run) => {
-                    let url = run.public_url.context("the ingest role has a public listener")?;
-                    return Ok(Self {
-                        child,
-                        address: address_of(&url)?,
-                        admin_url: Some(run.admin_url),
-                    });
+                    let url = run.public_url.as_deref().context("a public listener is there")?;
+                    let (address, admin_url) = (address_of(url)?, Some(run.admin_url.clone()));
+                    return Ok((Self { child, address, admin_url }, run));
                 }
                 Err(error) => {
                     ensure!(begun.elapsed() < START_MAX, "the server did not start: {error:#}")
@@ -79,6 +80,27 @@ impl Process {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Memory it has now, KiB.
+    pub fn memory_kib(&self) -> anyhow::Result<u64> {
+        memory_of(&format!("/proc/{}/status", self.child.id()), "VmRSS:")
+    }
+
+    /// How often a histogram's observations fell under each bound so far, by bound; the last is all of them.
+    pub fn histogram(&self, name: &str) -> anyhow::Result<Vec<(f64, f64)>> {
+        let bucket = format!("{name}_bucket{{");
+        let of_line = |line: &str| {
+            let (_, rest) = line.strip_prefix(&bucket)?.split_once("le=\"")?;
+            let (bound, count) = rest.split_once("\"} ")?;
+            Some((bound.parse().ok()?, count.parse().ok()?))
+        };
+        Ok(self.metrics()?.lines().filter_map(of_line).collect())
+    }
+
+    fn metrics(&self) -> anyhow::Result<String> {
+        let url = self.admin_url.as_ref().context("this server has no metrics")?;
+        Ok(ureq::get(format!("{url}/metrics")).call()?.body_mut().read_to_string()?)
     }
 
     /// CPU time it has used so far, all threads, user and system.
@@ -93,8 +115,7 @@ impl Process {
 
     /// One number of its metrics page, summed over labels.
     pub fn metric(&self, name: &str) -> anyhow::Result<f64> {
-        let url = self.admin_url.as_ref().context("this server has no metrics")?;
-        let text = ureq::get(format!("{url}/metrics")).call()?.body_mut().read_to_string()?;
+        let text = self.metrics()?;
         let of_name =
             |line: &&str| line.starts_with(name) && line[name.len()..].starts_with([' ', '{']);
         let value =
@@ -111,14 +132,19 @@ impl Drop for Process {
     }
 }
 
-fn address_of(url: &str) -> anyhow::Result<String> {
+/// `host:port` of a URL.
+pub fn address_of(url: &str) -> anyhow::Result<String> {
     Ok(url.strip_prefix("http://").with_context(|| format!("{url:?} is no address"))?.to_owned())
 }
 
 /// Greatest memory of a process so far, KiB, from its `/proc` status.
 pub fn memory_peak_kib(status_path: &str) -> anyhow::Result<u64> {
+    memory_of(status_path, "VmHWM:")
+}
+
+fn memory_of(status_path: &str, name: &'static str) -> anyhow::Result<u64> {
     let status = std::fs::read_to_string(status_path).context("memory is read from /proc")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("VmHWM")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).context(name)?;
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 

@@ -69,12 +69,16 @@ impl Failing {
         self.calls.borrow().get(method).copied().unwrap_or(0)
     }
 
-    /// Waits for so many more calls of a method; several, joined by ` and `, of each.
-    pub(super) async fn called(&self, methods: &str, more: u32) {
-        let methods: Vec<_> = methods.split(" and ").map(|m| (m, self.calls(m) + more)).collect();
+    /// Waits for so many more calls of a method.
+    pub(super) async fn called(&self, method: &str, more: u32) {
+        self.called_in_all(method, self.calls(method) + more).await;
+    }
+
+    /// Waits until a method was called so often since the start.
+    pub(super) async fn called_in_all(&self, method: &str, times: u32) {
         let mut calls = self.calls.subscribe();
         let reached = |calls: &HashMap<&'static str, u32>| {
-            methods.iter().all(|(method, count)| calls.get(method).is_some_and(|c| c >= count))
+            calls.get(method).is_some_and(|count| *count >= times)
         };
         calls.wait_for(reached).await.unwrap();
     }

@@ -12,8 +12,8 @@ use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::order::{Order, OrderState};
 use payfold_schemas::time::Time;
 
-use super::block_on;
-use crate::args::{DemoCommand, DemoIpnArgs, Global};
+use crate::args::{DemoIpnArgs, Global};
+use crate::command::block_on;
 use crate::data_dir::DataDir;
 use crate::demo::{DemoOrder, MERCHANT, OpenedOrder, PARTNER};
 use crate::error::Fixable;
@@ -26,14 +26,8 @@ use crate::wiring::Engines;
 const WATCH_MAX: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
 
-/// Runs one of its commands.
-pub fn run(global: &Global, command: &DemoCommand) -> anyhow::Result<()> {
-    match command {
-        DemoCommand::Ipn(args) => ipn(global, args),
-    }
-}
-
-fn ipn(global: &Global, args: &DemoIpnArgs) -> anyhow::Result<()> {
+/// Runs it.
+pub fn run(global: &Global, args: &DemoIpnArgs) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     let data = DataDir::of(&loaded.settings);
     let asked = DemoOrder {

@@ -1,0 +1,59 @@
+//! A measurement: what the first pass after a start takes.
+
+use std::time::Instant;
+
+use payfold_engines::log::EventLog;
+use payfold_engines::orders::{Commit, OrderStore, ViewEntry};
+use payfold_schemas::order::{Order, OrderState};
+
+use super::failing::Fault;
+use super::world::World;
+use crate::run::Settings;
+use crate::run::testkit::{at, order};
+
+/// Prints what the first pass over many old entries takes:
+/// `cargo test --release -p payfold-reconciler first_pass -- --ignored --nocapture`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement"]
+async fn first_pass_over_a_hundred_thousand_entries() {
+    for (orders, state) in [(100_000_u32, OrderState::Paid), (100_000, OrderState::Pending)] {
+        let world = World::new();
+        let many: Vec<_> =
+            (0..orders).map(|n| order(&format!("ord-{n:08}"), state, Some(at("10:20")))).collect();
+        let entry = |order: &Order| (order.key.clone(), ViewEntry::Deadline(at("10:20")));
+        for orders in many.chunks(10_000) {
+            let views = orders.iter().map(entry).collect();
+            let commit = Commit {
+                orders: orders.to_vec(),
+                views,
+                folded: Vec::new(),
+                log_id: world.log.id(),
+            };
+            world.store.commit(commit).await.unwrap();
+        }
+        drop(many);
+        world.clock.set(at("12:00"));
+        let (before, started) = (rss_mb(), Instant::now());
+        let running = world.start_with(Fault::None, Settings::default());
+        let pages = orders.div_ceil(512);
+        running.engines.called_in_all("load", pages).await;
+        if state == OrderState::Pending {
+            while world.metric("deadlines_appended_total") < f64::from(orders) {
+                running.engines.called("extent", 1).await;
+            }
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        println!(
+            "{orders} entries, {state}: {seconds:.2} s, {:.0} appended; memory {before} → {} MB",
+            world.metric("deadlines_appended_total"),
+            rss_mb()
+        );
+        running.stop().await.unwrap();
+    }
+}
+
+fn rss_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let rss = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    rss.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1_024
+}

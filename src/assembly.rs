@@ -1,0 +1,221 @@
+//! Owns how each role is put together from settings, engines, keys and addresses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::web::Data;
+use anyhow::Context;
+use payfold_checkout::{Addresses, Checkout};
+use payfold_ingest::browser_return::{self, BrowserReturn, ReturnMetrics, Targets};
+use payfold_ingest::health::StorageHealth;
+use payfold_ingest::http::Ingest;
+use payfold_ingest::intake::Intake;
+use payfold_ingest::limits::Limits;
+use payfold_ingest::metrics::Metrics as IngestMetrics;
+use payfold_ingest::quarantine::Budget;
+use payfold_partners::remote::Remote;
+use payfold_projector::Projector;
+use payfold_reconciler::Reconciler;
+use payfold_sandbox::{Sandbox, SandboxSettings};
+use payfold_schemas::ids::PartnerCode;
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, watch};
+
+use crate::admin::{Admin, Life};
+use crate::demo::{self, DemoOrders};
+use crate::error::Fixable;
+use crate::gauges::Gauges;
+use crate::listener::Routes;
+use crate::roles::{self, RoleThread};
+use crate::server::{Server, Urls};
+
+impl Server {
+    pub(crate) fn ingest(&self, storage: &Arc<StorageHealth>) -> anyhow::Result<Ingest> {
+        let settings = &self.settings.ingest;
+        let (log, clock) = (Arc::clone(&self.engines()?.log), Arc::clone(&self.clock));
+        Ok(Ingest {
+            intake: Intake::new(log, Arc::clone(&clock), Arc::clone(storage)),
+            clock,
+            directory: self.keys.directory(),
+            metrics: IngestMetrics::new(&self.registry)?,
+            limits: Limits::new(settings.address_rate_per_s, settings.trusted_proxies.clone()),
+            quarantine: Budget::new(settings.quarantine_bytes_per_hour),
+            body_timeout: Duration::from_millis(settings.body_timeout_ms),
+            sampler: payfold_ingest::sampler::Sampler::default(),
+            in_flight: std::sync::atomic::AtomicUsize::new(0),
+        })
+    }
+
+    /// What the public listener serves: notices, and browsers that come back.
+    pub(crate) fn public_routes(
+        &self,
+        ingest: &Data<Ingest>,
+        urls: &Urls,
+    ) -> anyhow::Result<Routes> {
+        let ingest = ingest.clone();
+        let returns = Data::new(self.browser_return(urls)?);
+        Ok(Arc::new(move |config| {
+            config.app_data(ingest.clone()).app_data(returns.clone());
+            browser_return::routes(config);
+            payfold_ingest::http::routes(config);
+        }))
+    }
+
+    /// Where payers' browsers go: as configured; in the demo to the page the sandbox has in a shop's place.
+    fn browser_return(&self, urls: &Urls) -> anyhow::Result<BrowserReturn> {
+        let settings = &self.settings.checkout;
+        let of_demo = urls.sandbox.as_ref().filter(|_| self.demo);
+        let shop_url = match (settings.shop_url.as_str(), of_demo) {
+            ("", Some(sandbox)) => format!("{sandbox}/shop/result"),
+            (set, _) => set.to_owned(),
+        };
+        let targets =
+            Targets::parse(&shop_url, &settings.return_to).map_err(|(name, problem)| {
+                let setting =
+                    if name.is_empty() { "shop_url".into() } else { format!("return_to.{name}") };
+                Fixable::error(
+                    format!("checkout.{setting} can't be used: {problem}"),
+                    "mend it in payfold.toml",
+                )
+            })?;
+        Ok(BrowserReturn {
+            directory: self.keys.directory(),
+            clock: Arc::clone(&self.clock),
+            targets,
+            metrics: ReturnMetrics::new(&self.registry)?,
+        })
+    }
+
+    pub(crate) fn start_projector(
+        &self,
+        stopped: watch::Receiver<bool>,
+        failed: mpsc::UnboundedSender<anyhow::Error>,
+    ) -> anyhow::Result<RoleThread> {
+        let clock = Arc::clone(&self.clock);
+        let metrics = Arc::new(payfold_projector::Metrics::new(&self.registry, clock)?);
+        let settings = payfold_projector::Settings {
+            batch_records_max: self.settings.projector.batch_records,
+            ..Default::default()
+        };
+        let engines = self.engines()?;
+        let (log, store) = (Arc::clone(&engines.log), Arc::clone(&engines.store));
+        let projector = Projector::new(log, store, Arc::clone(&metrics), settings);
+        let halted = move || metrics.partition_halted();
+        RoleThread::start("projector", failed, halted, projector.run(stopped))
+    }
+
+    pub(crate) fn start_reconciler(
+        &self,
+        stopped: watch::Receiver<bool>,
+        failed: mpsc::UnboundedSender<anyhow::Error>,
+    ) -> anyhow::Result<RoleThread> {
+        let settings = payfold_reconciler::Settings {
+            deadline_poll: Duration::from_millis(self.settings.reconciler.deadline_poll_ms),
+            ..Default::default()
+        };
+        let metrics = Arc::new(payfold_reconciler::Metrics::new(&self.registry)?);
+        let engines = self.engines()?;
+        let (log, store) = (Arc::clone(&engines.log), Arc::clone(&engines.store));
+        let clock = Arc::clone(&self.clock);
+        let reconciler = Reconciler::new(log, store, clock, Arc::clone(&metrics), settings);
+        let halted = move || metrics.halted();
+        RoleThread::start("reconciler", failed, halted, reconciler.run(stopped))
+    }
+
+    /// Checkout, and the runtime its create calls run on.
+    pub(crate) fn checkout(&self, urls: &Urls) -> anyhow::Result<(Data<Checkout>, Runtime)> {
+        let runtime = roles::runtime("checkout")?;
+        let settings = &self.settings.checkout;
+        let engines = self.engines()?;
+        let parts = payfold_checkout::Parts {
+            log: Arc::clone(&engines.log),
+            store: Arc::clone(&engines.store),
+            clock: Arc::clone(&self.clock),
+            directory: self.keys.directory(),
+            shops: self.keys.shops(),
+            remote: Remote::new().context("the system's certificates")?,
+            addresses: self.addresses(urls)?,
+            metrics: payfold_checkout::Metrics::new(&self.registry)?,
+            limits: payfold_checkout::Limits {
+                calls_per_partner_max: settings.calls_per_partner_max,
+                followers_max: settings.followers_max,
+                ..Default::default()
+            },
+        };
+        let checkout = Checkout::start(parts, runtime.handle().clone());
+        Ok((Data::new(checkout), runtime))
+    }
+
+    fn addresses(&self, urls: &Urls) -> anyhow::Result<Addresses> {
+        let mut api_urls = std::collections::HashMap::new();
+        for (code, partner) in &self.settings.partners {
+            if !partner.api_url.is_empty() {
+                api_urls.insert(PartnerCode::parse(code)?, partner.api_url.clone());
+            }
+        }
+        if let (true, Some(sandbox)) = (self.demo, &urls.sandbox) {
+            api_urls.insert(PartnerCode::parse(demo::PARTNER)?, sandbox.clone());
+        }
+        let return_to = self.settings.checkout.return_to.keys().cloned().collect();
+        Ok(Addresses { public_url: urls.public.clone(), api_urls, return_to })
+    }
+
+    /// The sandbox partner, and the runtime its notices are sent on.
+    pub(crate) fn sandbox(&self, urls: &Urls) -> anyhow::Result<(Sandbox, Runtime)> {
+        let accounts = self.keys.sandbox_accounts();
+        let profile = accounts.first().map(|account| account.profile.clone());
+        let profile = profile.ok_or_else(|| {
+            Fixable::error(
+                "the sandbox role has nobody to play for: no account has a sandbox profile",
+                "put profile = \"sandbox\" under a partner in payfold.toml and give it a key, or run without the role",
+            )
+        })?;
+        let partner = profile.partner().clone();
+        let of_partner =
+            accounts.into_iter().filter(|account| *account.profile.partner() == partner);
+        let accounts = of_partner.map(|account| account.account).collect();
+        let url = urls.sandbox.as_deref().context("the sandbox's socket is bound")?;
+        let settings = SandboxSettings {
+            records: Some(self.data.file("sandbox-records.jsonl")),
+            ..SandboxSettings::new(profile, accounts, url)
+        };
+        let runtime = roles::runtime("sandbox")?;
+        let inside = runtime.enter();
+        let sandbox = Sandbox::new(settings, Arc::clone(&self.clock))?;
+        drop(inside);
+        Ok((sandbox, runtime))
+    }
+
+    pub(crate) fn admin(
+        &self,
+        ingest: Option<Data<Ingest>>,
+        storage: &Arc<StorageHealth>,
+        life: &Arc<Life>,
+    ) -> anyhow::Result<Admin> {
+        let log = self.engines().ok().map(|engines| Arc::clone(&engines.log));
+        let (clock, data) = (Arc::clone(&self.clock), self.data.path().to_owned());
+        Ok(Admin {
+            registry: self.registry.clone(),
+            clock: Arc::clone(&self.clock),
+            log: log.clone(),
+            storage: Arc::clone(storage),
+            life: Arc::clone(life),
+            tokens: self.keys.tokens(),
+            demo: self.demo.then(DemoOrders::default),
+            gauges: Gauges::new(&self.registry, log, clock, ingest, data)?,
+        })
+    }
+}
+
+pub(crate) fn shop_routes(checkout: &Data<Checkout>) -> Routes {
+    let checkout = checkout.clone();
+    Arc::new(move |config| {
+        config.app_data(checkout.clone());
+        payfold_checkout::routes(config);
+    })
+}
+
+pub(crate) fn sandbox_routes(sandbox: &Sandbox) -> Routes {
+    let sandbox = sandbox.clone();
+    Arc::new(move |config| sandbox.routes(config))
+}

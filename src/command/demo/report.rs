@@ -1,0 +1,98 @@
+//! Owns what `demo pay` says at its end: trouble by trouble what was expected and what came.
+
+use std::collections::BTreeMap;
+
+use payfold_sandbox::expected::Expectation;
+use payfold_schemas::order::Order;
+
+use super::shop::Asked;
+use crate::output;
+
+const COLUMNS: [&str; 5] = ["trouble", "payments", "expected", "got", "result"];
+
+/// One payment, at its end.
+pub struct Seen {
+    /// The words it was asked for with.
+    pub words: String,
+    /// What must come of it.
+    pub expected: Expectation,
+    /// What the shop was answered.
+    pub asked: Asked,
+    /// Its order, as it was folded last.
+    pub order: Option<Order>,
+    /// How many create calls the partner saw for it.
+    pub create_calls: u64,
+    /// How many notices were acknowledged.
+    pub acked: usize,
+}
+
+impl Seen {
+    /// What came, in the words of `wanted`.
+    pub fn got(&self) -> String {
+        let code = self.asked.code.as_deref().map_or(String::new(), |code| format!(" {code}"));
+        let create = format!("{}{code}", self.asked.status);
+        let Some(order) = &self.order else { return format!("{create}, no order") };
+        let flags = order.summary.flags.iter().filter(|raised| raised.is_open());
+        let flags = flags.map(|raised| format!(" {:?}/{:?}", raised.flag, raised.severity));
+        told(&create, order.summary.state.as_str(), flags, order.summary.fulfil)
+    }
+
+    /// What must come.
+    pub fn wanted(&self) -> String {
+        let expected = &self.expected;
+        let code = expected.create.code.as_deref().map_or(String::new(), |code| format!(" {code}"));
+        let create = format!("{}{code}", expected.create.status);
+        let flags = expected.flags.iter().map(|(flag, severity)| format!(" {flag:?}/{severity:?}"));
+        told(&create, expected.state.as_str(), flags, expected.fulfil)
+    }
+
+    /// Whether that is the same, the partner was called as often as it should be, and nothing is missing.
+    pub fn is_as_expected(&self) -> bool {
+        self.got() == self.wanted()
+            && self.create_calls == u64::from(self.expected.calls)
+            && self.acked == self.expected.acked
+    }
+
+    /// What differs beside the words, for the table.
+    fn counts(&self) -> String {
+        let mut text = String::new();
+        if self.create_calls != u64::from(self.expected.calls) {
+            text = format!("; {} create calls, not {}", self.create_calls, self.expected.calls);
+        }
+        if self.acked != self.expected.acked {
+            text = format!("{text}; {} acked, not {}", self.acked, self.expected.acked);
+        }
+        text
+    }
+}
+
+fn told(create: &str, state: &str, flags: impl Iterator<Item = String>, fulfil: bool) -> String {
+    let mut flags: Vec<String> = flags.collect();
+    flags.sort();
+    let fulfil = if fulfil { " fulfil" } else { "" };
+    format!("{create}, {state}{fulfil}{}", flags.concat())
+}
+
+/// Prints the table; how many payments are not as expected.
+pub fn print(all: &[Seen]) -> usize {
+    let mut by_words: BTreeMap<&str, Vec<&Seen>> = BTreeMap::new();
+    for seen in all {
+        by_words.entry(&seen.words).or_default().push(seen);
+    }
+    let mut differing = 0;
+    let mut rows = Vec::new();
+    for (words, payments) in by_words {
+        let wrong: Vec<_> = payments.iter().filter(|seen| !seen.is_as_expected()).collect();
+        differing += wrong.len();
+        // One of those that differ tells more than all that don't.
+        let shown = wrong.first().copied().unwrap_or(&payments[0]);
+        let result = match wrong.len() {
+            0 => "ok".to_owned(),
+            count => format!("{count} DIFFER"),
+        };
+        let got = format!("{}{}", shown.got(), shown.counts());
+        rows.push(vec![words.to_owned(), payments.len().to_string(), shown.wanted(), got, result]);
+    }
+    output::line(&output::table(&COLUMNS, &rows));
+    differing
+}

@@ -1,0 +1,221 @@
+//! Owns what the shops stand before: the program on fixed ports over one folder, and the sandbox partner in this
+//! process, which outlives every kill and remembers every create call.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use actix_web::{App, HttpServer};
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_partners::document::{AccountEntry, NewKey};
+use payfold_partners::keys::Channel;
+use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
+use payfold_partners::secret::Secret;
+use payfold_partners::shops::{ShopAccount, ShopToken};
+use payfold_partners::vault::Vault;
+use payfold_sandbox::{Sandbox, SandboxAccount, SandboxSettings};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::{KeyId, MerchantCode, OrderId, PartnerCode, ShopName};
+use serde_json::Value;
+
+use crate::child::Child;
+use crate::trial;
+
+const SECRET: &str = "a test key of the sandbox, worth nothing at all";
+const TOKEN: &str = "a test token of the shop, worth nothing at all";
+
+/// Everything around the program under test.
+pub struct Bench {
+    folder: tempfile::TempDir,
+    public: u16,
+    shop: u16,
+    sandbox: Sandbox,
+    stop: Arc<AtomicBool>,
+    _partner: actix_web::dev::ServerHandle,
+}
+
+/// The way to the shop listener.
+#[derive(Clone)]
+pub struct Shop {
+    agent: ureq::Agent,
+    url: String,
+}
+
+/// A port nobody has now.
+fn free_port() -> u16 {
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    socket.local_addr().expect("it is bound").port()
+}
+
+/// The sandbox's profile with a deadline that a test can wait for.
+fn profile_text() -> String {
+    let text = SANDBOX_PROFILE.replace("max_session_s = 1800", "max_session_s = 5");
+    assert!(text.contains("max_session_s = 5"));
+    text
+}
+
+impl Bench {
+    /// A folder with a configuration and keys, and a partner that serves.
+    pub fn new() -> Self {
+        let folder = trial::folder();
+        let socket = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let url = format!("http://{}", socket.local_addr().expect("it is bound"));
+        let (sandbox, partner) = serve_partner(socket, &url);
+        let bench = Self {
+            public: free_port(),
+            shop: free_port(),
+            stop: Arc::default(),
+            sandbox,
+            _partner: partner,
+            folder,
+        };
+        let profile = bench.folder.path().join("sandbox.toml");
+        std::fs::write(&profile, profile_text()).expect("the folder can be written");
+        let settings = format!(
+            "listen_public = \"127.0.0.1:{}\"\nlisten_shop = \"127.0.0.1:{}\"\n\
+             listen_admin = \"127.0.0.1:0\"\n[partners.sandbox]\nprofile = \"{}\"\napi_url = \"{url}\"\n",
+            bench.public,
+            bench.shop,
+            profile.display()
+        );
+        std::fs::write(bench.config(), settings).expect("the folder can be written");
+        bench.fill_vault();
+        bench
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.path().join("payfold.toml")
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn fill_vault(&self) {
+        let now = SystemClock.now();
+        let partner = PartnerCode::parse("sandbox").expect("a code");
+        let merchant_code = MerchantCode::parse("DEMO").expect("a code");
+        let mut account = AccountEntry::new(partner.clone(), merchant_code.clone());
+        let key = NewKey {
+            id: KeyId::parse("k").expect("an id"),
+            channel: Channel::Ipn,
+            secret: Secret::from_bytes(SECRET.as_bytes().to_vec()),
+            valid_from: now.plus_ms(-60_000),
+            overlap_ms: 0,
+            created_at: now,
+        };
+        account.add_key(key).expect("the first key");
+        let mut vault = Vault::create(&self.data()).expect("a vault can be made");
+        let document = vault.document_mut();
+        document.add_account(account).expect("the first account");
+        let token = ShopToken {
+            sha256: Digest::of_bytes(TOKEN.as_bytes()),
+            created_at: now,
+            valid_until: None,
+        };
+        let name = ShopName::parse("web").expect("a name");
+        document.add_shop_token(&name, &[ShopAccount { partner, merchant_code }], token, 0);
+        vault.save().expect("the folder can be written");
+    }
+
+    /// Starts the program and waits until it listens.
+    pub fn boot(&self) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_payfold"));
+        command.env_clear().current_dir(self.folder.path());
+        command.arg("--config").arg(self.config()).arg("--data").arg(self.data());
+        command.args(["run", "--roles", "ingest,checkout,projector,reconciler"]);
+        let mut child = Child::spawn(command, &self.data());
+        child.ready();
+        child
+    }
+
+    /// A way to the shop listener that stays over restarts.
+    pub fn shop(&self) -> Shop {
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(Duration::from_secs(30)))
+            .http_status_as_error(false)
+            .build();
+        Shop { agent: config.into(), url: format!("http://127.0.0.1:{}", self.shop) }
+    }
+
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
+    /// No new payments.
+    pub fn stop_asking(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+
+    /// Orders with two create calls or more.
+    pub fn called_twice(&self) -> BTreeMap<OrderId, u32> {
+        self.sandbox.create_calls(2)
+    }
+
+    /// Payments whose notices are not all told yet.
+    pub fn unfinished(&self) -> usize {
+        self.sandbox.unfinished()
+    }
+
+    /// Whether the partner has seen a create call for an order.
+    pub fn was_called(&self, order_id: &str) -> bool {
+        let order_id = OrderId::parse(order_id).expect("an order id");
+        self.sandbox.create_calls(1).contains_key(&order_id)
+    }
+
+    /// Where an order stands, as its shop sees it.
+    pub fn state(&self, order_id: &str) -> Option<String> {
+        let (status, answer) = self.shop().get(&format!("/v1/payments/sandbox/DEMO/{order_id}"))?;
+        (status == 200).then(|| answer["state"].as_str().unwrap_or_default().to_owned())
+    }
+}
+
+impl Shop {
+    /// `POST /v1/payments`; `None` if there was no whole answer.
+    pub fn post(&self, key: &str, body: &Value) -> Option<(u16, Value)> {
+        let request = self.agent.post(format!("{}/v1/payments", self.url));
+        let request = request.header("authorization", format!("Bearer {TOKEN}"));
+        let mut answer = request.header("idempotency-key", key).send_json(body).ok()?;
+        Some((answer.status().as_u16(), answer.body_mut().read_json().ok()?))
+    }
+
+    fn get(&self, path: &str) -> Option<(u16, Value)> {
+        let request = self.agent.get(format!("{}{path}", self.url));
+        let mut answer = request.header("authorization", format!("Bearer {TOKEN}")).call().ok()?;
+        Some((answer.status().as_u16(), answer.body_mut().read_json().ok()?))
+    }
+}
+
+/// The partner on a thread of its own, with a runtime of its own.
+fn serve_partner(socket: TcpListener, url: &str) -> (Sandbox, actix_web::dev::ServerHandle) {
+    let partner = PartnerCode::parse("sandbox").expect("a code");
+    let profile = Profile::parse(&partner, &profile_text()).expect("a profile");
+    let account = SandboxAccount {
+        merchant_code: MerchantCode::parse("DEMO").expect("a code"),
+        key: Secret::from_bytes(SECRET.as_bytes().to_vec()),
+    };
+    let settings = SandboxSettings::new(profile, vec![account], url);
+    let (made, making) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        actix_web::rt::System::new().block_on(async move {
+            let sandbox = Sandbox::new(settings, Arc::new(SystemClock)).expect("a partner");
+            let serving = sandbox.clone();
+            let server = HttpServer::new(move || {
+                let serving = serving.clone();
+                App::new().configure(move |config| serving.routes(config))
+            })
+            .workers(1)
+            .disable_signals()
+            .listen(socket)
+            .expect("the socket is ours")
+            .run();
+            made.send((sandbox, server.handle())).expect("the test waits for it");
+            server.await.expect("the partner serves until its end");
+        });
+    });
+    making.recv().expect("the partner starts")
+}

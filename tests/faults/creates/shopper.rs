@@ -1,0 +1,71 @@
+//! Owns a shop that never gives up: it asks under one key until the answer is definite, and holds that every answer
+//! under one key names one order.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::bench::{Bench, Shop};
+
+/// A definite answer.
+#[derive(Clone, Debug)]
+pub struct Told {
+    pub order_id: String,
+    pub status: u16,
+}
+
+pub struct Shopper(thread::JoinHandle<Vec<Told>>);
+
+impl Shopper {
+    /// Asks for payment after payment until told to stop.
+    pub fn start(bench: &Bench, n: usize) -> Self {
+        let (shop, stop) = (bench.shop(), bench.stop_flag());
+        Self(thread::spawn(move || ask_on(&shop, &stop, n)))
+    }
+
+    /// Everything it was told, once its last payment has an answer.
+    pub fn finish(self) -> Vec<Told> {
+        self.0.join().expect("a shopper ends without a panic")
+    }
+}
+
+fn ask_on(shop: &Shop, stop: &Arc<AtomicBool>, shopper: usize) -> Vec<Told> {
+    let mut told = Vec::new();
+    while !stop.load(Ordering::SeqCst) {
+        let key = format!("shopper-{shopper}-{}", told.len());
+        told.push(ask(shop, &key));
+    }
+    told
+}
+
+/// Asks until the answer is definite. A connection that breaks, 409 and 503 tell nothing: the key does.
+fn ask(shop: &Shop, key: &str) -> Told {
+    let body = json!({
+        "partner": "sandbox", "merchantCode": "DEMO", "reference": key, "amount": 150_000,
+        "currency": "VND", "description": format!("{key} #pay"),
+    });
+    let mut order_id: Option<String> = None;
+    loop {
+        let Some((status, answer)) = shop.post(key, &body) else {
+            // It is being killed and started: there is nothing to wait for but time.
+            thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        if let Some(named) = answer["orderId"].as_str() {
+            let first = order_id.get_or_insert_with(|| named.to_owned());
+            assert_eq!(first, named, "one key has one order");
+        }
+        match status {
+            201 | 202 => return Told { order_id: id(&answer), status },
+            409 | 503 => thread::sleep(Duration::from_millis(20)),
+            other => panic!("{key}: {other} {answer}"),
+        }
+    }
+}
+
+fn id(answer: &Value) -> String {
+    answer["orderId"].as_str().expect("an answer names its order").to_owned()
+}

@@ -1,0 +1,149 @@
+//! Owns the browser: a headless Chromium behind its own ChromeDriver, both ended with the test. Pictures of what it
+//! shows go to the target folder, for people to look at.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fantoccini::wd::Capabilities;
+use fantoccini::{Client, ClientBuilder, Locator};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::support::knobs;
+use crate::support::system::until;
+
+/// A window on a desk.
+pub const DESKTOP: (u32, u32) = (1_280, 900);
+/// The narrowest phone the contract names (4.4).
+pub const PHONE: (u32, u32) = (360, 740);
+
+const START_MAX: Duration = Duration::from_secs(30);
+
+/// A browser with one window.
+pub struct Browser {
+    runtime: Runtime,
+    client: Client,
+    driver: Child,
+}
+
+fn installed() -> bool {
+    ["chromium", "chromedriver"].iter().all(|program| {
+        let asked = Command::new(program).arg("--version").stdout(Stdio::null()).status();
+        asked.is_ok_and(|status| status.success())
+    })
+}
+
+impl Browser {
+    /// Starts one with a window of this size; `None`, and a word of it, where there is none to start.
+    pub fn start((width, height): (u32, u32)) -> Option<Self> {
+        if !installed() {
+            assert!(!knobs::is_ci(), "CI installs chromium and chromium-driver (.ci/run)");
+            eprintln!("skipped: no chromium here (apt-get install chromium chromium-driver)");
+            return None;
+        }
+        let port = free_port();
+        let driver = Command::new("chromedriver")
+            .arg(format!("--port={port}"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("chromedriver can be started");
+        let runtime = Runtime::new().expect("a runtime");
+        let mut capabilities = Capabilities::new();
+        let arguments = [
+            "--headless=new".to_owned(),
+            "--no-sandbox".to_owned(),
+            "--disable-dev-shm-usage".to_owned(),
+            format!("--window-size={width},{height}"),
+        ];
+        // A window narrower than some 500 points has to be a phone's.
+        let options = json!({ "args": arguments, "mobileEmulation": (width < 500).then(|| json!({
+            "deviceMetrics": { "width": width, "height": height, "pixelRatio": 2.0, "touch": true },
+        })) });
+        capabilities.insert("goog:chromeOptions".to_owned(), without_null(options));
+        let url = format!("http://127.0.0.1:{port}");
+        let client = until("the browser starts", START_MAX, || {
+            let mut builder = ClientBuilder::new(HttpConnector::new());
+            runtime.block_on(builder.capabilities(capabilities.clone()).connect(&url)).ok()
+        });
+        Some(Self { runtime, client, driver })
+    }
+
+    pub fn goto(&self, url: &str) {
+        self.runtime.block_on(self.client.goto(url)).expect("the page can be opened");
+    }
+
+    pub fn url(&self) -> String {
+        self.runtime.block_on(self.client.current_url()).expect("there is a page").to_string()
+    }
+
+    /// The text of an element, if it is there now.
+    pub fn text_of(&self, id: &str) -> Option<String> {
+        self.runtime.block_on(async {
+            let element = self.client.find(Locator::Id(id)).await.ok()?;
+            element.text().await.ok()
+        })
+    }
+
+    pub fn click(&self, css: &str) {
+        self.runtime.block_on(async {
+            let element = self.client.find(Locator::Css(css)).await.expect("it is there");
+            element.click().await.expect("it can be clicked");
+        });
+    }
+
+    /// From now on the frame is looked at.
+    pub fn enter_frame(&self) {
+        self.runtime.block_on(async {
+            let frame = self.client.find(Locator::Css("iframe")).await.expect("a frame");
+            frame.enter_frame().await.expect("a frame can be entered");
+        });
+    }
+
+    /// From now on the whole window is looked at.
+    pub fn leave_frame(&self) {
+        self.runtime.block_on(self.client.enter_parent_frame()).expect("there is a window");
+    }
+
+    /// How wide the content is, in points.
+    pub fn page_width(&self) -> u64 {
+        let script = "return document.documentElement.scrollWidth";
+        let width = self.runtime.block_on(self.client.execute(script, Vec::new()));
+        width.expect("scripts run").as_u64().expect("a number")
+    }
+
+    pub fn cookies(&self) -> usize {
+        self.runtime.block_on(self.client.get_all_cookies()).expect("cookies can be listed").len()
+    }
+
+    /// A picture of the window, in `target/screenshots`.
+    pub fn screenshot(&self, name: &str) {
+        let picture = self.runtime.block_on(self.client.screenshot()).expect("a picture");
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
+        std::fs::create_dir_all(&folder).expect("the target folder can be written");
+        std::fs::write(folder.join(format!("{name}.png")), picture).expect("a picture is a file");
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The browser ends with its session, the driver by its process.
+        let _ = self.runtime.block_on(self.client.clone().close());
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
+
+fn without_null(mut options: serde_json::Value) -> serde_json::Value {
+    if let Some(options) = options.as_object_mut() {
+        options.retain(|_, value| !value.is_null());
+    }
+    options
+}
+
+fn free_port() -> u16 {
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    socket.local_addr().expect("it is bound").port()
+}
