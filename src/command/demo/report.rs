@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use payfold_sandbox::expected::Expectation;
-use payfold_schemas::order::Order;
+use payfold_schemas::order::{Flag, Order, Severity};
 
 use super::shop::Asked;
 use crate::output;
@@ -29,21 +29,20 @@ pub struct Seen {
 impl Seen {
     /// What came, in the words of `wanted`.
     pub fn got(&self) -> String {
-        let code = self.asked.code.as_deref().map_or(String::new(), |code| format!(" {code}"));
-        let create = format!("{}{code}", self.asked.status);
+        let create = create(self.asked.status, self.asked.code.as_deref());
         let Some(order) = &self.order else { return format!("{create}, no order") };
-        let flags = order.summary.flags.iter().filter(|raised| raised.is_open());
-        let flags = flags.map(|raised| format!(" {:?}/{:?}", raised.flag, raised.severity));
-        told(&create, order.summary.state.as_str(), flags, order.summary.fulfil)
+        let summary = &order.summary;
+        let open = summary.flags.iter().filter(|raised| raised.is_open());
+        let flags = flags(open.map(|raised| (raised.flag, raised.severity)));
+        format!("{create}, {}{}{flags}", summary.state, FULFIL[usize::from(summary.fulfil)])
     }
 
     /// What must come.
     pub fn wanted(&self) -> String {
         let expected = &self.expected;
-        let code = expected.create.code.as_deref().map_or(String::new(), |code| format!(" {code}"));
-        let create = format!("{}{code}", expected.create.status);
-        let flags = expected.flags.iter().map(|(flag, severity)| format!(" {flag:?}/{severity:?}"));
-        told(&create, expected.state.as_str(), flags, expected.fulfil)
+        let create = create(expected.create.status, expected.create.code.as_deref());
+        let flags = flags(expected.flags.iter().copied());
+        format!("{create}, {}{}{flags}", expected.state, FULFIL[usize::from(expected.fulfil)])
     }
 
     /// Whether that is the same, the partner was called as often as it should be, and nothing is missing.
@@ -66,11 +65,18 @@ impl Seen {
     }
 }
 
-fn told(create: &str, state: &str, flags: impl Iterator<Item = String>, fulfil: bool) -> String {
-    let mut flags: Vec<String> = flags.collect();
-    flags.sort();
-    let fulfil = if fulfil { " fulfil" } else { "" };
-    format!("{create}, {state}{fulfil}{}", flags.concat())
+/// Said of an order that may not be delivered, and of one that may.
+const FULFIL: [&str; 2] = ["", " fulfil"];
+
+fn create(status: u16, code: Option<&str>) -> String {
+    code.map_or(status.to_string(), |code| format!("{status} {code}"))
+}
+
+fn flags(all: impl Iterator<Item = (Flag, Severity)>) -> String {
+    let mut all: Vec<_> =
+        all.map(|(flag, severity)| format!(" {flag}/{}", severity.as_str())).collect();
+    all.sort();
+    all.concat()
 }
 
 /// Prints the table; how many payments are not as expected.
