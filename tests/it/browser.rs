@@ -58,7 +58,7 @@ fn paying_in_a_frame_ends_in_the_shop_and_the_stream_says_paid() {
     scene.shows("state", "PENDING");
     scene.browser.enter_frame();
     scene.browser.screenshot("hosted-page-in-a-shop");
-    scene.browser.click("form[action$='/pay'] button");
+    scene.browser.click("form[action$='/pay'] button:not([formaction])");
     // The return leaves the frame: the whole window is the shop's page of thanks.
     scene.browser.leave_frame();
     scene.shows("state", "PAID");
@@ -78,7 +78,7 @@ fn giving_up_on_a_phone_returns_to_the_shop() {
     scene.browser.goto(payment["redirectUrl"].as_str().expect("a page"));
     scene.browser.screenshot("hosted-page-360");
     assert!(scene.browser.page_width() <= 360, "nothing is wider than the screen");
-    scene.browser.click("form[action$='/cancel'] button");
+    scene.browser.click("button[formaction$='/cancel']");
     scene.shows("state", "FAILED");
     assert!(scene.browser.url().starts_with(&scene.shop.done_url()));
 }
@@ -86,6 +86,8 @@ fn giving_up_on_a_phone_returns_to_the_shop() {
 #[test]
 fn closing_the_tab_ends_expired_by_itself() {
     let Some(scene) = Scene::set(DESKTOP) else { return };
+    scene.browser.goto(scene.shop.create(ORDER)["redirectUrl"].as_str().expect("a page"));
+    scene.browser.screenshot("hosted-page-desktop");
     let expires_at = shop::in_seconds(4);
     let body = ORDER.replace("\"amount\"", &format!("\"expiresAt\":\"{expires_at}\",\"amount\""));
     let payment = scene.open_payment(&body);
