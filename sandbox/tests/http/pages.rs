@@ -1,6 +1,8 @@
 //! What a payer sees and does, and what comes of it.
 
-use payfold_engines::clock::{Clock, SystemClock};
+use std::sync::Arc;
+
+use payfold_engines::clock::{Clock, FixedClock, SystemClock};
 use payfold_partners::create::Wish;
 use payfold_partners::remote::Created;
 use payfold_schemas::fact::Presentation;
@@ -110,6 +112,28 @@ async fn a_closed_tab_ends_with_its_session() {
     assert!(text.contains("This session has ended"));
     let back = header(&world.post(&format!("/pay/{page}/pay")).await, "location");
     assert!(back.contains("&status=EXPIRED&"), "too late to pay: {back}");
+}
+
+#[actix_web::test]
+async fn a_session_is_over_when_the_server_says_so_and_forgotten_after_that() {
+    let begun = SystemClock.now();
+    let clock = Arc::new(FixedClock::at(begun));
+    let world = World::with_clock(clock.clone(), |settings| {
+        settings.session_ms = 60_000;
+        settings.keep_ms = 60_000;
+    });
+    let page = format!("/pay/{}", provider_ref(&world.call(&Wanted::new("o", "x")).await));
+    clock.set(begun.plus_ms(59_000));
+    assert!(world.get(&page).await.text().await.unwrap().contains("<form"));
+    clock.set(begun.plus_ms(60_000));
+    // At once: whether the sweep was there first or not, it is too late.
+    let back = header(&world.post(&format!("{page}/pay")).await, "location");
+    assert!(back.contains("&status=EXPIRED&"), "{back}");
+    clock.set(begun.plus_ms(120_001));
+    while world.get(&page).await.status() != 404 {
+        assert!(SystemClock.now() < begun.plus_ms(20_000), "it is never forgotten");
+    }
+    assert_eq!(world.json("/sandbox/creates").await, serde_json::json!({}));
 }
 
 #[actix_web::test]

@@ -86,6 +86,10 @@ impl World {
     }
 
     pub fn with(change: impl FnOnce(&mut SandboxSettings)) -> Self {
+        Self::with_clock(Arc::new(SystemClock), change)
+    }
+
+    pub fn with_clock(clock: Arc<dyn Clock>, change: impl FnOnce(&mut SandboxSettings)) -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", socket.local_addr().unwrap());
         let account = |code: &str, key: &[u8]| SandboxAccount {
@@ -98,7 +102,7 @@ impl World {
         settings.late_ms = 100;
         settings.retry = RetrySchedule { first_ms: 20, longest_ms: 50, attempts_max: 4 };
         change(&mut settings);
-        let sandbox = Sandbox::new(settings, Arc::new(SystemClock)).unwrap();
+        let sandbox = Sandbox::new(settings, clock).unwrap();
         let served = sandbox.clone();
         let server = HttpServer::new(move || {
             let sandbox = served.clone();
