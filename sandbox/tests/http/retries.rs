@@ -52,10 +52,7 @@ async fn a_drain_waits_no_longer_than_it_is_told() {
 
 #[actix_web::test]
 async fn too_many_unfinished_payments_are_refused() {
-    let world = World::with(|settings| {
-        settings.unfinished_max = 1;
-        settings.short_session_ms = 800;
-    });
+    let world = World::with(|settings| settings.unfinished_max = 1);
     world.call(&Wanted::new("first", "x #late")).await;
     let created = world.call(&Wanted::new("second", "x #pay")).await;
     let text = format!("{created:?}");

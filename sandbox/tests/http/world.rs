@@ -60,10 +60,10 @@ impl Wanted {
     }
 }
 
-/// The sandbox's scheme with the least time-out and no grace.
+/// The sandbox's scheme with a short time-out and no grace.
 fn profile() -> Profile {
     let text = SANDBOX_PROFILE
-        .replace("timeout_s = 10", "timeout_s = 1")
+        .replace("timeout_s = 10", "timeout_s = 2")
         .replace("grace_s = 1", "grace_s = 0");
     Profile::parse(&PartnerCode::parse("sandbox").unwrap(), &text).unwrap()
 }
@@ -98,7 +98,7 @@ impl World {
         };
         let accounts = vec![account(MERCHANT, KEY), account("OTHER", b"another test key")];
         let mut settings = SandboxSettings::new(profile(), accounts, &url);
-        settings.short_session_ms = 400;
+        settings.short_session_ms = 1_500;
         settings.late_ms = 100;
         settings.retry = RetrySchedule { first_ms: 20, longest_ms: 50, attempts_max: 4 };
         change(&mut settings);
