@@ -4,6 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod bench;
+mod demo;
+mod keys;
+
+pub use bench::{BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs};
+pub use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};
+pub use keys::{KeyAddArgs, KeyChannel, KeyCommand, ShopAddArgs, ShopCommand};
+
 /// Takes payment notifications, answers 200 only when they are durable, folds them into order state.
 #[derive(Debug, Parser)]
 #[command(name = "payfold", version, propagate_version = true, arg_required_else_help = true)]
@@ -108,46 +116,6 @@ pub struct RunArgs {
     /// Address of the sandbox partner [default: 127.0.0.1:8082]
     #[arg(long, value_name = "ADDR")]
     pub listen_sandbox: Option<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum DemoCommand {
-    /// Append a create fact, sign one IPN and post it: PENDING → PAID in one command
-    Ipn(DemoIpnArgs),
-    /// Create, pay and watch payments at the sandbox partner, with trouble; compares with what must come of each
-    Pay(DemoPayArgs),
-}
-
-#[derive(Debug, Args)]
-pub struct DemoPayArgs {
-    /// How many payments
-    #[arg(long, default_value_t = 1)]
-    pub count: usize,
-    /// none, all, or words of the sandbox: , between payments, + within one
-    #[arg(long, default_value = "none")]
-    pub trouble: String,
-    /// What chance starts from: the same seed makes the same trouble [default: by the clock]
-    #[arg(long)]
-    pub seed: Option<u64>,
-    /// Payments on their way at the same time
-    #[arg(long, default_value_t = 32)]
-    pub at_once: usize,
-}
-
-#[derive(Debug, Args)]
-pub struct DemoIpnArgs {
-    /// Amount in minor units
-    #[arg(long, default_value_t = 100_000)]
-    pub amount: i64,
-    /// ISO 4217 currency
-    #[arg(long, default_value = "VND")]
-    pub currency: String,
-    /// What the notice says: SUCCESS, FAILED, EXPIRED or REFUNDED
-    #[arg(long, default_value = "SUCCESS")]
-    pub status: String,
-    /// Public listener of the running system [default: the one the data folder names]
-    #[arg(long, value_name = "URL")]
-    pub public_url: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -269,109 +237,6 @@ pub struct TailArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum KeyCommand {
-    /// Add a key to an account; the account is made if it is new
-    Add(KeyAddArgs),
-    /// List keys; never their secrets
-    List {
-        /// Only of this partner
-        partner: Option<String>,
-        #[command(flatten)]
-        output: OutputArgs,
-    },
-    /// End a key's validity
-    Retire {
-        /// Partner code
-        partner: String,
-        /// Key id
-        key_id: String,
-        /// Merchant code [default: the partner's only account]
-        #[arg(long)]
-        merchant: Option<String>,
-        /// When, RFC 3339 [default: now]
-        #[arg(long, value_name = "TIME")]
-        at: Option<String>,
-    },
-}
-
-#[derive(Debug, Args)]
-pub struct KeyAddArgs {
-    /// Partner code
-    pub partner: String,
-    /// Merchant code [default: the partner's only account]
-    #[arg(long)]
-    pub merchant: Option<String>,
-    /// File that holds the secret as text:…, hex:… or base64:…; - reads standard input
-    /// [default: a new random key is made and printed once]
-    #[arg(long, value_name = "FILE")]
-    pub secret_file: Option<PathBuf>,
-    /// Name of the key [default: k- and the time]
-    #[arg(long)]
-    pub key_id: Option<String>,
-    /// From when it counts, RFC 3339 [default: now]
-    #[arg(long, value_name = "TIME")]
-    pub valid_from: Option<String>,
-    /// What it signs: ipn keys sign everything a channel without keys of its own needs
-    #[arg(long, value_enum, default_value_t = KeyChannel::Ipn)]
-    pub channel: KeyChannel,
-    /// How long the keys before it still count from then on
-    #[arg(long, value_name = "AGE", default_value = "24h")]
-    pub overlap: String,
-}
-
-/// What a key signs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum KeyChannel {
-    /// Notices from server to server
-    Ipn,
-    /// Our create-payment calls
-    Create,
-    /// What a payer's browser brings back
-    Return,
-}
-
-impl From<KeyChannel> for payfold_partners::keys::Channel {
-    fn from(channel: KeyChannel) -> Self {
-        match channel {
-            KeyChannel::Ipn => Self::Ipn,
-            KeyChannel::Create => Self::Create,
-            KeyChannel::Return => Self::Return,
-        }
-    }
-}
-
-#[derive(Debug, Subcommand)]
-pub enum ShopCommand {
-    /// Give a shop a new token, shown once; the shop is made if it is new
-    Add(ShopAddArgs),
-    /// List shops; never their tokens
-    List {
-        #[command(flatten)]
-        output: OutputArgs,
-    },
-    /// End every token of a shop
-    Retire {
-        /// The shop's name
-        name: String,
-        /// When, RFC 3339 [default: now]
-        #[arg(long, value_name = "TIME")]
-        at: Option<String>,
-    },
-}
-
-#[derive(Debug, Args)]
-pub struct ShopAddArgs {
-    /// The shop's name
-    pub name: String,
-    /// An account it may use and see, once for each; added to those it has
-    #[arg(long, value_name = "PARTNER/MERCHANT")]
-    pub account: Vec<String>,
-    /// How long the tokens before this one still count
-    #[arg(long, value_name = "AGE", default_value = "24h")]
-    pub overlap: String,
-}
-
-#[derive(Debug, Subcommand)]
 pub enum QuarantineCommand {
     /// Quarantined notices, oldest first
     List {
@@ -407,68 +272,4 @@ pub enum LogCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-}
-
-#[derive(Debug, Subcommand)]
-pub enum BenchCommand {
-    /// Durable IPNs against an empty handler on the same HTTP stack
-    Ingest(BenchIngestArgs),
-    /// Whole payments: created, paid at the sandbox partner, folded, published
-    E2e(BenchE2eArgs),
-    /// Facts folded into orders, events published, rows committed
-    Projector(BenchProjectorArgs),
-    /// An empty handler, for `bench ingest` to measure against
-    #[command(hide = true)]
-    Server,
-}
-
-#[derive(Debug, Args)]
-pub struct BenchE2eArgs {
-    /// Seconds of each part: as fast as it goes, and at half of that
-    #[arg(long, default_value_t = 10)]
-    pub seconds: u64,
-    /// Connections that create payments
-    #[arg(long, default_value_t = 64)]
-    pub connections: usize,
-    /// Streams that are opened for their cost in memory
-    #[arg(long, default_value_t = 2_000)]
-    pub streams: usize,
-    /// Figures as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct BenchIngestArgs {
-    /// Rounds of each kind; medians are reported
-    #[arg(long, default_value_t = 5)]
-    pub rounds: usize,
-    /// Seconds a round
-    #[arg(long, default_value_t = 4)]
-    pub seconds: u64,
-    /// Keep-alive connections; several are measured in turn
-    #[arg(long, value_delimiter = ',', default_value = "64,256")]
-    pub connections: Vec<usize>,
-    /// Also measure refused notices (bad signature, stale)
-    #[arg(long)]
-    pub refusals: bool,
-    /// Figures as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct BenchProjectorArgs {
-    /// Facts, a fifth of them duplicates
-    #[arg(long, default_value_t = 1_000_000)]
-    pub facts: u64,
-    /// Orders they are about
-    #[arg(long, default_value_t = 200_000)]
-    pub orders: u64,
-    /// Orders open at once: an order's facts are spread over a window of so many
-    #[arg(long, default_value_t = 10_000)]
-    pub window: u64,
-    /// Figures as JSON
-    #[arg(long)]
-    pub json: bool,
 }

@@ -18,7 +18,6 @@ use payfold_projector::Projector;
 use payfold_reconciler::Reconciler;
 use payfold_sandbox::{Sandbox, SandboxSettings};
 use payfold_schemas::ids::PartnerCode;
-use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 
 use crate::admin::{Admin, Life};
@@ -26,7 +25,7 @@ use crate::demo::{self, DemoOrders};
 use crate::error::Fixable;
 use crate::gauges::Gauges;
 use crate::listener::Routes;
-use crate::roles::{self, RoleThread};
+use crate::roles::{RoleRuntime, RoleThread};
 use crate::server::{Server, Urls};
 
 impl Server {
@@ -123,8 +122,8 @@ impl Server {
     }
 
     /// Checkout, and the runtime its create calls run on.
-    pub(crate) fn checkout(&self, urls: &Urls) -> anyhow::Result<(Data<Checkout>, Runtime)> {
-        let runtime = roles::runtime("checkout")?;
+    pub(crate) fn checkout(&self, urls: &Urls) -> anyhow::Result<(Data<Checkout>, RoleRuntime)> {
+        let runtime = RoleRuntime::new("checkout")?;
         let settings = &self.settings.checkout;
         let engines = self.engines()?;
         let parts = payfold_checkout::Parts {
@@ -161,7 +160,7 @@ impl Server {
     }
 
     /// The sandbox partner, and the runtime its notices are sent on.
-    pub(crate) fn sandbox(&self, urls: &Urls) -> anyhow::Result<(Sandbox, Runtime)> {
+    pub(crate) fn sandbox(&self, urls: &Urls) -> anyhow::Result<(Sandbox, RoleRuntime)> {
         let accounts = self.keys.sandbox_accounts();
         let profile = accounts.first().map(|account| account.profile.clone());
         let profile = profile.ok_or_else(|| {
@@ -179,8 +178,8 @@ impl Server {
             records: Some(self.data.file("sandbox-records.jsonl")),
             ..SandboxSettings::new(profile, accounts, url)
         };
-        let runtime = roles::runtime("sandbox")?;
-        let inside = runtime.enter();
+        let runtime = RoleRuntime::new("sandbox")?;
+        let inside = runtime.handle().enter();
         let sandbox = Sandbox::new(settings, Arc::clone(&self.clock))?;
         drop(inside);
         Ok((sandbox, runtime))

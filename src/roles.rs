@@ -4,7 +4,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::mpsc;
 
 use crate::args::Role;
@@ -83,6 +83,30 @@ impl RoleThread {
         let (name, thread) = (self.name, self.thread);
         let joined = tokio::task::spawn_blocking(move || thread.join()).await?;
         joined.map_err(|_| anyhow::anyhow!("the {name} panicked; see the log"))
+    }
+}
+
+/// The runtime of a role that is served on listeners. Dropping it never waits: what still runs on it is cut off, so
+/// a drain comes before.
+pub struct RoleRuntime(Option<Runtime>);
+
+impl RoleRuntime {
+    /// A runtime with threads of this name.
+    pub fn new(name: &str) -> std::io::Result<Self> {
+        runtime(name).map(|runtime| Self(Some(runtime)))
+    }
+
+    /// Where to spawn, and what to be inside of.
+    pub fn handle(&self) -> &Handle {
+        self.0.as_ref().expect("it is there until it is dropped").handle()
+    }
+}
+
+impl Drop for RoleRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

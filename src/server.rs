@@ -16,7 +16,6 @@ use payfold_sandbox::Sandbox;
 use payfold_schemas::event::OrderChanged;
 use payfold_schemas::record::Position;
 use prometheus::Registry;
-use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 
 use crate::admin::Life;
@@ -25,7 +24,7 @@ use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::keys::Keys;
 use crate::listener::{Listener, bind, listen, listen_admin, listen_public, url};
-use crate::roles::{RoleThread, Roles};
+use crate::roles::{RoleRuntime, RoleThread, Roles};
 use crate::running::RunFile;
 use crate::settings::{Loaded, Settings};
 use crate::telemetry;
@@ -67,8 +66,8 @@ pub struct Started {
     run_file: RunFile,
     engines: Option<Engines>,
     ingest: Option<Data<Ingest>>,
-    checkout: Option<(Data<Checkout>, Runtime)>,
-    sandbox: Option<(Sandbox, Runtime)>,
+    checkout: Option<(Data<Checkout>, RoleRuntime)>,
+    sandbox: Option<(Sandbox, RoleRuntime)>,
     threads: Vec<RoleThread>,
     stop_roles: watch::Sender<bool>,
     failures: mpsc::UnboundedReceiver<anyhow::Error>,
@@ -290,16 +289,14 @@ impl Started {
     pub async fn finish(mut self) -> anyhow::Result<()> {
         if let Some((sandbox, runtime)) = self.sandbox.take() {
             sandbox.drain(SANDBOX_DRAIN).await;
-            runtime.shutdown_background();
+            drop(runtime);
         }
         // Roles are gone when the channel is: then nobody is left to stop.
         let _ = self.stop_roles.send(true);
         for thread in self.threads.drain(..) {
             thread.join().await?;
         }
-        if let Some((_, runtime)) = self.checkout.take() {
-            runtime.shutdown_background();
-        }
+        drop(self.checkout.take());
         if let Some(engines) = &self.engines {
             engines.log.close().await.context("the log could not be closed")?;
         }

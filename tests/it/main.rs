@@ -8,5 +8,6 @@ mod first_light;
 mod floods;
 mod laws;
 mod oracle_laws;
+mod payments;
 mod refusals;
 mod state_table;

@@ -136,18 +136,18 @@ impl Home {
 
     /// Boots the system on this folder; its addresses are chosen anew each time.
     pub fn boot(self: &Rc<Self>) -> System {
-        self.boot_with(&[])
+        self.boot_as("all", &[])
     }
 
-    /// The same with settings in its environment.
-    pub fn boot_with(self: &Rc<Self>, environment: &[(&str, &str)]) -> System {
+    /// The same with these roles, and settings in its environment.
+    pub fn boot_as(self: &Rc<Self>, roles: &str, environment: &[(&str, &str)]) -> System {
         let append = |name: &str| {
             let options = File::options().create(true).append(true).open(self.path().join(name));
             Stdio::from(options.expect("a log file can be opened"))
         };
         let any = "127.0.0.1:0";
         let listen = ["--listen-public", "--listen-shop", "--listen-admin", "--listen-sandbox"];
-        let mut command = self.command(&["run"]);
+        let mut command = self.command(&["run", "--roles", roles]);
         command.args(listen.iter().flat_map(|flag| [*flag, any]));
         command.envs(environment.iter().copied());
         command.stdout(append("stdout")).stderr(append("stderr"));
@@ -204,7 +204,7 @@ impl System {
 
     /// The demo with settings in its environment.
     pub fn demo_with(environment: &[(&str, &str)]) -> Self {
-        Home::new().boot_with(environment)
+        Home::new().boot_as("all", environment)
     }
 
     /// Where shops call.

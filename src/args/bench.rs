@@ -1,0 +1,67 @@
+//! Owns the arguments of `payfold bench`.
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Durable IPNs against an empty handler on the same HTTP stack
+    Ingest(BenchIngestArgs),
+    /// Whole payments: created, paid at the sandbox partner, folded, published
+    E2e(BenchE2eArgs),
+    /// Facts folded into orders, events published, rows committed
+    Projector(BenchProjectorArgs),
+    /// An empty handler, for `bench ingest` to measure against
+    #[command(hide = true)]
+    Server,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchE2eArgs {
+    /// Seconds of each part: as fast as it goes, and at half of that
+    #[arg(long, default_value_t = 10)]
+    pub seconds: u64,
+    /// Connections that create payments
+    #[arg(long, default_value_t = 64)]
+    pub connections: usize,
+    /// Streams that are opened for their cost in memory
+    #[arg(long, default_value_t = 2_000)]
+    pub streams: usize,
+    /// Figures as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchIngestArgs {
+    /// Rounds of each kind; medians are reported
+    #[arg(long, default_value_t = 5)]
+    pub rounds: usize,
+    /// Seconds a round
+    #[arg(long, default_value_t = 4)]
+    pub seconds: u64,
+    /// Keep-alive connections; several are measured in turn
+    #[arg(long, value_delimiter = ',', default_value = "64,256")]
+    pub connections: Vec<usize>,
+    /// Also measure refused notices (bad signature, stale)
+    #[arg(long)]
+    pub refusals: bool,
+    /// Figures as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchProjectorArgs {
+    /// Facts, a fifth of them duplicates
+    #[arg(long, default_value_t = 1_000_000)]
+    pub facts: u64,
+    /// Orders they are about
+    #[arg(long, default_value_t = 200_000)]
+    pub orders: u64,
+    /// Orders open at once: an order's facts are spread over a window of so many
+    #[arg(long, default_value_t = 10_000)]
+    pub window: u64,
+    /// Figures as JSON
+    #[arg(long)]
+    pub json: bool,
+}
