@@ -42,6 +42,10 @@ const HEAD: Duration = Duration::from_secs(5);
 /// How long an idle connection is kept there.
 const IDLE: Duration = Duration::from_secs(75);
 
+/// Threads of a worker that read rows. Each more would keep an allocator's memory of its own and a connection to
+/// the store.
+const BLOCKING_PER_WORKER: usize = 4;
+
 /// What a listener serves.
 pub type Routes = Arc<dyn Fn(&mut ServiceConfig) + Send + Sync>;
 
@@ -117,6 +121,7 @@ pub fn listen(socket: TcpListener, routes: Routes, workers: usize) -> anyhow::Re
         App::new().configure(move |config| routes(config))
     })
     .workers(if workers == 0 { cores } else { workers })
+    .worker_max_blocking_threads(BLOCKING_PER_WORKER)
     .client_request_timeout(HEAD)
     .client_disconnect_timeout(DISCONNECT)
     .keep_alive(IDLE)
