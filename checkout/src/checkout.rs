@@ -24,7 +24,7 @@ use crate::facts::Facts;
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, kinds};
-use crate::rows::{self, Watcher};
+use crate::rows::{Rows, Watcher};
 
 /// Addresses of the settings.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +82,7 @@ pub struct Checkout {
     pub(crate) parts: Parts,
     pub(crate) facts: Facts,
     pub(crate) feed: Feed,
+    rows: Arc<Rows>,
     pub(crate) calls: Calls,
     pub(crate) runtime: Handle,
     draining: watch::Sender<bool>,
@@ -111,6 +112,7 @@ impl Checkout {
         Self {
             facts: Facts::new(Arc::clone(&parts.log)),
             feed,
+            rows: Arc::new(Rows::new(Arc::clone(&parts.store))),
             calls: Calls::new(parts.limits.calls_per_partner_max),
             runtime,
             draining: watch::Sender::new(false),
@@ -156,13 +158,13 @@ impl Checkout {
 
     /// One row. Errors: `storage_unavailable`.
     pub(crate) async fn row(&self, key: &OrderKey) -> Result<Option<Order>, Problem> {
-        rows::load(&*self.parts.store, key).await.map_err(|error| self.facts.failed(&error))
+        self.rows.load(key).await.map_err(|error| self.facts.failed(&error))
     }
 
     /// Follows an order. Errors: `too_many_followers`.
     pub(crate) fn watch(&self, key: &OrderKey) -> Result<Watcher, Problem> {
         let follower = self.feed.follow(key);
         let follower = follower.ok_or_else(|| Problem::new(&kinds::TOO_MANY_FOLLOWERS))?;
-        Ok(Watcher::new(Arc::clone(&self.parts.store), key.clone(), follower))
+        Ok(Watcher::new(Arc::clone(&self.rows), key.clone(), follower))
     }
 }

@@ -47,7 +47,7 @@ pub(crate) async fn create(call: &mut Call) -> Result<HttpResponse, Problem> {
     let in_flight = in_flight.ok_or_else(|| Problem::new(&kinds::IDEMPOTENCY_KEY_IN_FLIGHT))?;
     let (runtime, open) = (checkout.runtime.clone(), checkout.open_work());
     let job = Job { checkout, shop, claim_key, asked, receipt: call.receipt };
-    let answer = runtime.spawn(job.run(Begun(in_flight, open))).await.unwrap_or_else(|error| {
+    let answer = runtime.spawn(job.run((in_flight, open))).await.unwrap_or_else(|error| {
         tracing::error!(%error, "a create request ended without an answer");
         Err(Problem::new(&kinds::INTERNAL))
     });
@@ -64,10 +64,7 @@ fn idempotency_key(request: &HttpRequest) -> Result<&str, Problem> {
 }
 
 /// A key that is worked on, and work a drain waits for; both end when the outcome is durable.
-pub(crate) struct Begun(
-    #[expect(dead_code, reason = "held")] KeyInFlight,
-    #[expect(dead_code, reason = "held")] OpenWork,
-);
+type Begun = (KeyInFlight, OpenWork);
 
 /// One create request whose shape is right.
 pub(crate) struct Job {
@@ -113,13 +110,13 @@ async fn make(
         metrics.created(&key.partner, Outcome::StorageUnavailable);
         return Err(problem);
     }
-    let mut watcher = checkout.watch(&key).ok();
     let started = Instant::now();
     let created = call.make(|| checkout.now()).await;
     drop(permit);
     metrics.call_took(&key.partner, started.elapsed());
     metrics.created(&key.partner, outcome_of(&created));
     tell(&key, &created);
+    let mut watcher = checkout.watch(&key).ok();
 
     let told = Told { key: &key, create: &create, row: None, now: checkout.now() };
     let outcome = Kept { checkout, key: &key, receipt, begun };

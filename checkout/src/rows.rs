@@ -9,6 +9,7 @@ use payfold_engines::EngineError;
 use payfold_engines::orders::OrderStore;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
+use tokio::sync::Semaphore;
 
 use crate::feed::Follower;
 use crate::version::Version;
@@ -26,14 +27,31 @@ struct Pauses {
     most: Duration,
 }
 
-/// One row.
-pub async fn load(store: &dyn OrderStore, key: &OrderKey) -> Result<Option<Order>, EngineError> {
-    Ok(store.load(vec![key.clone()]).await?.pop().flatten())
+/// Rows read at once: a batch of events wakes thousands of followers, and each read takes a thread while it lasts.
+const READS_AT_ONCE: usize = 16;
+
+/// The rows of a store.
+pub struct Rows {
+    store: Arc<dyn OrderStore>,
+    turns: Semaphore,
+}
+
+impl Rows {
+    /// The rows of `store`.
+    pub fn new(store: Arc<dyn OrderStore>) -> Self {
+        Self { store, turns: Semaphore::new(READS_AT_ONCE) }
+    }
+
+    /// One row, in its turn.
+    pub async fn load(&self, key: &OrderKey) -> Result<Option<Order>, EngineError> {
+        let _turn = self.turns.acquire().await.expect("it is never closed");
+        Ok(self.store.load(vec![key.clone()]).await?.pop().flatten())
+    }
 }
 
 /// Waits on one order.
 pub struct Watcher {
-    store: Arc<dyn OrderStore>,
+    rows: Arc<Rows>,
     key: OrderKey,
     follower: Follower,
     pause: Duration,
@@ -41,14 +59,14 @@ pub struct Watcher {
 
 impl Watcher {
     /// Follow first, then read: what changes in between is told.
-    pub fn new(store: Arc<dyn OrderStore>, key: OrderKey, follower: Follower) -> Self {
-        Self { store, key, follower, pause: QUIET.first }
+    pub fn new(rows: Arc<Rows>, key: OrderKey, follower: Follower) -> Self {
+        Self { rows, key, follower, pause: QUIET.first }
     }
 
     /// Resolves with the first row read that is `wanted`. Cancel-safe. Errors: the store's; ask again after a while.
     pub async fn until(&mut self, wanted: impl Fn(&Order) -> bool) -> Result<Order, EngineError> {
         loop {
-            let row = load(&*self.store, &self.key).await?;
+            let row = self.rows.load(&self.key).await?;
             let shown = row.as_ref().map(Version::of).unwrap_or_default();
             if let Some(row) = row.filter(&wanted) {
                 self.pause = QUIET.first;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use payfold_schemas::fact::Fact;
 use serde_json::{Value, json};
 
 use crate::partner::{Does, Partner, http, offer};
@@ -44,10 +45,19 @@ async fn a_payment_is_created_with_all_its_shop_needs() {
     });
     assert_eq!(sent, expected);
     assert_eq!(engines.facts().await, "C O");
+    assert_eq!(create_deadline(&engines).await, "2026-01-31T10:10:01Z", "the shop's, and grace");
     assert_eq!(world.counted("payfold_checkout_creates_total", &["acme", "opened"]), 1.0);
 
     let (status, body) = told(world.get(&location).send().await.unwrap()).await;
     assert_eq!((status, &body["deadline"]), (200, &json!("2099-01-31T10:00:01Z")), "grace is 1 s");
+}
+
+/// The deadline of the first C.
+async fn create_deadline(engines: &Engines) -> String {
+    match &engines.records().await[0].fact {
+        Fact::CreateRequested(create) => create.deadline.to_string(),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[actix_web::test]
@@ -70,6 +80,7 @@ async fn without_a_projector_the_answer_comes_all_the_same() {
     let world = World::new(&engines, &partner).await;
     let (status, body) = world.create("k", &asked("cart")).await;
     assert_eq!((status, &body["state"], body.get("version")), (201, &json!("PENDING"), None));
+    assert_eq!(create_deadline(&engines).await, "2026-01-31T10:30:00Z", "half an hour");
 }
 
 /// What the partner does => the answer. `status`: a status line; `offer`: members of a good answer put in or taken out

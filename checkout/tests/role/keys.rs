@@ -12,15 +12,17 @@ use crate::world::{Engines, NOW, World, asked, asked_with, told};
 async fn the_same_key_and_body_is_answered_as_the_first_time() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let (world, _folding) = (World::new(&engines, &partner).await, engines.fold());
-    let first = world.create("k", &asked("cart")).await;
+    let asked = asked_with(&json!({"description": "Two|tickets"}));
+    let first = world.create("k", &asked).await;
+    assert_eq!(first.1["description"], "Two tickets");
     partner.does(Does::Sends(offer(&json!({"providerRef": "GW-2"}))));
     // Another spelling of the same request is the same request.
-    let spelt = world.post("k", &asked("cart")).body(
-        r#"{"description":"Two ticket\u0073","currency":"EUR","amount": 1500 ,"reference":"cart",
+    let spelt = world.post("k", &asked).body(
+        r#"{"description":"Two\u007ctickets","currency":"EUR","amount": 1500 ,"reference":"cart",
             "merchantCode":"SHOP","partner":"acme","metadata":{}}"#,
     );
     assert_eq!(told(spelt.send().await.unwrap()).await, first);
-    assert_eq!(world.create("k", &asked("cart")).await, first);
+    assert_eq!(world.create("k", &asked).await, first);
     assert_eq!((engines.facts().await.as_str(), partner.count()), ("C O", 1));
     assert_eq!(world.counted("payfold_checkout_creates_total", &["acme", "replayed"]), 2.0);
 }
@@ -57,7 +59,7 @@ async fn a_key_that_is_no_key_is_refused() {
         request
     };
     let mut requests = vec![bare(world.post("k", &body))];
-    for key in [&b""[..], b"caf\xc3\xa9", &[b'x'; 256]] {
+    for key in [&b""[..], b"caf\xc3\xa9", b"a\tb", &[b'x'; 256]] {
         let mut request = bare(world.post("k", &body));
         let value = reqwest::header::HeaderValue::from_bytes(key).unwrap();
         request.headers_mut().insert("idempotency-key", value);
@@ -143,4 +145,20 @@ async fn keys_are_a_shops_own() {
     assert_eq!((status, partner.count()), (201, 2), "{body}");
     let shared = Arc::clone(&engines.store);
     assert!(shared.claimed("other/k".to_owned()).await.unwrap().is_some());
+}
+
+/// What a shop may see is what it lists now, under a known key too.
+#[actix_web::test]
+async fn a_known_key_tells_nothing_of_an_account_the_shop_has_no_more() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let (world, _folding) = (World::new(&engines, &partner).await, engines.fold());
+    assert_eq!(world.create("k", &asked("cart")).await.0, 201);
+    let mut vault = payfold_partners::document::VaultDocument::default();
+    let sha256 = payfold_schemas::digest::Digest::of_bytes(crate::world::TOKEN.as_bytes());
+    let token = payfold_partners::shops::ShopToken { sha256, created_at: NOW, valid_until: None };
+    let name = payfold_schemas::ids::ShopName::parse("web").unwrap();
+    vault.add_shop_token(&name, &[], token, 0);
+    world.shops.store(Arc::new(payfold_partners::shops::Shops::of(&vault)));
+    let (status, body) = world.create("k", &asked("cart")).await;
+    assert_eq!((status, body["code"].as_str()), (422, Some("unknown_account")), "{body}");
 }

@@ -239,6 +239,7 @@ async fn attempts_are_listed_over_accounts_and_pages() {
             let page = body["payments"].as_array().unwrap();
             assert!(page.len() <= limit, "{limit}");
             seen.extend(page.iter().map(name_of));
+            assert!(seen.len() <= expected.len(), "{seen:?}");
             next = body["next"].as_str().map(str::to_owned);
             if next.is_none() {
                 break;

@@ -1,10 +1,16 @@
 //! Following a payment: what comes first, what comes after, and how a stream goes on and ends.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use payfold_checkout::Limits;
+use payfold_engines::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
+use payfold_engines::{EngineError, SeamFuture};
+use payfold_schemas::ids::OrderKey;
+use payfold_schemas::order::Order;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::by_hand;
 use crate::partner::Partner;
@@ -83,9 +89,12 @@ async fn a_stream_begins_with_what_is_and_tells_what_changes() {
     world.checkout.drain();
     assert!(stream.next().await.is_none());
     drop((stream, resumed, behind, garbled));
-    while world.counted("payfold_checkout_streams", &[]) > 0.0 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    let closed = async {
+        while world.counted("payfold_checkout_streams", &[]) > 0.0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), closed).await.expect("they are counted down");
 }
 
 /// The event is read before the row is there: what is shown is the row, when it is.
@@ -105,19 +114,79 @@ async fn an_event_before_its_row_waits_for_it() {
     assert_eq!(stream.next().await.unwrap().0, "1.2");
 }
 
-/// The event was told before anybody followed, its row came after the first look: it is found all the same.
+/// A store that tells how often it was read.
+struct Counted {
+    real: Arc<dyn OrderStore>,
+    loads: watch::Sender<usize>,
+}
+
+impl OrderStore for Counted {
+    fn load(&self, keys: Vec<OrderKey>) -> SeamFuture<'_, Vec<Option<Order>>, EngineError> {
+        Box::pin(async move {
+            let rows = self.real.load(keys).await;
+            self.loads.send_modify(|loads| *loads += 1);
+            rows
+        })
+    }
+
+    fn commit(&self, commit: Commit) -> SeamFuture<'_, (), EngineError> {
+        self.real.commit(commit)
+    }
+
+    fn scan(
+        &self,
+        scan: Scan,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> SeamFuture<'_, Page, EngineError> {
+        self.real.scan(scan, after, limit)
+    }
+
+    fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
+        self.real.claim(key, record)
+    }
+
+    fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
+        self.real.claimed(key)
+    }
+
+    fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {
+        self.real.progress()
+    }
+}
+
+/// The event was told before anybody followed, its row came after the last look: it is found all the same.
 #[actix_web::test]
 async fn a_row_after_an_event_nobody_followed_is_found() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
-    let world = World::new(&engines, &partner).await;
+    let loads = watch::Sender::new(0);
+    let mut looks = loads.subscribe();
+    let counted = Counted { real: Arc::clone(&engines.store), loads };
+    let seen = engines.with_store(Arc::new(counted));
+    let world = World::new(&seen, &partner).await;
     let mut order = by_hand::requested(&key("acme/SHOP/o"));
     by_hand::commit(&*engines.store, &order).await;
     let mut stream = Stream::open(&world, "/v1/payments/acme/SHOP/o/events", None).await;
     assert_eq!(stream.next().await.unwrap().0, "1.1");
+    // Is it there, what is it, is there more: after the third look the stream waits for the feed.
+    looks.wait_for(|loads| *loads >= 3).await.unwrap();
     order.version = 2;
     by_hand::commit(&*engines.store, &order).await;
     let found = tokio::time::timeout(Duration::from_secs(10), stream.next()).await;
     assert_eq!(found.unwrap().unwrap().0, "1.2");
+}
+
+/// Nobody in between takes a quiet stream for dead.
+#[actix_web::test]
+async fn a_quiet_stream_shows_a_sign_of_life() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let world = World::new(&engines, &partner).await;
+    by_hand_row(&engines, "acme/SHOP/o", "cart", 1).await;
+    let opened = std::time::Instant::now();
+    let mut stream = Raw::open(&world, "/v1/payments/acme/SHOP/o/events".to_owned()).await;
+    stream.read_until("\n: still here\n\n").await;
+    let waited = opened.elapsed();
+    assert!((14..17).contains(&waited.as_secs()), "{waited:?}");
 }
 
 #[actix_web::test]

@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::partner::{Does, Partner, http, offer};
-use crate::world::{Engines, TOKEN, World, asked, told};
+use crate::world::{Engines, Made, TOKEN, World, asked, told};
 
 /// A log that is away for facts of some letters.
 struct Away {
@@ -168,6 +168,32 @@ async fn an_outcome_is_kept_until_the_log_is_back() {
     }
 }
 
+/// A call that is over holds no place at its partner, though its outcome waits for the log.
+#[actix_web::test]
+async fn what_waits_for_the_log_does_not_make_a_partner_busy() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let away = Away::for_facts(&engines, &["O"]);
+    let limits = payfold_checkout::Limits { calls_per_partner_max: 1, ..Default::default() };
+    let made = Made { limits: Some(limits), ..Made::default() };
+    let world = World::made(&engines.with_log(away), &partner.url, made).await;
+    let first = actix_web::rt::spawn(world.post("k1", &asked("cart")).send());
+    partner.asked_times(1).await;
+    // The first waits 5 s for the log; the partner is free as soon as it has answered.
+    let another = async {
+        loop {
+            tokio::select! {
+                () = partner.asked_times(2) => break,
+                busy = world.post("k2", &asked("another cart")).send() => {
+                    assert_eq!(busy.unwrap().status(), 503);
+                }
+            }
+        }
+    };
+    let called = tokio::time::timeout(Duration::from_secs(3), another).await;
+    assert!(called.is_ok(), "the partner is busy with what it has answered");
+    assert_eq!(first.await.unwrap().unwrap().status(), 202);
+}
+
 /// A log that is away for a moment is not seen.
 #[actix_web::test]
 async fn a_short_outage_is_bridged() {
@@ -200,7 +226,12 @@ async fn the_work_goes_on_when_the_shop_hangs_up() {
     );
     socket.write_all(request.as_bytes()).await.unwrap();
     partner.asked_times(1).await;
+    // Reset, not merely closed: the library then drops the handler where it stands.
+    socket.set_zero_linger().unwrap();
     drop(socket);
+    while world.checkout.in_flight() > 1 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
     assert!(world.checkout.in_flight() > 0);
     partner.let_go();
     facts_become(&engines, "C O").await;

@@ -63,6 +63,11 @@ impl Engines {
         Self { log, ..self.clone() }
     }
 
+    /// The same with another store in front of it.
+    pub fn with_store(&self, store: Arc<dyn OrderStore>) -> Self {
+        Self { store, ..self.clone() }
+    }
+
     /// Letters of the facts in the log, in order; one that is there again is no other fact.
     pub async fn facts(&self) -> String {
         let mut facts = Vec::new();
@@ -98,6 +103,7 @@ pub struct World {
     pub url: String,
     pub checkout: Data<Checkout>,
     pub registry: Registry,
+    pub shops: Arc<ArcSwap<Shops>>,
     pub client: Client,
     server: ServerHandle,
 }
@@ -140,12 +146,13 @@ impl World {
             vault.add_shop_token(&ShopName::parse(name).unwrap(), &accounts, token, 0);
         }
         let registry = Registry::new();
+        let shops = Arc::new(ArcSwap::from_pointee(Shops::of(&vault)));
         let parts = Parts {
             log: Arc::clone(&engines.log),
             store: Arc::clone(&engines.store),
             clock: engines.clock.clone(),
             directory: Arc::new(ArcSwap::from_pointee(Directory::build(profiles, &vault).unwrap())),
-            shops: Arc::new(ArcSwap::from_pointee(Shops::of(&vault))),
+            shops: Arc::clone(&shops),
             remote: Remote::new().unwrap(),
             addresses: Addresses {
                 public_url: "https://shop.example/".to_owned(),
@@ -171,7 +178,7 @@ impl World {
         let handle = server.handle();
         actix_web::rt::spawn(server);
         let client = Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
-        Self { url, checkout, registry, client, server: handle }
+        Self { url, checkout, registry, shops, client, server: handle }
     }
 
     pub fn get(&self, path: &str) -> RequestBuilder {
