@@ -85,7 +85,7 @@ pub enum Command {
 /// Roles one process may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Role {
-    /// Every role
+    /// Every role; the sandbox among them in the demo only
     All,
     /// Takes notices over HTTP
     Ingest,

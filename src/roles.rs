@@ -8,6 +8,7 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::mpsc;
 
 use crate::args::Role;
+use crate::settings::Origin;
 
 /// Roles of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,9 +26,9 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// The roles that are asked for. `all` means every role that has something to do: the sandbox only where an
-    /// account has a sandbox profile.
-    pub fn asked(asked: &[Role], has_sandbox_account: impl Fn() -> bool) -> Self {
+    /// The roles that are asked for. `all` is every role of a system; playing a partner belongs to the demo, and
+    /// elsewhere it has to be asked for by name: an account of a real partner's sandbox is not ours to play.
+    pub fn asked(asked: &[Role], origin: Origin) -> Self {
         let all = asked.contains(&Role::All);
         let has = |role| all || asked.contains(&role);
         Self {
@@ -35,7 +36,7 @@ impl Roles {
             checkout: has(Role::Checkout),
             projector: has(Role::Projector),
             reconciler: has(Role::Reconciler),
-            sandbox: asked.contains(&Role::Sandbox) || (all && has_sandbox_account()),
+            sandbox: asked.contains(&Role::Sandbox) || (all && origin == Origin::Demo),
         }
     }
 
@@ -126,14 +127,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_is_every_role_with_something_to_do() {
-        let of = |asked: &[Role], sandbox| Roles::asked(asked, || sandbox);
-        let all = of(&[Role::All], false);
+    fn all_plays_a_partner_in_the_demo_only() {
+        let of = Roles::asked;
+        let all = of(&[Role::All], Origin::Configured);
         assert!(all.ingest && all.checkout && all.projector && all.reconciler && !all.sandbox);
-        assert!(of(&[Role::All], true).sandbox);
-        let alone = of(&[Role::Sandbox], false);
+        assert!(of(&[Role::All], Origin::Demo).sandbox);
+        assert!(of(&[Role::All, Role::Sandbox], Origin::Configured).sandbox);
+        let alone = of(&[Role::Sandbox], Origin::Configured);
         assert!(alone.sandbox && !alone.need_engines());
-        let two = of(&[Role::Ingest, Role::Projector], true);
+        let two = of(&[Role::Ingest, Role::Projector], Origin::Demo);
         assert_eq!(two, Roles { ingest: true, projector: true, ..Roles::default() });
     }
 }

@@ -155,11 +155,6 @@ impl Server {
         Ok(Self { settings, demo, data, data_is_new: false, engines, keys, clock, registry })
     }
 
-    /// Whether the vault has an account of a sandbox profile.
-    pub fn has_sandbox_account(&self) -> bool {
-        !self.keys.sandbox_accounts().is_empty()
-    }
-
     pub(crate) fn engines(&self) -> anyhow::Result<&Engines> {
         self.engines.as_ref().context("a role that needs engines has them")
     }
@@ -210,7 +205,10 @@ impl Server {
             admin_url: admin.url.clone(),
             demo: self.demo,
         };
-        run_file.write(&self.data)?;
+        // A sandbox alone may share the folder with the system it plays against, whose file this is then.
+        if self.engines.is_some() {
+            run_file.write(&self.data)?;
+        }
         life.started();
         Ok(Started {
             listeners,

@@ -82,7 +82,8 @@ mod tests {
     const SECRET: &[u8] = b"a test key, worth nothing at all";
     const RETURN_SECRET: &[u8] = b"another test key, worth nothing too";
 
-    fn directory(with_return_key: bool) -> Directory {
+    /// An account with a key for notices, and these more.
+    fn directory(more: &[(&str, Channel, &[u8])]) -> Directory {
         let partner = PartnerCode::parse("acme").unwrap();
         let merchant = MerchantCode::parse("SHOP").unwrap();
         let mut account = AccountEntry::new(partner.clone(), merchant);
@@ -94,8 +95,8 @@ mod tests {
             account.add_key(key).unwrap();
         };
         add("i", Channel::Ipn, SECRET);
-        if with_return_key {
-            add("r", Channel::Return, RETURN_SECRET);
+        for (id, channel, secret) in more {
+            add(id, *channel, secret);
         }
         let vault = VaultDocument { accounts: vec![account], ..VaultDocument::default() };
         Directory::build(vec![Profile::default_for(&partner)], &vault).unwrap()
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_signed_return_names_its_order() {
-        let (one, two) = (directory(false), directory(true));
+        let (one, two) = (directory(&[]), directory(&[("r", Channel::Return, RETURN_SECRET)]));
         let genuine = query(SECRET);
         assert_eq!(order(&one, &genuine).as_deref(), Some("ord-1"));
         assert_eq!(order(&one, &format!("{genuine}&utm=x&nonce=")).as_deref(), Some("ord-1"));
@@ -145,7 +146,7 @@ mod tests {
 
     #[test]
     fn an_altered_return_names_nothing() {
-        let (directory, genuine) = (directory(false), query(SECRET));
+        let (directory, genuine) = (directory(&[]), query(SECRET));
         for (from, to) in [
             ("SUCCESS", "FAILED"),
             ("ord-1", "ord-2"),

@@ -39,7 +39,7 @@ async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::R
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let server = Server::open(&loaded, &args.roles).await?;
-    let roles = Roles::asked(&args.roles, || server.has_sandbox_account());
+    let roles = Roles::asked(&args.roles, loaded.origin());
     let mut started = server.start(roles).await?;
     print_banner(&loaded, &started, started_at);
     if output::is_terminal() || loaded.is_demo() {
@@ -53,10 +53,10 @@ async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::R
     if let Some(error) = &failure
         && started.takes_notices()
     {
-        // Notices must still become durable; what is folded later is folded right.
+        // Notices must still become durable; what is done with them later is done right.
         tracing::error!(
             error = format!("{error:#}"),
-            "this process goes on taking notices and folds no more until it is mended and started again"
+            "this process goes on taking notices without that role until it is mended and started again"
         );
         tokio::select! {
             _ = interrupt.recv() => {}

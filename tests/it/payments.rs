@@ -1,6 +1,10 @@
 //! Owns whole payments on the real binary: driven through checkout and the sandbox partner as `payfold demo pay` does.
 
+use serde_json::{Value, json};
+
+use crate::support::notice::Notice;
 use crate::support::system::System;
+use crate::support::wire::Connection;
 
 /// Every trouble the sandbox knows comes to what it must, every acknowledged notice is in the log, and the same seed
 /// says the same again.
@@ -37,4 +41,57 @@ fn a_word_nobody_knows_is_named() {
         "{}",
         refused.stderr
     );
+}
+
+/// A payment of the demo's shop that waits for its payer.
+fn pending(system: &System) -> Value {
+    let token = std::fs::read_to_string(system.home().data().join("demo.key"));
+    let body = json!({
+        "partner": "sandbox", "reference": "r", "amount": 150_000, "currency": "VND",
+        "description": "Two tickets",
+    });
+    let mut answer = ureq::post(format!("{}/v1/payments", system.shop_url()))
+        .header("authorization", format!("Bearer {}", token.expect("the demo made it").trim()))
+        .header("idempotency-key", "one")
+        .send_json(body)
+        .expect("the payment is created");
+    answer.body_mut().read_json().expect("JSON")
+}
+
+/// The same fields and signature that would pay an order as a notice, brought back by a browser.
+#[test]
+fn a_return_settles_nothing_whoever_signed_it() {
+    let system = System::demo();
+    let payment = pending(&system);
+    let text = |name: &str| payment[name].as_str().expect("a text").to_owned();
+    let (order, provider_ref) = (text("orderId"), text("providerRef"));
+    let secret = std::fs::read_to_string(system.home().data().join("sandbox.key"));
+    let notice = Notice::paid("DEMO", &order, &provider_ref);
+    let notice = notice.signed(secret.expect("the demo made it").trim());
+    let fields: serde_json::Map<String, Value> = serde_json::from_slice(&notice).expect("JSON");
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    for (name, value) in &fields {
+        query.append_pair(name, value.as_str().unwrap_or(&value.to_string()));
+    }
+    let query = query.finish();
+    let intake = || system.payfold(&["log", "stats", "--output", "json"]).json()[0]["last"].clone();
+    let before = intake();
+    for (query, verified) in
+        [(query.clone(), "true"), (query.replace("SUCCESS", "FAILED"), "false")]
+    {
+        let mut connection = Connection::open(system.public());
+        let target = format!("/api/payment/result?{query}");
+        connection.send(format!("GET {target} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes());
+        let answer = connection.answer().expect("an answer");
+        assert_eq!(answer.status, 303, "{}", answer.text());
+        let location = answer.header("location").expect("where to go on").to_owned();
+        assert!(location.contains(&format!("verified={verified}")), "{location}");
+        assert!(!location.contains("SUCCESS") && !location.contains("amount"), "{location}");
+    }
+    assert_eq!(intake(), before, "a return appends nothing");
+    let key = ["sandbox", "DEMO", order.as_str()];
+    assert_eq!(system.order_when(key, |_| true)["state"], "PENDING");
+    // As a notice the same bytes do settle it: they were good.
+    assert_eq!(system.post_ipn(&notice).status, 200);
+    system.order_when(key, |order| order["state"] == "PAID");
 }

@@ -113,6 +113,10 @@ impl OrderStore for Failing {
         self.store.claim(key, record)
     }
 
+    fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
+        self.store.claimed(key)
+    }
+
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {
         Box::pin(async move {
             self.check("progress")?;
