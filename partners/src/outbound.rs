@@ -10,6 +10,8 @@ use ipnet::IpNet;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
+use crate::profile::Profile;
+
 /// Networks that are not the public internet (IANA special-purpose registries, RFC 6890 and later).
 const SPECIAL: &str = "
     0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24
@@ -55,6 +57,11 @@ pub enum UrlProblem {
 }
 
 impl Reach {
+    /// What a profile allows.
+    pub fn of(profile: &Profile) -> Self {
+        if profile.allows_private_addresses() { Self::Sandbox } else { Self::Public }
+    }
+
     /// Judges a URL before anything is resolved.
     pub fn check(self, url: &str) -> Result<Url, UrlProblem> {
         let url = Url::parse(url).map_err(|_| UrlProblem::NotAbsolute)?;

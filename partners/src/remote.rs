@@ -108,7 +108,7 @@ impl Remote {
         let key = account.keys_of(Channel::Create).signing_key(now).ok_or_else(|| {
             CallError::NoKey(format!("{}/{}", account.partner(), account.merchant_code()))
         })?;
-        let reach = reach_of(account);
+        let reach = Reach::of(profile);
         let url = reach.check(&format!("{}{}", api_url.trim_end_matches('/'), rule.path))?;
         let body = request.body(profile, rule, key.mac())?;
         let client = match reach {
@@ -123,11 +123,6 @@ impl Remote {
 pub fn install_tls() {
     // Another part of the process may have chosen the same before.
     let _ = rustls::crypto::ring::default_provider().install_default();
-}
-
-/// Where an account's calls and pages may go.
-pub fn reach_of(account: &Account) -> Reach {
-    if account.profile().allows_private_addresses() { Reach::Sandbox } else { Reach::Public }
 }
 
 fn client(reach: Reach) -> Result<Client, reqwest::Error> {

@@ -6,7 +6,10 @@ use std::path::Path;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::Topic;
 use payfold_engines::pairing;
+use payfold_ingest::browser_return::Targets;
 use payfold_partners::directory::Directory;
+use payfold_partners::keys::Channel;
+use payfold_partners::outbound::Reach;
 use payfold_partners::vault::Vault;
 use payfold_schemas::time::Time;
 use serde::Serialize;
@@ -53,6 +56,7 @@ pub fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<()> {
     let data = DataDir::of(&loaded.settings);
     let mut rows = vec![configuration(&loaded), data_folder(&data), disk(&data), profiles(&loaded)];
     rows.push(vault(&loaded, &data));
+    rows.push(payments(&loaded));
     rows.push(engines(&loaded));
     if args.connect {
         rows.extend(connect(&loaded));
@@ -141,6 +145,56 @@ fn profiles(loaded: &Loaded) -> Row {
     }
 }
 
+/// Addresses that creating payments needs: a partner must be told where we are, and we where it is.
+fn payments(loaded: &Loaded) -> Row {
+    let settings = &loaded.settings;
+    let Ok(profiles) = keys::profiles(settings) else {
+        return Row::warn("payments", "not looked at", "correct the profiles first");
+    };
+    let called: Vec<_> =
+        settings.partners.iter().filter(|(_, partner)| !partner.api_url.is_empty()).collect();
+    for (code, partner) in &called {
+        let profile = profiles.iter().find(|profile| profile.partner().as_str() == code.as_str());
+        let reach = profile.map_or(Reach::Public, Reach::of);
+        if let Err(problem) = reach.check(&partner.api_url) {
+            let detail = format!("api_url of partner {code} can't be called: {problem}");
+            return Row::failed(
+                "payments",
+                detail,
+                "write its https address, without path and query",
+            );
+        }
+    }
+    let checkout = &settings.checkout;
+    if let Err((name, problem)) = Targets::parse(&checkout.shop_url, &checkout.return_to) {
+        let setting =
+            if name.is_empty() { "shop_url".to_owned() } else { format!("return_to.{name}") };
+        return Row::failed(
+            "payments",
+            format!("checkout.{setting}: {problem}"),
+            "mend it in payfold.toml",
+        );
+    }
+    if called.is_empty() {
+        return Row::ok("payments", "no partner has an api_url: none are created here");
+    }
+    if settings.public_url.is_empty() {
+        let detail = format!(
+            "partners are told to send notices to http://{}, which only this machine reaches",
+            settings.listen_public
+        );
+        return Row::warn("payments", detail, "set public_url to the address partners reach");
+    }
+    if checkout.shop_url.is_empty() {
+        let detail = "payers who come back see a plain page";
+        return Row::warn("payments", detail, "set checkout.shop_url to your page of thanks");
+    }
+    Row::ok(
+        "payments",
+        format!("{} partners are called; notices to {}", called.len(), settings.public_url),
+    )
+}
+
 fn vault(loaded: &Loaded, data: &DataDir) -> Row {
     if !data.vault().exists() && data.identity().exists() {
         return Row::failed(
@@ -160,9 +214,11 @@ fn vault(loaded: &Loaded, data: &DataDir) -> Row {
     };
     let now = SystemClock.now();
     let counts = |account: &payfold_partners::document::AccountEntry| {
+        // Keys of another channel verify no notice.
         account
             .keys
             .iter()
+            .filter(|key| key.channel == Channel::Ipn)
             .any(|key| key.valid_from <= now && key.valid_until.is_none_or(|until| now < until))
     };
     let accounts = &vault.document().accounts;

@@ -53,6 +53,40 @@ fn exit_codes_tell_success_failure_usage_and_difference() {
     assert_eq!(failed.expect("a failed check")["check"], "profiles");
 }
 
+/// What stands under `[partners.acme]` and before it => result and a part of detail and fix.
+const PAYMENTS: [(&str, &str, &str, &str); 6] = [
+    ("", "", "ok", "no partner has an api_url"),
+    ("", "api_url = \"http://api.example\"", "failed", "it is not https"),
+    ("", "api_url = \"https://10.0.0.1\"", "failed", "private network"),
+    ("", "api_url = \"https://api.example\"", "warn", "set public_url"),
+    (
+        "public_url = \"https://pay.example\"\n[checkout]\nshop_url = \"javascript:1\"\n",
+        "api_url = \"https://api.example\"",
+        "failed",
+        "checkout.shop_url",
+    ),
+    (
+        "public_url = \"https://pay.example\"\n[checkout]\nshop_url = \"https://shop.example/paid\"\n",
+        "api_url = \"https://api.example\"",
+        "ok",
+        "notices to https://pay.example",
+    ),
+];
+
+#[test]
+fn addresses_that_payments_need_are_checked() {
+    for (before, under, result, said) in PAYMENTS {
+        let home =
+            Home::configured(&format!("{before}[partners.acme]\nprofile = \"default\"\n{under}\n"));
+        let checked = home.payfold(&["check", "--output", "json"]);
+        let rows: serde_json::Value = serde_json::from_str(&checked.stdout).expect("it is JSON");
+        let row = rows.as_array().expect("a list").iter().find(|row| row["check"] == "payments");
+        let row = row.expect("payments are checked");
+        assert_eq!(row["result"], result, "{row}");
+        assert!(row.to_string().contains(said), "{said} in {row}");
+    }
+}
+
 #[test]
 fn a_running_demo_can_be_checked_and_tried_and_has_its_folder_and_ports_to_itself() {
     let demo = Demo::boot();
