@@ -165,7 +165,7 @@ fn outcome_of(created: &Created) -> Outcome {
     match created {
         Created::Opened(_) => Outcome::Opened,
         Created::Failed(Failure::Refused(_)) => Outcome::Refused,
-        Created::Failed(Failure::Unreachable) => Outcome::Unreachable,
+        Created::Failed(Failure::Unreachable(_)) => Outcome::Unreachable,
         Created::Failed(Failure::Violation(_)) => Outcome::ContractViolation,
         Created::Unknown(_) => Outcome::Unknown,
     }
@@ -175,7 +175,7 @@ fn outcome_of(created: &Created) -> Outcome {
 fn tell(key: &OrderKey, created: &Created) {
     let (order_id, partner) = (&key.order_id, &key.partner);
     match created {
-        Created::Opened(_) | Created::Failed(Failure::Unreachable | Failure::Refused(_)) => {}
+        Created::Opened(_) | Created::Failed(Failure::Unreachable(_) | Failure::Refused(_)) => {}
         Created::Failed(Failure::Violation(rule)) => tracing::warn!(
             order.id = %order_id,
             partner = %partner,

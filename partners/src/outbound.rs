@@ -2,12 +2,14 @@
 //! is a sandbox's. Names are resolved, checked, and connected to as checked; IP literals, which no resolver
 //! sees, are judged in the URL. Pure but for the resolver itself.
 
+use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::LazyLock;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use ipnet::IpNet;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::runtime::Runtime;
 use url::{Host, Url};
 
 use crate::profile::Profile;
@@ -106,18 +108,89 @@ fn is_local_name(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Resolves names by the system and lets pass what `reach` allows: a name with one private address is refused
-/// whole, so that nobody can make it flip between the check and the connection.
-pub(crate) struct CheckedResolver(pub(crate) Reach);
+/// Looks a name up; blocks until it has the addresses.
+pub(crate) type Lookup = fn(&str) -> io::Result<Vec<SocketAddr>>;
+
+/// The system's own lookup.
+pub(crate) fn system_lookup(name: &str) -> io::Result<Vec<SocketAddr>> {
+    Ok((name, 0).to_socket_addrs()?.collect())
+}
+
+/// Lookups of one name that may be under way: a name server that hangs holds so many threads, and further calls to
+/// its names fail at once.
+const LOOKUPS_PER_NAME: usize = 2;
+/// Threads for lookups, of the whole process. Nothing else runs on them, so that a name server that hangs holds up
+/// nothing but lookups.
+const LOOKUP_THREADS: usize = 32;
+
+static LOOKUPS: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(LOOKUP_THREADS)
+        .thread_name("lookups")
+        .build()
+        .expect("threads for lookups can be made")
+});
+
+/// Resolves names and lets pass what `reach` allows: a name with one private address is refused whole, so that
+/// nobody can make it flip between the check and the connection.
+pub(crate) struct CheckedResolver {
+    reach: Reach,
+    lookup: Lookup,
+    under_way: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+/// A lookup that is under way, until it has come back; whoever asked may be gone long before.
+struct UnderWay(Arc<Mutex<HashMap<String, usize>>>, String);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = all.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.1);
+            }
+        }
+    }
+}
+
+impl CheckedResolver {
+    pub(crate) fn new(reach: Reach, lookup: Lookup) -> Self {
+        Self { reach, lookup, under_way: Arc::default() }
+    }
+
+    /// `None` while as many lookups of this name as may be have not come back.
+    fn begin(&self, name: &str) -> Option<UnderWay> {
+        let mut all = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = all.entry(name.to_owned()).or_default();
+        if *count >= LOOKUPS_PER_NAME {
+            return None;
+        }
+        *count += 1;
+        Some(UnderWay(Arc::clone(&self.under_way), name.to_owned()))
+    }
+}
 
 impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let reach = self.0;
+        let (reach, lookup) = (self.reach, self.lookup);
+        let name = name.as_str().to_owned();
+        let begun = self.begin(&name);
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let addresses: Vec<SocketAddr> = found.collect();
+            let Some(begun) = begun else {
+                let problem = format!("lookups of {name} do not come back");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, problem).into());
+            };
+            let asked = name.clone();
+            let looked_up = LOOKUPS.spawn_blocking(move || {
+                let found = lookup(&asked);
+                drop(begun);
+                found
+            });
+            let addresses = looked_up.await??;
             if reach == Reach::Public && addresses.iter().any(|address| !is_public(address.ip())) {
-                let problem = format!("{} has a private address", name.as_str());
+                let problem = format!("{name} has a private address");
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem).into());
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
@@ -188,7 +261,34 @@ mod tests {
     #[tokio::test]
     async fn a_name_of_this_machine_does_not_resolve_for_a_public_profile() {
         let name = || "localhost".parse::<Name>().unwrap();
-        assert!(CheckedResolver(Reach::Public).resolve(name()).await.is_err());
-        assert!(CheckedResolver(Reach::Sandbox).resolve(name()).await.unwrap().next().is_some());
+        let resolver = |reach| CheckedResolver::new(reach, system_lookup);
+        assert!(resolver(Reach::Public).resolve(name()).await.is_err());
+        assert!(resolver(Reach::Sandbox).resolve(name()).await.unwrap().next().is_some());
+    }
+
+    fn hangs_but_for_quick(name: &str) -> io::Result<Vec<SocketAddr>> {
+        if name != "quick.example" {
+            std::thread::sleep(std::time::Duration::from_secs(2));
+        }
+        Ok(vec!["1.1.1.1:0".parse().unwrap()])
+    }
+
+    /// One name's server hangs: its calls fail at once when enough of them wait, and another name's do not wait.
+    #[tokio::test]
+    async fn a_name_that_hangs_holds_up_no_other() {
+        let resolver = CheckedResolver::new(Reach::Public, hangs_but_for_quick);
+        let name = |name: &str| name.parse::<Name>().unwrap();
+        let mut slow: Vec<_> = (0..50).map(|_| resolver.resolve(name("slow.example"))).collect();
+        let begun = std::time::Instant::now();
+        for further in slow.split_off(LOOKUPS_PER_NAME) {
+            assert!(further.await.err().unwrap().to_string().contains("do not come back"));
+        }
+        let slow: Vec<_> = slow.into_iter().map(tokio::spawn).collect();
+        assert!(resolver.resolve(name("quick.example")).await.is_ok());
+        assert!(begun.elapsed() < std::time::Duration::from_secs(1), "{:?}", begun.elapsed());
+        for one in slow {
+            assert!(one.await.unwrap().is_ok());
+        }
+        assert!(resolver.under_way.lock().unwrap().is_empty());
     }
 }

@@ -13,7 +13,7 @@ use reqwest::{Client, Response, StatusCode, redirect};
 use crate::create::{CreateRequest, Offer, Violation, judge};
 use crate::directory::Account;
 use crate::keys::Channel;
-use crate::outbound::{CheckedResolver, Reach, UrlProblem};
+use crate::outbound::{CheckedResolver, Lookup, Reach, UrlProblem, system_lookup};
 use crate::profile::CreateRule;
 
 /// How many idle connections to one partner are kept.
@@ -33,10 +33,11 @@ pub enum Created {
 }
 
 /// Why a create call definitely failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The partner can't be connected to: nothing was sent.
-    Unreachable,
+    /// The partner can't be connected to: nothing was sent. Why, for the log: no name, no route, no TLS, a private
+    /// address.
+    Unreachable(String),
     /// The partner answered with this 4xx.
     Refused(u16),
     /// A complete answer that breaks a rule of the contract.
@@ -45,9 +46,9 @@ pub enum Failure {
 
 impl Failure {
     /// The code in the CF fact and to the shop.
-    pub fn code(self) -> String {
+    pub fn code(&self) -> String {
         match self {
-            Self::Unreachable => "partner_unreachable".to_owned(),
+            Self::Unreachable(_) => "partner_unreachable".to_owned(),
             Self::Refused(_) => "partner_refused".to_owned(),
             Self::Violation(rule) => rule.code(),
         }
@@ -91,7 +92,9 @@ impl Remote {
     /// Makes the clients. Errors: the system's certificates can't be read.
     pub fn new() -> Result<Self, reqwest::Error> {
         install_tls();
-        Ok(Self { public: client(Reach::Public)?, sandbox: client(Reach::Sandbox)? })
+        let [public, sandbox] =
+            [Reach::Public, Reach::Sandbox].map(|reach| client(reach, system_lookup));
+        Ok(Self { public: public?, sandbox: sandbox? })
     }
 
     /// Signs a request and looks at where it goes. `api_url` is the partner's address of the settings.
@@ -125,12 +128,12 @@ pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn client(reach: Reach) -> Result<Client, reqwest::Error> {
+fn client(reach: Reach, lookup: Lookup) -> Result<Client, reqwest::Error> {
     Client::builder()
         .user_agent(concat!("payfold/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
         .no_proxy()
-        .dns_resolver(Arc::new(CheckedResolver(reach)))
+        .dns_resolver(Arc::new(CheckedResolver::new(reach, lookup)))
         .connect_timeout(CONNECT)
         .pool_max_idle_per_host(IDLE_PER_HOST)
         // What was sent once is never sent again by the library.
@@ -157,7 +160,9 @@ impl Call {
         let response = match request.body(self.body).send().await {
             Ok(response) => response,
             // Refused, unresolved, no TLS: the request never went out.
-            Err(error) if error.is_connect() => return Created::Failed(Failure::Unreachable),
+            Err(error) if error.is_connect() => {
+                return Created::Failed(Failure::Unreachable(reason(&error)));
+            }
             Err(error) => return Created::Unknown(reason(&error)),
         };
         let status = response.status();
@@ -202,4 +207,42 @@ fn reason(error: &reqwest::Error) -> String {
         source = cause.source();
     }
     if text.is_empty() { "the connection ended".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::net::SocketAddr;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A public name whose address is this machine's.
+    fn rebound(_: &str) -> io::Result<Vec<SocketAddr>> {
+        Ok(vec!["127.0.0.1:0".parse().unwrap()])
+    }
+
+    /// The guard is in the client that calls: a name with a private address is never connected to.
+    #[tokio::test]
+    async fn a_public_profile_never_connects_to_a_private_address() {
+        install_tls();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let url = format!("https://pay.example:{port}/payments");
+        let call = |reach| {
+            let client = client(reach, rebound).unwrap();
+            client.post(url.clone()).body("x").send()
+        };
+        let refused = call(Reach::Public).await.unwrap_err();
+        assert!(refused.is_connect(), "{refused:?}");
+        assert!(reason(&refused).contains("pay.example has a private address"), "{refused:?}");
+        let sandbox = tokio::spawn(call(Reach::Sandbox));
+        // The first connection that comes is the sandbox's: the public one made none.
+        let (connection, _) = listener.accept().await.unwrap();
+        drop(connection);
+        assert!(sandbox.await.unwrap().is_err());
+        let another = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
+        assert!(another.is_err(), "one connection only");
+    }
 }

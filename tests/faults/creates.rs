@@ -5,7 +5,7 @@
 mod bench;
 mod shopper;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::Duration;
 
@@ -47,9 +47,16 @@ fn no_order_has_two_create_calls_and_every_order_ends_right() {
     until("the partner has told everything", SETTLE_MAX, || {
         (bench.unfinished() == 0).then_some(())
     });
+    let called = bench.called();
+    let known: BTreeSet<_> = told.iter().map(|told| told.order_id.clone()).collect();
+    let unknown: Vec<_> = called.difference(&known).collect();
+    assert!(unknown.is_empty(), "orders that were called and no shop was told of: {unknown:?}");
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();
+    let mut late_s: f64 = 0.0;
     for told in &told {
-        let called = bench.was_called(&told.order_id);
+        // The reference is the key: a second claim under it would show as a second order.
+        assert_eq!(bench.orders_of(&told.key), [told.order_id.as_str()], "one key has one order");
+        let called = called.contains(&told.order_id);
         // A claim that was made before a crash and a call that was not: the deadline ends it.
         let right = if called { "PAID" } else { "EXPIRED" };
         let state = || bench.state(&told.order_id).filter(|state| state == right);
@@ -60,9 +67,14 @@ fn no_order_has_two_create_calls_and_every_order_ends_right() {
         );
         *ends.entry(format!("{} {right}", told.status)).or_default() += 1;
         assert!(called || told.status == 202, "a definite answer without a call: {told:?}");
+        if !called {
+            late_s = late_s.max(bench.expired_after_s(&told.order_id).expect("X is what ended it"));
+        }
     }
+    assert!(late_s <= 5.0, "X came {late_s:.1} s after its deadline");
     trial::tell(&format!(
-        "{} payments created under {kills} kills: called twice 0, ended wrong 0; answer and end: {ends:?}",
+        "{} payments created under {kills} kills: called twice 0, ended wrong 0; answer and end: {ends:?}; \
+         X at most {late_s:.1} s after its deadline",
         told.len()
     ));
 }

@@ -6,8 +6,8 @@ use crate::support::notice::Notice;
 use crate::support::system::System;
 use crate::support::wire::Connection;
 
-/// Every trouble the sandbox knows comes to what it must, every acknowledged notice is in the log, and the same seed
-/// says the same again.
+/// Every trouble the sandbox knows comes to what it must, every acknowledged notice is in the log, and so it is when
+/// the same is asked for again.
 #[test]
 fn every_trouble_ends_as_it_must() {
     let system = System::demo();

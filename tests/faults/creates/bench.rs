@@ -1,7 +1,7 @@
 //! Owns what the shops stand before: the program on fixed ports over one folder, and the sandbox partner in this
 //! process, which outlives every kill and remembers every create call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,6 +11,10 @@ use std::time::Duration;
 
 use actix_web::{App, HttpServer};
 use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::log::sqlite::SqliteLog;
+use payfold_engines::log::{EventLog, Topic};
+use payfold_engines::orders::OrderStore;
+use payfold_engines::orders::sqlite::SqliteOrders;
 use payfold_partners::document::{AccountEntry, NewKey};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
@@ -19,9 +23,11 @@ use payfold_partners::shops::{ShopAccount, ShopToken};
 use payfold_partners::vault::Vault;
 use payfold_sandbox::{Sandbox, SandboxAccount, SandboxSettings};
 use payfold_schemas::digest::Digest;
-use payfold_schemas::ids::{KeyId, MerchantCode, OrderId, PartnerCode, ShopName};
+use payfold_schemas::ids::{KeyId, MerchantCode, OrderId, OrderKey, PartnerCode, ShopName};
+use payfold_schemas::record::{Position, decode_fact};
 use serde_json::Value;
 
+use crate::checker;
 use crate::child::Child;
 use crate::trial;
 
@@ -161,16 +167,41 @@ impl Bench {
         self.sandbox.unfinished()
     }
 
-    /// Whether the partner has seen a create call for an order.
-    pub fn was_called(&self, order_id: &str) -> bool {
-        let order_id = OrderId::parse(order_id).expect("an order id");
-        self.sandbox.create_calls(1).contains_key(&order_id)
+    /// Every order the partner has seen a create call for.
+    pub fn called(&self) -> BTreeSet<String> {
+        self.sandbox.create_calls(1).into_keys().map(|order| order.to_string()).collect()
     }
 
     /// Where an order stands, as its shop sees it.
     pub fn state(&self, order_id: &str) -> Option<String> {
         let (status, answer) = self.shop().get(&format!("/v1/payments/sandbox/DEMO/{order_id}"))?;
         (status == 200).then(|| answer["state"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// The orders of a reference.
+    pub fn orders_of(&self, reference: &str) -> Vec<String> {
+        let (status, answer) = (self.shop().get(&format!("/v1/payments?reference={reference}")))
+            .expect("the program runs");
+        assert_eq!(status, 200, "{answer}");
+        let payments = answer["payments"].as_array().expect("a list");
+        let id = |payment: &Value| payment["orderId"].as_str().expect("an order").to_owned();
+        payments.iter().map(id).collect()
+    }
+
+    /// Seconds from an order's deadline until the fact that it passed was received; none while it was not.
+    pub fn expired_after_s(&self, order_id: &str) -> Option<f64> {
+        let key = OrderKey::parse(&format!("sandbox/DEMO/{order_id}")).expect("a key");
+        checker::runtime().block_on(async {
+            let log = SqliteLog::open_read_only(self.data().join("log.db")).ok()?;
+            let store = SqliteOrders::open_read_only(self.data().join("orders.db")).ok()?;
+            let order = store.load(vec![key]).await.ok()?.pop()??;
+            let passed = order.facts.deadlines_passed.first()?;
+            let before = Position { offset: passed.position.offset - 1, ..passed.position };
+            let record = log.read_after(Topic::Intake, before, 1).await.ok()?.pop()?;
+            let record = decode_fact(&record.value).expect("a fact");
+            let late = record.received_at.unix_ms() - passed.content.unix_ms();
+            Some(Duration::from_millis(u64::try_from(late).expect("not early")).as_secs_f64())
+        })
     }
 }
 

@@ -13,6 +13,7 @@ use super::bench::{Bench, Shop};
 /// A definite answer.
 #[derive(Clone, Debug)]
 pub struct Told {
+    pub key: String,
     pub order_id: String,
     pub status: u16,
 }
@@ -36,30 +37,31 @@ fn ask_on(shop: &Shop, stop: &Arc<AtomicBool>, shopper: usize) -> Vec<Told> {
     let mut told = Vec::new();
     while !stop.load(Ordering::SeqCst) {
         let key = format!("shopper-{shopper}-{}", told.len());
-        told.push(ask(shop, &key));
+        let first = ask(shop, &key);
+        let again = ask(shop, &key);
+        assert_eq!(first.order_id, again.order_id, "{key}: one key has one order");
+        told.push(first);
     }
     told
 }
 
-/// Asks until the answer is definite. A connection that breaks, 409 and 503 tell nothing: the key does.
+/// Asks until the answer is definite, and then once more: the answer to a key stays the same order's. A connection that breaks, 409 and 503 tell nothing: the key does.
 fn ask(shop: &Shop, key: &str) -> Told {
     let body = json!({
         "partner": "sandbox", "merchantCode": "DEMO", "reference": key, "amount": 150_000,
         "currency": "VND", "description": format!("{key} #pay"),
     });
-    let mut order_id: Option<String> = None;
     loop {
         let Some((status, answer)) = shop.post(key, &body) else {
             // It is being killed and started: there is nothing to wait for but time.
             thread::sleep(Duration::from_millis(10));
             continue;
         };
-        if let Some(named) = answer["orderId"].as_str() {
-            let first = order_id.get_or_insert_with(|| named.to_owned());
-            assert_eq!(first, named, "one key has one order");
-        }
         match status {
-            201 | 202 => return Told { order_id: id(&answer), status },
+            201 | 202 => {
+                let key = key.to_owned();
+                return Told { key, order_id: id(&answer), status };
+            }
             409 | 503 => thread::sleep(Duration::from_millis(20)),
             other => panic!("{key}: {other} {answer}"),
         }
