@@ -19,6 +19,12 @@ fn every_trouble_ends_as_it_must() {
     let second = system.payfold(&pay);
     assert_eq!(second.code(), 0, "{}", second.stdout);
     assert_eq!(table(&first.stdout), table(&second.stdout));
+    let metrics = system.get("/metrics").text();
+    for name in
+        ["payfold_checkout_creates_total{", "payfold_checkout_partner_call_duration_seconds_count{"]
+    {
+        assert!(metrics.contains(name), "{name} in\n{metrics}");
+    }
     // Words that go together, with another seed.
     let some = "late+wrong-key,duplicates+disorder+refund-parts,second-ref+stale";
     let some = ["demo", "pay", "--count", "6", "--trouble", some, "--seed", "12"];

@@ -5,7 +5,7 @@ use crate::support::notice::Notice;
 use crate::support::wire::Answer;
 
 /// The names of interface.md that there is something to say about.
-const METRICS: [&str; 22] = [
+const METRICS: [&str; 21] = [
     "payfold_build_info",
     "payfold_ingest_requests_total",
     "payfold_ingest_request_duration_seconds",
@@ -22,7 +22,6 @@ const METRICS: [&str; 22] = [
     "payfold_projector_ack_to_event_seconds",
     "payfold_quarantine_records_total",
     "payfold_ingest_returns_total",
-    "payfold_checkout_partner_call_duration_seconds",
     "payfold_checkout_streams",
     "payfold_reconciler_pending_past_deadline",
     "payfold_reconciler_deadlines_appended_total",
