@@ -190,7 +190,7 @@ async fn earlier_attempts(
 ) -> Result<u32, Problem> {
     let OrderKey { partner, merchant_code, .. } = key.clone();
     let scan = Scan::Reference(partner, merchant_code, asked.reference.clone());
-    let page = checkout.parts.store.scan(scan, None, ATTEMPTS_COUNTED_MAX).await;
-    let page = page.map_err(|error| checkout.facts.failed(&error))?;
+    let page = checkout.parts.store.scan(scan, None, ATTEMPTS_COUNTED_MAX);
+    let page = checkout.in_time(page).await?;
     Ok(u32::try_from(page.entries.len()).unwrap_or(u32::MAX - 1))
 }

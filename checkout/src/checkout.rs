@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use payfold_engines::EngineError;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::EventLog;
 use payfold_engines::orders::OrderStore;
@@ -25,6 +26,9 @@ use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, kinds};
 use crate::rows::{Rows, Watcher};
+
+/// How long the storage may take with one thing: a fact to become durable, a claim, a row to be read.
+pub(crate) const STORAGE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Addresses of the settings.
 #[derive(Clone, Debug, Default)]
@@ -156,9 +160,22 @@ impl Checkout {
         self.parts.clock.now()
     }
 
+    /// What a call of the store gives, if it ends in time: a disk that hangs must hold no request, key or permit.
+    /// Errors: `storage_unavailable`; what was asked may still happen, and nobody acts on it.
+    pub(crate) async fn in_time<T>(
+        &self,
+        call: impl Future<Output = Result<T, EngineError>>,
+    ) -> Result<T, Problem> {
+        let ended = tokio::time::timeout(STORAGE_PATIENCE, call).await.unwrap_or_else(|_| {
+            let waited = STORAGE_PATIENCE.as_millis();
+            Err(EngineError::Unavailable(format!("the store did not answer within {waited} ms")))
+        });
+        ended.map_err(|error| self.facts.failed(&error))
+    }
+
     /// One row. Errors: `storage_unavailable`.
     pub(crate) async fn row(&self, key: &OrderKey) -> Result<Option<Order>, Problem> {
-        self.rows.load(key).await.map_err(|error| self.facts.failed(&error))
+        self.in_time(self.rows.load(key)).await
     }
 
     /// Follows an order. Errors: `too_many_followers`.

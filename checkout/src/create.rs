@@ -20,14 +20,12 @@ use crate::attempt::{Attempt, plan};
 use crate::body;
 use crate::call::Call;
 use crate::calls::KeyInFlight;
-use crate::checkout::{Checkout, OpenWork, Receipt};
+use crate::checkout::{Checkout, OpenWork, Receipt, STORAGE_PATIENCE};
 use crate::metrics::Outcome;
 use crate::problem::{Problem, kinds};
 use crate::request::PaymentRequest;
 use crate::rows::Watcher;
 
-/// How long a C may take to become durable; without it nothing is called.
-pub(crate) const CREATE_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a shop waits for an outcome to become durable; it is kept trying after that.
 const OUTCOME_PATIENCE: Duration = Duration::from_secs(5);
 /// How long an answer waits for the projector, for the state and version it shows.
@@ -78,10 +76,9 @@ pub(crate) struct Job {
 impl Job {
     async fn run(self, begun: Begun) -> Result<Answer, Problem> {
         let checkout = &self.checkout;
-        let storage = |error| checkout.facts.failed(&error);
         // A known key is answered before anything is looked at that may have changed since.
-        let known = checkout.parts.store.claimed(self.claim_key.clone()).await.map_err(storage)?;
-        if let Some(record) = known {
+        let known = checkout.parts.store.claimed(self.claim_key.clone());
+        if let Some(record) = checkout.in_time(known).await? {
             return self.replay(record).await;
         }
         let attempt = plan(checkout, &self.shop, &self.asked, self.receipt).await?;
@@ -90,7 +87,8 @@ impl Job {
             return Err(Problem::new(&kinds::PARTNER_BUSY));
         };
         let (key, record) = (self.claim_key.clone(), attempt.record.clone());
-        match checkout.parts.store.claim(key, record).await.map_err(storage)? {
+        // One that comes through unheard is nobody's to call for.
+        match checkout.in_time(checkout.parts.store.claim(key, record)).await? {
             Claimed::Taken(record) => self.replay(record).await,
             Claimed::Mine => make(&self.checkout, attempt, permit, begun).await,
         }
@@ -106,7 +104,7 @@ async fn make(
 ) -> Result<Answer, Problem> {
     let Attempt { key, create, account, description, record, receipt, call } = attempt;
     let metrics = &checkout.parts.metrics;
-    if let Err(problem) = checkout.facts.append(&key, record, CREATE_PATIENCE).await {
+    if let Err(problem) = checkout.facts.append(&key, record, STORAGE_PATIENCE).await {
         metrics.created(&key.partner, Outcome::StorageUnavailable);
         return Err(problem);
     }

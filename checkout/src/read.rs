@@ -139,8 +139,7 @@ pub(crate) async fn by_reference(call: &mut Call) -> Result<HttpResponse, Proble
     let from = after.map_or(0, |after| keys.partition_point(|key| place(key) <= place(&after)));
     let page: Vec<_> = keys[from..].iter().take(limit).cloned().collect();
     let next = page.last().filter(|_| from + page.len() < keys.len()).map(OrderKey::to_string);
-    let rows = checkout.parts.store.load(page).await;
-    let rows = rows.map_err(|error| checkout.facts.failed(&error))?;
+    let rows = checkout.in_time(checkout.parts.store.load(page)).await?;
     let now = checkout.now();
     // A view entry is there before its row: what has no row yet is not listed yet.
     let payments = rows.iter().flatten().map(|row| Payment::of(row, now)).collect();
@@ -163,8 +162,7 @@ async fn attempts(
         let mut cursor = None;
         loop {
             let scan = Scan::Reference(partner.clone(), merchant_code.clone(), reference.clone());
-            let page = checkout.parts.store.scan(scan, cursor, PAGE_MAX).await;
-            let page = page.map_err(|error| checkout.facts.failed(&error))?;
+            let page = checkout.in_time(checkout.parts.store.scan(scan, cursor, PAGE_MAX)).await?;
             keys.extend(page.entries.into_iter().map(|(key, _)| key));
             cursor = page.next;
             if keys.len() > ATTEMPTS_MAX {

@@ -9,7 +9,8 @@ use payfold_schemas::order::Order;
 use payfold_schemas::record::{Parts, Record};
 
 use crate::answer::{Answer, Told};
-use crate::create::{CREATE_PATIENCE, Job, folded};
+use crate::checkout::STORAGE_PATIENCE;
+use crate::create::{Job, folded};
 use crate::metrics::Outcome;
 use crate::payment;
 use crate::problem::{Problem, kinds};
@@ -59,7 +60,7 @@ impl Job {
         let row = checkout.row(&key).await?;
         if !row.is_some_and(|row| knows_create(&row, digest)) {
             // Once more is the same as once, and the first time may not have come through.
-            checkout.facts.append(&key, record, CREATE_PATIENCE).await?;
+            checkout.facts.append(&key, record, STORAGE_PATIENCE).await?;
         }
         let settled =
             |row: &Order| session(row, digest).is_some() || payment::failure(row).is_some();

@@ -6,6 +6,8 @@ mod by_hand;
 #[cfg(test)]
 mod creates;
 #[cfg(test)]
+mod hung;
+#[cfg(test)]
 mod keys;
 #[cfg(test)]
 mod partner;
