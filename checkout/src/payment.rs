@@ -97,7 +97,7 @@ pub struct Payment {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = DateTime, required = false)]
     pub deadline: Option<Time>,
-    /// Why the create call failed: `partner_refused`, `contract_violation.<rule>`, …
+    /// Why the create call failed: `partner_refused`, `contract_violation.<rule>`, … Only while the state is FAILED.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub failure_code: Option<String>,
@@ -149,10 +149,11 @@ pub fn session(order: &Order) -> Option<&Session> {
     sessions.find(|session| Some(&session.provider_ref) == shown)
 }
 
-/// Why the create call failed, where it did and no session is known.
+/// Why the create call failed, where that is how the order ended: no session is known, and nobody paid all the same.
 pub fn failure(order: &Order) -> Option<&str> {
     let failed = order.facts.create_failures.first().map(|known| known.content.code.as_str());
-    failed.filter(|_| order.facts.sessions.is_empty())
+    let is_its_end = order.summary.state == OrderState::Failed && order.facts.sessions.is_empty();
+    failed.filter(|_| is_its_end)
 }
 
 /// The page's address.

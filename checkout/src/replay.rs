@@ -63,7 +63,7 @@ impl Job {
             checkout.facts.append(&key, record, STORAGE_PATIENCE).await?;
         }
         let settled =
-            |row: &Order| session(row, digest).is_some() || payment::failure(row).is_some();
+            |row: &Order| session(row, digest).is_some() || !row.facts.create_failures.is_empty();
         let row = match folded(&mut watcher, settled).await {
             Some(row) => Some(row),
             None => checkout.row(&key).await?,
@@ -73,6 +73,7 @@ impl Job {
         if let Some(session) = row.and_then(|row| session(row, digest)) {
             return Ok(told.created(session, self.sent_description(&key)));
         }
+        // A failed call that was paid for all the same is no reason to try anew.
         match row.and_then(payment::failure) {
             Some(code) => Err(Problem::create_failed(code, key.order_id.clone())),
             None => Ok(told.accepted()),

@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use crate::partner::{Does, Partner, offer};
+use crate::reads::{append, paid, row};
 use crate::world::{Engines, NOW, World, asked, asked_with, told};
 
 #[actix_web::test]
@@ -161,4 +162,28 @@ async fn a_known_key_tells_nothing_of_an_account_the_shop_has_no_more() {
     world.shops.store(Arc::new(payfold_partners::shops::Shops::of(&vault)));
     let (status, body) = world.create("k", &asked("cart")).await;
     assert_eq!((status, body["code"].as_str()), (422, Some("unknown_account")), "{body}");
+}
+
+/// A partner whose answer broke the contract may have been paid all the same: nobody is told to try anew then.
+#[actix_web::test]
+async fn a_failed_call_that_is_paid_all_the_same_is_no_failure_any_more() {
+    let answer = offer(&json!({"expiresAt": null}));
+    let (engines, partner) = (Engines::new(), Partner::start(Does::Sends(answer)).await);
+    let (world, _folding) = (World::new(&engines, &partner).await, engines.fold());
+    let (status, body) = world.create("k", &asked("cart")).await;
+    let code = "contract_violation.expires_at";
+    assert_eq!((status, body["code"].as_str()), (502, Some(code)), "{body}");
+    let order = format!("acme/SHOP/{}", body["orderId"].as_str().unwrap());
+    let read =
+        async || told(world.get(&format!("/v1/payments/{order}")).send().await.unwrap()).await.1;
+    row(&engines, &order, 2).await;
+    assert_eq!(read().await["failureCode"], code);
+
+    append(&engines, &order, paid()).await;
+    row(&engines, &order, 3).await;
+    let (status, body) = world.create("k", &asked("cart")).await;
+    assert_eq!((status, &body["state"]), (202, &json!("PAID")), "{body}");
+    let payment = read().await;
+    assert_eq!((&payment["state"], payment.get("failureCode")), (&json!("PAID"), None));
+    assert_eq!((engines.facts().await.as_str(), partner.count()), ("C CF S", 1));
 }
