@@ -116,6 +116,10 @@ fn create_request(
     if asked.presentation.is_some() && rule.presentation_field.is_none() {
         return Err(Problem::at(&kinds::PRESENTATION_NOT_SUPPORTED, "/presentation"));
     }
+    let description = cleaned(&asked.description, Some(account.profile().separator()));
+    if description.trim().is_empty() {
+        return Err(Problem::at(&kinds::EMPTY_FIELD, "/description"));
+    }
     let base = addresses.public_url.trim_end_matches('/');
     let return_url = match &asked.return_to {
         None => format!("{base}/api/payment/result"),
@@ -129,7 +133,7 @@ fn create_request(
         order_id: key.order_id.clone(),
         amount: asked.amount,
         currency: asked.currency,
-        description: cleaned(&asked.description, Some(account.profile().separator())),
+        description,
         return_url,
         ipn_url: format!("{base}/api/payment/ipn"),
         expires_at: asked.expires_at,

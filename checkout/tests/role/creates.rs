@@ -194,6 +194,7 @@ const REFUSED: &str = r#"
     {"expiresAt":"2026-01-31T10:00:00Z"}              => 422 expires_at_past /expiresAt
     {"expiresAt":"2026-01-31T09:00:00Z"}              => 422 expires_at_past /expiresAt
     {"amount":0}                                      => 422 amount_out_of_range /amount
+    {"description":" |||\t"}                          => 422 empty_field /description
     {"surprise":1}                                    => 422 unknown_field /surprise
 "#;
 
