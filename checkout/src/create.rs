@@ -12,22 +12,19 @@ use payfold_partners::shops::ShopEntry;
 use payfold_schemas::fact::{CreateFailed, Fact, Session};
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
-use payfold_schemas::record::{FactRecord, Record};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::answer::{Answer, Told};
 use crate::attempt::{Attempt, plan};
 use crate::body;
 use crate::call::Call;
-use crate::calls::KeyInFlight;
-use crate::checkout::{Checkout, OpenWork, Receipt, STORAGE_PATIENCE};
+use crate::checkout::{Checkout, Receipt, STORAGE_PATIENCE};
 use crate::metrics::Outcome;
+use crate::outcome::{Begun, Kept};
 use crate::problem::{Problem, kinds};
 use crate::request::PaymentRequest;
 use crate::rows::Watcher;
 
-/// How long a shop waits for an outcome to become durable; it is kept trying after that.
-const OUTCOME_PATIENCE: Duration = Duration::from_secs(5);
 /// How long an answer waits for the projector, for the state and version it shows.
 pub(crate) const FOLD_PATIENCE: Duration = Duration::from_secs(1);
 /// Characters of an Idempotency-Key.
@@ -60,9 +57,6 @@ fn idempotency_key(request: &HttpRequest) -> Result<&str, Problem> {
         .filter(|key| key.bytes().all(|byte| matches!(byte, b' '..=b'~')))
         .ok_or_else(|| Problem::new(&kinds::IDEMPOTENCY_KEY_MISSING))
 }
-
-/// A key that is worked on, and work a drain waits for; both end when the outcome is durable.
-type Begun = (KeyInFlight, OpenWork);
 
 /// One create request whose shape is right.
 pub(crate) struct Job {
@@ -186,34 +180,5 @@ fn tell(key: &OrderKey, created: &Created) {
             reason,
             "the end of a create call is unknown: a notice, a query or the deadline settles it"
         ),
-    }
-}
-
-/// An outcome on its way into the log.
-struct Kept<'a> {
-    checkout: &'a Arc<Checkout>,
-    key: &'a OrderKey,
-    receipt: Receipt,
-    begun: Begun,
-}
-
-impl Kept<'_> {
-    /// Makes it durable; false if that takes longer than a shop waits. Then it is tried on while the process lives.
-    async fn keep(self, fact: Fact) -> bool {
-        let (checkout, key, begun) = (Arc::clone(self.checkout), self.key.clone(), self.begun);
-        let fact = FactRecord {
-            order: key.clone(),
-            fact,
-            request_id: self.receipt.request_id,
-            received_at: checkout.now(),
-            source: None,
-        };
-        let record = Record::of_fact(fact, Vec::new()).encode();
-        let keeping = self.checkout.runtime.spawn(async move {
-            let kept = checkout.facts.keep(&key, record).await;
-            drop(begun);
-            kept
-        });
-        matches!(tokio::time::timeout(OUTCOME_PATIENCE, keeping).await, Ok(Ok(Ok(()))))
     }
 }

@@ -35,14 +35,16 @@ impl Facts {
         record: Vec<u8>,
         patience: Duration,
     ) -> Result<(), Problem> {
-        tokio::time::timeout(patience, self.keep(order, record)).await.unwrap_or_else(|_| {
+        let kept = tokio::time::timeout(patience, self.keep(order, record)).await;
+        let kept = kept.unwrap_or_else(|_| {
             let waited = format!("no append came through within {} ms", patience.as_millis());
-            Err(self.failed(&EngineError::Unavailable(waited)))
-        })
+            Err(EngineError::Unavailable(waited))
+        });
+        kept.map_err(|error| self.failed(&error))
     }
 
-    /// The same for as long as it takes. Errors: `storage_unavailable`, where no repeat would help.
-    pub async fn keep(&self, order: &OrderKey, record: Vec<u8>) -> Result<(), Problem> {
+    /// The same for as long as it takes. Errors: where no repeat would help.
+    pub async fn keep(&self, order: &OrderKey, record: Vec<u8>) -> Result<(), EngineError> {
         let message = Message { key: order.to_message_key(), event: None, value: record };
         let mut pause = PAUSE_FIRST;
         loop {
@@ -59,7 +61,7 @@ impl Facts {
                     pause = pause.saturating_mul(2).min(PAUSE_MOST);
                 }
                 Err(error @ (EngineError::Invalid(_) | EngineError::Corrupt(_))) => {
-                    return Err(self.failed(&error));
+                    return Err(error);
                 }
             }
         }

@@ -2,8 +2,8 @@
 //! it never folds.
 //!
 //! The way of one create request reads in this order: `http` (route) → `call` (whose) → `request` (its shape) →
-//! `create` (known key, claim, C, one call, O or CF) with `attempt` (what is claimed and sent), `facts` (durable) and
-//! `replay` (a known key) → `answer`. Readers: `read`, `stream`, `topics`; they wait through `rows` and `feed`.
+//! `create` (known key, claim, C, one call, O or CF) with `attempt` (what is claimed and sent), `facts` (durable),
+//! `outcome` (kept while the process lives) and `replay` (a known key) → `answer`. Readers: `read`, `stream`, `topics`; they wait through `rows` and `feed`.
 #![warn(missing_docs)]
 
 mod accounts;
@@ -20,6 +20,7 @@ mod fields;
 pub mod http;
 mod metrics;
 mod openapi;
+mod outcome;
 mod payment;
 mod problem;
 mod read;

@@ -10,6 +10,8 @@ mod hung;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod lines;
+#[cfg(test)]
 mod partner;
 #[cfg(test)]
 mod reads;

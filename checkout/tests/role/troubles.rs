@@ -11,18 +11,28 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
+use crate::lines::Lines;
 use crate::partner::{Does, Partner, http, offer};
 use crate::world::{Engines, Made, TOKEN, World, asked, told};
 
-/// A log that is away for facts of some letters.
+/// A log that fails for facts of some letters: it is away, as a rule.
 struct Away {
     real: Arc<dyn EventLog>,
     letters: Mutex<&'static [&'static str]>,
+    error: EngineError,
 }
 
 impl Away {
     fn for_facts(engines: &Engines, letters: &'static [&'static str]) -> Arc<Self> {
-        Arc::new(Self { real: Arc::clone(&engines.log), letters: Mutex::new(letters) })
+        Self::with_error(engines, letters, EngineError::Unavailable("away".to_owned()))
+    }
+
+    fn with_error(
+        engines: &Engines,
+        letters: &'static [&'static str],
+        error: EngineError,
+    ) -> Arc<Self> {
+        Arc::new(Self { real: Arc::clone(&engines.log), letters: Mutex::new(letters), error })
     }
 
     fn is_back(&self) {
@@ -34,7 +44,8 @@ impl EventLog for Away {
     fn append(&self, topic: Topic, message: Message) -> SeamFuture<'static, Position, EngineError> {
         let letter = decode_fact(&message.value).map(|record| record.fact.letter());
         if letter.is_ok_and(|letter| self.letters.lock().unwrap().contains(&letter)) {
-            return Box::pin(async { Err(EngineError::Unavailable("away".to_owned())) });
+            let error = self.error.clone();
+            return Box::pin(async { Err(error) });
         }
         self.real.append(topic, message)
     }
@@ -123,6 +134,26 @@ async fn a_claim_without_its_fact_is_repaired_and_never_called() {
     assert_eq!(world.create("k", &asked("cart")).await.0, 202);
     assert_eq!((engines.records().await.len(), partner.count()), (1, 0), "repaired once");
     assert_eq!(world.create("a new attempt", &asked("cart")).await.0, 201);
+}
+
+/// An outcome that no repeat would make durable leaves a line that names it.
+#[actix_web::test]
+async fn an_outcome_that_can_not_be_kept_is_told_of() {
+    for (answer, letter) in [(offer(&json!({})), "O"), (http("400 Bad Request", "{}"), "CF")] {
+        let (engines, partner) = (Engines::new(), Partner::start(Does::Sends(answer)).await);
+        let error = EngineError::Corrupt("torn".to_owned());
+        let away = Away::with_error(&engines, &["O", "CF"], error);
+        let world = World::new(&engines.with_log(away), &partner).await;
+        let lines = Lines::start();
+        let (status, body) = world.create("k", &asked("cart")).await;
+        assert_eq!(status, 202, "{body}");
+        let lost = lines.with("the outcome of a create call is lost");
+        assert_eq!(lost.len(), 1, "{lost:?}");
+        let order = format!("order.id={} ", body["orderId"].as_str().unwrap());
+        for part in ["ERROR ", &order, "partner=acme ", &format!("fact=\"{letter}\""), "torn"] {
+            assert!(lost[0].contains(part), "{part}: {}", lost[0]);
+        }
+    }
 }
 
 /// The process died after its C, before or in its call: nobody calls for it again.
