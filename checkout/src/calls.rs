@@ -1,5 +1,5 @@
-//! Owns what may go on at once: create calls at one partner, so that a slow one never holds the others, and requests
-//! under one Idempotency-Key. Nothing waits here: what is too much is told so.
+//! Owns what may go on at once: create calls at one partner, so that a slow one never holds the others, requests
+//! under one Idempotency-Key, and claims that wait for the log to tell that nothing was sent. Nothing waits here: what is too much is told so.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,9 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use payfold_schemas::ids::PartnerCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+/// Claims that wait for the log at once; each holds its request in memory.
+const UNCALLED_MAX: usize = 4_096;
+
 /// The calls and keys of one process.
 pub struct Calls {
     per_partner_max: usize,
+    uncalled: Arc<Semaphore>,
     partners: Mutex<HashMap<PartnerCode, Arc<Semaphore>>>,
     keys: Arc<Mutex<HashSet<String>>>,
 }
@@ -24,7 +28,8 @@ impl Calls {
     /// Nothing goes on yet.
     pub fn new(per_partner_max: usize) -> Self {
         let per_partner_max = per_partner_max.min(Semaphore::MAX_PERMITS);
-        Self { per_partner_max, partners: Mutex::default(), keys: Arc::default() }
+        let uncalled = Arc::new(Semaphore::new(UNCALLED_MAX));
+        Self { per_partner_max, uncalled, partners: Mutex::default(), keys: Arc::default() }
     }
 
     /// A permit for one call at a partner, until dropped; none while there are too many.
@@ -34,6 +39,11 @@ impl Calls {
             .entry(partner.clone())
             .or_insert_with(|| Arc::new(Semaphore::new(self.per_partner_max)));
         Arc::clone(calls).try_acquire_owned().ok()
+    }
+
+    /// A place for a claim that is not called for, until dropped; none while there are too many.
+    pub fn uncalled(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.uncalled).try_acquire_owned().ok()
     }
 
     /// Marks a key as being worked on; none while it is.

@@ -98,8 +98,10 @@ async fn make(
 ) -> Result<Answer, Problem> {
     let Attempt { key, create, account, description, record, receipt, call } = attempt;
     let metrics = &checkout.parts.metrics;
-    if let Err(problem) = checkout.facts.append(&key, record, STORAGE_PATIENCE).await {
+    let outcome = Kept { checkout, key: &key, receipt, begun };
+    if let Err(problem) = checkout.facts.append(&key, record.clone(), STORAGE_PATIENCE).await {
         metrics.created(&key.partner, Outcome::StorageUnavailable);
+        outcome.not_called(record);
         return Err(problem);
     }
     let started = Instant::now();
@@ -111,7 +113,6 @@ async fn make(
     let mut watcher = checkout.watch(&key).ok();
 
     let told = Told { key: &key, create: &create, row: None, now: checkout.now() };
-    let outcome = Kept { checkout, key: &key, receipt, begun };
     match created {
         Created::Opened(offer) => {
             let grace_ms = account.profile().create().map_or(0, |rule| rule.grace_ms);

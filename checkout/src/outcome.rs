@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use payfold_schemas::fact::Fact;
+use payfold_schemas::fact::{CreateFailed, Fact};
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::record::{FactRecord, Record};
 use tokio::task::JoinHandle;
 
 use crate::calls::KeyInFlight;
 use crate::checkout::{Checkout, OpenWork, Receipt};
+use crate::problem::kinds;
 
 /// How long a shop waits for an outcome to become durable; it is kept trying after that.
 const OUTCOME_PATIENCE: Duration = Duration::from_secs(5);
@@ -32,6 +33,20 @@ impl Kept<'_> {
         let fact = self.encoded(&fact);
         let keeping = self.keep_all(vec![fact]);
         matches!(tokio::time::timeout(OUTCOME_PATIENCE, keeping).await, Ok(Ok(true)))
+    }
+
+    /// Of a claim whose C was not durable in time: keeps that, and after it that nothing was sent. With too many of
+    /// those already it is left alone, as if the process had died: a retry keeps the C, and the deadline ends it.
+    pub(crate) fn not_called(self, create: Vec<u8>) {
+        let Some(place) = self.checkout.calls.uncalled() else { return };
+        let failed = Fact::CreateFailed(CreateFailed { code: kinds::NOT_CALLED.code.to_owned() });
+        let failed = self.encoded(&failed);
+        let runtime = self.checkout.runtime.clone();
+        let keeping = self.keep_all(vec![("C", create), failed]);
+        runtime.spawn(async move {
+            let _place = place;
+            keeping.await
+        });
     }
 
     /// A fact with its letter.

@@ -97,7 +97,7 @@ pub struct Payment {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = DateTime, required = false)]
     pub deadline: Option<Time>,
-    /// Why the create call failed: `partner_refused`, `contract_violation.<rule>`, … Only while the state is FAILED.
+    /// Why the create call failed: `partner_refused`, `contract_violation.<rule>`, `not_called`. Only while the state is FAILED.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub failure_code: Option<String>,

@@ -58,8 +58,8 @@ fn create() -> Operation {
         .summary(Some("Create a payment"))
         .description(Some(
             "Asks the partner for a session (contract 2.1, 2.2). 502 tells that the attempt definitely failed: a new \
-             one may be made, under a new Idempotency-Key. Its `code` is `partner_refused`, `partner_unreachable` or \
-             `contract_violation.<rule>`.",
+             one may be made, under a new Idempotency-Key. Its `code` is `partner_refused`, `partner_unreachable`, \
+             `contract_violation.<rule>`, or `not_called` where the storage was in trouble before the call.",
         ))
         .parameter(key)
         .request_body(Some(body.build()))
@@ -232,6 +232,7 @@ const CREATE_PROBLEMS: &[&Kind] = &[
     &kinds::PARTNER_REFUSED,
     &kinds::PARTNER_UNREACHABLE,
     &kinds::CONTRACT_VIOLATION,
+    &kinds::NOT_CALLED,
     &kinds::PARTNER_BUSY,
     &kinds::ACCOUNT_NOT_READY,
 ];

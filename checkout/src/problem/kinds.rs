@@ -31,7 +31,7 @@ impl Kind {
 
 /// The kind of a create call that failed with this code.
 pub(super) fn of_failure(code: &str) -> &'static Kind {
-    [&PARTNER_REFUSED, &PARTNER_UNREACHABLE]
+    [&PARTNER_REFUSED, &PARTNER_UNREACHABLE, &NOT_CALLED]
         .into_iter()
         .find(|kind| kind.code == code)
         .unwrap_or(&CONTRACT_VIOLATION)
@@ -83,6 +83,7 @@ mod table {
     pub static PARTNER_REFUSED: Kind = kind("partner_refused", 502, "the partner refused the payment; a new attempt may be made");
     pub static PARTNER_UNREACHABLE: Kind = kind("partner_unreachable", 502, "the partner can't be reached; a new attempt may be made");
     pub static CONTRACT_VIOLATION: Kind = kind("contract_violation", 502, "the partner's answer breaks the contract; a new attempt may be made");
+    pub static NOT_CALLED: Kind = kind("not_called", 502, "the storage was in trouble and nothing was sent to the partner; a new attempt may be made");
     pub static PARTNER_BUSY: Kind = kind("partner_busy", 503, "too many calls wait for this partner; send the request again").retry_after(1);
     pub static ACCOUNT_NOT_READY: Kind = kind("account_not_ready", 503, "the account can't be called as it is configured now").retry_after(60);
     // Ourselves.
@@ -98,7 +99,7 @@ pub use table::*;
 
 /// Every kind, to hold the description of the interface to.
 #[cfg(test)]
-pub static ALL: [&Kind; 44] = [
+pub static ALL: [&Kind; 45] = [
     &NOT_FOUND,
     &METHOD_NOT_ALLOWED,
     &UNAUTHENTICATED,
@@ -136,6 +137,7 @@ pub static ALL: [&Kind; 44] = [
     &PARTNER_REFUSED,
     &PARTNER_UNREACHABLE,
     &CONTRACT_VIOLATION,
+    &NOT_CALLED,
     &PARTNER_BUSY,
     &ACCOUNT_NOT_READY,
     &STORAGE_UNAVAILABLE,

@@ -110,9 +110,10 @@ async fn drained(world: &World) {
     }
 }
 
-/// A claim whose C never became durable is repaired by the retry, and its call is never made.
+/// A log that is away when the key is claimed: nothing is sent, and that is what the retry is told once the log is
+/// back. A new attempt may be made then.
 #[actix_web::test]
-async fn a_claim_without_its_fact_is_repaired_and_never_called() {
+async fn a_claim_that_was_not_called_for_is_told_so() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let away = Away::for_facts(&engines, &["C"]);
     let world = World::new(&engines.with_log(away.clone()), &partner).await;
@@ -121,12 +122,34 @@ async fn a_claim_without_its_fact_is_repaired_and_never_called() {
     let (status, body) = told(response).await;
     assert_eq!((status, body["code"].as_str()), (503, Some("storage_unavailable")), "{body}");
     assert_eq!((engines.facts().await.as_str(), partner.count()), ("", 0));
-    assert_eq!(
-        world.counted("payfold_checkout_creates_total", &["acme", "storage_unavailable"]),
-        1.0
-    );
+    let labels = ["acme", "storage_unavailable"];
+    assert_eq!(world.counted("payfold_checkout_creates_total", &labels), 1.0);
+    assert_eq!(world.checkout.in_flight(), 1, "a drain waits for it");
+    let (busy, body) = world.create("k", &asked("cart")).await;
+    assert_eq!((busy, body["code"].as_str()), (409, Some("idempotency_key_in_flight")));
 
     away.is_back();
+    facts_become(&engines, "C CF").await;
+    drained(&world).await;
+    let _folding = engines.fold();
+    for _ in 0..2 {
+        let (status, body) = world.create("k", &asked("cart")).await;
+        assert_eq!((status, body["code"].as_str()), (502, Some("not_called")), "{body}");
+        assert!(body["orderId"].as_str().is_some_and(|id| id.starts_with("ord-")), "{body}");
+        assert!(body["title"].as_str().unwrap().contains("nothing was sent"), "{body}");
+    }
+    assert_eq!((engines.facts().await.as_str(), partner.count()), ("C CF", 0));
+    assert_eq!(world.create("a new attempt", &asked("cart")).await.0, 201);
+}
+
+/// A claim whose C never became durable, of a process that is gone, is repaired by the retry; its call is never made.
+#[actix_web::test]
+async fn a_claim_without_its_fact_is_repaired_and_never_called() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let dying = engines.with_log(Away::for_facts(&engines, &["C"]));
+    let dying = World::new(&dying, &partner).await;
+    assert_eq!(dying.create("k", &asked("cart")).await.0, 503);
+    let world = World::new(&engines, &partner).await;
     let _folding = engines.fold();
     let (status, body) = world.create("k", &asked("cart")).await;
     assert_eq!((status, &body["state"]), (202, &json!("REQUESTED")), "{body}");
