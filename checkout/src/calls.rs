@@ -60,7 +60,7 @@ impl Drop for KeyInFlight {
 }
 
 /// What our mutexes guard is whole between statements, whatever happened to the last holder.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

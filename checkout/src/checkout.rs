@@ -26,6 +26,7 @@ use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, kinds};
 use crate::rows::{Rows, Watcher};
+use crate::tell::Teller;
 
 /// How long the storage may take with one thing: a fact to become durable, a claim, a row to be read.
 pub(crate) const STORAGE_PATIENCE: Duration = Duration::from_secs(5);
@@ -88,6 +89,7 @@ pub struct Checkout {
     pub(crate) feed: Feed,
     rows: Arc<Rows>,
     pub(crate) calls: Calls,
+    pub(crate) teller: Teller,
     pub(crate) runtime: Handle,
     draining: watch::Sender<bool>,
     in_flight: Arc<AtomicUsize>,
@@ -118,6 +120,7 @@ impl Checkout {
             feed,
             rows: Arc::new(Rows::new(Arc::clone(&parts.store))),
             calls: Calls::new(parts.limits.calls_per_partner_max),
+            teller: Teller::default(),
             runtime,
             draining: watch::Sender::new(false),
             in_flight: Arc::default(),

@@ -10,7 +10,6 @@ use payfold_engines::orders::Claimed;
 use payfold_partners::remote::{Created, Failure};
 use payfold_partners::shops::ShopEntry;
 use payfold_schemas::fact::{CreateFailed, Fact, Session};
-use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -109,7 +108,7 @@ async fn make(
     drop(permit);
     metrics.call_took(&key.partner, started.elapsed());
     metrics.created(&key.partner, outcome_of(&created));
-    tell(&key, &created);
+    checkout.teller.called(&key, &created, checkout.now());
     let mut watcher = checkout.watch(&key).ok();
 
     let told = Told { key: &key, create: &create, row: None, now: checkout.now() };
@@ -161,25 +160,5 @@ fn outcome_of(created: &Created) -> Outcome {
         Created::Failed(Failure::Unreachable(_)) => Outcome::Unreachable,
         Created::Failed(Failure::Violation(_)) => Outcome::ContractViolation,
         Created::Unknown(_) => Outcome::Unknown,
-    }
-}
-
-/// What a person may have to look into.
-fn tell(key: &OrderKey, created: &Created) {
-    let (order_id, partner) = (&key.order_id, &key.partner);
-    match created {
-        Created::Opened(_) | Created::Failed(Failure::Unreachable(_) | Failure::Refused(_)) => {}
-        Created::Failed(Failure::Violation(rule)) => tracing::warn!(
-            order.id = %order_id,
-            partner = %partner,
-            rule = rule.name(),
-            "the answer to a create call breaks the contract"
-        ),
-        Created::Unknown(reason) => tracing::warn!(
-            order.id = %order_id,
-            partner = %partner,
-            reason,
-            "the end of a create call is unknown: a notice, a query or the deadline settles it"
-        ),
     }
 }

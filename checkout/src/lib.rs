@@ -3,7 +3,8 @@
 //!
 //! The way of one create request reads in this order: `http` (route) → `call` (whose) → `request` (its shape) →
 //! `create` (known key, claim, C, one call, O or CF) with `attempt` (what is claimed and sent), `facts` (durable),
-//! `outcome` (kept while the process lives) and `replay` (a known key) → `answer`. Readers: `read`, `stream`, `topics`; they wait through `rows` and `feed`.
+//! `outcome` (kept while the process lives), `tell` (logged) and `replay` (a known key) → `answer`. Readers: `read`,
+//! `stream`, `topics`; they wait through `rows` and `feed`.
 #![warn(missing_docs)]
 
 mod accounts;
@@ -28,6 +29,7 @@ mod replay;
 mod request;
 mod rows;
 mod stream;
+mod tell;
 mod topics;
 mod version;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use payfold_schemas::fact::Fact;
 use serde_json::{Value, json};
 
+use crate::lines::Lines;
 use crate::partner::{Does, Partner, http, offer};
 use crate::world::{Engines, Made, NOW, OTHER_TOKEN, World, asked, asked_with, told};
 
@@ -278,4 +279,38 @@ async fn a_slow_partner_holds_no_other() {
         assert_eq!(told(call.await.unwrap().unwrap()).await.0, 201);
     }
     assert_eq!(world.create("one more", &asked("cart")).await.0, 201, "the key was not used up");
+}
+
+/// A partner that is down or refuses is told of once a second, not for every payment.
+#[actix_web::test]
+async fn a_failing_partner_is_told_of_once_a_second() {
+    let engines = Engines::new();
+    let partner = Partner::start(Does::Sends(http("403 Forbidden", "{}"))).await;
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", closed.local_addr().unwrap());
+    drop(closed);
+    let partners = vec![("gone", crate::world::profile("gone"), url)];
+    let world = World::made(&engines, &partner.url, Made { partners, ..Made::default() }).await;
+    let lines = Lines::start();
+    let gone = asked_with(&json!({"partner": "gone"}));
+    let mut orders = Vec::new();
+    for second in 0..2 {
+        engines.clock.set(NOW.plus_ms(second * 1_000));
+        for n in 0..3 {
+            let (refused, body) = world.create(&format!("r {second} {n}"), &asked("cart")).await;
+            let (unreachable, _) = world.create(&format!("u {second} {n}"), &gone).await;
+            assert_eq!((refused, unreachable), (502, 502));
+            orders.push(body["orderId"].as_str().unwrap().to_owned());
+        }
+    }
+    let told = lines.with("partner=acme");
+    assert_eq!(told.len(), 2, "{told:?}");
+    for (line, (order, passed_over)) in told.iter().zip([(&orders[0], 0), (&orders[3], 2)]) {
+        assert!(line.starts_with("WARN ") && line.contains("status=403"), "{line}");
+        assert!(line.contains(&format!("order.id={order} ")), "{line}");
+        assert!(line.contains(&format!("since_last={passed_over}")), "{line}");
+    }
+    let told = lines.with("partner=gone");
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("WARN ") && told[0].contains("reason="), "{told:?}");
 }
