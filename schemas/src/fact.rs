@@ -84,7 +84,7 @@ pub struct Session {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CreateFailed {
-    /// `partner_refused` or `contract_violation.<rule>`.
+    /// `partner_refused`, `partner_unreachable`, `not_called` or `contract_violation.<rule>`.
     #[n(0)]
     pub code: String,
 }
