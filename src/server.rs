@@ -14,12 +14,10 @@ use payfold_ingest::health::StorageHealth;
 use payfold_ingest::http::Ingest;
 use payfold_sandbox::Sandbox;
 use payfold_schemas::event::OrderChanged;
-use payfold_schemas::record::Position;
 use prometheus::Registry;
 use tokio::sync::{mpsc, watch};
 
 use crate::admin::Life;
-use crate::args::Role;
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::keys::Keys;
@@ -129,14 +127,14 @@ impl Urls {
 
 impl Server {
     /// Opens engines and keys as the settings say, for the roles that are asked for.
-    pub async fn open(loaded: &Loaded, asked: &[Role]) -> anyhow::Result<Self> {
+    pub async fn open(loaded: &Loaded, roles: Roles) -> anyhow::Result<Self> {
         let settings = loaded.settings.clone();
         let data = DataDir::of(&settings);
         let data_is_new = data.create()?;
         let registry = telemetry::registry()?;
-        let engines = match asked {
-            [Role::Sandbox] => None,
-            _ => Some(Engines::open(&settings, &registry).await?),
+        let engines = match roles.need_engines() {
+            true => Some(Engines::open(&settings, &registry).await?),
+            false => None,
         };
         Ok(Self { data_is_new, ..Self::with_engines(loaded, engines, registry)? })
     }
@@ -175,11 +173,9 @@ impl Server {
         if roles.reconciler {
             threads.push(self.start_reconciler(stopped, failed)?);
         }
-        let if_role = |wanted: bool| wanted.then_some(());
-        let ingest = if_role(roles.ingest).map(|()| self.ingest(&storage)).transpose()?;
-        let ingest = ingest.map(Data::new);
-        let checkout = if_role(roles.checkout).map(|()| self.checkout(&urls)).transpose()?;
-        let sandbox = if_role(roles.sandbox).map(|()| self.sandbox(&urls)).transpose()?;
+        let ingest = roles.ingest.then(|| self.ingest(&storage)).transpose()?.map(Data::new);
+        let checkout = roles.checkout.then(|| self.checkout(&urls)).transpose()?;
+        let sandbox = roles.sandbox.then(|| self.sandbox(&urls)).transpose()?;
         let admin = Data::new(self.admin(ingest.clone(), &storage, &life)?);
         let admin = listen_admin(sockets.admin, admin)?;
         let mut listeners = Listeners { public: None, shop: None, sandbox: None };
@@ -266,7 +262,7 @@ impl Started {
     pub async fn watch_orders(&self, show: fn(&OrderChanged)) -> anyhow::Result<()> {
         let Some(engines) = &self.engines else { return Ok(()) };
         let log = Arc::clone(&engines.log);
-        let head = log.extent(Topic::Orders).await?.iter().map(last).collect();
+        let head = log.extent(Topic::Orders).await?.iter().map(Extent::end).collect();
         actix_web::rt::spawn(async move {
             let Ok(mut events) = log.subscribe(Topic::Orders, "terminal", Start::After(head)).await
             else {
@@ -302,10 +298,6 @@ impl Started {
         self.run_file.remove(&self.data);
         Ok(())
     }
-}
-
-fn last(extent: &Extent) -> Position {
-    Position { partition: extent.partition, offset: extent.last }
 }
 
 /// Swaps accounts and keys when the vault changes. What can't be read leaves the old ones in force.

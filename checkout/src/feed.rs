@@ -169,7 +169,7 @@ async fn read(
     read_one: &mut (dyn FnMut() + Send),
 ) -> Result<std::convert::Infallible, EngineError> {
     if places.is_none() {
-        *places = Some(log.extent(Topic::Orders).await?.iter().map(last).collect());
+        *places = Some(log.extent(Topic::Orders).await?.iter().map(Extent::end).collect());
     }
     let places = places.as_mut().expect("they were looked up above");
     let mut events = log.subscribe(Topic::Orders, GROUP, Start::After(places.clone())).await?;
@@ -185,10 +185,6 @@ async fn read(
             }
         }
     }
-}
-
-fn last(extent: &Extent) -> Position {
-    Position { partition: extent.partition, offset: extent.last }
 }
 
 #[cfg(test)]

@@ -92,6 +92,13 @@ pub struct Extent {
     pub bytes: u64,
 }
 
+impl Extent {
+    /// Where the last message stands; offset 0 while it is empty.
+    pub fn end(&self) -> Position {
+        Position { partition: self.partition, offset: self.last }
+    }
+}
+
 /// The append-only event log.
 ///
 /// Durability: a position is returned, and a message is delivered to readers, only after the message

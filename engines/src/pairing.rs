@@ -29,7 +29,7 @@ pub async fn check(log: &dyn EventLog, store: &dyn OrderStore) -> Result<(), Eng
             )));
         };
         if position.offset > extent.last {
-            let last = Position { offset: extent.last, ..position };
+            let last = extent.end();
             return Err(EngineError::Corrupt(format!(
                 "the order store was folded up to {position}, but the log ends at {last}: \
                  the log lost records or is an old copy; restore the log, or {REMEDY}"

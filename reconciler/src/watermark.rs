@@ -72,8 +72,7 @@ async fn of_partition(
     now: Time,
 ) -> Result<Time, Halt> {
     let partition = extent.partition;
-    let last = Position { partition, offset: extent.last };
-    if extent.last == 0 || is_folded(folded, last) {
+    if extent.last == 0 || is_folded(folded, extent.end()) {
         return Ok(now);
     }
     let Some(after) = folded.iter().find(|position| position.partition == partition) else {

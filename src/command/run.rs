@@ -38,9 +38,8 @@ pub fn run(global: &Global, args: &RunArgs) -> anyhow::Result<()> {
 async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let server = Server::open(&loaded, &args.roles).await?;
     let roles = Roles::asked(&args.roles, loaded.origin());
-    let mut started = server.start(roles).await?;
+    let mut started = Server::open(&loaded, roles).await?.start(roles).await?;
     print_banner(&loaded, &started, started_at);
     if output::is_terminal() || loaded.is_demo() {
         started.watch_orders(print_change).await?;

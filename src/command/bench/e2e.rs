@@ -135,8 +135,7 @@ impl<'a> Bench<'a> {
 
     async fn head(&self) -> anyhow::Result<Position> {
         let extents = self.engines.log.extent(Topic::Orders).await?;
-        let first = extents.first().context("SQLite has one partition")?;
-        Ok(Position { partition: first.partition, offset: first.last })
+        Ok(extents.first().context("SQLite has one partition")?.end())
     }
 
     /// Waits for so many orders to be paid; the key of the last one.

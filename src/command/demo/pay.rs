@@ -7,7 +7,7 @@ use anyhow::Context;
 use futures_util::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_engines::log::Topic;
+use payfold_engines::log::{Extent, Topic};
 use payfold_sandbox::expected::{Expectation, WaitsFor, expected};
 use payfold_sandbox::trouble::{Trouble, Troubles};
 use payfold_schemas::ids::{OrderKey, RequestId};
@@ -101,10 +101,7 @@ fn payments(cases: &[Troubles], count: usize, seed: u64, run: RequestId) -> Vec<
 impl Demo {
     async fn play(&self, payments: Vec<Payment>, at_once: usize) -> anyhow::Result<()> {
         let extents = self.engines.log.extent(Topic::Intake).await?;
-        let head = extents.first().map_or(Position::default(), |extent| Position {
-            partition: extent.partition,
-            offset: extent.last,
-        });
+        let head = extents.first().map_or(Position::default(), Extent::end);
         self.progress.set_message("created and settled");
         let begun = Instant::now();
         let mut seen = Vec::new();
