@@ -12,13 +12,17 @@ use tracing::{Event, Metadata, Subscriber};
 pub struct Lines {
     all: Arc<Mutex<Vec<String>>>,
     _guard: DefaultGuard,
+    /// While there is but one subscriber, tracing asks the first thread at a line whether it is wanted, and other
+    /// tests' threads want none; with two it asks the subscribers.
+    _second: tracing::Dispatch,
 }
 
 impl Lines {
     pub fn start() -> Self {
         let all = Arc::default();
         let _guard = tracing::subscriber::set_default(Keeper { all: Arc::clone(&all) });
-        Self { all, _guard }
+        let _second = tracing::Dispatch::new(Keeper { all: Arc::default() });
+        Self { all, _guard, _second }
     }
 
     /// The lines that hold this text: level, then `field=value` each.
