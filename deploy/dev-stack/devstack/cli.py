@@ -1,0 +1,71 @@
+"""The verbs and their help."""
+
+import argparse
+import sys
+
+from . import up
+from .base import Failure, say
+
+OVERVIEW = """\
+A real Kafka and a real Cassandra on 127.0.0.1, from their published jars: for developers and tests, without Docker.
+Needs Java 17, and Maven for the first download."""
+
+UP = """\
+Starts the servers and waits until they serve. Then prints one line of JSON on standard output:
+
+  {"kafka": ["127.0.0.1:PORT", ...], "cql": ["127.0.0.1:PORT"], "dir": "...", "pids": {"kafka-1": ..., ...}}
+
+Everything for humans goes to standard error. In the foreground it ends everything on SIGINT, on SIGTERM and when its
+standard input ends, and does what the lines of that input ask, each answered by one line of JSON with "ok":
+
+  kill X     SIGKILL                       start X    again, with its data, at its ports; answers once it serves
+  stop X     SIGTERM, and wait             pause X    SIGSTOP
+  status     every server's state          resume X   SIGCONT
+  end        as the end of the input
+
+X is one or several of kafka-1 .. kafka-3 and cassandra. Three brokers that are all down have to be started together
+(`start kafka-1 kafka-2 kafka-3`): one alone has no quorum and would never serve."""
+
+
+def main(arguments):
+    options = parser().parse_args(arguments)
+    try:
+        code = options.run(options)
+    except Failure as failure:
+        for line in failure.lines():
+            say(line)
+        code = 1
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)
+
+
+def parser():
+    top = argparse.ArgumentParser(prog="dev-stack", description=OVERVIEW, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
+    add_up(verbs)
+    return top
+
+
+def add_verb(verbs, name, run, help_line, description=None):
+    verb = verbs.add_parser(name, help=help_line, description=description or help_line,
+                            formatter_class=argparse.RawDescriptionHelpFormatter)
+    verb.set_defaults(run=run)
+    return verb
+
+
+def add_sizes(verb):
+    verb.add_argument("--brokers", type=int, choices=(0, 1, 3), default=1, help="Kafka brokers (default: 1); 3 replicate")
+    verb.add_argument("--cassandra", type=int, choices=(0, 1), default=1, help="Cassandra nodes (default: 1)")
+
+
+def add_up(verbs):
+    verb = add_verb(verbs, "up", up.run, "start the servers", UP)
+    add_sizes(verb)
+    verb.add_argument("--dir", help="folder for data, configuration and logs; stays at the end, and may be used again "
+                                    "(default: a new one under target/dev-stack, removed at the end)")
+    verb.add_argument("--keep", action="store_true", help="don't remove the default folder at the end")
+    verb.add_argument("--detach", action="store_true", help="once they serve, go on in the background until `down`")
+    verb.add_argument("--cassandra-sync", choices=("periodic", "batch"), default="periodic",
+                      help="when Cassandra's commit log is synced: every 10 s, or before each answer (default: periodic)")
+    verb.add_argument("--wait", type=int, default=180, metavar="SECONDS", help="how long a server may take to serve (default: 180)")

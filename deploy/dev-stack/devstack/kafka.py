@@ -1,0 +1,107 @@
+"""Brokers: their properties, the format of their storage, and the question whether they serve."""
+
+import base64
+import socket
+import struct
+import uuid
+
+from .base import HERE, HOST, write_whole
+from .process import Server
+
+METADATA = 3
+HEAP = ["-Xms96m", "-Xmx512m", "-XX:+UseSerialGC", "-Xss512k"]
+# Less memory kept by the C library's allocator for each of a server's many threads.
+ENV = {"MALLOC_ARENA_MAX": "2"}
+
+
+def new_cluster_id():
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+class Broker:
+    def __init__(self, node, folder, ports):
+        self.node = node
+        self.name = "kafka-%d" % node
+        self.folder = folder
+        self.port, self.controller_port = ports
+        self.properties = folder / "server.properties"
+
+    def address(self):
+        return "%s:%d" % (HOST, self.port)
+
+    def is_formatted(self):
+        return (self.folder / "data" / "meta.properties").exists()
+
+    def write(self, brokers):
+        count = len(brokers)
+        replicas, in_sync = (3, 2) if count == 3 else (1, 1)
+        values = {
+            "node.id": self.node,
+            "controller.quorum.voters": ",".join("%d@%s:%d" % (b.node, HOST, b.controller_port) for b in brokers),
+            "listeners": "PLAINTEXT://%s:%d,CONTROLLER://%s:%d" % (HOST, self.port, HOST, self.controller_port),
+            "advertised.listeners": "PLAINTEXT://%s:%d" % (HOST, self.port),
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": self.folder / "data",
+            "default.replication.factor": replicas,
+            "min.insync.replicas": in_sync,
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": in_sync,
+            "share.coordinator.state.topic.replication.factor": replicas,
+            "share.coordinator.state.topic.min.isr": in_sync,
+        }
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text = (HERE / "kafka" / "server.properties").read_text() + "\n# This broker.\n"
+        write_whole(self.properties, text + "".join("%s=%s\n" % pair for pair in values.items()))
+
+    def format_command(self, java, libs, cluster):
+        # The tool lives for a second: the quick compiler alone is enough for it.
+        return [
+            java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", "%s/*" % libs,
+            "-Dlog4j2.configurationFile=%s" % (HERE / "kafka" / "log4j2-tools.xml"),
+            "kafka.tools.StorageTool", "format", "--cluster-id", cluster, "--config", self.properties,
+        ]
+
+    def server(self, java, libs, brokers):
+        command = [
+            java, *HEAP, "-cp", "%s/*" % libs, "-Djava.net.preferIPv4Stack=true",
+            "-Dlog4j2.configurationFile=%s" % (HERE / "kafka" / "log4j2.xml"),
+            "kafka.Kafka", self.properties,
+        ]
+        return Server(self.name, self.folder, command, lambda peers: self.serves(peers), env=ENV)
+
+    def serves(self, peers):
+        """The broker itself names every one of `peers` (node ids) as alive; it does so once it let them register."""
+        try:
+            return set(peers) <= metadata_nodes(self.port)
+        except (OSError, struct.error):
+            return False
+
+
+def metadata_nodes(port):
+    """The node ids in a broker's answer to Metadata version 1 for no topics (KIP-4's layout)."""
+    client = b"dev-stack"
+    request = struct.pack(">hhih", METADATA, 1, 1, len(client)) + client + struct.pack(">i", 0)
+    with socket.create_connection((HOST, port), timeout=2) as link:
+        link.sendall(struct.pack(">i", len(request)) + request)
+        (size,) = struct.unpack(">i", read_exactly(link, 4))
+        answer = read_exactly(link, size)
+    (count,) = struct.unpack_from(">i", answer, 4)
+    nodes, at = set(), 8
+    for _ in range(count):
+        node, host = struct.unpack_from(">ih", answer, at)
+        at += 6 + host + 4
+        (rack,) = struct.unpack_from(">h", answer, at)
+        at += 2 + max(rack, 0)
+        nodes.add(node)
+    return nodes
+
+
+def read_exactly(link, size):
+    data = b""
+    while len(data) < size:
+        part = link.recv(size - len(data))
+        if not part:
+            raise OSError("the connection ended early")
+        data += part
+    return data

@@ -1,0 +1,275 @@
+"""One running stack: its folder, its servers, and the commands about them."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import tempfile
+import time
+
+from . import jars
+from .base import WORK, Failure, last_lines, locked, say, write_whole
+from .cassandra import Node
+from .kafka import Broker, new_cluster_id
+from .ports import Ports
+from .process import end_all, exit_words, spawn, started_at
+
+STATE = "stack.json"  # While it runs: addresses, and every pid with its start time.
+LAYOUT = "layout.json"  # For as long as the data: who is in it, and at which ports.
+DISPOSABLE = "disposable"  # Marks a folder that we made and may remove.
+RUNNING = WORK / "running"  # A link per running stack, so that the other verbs find it.
+STOP_SECONDS = 30
+
+
+class Stack:
+    def __init__(self, options, ending):
+        self.options = options
+        self.ending = ending
+        self.servers = {}
+        self.link = None
+        self.home, self.ours = _make_home(options.dir)
+        self.lock = locked(self.home / "lock")
+        if self.lock is None:
+            raise Failure("a dev stack already runs in %s" % self.home, "`dev-stack down --dir %s`, or another --dir" % self.home)
+        if self.ours and not options.keep:
+            (self.home / DISPOSABLE).touch()
+
+    # Before the start.
+
+    def prepare(self, java, libs):
+        """Everything short of a process: ports, folders, configuration."""
+        self.java, self.libs = java, libs
+        self.ports = Ports()
+        layout = self._layout()
+        self.cluster = layout["cluster"]
+        self.brokers = [Broker(n, self.home / ("kafka-%d" % n), self._ports(layout, "kafka-%d" % n))
+                        for n in range(1, self.options.brokers + 1)]
+        self.node = None
+        if self.options.cassandra:
+            self.node = Node(self.home / "cassandra", self._ports(layout, "cassandra"), self.options.cassandra_sync)
+        write_whole(self.home / LAYOUT, json.dumps(layout))
+        for broker in self.brokers:
+            broker.write(self.brokers)
+            self.servers[broker.name] = broker.server(java, libs.get("kafka"), self.brokers)
+        if self.node:
+            self.node.write()
+            self.servers["cassandra"] = self.node.server(java, libs["cassandra"])
+
+    def _layout(self):
+        try:
+            layout = json.loads((self.home / LAYOUT).read_text())
+        except OSError:
+            return {"cluster": new_cluster_id(), "brokers": self.options.brokers, "ports": {}}
+        before = layout["brokers"]
+        if before and self.options.brokers and before != self.options.brokers:
+            raise Failure("%s holds the data of %d broker(s), not %d" % (self.home, before, self.options.brokers),
+                          "use --brokers %d, or another --dir" % before)
+        layout["brokers"] = before or self.options.brokers
+        return layout
+
+    def _ports(self, layout, name):
+        """Two for each server: clients', and its kind's own."""
+        old = layout["ports"].get(name, [None, None])
+        layout["ports"][name] = [self.ports.take(port) for port in old]
+        return layout["ports"][name]
+
+    # The start.
+
+    def start(self):
+        begun = time.monotonic()
+        RUNNING.mkdir(parents=True, exist_ok=True)
+        self.link = RUNNING / str(os.getpid())
+        self.link.unlink(missing_ok=True)
+        self.link.symlink_to(self.home)
+        if self.node:
+            self.servers["cassandra"].spawn()
+        self._publish()
+        self._format()
+        for broker in self.brokers:
+            self.servers[broker.name].spawn()
+        self._publish()
+        everyone = [broker.node for broker in self.brokers]
+        self._wait(list(self.servers.values()), everyone, begun)
+        say("all of it serves after %.1f s; logs and data are in %s" % (time.monotonic() - begun, self.home))
+
+    def _format(self):
+        """All at once: each is a Java start of its own."""
+        tools = []
+        for broker in self.brokers:
+            if not broker.is_formatted():
+                log = broker.folder / "format.log"
+                tools.append((broker, log, spawn(broker.format_command(self.java, self.libs["kafka"], self.cluster), log)))
+        try:
+            while any(tool.poll() is None for _, _, tool in tools):
+                self.ending.pause(0.05)
+        finally:
+            for _, _, tool in tools:
+                if tool.poll() is None:
+                    tool.kill()
+                    tool.wait()
+        for broker, log, tool in tools:
+            if tool.returncode != 0:
+                raise Failure("the storage of %s could not be formatted (%s)" % (broker.name, exit_words(tool.returncode)),
+                              "see the whole log: %s" % log, last_lines(log, 20))
+
+    def _wait(self, servers, peers, begun):
+        """Until each answers as a client would want it to; raises with the log's end if one gives up."""
+        waiting = list(servers)
+        while waiting:
+            for server in list(waiting):
+                server.check_alive()
+                if server.answers(peers):
+                    server.serves = True
+                    waiting.remove(server)
+                    say("%s serves after %.1f s (%s)" % (server.name, time.monotonic() - begun, self._address(server.name)))
+                elif time.monotonic() - begun > self.options.wait:
+                    server.too_late(self.options.wait)
+            if waiting:
+                self.ending.pause(0.05)
+
+    # What others are told.
+
+    def _address(self, name):
+        return self.node.address() if name == "cassandra" else self.brokers[int(name[-1]) - 1].address()
+
+    def pids(self):
+        return dict({"dev-stack": os.getpid()}, **{s.name: s.pid() for s in self.servers.values()})
+
+    def summary(self):
+        return {
+            "kafka": [broker.address() for broker in self.brokers],
+            "cql": [self.node.address()] if self.node else [],
+            "dir": str(self.home),
+            "pids": self.pids(),
+        }
+
+    def _publish(self):
+        started = {name: started_at(pid) for name, pid in self.pids().items() if pid}
+        state = {name: server.state() for name, server in self.servers.items()}
+        write_whole(self.home / STATE, json.dumps(dict(self.summary(), started=started, servers=state)) + "\n")
+
+    # Commands.
+
+    def command(self, text):
+        """Does what one line asks. Always an answer, with `ok`; never an exception but `Ended`."""
+        words = text.split()
+        begun = time.monotonic()
+        try:
+            answer = dict({"ok": True}, **self._do(words[0], words[1:]))
+        except Failure as failure:
+            answer = {"ok": False, "error": failure.wrong, "mend": failure.mend, "detail": failure.detail}
+        self._publish()
+        return dict(answer, command=" ".join(words), ms=round(1000 * (time.monotonic() - begun)), pids=self.pids())
+
+    def _do(self, verb, names):
+        if verb == "status":
+            return {"servers": {s.name: {"state": s.state(), "pid": s.pid()} for s in self.servers.values()}}
+        if verb == "end":
+            self.ending.ask("`end`")
+            return {}
+        actions = {"kill": self._kill, "stop": self._stop, "start": self._start, "pause": self._pause, "resume": self._resume}
+        if verb not in actions:
+            raise Failure("there is no command `%s`" % verb, "say one of: %s, status, end" % ", ".join(actions))
+        return actions[verb](self._named(verb, names)) or {}
+
+    def _named(self, verb, names):
+        known = list(self.servers)
+        if not names or set(names) - set(known):
+            wrong = "`%s` names no server" % verb if not names else "there is no %s" % ", ".join(sorted(set(names) - set(known)))
+            raise Failure(wrong, "name one or several of: %s" % ", ".join(known))
+        return [self.servers[name] for name in names]
+
+    def _running(self, servers):
+        for server in servers:
+            if not server.runs():
+                raise Failure("%s does not run" % server.name, "`start %s` first" % server.name)
+
+    def _kill(self, servers):
+        self._running(servers)
+        for server in servers:
+            server.kill()
+
+    def _stop(self, servers):
+        self._running(servers)
+        forced = [server.name for server in servers if not server.stop(STOP_SECONDS)]
+        return {"forced": forced} if forced else {}
+
+    def _start(self, servers):
+        for server in servers:
+            if server.runs():
+                raise Failure("%s runs already" % server.name, "`kill` or `stop` it first")
+        begun = time.monotonic()
+        for server in servers:
+            server.spawn()
+        self._publish()
+        # Others may be down on purpose: each has to see itself, not the whole cluster.
+        try:
+            for server in servers:
+                self._wait([server], [self._node_id(server)], begun)
+        except Failure:
+            for server in servers:
+                if not server.serves:
+                    server.kill()
+            raise
+
+    @staticmethod
+    def _node_id(server):
+        return int(server.name[-1]) if server.name.startswith("kafka-") else 0
+
+    def _pause(self, servers):
+        self._running(servers)
+        for server in servers:
+            server.pause()
+
+    def _resume(self, servers):
+        self._running(servers)
+        for server in servers:
+            server.resume()
+
+    # The end.
+
+    def report_deaths(self):
+        for server in self.servers.values():
+            if server.wanted and not server.runs():
+                server.wanted = False
+                say("%s ended on its own (%s); its log: %s" % (server.name, exit_words(server.process.returncode), server.log))
+                self._publish()
+
+    def end(self, failed=False):
+        """Ends the servers, then removes what only this run needed. Data worth keeping gets a proper shutdown."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        disposable = self.ours and not self.options.keep
+        end_all([s for s in self.servers.values() if s.process], 0 if disposable or failed else STOP_SECONDS)
+        (self.home / STATE).unlink(missing_ok=True)
+        if self.link:
+            self.link.unlink(missing_ok=True)
+        if disposable and not failed:
+            shutil.rmtree(self.home, ignore_errors=True)
+        self.lock.close()
+
+
+def _make_home(wanted):
+    """The folder, and whether it is ours to remove."""
+    if wanted:
+        home = pathlib.Path(wanted).absolute()
+        home.mkdir(parents=True, exist_ok=True)
+        return home, False
+    WORK.mkdir(parents=True, exist_ok=True)
+    _sweep()
+    return pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=WORK)), True
+
+
+def _sweep():
+    """Removes yesterday's folders of runs that could not clean up (killed, or failed and kept for their logs)."""
+    for home in WORK.glob("run-*"):
+        try:
+            if not (home / DISPOSABLE).exists() or time.time() - (home / DISPOSABLE).stat().st_mtime < 86400:
+                continue
+            lock = locked(home / "lock")
+            if lock:
+                shutil.rmtree(home, ignore_errors=True)
+                lock.close()
+        except OSError:
+            pass  # Another dev-stack sweeps the same.

@@ -1,0 +1,127 @@
+"""`up`: starts a stack and stays with it, in the foreground or in the background."""
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+
+from . import doctor, jars
+from .base import Ended, Ending, Failure, say
+from .stack import Stack
+
+
+def run(options):
+    """Returns the exit code."""
+    if not options.brokers and not options.cassandra:
+        raise Failure("nothing to start", "ask for a server: --brokers 1 or --cassandra 1")
+    ending = Ending()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda n, _frame: ending.ask(signal.Signals(n).name))
+    lines = queue.SimpleQueue()
+    if not options.detach:
+        threading.Thread(target=_read, args=(lines, ending), daemon=True).start()
+    doctor.require(options.brokers, options.cassandra)
+    try:
+        products = (["kafka"] if options.brokers else []) + (["cassandra"] if options.cassandra else [])
+        libs = {product: jars.ensure(product, ending) for product in products}
+        stack = Stack(options, ending)
+    except Ended as reason:
+        say("ended: %s" % reason)
+        return 0
+    answers = sys.stdout
+    if options.detach:
+        answers = _to_background(stack)
+    return _serve(stack, libs, lines, answers)
+
+
+def _serve(stack, libs, lines, answers):
+    failed = True
+    try:
+        stack.prepare(doctor.java(), libs)
+        stack.start()
+        _answer(answers, stack.summary())
+        if stack.options.detach:
+            _leave_terminal(stack, answers)
+        _follow(stack, lines, answers)
+    except Ended as reason:
+        failed = False
+        say("ending: %s" % reason)
+    except Failure as failure:
+        for line in failure.lines():
+            say(line)
+        if stack.ours:
+            say("kept for its logs: %s" % stack.home)
+        return 1
+    finally:
+        stack.end(failed)
+    return 0
+
+
+def _follow(stack, lines, answers):
+    """Until told to end: does what the input asks, and tells of servers that end on their own."""
+    while True:
+        stack.ending.pause(0)
+        stack.report_deaths()
+        try:
+            text = lines.get(timeout=0.2)
+        except queue.Empty:
+            continue
+        if text.strip():
+            _answer(answers, stack.command(text))
+
+
+def _answer(answers, value):
+    try:
+        answers.write(json.dumps(value) + "\n")
+        answers.flush()
+    except OSError:
+        raise Ended("nobody reads the standard output")
+
+
+def _read(lines, ending):
+    """The input's own thread. Not `sys.stdin`: its lock would be held when the interpreter ends."""
+    rest = b""
+    while True:
+        try:
+            part = os.read(0, 65536)
+        except OSError:
+            part = b""
+        if not part:
+            ending.ask("the standard input ended (with --detach it would run on without one)")
+            return
+        *whole, rest = (rest + part).split(b"\n")
+        for line in whole:
+            lines.put(line.decode("utf-8", "replace"))
+
+
+def _to_background(stack):
+    """Goes on in a child. The parent waits until it serves or fails, passes its line on, and ends."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        os.setsid()
+        return os.fdopen(writer, "w")
+    os.close(writer)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda n, _frame: os.kill(child, signal.SIGTERM))
+    with os.fdopen(reader) as told:
+        line = told.readline()
+    if line:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    os._exit((os.WEXITSTATUS(status) or 1) if os.WIFEXITED(status) else 1)
+
+
+def _leave_terminal(stack, answers):
+    """The caller's terminal and pipes are let go, so that whoever waits for their end is not kept."""
+    answers.close()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    log = os.open(str(stack.home / "dev-stack.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    os.dup2(log, 2)
