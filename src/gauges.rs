@@ -70,10 +70,13 @@ impl Gauges {
 
     async fn refresh_log(&self, log: &dyn EventLog) -> anyhow::Result<()> {
         for topic in Topic::ALL {
-            let bytes = log.extent(topic).await?.iter().map(|extent| extent.bytes).sum::<u64>();
-            self.log_bytes
-                .with_label_values(&[topic.name()])
-                .set(i64::try_from(bytes).unwrap_or(i64::MAX));
+            let extents = log.extent(topic).await?;
+            // A broker has metrics of its own for what its topics take.
+            let bytes = extents.iter().map(|extent| extent.bytes).sum::<Option<u64>>();
+            if let Some(bytes) = bytes {
+                let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+                self.log_bytes.with_label_values(&[topic.name()]).set(bytes);
+            }
         }
         let first = log.read_after(Topic::Quarantine, Position::default(), 1).await?;
         let received_at = first.first().map(search::received_at).transpose()?;

@@ -9,6 +9,7 @@ pub mod pairing;
 mod sqlite;
 
 use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a seam's method returns: boxed, so that the seams stay object-safe.
 pub type SeamFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
@@ -25,4 +26,9 @@ pub enum EngineError {
     /// Stop loudly: what is stored contradicts itself.
     #[error("storage corrupt: {0}")]
     Corrupt(String),
+}
+
+/// Takes a mutex whatever happened to its last holder: what our mutexes guard is whole between statements.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

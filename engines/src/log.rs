@@ -1,6 +1,11 @@
 //! The log seam: what every engine of the event log promises, and the types it speaks in.
 
+pub mod kafka;
+mod queue;
 pub mod sqlite;
+mod waiters;
+
+use std::time::Duration;
 
 use payfold_schemas::event::EventAttributes;
 use payfold_schemas::record::Position;
@@ -70,14 +75,34 @@ pub struct DeliveredEvent {
     pub time: String,
 }
 
-/// Where a subscription starts.
+/// Where a subscription starts, and whether it reads alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// After the group's last ack; from the first message if it never acked.
+    /// After the group's last ack; from the first message if it never acked. The partitions are shared out
+    /// among all subscriptions of the group, in all processes; as they change hands, messages that were
+    /// delivered and not acked are delivered again.
     Group,
-    /// After these positions (one per partition); a partition not named starts at its first message.
+    /// Alone, every partition, after these positions (one per partition); a partition not named starts at its
+    /// first message. Acks are `Invalid`.
     After(Vec<Position>),
 }
+
+/// What a share has to tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Messages, never none.
+    Messages(Vec<Delivered>),
+    /// These partitions are this reader's from now on. They stand still until `begin`.
+    Given(Vec<u32>),
+    /// These are another reader's next. Nothing of them is delivered any more; what was is to be finished, then
+    /// `release` lets them go. Who takes longer than `RELEASE_MAX` loses them.
+    Taken(Vec<u32>),
+    /// These are another reader's already, who may have gone on: what is known of them is to be forgotten.
+    Lost(Vec<u32>),
+}
+
+/// How long a reader has to finish what it has of partitions that are taken from it.
+pub const RELEASE_MAX: Duration = Duration::from_secs(15);
 
 /// How far a topic reaches: one entry per partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,8 +113,8 @@ pub struct Extent {
     pub first: u64,
     /// Offset of the last message; 0 while it is empty.
     pub last: u64,
-    /// What the partition's values take, bytes; an estimate is enough.
-    pub bytes: u64,
+    /// What the partition's values take, bytes; an estimate is enough. None where the engine can't tell.
+    pub bytes: Option<u64>,
 }
 
 impl Extent {
@@ -129,6 +154,10 @@ pub trait EventLog: Send + Sync {
         start: Start,
     ) -> SeamFuture<'_, Box<dyn Subscription>, EngineError>;
 
+    /// Opens a reader of the partitions that fall to it among all readers of a group, for a reader that keeps
+    /// its place elsewhere: it is told which partitions come and go, and says itself where each begins.
+    fn share(&self, topic: Topic, group: &str) -> SeamFuture<'_, Box<dyn Share>, EngineError>;
+
     /// Reads up to `limit` messages of one partition after a position, without a group; empty at the end.
     /// For listings and point look-ups.
     fn read_after(
@@ -149,6 +178,27 @@ pub trait EventLog: Send + Sync {
 
     /// Refuses new appends, makes everything queued durable, and returns when it is.
     fn close(&self) -> SeamFuture<'_, (), EngineError>;
+}
+
+/// A reader of one topic that owns some of its partitions for a time, and says where each begins. At one time
+/// a partition is one reader's of the group, as far as anybody can know; who was cut off and does not know it
+/// yet may still hold it, so what it writes has to lose against what its successor writes.
+pub trait Share: Send {
+    /// Waits for what comes next: messages (up to `limit`), or partitions that come or go. Each partition is
+    /// delivered in order from where it began, without a gap, every message at least once.
+    /// Cancel-safe. Errors: `Unavailable` (call again), `Corrupt` (stop).
+    fn next(&mut self, limit: usize) -> SeamFuture<'_, Turn, EngineError>;
+
+    /// Lets partitions that were given begin after these positions; one not named begins at its first message.
+    /// What is no longer this reader's is left out. Errors: `Unavailable` (call again), `Invalid` past the end.
+    fn begin(&mut self, after: Vec<Position>) -> SeamFuture<'_, (), EngineError>;
+
+    /// Lets go what was taken: everything of it is finished.
+    fn release(&mut self) -> SeamFuture<'_, (), EngineError>;
+
+    /// Remembers for the group, for people and tools that watch it, that everything up to these positions is
+    /// done. What is no longer this reader's is left out.
+    fn ack(&mut self, through: Vec<Position>) -> SeamFuture<'_, (), EngineError>;
 }
 
 /// A reader of one topic. Each partition is delivered in order from its start, every message at least once.

@@ -5,23 +5,18 @@
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::EngineError;
+use crate::{EngineError, lock};
 
 /// How long SQLite waits for a lock another tool holds on the file.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 
 /// Connections a pool keeps open; more are opened while more readers are at work, and closed after.
 const POOL_IDLE_MAX: usize = 4;
-
-/// Takes a mutex whatever happened to its last holder: what our mutexes guard is whole between statements.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What an error of SQLite means to the caller of a seam.
 pub(crate) fn seam_error(error: rusqlite::Error) -> EngineError {

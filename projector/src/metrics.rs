@@ -135,10 +135,23 @@ impl Metrics {
         self.publish_failures.inc();
     }
 
-    /// The projector has ended with an error: its partitions stand where they are. (One process reads one
-    /// partition of SQLite.)
+    /// The projector has ended with an error: at least one partition stands where it is.
     pub fn partition_halted(&self) {
-        self.partitions_halted.set(1);
+        self.partitions_halted.set(self.partitions_halted.get().max(1));
+    }
+
+    /// So many partitions stand at a record that can't be read.
+    pub(crate) fn partitions_halted_are(&self, count: usize) {
+        self.partitions_halted.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// These partitions are another projector's now; what was told of them here holds no longer.
+    pub(crate) fn partitions_gone(&self, partitions: &[u32]) {
+        self.partitions_halted.set(0);
+        for partition in partitions {
+            // Nothing may have been measured yet.
+            let _ = self.lag_seconds.remove_label_values(&[&partition.to_string()]);
+        }
     }
 
     pub(crate) fn lag_measured(&self, records: u64) {

@@ -5,7 +5,8 @@
 //!
 //! Invariants: a batch is committed only after its events are durable; a batch is folded over the rows of
 //! all batches before it (`cache` holds what is not committed yet); nothing is skipped. A crash anywhere repeats
-//! whole batches from the store's progress: the same events with the same ids, the same rows.
+//! whole batches from the store's progress: the same events with the same ids, the same rows. Which partitions are
+//! read, and for how long, is in `stints`.
 
 mod cache;
 mod commit;
@@ -15,18 +16,20 @@ mod outage;
 mod pairing;
 mod publish;
 mod read;
+mod stints;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use payfold_engines::EngineError;
-use payfold_engines::log::EventLog;
+use payfold_engines::log::{EventLog, Share};
 use payfold_engines::orders::OrderStore;
 use payfold_schemas::record::{Position, RecordError};
 use tokio::sync::{mpsc, watch};
 
+use self::read::Ended;
 use crate::metrics::Metrics;
 use crate::status::Status;
 
@@ -96,6 +99,8 @@ pub enum RunError {
 enum Halt {
     /// Told to stop while storage was unavailable: what was in flight is repeated by the next run.
     Stopped,
+    /// These partitions are another projector's already: what is in flight is to be forgotten.
+    Lost(Vec<u32>),
     Failed(RunError),
 }
 
@@ -107,7 +112,7 @@ struct Shared {
     settings: Settings,
     status: Arc<Status>,
     stop: watch::Receiver<bool>,
-    /// The number of the last committed batch.
+    /// The number of the last committed batch of this stint.
     committed: AtomicU64,
 }
 
@@ -143,12 +148,12 @@ impl Projector {
         let committed = AtomicU64::new(0);
         let shared = Shared { log, store, metrics, settings, status, stop, committed };
         let result = tokio::select! {
-            result = pipeline(&shared) => result,
+            result = stints::run(&shared) => result,
             () = lag::watch(&shared) => unreachable!("the watch never ends by itself"),
         };
         shared.status.measured(None);
         match result {
-            Ok(None) | Err(Halt::Stopped) => Ok(()),
+            Ok(None) | Err(Halt::Stopped | Halt::Lost(_)) => Ok(()),
             Ok(Some(error)) | Err(Halt::Failed(error)) => {
                 shared.metrics.partition_halted();
                 tracing::error!(error = %error, "projector halted");
@@ -158,15 +163,15 @@ impl Projector {
     }
 }
 
-/// Runs the stages; returns what made the reading end, if it was not the stop signal.
-async fn pipeline(shared: &Shared) -> Result<Option<RunError>, Halt> {
-    let start = pairing::start(shared).await?;
+/// Runs the stages over what the share delivers; returns why the reading ended, once everything read is committed.
+async fn pipeline(shared: &Shared, share: &mut dyn Share) -> Result<Ended, Halt> {
+    shared.committed.store(0, Ordering::Release);
     // One batch may wait before each stage; more would only take memory.
     let (to_fold, decoded) = mpsc::channel(1);
     let (to_publish, folded) = mpsc::channel(1);
     let (to_commit, published) = mpsc::channel(1);
     let (ended, (), (), ()) = tokio::try_join!(
-        read::run(shared, start, to_fold),
+        read::run(shared, share, to_fold),
         folding::run(shared, decoded, to_publish),
         publish::run(shared, folded, to_commit),
         commit::run(shared, published),

@@ -1,5 +1,7 @@
 //! Owns what the running projector tells about itself: how far it has come and how far it is behind.
 
+use std::collections::BTreeSet;
+
 use payfold_schemas::record::Position;
 use tokio::sync::watch;
 
@@ -15,25 +17,46 @@ pub struct Lag {
 /// A projector's status, shared with whoever shows it. Outlives the run.
 #[derive(Debug)]
 pub struct Status {
+    owned: watch::Sender<BTreeSet<u32>>,
     folded: watch::Sender<Vec<Position>>,
     lag: watch::Sender<Option<Lag>>,
 }
 
 impl Default for Status {
     fn default() -> Self {
-        Self { folded: watch::Sender::new(Vec::new()), lag: watch::Sender::new(None) }
+        Self {
+            owned: watch::Sender::default(),
+            folded: watch::Sender::default(),
+            lag: watch::Sender::default(),
+        }
     }
 }
 
 impl Status {
-    /// The last committed position of each partition, as it moves on; empty before the first.
+    /// The partitions it folds now.
+    pub fn owned(&self) -> BTreeSet<u32> {
+        self.owned.borrow().clone()
+    }
+
+    /// The last committed position of each partition it folds, as it moves on; empty before the first.
     pub fn folded(&self) -> watch::Receiver<Vec<Position>> {
         self.folded.subscribe()
     }
 
-    /// The lag as last measured (once a second); none before the first time and after the run.
+    /// The lag as last measured (once a second); none while no partition is folded here.
     pub fn lag(&self) -> watch::Receiver<Option<Lag>> {
         self.lag.subscribe()
+    }
+
+    /// These partitions are its own from now on.
+    pub(crate) fn given(&self, partitions: &[u32]) {
+        self.owned.send_modify(|owned| owned.extend(partitions));
+    }
+
+    /// These partitions are not its own any more.
+    pub(crate) fn gone(&self, partitions: &[u32]) {
+        self.owned.send_modify(|owned| owned.retain(|one| !partitions.contains(one)));
+        self.folded.send_modify(|folded| folded.retain(|at| !partitions.contains(&at.partition)));
     }
 
     pub(crate) fn advance(&self, through: impl IntoIterator<Item = Position>) {

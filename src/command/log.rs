@@ -51,7 +51,7 @@ async fn stats(engines: &Engines, output: &OutputArgs) -> anyhow::Result<()> {
                 extent.partition.to_string(),
                 extent.first.to_string(),
                 extent.last.to_string(),
-                extent.bytes.to_string(),
+                extent.bytes.map_or_else(String::new, |bytes| bytes.to_string()),
                 lag_s.map_or(String::new(), |lag| format!("{lag:.1}")),
             ];
             let object = json!({

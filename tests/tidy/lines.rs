@@ -59,8 +59,8 @@ pub const BANNED: &[Banned] = &[
 ];
 
 /// The only traits there are: the id rule, the seams, and the bed the conformance suite puts engines in.
-pub const TRAITS: [&str; 6] =
-    ["TextRule", "EventLog", "Subscription", "OrderStore", "Clock", "Bed"];
+pub const TRAITS: [&str; 7] =
+    ["TextRule", "EventLog", "Subscription", "Share", "OrderStore", "Clock", "Bed"];
 
 /// Who may stand second in a metric's name.
 const METRIC_ROLES: [&str; 8] =

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use payfold_engines::SeamFuture;
 use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
-use payfold_engines::log::{Message, Subscription};
+use payfold_engines::log::{Message, Share, Subscription};
 use payfold_schemas::event::{EventAttributes, ORDER_CHANGED_TYPE, order_event_id};
 use payfold_schemas::time::Time;
 
@@ -109,6 +109,10 @@ impl EventLog for Flaky {
             let once = Once { real: subscription.await?, used: false };
             Ok(Box::new(once) as Box<dyn Subscription>)
         })
+    }
+
+    fn share(&self, topic: Topic, group: &str) -> SeamFuture<'_, Box<dyn Share>, EngineError> {
+        self.real.share(topic, group)
     }
 
     fn read_after(

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use payfold_engines::log::{Delivered, EventLog, Extent, Message, Start, Subscription, Topic};
+use payfold_engines::log::{
+    Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic,
+};
 use payfold_engines::{EngineError, SeamFuture};
 use payfold_schemas::record::{Position, decode_fact};
 use serde_json::json;
@@ -65,6 +67,10 @@ impl EventLog for Away {
         start: Start,
     ) -> SeamFuture<'_, Box<dyn Subscription>, EngineError> {
         self.real.subscribe(topic, group, start)
+    }
+
+    fn share(&self, topic: Topic, group: &str) -> SeamFuture<'_, Box<dyn Share>, EngineError> {
+        self.real.share(topic, group)
     }
 
     fn read_after(

@@ -2,12 +2,12 @@
 //! Invariants: see `tables` (what the file holds), `writer` (durable before told), `queue` (order, bound) and
 //! `waiters` (who is woken).
 
-mod queue;
+mod share;
 mod subscription;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod waiters;
+mod work;
 mod writer;
 
 use std::fmt;
@@ -20,14 +20,16 @@ use futures_util::TryFutureExt;
 use payfold_schemas::record::Position;
 use tokio::sync::watch;
 
-use self::queue::{Queue, Work};
+use self::share::SqliteShare;
 use self::subscription::SqliteSubscription;
 use self::tables::{index, position};
+use self::work::Work;
 pub use self::writer::{CommitObserver, LogStats};
 use self::writer::{Shared, Writer};
-use crate::log::{Delivered, EventLog, Extent, Message, Start, Subscription, Topic};
-use crate::sqlite::{LockFile, ReadPool, at, blocking, lock};
-use crate::{EngineError, SeamFuture};
+use crate::log::queue::Queue;
+use crate::log::{Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic};
+use crate::sqlite::{LockFile, ReadPool, at, blocking};
+use crate::{EngineError, SeamFuture, lock};
 
 /// Greatest value of a message, bytes: far above what any profile lets in.
 const VALUE_BYTES_MAX: usize = 16 << 20;
@@ -139,7 +141,7 @@ impl SqliteLog {
         start: Start,
     ) -> Result<SqliteSubscription, EngineError> {
         let readers = Arc::clone(&self.readers);
-        let (acking, starting) = (group.clone(), start);
+        let (acking, starting) = (group.clone(), start.clone());
         let (after, stored) = blocking(move || {
             readers.with(|connection| {
                 let after = match starting {
@@ -150,32 +152,27 @@ impl SqliteLog {
             })
         })
         .await?;
-        if after > stored {
-            return Err(EngineError::Invalid(format!(
-                "a subscription after 0-{after}, but topic {} ends at 0-{stored}",
-                topic.name()
-            )));
-        }
+        let group = (start == Start::Group).then_some(group);
+        let mut reader = self.reader_from(topic, group, stored);
+        reader.place(after)?;
+        Ok(reader)
+    }
+
+    /// A reader at the beginning of a topic that ends at `stored`.
+    fn reader_from(&self, topic: Topic, group: Option<String>, stored: u64) -> SqliteSubscription {
         let shared = self.writer.as_ref().map(|running| Arc::clone(&running.shared));
         let head = match &shared {
             Some(shared) => shared.heads[index(topic)].subscribe(),
             None => watch::Sender::new(stored).subscribe(),
         };
         let (writer, path) = (shared, self.path.clone());
-        Ok(SqliteSubscription {
-            topic,
-            group,
-            after,
-            head,
-            writer,
-            path,
-            connection: Arc::default(),
-        })
+        let connection = Arc::default();
+        SqliteSubscription { topic, group, after: 0, head, writer, path, connection }
     }
 }
 
 /// The offset to start after. Errors: `Invalid` for a partition there is not.
-fn offset_of(positions: &[Position]) -> Result<u64, EngineError> {
+pub(super) fn offset_of(positions: &[Position]) -> Result<u64, EngineError> {
     match positions {
         [] => Ok(0),
         [Position { partition: 0, offset }] => Ok(*offset),
@@ -201,7 +198,7 @@ impl EventLog for SqliteLog {
             .and_then(|()| self.running())
             .and_then(|running| running.shared.queue.push_bounded(Work::One(topic, message)));
         match queued {
-            Ok(waiter) => Box::pin(waiter.map_ok(position)),
+            Ok(waiter) => Box::pin(waiter),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
@@ -214,14 +211,15 @@ impl EventLog for SqliteLog {
         if messages.is_empty() {
             return Box::pin(ready(Ok(Vec::new())));
         }
-        let count = u64::try_from(messages.len()).expect("a count fits 64 bits");
+        let length = messages.len();
+        let count = u64::try_from(length).expect("a count fits 64 bits");
         let queued = check_size(&messages)
             .and_then(|()| self.running())
-            .and_then(|running| running.shared.queue.push(Work::Many(topic, messages)));
+            .and_then(|running| running.shared.queue.push(Work::Many(topic, messages), length));
         match queued {
-            Ok(waiter) => {
-                Box::pin(waiter.map_ok(move |first| (first..first + count).map(position).collect()))
-            }
+            Ok(waiter) => Box::pin(waiter.map_ok(move |Position { offset: first, .. }| {
+                (first..first + count).map(position).collect()
+            })),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
@@ -234,6 +232,15 @@ impl EventLog for SqliteLog {
     ) -> SeamFuture<'_, Box<dyn Subscription>, EngineError> {
         let reader = self.reader(topic, group.to_owned(), start);
         Box::pin(reader.map_ok(|reader| Box::new(reader) as Box<dyn Subscription>))
+    }
+
+    fn share(&self, topic: Topic, group: &str) -> SeamFuture<'_, Box<dyn Share>, EngineError> {
+        let (group, readers) = (Some(group.to_owned()), Arc::clone(&self.readers));
+        Box::pin(async move {
+            let heads = blocking(move || readers.with(tables::heads)).await?;
+            let reader = self.reader_from(topic, group, heads[index(topic)]);
+            Ok(Box::new(SqliteShare::new(reader)) as Box<dyn Share>)
+        })
     }
 
     fn read_after(

@@ -18,8 +18,8 @@ use payfold_schemas::order::Order;
 use rusqlite::Connection;
 
 use crate::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
-use crate::sqlite::{LockFile, ReadPool, at, blocking, lock, seam_error};
-use crate::{EngineError, SeamFuture};
+use crate::sqlite::{LockFile, ReadPool, at, blocking, seam_error};
+use crate::{EngineError, SeamFuture, lock};
 
 const READ_ONLY: &str = "this order store is open for reading only";
 

@@ -15,7 +15,7 @@ use crate::batch::{Changes, Orders, fold_batch};
 
 /// A folded batch.
 pub(super) struct FoldedBatch {
-    /// Counted from 1 in this run.
+    /// Counted from 1 in this stint.
     pub(super) number: u64,
     pub(super) changes: Changes,
     pub(super) folded: Vec<Folded>,

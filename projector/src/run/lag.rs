@@ -17,6 +17,10 @@ pub(super) async fn watch(shared: &Shared) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
+        if shared.status.owned().is_empty() {
+            shared.status.measured(None);
+            continue;
+        }
         // While the log can't be read, the stage that reads it says so; the last lag stands.
         if let Ok(extents) = shared.log.extent(Topic::Intake).await {
             let lag = measure(shared, &extents).await;
@@ -29,7 +33,8 @@ pub(super) async fn watch(shared: &Shared) {
 async fn measure(shared: &Shared, extents: &[Extent]) -> Lag {
     let mut lag = Lag::default();
     let folded = shared.status.folded().borrow().clone();
-    for extent in extents {
+    let owned = shared.status.owned();
+    for extent in extents.iter().filter(|extent| owned.contains(&extent.partition)) {
         let known = folded.iter().find(|position| position.partition == extent.partition);
         let through = known.map_or(0, |position| position.offset);
         let waiting = extent.last.saturating_sub(through);

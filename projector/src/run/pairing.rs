@@ -10,8 +10,9 @@ use payfold_schemas::record::Position;
 use super::outage::Outage;
 use super::{Halt, RunError, Shared};
 
-/// The position of each partition after which to go on. Errors: `Unpaired`.
-pub(super) async fn start(shared: &Shared) -> Result<Vec<Position>, Halt> {
+/// The positions after which to go on in these partitions; none for one that is not folded at all.
+/// Errors: `Unpaired`.
+pub(super) async fn start(shared: &Shared, partitions: &[u32]) -> Result<Vec<Position>, Halt> {
     let mut outage = Outage::none(shared, "read how far the orders are folded");
     let progress = loop {
         match shared.store.progress().await {
@@ -24,19 +25,20 @@ pub(super) async fn start(shared: &Shared) -> Result<Vec<Position>, Halt> {
     if progress.log_id != shared.log.id() {
         return Err(unpaired("the order store was folded from another log".to_owned()));
     }
+    let mut start = Vec::with_capacity(partitions.len());
     for folded in &progress.folded {
-        check(shared, folded).await?;
+        if partitions.contains(&folded.position.partition) {
+            check(shared, folded).await?;
+            start.push(folded.position);
+        }
     }
-    let start: Vec<_> = progress.folded.iter().map(|folded| folded.position).collect();
-    shared.status.advance(start.iter().copied());
     Ok(start)
 }
 
 /// Checks that the log still holds the record that was folded last.
 async fn check(shared: &Shared, folded: &Folded) -> Result<(), Halt> {
     let Position { partition, offset } = folded.position;
-    // A first record of offset 0 (Kafka) has no position before it to read after.
-    let Some(before) = offset.checked_sub(1) else { return Ok(()) };
+    let before = offset.saturating_sub(1);
     match record_after(shared, Position { partition, offset: before }).await? {
         Some(record) if record.position != folded.position => Err(unpaired(format!(
             "the log has no record {}, the last one the order store has folded",

@@ -1,15 +1,23 @@
 //! Owns the first stage: batches of intake, decoded.
-//! Invariant: a record that can't be decoded is never skipped: what stands before it in its batch goes on, then
-//! reading ends for good.
+//! Invariants: a record that can't be decoded is never skipped: what stands before it goes on, then its partition
+//! stands for good (*halted*), while the others go on; when all of them stand, reading ends. A stint's reading ends
+//! too when partitions come or go.
 
-use payfold_engines::log::{Delivered, Start, Subscription, Topic};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use payfold_engines::log::{Delivered, Share, Turn};
 use payfold_engines::orders::Folded;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::record::{FactRecord, Position, decode_fact};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::outage::Outage;
 use super::{Halt, RunError, Shared, compute};
+
+/// How often the group is told how far the store is, for people and tools that watch the group's lag.
+const ACK_EVERY: Duration = Duration::from_secs(1);
 
 /// A batch of decoded records.
 pub(super) struct Decoded {
@@ -18,57 +26,77 @@ pub(super) struct Decoded {
     pub(super) folded: Vec<Folded>,
 }
 
-/// Reads until told to stop, or until a record can't be read: then returns why.
+/// Why reading ended.
+pub(super) enum Ended {
+    /// Told to stop, or the next stage has failed.
+    Stopped,
+    /// No partition is left that can be read on.
+    Halted(RunError),
+    /// Partitions come or go.
+    Moved(Turn),
+}
+
+/// Reads until told to stop, until partitions come or go, or until none can be read on. Errors: `Lost`, the
+/// pipeline must not go on with what it has.
 pub(super) async fn run(
     shared: &Shared,
-    start: Vec<Position>,
+    share: &mut dyn Share,
     to_fold: mpsc::Sender<Decoded>,
-) -> Result<Option<RunError>, Halt> {
-    let mut intake = subscribe(shared, start).await?;
+) -> Result<Ended, Halt> {
     let mut limit = shared.settings.batch_records_max;
+    let mut halted = BTreeSet::new();
+    let (mut acks, mut ack_at) = (0_u8, Instant::now() + ACK_EVERY);
     loop {
-        let batch = tokio::select! {
+        let turn = tokio::select! {
             biased;
-            () = shared.stopped() => return Ok(None),
-            batch = next_batch(shared, &mut *intake, limit) => batch?,
+            () = shared.stopped() => return Ok(Ended::Stopped),
+            () = tokio::time::sleep_until(ack_at), if acks > 0 => {
+                ack(shared, share).await;
+                (acks, ack_at) = (acks.saturating_sub(1), Instant::now() + ACK_EVERY);
+                continue;
+            }
+            turn = next(shared, share, limit) => turn?,
         };
+        let batch = match turn {
+            Turn::Messages(batch) => batch,
+            Turn::Lost(partitions) => return Err(Halt::Lost(partitions)),
+            moved @ (Turn::Given(_) | Turn::Taken(_)) => return Ok(Ended::Moved(moved)),
+        };
+        // The last batch may be committed only after the next ack: so one more.
+        acks = 2;
         limit = next_limit(shared, &batch);
-        let (decoded, bad) = compute(batch.len(), move || decode(&batch)).await?;
+        let (standing, length) = (halted.clone(), batch.len());
+        let (decoded, bad) = compute(length, move || decode(&batch, standing)).await?;
         if !decoded.records.is_empty() && to_fold.send(decoded).await.is_err() {
             // The next stage has failed, and with it the whole.
-            return Ok(None);
+            return Ok(Ended::Stopped);
         }
-        if let Some(error) = bad {
-            return Ok(Some(error));
-        }
-    }
-}
-
-async fn subscribe(shared: &Shared, start: Vec<Position>) -> Result<Box<dyn Subscription>, Halt> {
-    let mut outage = Outage::none(shared, "subscribe to intake");
-    loop {
-        let start = Start::After(start.clone());
-        match shared.log.subscribe(Topic::Intake, &shared.settings.group, start).await {
-            Ok(intake) => {
-                outage.over();
-                return Ok(intake);
+        for (partition, error) in bad {
+            halted.insert(partition);
+            shared.metrics.partitions_halted_are(halted.len());
+            if shared.status.owned().iter().all(|owned| halted.contains(owned)) {
+                return Ok(Ended::Halted(error));
             }
-            Err(error) => outage.wait(error).await?,
+            tracing::error!(%error, partition, "a partition of intake is halted; the others go on");
         }
     }
 }
 
-async fn next_batch(
-    shared: &Shared,
-    intake: &mut dyn Subscription,
-    limit: usize,
-) -> Result<Vec<Delivered>, Halt> {
+/// Tells the group how far the store is. What fails is told again later: nobody's start depends on it.
+async fn ack(shared: &Shared, share: &mut dyn Share) {
+    let through = shared.status.folded().borrow().clone();
+    if let Err(error) = share.ack(through).await {
+        tracing::debug!(%error, "the group's place was not remembered");
+    }
+}
+
+async fn next(shared: &Shared, share: &mut dyn Share, limit: usize) -> Result<Turn, Halt> {
     let mut outage = Outage::none(shared, "read intake");
     loop {
-        match intake.next_batch(limit).await {
-            Ok(batch) => {
+        match share.next(limit).await {
+            Ok(turn) => {
                 outage.over();
-                return Ok(batch);
+                return Ok(turn);
             }
             Err(error) => outage.wait(error).await?,
         }
@@ -83,30 +111,31 @@ fn next_limit(shared: &Shared, batch: &[Delivered]) -> usize {
     fitting.clamp(1, shared.settings.batch_records_max.max(1))
 }
 
-/// Decodes a batch up to the first record that can't be.
-fn decode(batch: &[Delivered]) -> (Decoded, Option<RunError>) {
+/// Decodes a batch, of each partition up to the first record that can't be; nothing of those that stand.
+fn decode(batch: &[Delivered], mut standing: BTreeSet<u32>) -> (Decoded, Vec<(u32, RunError)>) {
     let mut records = Vec::with_capacity(batch.len());
-    let mut bad = None;
+    let mut last: Vec<&Delivered> = Vec::new();
+    let mut bad = Vec::new();
     for delivered in batch {
+        let position = delivered.position;
+        if !standing.is_empty() && standing.contains(&position.partition) {
+            continue;
+        }
         match decode_fact(&delivered.value) {
-            Ok(record) => records.push((delivered.position, record)),
+            Ok(record) => {
+                records.push((position, record));
+                match last.iter_mut().find(|one| one.position.partition == position.partition) {
+                    Some(one) => *one = delivered,
+                    None => last.push(delivered),
+                }
+            }
             Err(error) => {
-                bad = Some(RunError::Undecodable { position: delivered.position, error });
-                break;
+                standing.insert(position.partition);
+                bad.push((position.partition, RunError::Undecodable { position, error }));
             }
         }
     }
-    let folded = last_of_each_partition(&batch[..records.len()]);
-    (Decoded { records, folded }, bad)
-}
-
-fn last_of_each_partition(batch: &[Delivered]) -> Vec<Folded> {
-    let mut folded: Vec<Folded> = Vec::new();
-    for delivered in batch.iter().rev() {
-        let position = delivered.position;
-        if folded.iter().all(|known| known.position.partition != position.partition) {
-            folded.push(Folded { position, digest: Digest::of_bytes(&delivered.value) });
-        }
-    }
-    folded
+    let folded =
+        |one: &&Delivered| Folded { position: one.position, digest: Digest::of_bytes(&one.value) };
+    (Decoded { records, folded: last.iter().map(folded).collect() }, bad)
 }

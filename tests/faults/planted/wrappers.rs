@@ -4,7 +4,9 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use payfold_engines::log::{Delivered, EventLog, Extent, Message, Start, Subscription, Topic};
+use payfold_engines::log::{
+    Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic, Turn,
+};
 use payfold_engines::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
 use payfold_engines::{EngineError, SeamFuture};
 use payfold_schemas::ids::OrderKey;
@@ -58,10 +60,14 @@ impl EventLog for BentLog {
         group: &str,
         start: Start,
     ) -> SeamFuture<'_, Box<dyn Subscription>, EngineError> {
+        self.real.subscribe(topic, group, start)
+    }
+
+    fn share(&self, topic: Topic, group: &str) -> SeamFuture<'_, Box<dyn Share>, EngineError> {
         let (group, bug) = (group.to_owned(), self.bug);
         Box::pin(async move {
-            let real = self.real.subscribe(topic, &group, start).await?;
-            Ok(Box::new(BentSubscription { real, bug }) as Box<dyn Subscription>)
+            let real = self.real.share(topic, &group).await?;
+            Ok(Box::new(BentShare { real, bug }) as Box<dyn Share>)
         })
     }
 
@@ -91,21 +97,31 @@ impl EventLog for BentLog {
     }
 }
 
-struct BentSubscription {
-    real: Box<dyn Subscription>,
+struct BentShare {
+    real: Box<dyn Share>,
     bug: Bug,
 }
 
-impl Subscription for BentSubscription {
-    fn next_batch(&mut self, limit: usize) -> SeamFuture<'_, Vec<Delivered>, EngineError> {
+impl Share for BentShare {
+    fn next(&mut self, limit: usize) -> SeamFuture<'_, Turn, EngineError> {
         Box::pin(async move {
-            let mut batch = self.real.next_batch(limit).await?;
+            let mut turn = self.real.next(limit).await?;
             // A batch is never empty, not even a bent one.
-            if self.bug == Bug::LostTail && batch.len() > 1 {
+            if let (Bug::LostTail, Turn::Messages(batch)) = (self.bug, &mut turn)
+                && batch.len() > 1
+            {
                 batch.pop();
             }
-            Ok(batch)
+            Ok(turn)
         })
+    }
+
+    fn begin(&mut self, after: Vec<Position>) -> SeamFuture<'_, (), EngineError> {
+        self.real.begin(after)
+    }
+
+    fn release(&mut self) -> SeamFuture<'_, (), EngineError> {
+        self.real.release()
     }
 
     fn ack(&mut self, through: Vec<Position>) -> SeamFuture<'_, (), EngineError> {

@@ -9,19 +9,20 @@ use payfold_schemas::record::Position;
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::queue::Work;
 use super::tables;
+use super::work::Work;
 use super::writer::Shared;
 use crate::log::{Delivered, Subscription, Topic};
-use crate::sqlite::{at, blocking, lock, open_reader};
-use crate::{EngineError, SeamFuture};
+use crate::sqlite::{at, blocking, open_reader};
+use crate::{EngineError, SeamFuture, lock};
 
 /// Page cache of a subscription: it walks forward, so it only needs the pages under its feet.
 const CACHE_KIB: u32 = 1_024;
 
 pub(super) struct SqliteSubscription {
     pub(super) topic: Topic,
-    pub(super) group: String,
+    /// None for one that reads alone.
+    pub(super) group: Option<String>,
     /// The offset of the last message handed out.
     pub(super) after: u64,
     pub(super) head: watch::Receiver<u64>,
@@ -33,7 +34,20 @@ pub(super) struct SqliteSubscription {
 }
 
 impl SqliteSubscription {
-    async fn next(&mut self, limit: usize) -> Result<Vec<Delivered>, EngineError> {
+    /// Goes on after this offset. Errors: `Invalid` past the end.
+    pub(super) fn place(&mut self, after: u64) -> Result<(), EngineError> {
+        let stored = *self.head.borrow();
+        if after > stored {
+            return Err(EngineError::Invalid(format!(
+                "a subscription after 0-{after}, but topic {} ends at 0-{stored}",
+                self.topic.name()
+            )));
+        }
+        self.after = after;
+        Ok(())
+    }
+
+    pub(super) async fn next(&mut self, limit: usize) -> Result<Vec<Delivered>, EngineError> {
         if limit == 0 {
             return Err(EngineError::Invalid("a batch needs a limit of at least 1".to_owned()));
         }
@@ -66,6 +80,9 @@ impl SqliteSubscription {
         let Some(shared) = &self.writer else {
             return Err(EngineError::Invalid("this log is open for reading only".to_owned()));
         };
+        let Some(group) = &self.group else {
+            return Err(EngineError::Invalid("who reads alone acknowledges nothing".to_owned()));
+        };
         for position in through {
             let head = *self.head.borrow();
             if position.partition != 0 || position.offset > head {
@@ -73,8 +90,8 @@ impl SqliteSubscription {
                     format!("ack of {position}, but topic {} ends at 0-{head}", self.topic.name());
                 return Err(EngineError::Invalid(text));
             }
-            let (group, topic, offset) = (self.group.clone(), self.topic, position.offset);
-            shared.queue.push(Work::Ack { group, topic, offset })?.await?;
+            let (group, topic, offset) = (group.clone(), self.topic, position.offset);
+            shared.queue.push(Work::Ack { group, topic, offset }, 0)?.await?;
         }
         Ok(())
     }

@@ -255,5 +255,5 @@ pub(super) fn extent(connection: &Connection, topic: Topic) -> Result<Extent, En
     // Rounded to whole bytes first: an estimate, and whole numbers need no cast that could lose.
     let average: u64 = format!("{average:.0}").parse().unwrap_or(0);
     let count = if last == 0 { 0 } else { last - first + 1 };
-    Ok(Extent { partition: 0, first, last, bytes: count.saturating_mul(average) })
+    Ok(Extent { partition: 0, first, last, bytes: Some(count.saturating_mul(average)) })
 }

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::queue::{Job, Queue, Taken, Work};
 use super::tables::{self, PerTopic, index};
-use super::waiters::{HANDOVER_MAX, Wakeups};
+use super::work::Work;
 use crate::EngineError;
 use crate::log::Topic;
+use crate::log::queue::{Job, Queue, Taken};
+use crate::log::waiters::{HANDOVER_MAX, Wakeups};
 use crate::sqlite::seam_error;
 
 /// A commit writes every page it touches whole: about what it adds, and the last page of the table and the
@@ -66,7 +67,7 @@ impl LogStats {
 /// What the writer and the log's handle share.
 pub(super) struct Shared {
     pub(super) path: PathBuf,
-    pub(super) queue: Queue,
+    pub(super) queue: Queue<Work>,
     pub(super) heads: PerTopic<watch::Sender<u64>>,
     pub(super) stats: LogStats,
     pub(super) observer: Option<CommitObserver>,
@@ -109,7 +110,7 @@ impl Writer {
     }
 
     /// Commits a group and tells its waiters.
-    fn settle(&mut self, group: &mut Vec<Job>) {
+    fn settle(&mut self, group: &mut Vec<Job<Work>>) {
         let rows = group.iter().map(|job| job.work.messages().1.len()).sum();
         let started = Instant::now();
         let result = self.commit(group);
@@ -137,7 +138,7 @@ impl Writer {
     }
 
     /// Writes a group in one transaction. Returns the heads after it.
-    fn commit(&mut self, group: &[Job]) -> Result<PerTopic<u64>, EngineError> {
+    fn commit(&mut self, group: &[Job<Work>]) -> Result<PerTopic<u64>, EngineError> {
         if self.connection.is_none() {
             self.reopen()?;
         }
@@ -172,13 +173,13 @@ impl Writer {
     }
 
     /// Makes a committed group visible to its waiters and to readers.
-    fn tell_done(&mut self, group: &mut Vec<Job>, heads: PerTopic<u64>) {
+    fn tell_done(&mut self, group: &mut Vec<Job<Work>>, heads: PerTopic<u64>) {
         let mut next = self.heads;
         for job in group.drain(..) {
             let (topic, messages) = job.work.messages();
             let first = next[index(topic)] + 1;
             next[index(topic)] += u64::try_from(messages.len()).expect("a count fits 64 bits");
-            self.wakeups.complete(job.promise, Ok(first));
+            self.wakeups.complete(job.promise, Ok(tables::position(first)));
         }
         assert_eq!(next, heads, "positions told are the positions written");
         self.wakeups.flush();

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use payfold_engines::log::sqlite::SqliteLog;
-use payfold_engines::log::{Delivered, EventLog, Extent, Message, Start, Subscription, Topic};
+use payfold_engines::log::{
+    Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic,
+};
 use payfold_engines::orders::sqlite::SqliteOrders;
 use payfold_engines::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
 use payfold_engines::{EngineError, SeamFuture};
@@ -149,10 +151,14 @@ impl EventLog for Failing {
         group: &str,
         start: Start,
     ) -> SeamFuture<'_, Box<dyn Subscription>, EngineError> {
+        self.log.subscribe(topic, group, start)
+    }
+
+    fn share(&self, topic: Topic, group: &str) -> SeamFuture<'_, Box<dyn Share>, EngineError> {
         let group = group.to_owned();
         Box::pin(async move {
-            self.check("subscribe")?;
-            self.log.subscribe(topic, &group, start).await
+            self.check("share")?;
+            self.log.share(topic, &group).await
         })
     }
 

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use payfold_engines::log::sqlite::SqliteLog;
-use payfold_engines::log::{Delivered, EventLog, Extent, Message, Start, Subscription, Topic};
+use payfold_engines::log::{
+    Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic,
+};
 use payfold_engines::orders::sqlite::SqliteOrders;
 use payfold_engines::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
 use payfold_engines::{EngineError, SeamFuture};
@@ -166,6 +168,10 @@ impl EventLog for Failing {
             }
             self.log.subscribe(topic, &group, start).await
         })
+    }
+
+    fn share(&self, topic: Topic, group: &str) -> SeamFuture<'_, Box<dyn Share>, EngineError> {
+        self.log.share(topic, group)
     }
 
     fn read_after(

@@ -20,14 +20,15 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use crate::EngineError;
-use crate::sqlite::lock;
+use payfold_schemas::record::Position;
+
+use crate::{EngineError, lock};
 
 /// How long wakers may lie in a mailbox before the writer wakes them itself.
-pub(super) const HANDOVER_MAX: Duration = Duration::from_millis(2);
+pub(crate) const HANDOVER_MAX: Duration = Duration::from_millis(2);
 
-/// What came of a job: the offset of its first message.
-pub(super) type Outcome = Result<u64, EngineError>;
+/// What came of a job: where its first message stands.
+pub(crate) type Outcome = Result<Position, EngineError>;
 
 thread_local! {
     static LANE: Arc<Lane> = Arc::default();
@@ -91,14 +92,14 @@ enum State {
 type Slot = Mutex<State>;
 
 /// A promise of an outcome and the waiter for it.
-pub(super) fn pair() -> (Promise, Waiter) {
+pub(crate) fn pair() -> (Promise, Waiter) {
     let slot = Arc::new(Mutex::new(State::Fresh));
     (Promise { slot: Some(Arc::clone(&slot)) }, Waiter { slot })
 }
 
 /// The appender's half: resolves with the outcome. Dropping it recalls nothing.
 #[derive(Debug)]
-pub(super) struct Waiter {
+pub(crate) struct Waiter {
     slot: Arc<Slot>,
 }
 
@@ -141,7 +142,7 @@ impl Drop for Waiter {
 
 /// The writer's half: whatever happens, its waiter gets an outcome.
 #[derive(Debug)]
-pub(super) struct Promise {
+pub(crate) struct Promise {
     slot: Option<Arc<Slot>>,
 }
 
@@ -167,7 +168,7 @@ struct Handover {
 
 /// The writer's wake-ups of one group after the other.
 #[derive(Debug, Default)]
-pub(super) struct Wakeups {
+pub(crate) struct Wakeups {
     handovers: Vec<Handover>,
     /// Lanes whose mailbox was filled, and since when it has not been seen empty.
     handed: Vec<(Arc<Lane>, Instant)>,
@@ -175,7 +176,7 @@ pub(super) struct Wakeups {
 
 impl Wakeups {
     /// Sets a promise's outcome; its waiter is woken by the next `flush`.
-    pub(super) fn complete(&mut self, mut promise: Promise, outcome: Outcome) {
+    pub(crate) fn complete(&mut self, mut promise: Promise, outcome: Outcome) {
         let slot = promise.slot.take().expect("a promise keeps its slot until it is completed");
         self.settle(slot, outcome);
     }
@@ -205,7 +206,7 @@ impl Wakeups {
     }
 
     /// Wakes everybody whose outcome was set since the last flush: one waiter per lane from here.
-    pub(super) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         if self.handovers.is_empty() {
             return;
         }
@@ -231,7 +232,7 @@ impl Wakeups {
     }
 
     /// Wakes what has lain in a mailbox for too long. Returns whether anything still lies in one.
-    pub(super) fn sweep(&mut self) -> bool {
+    pub(crate) fn sweep(&mut self) -> bool {
         if self.handed.is_empty() {
             return false;
         }

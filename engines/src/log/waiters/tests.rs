@@ -6,6 +6,10 @@ use std::task::Wake;
 
 use super::*;
 
+fn at(offset: u64) -> Position {
+    Position { partition: 0, offset }
+}
+
 /// A waker that counts.
 #[derive(Default)]
 struct Count(AtomicUsize);
@@ -39,7 +43,7 @@ impl Case {
     }
 
     fn complete(&mut self, wakeups: &mut Wakeups, offset: u64) {
-        wakeups.complete(self.promise.take().unwrap(), Ok(offset));
+        wakeups.complete(self.promise.take().unwrap(), Ok(at(offset)));
     }
 
     fn woken(&self) -> usize {
@@ -63,9 +67,9 @@ fn the_head_alone_is_woken_from_afar_and_wakes_its_mates() {
     assert_eq!(cases.each_ref().map(Case::woken), [0, 0, 0]);
     wakeups.flush();
     assert_eq!(cases.each_ref().map(Case::woken), [1, 0, 0]);
-    assert_eq!(cases[0].poll(), Poll::Ready(Ok(1)));
+    assert_eq!(cases[0].poll(), Poll::Ready(Ok(at(1))));
     assert_eq!(cases.each_ref().map(Case::woken), [1, 1, 1]);
-    assert_eq!(cases[2].poll(), Poll::Ready(Ok(3)));
+    assert_eq!(cases[2].poll(), Poll::Ready(Ok(at(3))));
     assert!(!wakeups.sweep());
 }
 
@@ -80,7 +84,7 @@ fn a_head_dropped_unpolled_wakes_its_mates() {
 #[test]
 fn a_head_that_has_its_outcome_before_the_flush_strands_nobody() {
     let (mut wakeups, mut cases) = group();
-    assert_eq!(cases[0].poll(), Poll::Ready(Ok(1)));
+    assert_eq!(cases[0].poll(), Poll::Ready(Ok(at(1))));
     wakeups.flush();
     assert_eq!(cases.each_ref().map(Case::woken), [0, 1, 1]);
 }
@@ -122,7 +126,7 @@ fn each_lane_has_its_own_head() {
     assert_eq!(here.each_ref().map(Case::woken), [1, 0]);
     assert_eq!(there.each_ref().map(Case::woken), [1, 0]);
     // Moved here and polled here, it still wakes the lane it waited on.
-    assert_eq!(there[0].poll(), Poll::Ready(Ok(1)));
+    assert_eq!(there[0].poll(), Poll::Ready(Ok(at(1))));
     assert_eq!(there[1].woken(), 1);
     assert_eq!(here[1].woken(), 0);
 }
@@ -146,10 +150,10 @@ fn a_promise_that_is_dropped_is_an_error_and_a_waiter_that_is_dropped_is_none() 
 fn an_outcome_set_before_the_first_poll_is_there() {
     let (promise, waiter) = pair();
     let mut wakeups = Wakeups::default();
-    wakeups.complete(promise, Ok(9));
+    wakeups.complete(promise, Ok(at(9)));
     wakeups.flush();
     let mut case = Case { waiter: Some(waiter), promise: None, woken: Arc::default() };
-    assert_eq!(case.poll(), Poll::Ready(Ok(9)));
+    assert_eq!(case.poll(), Poll::Ready(Ok(at(9))));
 }
 
 /// What a writer does, over promises alone.
@@ -166,7 +170,7 @@ fn settle_all(promises: &mpsc::Receiver<Promise>) {
         };
         let Some(first) = first else { return };
         for promise in std::iter::once(first).chain(promises.try_iter().take(100)) {
-            wakeups.complete(promise, Ok(1));
+            wakeups.complete(promise, Ok(at(1)));
         }
         wakeups.flush();
     }
@@ -193,7 +197,7 @@ async fn appender(seed: u64, promises: mpsc::Sender<Promise>, moved: mpsc::Sende
             3 => {
                 tokio::select! { biased; _ = &mut waiter => {}, () = tokio::task::yield_now() => moved.send(waiter).unwrap() }
             }
-            _ => assert_eq!(waiter.await, Ok(1)),
+            _ => assert_eq!(waiter.await, Ok(at(1))),
         }
     }
 }
@@ -231,7 +235,7 @@ fn every_waiter_that_lives_is_woken() {
     runtime().block_on(async {
         for stray in strays {
             let outcome = tokio::time::timeout(Duration::from_secs(60), stray).await;
-            assert_eq!(outcome.expect("a moved waiter was stranded"), Ok(1));
+            assert_eq!(outcome.expect("a moved waiter was stranded"), Ok(at(1)));
         }
     });
     for thread in threads {

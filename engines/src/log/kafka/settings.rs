@@ -1,0 +1,298 @@
+//! Owns how a Kafka cluster is reached and how this program's clients of it are set up.
+//! Invariants: whatever is set, a producer is idempotent and waits for all in-sync replicas, a consumer commits
+//! nothing by itself and never jumps to another place on its own; the password is in no `Debug` and no error.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+use zeroize::Zeroizing;
+
+use super::layout::{EPOCHS, Layout};
+use crate::EngineError;
+
+/// How members of a group find out who reads what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupProtocol {
+    /// KIP-848: the broker assigns. Kafka 4.0 and later.
+    Consumer,
+    /// The members assign, cooperatively. For older brokers.
+    Classic,
+}
+
+/// Who we are to the cluster.
+#[derive(Clone)]
+pub struct KafkaLogin {
+    /// `PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`.
+    pub mechanism: String,
+    /// The user's name.
+    pub username: String,
+    /// The password.
+    pub password: Zeroizing<String>,
+}
+
+impl fmt::Debug for KafkaLogin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mechanism, username) = (&self.mechanism, &self.username);
+        write!(f, "KafkaLogin {{ mechanism: {mechanism:?}, username: {username:?} }}")
+    }
+}
+
+/// How the log is kept in Kafka.
+#[derive(Clone, Debug)]
+pub struct KafkaSettings {
+    /// `host:port` of some brokers; the others are found through them.
+    pub brokers: Vec<String>,
+    /// What the names of the log's topics begin with.
+    pub prefix: String,
+    /// Intake's epoch: how often it was replaced by a topic with more partitions.
+    pub epoch: u32,
+    /// How many messages may wait for durability before `append` refuses more.
+    pub queue_max: usize,
+    /// How long a message waits for company in its batch.
+    pub linger: Duration,
+    /// How long a message may take until it is durable; then its append fails.
+    pub delivery_timeout: Duration,
+    /// How groups are formed.
+    pub group_protocol: GroupProtocol,
+    /// Under the classic protocol: who is not heard of for so long is out.
+    pub session_timeout: Duration,
+    /// TLS to the brokers.
+    pub tls: bool,
+    /// The authorities the brokers' certificates are checked against; none: the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Who we are; none: nobody asks.
+    pub login: Option<KafkaLogin>,
+    /// Further settings of librdkafka by their names, laid over ours; those that durability rests on are refused.
+    pub client: Vec<(String, String)>,
+}
+
+/// What can't be set freely: each promise of the log rests on one of them.
+const FIXED: [&str; 11] = [
+    "bootstrap.servers",
+    "acks",
+    "request.required.acks",
+    "enable.idempotence",
+    "enable.auto.commit",
+    "enable.auto.offset.store",
+    "auto.offset.reset",
+    "partitioner",
+    "transactional.id",
+    "group.id",
+    "sasl.password",
+];
+
+impl KafkaSettings {
+    /// Settings for brokers and a prefix, everything else by default.
+    pub fn new(brokers: Vec<String>, prefix: &str) -> Self {
+        Self {
+            brokers,
+            prefix: prefix.to_owned(),
+            epoch: 0,
+            queue_max: 4_096,
+            linger: Duration::from_micros(500),
+            delivery_timeout: Duration::from_secs(4),
+            group_protocol: GroupProtocol::Consumer,
+            session_timeout: Duration::from_secs(10),
+            tls: false,
+            ca_file: None,
+            login: None,
+            client: Vec::new(),
+        }
+    }
+
+    /// Reads `kafka://b1:9092,b2:9092/prefix`, or `kafka+ssl://…` for TLS. Errors: `Invalid` with how it is written.
+    pub fn parse_url(url: &str) -> Result<Self, EngineError> {
+        let bad = |what: &str| {
+            EngineError::Invalid(format!(
+                "{what}; a Kafka log is written kafka://HOST:PORT,HOST:PORT/PREFIX (kafka+ssl:// for TLS)"
+            ))
+        };
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("this is no URL"))?;
+        let tls = match scheme {
+            "kafka" => false,
+            "kafka+ssl" => true,
+            _ => return Err(bad("the scheme is not kafka")),
+        };
+        if rest.contains('@') {
+            // Not repeated in the message: it may be a password.
+            return Err(bad(
+                "a name or password can't stand in the URL, which is shown in logs and process lists: set \
+                 kafka.username and kafka.password_file instead",
+            ));
+        }
+        let (brokers, prefix) = rest.split_once('/').ok_or_else(|| bad("the prefix is missing"))?;
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if prefix.is_empty() || prefix.len() > 100 || !prefix.chars().all(allowed) {
+            return Err(bad(
+                "the prefix is 1 to 100 letters, digits, '-', '_' or '.', because topics are named by it",
+            ));
+        }
+        let brokers: Vec<String> = brokers.split(',').map(str::to_owned).collect();
+        let has_port = |broker: &String| {
+            broker.rsplit_once(':').is_some_and(|(host, port)| {
+                !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port != 0)
+            })
+        };
+        if !brokers.iter().all(has_port) {
+            return Err(bad("a broker is not HOST:PORT"));
+        }
+        Ok(Self { tls, ..Self::new(brokers, prefix) })
+    }
+
+    /// Checks what a person may have set. Errors: `Invalid`.
+    pub fn check(&self) -> Result<(), EngineError> {
+        let bad = |text: String| Err(EngineError::Invalid(text));
+        if self.epoch >= EPOCHS {
+            return bad(format!("kafka.epoch = {} is above {}", self.epoch, EPOCHS - 1));
+        }
+        if let Some((name, _)) = self.client.iter().find(|(name, _)| FIXED.contains(&&**name)) {
+            return bad(format!(
+                "kafka.client.{name} can't be set: what the log promises rests on it"
+            ));
+        }
+        if let Some(login) = &self.login
+            && !["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"].contains(&&*login.mechanism)
+        {
+            let mechanism = &login.mechanism;
+            return bad(format!(
+                "kafka.sasl_mechanism = \"{mechanism}\" is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The topics these settings name.
+    pub fn layout(&self) -> Layout {
+        Layout::new(&self.prefix, self.epoch)
+    }
+
+    /// What all clients have in common.
+    pub(super) fn base(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config
+            .set("bootstrap.servers", self.brokers.join(","))
+            .set("client.id", "payfold")
+            .set("socket.nagle.disable", "true")
+            .set("socket.keepalive.enable", "true")
+            .set("reconnect.backoff.ms", "50")
+            .set("reconnect.backoff.max.ms", "1000")
+            .set("allow.auto.create.topics", "false")
+            .set("topic.metadata.refresh.interval.ms", "30000");
+        let protocol = match (self.tls, &self.login) {
+            (false, None) => "PLAINTEXT",
+            (true, None) => "SSL",
+            (false, Some(_)) => "SASL_PLAINTEXT",
+            (true, Some(_)) => "SASL_SSL",
+        };
+        config.set("security.protocol", protocol);
+        if let Some(ca) = &self.ca_file {
+            config.set("ssl.ca.location", ca.to_string_lossy());
+        }
+        if let Some(login) = &self.login {
+            config
+                .set("sasl.mechanisms", &login.mechanism)
+                .set("sasl.username", &login.username)
+                .set("sasl.password", login.password.as_str());
+        }
+        for (name, value) in &self.client {
+            config.set(name, value);
+        }
+        config
+    }
+
+    /// A producer's settings: in order per key, once each, durable on all in-sync replicas.
+    pub(super) fn producer(&self) -> ClientConfig {
+        let mut config = self.base();
+        let linger_ms = self.linger.as_secs_f64() * 1_000.0;
+        config
+            .set("enable.idempotence", "true")
+            .set("acks", "all")
+            .set("partitioner", "murmur2_random")
+            .set("linger.ms", linger_ms.to_string())
+            .set("delivery.timeout.ms", self.delivery_timeout.as_millis().to_string())
+            .set("queue.buffering.max.messages", "0")
+            .set("message.max.bytes", "20000000");
+        config
+    }
+
+    /// The settings of a consumer that never goes anywhere by itself.
+    pub(super) fn consumer(&self, group: &str) -> ClientConfig {
+        let mut config = self.base();
+        config
+            .set("group.id", group)
+            .set("enable.auto.commit", "false")
+            .set("enable.auto.offset.store", "false")
+            .set("auto.offset.reset", "error")
+            .set("check.crcs", "true")
+            .set("fetch.wait.max.ms", "100")
+            .set("fetch.queue.backoff.ms", "50")
+            .set("queued.max.messages.kbytes", "16384")
+            .set("queued.min.messages", "10000")
+            .set("fetch.message.max.bytes", "4194304")
+            .set("isolation.level", "read_uncommitted");
+        config
+    }
+
+    /// The settings of a consumer that shares partitions with its group.
+    pub(super) fn member(&self, group: &str) -> ClientConfig {
+        let mut config = self.consumer(group);
+        match self.group_protocol {
+            // The broker has the time-outs here, and the client refuses to be told them.
+            GroupProtocol::Consumer => config.set("group.protocol", "consumer"),
+            GroupProtocol::Classic => config
+                .set("group.protocol", "classic")
+                .set("partition.assignment.strategy", "cooperative-sticky")
+                .set("session.timeout.ms", self.session_timeout.as_millis().to_string()),
+        };
+        config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_brokers_and_prefix() {
+        let settings = KafkaSettings::parse_url("kafka://a:9092,b:9093/pay.live").unwrap();
+        assert_eq!(settings.brokers, ["a:9092", "b:9093"]);
+        assert_eq!((settings.prefix.as_str(), settings.tls), ("pay.live", false));
+        assert!(KafkaSettings::parse_url("kafka+ssl://a:1/p").unwrap().tls);
+        for (url, why) in [
+            ("a:9092/p", "no URL"),
+            ("http://a:9092/p", "scheme"),
+            ("kafka://a:9092", "prefix is missing"),
+            ("kafka://a:9092/", "prefix is 1 to 100"),
+            ("kafka://a:9092/p/q", "prefix is 1 to 100"),
+            ("kafka://a/p", "HOST:PORT"),
+            ("kafka://a:9092,:1/p", "HOST:PORT"),
+            ("kafka://me:hunter2@a:9092/p", "kafka.password_file"),
+        ] {
+            let error = KafkaSettings::parse_url(url).unwrap_err().to_string();
+            assert!(error.contains(why) && !error.contains("hunter2"), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_durability_rests_on_can_not_be_set() {
+        let mut settings = KafkaSettings::parse_url("kafka://a:1/p").unwrap();
+        settings.client = vec![("acks".to_owned(), "1".to_owned())];
+        assert!(settings.check().unwrap_err().to_string().contains("kafka.client.acks"));
+        settings.client = vec![("socket.timeout.ms".to_owned(), "5000".to_owned())];
+        assert_eq!(settings.check(), Ok(()));
+        assert_eq!(settings.producer().get("acks"), Some("all"));
+        assert_eq!(settings.base().get("socket.timeout.ms"), Some("5000"));
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let mut settings = KafkaSettings::parse_url("kafka+ssl://a:1/p").unwrap();
+        let password = Zeroizing::new("hunter2".to_owned());
+        let (mechanism, username) = ("SCRAM-SHA-512".to_owned(), "pay".to_owned());
+        settings.login = Some(KafkaLogin { mechanism, username, password });
+        assert!(!format!("{settings:?}").contains("hunter2"));
+        assert_eq!(settings.base().get("security.protocol"), Some("SASL_SSL"));
+    }
+}
