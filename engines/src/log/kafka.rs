@@ -5,7 +5,9 @@
 mod context;
 mod layout;
 mod marker;
+mod producer;
 mod settings;
+mod topics;
 
 pub use self::context::StatisticsObserver;
 pub use self::layout::{EPOCHS, Layout, epoch_of};

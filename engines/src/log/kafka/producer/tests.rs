@@ -1,0 +1,1 @@
+//! The producer against librdkafka's mock cluster.
