@@ -7,7 +7,9 @@ mod layout;
 mod marker;
 mod producer;
 mod settings;
-mod topics;
+#[cfg(test)]
+mod testing;
+pub mod topics;
 
 pub use self::context::StatisticsObserver;
 pub use self::layout::{EPOCHS, Layout, epoch_of};

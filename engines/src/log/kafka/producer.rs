@@ -3,7 +3,7 @@
 //! Invariants: a message is told durable only after every in-sync replica has it; messages of one key are
 //! handed to the client in the order of the calls; nobody waits longer than `delivery_timeout` and a little.
 
-mod client;
+pub(super) mod client;
 mod flight;
 mod pump;
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Owns one client of librdkafka: how it is made, what it is handed, and what it tells back.
 //! Invariant: what is handed over with a number is told back with that number, once, by the client that took it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use payfold_schemas::event::{EventAttributes, SOURCE};
+use payfold_schemas::event::SOURCE;
 use rdkafka::ClientConfig;
 use rdkafka::client::ClientContext;
 use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
@@ -13,16 +13,16 @@ use rdkafka::message::{Header, Message as _, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, DeliveryResult, Producer as _, ProducerContext};
 use rdkafka::statistics::Statistics;
 
+use crate::log::Message;
 use crate::log::kafka::context::{Context, StatisticsObserver};
 use crate::log::kafka::settings::KafkaSettings;
-use crate::log::Message;
 use crate::{EngineError, lock};
 
 /// How often the client tells its statistics if somebody listens, ms.
 const STATISTICS_MS: &str = "10000";
 
 /// What became of a message: Kafka's partition and offset.
-pub(super) type Fate = Result<(i32, i64), RDKafkaErrorCode>;
+pub(in crate::log::kafka) type Fate = Result<(i32, i64), RDKafkaErrorCode>;
 
 /// What the client told since it was asked last.
 #[derive(Debug, Default)]
@@ -76,13 +76,16 @@ impl ProducerContext for Ear {
 }
 
 /// Makes clients, all alike.
-pub(super) struct Factory {
+pub(in crate::log::kafka) struct Factory {
     config: ClientConfig,
     observer: Option<StatisticsObserver>,
 }
 
 impl Factory {
-    pub(super) fn new(settings: &KafkaSettings, observer: Option<StatisticsObserver>) -> Self {
+    pub(in crate::log::kafka) fn new(
+        settings: &KafkaSettings,
+        observer: Option<StatisticsObserver>,
+    ) -> Self {
         let mut config = settings.producer();
         if observer.is_some() && config.get("statistics.interval.ms").is_none() {
             config.set("statistics.interval.ms", STATISTICS_MS);
@@ -91,7 +94,7 @@ impl Factory {
     }
 
     /// Makes a client. Errors: `Invalid` for settings it refuses.
-    pub(super) fn make(&self) -> Result<Client, EngineError> {
+    pub(in crate::log::kafka) fn make(&self) -> Result<Client, EngineError> {
         let context = Context::new(self.observer.clone());
         let ear = Ear { context, told: Mutex::default() };
         let producer = BaseProducer::from_config_and_context(&self.config, ear)
@@ -100,32 +103,52 @@ impl Factory {
     }
 }
 
+/// What is handed over.
+pub(in crate::log::kafka) struct Outgoing<'a> {
+    pub(in crate::log::kafka) topic: &'a str,
+    /// None: the key says where.
+    pub(in crate::log::kafka) partition: Option<i32>,
+    pub(in crate::log::kafka) key: Option<&'a str>,
+    pub(in crate::log::kafka) headers: Option<OwnedHeaders>,
+    pub(in crate::log::kafka) value: &'a [u8],
+}
+
+impl<'a> Outgoing<'a> {
+    /// A message of ours.
+    pub(super) fn message(topic: &'a str, message: &'a Message) -> Self {
+        let headers = message
+            .event
+            .as_ref()
+            .map(|event| cloud_event(&event.id, event.kind, Some(&event.time.to_rfc3339())));
+        let (key, value) = (Some(message.key.as_str()), message.value.as_slice());
+        Self { topic, partition: None, key, headers, value }
+    }
+}
+
 /// A client.
-pub(super) struct Client {
+pub(in crate::log::kafka) struct Client {
     producer: BaseProducer<Ear>,
 }
 
 impl Client {
     /// Hands a message over. Errors: the client does not take it.
-    pub(super) fn send(
+    pub(in crate::log::kafka) fn send(
         &self,
-        topic: &str,
-        message: &Message,
+        outgoing: Outgoing<'_>,
         number: usize,
     ) -> Result<(), RDKafkaErrorCode> {
-        let mut record = BaseRecord::with_opaque_to(topic, number)
-            .key(message.key.as_bytes())
-            .payload(message.value.as_slice());
-        if let Some(event) = &message.event {
-            record = record.headers(headers(event));
-        }
+        let Outgoing { topic, partition, key, headers, value } = outgoing;
+        let mut record = BaseRecord::with_opaque_to(topic, number).payload(value);
+        record.key = key.map(str::as_bytes);
+        record.partition = partition;
+        record.headers = headers;
         self.producer
             .send(record)
             .map_err(|(error, _)| error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail))
     }
 
     /// Takes what was told since the last call into `fates`.
-    pub(super) fn collect(&self, fates: &mut Vec<(usize, Fate)>) {
+    pub(in crate::log::kafka) fn collect(&self, fates: &mut Vec<(usize, Fate)>) {
         let told = &self.producer.client().context().told;
         let mut events = lock(told).events;
         loop {
@@ -146,24 +169,26 @@ impl Client {
     }
 
     /// What the client complained about last.
-    pub(super) fn last_error(&self) -> Option<String> {
+    pub(in crate::log::kafka) fn last_error(&self) -> Option<String> {
         self.producer.client().context().context.last_error()
     }
 }
 
-/// CloudEvents in binary mode.
-fn headers(event: &EventAttributes) -> OwnedHeaders {
-    let time = event.time.to_rfc3339();
+/// The headers of a CloudEvent with JSON data, in binary mode.
+pub(in crate::log::kafka) fn cloud_event(id: &str, kind: &str, time: Option<&str>) -> OwnedHeaders {
     let pairs = [
-        ("ce_specversion", "1.0"),
-        ("ce_id", &event.id),
-        ("ce_source", SOURCE),
-        ("ce_type", event.kind),
-        ("ce_time", &time),
-        ("content-type", "application/json"),
+        ("ce_specversion", Some("1.0")),
+        ("ce_id", Some(id)),
+        ("ce_source", Some(SOURCE)),
+        ("ce_type", Some(kind)),
+        ("ce_time", time),
+        ("content-type", Some("application/json")),
     ];
-    let headers = OwnedHeaders::new_with_capacity(pairs.len());
-    pairs
-        .into_iter()
-        .fold(headers, |headers, (key, value)| headers.insert(Header { key, value: Some(value) }))
+    let mut headers = OwnedHeaders::new_with_capacity(pairs.len());
+    for (key, value) in pairs {
+        if value.is_some() {
+            headers = headers.insert(Header { key, value });
+        }
+    }
+    headers
 }

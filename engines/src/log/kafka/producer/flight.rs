@@ -127,12 +127,7 @@ impl Flight {
     }
 
     /// A group failed as a whole; what was handed over of it stays in flight and tells nobody.
-    pub(super) fn fail_group(
-        &mut self,
-        number: usize,
-        error: EngineError,
-        settled: &mut Settled,
-    ) {
+    pub(super) fn fail_group(&mut self, number: usize, error: EngineError, settled: &mut Settled) {
         if let Some(group) = self.groups.remove(&number) {
             settled.promises.push((group.promise, Err(error)));
         }

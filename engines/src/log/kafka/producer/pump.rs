@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rdkafka::error::RDKafkaErrorCode;
 
 use super::Shared;
-use super::client::{Client, Factory, Fate};
+use super::client::{Client, Factory, Fate, Outgoing};
 use super::flight::{Entry, Flight, Owner, Settled};
 use super::work::Work;
 use crate::EngineError;
@@ -135,7 +135,7 @@ impl Pump {
             ));
         };
         client
-            .send(&self.names[index(topic)], message, self.flight.next_number())
+            .send(Outgoing::message(&self.names[index(topic)], message), self.flight.next_number())
             .map_err(|code| self.failed(topic, code))
     }
 

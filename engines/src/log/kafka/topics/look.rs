@@ -1,0 +1,314 @@
+//! Owns the look at a cluster: which topics of ours it has, how they are set, and what each partition begins
+//! with. Nothing here judges.
+//! Invariant: one round of requests over all partitions, however many there are; nothing is made by looking.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, OwnedResourceSpecifier, ResourceSpecifier};
+use rdkafka::client::ClientContext;
+use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::error::KafkaError;
+use rdkafka::message::{BorrowedMessage, Headers as _, Message as _};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+
+use super::super::context::Context;
+use super::super::layout::Layout;
+use super::super::marker::{MARKER_TYPE, Marker, TYPE_HEADER};
+use super::super::settings::KafkaSettings;
+use crate::EngineError;
+use crate::log::Topic;
+use crate::sqlite::blocking;
+
+/// How long a cluster may take to answer one request.
+pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// How much is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Topics, partitions and markers.
+    Markers,
+    /// The topics' settings too.
+    Settings,
+}
+
+/// What a partition begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    /// It never held a message.
+    Nothing,
+    /// Messages before this offset were removed.
+    Removed { until: i64 },
+    /// A marker.
+    Marker(Marker),
+    /// Something that is no marker.
+    Other,
+}
+
+/// A topic of ours as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SeenTopic {
+    /// By Kafka's number.
+    pub(super) partitions: BTreeMap<i32, First>,
+    /// The fewest copies a partition has.
+    pub(super) replication: usize,
+    /// None if they were not looked at.
+    pub(super) settings: Option<HashMap<String, String>>,
+}
+
+/// The topics of ours a cluster has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) brokers: String,
+    /// By topic and epoch.
+    topics: BTreeMap<(Topic, u32), SeenTopic>,
+    /// Epochs of intake that are there and later than the settings know.
+    pub(super) later_epochs: Vec<u32>,
+}
+
+impl Seen {
+    /// Looks. Errors: `Unavailable`, `Invalid` for settings the client refuses.
+    pub(super) async fn look(settings: &KafkaSettings, depth: Depth) -> Result<Self, EngineError> {
+        let (layout, config) = (settings.layout(), consumer(settings));
+        let brokers = settings.brokers.join(",");
+        let looked = blocking(move || look(&config, &layout)).await?;
+        let mut seen = Seen { brokers, ..looked };
+        if depth == Depth::Settings && !seen.topics.is_empty() {
+            seen.read_settings(settings).await?;
+        }
+        Ok(seen)
+    }
+
+    pub(super) fn get(&self, topic: Topic, epoch: u32) -> Option<&SeenTopic> {
+        self.topics.get(&(topic, epoch))
+    }
+
+    /// Every marker there is, and where.
+    pub(super) fn markers(&self) -> impl Iterator<Item = (Topic, u32, i32, &Marker)> {
+        self.topics.iter().flat_map(|((topic, epoch), seen)| {
+            seen.partitions.iter().filter_map(|(partition, first)| match first {
+                First::Marker(marker) => Some((*topic, *epoch, *partition, marker)),
+                First::Nothing | First::Removed { .. } | First::Other => None,
+            })
+        })
+    }
+
+    async fn read_settings(&mut self, settings: &KafkaSettings) -> Result<(), EngineError> {
+        let layout = settings.layout();
+        let names: Vec<String> =
+            self.topics.keys().map(|(topic, epoch)| layout.name(*topic, *epoch)).collect();
+        let wanted: Vec<_> = names.iter().map(|name| ResourceSpecifier::Topic(name)).collect();
+        let admin = admin(settings)?;
+        let options = AdminOptions::new().request_timeout(Some(ANSWER_MAX));
+        let answers = admin
+            .describe_configs(&wanted, &options)
+            .await
+            .map_err(|error| unreachable(&error, admin.inner().context()))?;
+        for answer in answers {
+            let answer = answer.map_err(|code| {
+                EngineError::Unavailable(format!("a topic's settings can't be read: {code}"))
+            })?;
+            let OwnedResourceSpecifier::Topic(name) = &answer.specifier else { continue };
+            let values = answer.entries.iter();
+            let values = values
+                .filter_map(|entry| Some((entry.name.clone(), entry.value.clone()?)))
+                .collect();
+            for ((topic, epoch), seen) in &mut self.topics {
+                if layout.name(*topic, *epoch) == *name {
+                    seen.settings = Some(values);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A client for what only administrators ask.
+pub(super) fn admin(settings: &KafkaSettings) -> Result<AdminClient<Context>, EngineError> {
+    AdminClient::from_config_and_context(&settings.base(), Context::default()).map_err(refused)
+}
+
+fn refused(error: KafkaError) -> EngineError {
+    EngineError::Invalid(format!("the Kafka client: {error}"))
+}
+
+/// A request that got no answer.
+pub(super) fn unreachable(error: &KafkaError, context: &Context) -> EngineError {
+    let reason = context.last_error().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    EngineError::Unavailable(format!("Kafka did not answer: {error}{reason}"))
+}
+
+/// A consumer that fetches little: only first messages are read.
+fn consumer(settings: &KafkaSettings) -> ClientConfig {
+    let mut config = settings.consumer(&format!("{}.topics", settings.prefix));
+    config
+        .set("fetch.message.max.bytes", "4096")
+        .set("queued.min.messages", "1")
+        .set("fetch.wait.max.ms", "10");
+    config
+}
+
+/// Hears what the consumer says besides messages.
+struct Ear(Context);
+
+impl ClientContext for Ear {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        self.0.log(level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.0.error(error, reason);
+    }
+}
+
+impl ConsumerContext for Ear {}
+
+fn look(config: &ClientConfig, layout: &Layout) -> Result<Seen, EngineError> {
+    let consumer = BaseConsumer::from_config_and_context(config, Ear(Context::default()));
+    let consumer: BaseConsumer<Ear> = consumer.map_err(refused)?;
+    let mut seen = topics(&consumer, layout)?;
+    if !seen.topics.is_empty() {
+        firsts(&consumer, layout, &mut seen)?;
+    }
+    Ok(seen)
+}
+
+fn failed(consumer: &BaseConsumer<Ear>, error: &KafkaError) -> EngineError {
+    unreachable(error, &consumer.context().0)
+}
+
+/// Which topics there are, with which partitions.
+fn topics(consumer: &BaseConsumer<Ear>, layout: &Layout) -> Result<Seen, EngineError> {
+    // All topics, because asking for one that is not there may make it.
+    let metadata =
+        consumer.fetch_metadata(None, ANSWER_MAX).map_err(|error| failed(consumer, &error))?;
+    let mut seen = Seen::default();
+    for found in metadata.topics() {
+        let known = Topic::ALL.into_iter().find_map(|topic| {
+            layout
+                .epochs(topic)
+                .find(|epoch| layout.name(topic, *epoch) == found.name())
+                .map(|epoch| (topic, epoch))
+        });
+        if let Some(known) = known {
+            let replication = found.partitions().iter().map(|one| one.replicas().len()).min();
+            let partitions =
+                found.partitions().iter().map(|one| (one.id(), First::Nothing)).collect();
+            let replication = replication.unwrap_or(0);
+            seen.topics.insert(known, SeenTopic { partitions, replication, settings: None });
+        }
+        let later = (layout.epoch() + 1..super::super::layout::EPOCHS)
+            .find(|epoch| layout.name(Topic::Intake, *epoch) == found.name());
+        seen.later_epochs.extend(later);
+    }
+    seen.later_epochs.sort_unstable();
+    Ok(seen)
+}
+
+/// What each partition begins with.
+fn firsts(
+    consumer: &BaseConsumer<Ear>,
+    layout: &Layout,
+    seen: &mut Seen,
+) -> Result<(), EngineError> {
+    let mut places = HashMap::new();
+    for ((topic, epoch), one) in &seen.topics {
+        for partition in one.partitions.keys() {
+            places.insert((layout.name(*topic, *epoch), *partition), (*topic, *epoch));
+        }
+    }
+    let ends = |at: Offset| {
+        let mut list = TopicPartitionList::new();
+        for (name, partition) in places.keys() {
+            // Kafka takes the two ends for times.
+            list.add_partition_offset(name, *partition, at)?;
+        }
+        let found = consumer.offsets_for_times(list, ANSWER_MAX)?;
+        Ok(found.to_topic_map())
+    };
+    let earliest = ends(Offset::Beginning).map_err(|error| failed(consumer, &error))?;
+    let latest = ends(Offset::End).map_err(|error| failed(consumer, &error))?;
+    let mut filled = TopicPartitionList::new();
+    for (place, (topic, epoch)) in &places {
+        let (Some(Offset::Offset(first)), Some(Offset::Offset(end))) =
+            (earliest.get(place), latest.get(place))
+        else {
+            return Err(EngineError::Unavailable(format!(
+                "{} [{}] has no leader that tells its ends",
+                place.0, place.1
+            )));
+        };
+        let found = if *first > 0 { First::Removed { until: *first } } else { First::Nothing };
+        if *first == 0 && *end > 0 {
+            filled
+                .add_partition_offset(&place.0, place.1, Offset::Offset(0))
+                .map_err(|error| failed(consumer, &error))?;
+        }
+        let one = seen.topics.get_mut(&(*topic, *epoch)).expect("places come from topics");
+        one.partitions.insert(place.1, found);
+    }
+    let left = filled.count();
+    consumer.assign(&filled).map_err(|error| failed(consumer, &error))?;
+    let deadline = Instant::now() + ANSWER_MAX;
+    let mut read = HashMap::new();
+    while read.len() < left {
+        let wait = deadline.saturating_duration_since(Instant::now());
+        match consumer.poll(wait.min(Duration::from_millis(100))) {
+            Some(Ok(message)) => {
+                let place = (message.topic().to_owned(), message.partition());
+                let first = match message.offset() {
+                    0 => first_of(&message),
+                    until => First::Removed { until },
+                };
+                read.entry(place).or_insert(first);
+            }
+            // A connection that broke is made again; what else goes wrong does so again.
+            Some(Err(error)) if is_passing(&error) && !wait.is_zero() => {}
+            Some(Err(error)) => return Err(failed(consumer, &error)),
+            None if wait.is_zero() => {
+                return Err(failed(
+                    consumer,
+                    &KafkaError::MessageConsumption(
+                        rdkafka::error::RDKafkaErrorCode::OperationTimedOut,
+                    ),
+                ));
+            }
+            None => {}
+        }
+    }
+    for (place, first) in read {
+        let (topic, epoch) = places[&place];
+        let one = seen.topics.get_mut(&(topic, epoch)).expect("places come from topics");
+        one.partitions.insert(place.1, first);
+    }
+    Ok(())
+}
+
+fn first_of(message: &BorrowedMessage<'_>) -> First {
+    let is_marker = message.headers().is_some_and(|headers| {
+        (0..headers.count()).any(|at| {
+            let header = headers.get(at);
+            header.key == TYPE_HEADER && header.value == Some(MARKER_TYPE.as_bytes())
+        })
+    });
+    let marker = message.payload().filter(|_| is_marker).and_then(Marker::decode);
+    marker.map_or(First::Other, First::Marker)
+}
+
+fn is_passing(error: &KafkaError) -> bool {
+    use rdkafka::error::RDKafkaErrorCode as Code;
+    let code = error.rdkafka_error_code();
+    matches!(
+        code,
+        Some(
+            Code::BrokerTransportFailure
+                | Code::AllBrokersDown
+                | Code::OperationTimedOut
+                | Code::NotLeaderForPartition
+                | Code::LeaderNotAvailable
+        )
+    )
+}

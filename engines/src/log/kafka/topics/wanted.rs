@@ -1,0 +1,101 @@
+//! Owns what the topics are made with, and why.
+
+use std::time::Duration;
+
+use crate::EngineError;
+use crate::log::Topic;
+
+/// Greatest message, bytes: the greatest value an append takes, with room for key, headers and frame. As the
+/// producer's own bound.
+pub(super) const MESSAGE_BYTES_MAX: u32 = 20_000_000;
+
+/// Partitions there may be: what layout has bits for.
+const PARTITIONS_MAX: u32 = 1 << 16;
+
+/// What may be asked of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Footing {
+    /// Three copies of everything, two of them in step before a message counts as durable.
+    Production,
+    /// As many copies as there are brokers: for development, where a lost log is no loss.
+    Dev,
+}
+
+/// How missing topics are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicsWanted {
+    /// Partitions of each topic; fixed for life.
+    pub partitions: u32,
+    /// Copies of each partition.
+    pub replication: i32,
+    /// How long `orders` and `findings` are kept. Who subscribes has to come back within that time, or read
+    /// the orders anew; `intake` and `quarantine` are kept for ever.
+    pub retention: Duration,
+    /// What may be asked of the cluster.
+    pub footing: Footing,
+}
+
+impl Default for TopicsWanted {
+    fn default() -> Self {
+        let retention = Duration::from_secs(7 * 24 * 3_600);
+        Self { partitions: 8, replication: 3, retention, footing: Footing::Production }
+    }
+}
+
+impl TopicsWanted {
+    pub(super) fn check(&self) -> Result<(), EngineError> {
+        let bad = |text: String| Err(EngineError::Invalid(text));
+        if self.partitions == 0 || self.partitions > PARTITIONS_MAX {
+            return bad(format!("{} partitions are not 1 to {PARTITIONS_MAX}", self.partitions));
+        }
+        match self.footing {
+            Footing::Production if self.replication < 3 => bad(format!(
+                "replication {} is below 3: with fewer copies one broken disk can lose a payment; `dev = true` \
+                 allows it for development",
+                self.replication
+            )),
+            Footing::Dev if self.replication < 1 => {
+                bad(format!("replication {} is below 1", self.replication))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How many copies have to be in step: one may be away.
+    pub(super) fn in_step(&self) -> i32 {
+        (self.replication - 1).clamp(1, 2)
+    }
+
+    /// A topic's settings.
+    pub(super) fn settings(&self, topic: Topic) -> Vec<(&'static str, String)> {
+        let retention = match kept(topic) {
+            Kept::Forever => "-1".to_owned(),
+            Kept::AWhile => self.retention.as_millis().to_string(),
+        };
+        vec![
+            ("cleanup.policy", "delete".to_owned()),
+            ("retention.ms", retention),
+            ("retention.bytes", "-1".to_owned()),
+            ("min.insync.replicas", self.in_step().to_string()),
+            ("unclean.leader.election.enable", "false".to_owned()),
+            ("compression.type", "producer".to_owned()),
+            ("message.timestamp.type", "CreateTime".to_owned()),
+            ("max.message.bytes", MESSAGE_BYTES_MAX.to_string()),
+        ]
+    }
+}
+
+/// How long a topic is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    Forever,
+    AWhile,
+}
+
+/// Facts and evidence are kept for ever; what is made from facts can be made again.
+pub(super) fn kept(topic: Topic) -> Kept {
+    match topic {
+        Topic::Intake | Topic::Quarantine => Kept::Forever,
+        Topic::Orders | Topic::Findings => Kept::AWhile,
+    }
+}
