@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from . import up
+from . import doctor, running, tools, up
 from .base import Failure, say
 
 OVERVIEW = """\
@@ -27,6 +27,26 @@ X is one or several of kafka-1 .. kafka-3 and cassandra. Three brokers that are 
 (`start kafka-1 kafka-2 kafka-3`): one alone has no quorum and would never serve."""
 
 
+DOWN = """\
+Ends a stack, in the background or not. A process is ended by its id, and only if it still is the one that was started.
+Nothing to end is no error."""
+
+ENV = """\
+Prints `export` lines for a shell, `eval "$(dev-stack env)"`:
+PAYFOLD_TEST_KAFKA and PAYFOLD_TEST_CQL for `cargo test`, PAYFOLD_LOG and PAYFOLD_ORDERS for payfold itself."""
+
+DOCTOR = """\
+Asks what `up` needs: Java, Maven (while jars are missing), disk, memory, ports. Exit code 0 if nothing is missing."""
+
+KAFKA = """\
+Runs one of Kafka's own command line tools from the jars. --bootstrap-server is filled in from the stack that runs, if it
+is not among the arguments. For example:
+
+  dev-stack kafka topics --create --topic t --partitions 4
+  dev-stack kafka console-consumer --topic t --from-beginning --property print.key=true --property print.headers=true
+  dev-stack kafka consumer-groups --describe --all-groups"""
+
+
 def main(arguments):
     options = parser().parse_args(arguments)
     try:
@@ -44,6 +64,7 @@ def parser():
     top = argparse.ArgumentParser(prog="dev-stack", description=OVERVIEW, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
     add_up(verbs)
+    add_others(verbs)
     return top
 
 
@@ -69,3 +90,22 @@ def add_up(verbs):
     verb.add_argument("--cassandra-sync", choices=("periodic", "batch"), default="periodic",
                       help="when Cassandra's commit log is synced: every 10 s, or before each answer (default: periodic)")
     verb.add_argument("--wait", type=int, default=180, metavar="SECONDS", help="how long a server may take to serve (default: 180)")
+
+
+def add_others(verbs):
+    verb = add_verb(verbs, "down", running.down, "end a stack, by its process ids", DOWN)
+    add_dir(verb)
+    verb = add_verb(verbs, "status", running.status, "what runs, where: JSON on standard output, words on standard error")
+    add_dir(verb)
+    verb = add_verb(verbs, "env", running.env, "the addresses as `export` lines: eval \"$(dev-stack env)\"", ENV)
+    add_dir(verb)
+    verb = add_verb(verbs, "doctor", doctor.run, "what is there, what is missing, and how to mend it", DOCTOR)
+    add_sizes(verb)
+    verb = add_verb(verbs, "kafka", tools.run, "run one of Kafka's own command line tools", KAFKA)
+    add_dir(verb)
+    verb.add_argument("tool", metavar="TOOL", help="its name, with or without `kafka-`: " + ", ".join(sorted(tools.TOOLS)))
+    verb.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the tool's own (none: its help)")
+
+
+def add_dir(verb):
+    verb.add_argument("--dir", help="the stack's folder (default: the only stack started from this repository)")

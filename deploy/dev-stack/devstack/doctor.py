@@ -118,3 +118,13 @@ def ports_check():
     except Failure as failure:
         return Check("ports", False, failure.wrong, failure.mend)
     return Check("ports", True, "free ones on %s" % HOST, "")
+
+
+def run(options):
+    """The verb: every check, then exit code 0 if `up` can work here."""
+    checks = all_checks(options.brokers, options.cassandra)
+    for check in checks:
+        print("%-8s %-7s %s" % (check.name, "ok" if check.ok else "MISSING", check.found))
+        if not check.ok:
+            print("%17smend: %s" % ("", check.mend))
+    return 0 if all(check.ok for check in checks) else 1

@@ -1,0 +1,58 @@
+"""Kafka's own command line tools, run from the jars."""
+
+import os
+
+from . import doctor, jars, running
+from .base import HERE, Ending, Failure
+
+TOOLS = {
+    "topics": "org.apache.kafka.tools.TopicCommand",
+    "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "configs": "kafka.admin.ConfigCommand",
+    "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "dump-log": "kafka.tools.DumpLogSegments",
+}
+WITHOUT_SERVER = {"dump-log"}
+SERVER = "--bootstrap-server"
+
+
+def run(options):
+    """Becomes the tool: its input, output, signals and exit code are the caller's."""
+    name = options.tool[len("kafka-"):] if options.tool.startswith("kafka-") else options.tool
+    if name not in TOOLS:
+        raise Failure("there is no tool `%s`" % options.tool, "use one of: %s" % ", ".join(sorted(TOOLS)))
+    check = doctor.java_check()
+    if not check.ok:
+        raise Failure("%s: %s" % (check.name, check.found), check.mend)
+    arguments = list(options.arguments)
+    if name not in WITHOUT_SERVER and not asks_for_help(arguments) and not names_server(arguments):
+        arguments = [SERVER, bootstrap(options.dir)] + arguments  # First: some have subcommands, with options of their own.
+    command = [
+        doctor.java(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-cp", "%s/*" % jars.ensure("kafka", Ending()),
+        "-Dlog4j2.configurationFile=%s" % (HERE / "kafka" / "log4j2-tools.xml"), TOOLS[name], *arguments,
+    ]
+    os.execv(command[0], [str(part) for part in command])
+
+
+def bootstrap(home):
+    addresses = running.require(home).state["kafka"]
+    if not addresses:
+        raise Failure("the dev stack that runs has no Kafka", "start one with it: `dev-stack up --brokers 1 --detach`")
+    return ",".join(addresses)
+
+
+def names_server(arguments):
+    return any(a.partition("=")[0] in (SERVER, "--bootstrap-controller") for a in arguments)
+
+
+def asks_for_help(arguments):
+    return not arguments or "--help" in arguments or "--version" in arguments
