@@ -4,19 +4,22 @@ import json
 import socket
 import struct
 
+from . import secure
 from .base import HERE, HOST, write_whole
 from .kafka import ENV, read_exactly
 from .process import Server
 
 # Frames of the native protocol, version 4.
 ERROR, STARTUP, READY, AUTHENTICATE, OPTIONS, SUPPORTED = 0x00, 0x01, 0x02, 0x03, 0x05, 0x06
+AUTH_RESPONSE, AUTH_SUCCESS = 0x0F, 0x10
 
 
 class Node:
     name = "cassandra"
 
-    def __init__(self, folder, ports, sync):
+    def __init__(self, folder, ports, sync, certificates=None):
         self.folder = folder
+        self.certificates = certificates  # With them: TLS for those who ask, and passwords for all.
         self.port, self.storage_port = ports
         self.sync = sync
         self.yaml = folder / "cassandra.yaml"
@@ -41,6 +44,8 @@ class Node:
         ]
         if self.sync == "periodic":
             lines.append("commitlog_sync_period: 10000ms")
+        if self.certificates:
+            lines += secure.cassandra_lines(self.certificates, quoted)
         (self.folder / "triggers").mkdir(parents=True, exist_ok=True)
         text = (HERE / "cassandra" / "cassandra.yaml").read_text() + "\n# This run.\n"
         write_whole(self.yaml, text + "\n".join(lines) + "\n")
@@ -65,7 +70,12 @@ class Node:
             with socket.create_connection((HOST, self.port), timeout=2) as link:
                 if ask(link, OPTIONS, b"")[0] != SUPPORTED:
                     return False
-                return ask(link, STARTUP, string_map({"CQL_VERSION": "3.0.0"}))[0] in (READY, AUTHENTICATE)
+                answer = ask(link, STARTUP, string_map({"CQL_VERSION": "3.0.0"}))[0]
+                if answer != AUTHENTICATE:
+                    return answer == READY
+                # The first user is made some time after the first connection is taken.
+                token = ("\0%s\0%s" % (secure.CQL_USER, secure.CQL_PASSWORD)).encode()
+                return ask(link, AUTH_RESPONSE, struct.pack(">i", len(token)) + token)[0] == AUTH_SUCCESS
         except (OSError, struct.error):
             return False
 

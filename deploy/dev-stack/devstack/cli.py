@@ -24,7 +24,11 @@ standard input ends, and does what the lines of that input ask, each answered by
   end        as the end of the input
 
 X is one or several of kafka-1 .. kafka-3 and cassandra. Three brokers that are all down have to be started together
-(`start kafka-1 kafka-2 kafka-3`): one alone has no quorum and would never serve."""
+(`start kafka-1 kafka-2 kafka-3`): one alone has no quorum and would never serve.
+
+--secure adds a listener SASL_SSL to the brokers (SCRAM-SHA-512 and PLAIN), and to Cassandra TLS for clients that ask for it
+and passwords for all. The line of JSON then also has "kafkaSecure" (an address), "ca" (a PEM file that clients are to
+trust), "user", "password", "cqlUser" and "cqlPassword": test secrets, the same on every machine."""
 
 
 DOWN = """\
@@ -87,6 +91,7 @@ def add_up(verbs):
                                     "(default: a new one under target/dev-stack, removed at the end)")
     verb.add_argument("--keep", action="store_true", help="don't remove the default folder at the end")
     verb.add_argument("--detach", action="store_true", help="once they serve, go on in the background until `down`")
+    verb.add_argument("--secure", action="store_true", help="TLS and passwords too: see above")
     verb.add_argument("--cassandra-sync", choices=("periodic", "batch"), default="periodic",
                       help="when Cassandra's commit log is synced: every 10 s, or before each answer (default: periodic)")
     verb.add_argument("--wait", type=int, default=180, metavar="SECONDS", help="how long a server may take to serve (default: 180)")

@@ -5,6 +5,7 @@ import socket
 import struct
 import uuid
 
+from . import secure
 from .base import HERE, HOST, write_whole
 from .process import Server
 
@@ -19,15 +20,19 @@ def new_cluster_id():
 
 
 class Broker:
-    def __init__(self, node, folder, ports):
+    def __init__(self, node, folder, ports, certificates=None):
         self.node = node
+        self.certificates = certificates  # With them, a further listener for TLS and SASL.
         self.name = "kafka-%d" % node
         self.folder = folder
-        self.port, self.controller_port = ports
+        self.port, self.controller_port, self.secure_port = ports
         self.properties = folder / "server.properties"
 
     def address(self):
         return "%s:%d" % (HOST, self.port)
+
+    def secure_address(self):
+        return "%s:%d" % (HOST, self.secure_port)
 
     def is_formatted(self):
         return (self.folder / "data" / "meta.properties").exists()
@@ -42,6 +47,9 @@ class Broker:
             "advertised.listeners": "PLAINTEXT://%s:%d" % (HOST, self.port),
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": self.folder / "data",
+            # A killed broker is let back in only after this long. Three get enough to outlast a busy machine's hiccup;
+            # from one alone nobody could take over anyway, and it is to be back soon.
+            "broker.session.timeout.ms": 6000 if count == 3 else 3000,
             "default.replication.factor": replicas,
             "min.insync.replicas": in_sync,
             "offsets.topic.replication.factor": replicas,
@@ -50,6 +58,11 @@ class Broker:
             "share.coordinator.state.topic.replication.factor": replicas,
             "share.coordinator.state.topic.min.isr": in_sync,
         }
+        if self.certificates:
+            # At every broker: who enters by this listener is shown only brokers that have it.
+            for key in ("listeners", "advertised.listeners"):
+                values[key] += ",SECURE://%s" % self.secure_address()
+            values.update(secure.broker_properties(self.certificates))
         self.folder.mkdir(parents=True, exist_ok=True)
         text = (HERE / "kafka" / "server.properties").read_text() + "\n# This broker.\n"
         write_whole(self.properties, text + "".join("%s=%s\n" % pair for pair in values.items()))
@@ -60,6 +73,7 @@ class Broker:
             java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", "%s/*" % libs,
             "-Dlog4j2.configurationFile=%s" % (HERE / "kafka" / "log4j2-tools.xml"),
             "kafka.tools.StorageTool", "format", "--cluster-id", cluster, "--config", self.properties,
+            *(secure.format_arguments() if self.certificates else []),
         ]
 
     def server(self, java, libs, brokers):
@@ -73,7 +87,9 @@ class Broker:
     def serves(self, peers):
         """The broker itself names every one of `peers` (node ids) as alive; it does so once it let them register."""
         try:
-            return set(peers) <= metadata_nodes(self.port)
+            if not set(peers) <= metadata_nodes(self.port):
+                return False
+            return self.certificates is None or secure.handshakes(self.secure_port, self.certificates.ca)
         except (OSError, struct.error):
             return False
 

@@ -89,6 +89,9 @@ def env(options):
         lines += [("PAYFOLD_TEST_KAFKA", kafka), ("PAYFOLD_LOG", "kafka://%s/dev" % kafka)]
     if cql:
         lines += [("PAYFOLD_TEST_CQL", cql), ("PAYFOLD_ORDERS", "cql://%s/payfold" % cql)]
+    secure = {"kafkaSecure": "PAYFOLD_TEST_KAFKA_SECURE", "ca": "PAYFOLD_TEST_CA", "user": "PAYFOLD_TEST_KAFKA_USER",
+              "password": "PAYFOLD_TEST_KAFKA_PASSWORD", "cqlUser": "PAYFOLD_TEST_CQL_USER", "cqlPassword": "PAYFOLD_TEST_CQL_PASSWORD"}
+    lines += [(name, state[key]) for key, name in secure.items() if key in state]
     for name, value in lines:
         print("export %s=%s" % (name, shlex.quote(value)))
     return 0

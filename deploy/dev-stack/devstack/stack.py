@@ -8,7 +8,7 @@ import signal
 import tempfile
 import time
 
-from . import jars
+from . import secure
 from .base import WORK, Failure, last_lines, locked, say, write_whole
 from .cassandra import Node
 from .kafka import Broker, new_cluster_id
@@ -43,12 +43,15 @@ class Stack:
         self.ports = Ports()
         layout = self._layout()
         self.cluster = layout["cluster"]
-        self.brokers = [Broker(n, self.home / ("kafka-%d" % n), self._ports(layout, "kafka-%d" % n))
-                        for n in range(1, self.options.brokers + 1)]
+        self.certificates = secure.Certificates(self.home) if self.options.secure else None
+        self.brokers = [self._broker(layout, n) for n in range(1, self.options.brokers + 1)]
         self.node = None
         if self.options.cassandra:
-            self.node = Node(self.home / "cassandra", self._ports(layout, "cassandra"), self.options.cassandra_sync)
+            ports = self._ports(layout, "cassandra", 2)
+            self.node = Node(self.home / "cassandra", ports, self.options.cassandra_sync, self.certificates)
         write_whole(self.home / LAYOUT, json.dumps(layout))
+        if self.certificates:
+            self.certificates.make()
         for broker in self.brokers:
             broker.write(self.brokers)
             self.servers[broker.name] = broker.server(java, libs.get("kafka"), self.brokers)
@@ -60,17 +63,24 @@ class Stack:
         try:
             layout = json.loads((self.home / LAYOUT).read_text())
         except OSError:
-            return {"cluster": new_cluster_id(), "brokers": self.options.brokers, "ports": {}}
+            return {"cluster": new_cluster_id(), "brokers": self.options.brokers, "secure": self.options.secure, "ports": {}}
         before = layout["brokers"]
         if before and self.options.brokers and before != self.options.brokers:
             raise Failure("%s holds the data of %d broker(s), not %d" % (self.home, before, self.options.brokers),
                           "use --brokers %d, or another --dir" % before)
+        if layout["secure"] != self.options.secure:
+            raise Failure("%s was made %s --secure" % (self.home, "with" if layout["secure"] else "without"),
+                          "start it the same way (its users are part of its data), or use another --dir")
         layout["brokers"] = before or self.options.brokers
         return layout
 
-    def _ports(self, layout, name):
-        """Two for each server: clients', and its kind's own."""
-        old = layout["ports"].get(name, [None, None])
+    def _broker(self, layout, node):
+        name = "kafka-%d" % node
+        return Broker(node, self.home / name, self._ports(layout, name, 3), self.certificates)
+
+    def _ports(self, layout, name, count):
+        """Those it had, so that addresses written down stay true, unless others hold them now."""
+        old = layout["ports"].get(name, [None] * count)
         layout["ports"][name] = [self.ports.take(port) for port in old]
         return layout["ports"][name]
 
@@ -137,11 +147,13 @@ class Stack:
         return dict({"dev-stack": os.getpid()}, **{s.name: s.pid() for s in self.servers.values()})
 
     def summary(self):
+        extra = secure.summary(self.certificates, self.brokers, self.node) if self.certificates else {}
         return {
             "kafka": [broker.address() for broker in self.brokers],
             "cql": [self.node.address()] if self.node else [],
             "dir": str(self.home),
             "pids": self.pids(),
+            **extra,
         }
 
     def _publish(self):

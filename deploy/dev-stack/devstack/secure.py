@@ -1,0 +1,110 @@
+"""`--secure`: a certificate authority of the run's own, and the test secrets that go with it."""
+
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+
+from . import doctor
+from .base import HOST, Failure, last_lines
+from .process import exit_words
+
+# Test secrets, in the open on purpose: they guard throw-away servers on 127.0.0.1 and nothing else.
+USER = "payfold"
+PASSWORD = "dev-stack-only"
+CQL_USER = "cassandra"
+CQL_PASSWORD = "cassandra"
+
+ALIAS = "server"
+
+
+class Certificates:
+    """`ca.pem` for clients, `server.p12` for servers; made once per folder, so that clients may keep what they trust."""
+
+    def __init__(self, home):
+        self.folder = home / "tls"
+        self.ca = self.folder / "ca.pem"
+        self.store = self.folder / "server.p12"
+
+    def make(self):
+        if self.ca.exists():
+            return
+        partial = self.folder.with_name("tls.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        store, log = partial / self.store.name, partial / "keytool.log"
+        key = ["-keyalg", "RSA", "-keysize", "2048", "-validity", "365"]
+        steps = [
+            ["-genkeypair", "-alias", "ca", "-dname", "CN=payfold dev-stack CA", *key, "-ext", "bc:c=ca:true",
+             "-ext", "ku:c=keyCertSign"],
+            ["-genkeypair", "-alias", ALIAS, "-signer", "ca", "-dname", "CN=%s" % HOST, *key,
+             "-ext", "san=ip:%s,dns:localhost" % HOST, "-ext", "eku=serverAuth"],
+            ["-exportcert", "-rfc", "-alias", "ca", "-file", str(partial / self.ca.name)],
+            # A server picks among the keys of its store, and this one is not for it.
+            ["-delete", "-alias", "ca"],
+        ]
+        for step in steps:
+            keytool(step + ["-keystore", str(store), "-storetype", "PKCS12", "-storepass", PASSWORD], log)
+        os.rename(partial, self.folder)
+
+
+def keytool(arguments, log):
+    beside = os.path.join(os.path.dirname(os.path.realpath(doctor.java())), "keytool")
+    path = beside if os.access(beside, os.X_OK) else shutil.which("keytool")
+    if path is None:
+        raise Failure("no `keytool`, neither beside java nor on the PATH", "install a whole JDK 17, or leave out --secure")
+    with open(log, "ab") as out:
+        code = subprocess.run([path, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=out).returncode
+    if code != 0:
+        raise Failure("keytool failed at %s (%s)" % (arguments[0], exit_words(code)), "see the whole log: %s" % log, last_lines(log, 20))
+
+
+def handshakes(port, ca):
+    """A client that trusts only our authority gets through the TLS handshake, the name check included."""
+    context = ssl.create_default_context(cafile=str(ca))
+    with socket.create_connection((HOST, port), timeout=2) as link:
+        with context.wrap_socket(link, server_hostname=HOST):
+            return True
+
+
+def broker_properties(certificates):
+    """Of the listener SECURE: TLS, and a user known to SCRAM (in the metadata) and to PLAIN (right here)."""
+    prefix = "listener.name.secure."
+    module = "org.apache.kafka.common.security.%s required"
+    return {
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SASL_SSL",
+        prefix + "ssl.keystore.type": "PKCS12",
+        prefix + "ssl.keystore.location": certificates.store,
+        prefix + "ssl.keystore.password": PASSWORD,
+        prefix + "ssl.client.auth": "none",
+        prefix + "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
+        prefix + "scram-sha-512.sasl.jaas.config": module % "scram.ScramLoginModule" + ";",
+        prefix + "plain.sasl.jaas.config": module % "plain.PlainLoginModule" + ' user_%s="%s";' % (USER, PASSWORD),
+    }
+
+
+def format_arguments():
+    return ["--add-scram", "SCRAM-SHA-512=[name=%s,password=%s]" % (USER, PASSWORD)]
+
+
+def cassandra_lines(certificates, quoted):
+    return [
+        "authenticator: PasswordAuthenticator",
+        "client_encryption_options:",
+        "  enabled: true",
+        "  optional: true",
+        "  require_client_auth: false",
+        "  keystore: %s" % quoted(certificates.store),
+        "  keystore_password: %s" % PASSWORD,
+        "  store_type: PKCS12",
+    ]
+
+
+def summary(certificates, brokers, node):
+    out = {"ca": str(certificates.ca)}
+    if brokers:
+        out.update(kafkaSecure=brokers[0].secure_address(), user=USER, password=PASSWORD)
+    if node:
+        out.update(cqlUser=CQL_USER, cqlPassword=CQL_PASSWORD)
+    return out
