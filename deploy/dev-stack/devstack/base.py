@@ -55,22 +55,27 @@ class Ending:
         time.sleep(seconds)
 
 
-def locked(path, wait_notice=None):
-    """Takes the lock file at `path`, waiting for it if there is something to say meanwhile.
-
-    Returns the open file (the lock lives as long as it does, and dies with the process), or None if it is taken."""
+def locked(path):
+    """Takes the lock file at `path`: the open file (it holds the lock, and dies with the process), or None."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = open(path, "a+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return file
     except BlockingIOError:
-        if wait_notice is None:
-            file.close()
-            return None
-    say(wait_notice)
-    fcntl.flock(file, fcntl.LOCK_EX)
-    return file
+        file.close()
+        return None
+
+
+def wait_locked(path, notice, ending):
+    """As `locked`, but waits for who holds it, and says so."""
+    lock = locked(path)
+    if lock is None:
+        say(notice)
+    while lock is None:
+        ending.pause(0.2)
+        lock = locked(path)
+    return lock
 
 
 def write_whole(path, text):

@@ -50,10 +50,10 @@ class Node:
         text = (HERE / "cassandra" / "cassandra.yaml").read_text() + "\n# This run.\n"
         write_whole(self.yaml, text + "\n".join(lines) + "\n")
 
-    def server(self, java, libs):
+    def server(self, java, libs, jit):
         (jamm,) = libs.glob("jamm-*.jar")
         command = [
-            java, "@%s" % (HERE / "cassandra" / "jvm.options"), "-javaagent:%s" % jamm, "-cp", "%s/*" % libs,
+            java, "@%s" % (HERE / "cassandra" / "jvm.options"), *jit, "-javaagent:%s" % jamm, "-cp", "%s/*" % libs,
             "-Dcassandra.config=%s" % self.yaml.as_uri(),
             "-Dcassandra.storagedir=%s" % (self.folder / "data"),
             "-Dcassandra.logdir=%s" % self.folder,

@@ -94,6 +94,8 @@ def add_up(verbs):
     verb.add_argument("--secure", action="store_true", help="TLS and passwords too: see above")
     verb.add_argument("--cassandra-sync", choices=("periodic", "batch"), default="periodic",
                       help="when Cassandra's commit log is synced: every 10 s, or before each answer (default: periodic)")
+    verb.add_argument("--full-speed", action="store_true",
+                      help="all of the JVM's compiler, for measuring throughput: serves later, needs more memory")
     verb.add_argument("--wait", type=int, default=180, metavar="SECONDS", help="how long a server may take to serve (default: 180)")
 
 

@@ -111,12 +111,14 @@ def available_gb():
 
 
 def ports_check():
+    ports = Ports()
     try:
-        ports = Ports()
         for _ in range(8):
             ports.take()
     except Failure as failure:
         return Check("ports", False, failure.wrong, failure.mend)
+    finally:
+        ports.close()
     return Check("ports", True, "free ones on %s" % HOST, "")
 
 

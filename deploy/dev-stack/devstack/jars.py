@@ -8,10 +8,12 @@ import re
 import shutil
 import time
 
-from .base import HERE, WORK, Failure, last_lines, locked, say, write_whole
+from .base import HERE, WORK, Failure, last_lines, say, wait_locked, write_whole
 from .process import spawn
 
 MANIFEST = "manifest.json"
+# With its version: Maven would take whichever is the newest that day.
+PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 
 
 def root():
@@ -40,7 +42,7 @@ def ensure(product, ending):
     if is_whole(libs):
         return libs
     lock = libs.with_name(libs.name + ".lock")
-    with locked(lock, "waiting for another dev-stack that fetches the jars of %s (%s)" % (product, lock)):
+    with wait_locked(lock, "waiting for another dev-stack that fetches the jars of %s (%s)" % (product, lock), ending):
         if not is_whole(libs):
             _fetch(product, libs, ending)
     return libs
@@ -70,8 +72,8 @@ def _fetch(product, libs, ending):
 
 def _run_maven(product, partial, log, ending):
     command = [
-        "mvn", "--batch-mode", "--quiet", "--file", HERE / product / "pom.xml",
-        "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=%s" % partial,
+        "mvn", "--batch-mode", "--quiet", "-Dstyle.color=never", "--file", HERE / product / "pom.xml",
+        "%s:copy-dependencies" % PLUGIN, "-DincludeScope=runtime", "-DoutputDirectory=%s" % partial,
     ]
     process = spawn(command, log)
     try:

@@ -54,4 +54,10 @@ class Ports:
                 self._locks[port] = lock
                 return port
             lock.close()
+        self.close()
         raise Failure("no free port on %s above 20000" % HOST, "end what holds them: `ss -ltnp` lists it")
+
+    def close(self):
+        for lock in self._locks.values():
+            lock.close()
+        self._locks = {}

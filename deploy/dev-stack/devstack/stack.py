@@ -11,7 +11,7 @@ import time
 from . import secure
 from .base import WORK, Failure, last_lines, locked, say, write_whole
 from .cassandra import Node
-from .kafka import Broker, new_cluster_id
+from .kafka import QUICK, Broker, new_cluster_id
 from .ports import Ports
 from .process import end_all, exit_words, spawn, started_at
 
@@ -27,6 +27,7 @@ class Stack:
         self.options = options
         self.ending = ending
         self.servers = {}
+        self.ports = Ports()
         self.link = None
         self.home, self.ours = _make_home(options.dir)
         self.lock = locked(self.home / "lock")
@@ -40,7 +41,6 @@ class Stack:
     def prepare(self, java, libs):
         """Everything short of a process: ports, folders, configuration."""
         self.java, self.libs = java, libs
-        self.ports = Ports()
         layout = self._layout()
         self.cluster = layout["cluster"]
         self.certificates = secure.Certificates(self.home) if self.options.secure else None
@@ -52,12 +52,13 @@ class Stack:
         write_whole(self.home / LAYOUT, json.dumps(layout))
         if self.certificates:
             self.certificates.make()
+        jit = [] if self.options.full_speed else QUICK
         for broker in self.brokers:
             broker.write(self.brokers)
-            self.servers[broker.name] = broker.server(java, libs.get("kafka"), self.brokers)
+            self.servers[broker.name] = broker.server(java, libs["kafka"], jit)
         if self.node:
             self.node.write()
-            self.servers["cassandra"] = self.node.server(java, libs["cassandra"])
+            self.servers["cassandra"] = self.node.server(java, libs["cassandra"], jit)
 
     def _layout(self):
         try:
@@ -100,7 +101,7 @@ class Stack:
             self.servers[broker.name].spawn()
         self._publish()
         everyone = [broker.node for broker in self.brokers]
-        self._wait(list(self.servers.values()), everyone, begun)
+        self._wait({server: everyone for server in self.servers.values()}, begun)
         say("all of it serves after %.1f s; logs and data are in %s" % (time.monotonic() - begun, self.home))
 
     def _format(self):
@@ -123,15 +124,16 @@ class Stack:
                 raise Failure("the storage of %s could not be formatted (%s)" % (broker.name, exit_words(tool.returncode)),
                               "see the whole log: %s" % log, last_lines(log, 20))
 
-    def _wait(self, servers, peers, begun):
-        """Until each answers as a client would want it to; raises with the log's end if one gives up."""
-        waiting = list(servers)
+    def _wait(self, waiting, begun):
+        """Until each answers as a client would want it to; raises with the log's end if one gives up.
+
+        `waiting` has the node ids that each server has to know of as alive."""
         while waiting:
-            for server in list(waiting):
+            for server, peers in list(waiting.items()):
                 server.check_alive()
                 if server.answers(peers):
                     server.serves = True
-                    waiting.remove(server)
+                    del waiting[server]
                     say("%s serves after %.1f s (%s)" % (server.name, time.monotonic() - begun, self._address(server.name)))
                 elif time.monotonic() - begun > self.options.wait:
                     server.too_late(self.options.wait)
@@ -215,10 +217,9 @@ class Stack:
         for server in servers:
             server.spawn()
         self._publish()
-        # Others may be down on purpose: each has to see itself, not the whole cluster.
         try:
-            for server in servers:
-                self._wait([server], [self._node_id(server)], begun)
+            # Others may be down on purpose: each has to see itself, not the whole cluster.
+            self._wait({server: [self._node_id(server)] for server in servers}, begun)
         except Failure:
             for server in servers:
                 if not server.serves:
@@ -259,6 +260,7 @@ class Stack:
             self.link.unlink(missing_ok=True)
         if disposable and not failed:
             shutil.rmtree(self.home, ignore_errors=True)
+        self.ports.close()
         self.lock.close()
 
 

@@ -4,6 +4,7 @@ import os
 
 from . import doctor, jars, running
 from .base import HERE, Ending, Failure
+from .kafka import QUICK
 
 TOOLS = {
     "topics": "org.apache.kafka.tools.TopicCommand",
@@ -37,7 +38,7 @@ def run(options):
     if name not in WITHOUT_SERVER and not asks_for_help(arguments) and not names_server(arguments):
         arguments = [SERVER, bootstrap(options.dir)] + arguments  # First: some have subcommands, with options of their own.
     command = [
-        doctor.java(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-cp", "%s/*" % jars.ensure("kafka", Ending()),
+        doctor.java(), *QUICK, "-XX:+UseSerialGC", "-Xmx256m", "-cp", "%s/*" % jars.ensure("kafka", Ending()),
         "-Dlog4j2.configurationFile=%s" % (HERE / "kafka" / "log4j2-tools.xml"), TOOLS[name], *arguments,
     ]
     os.execv(command[0], [str(part) for part in command])
