@@ -85,11 +85,12 @@ def write_whole(path, text):
     os.replace(partial, path)
 
 
-def last_lines(path, count):
+def last_lines(path, count, since=0):
+    """The end of a log, of what was written to it after its first `since` bytes."""
     try:
         with open(path, "rb") as file:
             file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - 65536))
+            file.seek(max(since, file.tell() - 65536))
             return file.read().decode("utf-8", "replace").splitlines()[-count:]
     except OSError:
         return []

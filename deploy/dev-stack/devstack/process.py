@@ -69,8 +69,10 @@ class Server:
         self.paused = False
         self.serves = False
         self.wanted = False  # We started it and have not ended it: if it is gone, that is news.
+        self.log_start = 0  # Where this life's part of the log begins.
 
     def spawn(self):
+        self.log_start = self.log.stat().st_size if self.log.exists() else 0
         self.process = spawn(self.command, self.log, env=self.env, cwd=self.folder)
         self.paused, self.serves, self.wanted = False, False, True
 
@@ -98,7 +100,7 @@ class Server:
         self._fail("%s does not serve after %d s" % (self.name, seconds))
 
     def _fail(self, wrong):
-        raise Failure(wrong, "see the whole log: %s" % self.log, last_lines(self.log, 20))
+        raise Failure(wrong, "see the whole log: %s" % self.log, last_lines(self.log, 20, self.log_start))
 
     def kill(self):
         self.wanted = False
@@ -106,19 +108,6 @@ class Server:
         if self.process is not None:
             self.process.wait()
         self.paused = False
-
-    def stop(self, seconds):
-        """Asks it to end; true if it did in time, else it is killed."""
-        self.wanted = False
-        self.signal(signal.SIGTERM)
-        self.signal(signal.SIGCONT)  # A paused one would keep the request for later.
-        self.paused = False
-        try:
-            self.process.wait(seconds)
-            return True
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return False
 
     def pause(self):
         self.signal(signal.SIGSTOP)
@@ -134,14 +123,18 @@ def exit_words(code):
 
 
 def end_all(servers, seconds):
-    """Asks all at once, waits for all together, kills what is left."""
+    """Asks all at once, waits for all together, kills what is left; returns the names of those.
+
+    With 0 seconds nobody is asked."""
     for server in servers:
         server.wanted = False
         if seconds:
             server.signal(signal.SIGTERM)
-            server.signal(signal.SIGCONT)
+            server.signal(signal.SIGCONT)  # A paused one would keep the request for later.
     deadline = time.monotonic() + seconds
     while any(s.runs() for s in servers) and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(0.02)
+    left = [server.name for server in servers if server.runs()]
     for server in servers:
         server.kill()
+    return left

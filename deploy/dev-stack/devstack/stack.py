@@ -206,7 +206,7 @@ class Stack:
 
     def _stop(self, servers):
         self._running(servers)
-        forced = [server.name for server in servers if not server.stop(STOP_SECONDS)]
+        forced = end_all(servers, STOP_SECONDS)
         return {"forced": forced} if forced else {}
 
     def _start(self, servers):
