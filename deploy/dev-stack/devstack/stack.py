@@ -17,7 +17,8 @@ from .process import end_all, exit_words, spawn, started_at
 
 STATE = "stack.json"  # While it runs: addresses, and every pid with its start time.
 LAYOUT = "layout.json"  # For as long as the data: who is in it, and at which ports.
-DISPOSABLE = "disposable"  # Marks a folder that we made and may remove.
+DISPOSABLE = "disposable"  # Marks a folder that we made and may remove; says so if its start failed.
+FAILED = "failed"
 RUNNING = WORK / "running"  # A link per running stack, so that the other verbs find it.
 STOP_SECONDS = 30
 
@@ -258,7 +259,9 @@ class Stack:
         (self.home / STATE).unlink(missing_ok=True)
         if self.link:
             self.link.unlink(missing_ok=True)
-        if disposable and not failed:
+        if disposable and failed:
+            (self.home / DISPOSABLE).write_text(FAILED)
+        elif disposable:
             shutil.rmtree(self.home, ignore_errors=True)
         self.ports.close()
         self.lock.close()
@@ -276,12 +279,15 @@ def _make_home(wanted):
 
 
 def _sweep():
-    """Removes yesterday's folders of runs that could not clean up (killed, or failed and kept for their logs)."""
+    """Removes the folders of runs that were killed, and a day later those of starts that failed (kept for their logs)."""
     for home in WORK.glob("run-*"):
+        mark = home / DISPOSABLE
         try:
-            if not (home / DISPOSABLE).exists() or time.time() - (home / DISPOSABLE).stat().st_mtime < 86400:
+            if not mark.exists():
                 continue
-            lock = locked(home / "lock")
+            if mark.read_text() == FAILED and time.time() - mark.stat().st_mtime < 86400:
+                continue
+            lock = locked(home / "lock")  # Held by a run that lives.
             if lock:
                 shutil.rmtree(home, ignore_errors=True)
                 lock.close()
