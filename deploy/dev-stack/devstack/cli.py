@@ -65,7 +65,8 @@ def main(arguments):
 
 
 def parser():
-    top = argparse.ArgumentParser(prog="dev-stack", description=OVERVIEW, formatter_class=argparse.RawDescriptionHelpFormatter)
+    top = argparse.ArgumentParser(prog="dev-stack", description=OVERVIEW,
+                                  formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
     add_up(verbs)
     add_others(verbs)
@@ -93,10 +94,12 @@ def add_up(verbs):
     verb.add_argument("--detach", action="store_true", help="once they serve, go on in the background until `down`")
     verb.add_argument("--secure", action="store_true", help="TLS and passwords too: see above")
     verb.add_argument("--cassandra-sync", choices=("periodic", "batch"), default="periodic",
-                      help="when Cassandra's commit log is synced: every 10 s, or before each answer (default: periodic)")
+                      help="periodic (default): Cassandra confirms before its commit log is synced, and forgets the last 0.1 s "
+                           "if it is killed; batch: it syncs before each answer, and forgets nothing")
     verb.add_argument("--full-speed", action="store_true",
                       help="all of the JVM's compiler, for measuring throughput: serves later, needs more memory")
-    verb.add_argument("--wait", type=int, default=180, metavar="SECONDS", help="how long a server may take to serve (default: 180)")
+    verb.add_argument("--wait", type=int, default=180, metavar="SECONDS",
+                      help="how long a server may take to serve (default: 180)")
 
 
 def add_others(verbs):

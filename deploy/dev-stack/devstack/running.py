@@ -11,6 +11,15 @@ from .base import Failure, say
 from .process import started_at
 from .stack import DISPOSABLE, RUNNING, STATE, STOP_SECONDS
 
+SECURE_NAMES = {
+    "kafkaSecure": "PAYFOLD_TEST_KAFKA_SECURE",
+    "ca": "PAYFOLD_TEST_CA",
+    "user": "PAYFOLD_TEST_KAFKA_USER",
+    "password": "PAYFOLD_TEST_KAFKA_PASSWORD",
+    "cqlUser": "PAYFOLD_TEST_CQL_USER",
+    "cqlPassword": "PAYFOLD_TEST_CQL_PASSWORD",
+}
+
 
 class Found:
     """What `stack.json` says, as far as it is still true."""
@@ -32,7 +41,8 @@ def read(home):
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, OSError) as error:
-        raise Failure("%s cannot be read: %s" % (home / STATE, error), "if no server of it runs, remove the folder %s" % home)
+        mend = "if no server of it runs, remove the folder %s" % home
+        raise Failure("%s cannot be read: %s" % (home / STATE, error), mend)
 
 
 def find(wanted):
@@ -89,9 +99,7 @@ def env(options):
         lines += [("PAYFOLD_TEST_KAFKA", kafka), ("PAYFOLD_LOG", "kafka://%s/dev" % kafka)]
     if cql:
         lines += [("PAYFOLD_TEST_CQL", cql), ("PAYFOLD_ORDERS", "cql://%s/payfold" % cql)]
-    secure = {"kafkaSecure": "PAYFOLD_TEST_KAFKA_SECURE", "ca": "PAYFOLD_TEST_CA", "user": "PAYFOLD_TEST_KAFKA_USER",
-              "password": "PAYFOLD_TEST_KAFKA_PASSWORD", "cqlUser": "PAYFOLD_TEST_CQL_USER", "cqlPassword": "PAYFOLD_TEST_CQL_PASSWORD"}
-    lines += [(name, state[key]) for key, name in secure.items() if key in state]
+    lines += [(name, state[key]) for key, name in SECURE_NAMES.items() if key in state]
     for name, value in lines:
         print("export %s=%s" % (name, shlex.quote(value)))
     return 0
@@ -117,8 +125,9 @@ def down(options):
     (stack.home / STATE).unlink(missing_ok=True)
     if "dev-stack" in stack.state["pids"]:
         (RUNNING / str(stack.state["pids"]["dev-stack"])).unlink(missing_ok=True)
-    kept = "; data and logs stay in %s" % stack.home if stack.home.exists() and not (stack.home / DISPOSABLE).exists() else ""
-    say("ended %s in %.1f s%s" % (", ".join(alive) or "what was left", time.monotonic() - begun, kept))
+    say("ended %s in %.1f s" % (", ".join(alive) or "what was left", time.monotonic() - begun))
+    if stack.home.exists() and not (stack.home / DISPOSABLE).exists():
+        say("data and logs stay in %s" % stack.home)
     return 0
 
 

@@ -57,7 +57,8 @@ def keytool(arguments, log):
     with open(log, "ab") as out:
         code = subprocess.run([path, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=out).returncode
     if code != 0:
-        raise Failure("keytool failed at %s (%s)" % (arguments[0], exit_words(code)), "see the whole log: %s" % log, last_lines(log, 20))
+        wrong = "keytool failed at %s (%s)" % (arguments[0], exit_words(code))
+        raise Failure(wrong, "see the whole log: %s" % log, last_lines(log, 20))
 
 
 def handshakes(port, ca):

@@ -33,7 +33,8 @@ class Stack:
         self.home, self.ours = _make_home(options.dir)
         self.lock = locked(self.home / "lock")
         if self.lock is None:
-            raise Failure("a dev stack already runs in %s" % self.home, "`dev-stack down --dir %s`, or another --dir" % self.home)
+            mend = "`dev-stack down --dir %s`, or another --dir" % self.home
+            raise Failure("a dev stack already runs in %s" % self.home, mend)
         if self.ours and not options.keep:
             (self.home / DISPOSABLE).touch()
 
@@ -65,7 +66,8 @@ class Stack:
         try:
             layout = json.loads((self.home / LAYOUT).read_text())
         except OSError:
-            return {"cluster": new_cluster_id(), "brokers": self.options.brokers, "secure": self.options.secure, "ports": {}}
+            wanted = self.options
+            return {"cluster": new_cluster_id(), "brokers": wanted.brokers, "secure": wanted.secure, "ports": {}}
         before = layout["brokers"]
         if before and self.options.brokers and before != self.options.brokers:
             raise Failure("%s holds the data of %d broker(s), not %d" % (self.home, before, self.options.brokers),
@@ -162,7 +164,11 @@ class Stack:
     def _publish(self):
         started = {name: started_at(pid) for name, pid in self.pids().items() if pid}
         state = {name: server.state() for name, server in self.servers.items()}
-        write_whole(self.home / STATE, json.dumps(dict(self.summary(), started=started, servers=state)) + "\n")
+        try:
+            write_whole(self.home / STATE, json.dumps(dict(self.summary(), started=started, servers=state)) + "\n")
+        except OSError as error:
+            raise Failure("%s cannot be written: %s" % (self.home / STATE, error.strerror),
+                          "see whether the folder was removed or its disk is full, then start again")
 
     # Commands.
 
@@ -183,15 +189,17 @@ class Stack:
         if verb == "end":
             self.ending.ask("`end`")
             return {}
-        actions = {"kill": self._kill, "stop": self._stop, "start": self._start, "pause": self._pause, "resume": self._resume}
+        actions = {"kill": self._kill, "stop": self._stop, "start": self._start,
+                   "pause": self._pause, "resume": self._resume}
         if verb not in actions:
             raise Failure("there is no command `%s`" % verb, "say one of: %s, status, end" % ", ".join(actions))
         return actions[verb](self._named(verb, names)) or {}
 
     def _named(self, verb, names):
         known = list(self.servers)
-        if not names or set(names) - set(known):
-            wrong = "`%s` names no server" % verb if not names else "there is no %s" % ", ".join(sorted(set(names) - set(known)))
+        unknown = sorted(set(names) - set(known))
+        if unknown or not names:
+            wrong = "there is no %s" % ", ".join(unknown) if unknown else "`%s` names no server" % verb
             raise Failure(wrong, "name one or several of: %s" % ", ".join(known))
         return [self.servers[name] for name in names]
 
@@ -247,13 +255,14 @@ class Stack:
         for server in self.servers.values():
             if server.wanted and not server.runs():
                 server.wanted = False
-                say("%s ended on its own (%s); its log: %s" % (server.name, exit_words(server.process.returncode), server.log))
+                how = exit_words(server.process.returncode)
+                say("%s ended on its own (%s); its log: %s" % (server.name, how, server.log))
                 self._publish()
 
     def end(self, failed=False):
         """Ends the servers, then removes what only this run needed. Data worth keeping gets a proper shutdown."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
         disposable = self.ours and not self.options.keep
         end_all([s for s in self.servers.values() if s.process], 0 if disposable or failed else STOP_SECONDS)
         (self.home / STATE).unlink(missing_ok=True)

@@ -17,7 +17,7 @@ def run(options):
     if not options.brokers and not options.cassandra:
         raise Failure("nothing to start", "ask for a server: --brokers 1 or --cassandra 1")
     ending = Ending()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda n, _frame: ending.ask(signal.Signals(n).name))
     lines = queue.SimpleQueue()
     if not options.detach:
@@ -105,7 +105,7 @@ def _to_background(stack):
         os.setsid()
         return os.fdopen(writer, "w")
     os.close(writer)
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda n, _frame: os.kill(child, signal.SIGTERM))
     with os.fdopen(reader) as told:
         line = told.readline()
