@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     fn extent(partition: u32, first: u64, last: u64) -> Extent {
-        Extent { partition, first, last, bytes: 0 }
+        Extent { partition, first, last, bytes: None }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! are the specification every engine is held to by one conformance suite over `dyn`.
 #![warn(missing_docs)]
 
+mod blocking;
 pub mod clock;
 pub mod log;
 pub mod orders;

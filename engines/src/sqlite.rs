@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+pub(crate) use crate::blocking::blocking;
 use crate::{EngineError, lock};
 
 /// How long SQLite waits for a lock another tool holds on the file.
@@ -153,23 +154,6 @@ impl ReadPool {
             idle.push(connection);
         }
         Ok(result)
-    }
-}
-
-/// Runs blocking work off the async threads; on the spot where there is no runtime. Dropping the future
-/// does not stop the work.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
-) -> Result<T, EngineError> {
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-        return work();
-    };
-    match runtime.spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(EngineError::Unavailable("the process is shutting down".to_owned())),
-        },
     }
 }
 

@@ -28,3 +28,21 @@ pub fn child() -> Option<String> {
 pub fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|ci| !ci.is_empty() && ci != "false")
 }
+
+/// Whether what needs real servers is to be left out.
+#[expect(clippy::disallowed_methods, reason = "a test's own knob; no code under test sees it")]
+pub fn embedded_only() -> bool {
+    std::env::var("PAYFOLD_TEST_ENGINES").is_ok_and(|engines| engines == "embedded")
+}
+
+/// Brokers somebody runs for the tests.
+#[expect(clippy::disallowed_methods, reason = "a test's own knob; no code under test sees it")]
+pub fn test_kafka() -> Option<String> {
+    std::env::var("PAYFOLD_TEST_KAFKA").ok()
+}
+
+/// Database nodes somebody runs for the tests.
+#[expect(clippy::disallowed_methods, reason = "a test's own knob; no code under test sees it")]
+pub fn test_cql() -> Option<String> {
+    std::env::var("PAYFOLD_TEST_CQL").ok()
+}

@@ -1,10 +1,17 @@
 //! The conformance suite: every promise in the docs of the storage seams is one function here, over `dyn`;
-//! each engine lists the functions and brings a bed to run them in (`sqlite.rs`).
+//! each engine lists the functions and brings a bed to run them in (`sqlite.rs`, `kafka.rs`).
 
 mod bed;
+mod kafka;
 mod log;
 mod orders;
 mod pairing;
 mod scans;
+mod shares;
 mod sqlite;
 mod sqlite_faults;
+
+#[path = "../../../tests/support/knobs.rs"]
+mod knobs;
+#[path = "../../../tests/support/stack.rs"]
+mod stack;

@@ -9,7 +9,7 @@ use payfold_engines::orders::sqlite::SqliteOrders;
 use payfold_engines::{EngineError, SeamFuture};
 
 use crate::bed::Bed;
-use crate::{log, orders, pairing, scans};
+use crate::{log, orders, pairing, scans, shares};
 
 /// A directory with a log.db and an orders.db.
 pub struct Files(pub tempfile::TempDir);
@@ -99,6 +99,21 @@ async fn log_drains_when_closed() {
 #[tokio::test]
 async fn log_lists() {
     log::lists(&Files::new()).await;
+}
+
+#[tokio::test]
+async fn shares_begins_where_it_is_told() {
+    shares::begins_where_it_is_told(&Files::new()).await;
+}
+
+#[tokio::test]
+async fn shares_goes_on() {
+    shares::goes_on(&Files::new()).await;
+}
+
+#[tokio::test]
+async fn shares_refuses_to_begin_past_the_end() {
+    shares::refuses_to_begin_past_the_end(&Files::new()).await;
 }
 
 #[tokio::test]

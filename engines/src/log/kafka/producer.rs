@@ -33,11 +33,11 @@ const VALUE_BYTES_MAX: usize = 16 << 20;
 
 /// Who is told what the producer does.
 #[derive(Clone, Default)]
-pub(super) struct Observers {
+pub struct Observers {
     /// Of the client's own statistics.
-    pub(super) statistics: Option<StatisticsObserver>,
+    pub statistics: Option<StatisticsObserver>,
     /// Of every round that made messages durable: how many, and how long the oldest took.
-    pub(super) commits: Option<CommitObserver>,
+    pub commits: Option<CommitObserver>,
 }
 
 /// What the pump and the handle share.

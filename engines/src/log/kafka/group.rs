@@ -1,0 +1,243 @@
+//! Owns what consumers are told by librdkafka: errors, and which partitions come and go.
+//!
+//! A partition that is given stands still (paused) until somebody says where it begins; one that is taken is not
+//! delivered any more from that moment, and is let go when its reader has finished, or after `RELEASE_MAX`.
+//! Invariant: `Held` has exactly the partitions this consumer may deliver, each with the offset that comes next, so
+//! that a gap is seen and nothing is delivered twice or out of order between two changes of hands.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, RebalanceProtocol};
+use rdkafka::error::{KafkaError, KafkaResult};
+use rdkafka::types::RDKafkaRespErr;
+use rdkafka::{Offset, TopicPartitionList};
+use tokio::sync::mpsc;
+
+use super::context::Context;
+use crate::log::{Delivered, RELEASE_MAX};
+use crate::{EngineError, lock};
+
+/// What the reader thread tells.
+#[derive(Debug)]
+pub(super) enum News {
+    Messages(Vec<Delivered>),
+    /// Kafka's partitions.
+    Given(Vec<i32>),
+    Taken(Vec<i32>),
+    Lost(Vec<i32>),
+    Failed(EngineError),
+}
+
+/// Hears what a client says, and says it on.
+#[derive(Debug, Default)]
+pub(super) struct Quiet(Context);
+
+impl Quiet {
+    /// A request that failed.
+    pub(super) fn unavailable(&self, error: &KafkaError) -> EngineError {
+        EngineError::Unavailable(format!("Kafka: {error}{}", self.reason()))
+    }
+
+    /// An answer that did not come in time.
+    pub(super) fn late(&self, what: &str) -> EngineError {
+        EngineError::Unavailable(format!("Kafka did not send {what} in time{}", self.reason()))
+    }
+
+    fn reason(&self) -> String {
+        self.0.last_error().map(|reason| format!(" ({reason})")).unwrap_or_default()
+    }
+}
+
+impl ClientContext for Quiet {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        self.0.log(level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.0.error(error, reason);
+    }
+}
+
+impl ConsumerContext for Quiet {}
+
+/// The partitions a consumer may deliver.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    /// Those given, each with the offset its next message has; none until it begins, or while it begins at
+    /// its first message whatever that is.
+    pub(super) partitions: BTreeMap<i32, Option<i64>>,
+    /// Handed to the reader and not begun.
+    pub(super) standing: Vec<i32>,
+    /// The offset after the last one the group was told is done; it never goes back.
+    pub(super) acked: BTreeMap<i32, i64>,
+    /// Taken, and not let go by the reader yet.
+    taken: bool,
+    /// The reader is gone: nobody finishes anything.
+    closing: bool,
+}
+
+/// How a reader's consumer takes part in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Not at all.
+    Alone,
+    /// Goes on after what the group acknowledged.
+    Member,
+    /// Its reader says where each partition begins, and finishes what is taken.
+    Keeper,
+}
+
+/// What a reader's consumer is told.
+pub(super) struct Group {
+    quiet: Quiet,
+    part: Part,
+    held: Mutex<Held>,
+    released: Condvar,
+    news: mpsc::UnboundedSender<News>,
+}
+
+impl Group {
+    pub(super) fn new(part: Part, news: mpsc::UnboundedSender<News>) -> Self {
+        Self {
+            quiet: Quiet::default(),
+            part,
+            held: Mutex::default(),
+            released: Condvar::new(),
+            news,
+        }
+    }
+
+    pub(super) fn quiet(&self) -> &Quiet {
+        &self.quiet
+    }
+
+    /// Looks at what is held, or changes it.
+    pub(super) fn held<T>(&self, look: impl FnOnce(&mut Held) -> T) -> T {
+        look(&mut lock(&self.held))
+    }
+
+    /// The reader has finished what was taken.
+    pub(super) fn release(&self) {
+        self.held(|held| held.taken = false);
+        self.released.notify_all();
+    }
+
+    /// The reader is gone.
+    pub(super) fn close(&self) {
+        self.held(|held| held.closing = true);
+        self.released.notify_all();
+    }
+
+    pub(super) fn tell(&self, news: News) {
+        // Nobody listens any more while a reader is dropped.
+        let _ = self.news.send(news);
+    }
+
+    /// Partitions came. They stand until they begin.
+    fn given(&self, consumer: &BaseConsumer<Self>, list: &mut TopicPartitionList) {
+        let partitions = numbers(list);
+        let assigned = list
+            .set_all_offsets(Offset::Beginning)
+            .and_then(|()| match consumer.rebalance_protocol() {
+                RebalanceProtocol::Cooperative => consumer.incremental_assign(list),
+                RebalanceProtocol::Eager | RebalanceProtocol::None => consumer.assign(list),
+            })
+            .and_then(|()| consumer.pause(list));
+        if let Err(error) = assigned {
+            self.tell(News::Failed(self.quiet.unavailable(&error)));
+            return;
+        }
+        self.held(|held| {
+            held.partitions.extend(partitions.iter().map(|partition| (*partition, None)));
+            held.standing.extend(&partitions);
+        });
+        if self.part == Part::Keeper && !partitions.is_empty() {
+            self.tell(News::Given(partitions));
+        }
+    }
+
+    /// Partitions go. Their reader may finish what it has of them, unless they are another's already.
+    fn taken(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
+        let partitions = numbers(list);
+        let lost = consumer.assignment_lost();
+        let begun = self.held(|held| {
+            partitions.iter().for_each(|partition| {
+                held.partitions.remove(partition);
+                held.acked.remove(partition);
+            });
+            held.standing.retain(|one| !partitions.contains(one));
+            held.taken = self.part == Part::Keeper && !lost && !partitions.is_empty();
+            held.taken
+        });
+        if lost && self.part == Part::Keeper && !partitions.is_empty() {
+            self.tell(News::Lost(partitions.clone()));
+        }
+        if begun {
+            self.tell(News::Taken(partitions.clone()));
+            if !self.await_release() {
+                self.tell(News::Lost(partitions));
+            }
+        }
+        let unassigned = match consumer.rebalance_protocol() {
+            RebalanceProtocol::Cooperative => consumer.incremental_unassign(list),
+            RebalanceProtocol::Eager | RebalanceProtocol::None => consumer.unassign(),
+        };
+        if let Err(error) = unassigned {
+            self.tell(News::Failed(self.quiet.unavailable(&error)));
+        }
+    }
+
+    /// Waits until the reader has let go; false when it took too long.
+    fn await_release(&self) -> bool {
+        let until = Instant::now() + RELEASE_MAX;
+        let mut held = lock(&self.held);
+        while held.taken && !held.closing {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                held.taken = false;
+                return false;
+            }
+            let waited = self.released.wait_timeout(held, left);
+            held = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+fn numbers(list: &TopicPartitionList) -> Vec<i32> {
+    list.elements().iter().map(|element| element.partition()).collect()
+}
+
+impl ClientContext for Group {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        self.quiet.log(level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.quiet.error(error, reason);
+    }
+}
+
+impl ConsumerContext for Group {
+    fn rebalance(
+        &self,
+        consumer: &BaseConsumer<Self>,
+        what: RDKafkaRespErr,
+        list: &mut TopicPartitionList,
+    ) {
+        match what {
+            RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => self.given(consumer, list),
+            _ => self.taken(consumer, list),
+        }
+    }
+
+    fn commit_callback(&self, result: KafkaResult<()>, _offsets: &TopicPartitionList) {
+        if let Err(error) = result {
+            tracing::debug!(%error, "a group's place was not remembered");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Owns the real servers the tests run against: Kafka and a CQL database.
+//! Found in this order: addresses in `PAYFOLD_TEST_KAFKA` and `PAYFOLD_TEST_CQL`; else `deploy/dev-stack`, started
+//! once per test binary and ended with it, also when it is killed (its standard input closes).
+//! With `PAYFOLD_TEST_ENGINES=embedded` what needs them is left out knowingly, and said; never under CI.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, OnceLock};
+
+use serde_json::Value;
+
+use crate::knobs;
+
+/// Servers that are up.
+pub struct Stack {
+    /// Brokers, `host:port`.
+    pub kafka: Vec<String>,
+    /// Database nodes, `host:port`.
+    pub cql: Vec<String>,
+    /// None where somebody else runs them.
+    control: Option<Mutex<Control>>,
+}
+
+/// The dev stack, and how it is spoken to.
+struct Control {
+    commands: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    _child: Child,
+}
+
+/// Whether the tests that need real servers run. Errors under CI if they were to be left out.
+pub fn wanted() -> bool {
+    if !knobs::embedded_only() {
+        return true;
+    }
+    assert!(!knobs::is_ci(), "PAYFOLD_TEST_ENGINES=embedded is not for CI");
+    eprintln!("left out, because PAYFOLD_TEST_ENGINES=embedded: needs Kafka and a CQL database");
+    false
+}
+
+/// One broker and one database node, for all tests of this binary.
+pub fn shared() -> &'static Stack {
+    static STACK: OnceLock<Stack> = OnceLock::new();
+    STACK.get_or_init(|| {
+        given().unwrap_or_else(|| {
+            Stack::start(&["--brokers", "1", "--cassandra", "1", "--cassandra-sync", "batch"])
+        })
+    })
+}
+
+/// What the environment names.
+fn given() -> Option<Stack> {
+    let list = |text: String| text.split(',').map(str::to_owned).collect();
+    let (kafka, cql) = (knobs::test_kafka()?, knobs::test_cql()?);
+    Some(Stack { kafka: list(kafka), cql: list(cql), control: None })
+}
+
+impl Stack {
+    /// Starts a dev stack of its own.
+    pub fn start(flags: &[&str]) -> Self {
+        let script = root().join("deploy/dev-stack/dev-stack");
+        let mut child = Command::new(&script)
+            .arg("up")
+            .args(flags)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{} does not start: {error}", script.display()));
+        let commands = child.stdin.take().expect("it was piped");
+        let mut answers = BufReader::new(child.stdout.take().expect("it was piped"));
+        let mut line = String::new();
+        answers.read_line(&mut line).expect("the dev stack's output can be read");
+        assert!(
+            !line.is_empty(),
+            "the dev stack did not start; what it said is above. The tests need Java 17 and Maven, or \
+             servers named in PAYFOLD_TEST_KAFKA and PAYFOLD_TEST_CQL, or PAYFOLD_TEST_ENGINES=embedded"
+        );
+        let up: Value = serde_json::from_str(&line).expect("one JSON object");
+        let list = |name: &str| {
+            let all = up[name].as_array().cloned().unwrap_or_default();
+            all.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect()
+        };
+        let control = Control { commands, answers, _child: child };
+        Self { kafka: list("kafka"), cql: list("cql"), control: Some(Mutex::new(control)) }
+    }
+
+    /// Tells the dev stack to kill, stop, start, pause or resume a server; returns when it has.
+    pub fn tell(&self, command: &str) {
+        let control = self.control.as_ref().expect("only a stack of the tests' own is disturbed");
+        let mut control = control.lock().expect("no test panics while it speaks");
+        writeln!(control.commands, "{command}").expect("the dev stack listens");
+        let mut line = String::new();
+        control.answers.read_line(&mut line).expect("the dev stack answers");
+        let answer: Value = serde_json::from_str(&line).expect("one JSON object");
+        assert_eq!(answer["ok"], Value::Bool(true), "{command}: {answer}");
+    }
+}
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    let mut folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    while !folder.join("deploy").is_dir() {
+        assert!(folder.pop(), "the tests run inside the repository");
+    }
+    folder
+}
