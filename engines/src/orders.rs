@@ -1,5 +1,7 @@
 //! The order store seam: order rows and the views that list them.
 
+mod cursor;
+mod row;
 pub mod sqlite;
 
 use payfold_schemas::digest::Digest;

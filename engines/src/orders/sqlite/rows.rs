@@ -1,5 +1,5 @@
-//! Owns the order row: its encoding (a version byte, then CBOR) and how rows are read and replaced.
-//! Invariants: a row never gives way to one of an older position; an unknown version is never skipped.
+//! Owns how order rows are read and replaced.
+//! Invariant: a row never gives way to one of an older position.
 
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
@@ -7,27 +7,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::tables::GENERATION;
 use crate::EngineError;
+use crate::orders::row;
 use crate::sqlite::{seam_error, to_sql};
-
-const ROW_VERSION: u8 = 1;
-
-fn encode(order: &Order, row: &mut Vec<u8>) {
-    row.clear();
-    row.push(ROW_VERSION);
-    minicbor::encode(order, row).expect("encoding into memory can't fail");
-}
-
-fn decode(key: &str, row: &[u8]) -> Result<Order, EngineError> {
-    match row.split_first() {
-        Some((&ROW_VERSION, order)) => minicbor::decode(order).map_err(|error| {
-            EngineError::Corrupt(format!("the row of {key} does not decode: {error}"))
-        }),
-        Some((version, _)) => Err(EngineError::Corrupt(format!(
-            "the row of {key} has version {version}, this program reads {ROW_VERSION}: use the program that wrote it"
-        ))),
-        None => Err(EngineError::Corrupt(format!("the row of {key} is empty"))),
-    }
-}
 
 /// Rows by key, in the keys' order.
 pub(super) fn load(
@@ -44,14 +25,14 @@ pub(super) fn load(
     let mut statement = connection.prepare_cached(&sql).map_err(seam_error)?;
     let mut found: Vec<Option<Order>> = keys.iter().map(|_| None).collect();
     for (index, key) in sorted {
-        let row = statement.query_row([&key], |row| {
-            Ok(row
+        let found_row = statement.query_row([&key], |columns| {
+            Ok(columns
                 .get_ref(0)?
                 .as_blob()
                 .map_err(rusqlite::Error::from)
-                .map(|row| decode(&key, row)))
+                .map(|bytes| row::decode(&key, bytes)))
         });
-        if let Some(order) = row.optional().map_err(seam_error)? {
+        if let Some(order) = found_row.optional().map_err(seam_error)? {
             found[index] = Some(order.map_err(seam_error)??);
         }
     }
@@ -68,11 +49,11 @@ pub(super) fn store(connection: &Connection, orders: &[Order]) -> Result<(), Eng
          WHERE partition <> excluded.partition OR offset <= excluded.offset"
     );
     let mut statement = connection.prepare_cached(&sql).map_err(seam_error)?;
-    let mut row = Vec::new();
+    let mut bytes = Vec::new();
     for (key, order) in sorted {
-        encode(order, &mut row);
+        row::encode(order, &mut bytes);
         let position = order.position;
-        let values = params![key, position.partition, to_sql(position.offset), row];
+        let values = params![key, position.partition, to_sql(position.offset), bytes];
         statement.execute(values).map_err(seam_error)?;
     }
     Ok(())

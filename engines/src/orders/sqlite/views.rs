@@ -1,6 +1,5 @@
 //! Owns the views: immutable entries that list orders, and the walk along them in pages.
-//! Invariants: an entry is there once however often it is written; a page starts right after the entry its
-//! cursor names, whatever was added meanwhile.
+//! Invariant: an entry is there once however often it is written.
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode};
@@ -9,10 +8,9 @@ use rusqlite::{Connection, Row, ToSql, params};
 
 use super::tables::GENERATION;
 use crate::EngineError;
+use crate::orders::cursor::{self, Entries};
 use crate::orders::{Cursor, Page, Scan, ViewEntry};
 use crate::sqlite::seam_error;
-
-type Entries = Vec<(OrderKey, ViewEntry)>;
 
 /// Adds entries.
 pub(super) fn store(connection: &Connection, mut entries: Entries) -> Result<(), EngineError> {
@@ -57,12 +55,8 @@ pub(super) fn scan(
     after: Option<&Cursor>,
     limit: usize,
 ) -> Result<Page, EngineError> {
-    if limit == 0 {
-        return Err(EngineError::Invalid("a page needs a limit of at least 1".to_owned()));
-    }
-    // One more than asked for tells whether there is a next page.
-    let fetch = limit.saturating_add(1);
-    let mut entries = match scan {
+    let fetch = cursor::fetch(limit)?;
+    let entries = match scan {
         Scan::Created { from, until } => {
             by_time(connection, "created", (*from, *until), after, fetch)?
         }
@@ -91,34 +85,7 @@ pub(super) fn scan(
         }
         Scan::Nonce(..) => by_nonce(connection, scan, after, fetch)?,
     };
-    let more = entries.len() > limit;
-    entries.truncate(limit);
-    let next = if more { entries.last().map(cursor_at) } else { None };
-    Ok(Page { entries, next })
-}
-
-/// The cursor that stands on an entry: what orders it within its view, with a letter for the view.
-fn cursor_at((key, entry): &(OrderKey, ViewEntry)) -> Cursor {
-    Cursor(match entry {
-        ViewEntry::Created(time) => format!("created/{}/{key}", time.unix_nanos()),
-        ViewEntry::Deadline(time) => format!("deadline/{}/{key}", time.unix_nanos()),
-        ViewEntry::Reference(_) => format!("reference/{}", key.order_id),
-        ViewEntry::ProviderRef(_) => format!("provider_ref/{}", key.order_id),
-        ViewEntry::Nonce(_, digest) => format!("nonce/{digest}/{}", key.order_id),
-    })
-}
-
-/// What stands behind the view's name in a cursor. Errors: `Invalid` for another view's cursor.
-fn rest_of<'a>(view: &str, cursor: &'a Cursor) -> Result<&'a str, EngineError> {
-    let rest = cursor.0.strip_prefix(view).and_then(|rest| rest.strip_prefix('/'));
-    rest.ok_or_else(|| bad_cursor(cursor))
-}
-
-fn bad_cursor(cursor: &Cursor) -> EngineError {
-    EngineError::Invalid(format!(
-        "{:?} is no cursor of this listing: start it again without one",
-        cursor.0
-    ))
+    Ok(cursor::page(entries, limit))
 }
 
 fn by_time(
@@ -128,13 +95,7 @@ fn by_time(
     after: Option<&Cursor>,
     limit: usize,
 ) -> Result<Entries, EngineError> {
-    // No key is empty, so the empty one stands before the first entry of its instant.
-    let mut start = (from.unix_nanos(), "");
-    if let Some(cursor) = after {
-        let (time, key) =
-            rest_of(view, cursor)?.split_once('/').ok_or_else(|| bad_cursor(cursor))?;
-        start = start.max((time.parse().map_err(|_| bad_cursor(cursor))?, key));
-    }
+    let start = cursor::after_time(view, after, from)?;
     let sql = format!(
         "SELECT time, key FROM view_{view}_g{GENERATION} WHERE (time, key) > (?, ?) AND time < ?
          ORDER BY time, key LIMIT ?"
@@ -158,7 +119,7 @@ fn by_name(
     after: Option<&Cursor>,
     limit: usize,
 ) -> Result<Entries, EngineError> {
-    let start = after.map(|cursor| rest_of(view, cursor)).transpose()?.unwrap_or("");
+    let start = cursor::after_name(view, after)?;
     let sql = format!(
         "SELECT order_id FROM view_{view}_g{GENERATION} WHERE account = ? AND {view} = ?
          AND order_id > ? ORDER BY order_id LIMIT ?"
@@ -178,13 +139,7 @@ fn by_nonce(
     let Scan::Nonce(partner, merchant_code, nonce) = scan else {
         unreachable!("called for this scan only");
     };
-    let mut start = (Vec::new(), "");
-    if let Some(cursor) = after {
-        let (digest, order_id) =
-            rest_of("nonce", cursor)?.split_once('/').ok_or_else(|| bad_cursor(cursor))?;
-        let digest: Digest = digest.parse().map_err(|_| bad_cursor(cursor))?;
-        start = (digest.as_bytes().to_vec(), order_id);
-    }
+    let start = cursor::after_nonce(after)?;
     let sql = format!(
         "SELECT digest, order_id FROM view_nonce_g{GENERATION} WHERE account = ? AND nonce = ?
          AND (digest, order_id) > (?, ?) ORDER BY digest, order_id LIMIT ?"

@@ -1,0 +1,85 @@
+//! Owns the texts of cursors and how a page ends, the same on every engine.
+//! Invariants: a page starts right after the entry its cursor names, whatever was added meanwhile; a cursor
+//! fits its own view only.
+
+use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::OrderKey;
+use payfold_schemas::time::Time;
+
+use crate::EngineError;
+use crate::orders::{Cursor, Page, ViewEntry};
+
+/// Entries as a view yields them.
+pub(super) type Entries = Vec<(OrderKey, ViewEntry)>;
+
+/// How many entries to look for: one more than asked for tells whether there is a next page.
+/// Errors: `Invalid` for a page of none.
+pub(super) fn fetch(limit: usize) -> Result<usize, EngineError> {
+    match limit {
+        0 => Err(EngineError::Invalid("a page needs a limit of at least 1".to_owned())),
+        limit => Ok(limit.saturating_add(1)),
+    }
+}
+
+/// The page of up to `limit` entries out of up to one more.
+pub(super) fn page(mut entries: Entries, limit: usize) -> Page {
+    let more = entries.len() > limit;
+    entries.truncate(limit);
+    let next = if more { entries.last().map(at) } else { None };
+    Page { entries, next }
+}
+
+/// The cursor that stands on an entry: its view's name, then what orders it within the view.
+fn at((key, entry): &(OrderKey, ViewEntry)) -> Cursor {
+    Cursor(match entry {
+        ViewEntry::Created(time) => format!("created/{}/{key}", time.unix_nanos()),
+        ViewEntry::Deadline(time) => format!("deadline/{}/{key}", time.unix_nanos()),
+        ViewEntry::Reference(_) => format!("reference/{}", key.order_id),
+        ViewEntry::ProviderRef(_) => format!("provider_ref/{}", key.order_id),
+        ViewEntry::Nonce(_, digest) => format!("nonce/{digest}/{}", key.order_id),
+    })
+}
+
+/// The (unix nanoseconds, key) after which a page of a time view starts. Errors: `Invalid`.
+pub(super) fn after_time<'a>(
+    view: &str,
+    after: Option<&'a Cursor>,
+    from: Time,
+) -> Result<(i64, &'a str), EngineError> {
+    // No key is empty, so the empty one stands before the first entry of its instant.
+    let first = (from.unix_nanos(), "");
+    let Some(cursor) = after else { return Ok(first) };
+    let (time, key) = rest_of(view, cursor)?.split_once('/').ok_or_else(|| bad(cursor))?;
+    let time = time.parse().map_err(|_| bad(cursor))?;
+    Ok(first.max((time, key)))
+}
+
+/// The order id after which a page of a name view starts. Errors: `Invalid`.
+pub(super) fn after_name<'a>(
+    view: &str,
+    after: Option<&'a Cursor>,
+) -> Result<&'a str, EngineError> {
+    Ok(after.map(|cursor| rest_of(view, cursor)).transpose()?.unwrap_or(""))
+}
+
+/// The (digest, order id) after which a page of the nonce view starts. Errors: `Invalid`.
+pub(super) fn after_nonce(after: Option<&Cursor>) -> Result<(Vec<u8>, &str), EngineError> {
+    let Some(cursor) = after else { return Ok((Vec::new(), "")) };
+    let (digest, order_id) =
+        rest_of("nonce", cursor)?.split_once('/').ok_or_else(|| bad(cursor))?;
+    let digest: Digest = digest.parse().map_err(|_| bad(cursor))?;
+    Ok((digest.as_bytes().to_vec(), order_id))
+}
+
+/// What stands behind the view's name in a cursor. Errors: `Invalid` for another view's cursor.
+fn rest_of<'a>(view: &str, cursor: &'a Cursor) -> Result<&'a str, EngineError> {
+    let rest = cursor.0.strip_prefix(view).and_then(|rest| rest.strip_prefix('/'));
+    rest.ok_or_else(|| bad(cursor))
+}
+
+fn bad(cursor: &Cursor) -> EngineError {
+    EngineError::Invalid(format!(
+        "{:?} is no cursor of this listing: start it again without one",
+        cursor.0
+    ))
+}
