@@ -1,5 +1,6 @@
 //! The order store seam: order rows and the views that list them.
 
+pub mod cql;
 mod cursor;
 mod row;
 pub mod sqlite;

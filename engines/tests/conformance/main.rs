@@ -2,6 +2,7 @@
 //! each engine lists the functions and brings a bed to run them in (`sqlite.rs`, `kafka.rs`).
 
 mod bed;
+mod cql;
 mod kafka;
 mod log;
 mod orders;

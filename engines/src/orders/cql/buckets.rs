@@ -1,0 +1,136 @@
+//! Owns where an entry of a time view lies: buckets of ten minutes, each spread over shards, so that the
+//! entries of now are not all one partition's; and which buckets there are.
+//! Invariants: bucket and shard are functions of time and key, the same for ever (entries lie by them); a
+//! bucket is listed before the first entry is in it, so that a walk along the list misses none.
+
+use payfold_schemas::digest::Digest;
+use payfold_schemas::time::Time;
+use scylla::statement::prepared::PreparedStatement;
+
+use super::link::Link;
+use super::recent::Recent;
+use super::schema::GENERATION;
+use super::timestamp;
+use crate::EngineError;
+use crate::orders::ViewEntry;
+
+/// How many partitions the entries of one bucket are spread over.
+pub(super) const SHARDS: u8 = 8;
+
+const BUCKET_S: i64 = 600;
+const NANOS_PER_S: i64 = 1_000_000_000;
+
+/// Buckets remembered as listed: weeks of them.
+const LISTED_MAX: usize = 1 << 13;
+
+/// The views that go by time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum TimeView {
+    Created,
+    Deadline,
+}
+
+impl TimeView {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Deadline => "deadline",
+        }
+    }
+
+    pub(super) fn entry(self, nanos: i64) -> ViewEntry {
+        let time = Time::from_unix_nanos(nanos);
+        match self {
+            Self::Created => ViewEntry::Created(time),
+            Self::Deadline => ViewEntry::Deadline(time),
+        }
+    }
+}
+
+/// The bucket of an instant: its first second, unix.
+pub(super) fn bucket_of(nanos: i64) -> i64 {
+    nanos.div_euclid(BUCKET_S * NANOS_PER_S) * BUCKET_S
+}
+
+/// The shard of an order.
+pub(super) fn shard_of(key: &str) -> i8 {
+    let [first, ..] = *Digest::of_bytes(key.as_bytes()).as_bytes();
+    i8::try_from(first % SHARDS).expect("there are fewer than 128 shards")
+}
+
+/// The list of buckets.
+pub(super) struct Buckets {
+    insert: PreparedStatement,
+    select: PreparedStatement,
+    listed: Recent<(TimeView, i64)>,
+}
+
+impl Buckets {
+    pub(super) async fn prepare(link: &Link) -> Result<Self, EngineError> {
+        let table = format!("{}.buckets_g{GENERATION}", link.keyspace);
+        let insert = format!(
+            "INSERT INTO {table} (name, bucket) VALUES (?, ?) USING TIMESTAMP {}",
+            timestamp::OF_ENTRIES
+        );
+        let select = format!(
+            "SELECT bucket FROM {table} WHERE name = ? AND bucket >= ? AND bucket <= ? LIMIT ?"
+        );
+        let (insert, select) = (link.prepare(&insert).await?, link.prepare(&select).await?);
+        Ok(Self { insert, select, listed: Recent::new(LISTED_MAX) })
+    }
+
+    /// Lists buckets. Done before an entry is written to one of them.
+    pub(super) async fn list(
+        &self,
+        link: &Link,
+        buckets: impl Iterator<Item = (TimeView, i64)>,
+    ) -> Result<(), EngineError> {
+        let new = self.listed.unknown(buckets);
+        let writes =
+            new.iter().map(|(view, bucket)| link.write(&self.insert, (view.name(), bucket)));
+        link.all(writes).await?;
+        self.listed.add(new);
+        Ok(())
+    }
+
+    /// Up to `limit` of the buckets that there are, from `first` to `last`.
+    pub(super) async fn between(
+        &self,
+        link: &Link,
+        view: TimeView,
+        (first, last): (i64, i64),
+        limit: usize,
+    ) -> Result<Vec<i64>, EngineError> {
+        let limit = i32::try_from(limit).unwrap_or(i32::MAX);
+        let rows = link.read(&self.select, (view.name(), first, last, limit)).await?;
+        let rows = rows.rows::<(i64,)>().map_err(|error| link.undecodable(&error))?;
+        rows.map(|row| row.map(|(bucket,)| bucket).map_err(|error| link.undecodable(&error)))
+            .collect()
+    }
+}
+
+/// The bucket after this one.
+pub(super) fn next(bucket: i64) -> i64 {
+    bucket.saturating_add(BUCKET_S)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_and_shards_stay_what_they_are() {
+        let minute = 60 * NANOS_PER_S;
+        for (nanos, bucket) in [
+            (0, 0),
+            (10 * minute - 1, 0),
+            (10 * minute, 600),
+            (-1, -600),
+            (i64::MAX, 9_223_371_600),
+            (i64::MIN, -9_223_372_200),
+        ] {
+            assert_eq!(bucket_of(nanos), bucket, "{nanos}");
+        }
+        assert_eq!(["p/M/a", "p/M/b", "p/M/c", "p/M/1"].map(shard_of), [0; 4]);
+    }
+}

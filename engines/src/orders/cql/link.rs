@@ -1,0 +1,181 @@
+//! Owns the connection to the database: how it is made, and how statements are prepared and run on it.
+//! Invariants: every statement has a time-out; nothing is repeated by the driver but what is idempotent.
+
+use std::sync::Arc;
+
+use futures_util::{StreamExt, TryStreamExt};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use scylla::client::SelfIdentity;
+use scylla::client::execution_profile::ExecutionProfile;
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::response::query_result::QueryRowsResult;
+use scylla::serialize::row::SerializeRow;
+use scylla::statement::Statement;
+use scylla::statement::batch::Batch;
+use scylla::statement::prepared::PreparedStatement;
+
+use super::errors::Place;
+use super::settings::{CqlSettings, CqlTls};
+use crate::{EngineError, SeamFuture};
+
+/// How often a silent connection is asked whether it lives, and how long it may take to answer: a node that
+/// vanished is found out well before a statement's time-out has passed a few times.
+const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// The session and what every user of it needs.
+pub(super) struct Link {
+    session: Session,
+    pub(super) place: Place,
+    pub(super) keyspace: String,
+    pub(super) concurrency: usize,
+}
+
+impl Link {
+    /// Connects. Errors: `Invalid` (settings, credentials), `Unavailable`.
+    pub(super) async fn open(settings: &CqlSettings) -> Result<Self, EngineError> {
+        settings.check()?;
+        let place = Place(settings.place());
+        let profile = ExecutionProfile::builder()
+            .consistency(settings.consistency)
+            .serial_consistency(Some(settings.serial_consistency))
+            .request_timeout(Some(settings.request_timeout))
+            .build();
+        let mut builder = SessionBuilder::new()
+            .known_nodes(&settings.nodes)
+            .default_execution_profile_handle(profile.into_handle())
+            .keyspaces_to_fetch([&settings.keyspace])
+            .fetch_full_schema_metadata(false)
+            .metadata_request_clientside_timeout(settings.request_timeout)
+            .schema_agreement_timeout(settings.request_timeout)
+            .keepalive_interval(KEEPALIVE)
+            .keepalive_timeout(KEEPALIVE)
+            .custom_identity(SelfIdentity::new().with_application_name("payfold"))
+            .driver_config_reporting(false);
+        if let Some(datacenter) = &settings.datacenter {
+            builder = builder.prefer_datacenter(datacenter.clone());
+        }
+        if let (Some(user), Some(password)) = (&settings.username, &settings.password) {
+            builder = builder.user(user, password.reveal());
+        }
+        if let Some(tls) = &settings.tls {
+            builder = builder.tls_context(Some(Arc::new(client_config(tls, &place)?)));
+        }
+        // The driver tries every address of every node, one after the other.
+        let session = tokio::time::timeout(settings.request_timeout, builder.build())
+            .await
+            .map_err(|_| place.unavailable("no node answers"))?
+            .map_err(|error| place.connecting(&error))?;
+        let (keyspace, concurrency) = (settings.keyspace.clone(), settings.concurrency);
+        Ok(Self { session, place, keyspace, concurrency })
+    }
+
+    /// Prepares a statement that may be repeated. `{}` in it is the keyspace.
+    pub(super) async fn prepare(&self, cql: &str) -> Result<PreparedStatement, EngineError> {
+        let cql = cql.replace("{}", &self.keyspace);
+        let prepared = self.session.prepare(cql).await;
+        let mut prepared = prepared.map_err(|error| self.place.prepare(&error))?;
+        prepared.set_is_idempotent(true);
+        Ok(prepared)
+    }
+
+    /// Runs a statement whose answer holds nothing.
+    pub(super) async fn write(
+        &self,
+        statement: &PreparedStatement,
+        values: impl SerializeRow,
+    ) -> Result<(), EngineError> {
+        let done = self.session.execute_unpaged(statement, values).await;
+        done.map(|_| ()).map_err(|error| self.place.execution(&error))
+    }
+
+    /// Runs a batch of one statement, once for each of `values`.
+    pub(super) async fn write_batch(
+        &self,
+        batch: &Batch,
+        values: &[impl SerializeRow],
+    ) -> Result<(), EngineError> {
+        let done = self.session.batch(batch, values).await;
+        done.map(|_| ()).map_err(|error| self.place.execution(&error))
+    }
+
+    /// Runs a statement that reads, and returns all it finds.
+    pub(super) async fn read(
+        &self,
+        statement: &PreparedStatement,
+        values: impl SerializeRow,
+    ) -> Result<QueryRowsResult, EngineError> {
+        let result = self.session.execute_unpaged(statement, values).await;
+        let result = result.map_err(|error| self.place.execution(&error))?;
+        result.into_rows_result().map_err(|error| self.undecodable(&error))
+    }
+
+    /// Runs a statement once that is not worth preparing.
+    pub(super) async fn run(
+        &self,
+        statement: Statement,
+        values: impl SerializeRow,
+    ) -> Result<scylla::response::query_result::QueryResult, EngineError> {
+        let result = self.session.query_unpaged(statement, values).await;
+        result.map_err(|error| self.place.execution(&error))
+    }
+
+    /// Awaits all of `work`, so much of it at a time; ends at the first error. Boxed, as is `in_order`: the
+    /// compiler can't tell that a future is `Send` that holds an iterator of closures.
+    pub(super) fn all<'a, F>(
+        &self,
+        work: impl Iterator<Item = F> + Send + 'a,
+    ) -> SeamFuture<'a, (), EngineError>
+    where
+        F: Future<Output = Result<(), EngineError>> + Send + 'a,
+    {
+        let running = futures_util::stream::iter(work).buffer_unordered(self.concurrency);
+        Box::pin(running.try_collect())
+    }
+
+    /// Awaits all of `work`, so much of it at a time, and returns what came of it in its order.
+    pub(super) fn in_order<'a, T: Send + 'a, F>(
+        &self,
+        work: impl Iterator<Item = F> + Send + 'a,
+    ) -> SeamFuture<'a, Vec<T>, EngineError>
+    where
+        F: Future<Output = Result<T, EngineError>> + Send + 'a,
+    {
+        let running = futures_util::stream::iter(work).buffered(self.concurrency);
+        Box::pin(running.try_collect())
+    }
+
+    /// What it means that an answer is not of the form it must have.
+    pub(super) fn undecodable(&self, error: &dyn std::error::Error) -> EngineError {
+        self.place.corrupt(&format!("an answer does not decode: {error}"))
+    }
+}
+
+fn client_config(tls: &CqlTls, place: &Place) -> Result<ClientConfig, EngineError> {
+    let mut roots = RootCertStore::empty();
+    match &tls.ca_file {
+        Some(path) => {
+            let bad = |error: &dyn std::error::Error| {
+                place.invalid(&format!("the authorities in {}: {error}", path.display()))
+            };
+            for one in CertificateDer::pem_file_iter(path).map_err(|error| bad(&error))? {
+                let one = one.map_err(|error| bad(&error))?;
+                roots.add(one).map_err(|error| bad(&error))?;
+            }
+        }
+        None => {
+            // Of the system's, some may be of a kind rustls does not take.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    if roots.is_empty() {
+        return Err(place.invalid("no authority to trust was found for TLS: name a file of them"));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| place.invalid(&error.to_string()))?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}

@@ -1,0 +1,179 @@
+//! Owns how far the folding has come: one cell for each partition of the log, all in one partition of the
+//! database, so that one read finds them.
+//! Invariants: progress is written after the rows; it never goes back (its timestamp is its position); a
+//! commit from another log, or with another record at a position that was folded, is refused before
+//! anything of it is written.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use payfold_schemas::digest::Digest;
+use payfold_schemas::record::Position;
+use scylla::statement::prepared::PreparedStatement;
+
+use super::link::Link;
+use super::schema::GENERATION;
+use super::timestamp;
+use crate::EngineError;
+use crate::orders::{Commit, Folded, Progress};
+
+/// The key of all progress: the topic that is folded.
+const TOPIC: &str = "intake";
+
+const CELL_VERSION: u8 = 1;
+const CELL_BYTES: usize = 1 + 16 + 8 + 32;
+
+/// What was last read or written here. Another process may have come further since; never less far.
+#[derive(Default)]
+struct Known {
+    log_id: Option<[u8; 16]>,
+    folded: HashMap<u32, Folded>,
+}
+
+/// The statements on progress.
+pub(super) struct Advance {
+    select: PreparedStatement,
+    insert: PreparedStatement,
+    known: Mutex<Known>,
+}
+
+impl Advance {
+    pub(super) async fn prepare(link: &Link) -> Result<Self, EngineError> {
+        let table = format!("{}.progress_g{GENERATION}", link.keyspace);
+        let select = format!("SELECT partition, folded FROM {table} WHERE topic = '{TOPIC}'");
+        let insert = format!(
+            "INSERT INTO {table} (topic, partition, folded) VALUES ('{TOPIC}', ?, ?) USING TIMESTAMP ?"
+        );
+        let (select, insert) = (link.prepare(&select).await?, link.prepare(&insert).await?);
+        Ok(Self { select, insert, known: Mutex::default() })
+    }
+
+    /// How far the store has been folded.
+    pub(super) async fn read(&self, link: &Link) -> Result<Option<Progress>, EngineError> {
+        let rows = link.read(&self.select, ()).await?;
+        let rows = rows.rows::<(i64, &[u8])>().map_err(|error| link.undecodable(&error))?;
+        let mut progress: Option<Progress> = None;
+        for row in rows {
+            let (partition, cell) = row.map_err(|error| link.undecodable(&error))?;
+            let (log_id, folded) = decode(partition, cell).ok_or_else(|| {
+                link.place
+                    .corrupt(&format!("the progress of partition {partition} does not decode"))
+            })?;
+            let known = progress.get_or_insert_with(|| Progress { log_id, folded: Vec::new() });
+            if known.log_id != log_id {
+                return Err(link.place.corrupt(
+                    "the order store's progress names two logs; name another keyspace and it will be rebuilt from the log",
+                ));
+            }
+            known.folded.push(folded);
+        }
+        if let Some(progress) = &progress {
+            self.remember(progress.log_id, &progress.folded);
+        }
+        Ok(progress)
+    }
+
+    /// Refuses a commit that can't follow what was folded. Errors: `Corrupt`. One that comes late is not
+    /// refused: it loses.
+    pub(super) async fn check(&self, link: &Link, commit: &Commit) -> Result<(), EngineError> {
+        if self.goes_on(commit) {
+            return Ok(());
+        }
+        let Some(progress) = self.read(link).await? else { return Ok(()) };
+        if progress.log_id != commit.log_id {
+            return Err(link
+                .place
+                .corrupt("a commit was folded from another log than this order store"));
+        }
+        let rewritten = commit.folded.iter().find(|one| {
+            progress
+                .folded
+                .iter()
+                .any(|known| known.position == one.position && known.digest != one.digest)
+        });
+        match rewritten {
+            None => Ok(()),
+            Some(one) => Err(link.place.corrupt(&format!(
+                "the record at {} is not the one that was folded before",
+                one.position
+            ))),
+        }
+    }
+
+    /// Whether a commit lies beyond all that is known here, so that there is nothing to look up.
+    fn goes_on(&self, commit: &Commit) -> bool {
+        let known = self.lock();
+        known.log_id == Some(commit.log_id)
+            && commit.folded.iter().all(|one| {
+                let known = known.folded.get(&one.position.partition);
+                known.is_some_and(|known| known.position.offset < one.position.offset)
+            })
+    }
+
+    /// Writes how far a commit came.
+    pub(super) async fn store(&self, link: &Link, commit: &Commit) -> Result<(), EngineError> {
+        link.all(commit.folded.iter().map(async |one| {
+            let (partition, cell) = (i64::from(one.position.partition), encode(commit.log_id, one));
+            let timestamp = timestamp::of(one.position)?;
+            link.write(&self.insert, (partition, cell, timestamp)).await
+        }))
+        .await?;
+        if !commit.folded.is_empty() {
+            self.remember(commit.log_id, &commit.folded);
+        }
+        Ok(())
+    }
+
+    fn remember(&self, log_id: [u8; 16], folded: &[Folded]) {
+        let mut known = self.lock();
+        known.log_id = Some(log_id);
+        for one in folded {
+            let entry = known.folded.entry(one.position.partition).or_insert(*one);
+            if entry.position.offset < one.position.offset {
+                *entry = *one;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A version byte, the log's id, the offset (big-endian) and the record's digest.
+fn encode(log_id: [u8; 16], folded: &Folded) -> Vec<u8> {
+    let mut cell = Vec::with_capacity(CELL_BYTES);
+    cell.push(CELL_VERSION);
+    cell.extend_from_slice(&log_id);
+    cell.extend_from_slice(&folded.position.offset.to_be_bytes());
+    cell.extend_from_slice(folded.digest.as_bytes());
+    cell
+}
+
+fn decode(partition: i64, cell: &[u8]) -> Option<([u8; 16], Folded)> {
+    let partition = u32::try_from(partition).ok()?;
+    let (&CELL_VERSION, rest) = cell.split_first()? else { return None };
+    let (log_id, rest) = rest.split_first_chunk::<16>()?;
+    let (offset, digest) = rest.split_first_chunk::<8>()?;
+    let position = Position { partition, offset: u64::from_be_bytes(*offset) };
+    let digest = Digest::from_bytes(digest.try_into().ok()?);
+    Some((*log_id, Folded { position, digest }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_read_back_and_never_guessed_at() {
+        let position = Position { partition: 1 << 16 | 3, offset: 1 << 43 };
+        let folded = Folded { position, digest: Digest::of_bytes(b"x") };
+        let cell = encode([7; 16], &folded);
+        assert_eq!(cell.len(), CELL_BYTES);
+        assert_eq!(decode(i64::from(position.partition), &cell), Some(([7; 16], folded)));
+        assert_eq!(decode(-1, &cell), None);
+        assert_eq!(decode(0, &cell[..CELL_BYTES - 1]), None);
+        assert_eq!(decode(0, &[&cell[..], &[0]].concat()), None);
+        assert_eq!(decode(0, &[&[2], &cell[1..]].concat()), None);
+    }
+}

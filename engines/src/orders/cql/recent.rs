@@ -1,0 +1,56 @@
+//! Owns the memory of what was lately written and needs no second writing.
+//! Invariants: only what was acknowledged is in it; it never grows beyond its bound, and to forget costs a
+//! write that changes nothing.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A bounded set, cleared when it is full.
+pub(super) struct Recent<T> {
+    max: usize,
+    set: Mutex<HashSet<T>>,
+}
+
+impl<T: Copy + Eq + Hash> Recent<T> {
+    pub(super) fn new(max: usize) -> Self {
+        Self { max, set: Mutex::default() }
+    }
+
+    /// Those of `all` that are not remembered, each once.
+    pub(super) fn unknown(&self, all: impl Iterator<Item = T>) -> HashSet<T> {
+        let set = self.lock();
+        all.filter(|one| !set.contains(one)).collect()
+    }
+
+    /// Remembers what was acknowledged.
+    pub(super) fn add(&self, written: HashSet<T>) {
+        let mut set = self.lock();
+        if set.len() + written.len() > self.max {
+            set.clear();
+        }
+        set.extend(written.into_iter().take(self.max));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<T>> {
+        self.set.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_forgets_rather_than_grow() {
+        let recent = Recent::new(3);
+        recent.add(HashSet::from([1, 2]));
+        assert_eq!(recent.unknown([1, 2, 3, 3].into_iter()), HashSet::from([3]));
+        recent.add(HashSet::from([3]));
+        assert!(recent.unknown(1..=3).is_empty());
+        recent.add(HashSet::from([4]));
+        assert_eq!(recent.unknown(1..=4), HashSet::from([1, 2, 3]));
+        recent.add((10..20).collect());
+        assert_eq!(recent.unknown(10..20).len(), 7);
+    }
+}
