@@ -10,6 +10,9 @@ use payfold_engines::orders::OrderStore;
 use payfold_engines::orders::cql::{CqlOrders, CqlSettings, schema};
 use payfold_engines::{EngineError, SeamFuture};
 
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+
 use crate::bed::Bed;
 use crate::sqlite::Files;
 use crate::{orders, pairing, scans};
@@ -46,8 +49,33 @@ impl Keyspace {
         made
     }
 
+    /// What the database itself says, beside the store.
+    pub async fn session(&self) -> Session {
+        let builder = SessionBuilder::new().known_nodes(&self.settings.nodes);
+        let session = builder.use_keyspace(&self.settings.keyspace, false).build().await;
+        session.expect("the database is there")
+    }
+
     pub async fn open(&self) -> CqlOrders {
         CqlOrders::open(self.settings.clone()).await.expect("the store opens")
+    }
+}
+
+impl Drop for Keyspace {
+    /// A database that serves many runs would drown in their tables.
+    fn drop(&mut self) {
+        let (node, name) = (self.settings.nodes[0].clone(), self.settings.keyspace.clone());
+        let dropping = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                if let Ok(session) = SessionBuilder::new().known_node(node).build().await {
+                    // What stays is in nobody's way.
+                    let _ =
+                        session.query_unpaged(format!("DROP KEYSPACE IF EXISTS {name}"), ()).await;
+                }
+            });
+        });
+        let _ = dropping.join();
     }
 }
 
@@ -102,6 +130,11 @@ async fn orders_refuses_another_log() {
 #[tokio::test]
 async fn scans_walks_times() {
     scans::walks_times(&Keyspace::made().await).await;
+}
+
+#[tokio::test]
+async fn scans_walks_any_stretch_of_time() {
+    scans::walks_any_stretch_of_time(&Keyspace::made().await).await;
 }
 
 #[tokio::test]

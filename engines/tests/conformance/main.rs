@@ -1,5 +1,5 @@
 //! The conformance suite: every promise in the docs of the storage seams is one function here, over `dyn`;
-//! each engine lists the functions and brings a bed to run them in (`sqlite.rs`, `kafka.rs`).
+//! each engine lists the functions and brings a bed to run them in (`sqlite.rs`, `kafka.rs`, `cql.rs`).
 
 mod bed;
 mod cql;

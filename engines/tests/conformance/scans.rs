@@ -26,7 +26,7 @@ async fn walk(store: &dyn OrderStore, scan: &Scan, limit: usize) -> Vec<Entry> {
         let page = soon(store.scan(scan.clone(), after, limit)).await.expect("a page");
         assert!(page.entries.len() <= limit);
         all.extend(page.entries);
-        assert!(all.len() < 100, "{scan:?} does not end");
+        assert!(all.len() < 1_000, "{scan:?} does not end");
         after = page.next;
         if after.is_none() {
             return all;
@@ -62,6 +62,43 @@ pub async fn walks_times(bed: &dyn Bed) {
         add(&*store, written.clone()).await;
         add(&*store, written).await;
         yields(&*store, scan, &inside).await;
+    }
+}
+
+/// A time view is walked from the first instant there is to the last, whether much stands at one instant or
+/// nothing for years.
+pub async fn walks_any_stretch_of_time(bed: &dyn Bed) {
+    let store = orders(bed).await;
+    let minute = 60_000_000_000;
+    let base = Time::parse("2026-01-31T10:00:00Z").expect("a time").unix_nanos();
+    let dense = (0..200).map(|n| base + n % 5);
+    let sparse = (1..60).map(|n| base + n * 37 * minute);
+    let ends = [i64::MIN, -minute, -1, 0, i64::MAX - 1];
+    let mut all: Vec<Entry> = (0..)
+        .zip(dense.chain(sparse).chain(ends))
+        .map(|(n, nanos)| {
+            // In the text of a key M-x stands before M.
+            let merchant = ["M", "M-x", "M.x"][n % 3];
+            let view = ViewEntry::Deadline(Time::from_unix_nanos(nanos));
+            entry(&format!("p/{merchant}/{n}"), &view)
+        })
+        .collect();
+    add(&*store, all.clone()).await;
+    all.sort_by_key(|(key, view)| (view.clone(), key.to_string()));
+    let (from, until) = (Time::from_unix_nanos(i64::MIN), Time::from_unix_nanos(i64::MAX));
+    for limit in [7, 64, 500] {
+        assert_eq!(walk(&*store, &Scan::Deadline { from, until }, limit).await, all, "by {limit}");
+    }
+    let late = Time::from_unix_nanos(base + 2);
+    let last = Time::from_unix_nanos(base + 37 * minute);
+    let expected: Vec<_> = (all.iter())
+        .filter(|(_, view)| (ViewEntry::Deadline(late)..ViewEntry::Deadline(last)).contains(view))
+        .cloned()
+        .collect();
+    assert_eq!(expected.len(), 120);
+    yields(&*store, Scan::Deadline { from: late, until: last }, &expected).await;
+    for (from, until) in [(last, late), (late, late)] {
+        yields(&*store, Scan::Deadline { from, until }, &[]).await;
     }
 }
 

@@ -157,6 +157,11 @@ async fn scans_walks_times() {
 }
 
 #[tokio::test]
+async fn scans_walks_any_stretch_of_time() {
+    scans::walks_any_stretch_of_time(&Files::new()).await;
+}
+
+#[tokio::test]
 async fn scans_walks_names() {
     scans::walks_names(&Files::new()).await;
 }
