@@ -3,6 +3,9 @@
 
 mod bed;
 mod cql;
+mod cql_faults;
+mod cql_figures;
+mod cql_writers;
 mod kafka;
 mod log;
 mod orders;

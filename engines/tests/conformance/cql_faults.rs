@@ -1,0 +1,265 @@
+//! What a CQL store does while its database is killed, halted or closed to it, and what it tells.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use payfold_engines::EngineError;
+use payfold_engines::orders::cql::{CqlOrders, CqlPassword, CqlSettings, CqlTls, schema};
+use payfold_engines::orders::{Claimed, Commit, OrderStore};
+
+use crate::bed::{key, order, soon};
+use crate::cql::Keyspace;
+
+/// A database of this test's own, which it may kill.
+struct OwnStack {
+    process: Child,
+    orders: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    node: String,
+}
+
+impl OwnStack {
+    fn start() -> Self {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/dev-stack/dev-stack");
+        // By default Cassandra syncs its log some time after it has answered, and a kill takes the last
+        // tenth of a second of what it told with it.
+        let mut process = Command::new(path)
+            .args(["up", "--brokers", "0", "--cassandra", "1", "--cassandra-sync", "batch"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the dev stack is there");
+        let orders = process.stdin.take();
+        let answers = BufReader::new(process.stdout.take().expect("it is piped"));
+        let mut stack = Self { process, orders, answers, node: String::new() };
+        let ready = stack.answer();
+        stack.node = ready["cql"][0].as_str().expect("the address of the database").to_owned();
+        stack
+    }
+
+    fn answer(&mut self) -> serde_json::Value {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).expect("the dev stack answers");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
+    }
+
+    /// Has the stack do something and waits until it is done.
+    fn does(&mut self, what: &str) {
+        let orders = self.orders.as_mut().expect("it runs");
+        writeln!(orders, "{what}").expect("the dev stack listens");
+        let answer = self.answer();
+        assert_eq!(answer["ok"], true, "{what}: {answer}");
+    }
+}
+
+impl Drop for OwnStack {
+    fn drop(&mut self) {
+        // The end of its input ends it, and the database with it.
+        self.orders = None;
+        let _ = self.process.wait();
+    }
+}
+
+fn commit(offset: u64) -> Commit {
+    let row = order("p/M/a", offset);
+    Commit { orders: vec![row], log_id: [7; 16], ..Commit::default() }
+}
+
+/// Asserts that whatever is asked is told to be tried again, and soon enough.
+async fn is_unavailable(store: &CqlOrders, limit: Duration) {
+    let begun = Instant::now();
+    let claim = soon(store.claim("shop/during".to_owned(), b"x".to_vec()));
+    let answers = tokio::join!(
+        async { soon(store.load(vec![key("p/M/a")])).await.map(|_| ()) },
+        soon(store.commit(Commit { orders: vec![order("p/M/b", 1)], ..Commit::default() })),
+        async { claim.await.map(|_| ()) },
+        async { soon(store.claimed("shop/k".to_owned())).await.map(|_| ()) },
+        async { soon(store.progress()).await.map(|_| ()) },
+    );
+    for answer in [answers.0, answers.1, answers.2, answers.3, answers.4] {
+        assert!(matches!(answer, Err(EngineError::Unavailable(_))), "{answer:?}");
+    }
+    assert!(begun.elapsed() < limit, "it took {:?}", begun.elapsed());
+}
+
+/// Waits until the same store works again; what was told before, the last commit at `offset`, is there.
+async fn recovers(store: &CqlOrders, offset: u64) {
+    let begun = Instant::now();
+    let loaded = loop {
+        match soon(store.load(vec![key("p/M/a")])).await {
+            Ok(mut loaded) => break loaded.remove(0),
+            Err(error) => {
+                assert!(matches!(error, EngineError::Unavailable(_)), "{error:?}");
+                assert!(begun.elapsed() < Duration::from_secs(60), "{error}");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    };
+    println!("the store works {:?} after the database does", begun.elapsed());
+    assert_eq!(loaded, Some(order("p/M/a", offset)));
+    let claimed = soon(store.claimed("shop/k".to_owned())).await;
+    assert_eq!(claimed, Ok(Some(b"mine".to_vec())));
+    soon(store.commit(commit(offset + 1))).await.expect("committed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_outlives_the_death_and_the_halt_of_its_database() {
+    let mut stack = tokio::task::spawn_blocking(OwnStack::start).await.expect("started");
+    let mut settings = CqlSettings::parse_url(&format!("cql://{}/payfold", stack.node)).unwrap();
+    settings.dev = true;
+    settings.request_timeout = Duration::from_secs(10);
+    schema::apply(&settings).await.expect("made");
+    // What is asked of a halted database is answered when this has passed.
+    settings.request_timeout = Duration::from_secs(3);
+    let store = CqlOrders::open(settings).await.expect("it opens");
+    soon(store.commit(commit(1))).await.expect("committed");
+    let mine = soon(store.claim("shop/k".to_owned(), b"mine".to_vec())).await;
+    assert_eq!(mine, Ok(Claimed::Mine));
+
+    for (down, up, last) in [("kill", "start", 1), ("pause", "resume", 2), ("kill", "start", 3)] {
+        stack.does(&format!("{down} cassandra"));
+        is_unavailable(&store, Duration::from_secs(5)).await;
+        stack.does(&format!("{up} cassandra"));
+        recovers(&store, last).await;
+    }
+}
+
+fn invalid(error: Option<EngineError>) -> String {
+    match error {
+        Some(EngineError::Invalid(text)) => text,
+        other => panic!("expected to be refused: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_not_made_says_what_makes_it() {
+    let bed = Keyspace::unmade();
+    let name = bed.settings.keyspace.clone();
+    let text = invalid(CqlOrders::open(bed.settings.clone()).await.err());
+    for part in [format!("/{name}: "), format!("keyspace {name}"), "payfold schema apply".into()] {
+        assert!(text.contains(&part), "{text}");
+    }
+    schema::apply(&bed.settings).await.expect("made");
+    bed.session().await.query_unpaged("DROP TABLE claims", ()).await.expect("dropped");
+    let text = invalid(CqlOrders::open(bed.settings.clone()).await.err());
+    assert!(text.contains(": table claims missing: run `payfold schema apply`"), "{text}");
+}
+
+#[tokio::test]
+async fn applying_twice_makes_once_and_leaves_alone_what_differs() {
+    let bed = Keyspace::unmade();
+    let plan = schema::plan(&bed.settings).await.expect("planned");
+    assert_eq!(plan.len(), 10);
+    assert!(plan.iter().all(|step| step.state == schema::State::Missing));
+    let printed = plan[1].to_string();
+    assert!(printed.starts_with("table claims: missing\nCREATE TABLE IF NOT EXISTS"), "{printed}");
+    assert_eq!(schema::apply(&bed.settings).await, Ok(plan));
+    for again in [schema::apply(&bed.settings).await, schema::plan(&bed.settings).await] {
+        let again = again.expect("nothing to do");
+        assert!(again.iter().all(|step| step.state == schema::State::Present), "{again:?}");
+    }
+
+    let session = bed.session().await;
+    for statement in [
+        "DROP TABLE claims",
+        "CREATE TABLE claims (key text, kind int, record text, PRIMARY KEY (key, kind))",
+        "ALTER TABLE buckets_g1 WITH default_time_to_live = 60",
+        "ALTER TABLE orders_g1 ADD note text",
+        "DROP TABLE view_nonce_g1",
+    ] {
+        session.query_unpaged(statement, ()).await.expect(statement);
+    }
+    let mut strict = bed.settings.clone();
+    strict.dev = false;
+    for refused in [schema::apply(&strict).await.err(), CqlOrders::open(strict).await.err()] {
+        let text = invalid(refused);
+        for part in [
+            "datacenter1 has 1 of at least 3 copies",
+            "table claims: differs: column record is regular text, must be regular blob, \
+             column kind is clustering int at 0, must not be in the key",
+            "table buckets_g1: differs: its rows have a time to live",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(!text.contains("orders_g1") && !text.contains('\n'), "{text}");
+    }
+    let left = schema::plan(&bed.settings).await.expect("planned");
+    let nonce = left.iter().find(|step| step.name == "table view_nonce_g1").expect("planned");
+    assert_eq!(nonce.state, schema::State::Missing, "where something differs nothing is made");
+}
+
+/// A node of the native protocol that asks for a password and refuses every one; the database of these tests
+/// asks for none.
+fn node_that_knows_nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    std::thread::spawn(move || {
+        for link in listener.incoming().flatten() {
+            // It ends when the driver hangs up.
+            std::thread::spawn(|| refuse(link));
+        }
+    });
+    address
+}
+
+fn refuse(mut link: TcpStream) -> std::io::Result<()> {
+    const OPTIONS: u8 = 0x05;
+    const STARTUP: u8 = 0x01;
+    loop {
+        let mut header = [0; 9];
+        link.read_exact(&mut header)?;
+        let [_, _, stream_high, stream_low, asked, length @ ..] = header;
+        let mut body = vec![0; usize::try_from(u32::from_be_bytes(length)).expect("it is short")];
+        link.read_exact(&mut body)?;
+        let string = |text: &str| {
+            let length = u16::try_from(text.len()).expect("it is short").to_be_bytes();
+            [&length[..], text.as_bytes()].concat()
+        };
+        let (answer, body) = match asked {
+            // SUPPORTED, nothing in particular.
+            OPTIONS => (0x06, vec![0, 0]),
+            // AUTHENTICATE
+            STARTUP => (0x03, string("org.apache.cassandra.auth.PasswordAuthenticator")),
+            // ERROR, bad credentials.
+            _ => {
+                let why = string("Provided username ann and/or password are incorrect");
+                (0x00, [&0x0100_u32.to_be_bytes()[..], &why].concat())
+            }
+        };
+        let length = u32::try_from(body.len()).expect("it is short").to_be_bytes();
+        let head = [0x84, 0, stream_high, stream_low, answer];
+        link.write_all(&[&head[..], &length, &body].concat())?;
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_told_and_never_shown() {
+    let node = node_that_knows_nobody();
+    let mut settings = CqlSettings::parse_url(&format!("cql://{node}/payfold")).unwrap();
+    let text = invalid(CqlOrders::open(settings.clone()).await.err());
+    assert!(text.contains("set a user name and a password"), "{text}");
+    settings.username = Some("ann".to_owned());
+    settings.password = Some(CqlPassword::new("hunter2".to_owned()));
+    let text = invalid(CqlOrders::open(settings.clone()).await.err());
+    assert!(text.contains("refuses our user name or password"), "{text}");
+    assert!(text.contains(&node) && !text.contains('\n'), "{text}");
+    assert!(!format!("{text} {settings:?}").contains("hunter2"), "{text}");
+}
+
+#[tokio::test]
+async fn what_can_not_be_reached_is_unavailable_and_what_can_not_be_meant_is_invalid() {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    for node in [free.to_string(), "no.such.node.invalid:9042".to_owned()] {
+        let settings = CqlSettings::parse_url(&format!("cql://{node}/payfold")).unwrap();
+        match soon(CqlOrders::open(settings)).await.err() {
+            Some(EngineError::Unavailable(text)) => assert!(text.contains(&node), "{text}"),
+            other => panic!("{node}: {other:?}"),
+        }
+    }
+    let mut settings = CqlSettings::parse_url(&format!("cql+ssl://{free}/payfold")).unwrap();
+    settings.tls = Some(CqlTls { ca_file: Some("no/such.pem".into()) });
+    let text = invalid(CqlOrders::open(settings).await.err());
+    assert!(text.contains("no/such.pem"), "{text}");
+}
