@@ -67,6 +67,12 @@ pub enum Command {
     /// The event log itself
     #[command(subcommand)]
     Log(LogCommand),
+    /// The log's topics in Kafka
+    #[command(subcommand)]
+    Topics(ApplyCommand),
+    /// The order store's tables in the CQL database
+    #[command(subcommand)]
+    Schema(ApplyCommand),
     /// Measure this program on this machine
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -125,6 +131,20 @@ pub struct CheckArgs {
     pub connect: bool,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// What can be done with topics and tables.
+#[derive(Debug, Subcommand)]
+pub enum ApplyCommand {
+    /// Make what is missing; print what differs and leave it as it is
+    Apply(ApplyArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// Only print what would be done
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// How a listing is printed.

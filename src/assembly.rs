@@ -63,9 +63,8 @@ impl Server {
     /// Where payers' browsers go: as configured; in the demo to the page the sandbox has in a shop's place.
     fn browser_return(&self, urls: &Urls) -> anyhow::Result<BrowserReturn> {
         let settings = &self.settings.checkout;
-        let of_demo = urls.sandbox.as_ref().filter(|_| self.demo);
-        let shop_url = match (settings.shop_url.as_str(), of_demo) {
-            ("", Some(sandbox)) => format!("{sandbox}/shop/result"),
+        let shop_url = match (settings.shop_url.as_str(), self.demo) {
+            ("", true) => format!("{}/shop/result", self.sandbox_url(urls)),
             (set, _) => set.to_owned(),
         };
         let targets =
@@ -97,7 +96,7 @@ impl Server {
             ..Default::default()
         };
         let engines = self.engines()?;
-        let (log, store) = (Arc::clone(&engines.log), Arc::clone(&engines.store));
+        let (log, store) = (Arc::clone(&engines.log), Arc::clone(engines.store()?));
         let projector = Projector::new(log, store, Arc::clone(&metrics), settings);
         let halted = move || metrics.partition_halted();
         RoleThread::start("projector", failed, halted, projector.run(stopped))
@@ -114,7 +113,7 @@ impl Server {
         };
         let metrics = Arc::new(payfold_reconciler::Metrics::new(&self.registry)?);
         let engines = self.engines()?;
-        let (log, store) = (Arc::clone(&engines.log), Arc::clone(&engines.store));
+        let (log, store) = (Arc::clone(&engines.log), Arc::clone(engines.store()?));
         let clock = Arc::clone(&self.clock);
         let reconciler = Reconciler::new(log, store, clock, Arc::clone(&metrics), settings);
         let halted = move || metrics.halted();
@@ -128,7 +127,7 @@ impl Server {
         let engines = self.engines()?;
         let parts = payfold_checkout::Parts {
             log: Arc::clone(&engines.log),
-            store: Arc::clone(&engines.store),
+            store: Arc::clone(engines.store()?),
             clock: Arc::clone(&self.clock),
             directory: self.keys.directory(),
             shops: self.keys.shops(),
@@ -145,6 +144,12 @@ impl Server {
         Ok((Data::new(checkout), runtime))
     }
 
+    /// Where the demo's sandbox partner is: here, or in another process at the address it is set to.
+    fn sandbox_url(&self, urls: &Urls) -> String {
+        let elsewhere = || format!("http://{}", self.settings.listen_sandbox);
+        urls.sandbox.clone().unwrap_or_else(elsewhere)
+    }
+
     fn addresses(&self, urls: &Urls) -> anyhow::Result<Addresses> {
         let mut api_urls = std::collections::HashMap::new();
         for (code, partner) in &self.settings.partners {
@@ -152,8 +157,8 @@ impl Server {
                 api_urls.insert(PartnerCode::parse(code)?, partner.api_url.clone());
             }
         }
-        if let (true, Some(sandbox)) = (self.demo, &urls.sandbox) {
-            api_urls.insert(PartnerCode::parse(demo::PARTNER)?, sandbox.clone());
+        if self.demo {
+            api_urls.insert(PartnerCode::parse(demo::PARTNER)?, self.sandbox_url(urls));
         }
         let return_to = self.settings.checkout.return_to.keys().cloned().collect();
         Ok(Addresses { public_url: urls.public.clone(), api_urls, return_to })

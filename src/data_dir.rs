@@ -64,9 +64,21 @@ impl DataDir {
         self.root.join("admin.token")
     }
 
-    /// What a running process wrote of itself.
-    pub fn run_file(&self) -> PathBuf {
-        self.root.join("run.json")
+    /// What a running process writes of itself.
+    pub fn run_file(&self, pid: u32) -> PathBuf {
+        self.root.join(format!("run-{pid}.json"))
+    }
+
+    /// What running processes wrote of themselves, the oldest first; some may be left from a crash.
+    pub fn run_files(&self) -> Vec<PathBuf> {
+        let is_one = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            name.starts_with("run-") && name.ends_with(".json")
+        };
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let mut files: Vec<_> = entries.map(|entry| entry.path()).filter(is_one).collect();
+        files.sort_by_key(|path| fs::metadata(path).and_then(|found| found.modified()).ok());
+        files
     }
 
     /// A file of the folder.

@@ -7,11 +7,10 @@ use actix_web::web::Data;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::{EventLog, Topic};
 use payfold_ingest::http::Ingest;
-use payfold_schemas::record::Position;
 use prometheus::{Gauge, IntGauge, IntGaugeVec, Opts, Registry};
 
 use crate::command::check::disk_free_bytes;
-use crate::search;
+use crate::{search, walk};
 
 /// The gauges and what they are read from.
 pub struct Gauges {
@@ -78,10 +77,13 @@ impl Gauges {
                 self.log_bytes.with_label_values(&[topic.name()]).set(bytes);
             }
         }
-        let first = log.read_after(Topic::Quarantine, Position::default(), 1).await?;
-        let received_at = first.first().map(search::received_at).transpose()?;
-        let age_ms =
-            received_at.map_or(0, |at| self.clock.now().unix_ms().saturating_sub(at.unix_ms()));
+        let mut oldest = None;
+        for extent in log.extent(Topic::Quarantine).await?.iter().filter(|extent| extent.last > 0) {
+            let first = log.read_after(Topic::Quarantine, walk::before(extent), 1).await?;
+            let received = first.first().map(search::received_at).transpose()?;
+            oldest = [oldest, received].into_iter().flatten().min();
+        }
+        let age_ms = oldest.map_or(0, |at| self.clock.now().unix_ms().saturating_sub(at.unix_ms()));
         self.quarantine_oldest_seconds
             .set(std::time::Duration::from_millis(age_ms.unsigned_abs()).as_secs_f64());
         Ok(())

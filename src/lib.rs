@@ -20,4 +20,5 @@ pub mod search;
 pub mod server;
 pub mod settings;
 pub mod telemetry;
+mod walk;
 pub mod wiring;

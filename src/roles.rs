@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::args::Role;
 use crate::settings::Origin;
+use crate::wiring::Need;
 
 /// Roles of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,9 +41,14 @@ impl Roles {
         }
     }
 
-    /// Whether any of them reads or writes the engines; the sandbox partner is not ours and has none.
-    pub fn need_engines(self) -> bool {
-        self.ingest || self.checkout || self.projector || self.reconciler
+    /// Which engines they need: who takes notices does without the orders, and the sandbox partner is not ours.
+    pub fn need(self) -> Need {
+        match self {
+            Self { checkout: true, .. } | Self { projector: true, .. } => Need::Both,
+            Self { reconciler: true, .. } => Need::Both,
+            Self { ingest: true, .. } => Need::Log,
+            _ => Need::Nothing,
+        }
     }
 }
 
@@ -134,7 +140,7 @@ mod tests {
         assert!(of(&[Role::All], Origin::Demo).sandbox);
         assert!(of(&[Role::All, Role::Sandbox], Origin::Configured).sandbox);
         let alone = of(&[Role::Sandbox], Origin::Configured);
-        assert!(alone.sandbox && !alone.need_engines());
+        assert!(alone.sandbox && alone.need() == Need::Nothing);
         let two = of(&[Role::Ingest, Role::Projector], Origin::Demo);
         assert_eq!(two, Roles { ingest: true, projector: true, ..Roles::default() });
     }

@@ -1,5 +1,6 @@
-//! Owns how a client command finds a running system: the run file in the data folder, written at start and
-//! removed at the end, and the local admin's token beside it.
+//! Owns how a client command finds a running system: a run file for each process in the data folder, written at start
+//! and removed at the end, and the local admin's token beside them. Processes of one system may share the folder; what
+//! is asked for is then the first that has it.
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -30,25 +31,59 @@ pub struct RunFile {
 }
 
 impl RunFile {
-    /// Writes it into the folder.
+    /// Writes it into the folder, and takes away what crashes left.
     pub fn write(&self, data: &DataDir) -> anyhow::Result<()> {
-        write_private(&data.run_file(), &serde_json::to_vec_pretty(self)?)
+        for path in data.run_files() {
+            let left = std::fs::read(&path).ok().and_then(|it| serde_json::from_slice(&it).ok());
+            if left.is_some_and(|one: Self| !one.is_alive()) {
+                // It is in nobody's way, and another process may be taking it away too.
+                let _ = std::fs::remove_file(&path);
+            }
+        }
+        write_private(&data.run_file(self.pid), &serde_json::to_vec_pretty(self)?)
     }
 
     /// Takes it out of the folder, if it is ours.
     pub fn remove(&self, data: &DataDir) {
-        let ours = Self::read(data).is_ok_and(|found| found.pid == self.pid);
-        if ours && let Err(error) = std::fs::remove_file(data.run_file()) {
+        if let Err(error) = std::fs::remove_file(data.run_file(self.pid)) {
             tracing::warn!(%error, "the run file could not be removed");
         }
     }
 
-    /// Reads the folder's.
+    /// What the folder's processes that are alive tell together. Errors: there is none.
     pub fn read(data: &DataDir) -> anyhow::Result<Self> {
-        let path = data.run_file();
-        let content = std::fs::read(&path).map_err(|_| nothing_runs(data))?;
-        serde_json::from_slice(&content)
-            .with_context(|| format!("{} is not a run file", path.display()))
+        let mut all: Option<Self> = None;
+        for path in data.run_files() {
+            let Ok(content) = std::fs::read(&path) else { continue };
+            let one: Self = serde_json::from_slice(&content)
+                .with_context(|| format!("{} is not a run file", path.display()))?;
+            if !one.is_alive() {
+                continue;
+            }
+            all = Some(match all {
+                None => one,
+                Some(first) => first.with(one),
+            });
+        }
+        all.ok_or_else(|| nothing_runs(data))
+    }
+
+    /// Whether its process is there; a file may be left from a crash.
+    fn is_alive(&self) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
+        pid.is_some_and(|pid| {
+            !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+        })
+    }
+
+    /// This process's listeners, and another's where this one has none. Whoever has the shops is asked as admin.
+    fn with(self, other: Self) -> Self {
+        Self {
+            public_url: self.public_url.or(other.public_url),
+            shop_url: self.shop_url.or(other.shop_url),
+            sandbox_url: self.sandbox_url.or(other.sandbox_url),
+            ..self
+        }
     }
 }
 

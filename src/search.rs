@@ -2,17 +2,23 @@
 //! in the order of the records that caused them, so both are found by halving.
 
 use payfold_engines::EngineError;
-use payfold_engines::log::{Delivered, EventLog, Topic};
+use payfold_engines::log::{Delivered, EventLog, Extent, Topic};
 use payfold_schemas::event::OrderChanged;
 use payfold_schemas::record::{Parts, Position, Record};
 use payfold_schemas::time::Time;
 
+use crate::walk;
+
 /// Receipt times of neighbours may be out of order by as long as an append can take.
 const DISORDER_MS: i64 = 10_000;
 
-/// A position after which every message received at `time` or later stands (and a few earlier ones).
-/// Errors: the engine's, or a record that does not decode.
-pub async fn before_time(log: &dyn EventLog, topic: Topic, time: Time) -> anyhow::Result<Position> {
+/// Places, one for each partition, after which every message received at `time` or later stands (and a few earlier
+/// ones). Errors: the engine's, or a record that does not decode.
+pub async fn before_time(
+    log: &dyn EventLog,
+    topic: Topic,
+    time: Time,
+) -> anyhow::Result<Vec<Position>> {
     let earliest = time.plus_ms(-DISORDER_MS);
     match topic {
         Topic::Intake | Topic::Quarantine => {
@@ -21,28 +27,49 @@ pub async fn before_time(log: &dyn EventLog, topic: Topic, time: Time) -> anyhow
         Topic::Orders => {
             let records =
                 halve(log, Topic::Intake, |message| Ok(received_at(message)? < earliest)).await?;
-            before_cause(log, records).await
+            before_causes(log, &records).await
         }
-        Topic::Findings => Ok(Position::default()),
+        Topic::Findings => Ok(log.extent(topic).await?.iter().map(walk::before).collect()),
     }
 }
 
-/// A position in `orders` after which every event caused by a record after `record` stands.
-pub async fn before_cause(log: &dyn EventLog, record: Position) -> anyhow::Result<Position> {
+/// Places in `orders` after which every event caused by a record after these places of intake stands.
+pub async fn before_causes(
+    log: &dyn EventLog,
+    records: &[Position],
+) -> anyhow::Result<Vec<Position>> {
+    let extents = log.extent(Topic::Orders).await?;
+    if extents.len() != records.len() {
+        // A partition of events is in the order of one partition of records only where both topics are cut alike.
+        return Ok(extents.iter().map(walk::before).collect());
+    }
     halve(log, Topic::Orders, |message| {
-        Ok(serde_json::from_slice::<OrderChanged>(&message.value)?.cause.position <= record)
+        let cause = serde_json::from_slice::<OrderChanged>(&message.value)?.cause.position;
+        let of_partition = records.iter().find(|record| record.partition == cause.partition);
+        Ok(of_partition.is_none_or(|record| cause.offset <= record.offset))
     })
     .await
 }
 
-/// The last position whose message is `before`, all of them standing at the front.
+/// The last place of each partition whose message is `before`, all of them standing at the front.
 async fn halve(
     log: &dyn EventLog,
     topic: Topic,
     before: impl Fn(&Delivered) -> anyhow::Result<bool>,
+) -> anyhow::Result<Vec<Position>> {
+    let mut places = Vec::new();
+    for extent in log.extent(topic).await? {
+        places.push(halve_one(log, topic, extent, &before).await?);
+    }
+    Ok(places)
+}
+
+async fn halve_one(
+    log: &dyn EventLog,
+    topic: Topic,
+    extent: Extent,
+    before: impl Fn(&Delivered) -> anyhow::Result<bool>,
 ) -> anyhow::Result<Position> {
-    let extents = log.extent(topic).await?;
-    let Some(extent) = extents.first() else { return Ok(Position::default()) };
     let at = |offset| Position { partition: extent.partition, offset };
     let (mut low, mut high) = (extent.first.saturating_sub(1), extent.last);
     while low < high {

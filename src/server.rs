@@ -121,7 +121,8 @@ impl Urls {
             }
             (_, set) => set.to_owned(),
         };
-        Ok(Self { public, sandbox: sockets.sandbox.as_ref().map(url).transpose()? })
+        let sandbox = sockets.sandbox.as_ref().map(url).transpose()?;
+        Ok(Self { public, sandbox })
     }
 }
 
@@ -132,10 +133,7 @@ impl Server {
         let data = DataDir::of(&settings);
         let data_is_new = data.create()?;
         let registry = telemetry::registry()?;
-        let engines = match roles.need_engines() {
-            true => Some(Engines::open(&settings, &registry).await?),
-            false => None,
-        };
+        let engines = Engines::open(&settings, &registry, roles.need()).await?;
         Ok(Self { data_is_new, ..Self::with_engines(loaded, engines, registry)? })
     }
 
@@ -201,10 +199,7 @@ impl Server {
             admin_url: admin.url.clone(),
             demo: self.demo,
         };
-        // A sandbox alone may share the folder with the system it plays against, whose file this is then.
-        if self.engines.is_some() {
-            run_file.write(&self.data)?;
-        }
+        run_file.write(&self.data)?;
         life.started();
         Ok(Started {
             listeners,

@@ -1,6 +1,8 @@
 //! Owns the settings: defaults, then `payfold.toml`, then `PAYFOLD_*`, then flags. The only file that reads
 //! the environment. A setting that is not known is an error that names it.
 
+mod distributed;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +10,7 @@ use anyhow::Context;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+pub use self::distributed::{CqlSection, GroupProtocolName, KafkaSection};
 use crate::args::{Global, RunArgs};
 use crate::error::Fixable;
 
@@ -23,10 +26,12 @@ pub const TEMPLATE: &str = include_str!("payfold.toml");
 pub struct Settings {
     /// Folder of the embedded engines, the vault and the run file.
     pub data: PathBuf,
-    /// Event log by URL; empty: `sqlite:` in the data folder.
+    /// Event log by URL, `sqlite:` or `kafka:`; empty: `sqlite:` in the data folder.
     pub log: String,
-    /// Order store by URL; empty: `sqlite:` in the data folder.
+    /// Order store by URL, `sqlite:` or `cql:`; empty: `sqlite:` in the data folder.
     pub orders: String,
+    /// One broker and one database node will do: replication is not judged. Not for money.
+    pub dev: bool,
     /// Address partners post to.
     pub listen_public: String,
     /// Address shops call.
@@ -51,6 +56,10 @@ pub struct Settings {
     pub reconciler: ReconcilerSettings,
     /// The SQLite engines.
     pub sqlite: SqliteSettings,
+    /// The log in Kafka.
+    pub kafka: KafkaSection,
+    /// The orders in a CQL database.
+    pub cql: CqlSection,
     /// Partners by code.
     pub partners: BTreeMap<String, PartnerSettings>,
 }
@@ -148,6 +157,7 @@ impl Default for Settings {
             data: "payfold-data".into(),
             log: String::new(),
             orders: String::new(),
+            dev: false,
             listen_public: "127.0.0.1:8080".into(),
             listen_shop: "127.0.0.1:8081".into(),
             listen_admin: "127.0.0.1:9464".into(),
@@ -160,6 +170,8 @@ impl Default for Settings {
             checkout: CheckoutSettings::default(),
             reconciler: ReconcilerSettings::default(),
             sqlite: SqliteSettings::default(),
+            kafka: KafkaSection::default(),
+            cql: CqlSection::default(),
             partners: BTreeMap::new(),
         }
     }

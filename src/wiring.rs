@@ -1,28 +1,54 @@
 //! Owns the choice of engines by URL and their pairing. Only here and in tests are engines named.
+//! Invariant: log and orders are both embedded or both distributed.
+
+mod distributed;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use payfold_engines::log::EventLog;
+use payfold_engines::log::kafka::KafkaLog;
 use payfold_engines::log::sqlite::{CommitObserver, SqliteLog, SqliteLogSettings};
 use payfold_engines::orders::OrderStore;
+use payfold_engines::orders::cql::CqlOrders;
 use payfold_engines::orders::sqlite::{SqliteOrders, SqliteOrdersSettings};
 use payfold_engines::{EngineError, pairing};
 use prometheus::{Histogram, HistogramOpts, IntCounter, Registry};
 
+pub use self::distributed::{Distributed, topics_wanted};
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::settings::Settings;
 
-/// The engines of one system.
+/// The engines of one process.
 pub struct Engines {
     /// The event log.
     pub log: Arc<dyn EventLog>,
-    /// The order store.
-    pub store: Arc<dyn OrderStore>,
+    store: Option<Arc<dyn OrderStore>>,
     /// How the log is kept, for the banner.
     pub durability: &'static str,
+}
+
+/// Which engines a process needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// None at all.
+    Nothing,
+    /// The log only: what takes notices does not need the database.
+    Log,
+    /// Both.
+    Both,
+}
+
+/// The engines that the settings name.
+#[derive(Clone, Debug)]
+pub enum Chosen {
+    /// SQLite files.
+    Embedded(Paths),
+    /// Kafka, and a CQL database unless none is named.
+    Distributed(Box<Distributed>),
 }
 
 /// Where the embedded engines' files are.
@@ -34,13 +60,29 @@ pub struct Paths {
     pub orders: PathBuf,
 }
 
-/// The paths the settings' URLs name. Errors: an engine this version does not have.
-pub fn paths(settings: &Settings) -> anyhow::Result<Paths> {
-    let data = DataDir::of(settings);
-    Ok(Paths {
-        log: path("log", &settings.log, data.file("log.db"))?,
-        orders: path("orders", &settings.orders, data.file("orders.db"))?,
-    })
+/// The engines the settings name. Errors: a URL that names none, or a mix.
+pub fn chosen(settings: &Settings) -> anyhow::Result<Chosen> {
+    let distributed = (settings.log.starts_with("kafka"), settings.orders.starts_with("cql"));
+    match distributed {
+        (false, false) => {
+            let data = DataDir::of(settings);
+            Ok(Chosen::Embedded(Paths {
+                log: path("log", &settings.log, data.file("log.db"))?,
+                orders: path("orders", &settings.orders, data.file("orders.db"))?,
+            }))
+        }
+        (true, _) if distributed.1 || settings.orders.is_empty() => {
+            Ok(Chosen::Distributed(Box::new(Distributed::of(settings)?)))
+        }
+        _ => Err(Fixable::error(
+            format!(
+                "log = \"{}\" with orders = \"{}\": a SQLite file is one process's, Kafka and CQL are shared by \
+                 many, and a mix would be folded by some and read by others",
+                settings.log, settings.orders
+            ),
+            "name both engines as sqlite: (or leave both out), or log as kafka:// and orders as cql://",
+        )),
+    }
 }
 
 fn path(setting: &str, url: &str, default: PathBuf) -> anyhow::Result<PathBuf> {
@@ -49,35 +91,97 @@ fn path(setting: &str, url: &str, default: PathBuf) -> anyhow::Result<PathBuf> {
         Some(("sqlite", path)) if !path.is_empty() => Ok(Path::new(path).to_owned()),
         _ => Err(Fixable::error(
             format!("{setting} = \"{url}\" names no engine of this version"),
-            format!("write {setting} = \"sqlite:PATH\", or leave it out"),
+            format!(
+                "write {setting} = \"sqlite:PATH\" or leave it out; at scale log = \"kafka://…\" and orders = \
+                 \"cql://…\""
+            ),
         )),
     }
 }
 
 impl Engines {
-    /// Opens both engines for a running system and checks that they belong together.
-    pub async fn open(settings: &Settings, registry: &Registry) -> anyhow::Result<Self> {
-        let paths = paths(settings)?;
+    /// Engines that are open.
+    pub fn new(log: Arc<dyn EventLog>, store: Option<Arc<dyn OrderStore>>) -> Self {
+        Self { log, store, durability: "engines of a test" }
+    }
+
+    /// The order store. Errors: this process has none.
+    pub fn store(&self) -> anyhow::Result<&Arc<dyn OrderStore>> {
+        self.store.as_ref().context("this process was started without an order store")
+    }
+
+    /// Opens what is needed for a running system and checks that it belongs together.
+    pub async fn open(
+        settings: &Settings,
+        registry: &Registry,
+        need: Need,
+    ) -> anyhow::Result<Option<Self>> {
+        if need == Need::Nothing {
+            return Ok(None);
+        }
+        let opened = match chosen(settings)? {
+            Chosen::Embedded(paths) => Self::open_files(settings, &paths, registry)?,
+            Chosen::Distributed(distributed) => {
+                Self::open_cluster(&distributed, registry, need).await?
+            }
+        };
+        if let Some(store) = &opened.store {
+            pairing::check(&*opened.log, &**store).await.map_err(explain)?;
+        }
+        Ok(Some(opened))
+    }
+
+    fn open_files(settings: &Settings, paths: &Paths, registry: &Registry) -> anyhow::Result<Self> {
         let log_settings = SqliteLogSettings {
             queue_max: settings.ingest.queue_max,
             observer: Some(commit_metrics(registry)?),
             ..SqliteLogSettings::default()
         };
-        let log: Arc<dyn EventLog> =
-            Arc::new(SqliteLog::open(&paths.log, log_settings).map_err(explain)?);
+        let log = SqliteLog::open(&paths.log, log_settings).map_err(explain)?;
         let orders_settings = SqliteOrdersSettings {
             writer_cache_kib: settings.sqlite.orders_cache_mib.saturating_mul(1_024),
             ..SqliteOrdersSettings::default()
         };
-        let store: Arc<dyn OrderStore> =
-            Arc::new(SqliteOrders::open_with(&paths.orders, orders_settings).map_err(explain)?);
-        pairing::check(&*log, &*store).await.map_err(explain)?;
-        Ok(Self { log, store, durability: "SQLite, every 200 is synced first" })
+        let store = SqliteOrders::open_with(&paths.orders, orders_settings).map_err(explain)?;
+        let durability = "SQLite, every 200 is synced first";
+        Ok(Self { log: Arc::new(log), store: Some(Arc::new(store)), durability })
+    }
+
+    async fn open_cluster(
+        distributed: &Distributed,
+        registry: &Registry,
+        need: Need,
+    ) -> anyhow::Result<Self> {
+        distributed.refuse_unsafe().await?;
+        let observers = distributed::observers(registry, commit_metrics(registry)?)?;
+        let log = KafkaLog::open(&distributed.kafka, observers).await.map_err(explain)?;
+        let store: Option<Arc<dyn OrderStore>> = match need {
+            Need::Both => {
+                let opened = CqlOrders::open(distributed.cql()?.clone()).await.map_err(explain)?;
+                Some(Arc::new(opened))
+            }
+            Need::Log | Need::Nothing => None,
+        };
+        let durability = "Kafka, every 200 is on all in-sync replicas first";
+        Ok(Self { log: Arc::new(log), store, durability })
     }
 
     /// Opens both for listings, beside a running system or without one; nothing can be changed.
-    pub fn open_to_read(settings: &Settings) -> anyhow::Result<Self> {
-        let paths = paths(settings)?;
+    pub async fn open_to_read(settings: &Settings) -> anyhow::Result<Self> {
+        let paths = match chosen(settings)? {
+            Chosen::Embedded(paths) => paths,
+            Chosen::Distributed(distributed) => {
+                let log = KafkaLog::open_read_only(&distributed.kafka).await.map_err(explain)?;
+                let cql = distributed.cql()?.clone();
+                let store: Arc<dyn OrderStore> =
+                    Arc::new(CqlOrders::open(cql).await.map_err(explain)?);
+                return Ok(Self {
+                    log: Arc::new(log),
+                    store: Some(store),
+                    durability: "read-only",
+                });
+            }
+        };
         for path in [&paths.log, &paths.orders] {
             if !path.is_file() {
                 return Err(Fixable::error(
@@ -88,7 +192,7 @@ impl Engines {
         }
         let log = Arc::new(SqliteLog::open_read_only(&paths.log).map_err(explain)?);
         let store = Arc::new(SqliteOrders::open_read_only(&paths.orders).map_err(explain)?);
-        Ok(Self { log, store, durability: "read-only" })
+        Ok(Self { log, store: Some(store), durability: "read-only" })
     }
 }
 
@@ -96,7 +200,7 @@ impl Engines {
 fn commit_metrics(registry: &Registry) -> anyhow::Result<CommitObserver> {
     let options = HistogramOpts::new(
         "payfold_engine_sync_duration_seconds",
-        "One commit of the log, from its begin until it is synced.",
+        "One commit of the log, from its begin until it is synced, or acknowledged by the in-sync replicas.",
     );
     let buckets = prometheus::exponential_buckets(0.000_1, 2.5, 12)?;
     let sync_duration = Histogram::with_opts(options.buckets(buckets))?;
@@ -109,14 +213,14 @@ fn commit_metrics(registry: &Registry) -> anyhow::Result<CommitObserver> {
     }))
 }
 
-fn explain(error: EngineError) -> anyhow::Error {
+pub(crate) fn explain(error: EngineError) -> anyhow::Error {
     let fix = match &error {
         EngineError::Unavailable(_) => {
-            "mend that, then start again; `payfold check` looks at folder, disk and stores"
+            "mend that, then start again; `payfold check --connect` looks at folder, disk and engines"
         }
-        EngineError::Invalid(_) => "`payfold check` tells what the settings should be",
+        EngineError::Invalid(_) => "`payfold check --connect` tells what the settings should be",
         EngineError::Corrupt(_) => {
-            "keep the files as they are; docs/operations.md, \"Corrupt\" says how to recover"
+            "keep everything as it is; docs/operations.md, \"Corrupt\" says how to recover"
         }
     };
     Fixable::error(error.to_string(), fix)

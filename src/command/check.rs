@@ -5,6 +5,8 @@ use std::path::Path;
 
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::Topic;
+use payfold_engines::log::kafka::topics::{self, Severity};
+use payfold_engines::orders::cql::schema::{self, State};
 use payfold_engines::pairing;
 use payfold_ingest::browser_return::Targets;
 use payfold_partners::directory::Directory;
@@ -18,9 +20,9 @@ use super::block_on;
 use crate::args::{CheckArgs, Global};
 use crate::data_dir::DataDir;
 use crate::output::Listing;
-use crate::settings::{self, Loaded};
-use crate::wiring::{self, Engines};
-use crate::{keys, search};
+use crate::settings::{self, Loaded, Settings};
+use crate::wiring::{self, Chosen, Engines};
+use crate::{keys, search, walk};
 
 const COLUMNS: [&str; 4] = ["check", "result", "detail", "fix"];
 /// Under this a day of notices may not fit.
@@ -251,35 +253,97 @@ fn vault(loaded: &Loaded, data: &DataDir) -> Row {
 }
 
 fn engines(loaded: &Loaded) -> Row {
-    match wiring::paths(&loaded.settings) {
-        Ok(paths) => Row::ok(
+    match wiring::chosen(&loaded.settings) {
+        Ok(Chosen::Embedded(paths)) => Row::ok(
             "engines",
             format!("SQLite {} and {}", paths.log.display(), paths.orders.display()),
         ),
+        Ok(Chosen::Distributed(_)) => {
+            let Settings { log, orders, dev, .. } = &loaded.settings;
+            let detail = format!("{log} and {orders}");
+            match dev {
+                false => Row::ok("engines", detail),
+                true => Row::warn(
+                    "engines",
+                    format!("{detail}; dev = true: replication is not judged"),
+                    "take dev out before real money comes",
+                ),
+            }
+        }
         Err(error) => Row::failed("engines", format!("{error}"), "see payfold init"),
     }
 }
 
 fn connect(loaded: &Loaded) -> Vec<Row> {
-    let engines = match Engines::open_to_read(&loaded.settings) {
-        Ok(engines) => engines,
-        Err(error) => {
-            return vec![Row::warn(
-                "connect",
-                error.to_string().replace('\n', " "),
-                "run payfold run once",
-            )];
-        }
+    match block_on(async { Ok(ask(loaded).await) }) {
+        Ok(rows) => rows,
+        Err(error) => vec![Row::failed("connect", format!("{error:#}"), "see the message")],
+    }
+}
+
+async fn ask(loaded: &Loaded) -> Vec<Row> {
+    let mut rows = cluster(loaded).await;
+    if rows.iter().any(|row| row.result == "failed") {
+        return rows;
+    }
+    match Engines::open_to_read(&loaded.settings).await {
+        Ok(engines) => rows.extend(stores(&engines).await),
+        Err(error) => rows.push(Row::warn(
+            "connect",
+            error.to_string().replace('\n', " "),
+            "run payfold run once",
+        )),
+    }
+    rows
+}
+
+/// What Kafka and the database say about topics and tables; nothing where the engines are embedded.
+async fn cluster(loaded: &Loaded) -> Vec<Row> {
+    let Ok(Chosen::Distributed(distributed)) = wiring::chosen(&loaded.settings) else {
+        return Vec::new();
     };
-    let asked = block_on(async {
-        pairing::check(&*engines.log, &*engines.store).await?;
-        let last = engines.log.extent(Topic::Intake).await?.first().map_or(0, |extent| extent.last);
-        let at = payfold_schemas::record::Position { partition: 0, offset: last };
-        let newest = search::message_at(&*engines.log, Topic::Intake, at).await?;
-        let received = newest.as_ref().map(search::received_at).transpose()?;
-        Ok((last, received))
-    });
-    match asked {
+    let mut rows = Vec::new();
+    match topics::check(&distributed.kafka, distributed.footing()).await {
+        Err(error) => rows.push(Row::failed("topics", error.to_string(), "mend that first")),
+        Ok(findings) if findings.is_empty() => {
+            rows.push(Row::ok("topics", "all there, with the settings they must have"));
+        }
+        Ok(findings) => rows.extend(findings.into_iter().map(|finding| {
+            let detail = format!("{}: {}", finding.subject, finding.what);
+            match finding.severity {
+                Severity::Refuse => Row::failed("topics", detail, finding.fix),
+                Severity::Warn => Row::warn("topics", detail, finding.fix),
+            }
+        })),
+    }
+    let Ok(cql) = distributed.cql() else { return rows };
+    match schema::plan(cql).await {
+        Err(error) => rows.push(Row::failed("tables", error.to_string(), "mend that first")),
+        Ok(steps) => {
+            let missing = steps.iter().filter(|step| step.state != State::Present);
+            let missing: Vec<String> =
+                missing.map(|step| step.to_string().replace('\n', " ")).collect();
+            rows.push(match missing.is_empty() {
+                true => Row::ok("tables", "all there"),
+                false => Row::failed("tables", missing.join("; "), "payfold schema apply"),
+            });
+        }
+    }
+    rows
+}
+
+async fn stores(engines: &Engines) -> Vec<Row> {
+    let asked = async {
+        pairing::check(&*engines.log, &**engines.store()?).await?;
+        let ends = walk::ends(&*engines.log, Topic::Intake).await?;
+        let mut received = None;
+        for end in ends.iter().filter(|end| end.offset > 0) {
+            let newest = search::message_at(&*engines.log, Topic::Intake, *end).await?;
+            received = received.max(newest.as_ref().map(search::received_at).transpose()?);
+        }
+        anyhow::Ok((ends.iter().map(|end| end.offset).sum::<u64>(), received))
+    };
+    match asked.await {
         Err(error) => {
             vec![Row::failed("stores", format!("{error:#}"), "docs/operations.md, \"Corrupt\"")]
         }

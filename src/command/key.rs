@@ -22,6 +22,7 @@ use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::output::{self, Listing};
 use crate::settings::{self, Loaded};
+use crate::walk::Walk;
 use crate::wiring::Engines;
 use crate::{demo, keys, search};
 
@@ -164,10 +165,12 @@ fn list(
     output: &OutputArgs,
 ) -> anyhow::Result<()> {
     let vault = Vault::open(&data.vault(), &data.identity())?;
-    let uses = match Engines::open_to_read(&loaded.settings) {
-        Ok(engines) => block_on(uses_of_a_day(&engines))?,
-        Err(_) => HashMap::new(),
-    };
+    let uses = block_on(async {
+        match Engines::open_to_read(&loaded.settings).await {
+            Ok(engines) => uses_of_a_day(&engines).await,
+            Err(_) => Ok(HashMap::new()),
+        }
+    })?;
     let mut listing = Listing::new(output.output, &COLUMNS);
     let accounts = vault.document().accounts.iter();
     for account in
@@ -203,11 +206,9 @@ fn list(
 async fn uses_of_a_day(engines: &Engines) -> anyhow::Result<HashMap<(PartnerCode, KeyId), Uses>> {
     let since = SystemClock.now().plus_ms(-DAY_MS);
     let mut uses = HashMap::new();
-    let mut after = search::before_time(&*engines.log, Topic::Intake, since).await?;
-    loop {
-        let page = engines.log.read_after(Topic::Intake, after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(uses) };
-        after = last.position;
+    let places = search::before_time(&*engines.log, Topic::Intake, since).await?;
+    let mut walk = Walk::from(&*engines.log, Topic::Intake, places);
+    while let Some(page) = walk.next(PAGE).await? {
         for message in &page {
             let Parts::Fact(fact) = Record::decode(&message.value)?.parts else { continue };
             let Some(source) = fact.source.filter(|_| fact.received_at >= since) else { continue };
@@ -217,4 +218,5 @@ async fn uses_of_a_day(engines: &Engines) -> anyhow::Result<HashMap<(PartnerCode
             entry.last = entry.last.max(fact.received_at);
         }
     }
+    Ok(uses)
 }

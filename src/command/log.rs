@@ -19,6 +19,7 @@ use super::block_on;
 use crate::args::{Form, Global, LogCommand, OutputArgs};
 use crate::error::DifferencesFound;
 use crate::output::{self, Listing};
+use crate::walk::{self, Walk};
 use crate::wiring::Engines;
 use crate::{search, settings};
 
@@ -31,19 +32,22 @@ const ORDERS_PER_PASS: u64 = 200_000;
 /// Runs one of its commands.
 pub fn run(global: &Global, command: &LogCommand) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
-    let engines = Engines::open_to_read(&loaded.settings)?;
-    match command {
-        LogCommand::Stats { output } => block_on(stats(&engines, output)),
-        LogCommand::Verify { output } => block_on(verify(&engines, output)),
-    }
+    block_on(async {
+        let engines = Engines::open_to_read(&loaded.settings).await?;
+        match command {
+            LogCommand::Stats { output } => stats(&engines, output).await,
+            LogCommand::Verify { output } => verify(&engines, output).await,
+        }
+    })
 }
 
 async fn stats(engines: &Engines, output: &OutputArgs) -> anyhow::Result<()> {
     let mut listing = Listing::new(output.output, &STATS);
+    let folded = folded(engines).await?;
     for topic in Topic::ALL {
         for extent in engines.log.extent(topic).await? {
             let lag_s = match topic {
-                Topic::Intake => Some(lag_s(engines, extent.partition, extent.last).await?),
+                Topic::Intake => Some(lag_s(engines, &folded, extent.end()).await?),
                 Topic::Orders | Topic::Findings | Topic::Quarantine => None,
             };
             let cells = vec![
@@ -65,15 +69,15 @@ async fn stats(engines: &Engines, output: &OutputArgs) -> anyhow::Result<()> {
 }
 
 /// Seconds of receipt between the last folded record and the last record.
-async fn lag_s(engines: &Engines, partition: u32, last: u64) -> anyhow::Result<f64> {
-    let folded = folded(engines, partition).await?;
-    if folded >= last {
+async fn lag_s(engines: &Engines, folded: &Through, last: Position) -> anyhow::Result<f64> {
+    let through = folded.offset(last.partition);
+    if through >= last.offset {
         return Ok(0.0);
     }
-    let at = |offset| Position { partition, offset };
+    let next = Position { offset: through + 1, ..last };
     let time = |message: Option<_>| message.as_ref().map(search::received_at).transpose();
-    let newest = time(search::message_at(&*engines.log, Topic::Intake, at(last)).await?)?;
-    let oldest = time(search::message_at(&*engines.log, Topic::Intake, at(folded + 1)).await?)?;
+    let newest = time(search::message_at(&*engines.log, Topic::Intake, last).await?)?;
+    let oldest = time(search::message_at(&*engines.log, Topic::Intake, next).await?)?;
     Ok(match (newest, oldest) {
         (Some(newest), Some(oldest)) => seconds(newest, oldest),
         _ => 0.0,
@@ -88,12 +92,23 @@ fn seconds(newest: Time, oldest: Time) -> f64 {
     newest.nanos_since(oldest) as f64 / 1e9
 }
 
-async fn folded(engines: &Engines, partition: u32) -> anyhow::Result<u64> {
-    let progress = engines.store.progress().await?;
-    let of_partition = |progress: payfold_engines::orders::Progress| {
-        progress.folded.into_iter().find(|folded| folded.position.partition == partition)
-    };
-    Ok(progress.and_then(of_partition).map_or(0, |folded| folded.position.offset))
+/// How far each partition is folded.
+struct Through(HashMap<u32, u64>);
+
+impl Through {
+    fn offset(&self, partition: u32) -> u64 {
+        self.0.get(&partition).copied().unwrap_or(0)
+    }
+
+    fn has(&self, position: Position) -> bool {
+        position.offset <= self.offset(position.partition)
+    }
+}
+
+async fn folded(engines: &Engines) -> anyhow::Result<Through> {
+    let progress = engines.store()?.progress().await?;
+    let positions = progress.into_iter().flat_map(|progress| progress.folded);
+    Ok(Through(positions.map(|one| (one.position.partition, one.position.offset)).collect()))
 }
 
 /// An order as this command folds it: facts, version, and the last version published.
@@ -131,16 +146,17 @@ impl Verdict {
 }
 
 async fn verify(engines: &Engines, output: &OutputArgs) -> anyhow::Result<()> {
-    let through = folded(engines, 0).await?;
+    let through = folded(engines).await?;
     let mut verdict = Verdict::default();
     let orders = count_orders(engines).await?;
     let passes = orders.div_ceil(ORDERS_PER_PASS).max(1);
-    let progress = progress_bar(output, through.saturating_mul(passes));
+    let records = through.0.values().sum::<u64>();
+    let progress = progress_bar(output, records.saturating_mul(passes));
     for pass in 0..passes {
         let mut world =
-            read_pass(engines, (pass, passes), (through, &progress), &mut verdict).await?;
+            read_pass(engines, (pass, passes), (&through, &progress), &mut verdict).await?;
         read_events(engines, (pass, passes), &mut world, &mut verdict).await?;
-        compare(engines, world, through, &mut verdict).await?;
+        compare(engines, world, &through, &mut verdict).await?;
     }
     progress.finish_and_clear();
     check_quarantine(engines, &mut verdict).await?;
@@ -177,7 +193,7 @@ async fn count_orders(engines: &Engines) -> anyhow::Result<u64> {
     let (from, until) = (Time::from_unix_nanos(i64::MIN), Time::from_unix_nanos(i64::MAX));
     let (mut orders, mut after) = (0, None);
     loop {
-        let page = engines.store.scan(Scan::Created { from, until }, after, PAGE).await?;
+        let page = engines.store()?.scan(Scan::Created { from, until }, after, PAGE).await?;
         orders += u64::try_from(page.entries.len())?;
         match page.next {
             Some(cursor) => after = Some(cursor),
@@ -194,23 +210,21 @@ fn in_pass(key: &str, (pass, passes): (u64, u64)) -> bool {
 async fn read_pass(
     engines: &Engines,
     pass: (u64, u64),
-    (through, progress): (u64, &ProgressBar),
+    (through, progress): (&Through, &ProgressBar),
     verdict: &mut Verdict,
 ) -> anyhow::Result<HashMap<OrderKey, Folded>> {
     let mut world: HashMap<OrderKey, Folded> = HashMap::new();
-    let mut after = Position::default();
-    let last = engines.log.extent(Topic::Intake).await?.first().map_or(0, |extent| extent.last);
-    if last < through {
-        verdict.differs(&"-", "log", &format!("folded to {through}"), &format!("ends at {last}"));
+    let ends = walk::ends(&*engines.log, Topic::Intake).await?;
+    for end in ends.iter().filter(|end| end.offset < through.offset(end.partition)) {
+        let folded = Position { offset: through.offset(end.partition), ..*end };
+        verdict.differs(&"-", "log", &format!("folded to {folded}"), &format!("ends at {end}"));
     }
-    while after.offset < last {
-        let page = engines.log.read_after(Topic::Intake, after, PAGE).await?;
-        let Some(end) = page.last() else { break };
-        after = end.position;
+    let mut walk = Walk::from_the_start(&*engines.log, Topic::Intake).await?;
+    while let Some(page) = walk.next(PAGE).await? {
         for message in page.iter().filter(|message| in_pass(&message.key, pass)) {
             match Record::decode(&message.value) {
                 // What is not folded yet is only read: it may be the very record the projector stands at.
-                Ok(record) if message.position.offset <= through => {
+                Ok(record) if through.has(message.position) => {
                     fold_into(&mut world, message.position, record)
                 }
                 Ok(_) => {}
@@ -219,6 +233,11 @@ async fn read_pass(
             verdict.records += 1;
         }
         progress.inc(u64::try_from(page.len())?);
+        // Beside a running system there is always more; what came since this began is of no interest.
+        let last = page.last().map_or(Position::default(), |message| message.position);
+        if ends.iter().any(|end| end.partition == last.partition && end.offset <= last.offset) {
+            walk.leave();
+        }
     }
     Ok(world)
 }
@@ -238,11 +257,8 @@ async fn read_events(
     world: &mut HashMap<OrderKey, Folded>,
     verdict: &mut Verdict,
 ) -> anyhow::Result<()> {
-    let mut after = Position::default();
-    loop {
-        let page = engines.log.read_after(Topic::Orders, after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = last.position;
+    let mut walk = Walk::from_the_start(&*engines.log, Topic::Orders).await?;
+    while let Some(page) = walk.next(PAGE).await? {
         for message in page.iter().filter(|message| in_pass(&message.key, pass)) {
             verdict.events += 1;
             let change: OrderChanged = serde_json::from_slice(&message.value)?;
@@ -258,23 +274,24 @@ async fn read_events(
             folded.published = folded.published.max(change.version);
         }
     }
+    Ok(())
 }
 
 async fn compare(
     engines: &Engines,
     world: HashMap<OrderKey, Folded>,
-    through: u64,
+    through: &Through,
     verdict: &mut Verdict,
 ) -> anyhow::Result<()> {
     let world: Vec<(OrderKey, Folded)> = world.into_iter().collect();
     for chunk in world.chunks(PAGE) {
         let keys = chunk.iter().map(|(key, _)| key.clone()).collect();
-        let rows = engines.store.load(keys).await?;
+        let rows = engines.store()?.load(keys).await?;
         for ((key, folded), row) in chunk.iter().zip(rows) {
             verdict.orders += 1;
             match row {
                 // Beside a running system a row may have moved on since this began.
-                Some(row) if row.position.offset > through => {}
+                Some(row) if !through.has(row.position) => {}
                 Some(row) => compare_one(key, folded, &row, verdict),
                 None => verdict.differs(key, "row", &"missing", &"there"),
             }
@@ -302,11 +319,8 @@ fn compare_one(key: &OrderKey, folded: &Folded, row: &Order, verdict: &mut Verdi
 }
 
 async fn check_quarantine(engines: &Engines, verdict: &mut Verdict) -> anyhow::Result<()> {
-    let mut after = Position::default();
-    loop {
-        let page = engines.log.read_after(Topic::Quarantine, after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = last.position;
+    let mut walk = Walk::from_the_start(&*engines.log, Topic::Quarantine).await?;
+    while let Some(page) = walk.next(PAGE).await? {
         for message in &page {
             verdict.records += 1;
             if let Err(error) = Record::decode(&message.value) {
@@ -314,4 +328,5 @@ async fn check_quarantine(engines: &Engines, verdict: &mut Verdict) -> anyhow::R
             }
         }
     }
+    Ok(())
 }

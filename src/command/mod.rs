@@ -1,6 +1,7 @@
 //! The commands, one file each, and what they share: dispatch and exit codes
 //! (0 ok, 1 failed, 2 usage, 3 differences found).
 
+pub mod apply;
 pub mod bench;
 pub mod check;
 pub mod demo;
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Arguments, Command};
+use crate::args::{ApplyCommand, Arguments, Command};
 use crate::error::DifferencesFound;
 use crate::output;
 
@@ -53,6 +54,8 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Shop(command) => shop::run(global, &command),
         Command::Quarantine(command) => quarantine::run(global, &command),
         Command::Log(command) => log::run(global, &command),
+        Command::Topics(ApplyCommand::Apply(args)) => apply::topics(global, &args),
+        Command::Schema(ApplyCommand::Apply(args)) => apply::schema(global, &args),
         Command::Bench(command) => bench::run(global, &command),
         Command::Completions { shell } => {
             clap_complete::generate(

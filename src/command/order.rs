@@ -29,7 +29,13 @@ const PAGE: usize = 500;
 /// Runs one of its commands.
 pub fn run(global: &Global, command: &OrderCommand) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
-    let engines = Engines::open_to_read(&loaded.settings)?;
+    block_on(async {
+        let engines = Engines::open_to_read(&loaded.settings).await?;
+        answer(&loaded, &engines, command).await
+    })
+}
+
+async fn answer(loaded: &Loaded, engines: &Engines, command: &OrderCommand) -> anyhow::Result<()> {
     match command {
         OrderCommand::Show { partner, merchant, order, facts, raw, output } => {
             let key = OrderKey {
@@ -37,11 +43,11 @@ pub fn run(global: &Global, command: &OrderCommand) -> anyhow::Result<()> {
                 merchant_code: MerchantCode::parse(merchant)?,
                 order_id: OrderId::parse(order)?,
             };
-            let order = block_on(load(&engines, &key))?;
+            let order = load(engines, &key).await?;
             match (facts, raw) {
                 (false, _) => show(&order, output),
-                (true, false) => block_on(show_facts(&engines, &order, output)),
-                (true, true) => block_on(show_raw(&engines, &order)),
+                (true, false) => show_facts(engines, &order, output).await,
+                (true, true) => show_raw(engines, &order).await,
             }
         }
         OrderCommand::List { state, flag, reference, older, page, output } => {
@@ -54,17 +60,17 @@ pub fn run(global: &Global, command: &OrderCommand) -> anyhow::Result<()> {
                 None => Time::from_unix_nanos(i64::MAX),
             };
             let scans = match reference {
-                Some(reference) => references(&loaded, reference)?,
+                Some(reference) => references(loaded, reference)?,
                 None => vec![Scan::Created { from: Time::from_unix_nanos(i64::MIN), until }],
             };
-            block_on(list(&engines, scans, &filter, (page, output)))
+            list(engines, scans, &filter, (page, output)).await
         }
     }
 }
 
 /// One order. Errors: there is none.
 pub async fn load(engines: &Engines, key: &OrderKey) -> anyhow::Result<Order> {
-    let found = engines.store.load(vec![key.clone()]).await?.pop().flatten();
+    let found = engines.store()?.load(vec![key.clone()]).await?.pop().flatten();
     found.ok_or_else(|| {
         Fixable::error(
             format!("there is no order {key}"),
@@ -296,9 +302,9 @@ async fn list(
     for scan in scans {
         loop {
             let Page { entries, next } =
-                engines.store.scan(scan.clone(), after.take(), PAGE.min(page.limit)).await?;
+                engines.store()?.scan(scan.clone(), after.take(), PAGE.min(page.limit)).await?;
             let keys = entries.into_iter().map(|(key, _)| key).collect();
-            for order in engines.store.load(keys).await?.into_iter().flatten() {
+            for order in engines.store()?.load(keys).await?.into_iter().flatten() {
                 if filter.takes(&order) {
                     listing.row(cells(&order), &object(&order)?)?;
                     rows += 1;

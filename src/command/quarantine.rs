@@ -7,8 +7,9 @@ use super::{block_on, tail};
 use crate::args::{Global, OutputArgs, PageArgs, QuarantineCommand};
 use crate::error::Fixable;
 use crate::output::{self, Listing};
+use crate::walk::Walk;
 use crate::wiring::Engines;
-use crate::{search, settings};
+use crate::{search, settings, walk};
 
 const COLUMNS: [&str; 7] =
     ["position", "received", "account", "code", "detail", "bytes", "request_id"];
@@ -17,14 +18,20 @@ const PAGE: usize = 500;
 /// Runs one of its commands.
 pub fn run(global: &Global, command: &QuarantineCommand) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
-    let engines = Engines::open_to_read(&loaded.settings)?;
+    block_on(async {
+        let engines = Engines::open_to_read(&loaded.settings).await?;
+        answer(&engines, command).await
+    })
+}
+
+async fn answer(engines: &Engines, command: &QuarantineCommand) -> anyhow::Result<()> {
     match command {
         QuarantineCommand::List { partner, page, output } => {
-            block_on(list(&engines, partner.as_deref(), page, output))
+            list(engines, partner.as_deref(), page, output).await
         }
         QuarantineCommand::Show { position, raw, output } => {
             let position = position.parse()?;
-            let (message, record) = block_on(at(&engines, position))?;
+            let (message, record) = at(engines, position).await?;
             if *raw {
                 return Ok(output::raw(&record.raw)?);
             }
@@ -55,27 +62,28 @@ async fn list(
     output: &OutputArgs,
 ) -> anyhow::Result<()> {
     let mut listing = Listing::new(output.output, &COLUMNS);
-    let mut after = page.after.as_deref().map_or(Ok(Position::default()), str::parse)?;
+    let mut after: Option<Position> = page.after.as_deref().map(str::parse).transpose()?;
     let mut rows = 0;
-    'pages: loop {
-        let messages = engines.log.read_after(Topic::Quarantine, after, PAGE).await?;
-        let Some(last) = messages.last() else { break };
-        let through = last.position;
+    let places = walk::places_after(&*engines.log, Topic::Quarantine, after).await?;
+    let mut walk = Walk::from(&*engines.log, Topic::Quarantine, places);
+    'pages: while let Some(messages) = walk.next(PAGE).await? {
         for message in &messages {
             if rows == page.limit {
-                output::error_line(&format!("more: --after {after}"));
+                output::error_line(&format!("more: --after {}", after.unwrap_or_default()));
                 break 'pages;
             }
-            after = message.position;
+            after = Some(message.position);
             let record = Record::decode(&message.value)?;
             let Parts::Quarantine(quarantined) = &record.parts else { continue };
             if partner.is_none_or(|partner| quarantined.account.split('/').next() == Some(partner))
             {
-                listing.row(cells(after, quarantined, record.raw.len()), &tail::show(message)?)?;
+                listing.row(
+                    cells(message.position, quarantined, record.raw.len()),
+                    &tail::show(message)?,
+                )?;
                 rows += 1;
             }
         }
-        after = through;
     }
     listing.print()
 }

@@ -5,14 +5,15 @@ use std::time::Duration;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::{Delivered, EventLog, Topic};
 use payfold_schemas::event::SOURCE;
-use payfold_schemas::record::{Parts, Position, Record};
+use payfold_schemas::record::{Parts, Record};
 use serde_json::{Value, json};
 
 use super::block_on;
 use crate::args::{Form, Global, TailArgs, TopicName};
 use crate::error::Fixable;
+use crate::walk::Walk;
 use crate::wiring::Engines;
-use crate::{output, search, settings};
+use crate::{output, search, settings, walk};
 
 const PAGE: usize = 500;
 const POLL: Duration = Duration::from_millis(200);
@@ -20,7 +21,6 @@ const POLL: Duration = Duration::from_millis(200);
 /// Prints until the end, or for ever.
 pub fn run(global: &Global, args: &TailArgs) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
-    let engines = Engines::open_to_read(&loaded.settings)?;
     let topic = match args.topic {
         TopicName::Intake => Topic::Intake,
         TopicName::Orders => Topic::Orders,
@@ -33,20 +33,30 @@ pub fn run(global: &Global, args: &TailArgs) -> anyhow::Result<()> {
             "use --output table, jsonl or json",
         ));
     }
-    block_on(follow(&*engines.log, topic, args))
+    block_on(async {
+        let engines = Engines::open_to_read(&loaded.settings).await?;
+        follow(&*engines.log, topic, args).await
+    })
 }
 
 async fn follow(log: &dyn EventLog, topic: Topic, args: &TailArgs) -> anyhow::Result<()> {
-    let mut after = match (&args.after, &args.since) {
-        (Some(position), _) => position.parse()?,
+    let places = match (&args.after, &args.since) {
+        (Some(position), _) => walk::places_after(log, topic, Some(position.parse()?)).await?,
         (None, Some(age)) => {
             let age_ms = i64::try_from(humantime::parse_duration(age)?.as_millis())?;
             search::before_time(log, topic, SystemClock.now().plus_ms(-age_ms)).await?
         }
-        (None, None) => Position::default(),
+        (None, None) => walk::places_after(log, topic, None).await?,
     };
+    let mut walk = Walk::from(log, topic, places);
     loop {
-        let page = log.read_after(topic, after, PAGE).await?;
+        let Some(page) = walk.next(PAGE).await? else {
+            if args.no_follow {
+                return Ok(());
+            }
+            tokio::time::sleep(POLL).await;
+            continue;
+        };
         for message in &page {
             let of_partner = args
                 .partner
@@ -55,11 +65,6 @@ async fn follow(log: &dyn EventLog, topic: Topic, args: &TailArgs) -> anyhow::Re
             if of_partner {
                 print(topic, message, args.output.output)?;
             }
-        }
-        match page.last() {
-            Some(message) => after = message.position,
-            None if args.no_follow => return Ok(()),
-            None => tokio::time::sleep(POLL).await,
         }
     }
 }

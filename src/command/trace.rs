@@ -15,6 +15,7 @@ use crate::error::Fixable;
 use crate::output::Listing;
 use crate::search;
 use crate::settings::{self, Loaded};
+use crate::walk::Walk;
 use crate::wiring::Engines;
 
 const COLUMNS: [&str; 5] = ["time", "role", "step", "result", "position"];
@@ -25,8 +26,10 @@ const REQUEST_MS: i64 = 60_000;
 /// Prints the trace.
 pub fn run(global: &Global, args: &TraceArgs) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
-    let engines = Engines::open_to_read(&loaded.settings)?;
-    let mut steps = block_on(steps(&loaded, &engines, &args.what))?;
+    let mut steps = block_on(async {
+        let engines = Engines::open_to_read(&loaded.settings).await?;
+        steps(&loaded, &engines, &args.what).await
+    })?;
     if steps.is_empty() {
         return Err(Fixable::error(
             format!("the log has nothing about {}", args.what),
@@ -90,7 +93,7 @@ async fn steps(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Result
             }
             None => {
                 let keys = orders(loaded, engines, what).await?;
-                let rows = engines.store.load(keys.clone()).await?;
+                let rows = engines.store()?.load(keys.clone()).await?;
                 let Some(from) = rows.iter().flatten().map(|order| order.first_seen).min() else {
                     return Ok(Vec::new());
                 };
@@ -99,15 +102,14 @@ async fn steps(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Result
         };
     let mut found = Vec::new();
     for topic in [Topic::Intake, Topic::Quarantine, Topic::Orders] {
-        let mut after = search::before_time(&*engines.log, topic, from).await?;
-        'pages: loop {
-            let page = engines.log.read_after(topic, after, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = last.position;
+        let places = search::before_time(&*engines.log, topic, from).await?;
+        let mut walk = Walk::from(&*engines.log, topic, places);
+        while let Some(page) = walk.next(PAGE).await? {
             for message in &page {
                 let step = step(topic, message)?;
                 if until.is_some_and(|until| step.0 > until) {
-                    break 'pages;
+                    walk.leave();
+                    break;
                 }
                 if wanted.takes(&message.key, step.1) {
                     found.push(step.2);
@@ -131,7 +133,7 @@ async fn orders(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Resul
         }
         if let Ok(provider_ref) = ProviderRef::parse(what) {
             let scan = Scan::ProviderRef(partner, merchant_code, provider_ref);
-            let page = engines.store.scan(scan, None, PAGE).await?;
+            let page = engines.store()?.scan(scan, None, PAGE).await?;
             keys.extend(page.entries.into_iter().map(|(key, _)| key));
         }
     }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 use std::time::Duration;
 
+use payfold::data_dir::DataDir;
 use payfold::running::RunFile;
+use payfold::settings::Settings;
 
 use crate::planted::Bug;
 use crate::support::knobs;
@@ -101,10 +103,11 @@ impl Child {
 
     /// Waits until it listens.
     pub fn ready(&mut self) -> Addresses {
-        let path = self.data.join("run.json");
+        let settings = Settings { data: self.data.clone(), ..Settings::default() };
+        let data = DataDir::of(&settings);
         let run: RunFile = until("the program to listen", READY_MAX, || {
             self.assert_runs();
-            serde_json::from_slice(&fs::read(&path).ok()?).ok()
+            RunFile::read(&data).ok()
         });
         self.pid = Some(run.pid);
         let address = |url: &str| url.trim_start_matches("http://").to_owned();

@@ -12,7 +12,7 @@ use payfold::roles::Roles;
 use payfold::server::Server;
 use payfold::settings::{Loaded, Settings};
 use payfold::telemetry;
-use payfold::wiring::Engines;
+use payfold::wiring::{Engines, Need};
 
 use crate::checker::Report;
 use crate::child::Program;
@@ -83,12 +83,13 @@ fn serve(bug: Bug, data: PathBuf) {
     actix_web::rt::System::new().block_on(async {
         let registry = telemetry::registry().expect("a registry");
         DataDir::of(&loaded.settings).create().expect("the data folder can be made");
-        let engines = Engines::open(&loaded.settings, &registry).await.expect("engines open");
-        let bent = Engines {
-            log: Arc::new(BentLog::new(engines.log, bug)),
-            store: Arc::new(BentStore::new(engines.store, bug)),
-            durability: engines.durability,
-        };
+        let opened = Engines::open(&loaded.settings, &registry, Need::Both).await;
+        let engines = opened.expect("engines open").expect("both");
+        let store = Arc::clone(engines.store().expect("both"));
+        let bent = Engines::new(
+            Arc::new(BentLog::new(engines.log, bug)),
+            Some(Arc::new(BentStore::new(store, bug))),
+        );
         let server = Server::with_engines(&loaded, Some(bent), registry).expect("the server opens");
         let roles = Roles { ingest: true, projector: true, ..Roles::default() };
         let mut started = server.start(roles).await.expect("the server starts");

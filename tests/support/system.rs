@@ -171,8 +171,8 @@ impl Home {
 
     /// The run file, if that process wrote it.
     fn run_file_of(&self, pid: u32) -> Option<Value> {
-        let text = std::fs::read(self.data().join("run.json")).ok()?;
-        serde_json::from_slice::<Value>(&text).ok().filter(|run| run["pid"] == pid)
+        let text = std::fs::read(self.data().join(format!("run-{pid}.json"))).ok()?;
+        serde_json::from_slice::<Value>(&text).ok()
     }
 }
 

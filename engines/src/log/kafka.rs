@@ -23,6 +23,8 @@ use std::sync::Arc;
 
 use payfold_schemas::record::Position;
 
+pub use rdkafka::statistics::Statistics;
+
 pub use self::context::StatisticsObserver;
 use self::group::Part;
 pub use self::layout::{EPOCHS, Layout, epoch_of};

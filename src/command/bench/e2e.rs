@@ -84,7 +84,7 @@ impl<'a> Bench<'a> {
         let shop = address_of(run.shop_url.as_deref().context("the demo has a shop listener")?)?;
         let settings = Settings { data: folder.join("payfold-data"), ..Settings::default() };
         let token = std::fs::read_to_string(DataDir::of(&settings).shop_token())?;
-        let engines = Engines::open_to_read(&settings)?;
+        let engines = block_on(Engines::open_to_read(&settings))?;
         Ok(Self { args, system, shop, token: token.trim().to_owned(), engines })
     }
 

@@ -20,7 +20,7 @@ use crate::args::{BenchProjectorArgs, Global};
 use crate::output;
 use crate::roles;
 use crate::settings::{self, Settings};
-use crate::wiring::Engines;
+use crate::wiring::{Engines, Need};
 
 const FILL_BATCH: u64 = 5_000;
 const POLL: Duration = Duration::from_millis(5);
@@ -77,7 +77,8 @@ pub fn run(global: &Global, args: &BenchProjectorArgs) -> anyhow::Result<()> {
 async fn measure(args: &BenchProjectorArgs, settings: &Settings) -> anyhow::Result<Report> {
     let orders = args.orders.min(args.facts / 5).max(1);
     let world = World::new(orders, args.window, SystemClock.now());
-    let engines = Engines::open(settings, &Registry::new()).await?;
+    let engines =
+        Engines::open(settings, &Registry::new(), Need::Both).await?.context("both engines")?;
     let progress = progress(args, world.records());
     fill(&engines, &world, &progress).await?;
 
@@ -85,7 +86,7 @@ async fn measure(args: &BenchProjectorArgs, settings: &Settings) -> anyhow::Resu
     progress.set_position(0);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let metrics = Arc::new(Metrics::new(&Registry::new(), clock)?);
-    let (log, store) = (Arc::clone(&engines.log), Arc::clone(&engines.store));
+    let (log, store) = (Arc::clone(&engines.log), Arc::clone(engines.store()?));
     let projector_settings = payfold_projector::Settings {
         batch_records_max: settings.projector.batch_records,
         ..payfold_projector::Settings::default()
@@ -147,7 +148,7 @@ async fn fill(engines: &Engines, world: &World, progress: &ProgressBar) -> anyho
 }
 
 async fn folded(engines: &Engines) -> anyhow::Result<u64> {
-    let progress = engines.store.progress().await?;
+    let progress = engines.store()?.progress().await?;
     Ok(progress
         .and_then(|progress| progress.folded.first().copied())
         .map_or(0, |folded| folded.position.offset))

@@ -8,19 +8,22 @@ use payfold_schemas::ids::OrderKey;
 use payfold_schemas::record::{Position, decode_fact};
 
 use super::shop::Said;
+use crate::walk::Walk;
 
 const PAGE: usize = 1_024;
 
 /// How often each thing was said of each order.
 pub type Counts = HashMap<OrderKey, BTreeMap<Said, usize>>;
 
-/// What the log took of these orders from a position on.
-pub async fn taken(log: &dyn EventLog, mut after: Position, of: &Counts) -> anyhow::Result<Counts> {
+/// What the log took of these orders from these places on.
+pub async fn taken(
+    log: &dyn EventLog,
+    places: Vec<Position>,
+    of: &Counts,
+) -> anyhow::Result<Counts> {
     let mut counts = Counts::new();
-    loop {
-        let page = log.read_after(Topic::Intake, after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(counts) };
-        after = last.position;
+    let mut walk = Walk::from(log, Topic::Intake, places);
+    while let Some(page) = walk.next(PAGE).await? {
         for message in &page {
             let record = decode_fact(&message.value)?;
             let Fact::Ipn(ipn) = record.fact else { continue };
@@ -37,6 +40,7 @@ pub async fn taken(log: &dyn EventLog, mut after: Position, of: &Counts) -> anyh
             *counts.entry(record.order).or_default().entry(said).or_default() += 1;
         }
     }
+    Ok(counts)
 }
 
 /// How many acknowledged notices there are, and how many of them the log has not.

@@ -136,11 +136,11 @@ fn post(url: &str, body: &str) -> anyhow::Result<String> {
 
 /// Waits until the order's row is as asked. Errors: it does not become so in time.
 fn watch(loaded: &Loaded, key: &OrderKey, done: impl Fn(&Order) -> bool) -> anyhow::Result<Order> {
-    let engines = Engines::open_to_read(&loaded.settings)?;
     let begun = Instant::now();
     block_on(async {
+        let engines = Engines::open_to_read(&loaded.settings).await?;
         loop {
-            let row = engines.store.load(vec![key.clone()]).await?.pop().flatten();
+            let row = engines.store()?.load(vec![key.clone()]).await?.pop().flatten();
             if let Some(order) = row.filter(&done) {
                 return Ok(order);
             }

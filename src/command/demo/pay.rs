@@ -7,12 +7,11 @@ use anyhow::Context;
 use futures_util::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_engines::log::{Extent, Topic};
+use payfold_engines::log::Topic;
 use payfold_sandbox::expected::{Expectation, WaitsFor, expected};
 use payfold_sandbox::trouble::{Trouble, Troubles};
 use payfold_schemas::ids::{OrderKey, RequestId};
 use payfold_schemas::order::Order;
-use payfold_schemas::record::Position;
 
 use super::acked::{self, Counts};
 use super::report::{self, Seen};
@@ -23,8 +22,8 @@ use crate::data_dir::DataDir;
 use crate::error::{DifferencesFound, Fixable};
 use crate::output;
 use crate::running::RunFile;
-use crate::settings;
 use crate::wiring::Engines;
+use crate::{settings, walk};
 
 /// How long a payment may take after its create call: a late notice comes some seconds after a deadline.
 const SETTLE_MAX: Duration = Duration::from_secs(60);
@@ -60,13 +59,12 @@ pub fn run(global: &Global, args: &DemoPayArgs) -> anyhow::Result<()> {
     ));
     payfold_partners::remote::install_tls();
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}").context("a style")?;
-    let demo = Demo {
-        shop: Shop::find(&data, &run)?,
-        partner: Partner::find(&run)?,
-        engines: Engines::open_to_read(&loaded.settings)?,
-        progress: ProgressBar::new(u64::try_from(payments.len())?).with_style(style),
-    };
-    block_on(demo.play(payments, args.at_once))
+    let progress = ProgressBar::new(u64::try_from(payments.len())?).with_style(style);
+    let (shop, partner) = (Shop::find(&data, &run)?, Partner::find(&run)?);
+    block_on(async {
+        let engines = Engines::open_to_read(&loaded.settings).await?;
+        Demo { shop, partner, engines, progress }.play(payments, args.at_once).await
+    })
 }
 
 /// The sets of words a run goes through in turn.
@@ -100,8 +98,7 @@ fn payments(cases: &[Troubles], count: usize, seed: u64, run: RequestId) -> Vec<
 
 impl Demo {
     async fn play(&self, payments: Vec<Payment>, at_once: usize) -> anyhow::Result<()> {
-        let extents = self.engines.log.extent(Topic::Intake).await?;
-        let head = extents.first().map_or(Position::default(), Extent::end);
+        let head = walk::ends(&*self.engines.log, Topic::Intake).await?;
         self.progress.set_message("created and settled");
         let begun = Instant::now();
         let mut seen = Vec::new();
@@ -158,6 +155,6 @@ impl Demo {
     }
 
     async fn row(&self, order: &OrderKey) -> anyhow::Result<Option<Order>> {
-        Ok(self.engines.store.load(vec![order.clone()]).await?.pop().flatten())
+        Ok(self.engines.store()?.load(vec![order.clone()]).await?.pop().flatten())
     }
 }

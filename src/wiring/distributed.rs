@@ -1,0 +1,210 @@
+//! Owns how Kafka and the CQL database are reached, from the settings, and what is told of them in metrics.
+//! Invariant: passwords are read from files, and go nowhere but into the engines' settings.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use payfold_engines::log::kafka::topics::{self, Footing, Severity, TopicsWanted};
+use payfold_engines::log::kafka::{GroupProtocol, KafkaLogin, KafkaSettings, Observers};
+use payfold_engines::log::sqlite::CommitObserver;
+use payfold_engines::orders::cql::{
+    CqlPassword, CqlSettings, CqlTls, parse_consistency, parse_serial_consistency,
+};
+use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry};
+use zeroize::Zeroizing;
+
+use super::explain;
+use crate::error::Fixable;
+use crate::settings::{GroupProtocolName, Settings};
+
+/// The engines of a system at scale.
+#[derive(Clone, Debug)]
+pub struct Distributed {
+    /// The log.
+    pub kafka: KafkaSettings,
+    cql: Option<CqlSettings>,
+    footing: Footing,
+}
+
+impl Distributed {
+    /// As the settings say. Errors: a URL or setting that can't be used, a password file that can't be read.
+    pub fn of(settings: &Settings) -> anyhow::Result<Self> {
+        let cql = match settings.orders.as_str() {
+            "" => None,
+            url => Some(cql(settings, url)?),
+        };
+        let footing = if settings.dev { Footing::Dev } else { Footing::Production };
+        Ok(Self { kafka: kafka(settings)?, cql, footing })
+    }
+
+    /// How the database is reached. Errors: no database is named.
+    pub fn cql(&self) -> anyhow::Result<&CqlSettings> {
+        self.cql.as_ref().ok_or_else(|| {
+            Fixable::error(
+                "log is in Kafka and no order store is named",
+                "write orders = \"cql://HOST:PORT,HOST:PORT/KEYSPACE\"; only ingest does without",
+            )
+        })
+    }
+
+    /// Refuses topics whose settings would lose money. Errors: each of them, with what mends it.
+    pub async fn refuse_unsafe(&self) -> anyhow::Result<()> {
+        let findings = topics::check(&self.kafka, self.footing).await.map_err(explain)?;
+        let refused: Vec<_> =
+            findings.iter().filter(|finding| finding.severity == Severity::Refuse).collect();
+        let Some(first) = refused.first() else { return Ok(()) };
+        let all: Vec<String> = refused
+            .iter()
+            .map(|finding| format!("{}: {}", finding.subject, finding.what))
+            .collect();
+        Err(Fixable::error(
+            format!("the topics are not as they must be: {}", all.join("; ")),
+            format!("{}; `payfold check --connect` lists all with their remedies", first.fix),
+        ))
+    }
+
+    /// What may be asked of the cluster.
+    pub fn footing(&self) -> Footing {
+        self.footing
+    }
+}
+
+/// What `topics apply` makes topics with.
+pub fn topics_wanted(settings: &Settings) -> TopicsWanted {
+    let section = &settings.kafka;
+    let replication = match (section.replication, settings.dev) {
+        (0, true) => 1,
+        (0, false) => 3,
+        (set, _) => i32::from(set),
+    };
+    TopicsWanted {
+        partitions: section.partitions,
+        replication,
+        retention: Duration::from_secs(u64::from(section.retention_hours) * 3_600),
+        footing: if settings.dev { Footing::Dev } else { Footing::Production },
+    }
+}
+
+fn kafka(settings: &Settings) -> anyhow::Result<KafkaSettings> {
+    let section = &settings.kafka;
+    let mut kafka = KafkaSettings::parse_url(&settings.log).map_err(explain)?;
+    anyhow::ensure!(
+        (0.0..=1_000.0).contains(&section.linger_ms),
+        "kafka.linger_ms = {} is not 0 to 1000",
+        section.linger_ms
+    );
+    kafka.epoch = section.epoch;
+    kafka.queue_max = settings.ingest.queue_max;
+    kafka.linger = Duration::from_secs_f64(section.linger_ms / 1_000.0);
+    kafka.delivery_timeout = Duration::from_millis(section.delivery_timeout_ms);
+    kafka.group_protocol = match section.group_protocol {
+        GroupProtocolName::Consumer => GroupProtocol::Consumer,
+        GroupProtocolName::Classic => GroupProtocol::Classic,
+    };
+    kafka.session_timeout = Duration::from_millis(section.session_timeout_ms);
+    kafka.ca_file = named(&section.ca_file);
+    kafka.client = section.client.clone().into_iter().collect();
+    if !section.username.is_empty() {
+        let password = password("kafka.password_file", &section.password_file)?;
+        let (mechanism, username) = (section.sasl_mechanism.clone(), section.username.clone());
+        kafka.login = Some(KafkaLogin { mechanism, username, password });
+    }
+    kafka.check().map_err(explain)?;
+    Ok(kafka)
+}
+
+fn cql(settings: &Settings, url: &str) -> anyhow::Result<CqlSettings> {
+    let section = &settings.cql;
+    let mut cql = CqlSettings::parse_url(url).map_err(explain)?;
+    cql.dev = settings.dev;
+    cql.datacenter = text(&section.datacenter);
+    cql.consistency = parse_consistency(&section.consistency).map_err(explain)?;
+    cql.serial_consistency =
+        parse_serial_consistency(&section.serial_consistency).map_err(explain)?;
+    cql.concurrency = section.concurrency;
+    cql.request_timeout = Duration::from_millis(section.request_timeout_ms);
+    cql.replication = text(&section.replication);
+    if let (Some(tls), Some(file)) = (&mut cql.tls, named(&section.ca_file)) {
+        *tls = CqlTls { ca_file: Some(file) };
+    }
+    if !section.username.is_empty() {
+        let password = password("cql.password_file", &section.password_file)?;
+        cql.username = Some(section.username.clone());
+        cql.password = Some(CqlPassword::new(password.as_str().to_owned()));
+    }
+    Ok(cql)
+}
+
+fn text(setting: &str) -> Option<String> {
+    (!setting.is_empty()).then(|| setting.to_owned())
+}
+
+fn named(path: &Path) -> Option<std::path::PathBuf> {
+    (!path.as_os_str().is_empty()).then(|| path.to_owned())
+}
+
+fn password(setting: &str, path: &Path) -> anyhow::Result<Zeroizing<String>> {
+    let read = std::fs::read_to_string(path).map(Zeroizing::new);
+    let content = read.map_err(|error| {
+        Fixable::error(
+            format!("{setting} = \"{}\" can't be read: {error}", path.display()),
+            "name the file that holds the password and nothing else, readable by this user",
+        )
+    })?;
+    Ok(Zeroizing::new(content.trim_end_matches(['\r', '\n']).to_owned()))
+}
+
+/// Puts what the producer and librdkafka tell into metrics.
+pub(super) fn observers(registry: &Registry, commits: CommitObserver) -> anyhow::Result<Observers> {
+    let gauge = |name: &str, help: &str| -> anyhow::Result<IntGaugeVec> {
+        let gauge = IntGaugeVec::new(Opts::new(name, help), &["broker"])?;
+        registry.register(Box::new(gauge.clone())).context("a metric")?;
+        Ok(gauge)
+    };
+    let waiting = gauge(
+        "payfold_engine_kafka_outbuf_requests",
+        "Requests that wait to be sent to a broker.",
+    )?;
+    let rtt = GaugeVec::new(
+        Opts::new("payfold_engine_kafka_rtt_seconds", "99th percentile of a broker's round trips."),
+        &["broker"],
+    )?;
+    let counter = |name: &str, help: &str| -> anyhow::Result<IntCounterVec> {
+        let counter = IntCounterVec::new(Opts::new(name, help), &["broker"])?;
+        registry.register(Box::new(counter.clone())).context("a metric")?;
+        Ok(counter)
+    };
+    registry.register(Box::new(rtt.clone()))?;
+    let errors = counter(
+        "payfold_engine_kafka_tx_errors_total",
+        "Requests to a broker that could not be sent.",
+    )?;
+    let disconnects =
+        counter("payfold_engine_kafka_disconnects_total", "Connections to a broker that broke.")?;
+    let statistics = move |told: &payfold_engines::log::kafka::Statistics| {
+        for broker in told.brokers.values().filter(|broker| broker.nodeid >= 0) {
+            let label = [broker.nodeid.to_string()];
+            let label = [label[0].as_str()];
+            waiting.with_label_values(&label).set(broker.outbuf_cnt);
+            if let Some(times) = &broker.rtt {
+                let p99 = Duration::from_micros(u64::try_from(times.p99).unwrap_or(0));
+                rtt.with_label_values(&label).set(p99.as_secs_f64());
+            }
+            raise(&errors, &label, broker.txerrs);
+            raise(
+                &disconnects,
+                &label,
+                u64::try_from(broker.disconnects.unwrap_or(0)).unwrap_or(0),
+            );
+        }
+    };
+    Ok(Observers { statistics: Some(Arc::new(statistics)), commits: Some(commits) })
+}
+
+/// Raises a counter to what its source has counted.
+fn raise(counter: &IntCounterVec, label: &[&str], counted: u64) {
+    let counter = counter.with_label_values(label);
+    counter.inc_by(counted.saturating_sub(counter.get()));
+}
