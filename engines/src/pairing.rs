@@ -6,8 +6,9 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::record::Position;
 
 use crate::EngineError;
-use crate::log::{EventLog, Topic};
-use crate::orders::{Folded, OrderStore};
+use crate::log::kafka::epoch_of;
+use crate::log::{EventLog, Extent, Topic};
+use crate::orders::{Folded, OrderStore, Progress};
 
 /// What to do about every mismatch: the store is made from the log and can be made again.
 const REMEDY: &str = "move the order store away and it will be rebuilt from the log";
@@ -15,11 +16,13 @@ const REMEDY: &str = "move the order store away and it will be rebuilt from the 
 /// Checks that `store` was folded from `log`, up to records it holds. A new store fits any log.
 /// Errors: `Corrupt` with what is wrong and what to do; `Unavailable` if either can't be read.
 pub async fn check(log: &dyn EventLog, store: &dyn OrderStore) -> Result<(), EngineError> {
-    let Some(progress) = store.progress().await? else { return Ok(()) };
+    let extents = log.extent(Topic::Intake).await?;
+    let progress = store.progress().await?;
+    check_sealed(&extents, progress.as_ref())?;
+    let Some(progress) = progress else { return Ok(()) };
     if progress.log_id != log.id() {
         return Err(corrupt("the order store was folded from another log than this one"));
     }
-    let extents = log.extent(Topic::Intake).await?;
     for folded in progress.folded {
         let position = folded.position;
         let Some(extent) = extents.iter().find(|extent| extent.partition == position.partition)
@@ -38,6 +41,30 @@ pub async fn check(log: &dyn EventLog, store: &dyn OrderStore) -> Result<(), Eng
         check_record(log, folded).await?;
     }
     Ok(())
+}
+
+/// Checks that what was intake before it grew is folded to its end: nobody reads it any more.
+/// Errors: `Invalid`, with what to do.
+fn check_sealed(extents: &[Extent], progress: Option<&Progress>) -> Result<(), EngineError> {
+    let epoch = extents.iter().map(|extent| epoch_of(extent.partition)).max().unwrap_or(0);
+    let folded = |partition: u32| {
+        let all = progress.map_or(&[][..], |progress| &progress.folded);
+        all.iter()
+            .find(|one| one.position.partition == partition)
+            .map_or(0, |one| one.position.offset)
+    };
+    let mut sealed = extents.iter().filter(|extent| epoch_of(extent.partition) < epoch);
+    match sealed.find(|extent| folded(extent.partition) < extent.last) {
+        None => Ok(()),
+        Some(extent) => Err(EngineError::Invalid(format!(
+            "intake has grown to epoch {epoch}, but what came before is not folded to its end: partition {} ends at \
+             {} and is folded to {}; start projector and reconciler with kafka.epoch = {} until they are done",
+            extent.partition,
+            extent.last,
+            folded(extent.partition),
+            epoch - 1
+        ))),
+    }
 }
 
 async fn check_record(log: &dyn EventLog, folded: Folded) -> Result<(), EngineError> {

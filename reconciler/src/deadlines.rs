@@ -64,7 +64,7 @@ impl Before {
     async fn step(self, shared: &Shared, expiry: &Mutex<Expiry>) -> Result<Option<Self>, Halt> {
         let watermark = Watermark::measure(shared).await?;
         let page = page(shared, (BEGINNING, self.until), self.after).await?;
-        let keys = page.entries.into_iter().map(|(key, _)| key).collect();
+        let keys = page.entries.into_iter().map(|(key, _)| (key, None)).collect();
         let mut expiry = expiry.lock().await;
         expiry.forget(shared, &watermark.folded);
         expiry.look(shared, keys, &watermark).await?;
@@ -110,13 +110,13 @@ impl Lately {
         let marked = entries.into_iter().filter_map(|(key, entry)| {
             let ViewEntry::Deadline(time) = entry else { return None };
             let mark = (time, Digest::of_bytes(key.to_message_key().as_bytes()));
-            (!self.done.contains(&mark)).then_some((key, mark))
+            (!self.done.contains(&mark)).then_some(((key, Some(time)), mark))
         });
-        let (keys, marks): (Vec<_>, Vec<_>) = marked.unzip();
-        if keys.is_empty() {
+        let (entries, marks): (Vec<_>, Vec<_>) = marked.unzip();
+        if entries.is_empty() {
             return Ok(());
         }
-        let looks = expiry.lock().await.look(shared, keys, watermark).await?;
+        let looks = expiry.lock().await.look(shared, entries, watermark).await?;
         let done = looks.into_iter().zip(marks).filter(|(look, _)| *look == Look::Done);
         let room = DONE_MAX.saturating_sub(self.done.len());
         self.done.extend(done.map(|(_, mark)| mark).take(room));

@@ -33,6 +33,13 @@ pub(crate) fn judge(order: &Order, now: Time, folded_until: Time) -> Verdict {
     }
 }
 
+/// Whether a row was written after the deadline entry of this time: engines without transactions write entries first.
+pub(crate) fn knows(order: &Order, deadline: Time) -> bool {
+    let mut created = order.facts.creates.iter().map(|known| known.content.deadline);
+    let mut opened = order.facts.sessions.iter().map(|known| known.content.deadline);
+    created.any(|known| known == deadline) || opened.any(|known| known == deadline)
+}
+
 /// Whether X can change this state (order-state.md, the order of its questions). REQUESTED, PENDING and
 /// UNCONFIRMED stand below EXPIRED, so X turns them into it. PAID, REFUNDED and FAILED stand above it; EXPIRED
 /// holds already, and if a later session reopens it, that session brings a later deadline. UNMATCHED stands
@@ -51,7 +58,7 @@ fn may_expire(state: OrderState) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::testkit::{at, order, passed};
+    use crate::run::testkit::{at, create, known, order, passed, session};
 
     /// State, deadline, X already known, now, folded until → verdict.
     const TABLE: &str = "
@@ -76,6 +83,17 @@ mod tests {
         PENDING     10:17 -           10:50 10:18 due 10:17
         PENDING     10:17 -           10:10 10:09 settled
         PAID        10:17 -           10:50 10:16 settled";
+
+    #[test]
+    fn an_entry_may_be_there_before_the_row_that_knows_of_it() {
+        let mut row = order("a", OrderState::Pending, Some(at("10:17")));
+        assert!(!knows(&row, at("10:17")), "the summary alone tells nothing of an entry");
+        row.facts.creates = vec![known(create("10:30"))];
+        row.facts.sessions = vec![known(session("r1", "10:17"))];
+        for (clock, expected) in [("10:30", true), ("10:17", true), ("10:20", false)] {
+            assert_eq!(knows(&row, at(clock)), expected, "{clock}");
+        }
+    }
 
     #[test]
     fn the_table_of_deadlines() {

@@ -9,7 +9,7 @@ use payfold_schemas::ids::OrderKey;
 use payfold_schemas::record::Position;
 use payfold_schemas::time::Time;
 
-use crate::due::{Verdict, judge};
+use crate::due::{Verdict, judge, knows};
 use crate::run::{Halt, Shared, is_folded};
 use crate::watermark::Watermark;
 
@@ -40,19 +40,22 @@ impl Expiry {
         shared.metrics.pending_are(self.waiting.len());
     }
 
-    /// Looks at orders, appends what is due, and tells of each order whether it is done with.
+    /// Looks at orders, each with the deadline entry that names it if one does; appends what is due, and tells of
+    /// each whether it is done with.
     pub(crate) async fn look(
         &mut self,
         shared: &Shared,
-        keys: Vec<OrderKey>,
+        entries: Vec<(OrderKey, Option<Time>)>,
         watermark: &Watermark,
     ) -> Result<Vec<Look>, Halt> {
+        let (keys, named): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
         let rows = shared.load(&keys).await?;
         assert_eq!(rows.len(), keys.len(), "a row or none for each key");
         let mut due = BTreeMap::new();
         let mut looks = Vec::with_capacity(keys.len());
-        for (key, row) in keys.into_iter().zip(rows) {
-            // An entry may be there before its row.
+        for ((key, named), row) in keys.into_iter().zip(named).zip(rows) {
+            // An entry may be there before its row, or before the row that knows of it.
+            let row = row.filter(|order| named.is_none_or(|time| knows(order, time)));
             let verdict = row.as_ref().map_or(Verdict::NotYet, |order| {
                 judge(order, watermark.now, watermark.judged_until(order.position.partition))
             });

@@ -246,7 +246,8 @@ async fn look_at_late(
     for keys in late.chunks(shared.settings.page_entries) {
         let mut expiry = expiry.lock().await;
         expiry.forget(shared, folded);
-        expiry.look(shared, keys.to_vec(), &watermark).await?;
+        let entries = keys.iter().map(|key| (key.clone(), None)).collect();
+        expiry.look(shared, entries, &watermark).await?;
     }
     Ok(())
 }

@@ -41,7 +41,7 @@ async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::R
     let roles = Roles::asked(&args.roles, loaded.origin());
     let mut started = Server::open(&loaded, roles).await?.start(roles).await?;
     print_banner(&loaded, &started, started_at);
-    if output::is_terminal() || loaded.is_demo() {
+    if is_whole(&started) && (output::is_terminal() || loaded.is_demo()) {
         started.watch_orders(print_change).await?;
     }
     let failure = tokio::select! {
@@ -64,6 +64,11 @@ async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::R
     }
     drain(started).await?;
     failure.map_or(Ok(()), Err)
+}
+
+/// Whether this process is a system for somebody to try, not one of many.
+fn is_whole(started: &Started) -> bool {
+    started.listeners.public.is_some() && started.listeners.shop.is_some()
 }
 
 /// Stops accepting, finishes requests, folds what is durable, syncs the log.
@@ -151,7 +156,7 @@ fn print_banner(loaded: &Loaded, started: &Started, started_at: Instant) {
         output::notice(&format!("  partner   sandbox ready at {}{of_demo}", sandbox.url));
     }
     let seconds = started_at.elapsed().as_secs_f64();
-    if !loaded.is_demo() {
+    if !loaded.is_demo() || !is_whole(started) {
         output::notice(&format!("ready in {seconds:.1} s"));
         return;
     }
