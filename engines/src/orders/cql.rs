@@ -7,6 +7,7 @@
 mod buckets;
 mod claims;
 mod errors;
+mod found;
 mod link;
 mod names;
 mod progress;

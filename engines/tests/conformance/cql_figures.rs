@@ -10,13 +10,23 @@ use payfold_schemas::ids::{Nonce, ProviderRef, Reference};
 use payfold_schemas::order::Order;
 use payfold_schemas::time::Time;
 
+use scylla::client::session::Session;
+
 use crate::bed::{order, soon};
 use crate::cql::Keyspace;
 
 const ORDERS: usize = 2_000;
 
+#[expect(clippy::print_stdout, reason = "figures are printed")]
 fn print(what: &str, started: Instant) {
     println!("{what}: {:.0} ms", started.elapsed().as_secs_f64() * 1e3);
+}
+
+/// Requests the database has counted, over all connections that are open.
+async fn requests(session: &Session) -> i64 {
+    let rows = session.query_unpaged("SELECT request_count FROM system_views.clients", ()).await;
+    let rows = rows.expect("read").into_rows_result().expect("rows");
+    rows.rows::<(i64,)>().expect("numbers").map(|row| row.expect("a number").0).sum()
 }
 
 /// Orders of which each is in every view.
@@ -50,12 +60,16 @@ async fn figures() {
     let started = Instant::now();
     let store: CqlOrders = bed.open().await;
     print("opening the store", started);
+    let session = bed.session().await;
     for round in 0..4 {
         let commit = batch("a", 1 + 2_000 * round);
         let keys: Vec<_> = commit.orders.iter().map(|order| order.key.clone()).collect();
+        let before = requests(&session).await;
         let started = Instant::now();
         soon(store.commit(commit.clone())).await.expect("committed");
         print("a commit of 2,000 orders with 5 view entries each", started);
+        // One is the counting itself.
+        println!("  requests: {}", requests(&session).await - before - 1);
         let started = Instant::now();
         soon(store.commit(commit)).await.expect("committed");
         print("  the same again, its views remembered", started);

@@ -36,6 +36,9 @@ impl Place {
             ExecutionError::PrepareError(error) => self.prepare(error),
             ExecutionError::ConnectionPoolError(error) => self.pool(error),
             ExecutionError::LastAttemptError(error) => self.attempt(error),
+            ExecutionError::EmptyPlan => self.unavailable(
+                "no node to ask is up, or the datacenter that is named has none by that name",
+            ),
             _ => self.unavailable(&error.to_string()),
         }
     }

@@ -2,6 +2,7 @@
 //! Invariants: every statement has a time-out; nothing is repeated by the driver but what is idempotent.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
 use rustls::pki_types::CertificateDer;
@@ -11,7 +12,7 @@ use scylla::client::SelfIdentity;
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
-use scylla::response::query_result::QueryRowsResult;
+use scylla::response::query_result::{QueryResult, QueryRowsResult};
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::Statement;
 use scylla::statement::batch::Batch;
@@ -23,7 +24,7 @@ use crate::{EngineError, SeamFuture};
 
 /// How often a silent connection is asked whether it lives, and how long it may take to answer: a node that
 /// vanished is found out well before a statement's time-out has passed a few times.
-const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(5);
+const KEEPALIVE: Duration = Duration::from_secs(5);
 
 /// The session and what every user of it needs.
 pub(super) struct Link {
@@ -72,9 +73,8 @@ impl Link {
         Ok(Self { session, place, keyspace, concurrency })
     }
 
-    /// Prepares a statement that may be repeated. `{}` in it is the keyspace.
+    /// Prepares a statement that may be repeated.
     pub(super) async fn prepare(&self, cql: &str) -> Result<PreparedStatement, EngineError> {
-        let cql = cql.replace("{}", &self.keyspace);
         let prepared = self.session.prepare(cql).await;
         let mut prepared = prepared.map_err(|error| self.place.prepare(&error))?;
         prepared.set_is_idempotent(true);
@@ -117,7 +117,7 @@ impl Link {
         &self,
         statement: Statement,
         values: impl SerializeRow,
-    ) -> Result<scylla::response::query_result::QueryResult, EngineError> {
+    ) -> Result<QueryResult, EngineError> {
         let result = self.session.query_unpaged(statement, values).await;
         result.map_err(|error| self.place.execution(&error))
     }
