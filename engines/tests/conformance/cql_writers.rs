@@ -4,9 +4,10 @@ use payfold_engines::EngineError;
 use payfold_engines::orders::cql::{CqlOrders, schema};
 use payfold_engines::orders::{Claimed, Commit, Folded, OrderStore, Scan, ViewEntry};
 use payfold_schemas::digest::Digest;
-use payfold_schemas::ids::Reference;
+use payfold_schemas::ids::{OrderKey, Reference};
 use payfold_schemas::order::Order;
 use payfold_schemas::record::Position;
+use payfold_schemas::time::Time;
 
 use crate::bed::{key, order, soon};
 use crate::cql::Keyspace;
@@ -125,6 +126,35 @@ async fn a_claim_raced_by_two_stores_is_told_to_one() {
         let taken = Claimed::Taken(format!("record {}", mine[0]).into_bytes());
         assert!(all.iter().all(|one| *one == Claimed::Mine || *one == taken), "{all:?}");
     }
+}
+
+/// Shards are merged in order even if one of them holds nearly all there is: hashing alone never spreads so.
+#[tokio::test]
+async fn a_crooked_spread_is_walked_in_order() {
+    let bed = Keyspace::made().await;
+    let store = bed.open().await;
+    let shard = |key: &OrderKey| Digest::of_bytes(key.to_string().as_bytes()).as_bytes()[0] % 8;
+    let keys = || (0..).map(|n| key(&format!("p/M/{n}")));
+    let crowd = keys().filter(|key| shard(key) == 3).take(100);
+    let others = keys().filter(|key| shard(key) != 3).take(30);
+    let views: Vec<_> = (1..)
+        .zip(crowd.chain(others))
+        .map(|(ms, key)| (key, ViewEntry::Created(Time::from_unix_ms(ms))))
+        .collect();
+    let commit = Commit { views: views.clone(), log_id: LOG, ..Commit::default() };
+    soon(store.commit(commit)).await.expect("committed");
+    let (from, until) = (Time::from_unix_ms(0), Time::from_unix_ms(1_000));
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page =
+            soon(store.scan(Scan::Created { from, until }, after, 40)).await.expect("a page");
+        all.extend(page.entries);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(all, views);
 }
 
 /// The entries of a commit under a reference, and how many of them a scan finds.
