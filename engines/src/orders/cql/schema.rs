@@ -137,10 +137,14 @@ pub(super) async fn check(link: &Link, settings: &CqlSettings) -> Result<(), Eng
     refuse_differences(link, &steps)?;
     let missing = steps.iter().filter(|step| step.state == State::Missing);
     let missing: Vec<_> = missing.map(|step| step.name.as_str()).collect();
-    if missing.is_empty() {
-        return Ok(());
+    match missing[..] {
+        [] => Ok(()),
+        // Without it there can't be a table in it.
+        [keyspace, ..] if missing.len() == steps.len() => {
+            Err(link.place.invalid(&format!("{keyspace} missing: {MEND}")))
+        }
+        _ => Err(link.place.invalid(&format!("{} missing: {MEND}", missing.join(", ")))),
     }
-    Err(link.place.invalid(&format!("{} missing: {MEND}", missing.join(", "))))
 }
 
 fn refuse_differences(link: &Link, steps: &[Step]) -> Result<(), EngineError> {
