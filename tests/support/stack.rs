@@ -19,6 +19,8 @@ pub struct Stack {
     pub kafka: Vec<String>,
     /// Database nodes, `host:port`.
     pub cql: Vec<String>,
+    /// All that a dev stack said of itself: with `--secure` also users, passwords and whom to trust.
+    pub said: Value,
     /// None where somebody else runs them.
     control: Option<Mutex<Control>>,
 }
@@ -54,7 +56,7 @@ pub fn shared() -> &'static Stack {
 fn given() -> Option<Stack> {
     let list = |text: String| text.split(',').map(str::to_owned).collect();
     let (kafka, cql) = (knobs::test_kafka()?, knobs::test_cql()?);
-    Some(Stack { kafka: list(kafka), cql: list(cql), control: None })
+    Some(Stack { kafka: list(kafka), cql: list(cql), said: Value::Null, control: None })
 }
 
 impl Stack {
@@ -84,7 +86,8 @@ impl Stack {
             all.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect()
         };
         let control = Control { commands, answers, _child: child };
-        Self { kafka: list("kafka"), cql: list("cql"), control: Some(Mutex::new(control)) }
+        let (kafka, cql) = (list("kafka"), list("cql"));
+        Self { kafka, cql, said: up, control: Some(Mutex::new(control)) }
     }
 
     /// Tells the dev stack to kill, stop, start, pause or resume a server; returns when it has.

@@ -31,7 +31,7 @@ async fn get(store: &CqlOrders, name: &str) -> Option<Order> {
 
 #[tokio::test]
 async fn a_zombies_late_commit_loses_in_whatever_order_they_arrive() {
-    let bed = Keyspace::made().await;
+    let Some(bed) = Keyspace::made().await else { return };
     let (owner, zombie) = (bed.open().await, bed.open().await);
     put(&zombie, &order("p/M/early", 3)).await;
     let (newer, older) = (order("p/M/a", 9), order("p/M/a", 5));
@@ -50,7 +50,7 @@ async fn a_zombies_late_commit_loses_in_whatever_order_they_arrive() {
 
 #[tokio::test]
 async fn a_later_log_epoch_wins_whatever_the_offsets_and_each_partition_has_its_progress() {
-    let bed = Keyspace::made().await;
+    let Some(bed) = Keyspace::made().await else { return };
     let store = bed.open().await;
     let old = order("p/M/a", 1_000);
     let grown = Position { partition: 1 << 16 | 2, offset: 1 };
@@ -71,7 +71,7 @@ async fn a_later_log_epoch_wins_whatever_the_offsets_and_each_partition_has_its_
 
 #[tokio::test]
 async fn no_write_but_a_claim_asks_a_clock() {
-    let bed = Keyspace::made().await;
+    let Some(bed) = Keyspace::made().await else { return };
     let store = bed.open().await;
     let row = order("p/M/a", 41);
     let mut commit = ending(&row);
@@ -112,7 +112,7 @@ async fn no_write_but_a_claim_asks_a_clock() {
 
 #[tokio::test]
 async fn a_claim_raced_by_two_stores_is_told_to_one() {
-    let bed = Keyspace::made().await;
+    let Some(bed) = Keyspace::made().await else { return };
     let stores = [bed.open().await, bed.open().await];
     for round in 0..20 {
         let claims = (0..16).map(|n| {
@@ -131,7 +131,7 @@ async fn a_claim_raced_by_two_stores_is_told_to_one() {
 /// Shards are merged in order even if one of them holds nearly all there is: hashing alone never spreads so.
 #[tokio::test]
 async fn a_crooked_spread_is_walked_in_order() {
-    let bed = Keyspace::made().await;
+    let Some(bed) = Keyspace::made().await else { return };
     let store = bed.open().await;
     let shard = |key: &OrderKey| Digest::of_bytes(key.to_string().as_bytes()).as_bytes()[0] % 8;
     let keys = || (0..).map(|n| key(&format!("p/M/{n}")));
@@ -173,7 +173,7 @@ fn naming(name: &str, offset: u64) -> Commit {
 
 #[tokio::test]
 async fn an_entry_is_written_once_and_again_only_if_it_failed() {
-    let bed = Keyspace::made().await;
+    let Some(bed) = Keyspace::made().await else { return };
     let (store, session) = (bed.open().await, bed.session().await);
     soon(store.commit(naming("r", 1))).await.expect("committed");
     assert_eq!(found(&store, "r").await, 1);
@@ -200,7 +200,7 @@ async fn an_entry_is_written_once_and_again_only_if_it_failed() {
 
 #[tokio::test]
 async fn a_commit_from_another_log_is_refused_by_a_store_that_never_looked() {
-    let bed = Keyspace::made().await;
+    let Some(bed) = Keyspace::made().await else { return };
     let (first, second) = (bed.open().await, bed.open().await);
     put(&first, &order("p/M/a", 4)).await;
     let foreign = Commit { log_id: [8; 16], ..ending(&order("p/M/b", 5)) };
@@ -215,7 +215,7 @@ async fn a_commit_from_another_log_is_refused_by_a_store_that_never_looked() {
 
 #[tokio::test]
 async fn what_does_not_decode_is_corrupt() {
-    let bed = Keyspace::made().await;
+    let Some(bed) = Keyspace::made().await else { return };
     let (store, session) = (bed.open().await, bed.session().await);
     for insert in [
         "INSERT INTO orders_g1 (key, row) VALUES ('p/M/a', 0xff)",
