@@ -4,6 +4,7 @@
 //! handed to the client in the order of the calls; nobody waits longer than `delivery_timeout` and a little.
 
 pub(super) mod client;
+mod failed;
 mod flight;
 mod pump;
 #[cfg(test)]
@@ -18,7 +19,7 @@ use std::thread::JoinHandle;
 use payfold_schemas::record::Position;
 use tokio::sync::watch;
 
-use self::client::{Client, Factory};
+use self::client::Factory;
 use self::pump::Pump;
 use self::work::Work;
 use super::context::StatisticsObserver;
@@ -68,16 +69,16 @@ impl Producer {
         observers: Observers,
     ) -> Result<Self, EngineError> {
         let factory = Factory::new(settings, observers.statistics);
-        let client: Client = factory.make()?;
+        let client = factory.make()?;
         let shared = Arc::new(Shared {
             queue: Queue::new(settings.queue_max),
             commits: observers.commits,
             ended: watch::Sender::new(false),
         });
-        let pump = Pump::new(Arc::clone(&shared), settings, factory);
+        let pump = Pump::new(Arc::clone(&shared), settings, factory, client);
         let thread = std::thread::Builder::new()
             .name("payfold-log".to_owned())
-            .spawn(move || pump.run(client))
+            .spawn(move || pump.run())
             .map_err(|error| {
                 EngineError::Unavailable(format!("can't start the log's producer: {error}"))
             })?;

@@ -21,6 +21,11 @@ use crate::{EngineError, lock};
 /// How often the client tells its statistics if somebody listens, ms.
 const STATISTICS_MS: &str = "10000";
 
+/// The pause before a message that failed for now is sent again: from, and doubled up to. By default it grows to
+/// a second, a quarter of the time a message has.
+const RETRY_MS: &str = "50";
+const RETRY_MAX_MS: &str = "250";
+
 /// What became of a message: Kafka's partition and offset.
 pub(in crate::log::kafka) type Fate = Result<(i32, i64), RDKafkaErrorCode>;
 
@@ -30,6 +35,8 @@ struct Told {
     fates: Vec<(usize, Fate)>,
     /// Counts everything it told, so that one can see whether a poll found anything.
     events: u64,
+    /// What it complained about since a message was last durable.
+    last_word: Option<String>,
 }
 
 /// Collects what the client tells. It is called on the pump's thread only, from within `poll`.
@@ -57,6 +64,7 @@ impl ClientContext for Ear {
 
     fn error(&self, error: KafkaError, reason: &str) {
         self.heard();
+        lock(&self.told).last_word = Some(reason.to_owned());
         self.context.error(error, reason);
     }
 }
@@ -71,6 +79,9 @@ impl ProducerContext for Ear {
         };
         let mut told = lock(&self.told);
         told.events += 1;
+        if fate.is_ok() && told.last_word.is_some() {
+            told.last_word = None;
+        }
         told.fates.push((number, fate));
     }
 }
@@ -87,9 +98,16 @@ impl Factory {
         observer: Option<StatisticsObserver>,
     ) -> Self {
         let mut config = settings.producer();
-        if observer.is_some() && config.get("statistics.interval.ms").is_none() {
-            config.set("statistics.interval.ms", STATISTICS_MS);
+        let mut unless_set = |name: &str, value: &str| {
+            if config.get(name).is_none() {
+                config.set(name, value);
+            }
+        };
+        if observer.is_some() {
+            unless_set("statistics.interval.ms", STATISTICS_MS);
         }
+        unless_set("retry.backoff.ms", RETRY_MS);
+        unless_set("retry.backoff.max.ms", RETRY_MAX_MS);
         Self { config, observer }
     }
 
@@ -168,9 +186,9 @@ impl Client {
         self.producer.client().fatal_error().map(|(code, reason)| format!("{code}: {reason}"))
     }
 
-    /// What the client complained about last.
-    pub(in crate::log::kafka) fn last_error(&self) -> Option<String> {
-        self.producer.client().context().context.last_error()
+    /// What the client complained about since a message was last durable.
+    pub(in crate::log::kafka) fn last_word(&self) -> Option<String> {
+        lock(&self.producer.client().context().told).last_word.clone()
     }
 }
 

@@ -134,11 +134,16 @@ impl Flight {
     }
 
     /// Fails what has been in flight since `until` or longer.
-    pub(super) fn expire(&mut self, until: Instant, error: &EngineError, settled: &mut Settled) {
+    pub(super) fn expire(
+        &mut self,
+        until: Instant,
+        error: impl Fn(Topic) -> EngineError,
+        settled: &mut Settled,
+    ) {
         while let Some(Some(entry)) = self.entries.front()
             && entry.since <= until
         {
-            self.settle(self.first, Err(error.clone()), settled);
+            self.settle(self.first, Err(error(entry.topic)), settled);
         }
     }
 

@@ -1,7 +1,12 @@
 //! Owns the thread between appenders and the client: it hands over everything queued in one burst, collects
 //! what the client tells, and wakes whoever waited for it in bulk.
+//!
+//! What a message costs is set by how many go in one request, and librdkafka sends one request per partition.
+//! So bursts follow each other: the next one leaves when the last has landed, and what comes meanwhile travels
+//! together (decision 0018).
+//!
 //! Invariants: a number is handed to one client once; while messages are in flight the thread looks every
-//! `BEAT`, and nobody has to wake it; a client that is of no use any more takes what it had in flight with it.
+//! `BEAT`, and nobody has to wake it; a client that can't go on takes what it had in flight with it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,6 +15,7 @@ use rdkafka::error::RDKafkaErrorCode;
 
 use super::Shared;
 use super::client::{Client, Factory, Fate, Outgoing};
+use super::failed;
 use super::flight::{Entry, Flight, Owner, Settled};
 use super::work::Work;
 use crate::EngineError;
@@ -19,10 +25,18 @@ use crate::log::queue::{Job, Taken};
 use crate::log::waiters::{HANDOVER_MAX, Outcome, Wakeups};
 use crate::log::{Message, Topic};
 
-/// How long the thread sleeps between two looks while messages are in flight.
-const BEAT: Duration = Duration::from_micros(250);
+/// How long the thread sleeps between two looks while messages are in flight. It can't wait for the client:
+/// `BaseProducer::poll` comes back only when its time is over, and spins for the last millisecond of it.
+const BEAT: Duration = Duration::from_micros(500);
 
-/// How often it looks while none are: the client's log is kept for it until then.
+/// The beat once nothing has moved for `QUIET`: a broker is away.
+const SLOW_BEAT: Duration = Duration::from_millis(5);
+const QUIET: Duration = Duration::from_millis(50);
+
+/// How long a burst waits for the one before it to land.
+const HOLD_MAX: Duration = Duration::from_millis(5);
+
+/// How often the thread looks while nothing is in flight: the client's own log lies there until then.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// How long after the client should have told a message's fate it is told without the client.
@@ -44,18 +58,36 @@ pub(super) struct Pump {
     names: [String; Topic::ALL.len()],
     delivery_timeout: Duration,
     flight: Flight,
+    /// When the last burst left.
+    departed: Instant,
+    /// Since the last look everything in flight has landed: who was woken is about to append again.
+    landed: bool,
+    /// When anything was last handed over or told.
+    moved: Instant,
     fates: Vec<(usize, Fate)>,
     settled: Settled,
     wakeups: Wakeups,
-    client: Option<Client>,
-    /// When the client was made, or is to be.
+    client: Result<Client, Dead>,
+    /// When the client was made.
     made: Instant,
     pause: Duration,
 }
 
+/// There is no client.
+struct Dead {
+    reason: String,
+    /// When the next one is made.
+    until: Instant,
+}
+
 impl Pump {
-    pub(super) fn new(shared: Arc<Shared>, settings: &KafkaSettings, factory: Factory) -> Self {
-        let layout = settings.layout();
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        settings: &KafkaSettings,
+        factory: Factory,
+        client: Client,
+    ) -> Self {
+        let (layout, now) = (settings.layout(), Instant::now());
         Self {
             shared,
             factory,
@@ -63,20 +95,22 @@ impl Pump {
             layout,
             delivery_timeout: settings.delivery_timeout,
             flight: Flight::default(),
+            departed: now,
+            landed: false,
+            moved: now,
             fates: Vec::new(),
             settled: Settled::default(),
             wakeups: Wakeups::default(),
-            client: None,
-            made: Instant::now(),
+            client: Ok(client),
+            made: now,
             pause: Duration::ZERO,
         }
     }
 
     /// Pumps until the queue is closed and empty and nothing is in flight.
-    pub(super) fn run(mut self, client: Client) {
+    pub(super) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         let _ended = Ended(&shared);
-        self.client = Some(client);
         let mut group = Vec::new();
         loop {
             let taken = self.take(&mut group);
@@ -89,19 +123,33 @@ impl Pump {
         }
     }
 
+    /// Waits for what is to be done next, and takes what is to be handed over.
     fn take(&mut self, group: &mut Vec<Job<Work>>) -> Taken {
         let handing_over = self.wakeups.sweep();
-        if self.flight.is_empty() {
-            let patience = if handing_over { HANDOVER_MAX } else { IDLE };
+        if self.flight.is_empty() && !self.landed {
+            let patience = match &self.client {
+                _ if handing_over => HANDOVER_MAX,
+                Ok(_) => IDLE,
+                Err(dead) => dead.until.saturating_duration_since(Instant::now()).min(IDLE),
+            };
             return self.shared.queue.take(group, Some(patience));
         }
-        std::thread::sleep(BEAT);
-        self.shared.queue.take(group, Some(Duration::ZERO))
+        self.landed = false;
+        let quiet = self.moved.elapsed() >= QUIET;
+        std::thread::sleep(if quiet { SLOW_BEAT } else { BEAT });
+        if self.flight.is_empty() || self.departed.elapsed() >= HOLD_MAX {
+            return self.shared.queue.take(group, Some(Duration::ZERO));
+        }
+        Taken::Nothing
     }
 
     /// Hands everything taken to the client.
     fn hand_over(&mut self, group: &mut Vec<Job<Work>>) {
+        if group.is_empty() {
+            return;
+        }
         let since = Instant::now();
+        (self.departed, self.moved) = (since, since);
         for Job { work, promise } in group.drain(..) {
             match work {
                 Work::One(topic, message) => match self.send(topic, &message) {
@@ -129,26 +177,48 @@ impl Pump {
     }
 
     fn send(&self, topic: Topic, message: &Message) -> Result<(), EngineError> {
-        let Some(client) = &self.client else {
-            return Err(EngineError::Unavailable(
-                "the Kafka client failed and the next one is not up yet".to_owned(),
-            ));
-        };
-        client
-            .send(Outgoing::message(&self.names[index(topic)], message), self.flight.next_number())
-            .map_err(|code| self.failed(topic, code))
+        let name = &self.names[index(topic)];
+        match &self.client {
+            Ok(client) => client
+                .send(Outgoing::message(name, message), self.flight.next_number())
+                .map_err(|code| failed::error(name, code, client.last_word().as_deref())),
+            Err(dead) => Err(EngineError::Unavailable(format!(
+                "the Kafka client could not go on, and the next one is not made yet: {}",
+                dead.reason
+            ))),
+        }
     }
 
     /// Collects what the client tells, and tells the appenders.
     fn collect(&mut self) {
         let now = Instant::now();
+        let flew = !self.flight.is_empty();
         let mut fatal = None;
-        if let Some(client) = &self.client {
+        if let Ok(client) = &self.client {
             client.collect(&mut self.fates);
             fatal = client.fatal_error();
         }
+        let (acked, oldest) = self.settle(now);
+        if let Some(reason) = fatal {
+            self.bury(reason);
+        }
+        self.expire(now);
+        self.landed |= flew && self.flight.is_empty();
+        self.tell();
+        if acked > 0
+            && let Some(observer) = &self.shared.commits
+        {
+            observer(acked, now.duration_since(oldest));
+        }
+    }
+
+    /// Takes what was told out of flight. Returns how many are durable, and since when the oldest waited.
+    fn settle(&mut self, now: Instant) -> (usize, Instant) {
         let (mut acked, mut oldest) = (0, now);
         let mut fates = std::mem::take(&mut self.fates);
+        if !fates.is_empty() {
+            self.moved = now;
+        }
         for (number, fate) in fates.drain(..) {
             let Some((topic, since)) = self.flight.get(number) else { continue };
             let outcome = self.outcome(topic, fate);
@@ -159,26 +229,36 @@ impl Pump {
             self.flight.settle(number, outcome, &mut self.settled);
         }
         self.fates = fates;
-        if let Some(reason) = fatal {
-            self.bury(&reason);
-        }
-        self.expire(now);
-        self.tell();
-        if acked > 0
-            && let Some(observer) = &self.shared.commits
-        {
-            observer(acked, now.duration_since(oldest));
+        (acked, oldest)
+    }
+
+    fn outcome(&self, topic: Topic, fate: Fate) -> Outcome {
+        let name = &self.names[index(topic)];
+        match fate {
+            Ok((partition, offset)) if offset >= 0 => {
+                let epoch = *self.layout.epochs(topic).end();
+                Ok(self.layout.position(epoch, partition, offset))
+            }
+            // A repeat the broker knows as one, too old for it to know where the first stands.
+            Ok(_) => Err(EngineError::Unavailable(format!(
+                "{name}: stored, but the broker could not say where any more"
+            ))),
+            Err(code) => {
+                let last_word = self.client.as_ref().ok().and_then(Client::last_word);
+                Err(failed::error(name, code, last_word.as_deref()))
+            }
         }
     }
 
+    /// Fails what should have been told of by now.
     fn expire(&mut self, now: Instant) {
         let Some(until) = now.checked_sub(self.delivery_timeout + GRACE) else { return };
-        let late = EngineError::Unavailable(format!(
-            "the brokers did not acknowledge within {:?}{}",
-            self.delivery_timeout,
-            self.last_word()
-        ));
-        self.flight.expire(until, &late, &mut self.settled);
+        let late = |topic: Topic| {
+            let last_word = self.client.as_ref().ok().and_then(Client::last_word);
+            let code = RDKafkaErrorCode::MessageTimedOut;
+            failed::error(&self.names[index(topic)], code, last_word.as_deref())
+        };
+        self.flight.expire(until, late, &mut self.settled);
     }
 
     /// Tells what came out of flight.
@@ -192,69 +272,41 @@ impl Pump {
         self.wakeups.flush();
     }
 
-    fn outcome(&self, topic: Topic, fate: Fate) -> Outcome {
-        match fate {
-            Ok((partition, offset)) if offset >= 0 => {
-                let epoch = *self.layout.epochs(topic).end();
-                Ok(self.layout.position(epoch, partition, offset))
-            }
-            Ok(_) => Err(EngineError::Unavailable(
-                "stored, but the brokers could not say where: they took it for a repeat".to_owned(),
-            )),
-            Err(code) => Err(self.failed(topic, code)),
-        }
-    }
-
-    /// What a message's failure means at the seam.
-    fn failed(&self, topic: Topic, code: RDKafkaErrorCode) -> EngineError {
-        let name = &self.names[index(topic)];
-        let text = format!("{name}: {code}{}", self.last_word());
-        match code {
-            RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidRecord => {
-                EngineError::Invalid(text)
-            }
-            _ => EngineError::Unavailable(text),
-        }
-    }
-
-    fn last_word(&self) -> String {
-        match self.client.as_ref().and_then(Client::last_error) {
-            Some(reason) => format!("; last the client said: {reason}"),
-            None => String::new(),
-        }
-    }
-
     /// Gives up a client that can't go on, and what it had in flight.
-    fn bury(&mut self, reason: &str) {
+    fn bury(&mut self, reason: String) {
         let lived = self.made.elapsed();
         self.pause = match lived >= CLIENT_LIFE_MIN {
             true => Duration::ZERO,
             false => (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX),
         };
-        self.made = Instant::now() + self.pause;
         tracing::error!(reason, pause = ?self.pause, "the Kafka client can't go on; a new one is made");
         let error = EngineError::Unavailable(format!("the Kafka client can't go on: {reason}"));
         self.flight.fail_all(&error, &mut self.settled);
-        let client = self.client.take();
-        // Its end may take as long as its connections do.
+        let until = Instant::now() + self.pause;
+        let client = std::mem::replace(&mut self.client, Err(Dead { reason, until }));
+        // Its end takes as long as its connections'.
         let burial = std::thread::Builder::new().name("payfold-log-end".to_owned());
         if let Err(error) = burial.spawn(move || drop(client)) {
-            tracing::warn!(%error, "no thread for the end of a Kafka client");
+            tracing::warn!(%error, "there was no thread to end the Kafka client on");
         }
     }
 
     /// Makes the next client when its time has come.
     fn revive(&mut self) {
-        if self.client.is_some() || Instant::now() < self.made {
+        let now = Instant::now();
+        let Err(dead) = &mut self.client else { return };
+        if now < dead.until {
             return;
         }
-        self.made = Instant::now();
         match self.factory.make() {
-            Ok(client) => self.client = Some(client),
+            Ok(client) => {
+                (self.client, self.made) = (Ok(client), now);
+                tracing::info!("a new Kafka client is made");
+            }
             Err(error) => {
                 self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
-                self.made += self.pause;
                 tracing::error!(%error, pause = ?self.pause, "no new Kafka client could be made");
+                *dead = Dead { reason: error.to_string(), until: now + self.pause };
             }
         }
     }

@@ -1,11 +1,305 @@
 //! The producer against librdkafka's mock cluster, and against a real broker what only that can tell.
 
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::DefaultProducerContext;
+use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
+
 use super::*;
 use crate::log::kafka::testing::{fresh, kafka_broker};
 use crate::log::kafka::topics::{Footing, TopicsWanted, apply};
+use crate::log::kafka::{layout::Layout, settings::KafkaSettings};
+
+/// One broker that fails as it is told to.
+struct Mock {
+    cluster: MockCluster<'static, DefaultProducerContext>,
+    settings: KafkaSettings,
+}
+
+impl Mock {
+    fn new(partitions: i32) -> Self {
+        let cluster = MockCluster::new(1).unwrap();
+        let layout = Layout::new("pay", 0);
+        for topic in Topic::ALL {
+            cluster.create_topic(&layout.current(topic), partitions, 1).unwrap();
+        }
+        let brokers = vec![cluster.bootstrap_servers()];
+        let delivery_timeout = Duration::from_secs(2);
+        let settings = KafkaSettings { delivery_timeout, ..KafkaSettings::new(brokers, "pay") };
+        Self { cluster, settings }
+    }
+
+    fn start(&self) -> Producer {
+        Producer::start(&self.settings, Observers::default()).unwrap()
+    }
+
+    /// A producer that has appended already: connections and ids are there.
+    async fn warm(&self) -> Producer {
+        let producer = self.start();
+        producer.append(Topic::Intake, message("warm", "0")).await.unwrap();
+        producer
+    }
+
+    /// What the next produce requests are answered with, one each.
+    fn answer(&self, errors: &[RDKafkaRespErr]) {
+        self.cluster.request_errors(RDKafkaApiKey::Produce, errors);
+    }
+}
 
 fn message(key: &str, value: &str) -> Message {
     Message { key: key.to_owned(), event: None, value: value.as_bytes().to_owned() }
+}
+
+fn at(offset: u64) -> Position {
+    Position { partition: 0, offset }
+}
+
+fn unavailable(outcome: Result<Position, EngineError>) -> String {
+    match outcome {
+        Err(EngineError::Unavailable(text)) => text,
+        other => panic!("{other:?} is not unavailable"),
+    }
+}
+
+#[tokio::test]
+async fn what_passes_is_tried_again_and_stored_once() {
+    use RDKafkaRespErr as Answer;
+    let mock = Mock::new(1);
+    let producer = mock.warm().await;
+    for (n, answer) in [
+        Answer::RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
+        Answer::RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        Answer::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION,
+        Answer::RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT,
+        Answer::RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        mock.answer(&[answer, answer]);
+        let appended = producer.append(Topic::Intake, message("k", "v")).await;
+        assert_eq!(appended, Ok(at(u64::try_from(n).unwrap() + 1)), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_is_refused_takes_no_other_with_it() {
+    let mock = Mock::new(1);
+    let producer = mock.warm().await;
+    mock.answer(&[RDKafkaRespErr::RD_KAFKA_RESP_ERR_INVALID_RECORD]);
+    let refused = producer.append(Topic::Intake, message("k", "bad")).await;
+    assert!(matches!(refused, Err(EngineError::Invalid(_))), "{refused:?}");
+    assert_eq!(producer.append(Topic::Intake, message("k", "good")).await, Ok(at(1)));
+    mock.answer(&[RDKafkaRespErr::RD_KAFKA_RESP_ERR_POLICY_VIOLATION]);
+    let failed = producer.append(Topic::Intake, message("k", "bad")).await;
+    assert!(unavailable(failed).starts_with("pay.intake: "));
+    assert_eq!(producer.append(Topic::Intake, message("k", "good")).await, Ok(at(2)));
+
+    let long = Message { value: vec![0; VALUE_BYTES_MAX + 1], ..message("k", "") };
+    let long = producer.append(Topic::Intake, long).await;
+    assert!(matches!(long, Err(EngineError::Invalid(_))), "{long:?}");
+    assert_eq!(producer.depth(), 0);
+}
+
+#[tokio::test]
+async fn a_topic_that_is_not_there_is_named() {
+    let mock = Mock::new(1);
+    let settings = KafkaSettings { prefix: "other".to_owned(), ..mock.settings.clone() };
+    mock.cluster
+        .topic_error("other.intake", RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+        .unwrap();
+    let producer = Producer::start(&settings, Observers::default()).unwrap();
+    let text = unavailable(producer.append(Topic::Intake, message("k", "v")).await);
+    assert!(text.contains("other.intake"), "{text}");
+}
+
+#[tokio::test]
+async fn a_client_that_can_not_go_on_is_replaced() {
+    let mock = Mock::new(1);
+    let producer = mock.warm().await;
+    for round in 0..3 {
+        mock.answer(&[RDKafkaRespErr::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER]);
+        let all = (0..20).map(|_| producer.append(Topic::Intake, message("k", "v")));
+        for outcome in join_all(all).await {
+            unavailable(outcome);
+        }
+        assert_eq!(producer.depth(), 0);
+        let died = Instant::now();
+        let mut refused = 0;
+        while let Err(error) = producer.append(Topic::Intake, message("k", "again")).await {
+            assert!(matches!(error, EngineError::Unavailable(_)), "{error}");
+            refused += 1;
+            assert!(died.elapsed() < Duration::from_secs(5), "{error}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let pause = Duration::from_millis(100) * 2_u32.pow(round);
+        let took = died.elapsed();
+        assert!(took + Duration::from_millis(50) > pause, "{took:?} in round {round}");
+        assert!(refused > 0, "appends wait for nobody");
+    }
+}
+
+#[tokio::test]
+async fn a_broker_that_is_away_costs_the_time_out_and_no_more() {
+    let mock = Mock::new(1);
+    let producer = mock.warm().await;
+    mock.cluster.broker_down(1).unwrap();
+    let started = Instant::now();
+    let all = (0..50).map(|_| producer.append(Topic::Intake, message("k", "v")));
+    for outcome in join_all(all).await {
+        unavailable(outcome);
+    }
+    let took = started.elapsed();
+    assert!(took < mock.settings.delivery_timeout + Duration::from_secs(1), "{took:?}");
+    assert!(took > mock.settings.delivery_timeout / 2, "{took:?}");
+    assert_eq!(producer.depth(), 0);
+
+    mock.cluster.broker_up(1).unwrap();
+    let back = producer.append(Topic::Intake, message("k", "v")).await;
+    assert!(back.is_ok(), "{back:?}");
+}
+
+#[tokio::test]
+async fn a_broker_that_comes_back_in_time_gets_everything_in_order() {
+    let mock = Mock::new(1);
+    let producer = mock.warm().await;
+    mock.cluster.broker_down(1).unwrap();
+    let all: Vec<_> =
+        (0..200).map(|n| producer.append(Topic::Intake, message("k", &n.to_string()))).collect();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    mock.cluster.broker_up(1).unwrap();
+    let told: Vec<_> = join_all(all).await;
+    assert_eq!(told, (1..=200).map(|offset| Ok(at(offset))).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_key_keeps_its_order_over_retries() {
+    let mut mock = Mock::new(4);
+    mock.settings.delivery_timeout = Duration::from_secs(20);
+    let producer = mock.warm().await;
+    let mut all = Vec::new();
+    for n in 0..300 {
+        if n % 30 == 0 {
+            let passing = RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS;
+            mock.answer(&[passing]);
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+        all.push(producer.append(Topic::Intake, message(&format!("k{}", n % 7), "v")));
+    }
+    let told: Vec<Position> = join_all(all).await.into_iter().map(Result::unwrap).collect();
+    for key in 0..7 {
+        let of_key: Vec<_> = told.iter().skip(key).step_by(7).collect();
+        assert!(of_key.windows(2).all(|pair| pair[0] < pair[1]), "{of_key:?}");
+    }
+    let mut places = told.clone();
+    places.sort();
+    places.dedup();
+    assert_eq!(places.len(), told.len(), "two messages never stand at one place");
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_at_once_and_has_room_when_told() {
+    let mut mock = Mock::new(1);
+    mock.settings.queue_max = 2;
+    let producer = mock.warm().await;
+    mock.cluster.broker_down(1).unwrap();
+    let first = producer.append(Topic::Intake, message("k", "1"));
+    let second = producer.append(Topic::Intake, message("k", "2"));
+    let started = Instant::now();
+    let third = unavailable(producer.append(Topic::Intake, message("k", "3")).await);
+    assert!(third.contains("full"), "{third}");
+    assert!(started.elapsed() < Duration::from_millis(100), "it is refused at once");
+    assert_eq!(producer.depth(), 2);
+    let beyond = producer.append_all(Topic::Intake, vec![message("k", "4"), message("k", "5")]);
+    assert_eq!(producer.depth(), 4, "append_all is not bounded");
+    mock.cluster.broker_up(1).unwrap();
+    assert_eq!((first.await, second.await), (Ok(at(1)), Ok(at(2))));
+    assert_eq!(beyond.await, Ok(vec![at(3), at(4)]));
+    assert_eq!(producer.append(Topic::Intake, message("k", "6")).await, Ok(at(5)));
+}
+
+#[tokio::test]
+async fn messages_told_together_are_told_in_order_over_partitions() {
+    let mock = Mock::new(4);
+    let producer = mock.start();
+    let messages = |round: usize| -> Vec<_> {
+        (0..100).map(|n| message(&format!("k{}", n % 10), &format!("{round} {n}"))).collect()
+    };
+    let first = producer.append_all(Topic::Orders, messages(0));
+    let second = producer.append_all(Topic::Orders, messages(1));
+    let (first, second) = (first.await.unwrap(), second.await.unwrap());
+    let mut last = [None; 4];
+    for position in first.iter().chain(&second) {
+        let last = &mut last[usize::try_from(position.partition).unwrap()];
+        assert!(*last < Some(position.offset), "{position} after {last:?}");
+        *last = Some(position.offset);
+    }
+    assert!(last.iter().filter(|last| last.is_some()).count() > 1, "several partitions: {last:?}");
+    assert_eq!(producer.append_all(Topic::Orders, Vec::new()).await, Ok(Vec::new()));
+
+    mock.answer(&[RDKafkaRespErr::RD_KAFKA_RESP_ERR_INVALID_RECORD]);
+    let failed = producer.append_all(Topic::Orders, messages(2)).await;
+    assert!(matches!(failed, Err(EngineError::Invalid(_))), "{failed:?}");
+    assert!(producer.append_all(Topic::Orders, messages(3)).await.is_ok());
+    assert_eq!(producer.depth(), 0);
+}
+
+#[tokio::test]
+async fn closing_delivers_what_was_taken_in_and_dropping_recalls_nothing() {
+    let mock = Mock::new(1);
+    let producer = mock.start();
+    let waited: Vec<_> =
+        (0..100).map(|_| producer.append(Topic::Intake, message("k", "v"))).collect();
+    drop(producer.append(Topic::Intake, message("k", "dropped")));
+    let last = producer.append(Topic::Intake, message("k", "last"));
+    producer.close().await;
+    assert_eq!(producer.depth(), 0);
+    unavailable(producer.append(Topic::Intake, message("k", "late")).await);
+    assert!(join_all(waited).await.iter().all(Result::is_ok));
+    assert_eq!(last.await, Ok(at(101)));
+    producer.close().await;
+}
+
+#[tokio::test]
+async fn closing_does_not_wait_for_a_broker_for_ever() {
+    let mock = Mock::new(1);
+    let producer = mock.warm().await;
+    mock.cluster.broker_down(1).unwrap();
+    let started = Instant::now();
+    let lost = producer.append(Topic::Intake, message("k", "v"));
+    producer.close().await;
+    assert!(started.elapsed() < mock.settings.delivery_timeout + Duration::from_secs(1));
+    unavailable(lost.await);
+}
+
+#[tokio::test]
+async fn every_round_is_observed() {
+    let mock = Mock::new(2);
+    let seen: Arc<Mutex<Vec<(usize, Duration)>>> = Arc::default();
+    let sink = Arc::clone(&seen);
+    let commits: CommitObserver =
+        Arc::new(move |messages, took| lock(&sink).push((messages, took)));
+    let observers = Observers { commits: Some(commits), statistics: None };
+    let producer = Producer::start(&mock.settings, observers).unwrap();
+    let started = Instant::now();
+    let all = (0..50).map(|n| producer.append(Topic::Intake, message(&format!("k{n}"), "v")));
+    assert!(join_all(all).await.iter().all(Result::is_ok));
+    producer.close().await;
+    let seen = lock(&seen).clone();
+    assert_eq!(seen.iter().map(|(messages, _)| messages).sum::<usize>(), 50);
+    assert!(seen.iter().all(|(_, took)| *took > Duration::ZERO && *took <= started.elapsed()));
+}
+
+#[tokio::test]
+async fn settings_the_client_refuses_are_invalid() {
+    let mut settings = KafkaSettings::new(vec!["127.0.0.1:1".to_owned()], "pay");
+    settings.client = vec![("no.such.setting".to_owned(), "1".to_owned())];
+    let refused = Producer::start(&settings, Observers::default());
+    assert!(
+        matches!(&refused, Err(EngineError::Invalid(text)) if text.contains("no.such.setting"))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,13 +313,7 @@ async fn appended_messages_stand_behind_the_marker() {
     };
     apply(&settings, &wanted).await.unwrap();
     let producer = Producer::start(&settings, Observers::default()).unwrap();
-    let first = producer.append(Topic::Intake, message("k", "1")).await.unwrap();
-    assert_eq!(first, Position { partition: 0, offset: 1 });
+    assert_eq!(producer.append(Topic::Intake, message("k", "1")).await, Ok(at(1)));
     let more = vec![message("k", "2"), message("l", "3")];
-    let more = producer.append_all(Topic::Intake, more).await.unwrap();
-    assert_eq!(more, [2, 3].map(|offset| Position { partition: 0, offset }));
-    assert_eq!(producer.depth(), 0);
-    producer.close().await;
-    let late = producer.append(Topic::Intake, message("k", "4")).await;
-    assert!(matches!(late, Err(EngineError::Unavailable(_))), "{late:?}");
+    assert_eq!(producer.append_all(Topic::Intake, more).await, Ok(vec![at(2), at(3)]));
 }

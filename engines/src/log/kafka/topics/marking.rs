@@ -35,7 +35,7 @@ fn write_blocking(settings: &KafkaSettings, marks: &[Mark]) -> Result<(), Engine
     let client = Factory::new(settings, None).make()?;
     let failed = |mark: &Mark, what: &dyn std::fmt::Display| {
         let (name, partition) = (&mark.name, mark.partition);
-        let reason = client.last_error().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let reason = client.last_word().map(|reason| format!(" ({reason})")).unwrap_or_default();
         EngineError::Unavailable(format!(
             "the marker of {name} [{partition}] was not written: {what}{reason}"
         ))
