@@ -80,7 +80,7 @@ pub(super) async fn apply(
     Ok(steps)
 }
 
-async fn make(settings: &KafkaSettings, steps: &[TopicStep]) -> Result<(), EngineError> {
+pub(super) async fn make(settings: &KafkaSettings, steps: &[TopicStep]) -> Result<(), EngineError> {
     let mut missing = Vec::new();
     for step in steps {
         if let TopicStep::Make { name, partitions, replication, settings } = step {
@@ -116,7 +116,7 @@ async fn make(settings: &KafkaSettings, steps: &[TopicStep]) -> Result<(), Engin
 }
 
 /// Waits until all topics are known and can be read.
-async fn known(settings: &KafkaSettings, layout: &Layout) -> Result<Seen, EngineError> {
+pub(super) async fn known(settings: &KafkaSettings, layout: &Layout) -> Result<Seen, EngineError> {
     let deadline = Instant::now() + KNOWN_MAX;
     loop {
         let looked = Seen::look(settings, Depth::Markers).await;

@@ -10,7 +10,7 @@ use rdkafka::admin::{AdminClient, AdminOptions, OwnedResourceSpecifier, Resource
 use rdkafka::client::ClientContext;
 use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::{BorrowedMessage, Headers as _, Message as _};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
@@ -24,6 +24,9 @@ use crate::sqlite::blocking;
 
 /// How long a cluster may take to answer one request.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// How long the reason of a failure is looked for.
+const REASON_MAX: Duration = Duration::from_millis(200);
 
 /// How much is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,6 +180,11 @@ fn look(config: &ClientConfig, layout: &Layout) -> Result<Seen, EngineError> {
 }
 
 fn failed(consumer: &BaseConsumer<Ear>, error: &KafkaError) -> EngineError {
+    // The reason lies in the client's queue until somebody polls.
+    let deadline = Instant::now() + REASON_MAX;
+    while consumer.context().0.last_error().is_none() && Instant::now() < deadline {
+        let _ = consumer.poll(Duration::from_millis(10));
+    }
     unreachable(error, &consumer.context().0)
 }
 
@@ -250,8 +258,21 @@ fn firsts(
         let one = seen.topics.get_mut(&(*topic, *epoch)).expect("places come from topics");
         one.partitions.insert(place.1, found);
     }
+    for (place, first) in read(consumer, &filled)? {
+        let (topic, epoch) = places[&place];
+        let one = seen.topics.get_mut(&(topic, epoch)).expect("places come from topics");
+        one.partitions.insert(place.1, first);
+    }
+    Ok(())
+}
+
+/// The first message of each of these partitions, which have some.
+fn read(
+    consumer: &BaseConsumer<Ear>,
+    filled: &TopicPartitionList,
+) -> Result<HashMap<(String, i32), First>, EngineError> {
     let left = filled.count();
-    consumer.assign(&filled).map_err(|error| failed(consumer, &error))?;
+    consumer.assign(filled).map_err(|error| failed(consumer, &error))?;
     let deadline = Instant::now() + ANSWER_MAX;
     let mut read = HashMap::new();
     while read.len() < left {
@@ -267,24 +288,23 @@ fn firsts(
             }
             // A connection that broke is made again; what else goes wrong does so again.
             Some(Err(error)) if is_passing(&error) && !wait.is_zero() => {}
+            Some(Err(error)) if error.rdkafka_error_code() == Some(Code::NotImplemented) => {
+                return Err(EngineError::Invalid(format!(
+                    "a topic's messages are packed with a codec this program can't read: {error}; mend: set \
+                     compression.type=producer on it and make it anew"
+                )));
+            }
             Some(Err(error)) => return Err(failed(consumer, &error)),
             None if wait.is_zero() => {
                 return Err(failed(
                     consumer,
-                    &KafkaError::MessageConsumption(
-                        rdkafka::error::RDKafkaErrorCode::OperationTimedOut,
-                    ),
+                    &KafkaError::MessageConsumption(Code::OperationTimedOut),
                 ));
             }
             None => {}
         }
     }
-    for (place, first) in read {
-        let (topic, epoch) = places[&place];
-        let one = seen.topics.get_mut(&(topic, epoch)).expect("places come from topics");
-        one.partitions.insert(place.1, first);
-    }
-    Ok(())
+    Ok(read)
 }
 
 fn first_of(message: &BorrowedMessage<'_>) -> First {
@@ -299,7 +319,6 @@ fn first_of(message: &BorrowedMessage<'_>) -> First {
 }
 
 fn is_passing(error: &KafkaError) -> bool {
-    use rdkafka::error::RDKafkaErrorCode as Code;
     let code = error.rdkafka_error_code();
     matches!(
         code,

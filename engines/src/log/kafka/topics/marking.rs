@@ -11,6 +11,9 @@ use crate::sqlite::blocking;
 /// How long writing them may take: longer than a message may, because a new topic's leaders may not be known.
 const WRITE_MAX: Duration = Duration::from_secs(20);
 
+/// The key of every marker. Topics that are compacted, which is found fault with, take no message without one.
+const KEY: &str = "payfold";
+
 /// Between two looks whether they are written.
 const BEAT: Duration = Duration::from_millis(2);
 
@@ -47,7 +50,7 @@ fn write_blocking(settings: &KafkaSettings, marks: &[Mark]) -> Result<(), Engine
         let outgoing = Outgoing {
             topic: &mark.name,
             partition: Some(mark.partition),
-            key: None,
+            key: Some(KEY),
             headers: Some(cloud_event(&id, MARKER_TYPE, None)),
             value: &value,
         };

@@ -204,6 +204,7 @@ fn setting_rules(brokers: &str, topic: Topic, name: &str, one: &SeenTopic) -> Ve
         let is = value(setting);
         let broken = match setting {
             "cleanup.policy" => is.split(',').any(|one| one.trim() != must),
+            "compression.type" => !["", must, "uncompressed"].contains(&is),
             "max.message.bytes" => is.parse::<u32>().is_ok_and(|bytes| bytes < MESSAGE_BYTES_MAX),
             _ => is != must,
         };
@@ -224,8 +225,11 @@ fn setting_rules(brokers: &str, topic: Topic, name: &str, one: &SeenTopic) -> Ve
     }
     let bytes = MESSAGE_BYTES_MAX.to_string();
     hold("max.message.bytes", &bytes, "longer messages are refused", Severity::Warn);
-    let work = "the brokers pack every batch anew";
-    hold("compression.type", "producer", work, Severity::Warn);
+    let (breaks, severity) = match value("compression.type") {
+        "gzip" | "zstd" => ("this program can't read that codec", Severity::Refuse),
+        _ => ("the brokers pack every batch anew", Severity::Warn),
+    };
+    hold("compression.type", "producer", breaks, severity);
     found
 }
 
@@ -328,4 +332,50 @@ fn one_log(layout: &Layout, seen: &Seen) -> Vec<Finding> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, HashMap};
+
+    use super::*;
+
+    fn one(replication: usize, in_step: &str) -> SeenTopic {
+        let settings = HashMap::from([("min.insync.replicas".to_owned(), in_step.to_owned())]);
+        SeenTopic { partitions: BTreeMap::new(), replication, settings: Some(settings) }
+    }
+
+    #[test]
+    fn three_copies_and_two_in_step_are_the_least() {
+        for (replication, in_step, broken) in [
+            (3, "2", vec![]),
+            (5, "3", vec![]),
+            (2, "2", vec!["replication is 2"]),
+            (3, "1", vec!["min.insync.replicas is 1"]),
+            (1, "1", vec!["replication is 1", "min.insync.replicas is 1"]),
+        ] {
+            let found = copies("b:1", "pay.intake", &one(replication, in_step));
+            let named: Vec<bool> =
+                found.iter().zip(&broken).map(|(one, what)| one.what.starts_with(what)).collect();
+            assert_eq!(named, vec![true; broken.len()], "{replication} {in_step}: {found:?}");
+            assert_eq!(found.len(), broken.len(), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_removed_is_missed_where_it_is_kept_for_ever() {
+        let gone = First::Removed { until: 9 };
+        let partitions = BTreeMap::from([(0, gone)]);
+        let one = SeenTopic { partitions, replication: 3, settings: None };
+        for (topic, missed) in [
+            (Topic::Intake, true),
+            (Topic::Quarantine, true),
+            (Topic::Orders, false),
+            (Topic::Findings, false),
+        ] {
+            let found = beginnings(topic, 0, "pay.x", &one);
+            assert_eq!(found.len(), usize::from(missed), "{found:?}");
+            assert!(found.iter().all(|finding| finding.fault == Fault::Corrupt));
+        }
+    }
 }

@@ -1,6 +1,13 @@
-//! The topics on a real broker.
+//! The topics on a real broker. What can't be had there with one broker, more copies, is judged from made-up
+//! looks in `rules.rs`.
 
+use std::time::Duration;
+
+use rdkafka::admin::{AdminOptions, NewPartitions};
+
+use super::marking::Mark;
 use super::*;
+use crate::log::kafka::marker::Marker;
 use crate::log::kafka::testing::{fresh, kafka_broker};
 
 fn dev(partitions: u32) -> TopicsWanted {
@@ -11,21 +18,271 @@ fn prefixed() -> KafkaSettings {
     KafkaSettings::new(vec![kafka_broker()], &fresh("topics"))
 }
 
+/// Makes the topics and writes no marker. `alter` says what else a topic is made with.
+async fn make(
+    settings: &KafkaSettings,
+    wanted: &TopicsWanted,
+    alter: &[(&str, &'static str, &str)],
+) {
+    let mut steps = plan(settings, wanted).await.unwrap();
+    for step in &mut steps {
+        let TopicStep::Make { name, settings: values, .. } = step else { continue };
+        for (topic, setting, value) in alter.iter().filter(|(topic, ..)| name.ends_with(topic)) {
+            assert!(name.ends_with(topic));
+            values.retain(|(known, _)| known != setting);
+            values.push((*setting, (*value).to_owned()));
+        }
+    }
+    apply::make(settings, &steps).await.unwrap();
+    apply::known(settings, &settings.layout()).await.unwrap();
+}
+
+fn mark(name: &str, partition: i32, log_id: u8, partitions: u32) -> Mark {
+    let topic = name.rsplit('.').find(|part| !part.starts_with('e')).unwrap().to_owned();
+    let epoch = name.rsplit_once(".e").map_or(0, |(_, epoch)| epoch.parse().unwrap_or(0));
+    let marker = Marker { log_id: [log_id; 16], topic, epoch, partitions };
+    Mark { name: name.to_owned(), partition, marker }
+}
+
+async fn write(settings: &KafkaSettings, marks: Vec<Mark>) {
+    marking::write(settings, marks).await.unwrap();
+}
+
+fn invalid<T: fmt::Debug>(result: Result<T, EngineError>) -> String {
+    match result {
+        Err(EngineError::Invalid(text)) => text,
+        other => panic!("{other:?} is not invalid"),
+    }
+}
+
+fn corrupt<T: fmt::Debug>(result: Result<T, EngineError>) -> String {
+    match result {
+        Err(EngineError::Corrupt(text)) => text,
+        other => panic!("{other:?} is not corrupt"),
+    }
+}
+
 #[tokio::test]
 async fn what_is_missing_is_made_once() {
     let settings = prefixed();
-    let Err(EngineError::Invalid(text)) = opened(&settings).await else { panic!("opened") };
-    assert!(text.contains("payfold topics apply"), "{text}");
+    let missing = invalid(opened(&settings).await);
+    assert!(missing.contains("payfold topics apply"), "{missing}");
     let wanted = dev(3);
     let planned = plan(&settings, &wanted).await.unwrap();
     assert_eq!(planned.len(), 8, "{planned:?}");
     assert_eq!(apply(&settings, &wanted).await.unwrap(), planned);
     assert_eq!(apply(&settings, &wanted).await.unwrap(), []);
-    let found = check(&settings, Footing::Dev).await.unwrap();
-    assert_eq!(found, []);
+    assert_eq!(check(&settings, Footing::Dev).await.unwrap(), []);
     let log = opened(&settings).await.unwrap();
     assert_ne!(log.log_id, [0; 16]);
     for topic in Topic::ALL {
         assert_eq!(log.partitions(topic), [0, 1, 2]);
     }
+    assert_eq!(opened(&settings).await, Ok(log));
+}
+
+#[tokio::test]
+async fn what_was_cut_short_goes_on() {
+    let settings = prefixed();
+    let (wanted, layout) = (dev(2), settings.layout());
+    make(&settings, &wanted, &[]).await;
+    let unmarked = invalid(opened(&settings).await);
+    assert!(unmarked.contains("have no marker"), "{unmarked}");
+    write(&settings, vec![mark(&layout.current(Topic::Orders), 1, 7, 2)]).await;
+    invalid(opened(&settings).await);
+    let steps = apply(&settings, &wanted).await.unwrap();
+    let orders = layout.current(Topic::Orders);
+    assert!(steps.contains(&TopicStep::Mark { name: orders, partitions: vec![0] }), "{steps:?}");
+    assert_eq!(opened(&settings).await.unwrap().log_id, [7; 16], "the log that was begun goes on");
+    assert_eq!(apply(&settings, &wanted).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn two_at_once_make_one_log() {
+    let settings = prefixed();
+    let wanted = dev(2);
+    let both = tokio::join!(
+        apply(&settings, &wanted),
+        apply(&settings, &wanted),
+        apply(&settings, &wanted)
+    );
+    both.0.and(both.1).and(both.2).unwrap();
+    opened(&settings).await.unwrap();
+    assert_eq!(check(&settings, Footing::Dev).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_marker_written_twice_is_a_marker() {
+    let settings = prefixed();
+    let wanted = dev(1);
+    apply(&settings, &wanted).await.unwrap();
+    let log = opened(&settings).await.unwrap();
+    let again = mark(&settings.layout().current(Topic::Intake), 0, log.log_id[0], 1);
+    let again = Mark { marker: Marker { log_id: log.log_id, ..again.marker }, ..again };
+    write(&settings, vec![again]).await;
+    assert_eq!(opened(&settings).await, Ok(log));
+    assert_eq!(apply(&settings, &wanted).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn each_setting_that_breaks_a_promise_is_named() {
+    let settings = prefixed();
+    let wanted = dev(1);
+    let broken = [
+        (".intake", "retention.ms", "604800000", Severity::Refuse),
+        (".intake", "retention.bytes", "1000000000", Severity::Refuse),
+        (".orders", "cleanup.policy", "compact,delete", Severity::Refuse),
+        (".findings", "unclean.leader.election.enable", "true", Severity::Refuse),
+        (".quarantine", "retention.ms", "1000000", Severity::Warn),
+        (".quarantine", "max.message.bytes", "1000000", Severity::Warn),
+        (".findings", "compression.type", "lz4", Severity::Warn),
+    ];
+    let alter: Vec<_> =
+        broken.iter().map(|(topic, name, value, _)| (*topic, *name, *value)).collect();
+    make(&settings, &wanted, &alter).await;
+    let steps = apply(&settings, &wanted).await.unwrap();
+    let left = steps.iter().filter(|step| matches!(step, TopicStep::Leave(_))).count();
+    assert_eq!(left, broken.len(), "what exists is told of and not altered: {steps:?}");
+    let found = check(&settings, Footing::Dev).await.unwrap();
+    assert_eq!(found.len(), broken.len(), "{found:?}");
+    for (topic, name, value, severity) in broken {
+        let named =
+            found.iter().find(|one| one.subject.ends_with(topic) && one.what.starts_with(name));
+        let named = named.unwrap_or_else(|| panic!("{topic} {name}: {found:?}"));
+        assert!(named.what.contains(&format!("is {value}")), "{named}");
+        assert!(named.fix.starts_with("kafka-configs.sh") && named.fix.contains(name), "{named}");
+        assert_eq!(named.severity, severity, "{named}");
+    }
+    let found = check(&settings, Footing::Production).await.unwrap();
+    for rule in ["replication is 1", "min.insync.replicas is 1"] {
+        let named = found.iter().filter(|one| one.what.starts_with(rule));
+        assert_eq!(named.count(), 4, "{rule}: {found:?}");
+    }
+    opened(&settings).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_codec_this_program_has_not_is_refused() {
+    let settings = prefixed();
+    make(&settings, &dev(1), &[(".findings", "compression.type", "zstd")]).await;
+    let steps = plan(&settings, &dev(1)).await.unwrap();
+    let left: Vec<_> = steps.iter().filter(|step| matches!(step, TopicStep::Leave(_))).collect();
+    let [TopicStep::Leave(finding)] = left[..] else { panic!("{steps:?}") };
+    assert_eq!(finding.severity, Severity::Refuse, "{finding}");
+    let name = settings.layout().current(Topic::Findings);
+    write(&settings, vec![mark(&name, 0, 7, 1)]).await;
+    let text = invalid(opened(&settings).await);
+    assert!(text.contains("compression.type"), "{text}");
+}
+
+#[tokio::test]
+async fn production_is_not_made_with_one_copy() {
+    let settings = prefixed();
+    let wanted = TopicsWanted { footing: Footing::Production, ..dev(1) };
+    let refused = invalid(plan(&settings, &wanted).await);
+    assert!(refused.contains("replication 1"), "{refused}");
+    let wanted = TopicsWanted { replication: 3, ..dev(1) };
+    let refused = apply(&settings, &wanted).await.unwrap_err().to_string();
+    assert!(refused.contains("can't be made"), "more copies than brokers: {refused}");
+}
+
+#[tokio::test]
+async fn partitions_added_in_place_are_noticed() {
+    let settings = prefixed();
+    let wanted = dev(2);
+    apply(&settings, &wanted).await.unwrap();
+    let name = settings.layout().current(Topic::Intake);
+    let admin = look::admin(&settings).unwrap();
+    let grown = NewPartitions::new(&name, 3);
+    let answers = admin.create_partitions([&grown], &AdminOptions::new()).await.unwrap();
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    let found = loop {
+        let found = check(&settings, Footing::Dev).await.unwrap();
+        if !found.is_empty() {
+            break found;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert!(found[0].what.contains("made with 2 partitions and has 3"), "{found:?}");
+    for text in [corrupt(opened(&settings).await), corrupt(apply(&settings, &wanted).await)] {
+        assert!(text.contains("made with 2 partitions and has 3"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn topics_of_two_logs_are_not_one() {
+    let settings = prefixed();
+    let (wanted, layout) = (dev(1), settings.layout());
+    make(&settings, &wanted, &[]).await;
+    let marks = [(Topic::Intake, 1), (Topic::Orders, 2), (Topic::Findings, 1)];
+    let marks = marks.map(|(topic, id)| mark(&layout.current(topic), 0, id, 1));
+    write(&settings, marks.to_vec()).await;
+    for text in [corrupt(apply(&settings, &wanted).await), corrupt(plan(&settings, &wanted).await)]
+    {
+        assert!(text.contains(&layout.current(Topic::Orders)) && text.contains("of log"), "{text}");
+    }
+    let found = check(&settings, Footing::Dev).await.unwrap();
+    assert!(found.iter().any(|one| one.what.contains(&"02".repeat(16))), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_topic_that_is_not_ours_is_left_alone() {
+    let settings = prefixed();
+    let (wanted, layout) = (dev(1), settings.layout());
+    make(&settings, &wanted, &[]).await;
+    let client = crate::log::kafka::producer::client::Factory::new(&settings, None).make().unwrap();
+    let name = layout.current(Topic::Findings);
+    let outgoing = crate::log::kafka::producer::client::Outgoing {
+        topic: &name,
+        partition: Some(0),
+        key: None,
+        headers: None,
+        value: b"somebody else's",
+    };
+    client.send(outgoing, 1).unwrap();
+    let mut fates = Vec::new();
+    while fates.is_empty() {
+        client.collect(&mut fates);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let text = invalid(apply(&settings, &wanted).await);
+    assert!(text.contains("does not begin with a marker"), "{text}");
+    let (_, first) = fates[0];
+    assert_eq!(first, Ok((0, 0)), "and no marker was written anywhere");
+}
+
+#[tokio::test]
+async fn a_new_epoch_goes_on_with_the_log() {
+    let settings = prefixed();
+    let next = KafkaSettings { epoch: 1, ..settings.clone() };
+    let text = invalid(apply(&next, &dev(2)).await);
+    assert!(text.contains("has no marker"), "nothing is made of an epoch after nothing: {text}");
+    apply(&settings, &dev(2)).await.unwrap();
+    let log = opened(&settings).await.unwrap();
+
+    let wanted = dev(4);
+    let steps = apply(&next, &wanted).await.unwrap();
+    let name = next.layout().current(Topic::Intake);
+    assert!(name.ends_with(".intake.e1"));
+    let partitions = (0..4).collect();
+    assert_eq!(steps[1..], [TopicStep::Mark { name, partitions }], "{steps:?}");
+    let grown = opened(&next).await.unwrap();
+    assert_eq!(grown.log_id, log.log_id);
+    assert_eq!(grown.partitions(Topic::Intake), [0, 1, 65_536, 65_537, 65_538, 65_539]);
+    assert_eq!(grown.partitions(Topic::Orders), [0, 1]);
+    assert_eq!(check(&next, Footing::Dev).await.unwrap(), []);
+
+    for text in [invalid(opened(&settings).await), invalid(plan(&settings, &wanted).await)] {
+        assert!(text.contains("set kafka.epoch = 1"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_away_is_unavailable() {
+    let settings = KafkaSettings::new(vec!["127.0.0.1:1".to_owned()], "away");
+    let away = opened(&settings).await;
+    assert!(
+        matches!(&away, Err(EngineError::Unavailable(text)) if text.contains("127.0.0.1:1")),
+        "{away:?}"
+    );
 }
