@@ -5,8 +5,8 @@
 //! So bursts follow each other: the next one leaves when the last has landed, and what comes meanwhile travels
 //! together (decision 0018).
 //!
-//! Invariants: a number is handed to one client once; while messages are in flight the thread looks every
-//! `BEAT`, and nobody has to wake it; a client that can't go on takes what it had in flight with it.
+//! Invariants: a number is handed to one client once; while messages are in flight the thread looks by
+//! itself, and nobody has to wake it; a client that can't go on takes what it had in flight with it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,16 +25,17 @@ use crate::log::queue::{Job, Taken};
 use crate::log::waiters::{HANDOVER_MAX, Outcome, Wakeups};
 use crate::log::{Message, Topic};
 
-/// How long the thread sleeps between two looks while messages are in flight. It can't wait for the client:
+/// How long the thread sleeps between two looks while messages are in flight, at least. It can't wait for the client:
 /// `BaseProducer::poll` comes back only when its time is over, and spins for the last millisecond of it.
 const BEAT: Duration = Duration::from_micros(500);
 
-/// The beat once nothing has moved for `QUIET`: a broker is away.
+/// The beat where bursts take long to land: so many to a burst, and the slowest.
+const BEATS: u32 = 8;
 const SLOW_BEAT: Duration = Duration::from_millis(5);
-const QUIET: Duration = Duration::from_millis(50);
 
-/// How long a burst waits for the one before it to land.
-const HOLD_MAX: Duration = Duration::from_millis(5);
+/// How long a burst waits for the one before it to land: a partition whose broker is slow must not hold up the
+/// others for longer.
+const HOLD_MAX: Duration = Duration::from_millis(10);
 
 /// How often the thread looks while nothing is in flight: the client's own log lies there until then.
 const IDLE: Duration = Duration::from_secs(1);
@@ -62,8 +63,8 @@ pub(super) struct Pump {
     departed: Instant,
     /// Since the last look everything in flight has landed: who was woken is about to append again.
     landed: bool,
-    /// When anything was last handed over or told.
-    moved: Instant,
+    /// How long bursts take to land, smoothed.
+    landing: Duration,
     fates: Vec<(usize, Fate)>,
     settled: Settled,
     wakeups: Wakeups,
@@ -97,7 +98,7 @@ impl Pump {
             flight: Flight::default(),
             departed: now,
             landed: false,
-            moved: now,
+            landing: Duration::ZERO,
             fates: Vec::new(),
             settled: Settled::default(),
             wakeups: Wakeups::default(),
@@ -135,8 +136,8 @@ impl Pump {
             return self.shared.queue.take(group, Some(patience));
         }
         self.landed = false;
-        let quiet = self.moved.elapsed() >= QUIET;
-        std::thread::sleep(if quiet { SLOW_BEAT } else { BEAT });
+        let landing = self.landing.max(self.departed.elapsed());
+        std::thread::sleep((landing / BEATS).clamp(BEAT, SLOW_BEAT));
         if self.flight.is_empty() || self.departed.elapsed() >= HOLD_MAX {
             return self.shared.queue.take(group, Some(Duration::ZERO));
         }
@@ -149,7 +150,7 @@ impl Pump {
             return;
         }
         let since = Instant::now();
-        (self.departed, self.moved) = (since, since);
+        self.departed = since;
         for Job { work, promise } in group.drain(..) {
             match work {
                 Work::One(topic, message) => match self.send(topic, &message) {
@@ -203,7 +204,10 @@ impl Pump {
             self.bury(reason);
         }
         self.expire(now);
-        self.landed |= flew && self.flight.is_empty();
+        if flew && self.flight.is_empty() {
+            self.landed = true;
+            self.landing = (self.landing * 7 + now.duration_since(self.departed)) / 8;
+        }
         self.tell();
         if acked > 0
             && let Some(observer) = &self.shared.commits
@@ -216,9 +220,6 @@ impl Pump {
     fn settle(&mut self, now: Instant) -> (usize, Instant) {
         let (mut acked, mut oldest) = (0, now);
         let mut fates = std::mem::take(&mut self.fates);
-        if !fates.is_empty() {
-            self.moved = now;
-        }
         for (number, fate) in fates.drain(..) {
             let Some((topic, since)) = self.flight.get(number) else { continue };
             let outcome = self.outcome(topic, fate);
