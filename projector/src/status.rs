@@ -15,21 +15,11 @@ pub struct Lag {
 }
 
 /// A projector's status, shared with whoever shows it. Outlives the run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Status {
     owned: watch::Sender<BTreeSet<u32>>,
     folded: watch::Sender<Vec<Position>>,
     lag: watch::Sender<Option<Lag>>,
-}
-
-impl Default for Status {
-    fn default() -> Self {
-        Self {
-            owned: watch::Sender::default(),
-            folded: watch::Sender::default(),
-            lag: watch::Sender::default(),
-        }
-    }
 }
 
 impl Status {

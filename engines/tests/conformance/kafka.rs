@@ -1,21 +1,25 @@
 //! Kafka's list of the suite, and what only a cluster shows: how partitions change hands.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_engines::log::EventLog;
 use payfold_engines::log::kafka::topics::{Footing, TopicsWanted};
 use payfold_engines::log::kafka::{KafkaLog, KafkaSettings, Observers, topics};
+use payfold_engines::log::{Delivered, EventLog, Share, Topic, Turn};
 use payfold_engines::orders::OrderStore;
+use payfold_engines::orders::cql::schema;
 use payfold_engines::{EngineError, SeamFuture};
 
-use crate::bed::Bed;
+use crate::bed::{self, Bed, soon};
+use crate::cql::Keyspace;
 use crate::stack::{shared, wanted};
-use crate::{log, shares};
+use crate::{log, pairing, shares};
 
-/// Topics of their own on the shared broker.
+/// Topics of their own on the shared broker, and a keyspace that is made where a store is asked for.
 pub struct Topics {
     pub settings: KafkaSettings,
+    keyspace: Keyspace,
 }
 
 impl Topics {
@@ -34,7 +38,14 @@ impl Topics {
             ..TopicsWanted::default()
         };
         topics::apply(&settings, &wanted).await.expect("the topics are made");
-        Some(Self { settings })
+        Some(Self { settings, keyspace: Keyspace::unmade()? })
+    }
+
+    /// With the tables of a store.
+    async fn paired() -> Option<Self> {
+        let made = Self::new(1).await?;
+        schema::apply(&made.keyspace.settings).await.expect("the tables are made");
+        Some(made)
     }
 }
 
@@ -48,7 +59,7 @@ impl Bed for Topics {
     }
 
     fn orders(&self) -> SeamFuture<'_, Arc<dyn OrderStore>, EngineError> {
-        unimplemented!("paired with the CQL store")
+        self.keyspace.orders()
     }
 }
 
@@ -140,4 +151,83 @@ async fn shares_goes_on() {
 async fn shares_refuses_to_begin_past_the_end() {
     let Some(bed) = Topics::new(3).await else { return };
     shares::refuses_to_begin_past_the_end(&bed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pairing_pairs_what_belongs_together() {
+    let Some(bed) = Topics::paired().await else { return };
+    pairing::pairs_what_belongs_together(&bed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pairing_refuses_another_log() {
+    let Some(bed) = Topics::paired().await else { return };
+    pairing::refuses_another_log(&bed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pairing_refuses_a_log_that_lost_its_end() {
+    let Some(bed) = Topics::paired().await else { return };
+    pairing::refuses_a_log_that_lost_its_end(&bed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pairing_refuses_another_record() {
+    let Some(bed) = Topics::paired().await else { return };
+    pairing::refuses_another_record(&bed).await;
+}
+
+/// Waits for a turn of this kind, and tells what it names.
+async fn turn(share: &mut dyn Share, wanted: fn(Turn) -> Option<Vec<u32>>) -> Vec<u32> {
+    let turn = soon(share.next(10)).await.expect("a turn");
+    wanted(turn.clone()).unwrap_or_else(|| panic!("another turn: {turn:?}"))
+}
+
+fn was_given(turn: Turn) -> Option<Vec<u32>> {
+    if let Turn::Given(partitions) = turn { Some(partitions) } else { None }
+}
+
+fn was_taken(turn: Turn) -> Option<Vec<u32>> {
+    if let Turn::Taken(partitions) = turn { Some(partitions) } else { None }
+}
+
+/// Of what is taken nothing is delivered any more, and its next reader has it only once it was let go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn partitions_change_hands_in_good_order() {
+    let Some(bed) = Topics::new(4).await else { return };
+    let log = bed::log(&bed).await;
+    let mut first = soon(log.share(Topic::Intake, "keeper")).await.expect("a share");
+    assert_eq!(turn(&mut *first, was_given).await, [0, 1, 2, 3]);
+    soon(first.begin(Vec::new())).await.expect("begun");
+
+    let mut second = soon(log.share(Topic::Intake, "keeper")).await.expect("a share");
+    let taken = turn(&mut *first, was_taken).await;
+    assert_eq!(taken.len(), 2);
+    let early = tokio::time::timeout(Duration::from_secs(2), second.next(10)).await;
+    assert!(early.is_err(), "{early:?} before the first reader let go");
+    for n in 0..40 {
+        let appended = log.append(Topic::Intake, bed::message(&format!("key-{n}"), "late"));
+        soon(appended).await.expect("appended");
+    }
+    soon(first.release()).await.expect("released");
+    assert_eq!(turn(&mut *second, was_given).await, taken);
+    soon(second.begin(Vec::new())).await.expect("begun");
+
+    let mut found = 0;
+    for (share, mine) in [(&mut first, false), (&mut second, true)] {
+        let mut of_share = 0;
+        let until = tokio::time::Instant::now() + Duration::from_secs(3);
+        while let Ok(next) = tokio::time::timeout_at(until, share.next(100)).await {
+            let Turn::Messages(messages) = next.expect("a turn") else { continue };
+            let right = |one: &Delivered| taken.contains(&one.position.partition) == mine;
+            assert!(messages.iter().all(right), "a message of the other's partition");
+            of_share += messages.len();
+        }
+        assert!(of_share > 0, "some keys fall to each");
+        found += of_share;
+    }
+    assert_eq!(found, 40);
+    // Whoever goes leaves at once: the other has all again.
+    drop(second);
+    assert_eq!(turn(&mut *first, was_given).await, taken);
 }

@@ -11,7 +11,7 @@ use payfold_engines::orders::Folded;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::record::{FactRecord, Position, decode_fact};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::MissedTickBehavior;
 
 use super::outage::Outage;
 use super::{Halt, RunError, Shared, compute};
@@ -45,14 +45,16 @@ pub(super) async fn run(
 ) -> Result<Ended, Halt> {
     let mut limit = shared.settings.batch_records_max;
     let mut halted = BTreeSet::new();
-    let (mut acks, mut ack_at) = (0_u8, Instant::now() + ACK_EVERY);
+    let mut acks = 0_u8;
+    let mut times = tokio::time::interval(ACK_EVERY);
+    times.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let turn = tokio::select! {
             biased;
             () = shared.stopped() => return Ok(Ended::Stopped),
-            () = tokio::time::sleep_until(ack_at), if acks > 0 => {
+            _ = times.tick(), if acks > 0 => {
                 ack(shared, share).await;
-                (acks, ack_at) = (acks.saturating_sub(1), Instant::now() + ACK_EVERY);
+                acks = acks.saturating_sub(1);
                 continue;
             }
             turn = next(shared, share, limit) => turn?,

@@ -16,9 +16,6 @@ pub const EPOCHS: u32 = 64;
 /// Bits of Kafka's partition number in a partition of the log.
 const KAFKA_BITS: u32 = 16;
 
-/// The offset of the marker every partition begins with; the first message has the next one.
-pub(super) const MARKER_OFFSET: i64 = 0;
-
 /// A partition as Kafka knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Place {

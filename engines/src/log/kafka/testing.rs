@@ -2,13 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A broker to test with.
-#[expect(clippy::disallowed_methods, reason = "a test is told its broker")]
-pub(super) fn kafka_broker() -> String {
-    std::env::var("PAYFOLD_TEST_KAFKA").expect(
-        "PAYFOLD_TEST_KAFKA names no broker: start one by \
-         `deploy/dev-stack/dev-stack up --brokers 1 --cassandra 0` and set PAYFOLD_TEST_KAFKA=127.0.0.1:PORT",
-    )
+/// A broker to test with; none when real servers are left out.
+pub(super) fn kafka_broker() -> Option<String> {
+    crate::stack::wanted().then(crate::stack::broker)
 }
 
 /// A prefix no other test has.
