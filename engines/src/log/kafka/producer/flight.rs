@@ -163,3 +163,6 @@ impl Flight {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

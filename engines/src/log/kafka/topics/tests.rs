@@ -8,6 +8,7 @@ use rdkafka::admin::{AdminOptions, NewPartitions};
 use super::marking::Mark;
 use super::*;
 use crate::log::kafka::marker::Marker;
+use crate::log::kafka::producer::client::{Factory, Outgoing, cloud_event};
 use crate::log::kafka::testing::{fresh, kafka_broker};
 
 fn dev(partitions: u32) -> TopicsWanted {
@@ -231,14 +232,15 @@ async fn a_topic_that_is_not_ours_is_left_alone() {
     let Some(settings) = prefixed() else { return };
     let (wanted, layout) = (dev(1), settings.layout());
     make(&settings, &wanted, &[]).await;
-    let client = crate::log::kafka::producer::client::Factory::new(&settings, None).make().unwrap();
+    let client = Factory::new(&settings, None).make().unwrap();
     let name = layout.current(Topic::Findings);
-    let outgoing = crate::log::kafka::producer::client::Outgoing {
+    let value = mark(&name, 0, 7, 1).marker.encode();
+    let outgoing = Outgoing {
         topic: &name,
         partition: Some(0),
         key: None,
-        headers: None,
-        value: b"somebody else's",
+        headers: Some(cloud_event("1", "somebody.else.s", None)),
+        value: &value,
     };
     client.send(outgoing, 1).unwrap();
     let mut fates = Vec::new();
