@@ -27,6 +27,7 @@ def new_cluster_id():
 class Broker:
     def __init__(self, node, folder, ports, certificates=None):
         self.node = node
+        self.detour = None  # (Port of a further listener, port it is advertised at): somebody's proxy stands between.
         self.certificates = certificates  # With them, a further listener for TLS and SASL.
         self.name = "kafka-%d" % node
         self.folder = folder
@@ -38,6 +39,9 @@ class Broker:
 
     def secure_address(self):
         return "%s:%d" % (HOST, self.secure_port)
+
+    def detour_address(self):
+        return "%s:%d" % (HOST, self.detour[0])
 
     def is_formatted(self):
         return (self.folder / "data" / "meta.properties").exists()
@@ -68,6 +72,10 @@ class Broker:
             for key in ("listeners", "advertised.listeners"):
                 values[key] += ",SECURE://%s" % self.secure_address()
             values.update(secure.broker_properties(self.certificates))
+        if self.detour:
+            values["listeners"] += ",DETOUR://%s" % self.detour_address()
+            values["advertised.listeners"] += ",DETOUR://%s:%d" % (HOST, self.detour[1])
+            values["listener.security.protocol.map"] += ",DETOUR:PLAINTEXT"
         self.folder.mkdir(parents=True, exist_ok=True)
         text = (HERE / "kafka" / "server.properties").read_text() + "\n# This broker.\n"
         write_whole(self.properties, text + "".join("%s=%s\n" % pair for pair in values.items()))

@@ -80,7 +80,11 @@ class Stack:
 
     def _broker(self, layout, node):
         name = "kafka-%d" % node
-        return Broker(node, self.home / name, self._ports(layout, name, 3), self.certificates)
+        broker = Broker(node, self.home / name, self._ports(layout, name, 3), self.certificates)
+        if self.options.detour:
+            (port,) = self._ports(layout, name + "-detour", 1)
+            broker.detour = (port, self.options.detour[node - 1])
+        return broker
 
     def _ports(self, layout, name, count):
         """Those it had, so that addresses written down stay true, unless others hold them now."""
@@ -153,6 +157,8 @@ class Stack:
 
     def summary(self):
         extra = secure.summary(self.certificates, self.brokers, self.node) if self.certificates else {}
+        if self.options.detour:
+            extra["kafkaDetour"] = [broker.detour_address() for broker in self.brokers]
         return {
             "kafka": [broker.address() for broker in self.brokers],
             "cql": [self.node.address()] if self.node else [],

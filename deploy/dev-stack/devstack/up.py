@@ -16,6 +16,8 @@ def run(options):
     """Returns the exit code."""
     if not options.brokers and not options.cassandra:
         raise Failure("nothing to start", "ask for a server: --brokers 1 or --cassandra 1")
+    if options.detour and len(options.detour) != options.brokers:
+        raise Failure("--detour names %d ports for %d brokers" % (len(options.detour), options.brokers), "name one per broker")
     ending = Ending()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda n, _frame: ending.ask(signal.Signals(n).name))
