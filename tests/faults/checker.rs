@@ -143,39 +143,44 @@ struct Told {
 
 /// Checks what is left in a data folder against what was answered.
 pub fn check(data: &Path, seen: &Seen) -> Report {
-    runtime().block_on(async {
-        let log = SqliteLog::open_read_only(data.join("log.db")).expect("the log opens");
-        let store = SqliteOrders::open_read_only(data.join("orders.db")).expect("the store opens");
-        let mut report = Report {
-            acked: seen.acked.values().map(|times| u64::from(*times)).sum(),
-            bodies: seen.acked.len(),
-            records: 0,
-            orders: 0,
-            events: 0,
-            repeats: 0,
-            complaints: Vec::new(),
-        };
-        let mut told = read_intake(&log, seen, &mut report).await;
-        read_events(&log, &mut told, &mut report).await;
-        check_progress(&log, &store, &mut report).await;
-        check_rows(&store, &told, &mut report).await;
-        report
-    })
+    let log = SqliteLog::open_read_only(data.join("log.db")).expect("the log opens");
+    let store = SqliteOrders::open_read_only(data.join("orders.db")).expect("the store opens");
+    runtime().block_on(check_engines(&log, &store, seen))
 }
 
-/// The messages of a topic, page by page; the engine itself complains of gaps.
-async fn each(log: &SqliteLog, topic: Topic, mut take: impl FnMut(Delivered)) {
-    let mut after = Position::default();
-    loop {
-        let page = log.read_after(topic, after, PAGE).await.expect("the log can be read");
-        let Some(last) = page.last() else { return };
-        after = last.position;
-        page.into_iter().for_each(&mut take);
+/// Checks what stands in a log and a store that nobody changes any more.
+pub async fn check_engines(log: &dyn EventLog, store: &dyn OrderStore, seen: &Seen) -> Report {
+    let mut report = Report {
+        acked: seen.acked.values().map(|times| u64::from(*times)).sum(),
+        bodies: seen.acked.len(),
+        records: 0,
+        orders: 0,
+        events: 0,
+        repeats: 0,
+        complaints: Vec::new(),
+    };
+    let mut told = read_intake(log, seen, &mut report).await;
+    read_events(log, &mut told, &mut report).await;
+    check_progress(log, store, &mut report).await;
+    check_rows(store, &told, &mut report).await;
+    report
+}
+
+/// The messages of a topic, partition by partition and page by page; the engine itself complains of gaps.
+async fn each(log: &dyn EventLog, topic: Topic, mut take: impl FnMut(Delivered)) {
+    for extent in log.extent(topic).await.expect("the log can be read") {
+        let mut after = Position { partition: extent.partition, offset: 0 };
+        loop {
+            let page = log.read_after(topic, after, PAGE).await.expect("the log can be read");
+            let Some(last) = page.last() else { break };
+            after = last.position;
+            page.into_iter().for_each(&mut take);
+        }
     }
 }
 
 async fn read_intake(
-    log: &SqliteLog,
+    log: &dyn EventLog,
     seen: &Seen,
     report: &mut Report,
 ) -> BTreeMap<OrderKey, Told> {
@@ -203,7 +208,7 @@ async fn read_intake(
     told
 }
 
-async fn read_events(log: &SqliteLog, told: &mut BTreeMap<OrderKey, Told>, report: &mut Report) {
+async fn read_events(log: &dyn EventLog, told: &mut BTreeMap<OrderKey, Told>, report: &mut Report) {
     let mut contents: HashMap<String, Digest> = HashMap::new();
     each(log, Topic::Orders, |message| {
         report.events += 1;
@@ -242,16 +247,20 @@ fn check_versions(order: String, versions: Vec<u64>) -> Option<Complaint> {
     }
 }
 
-async fn check_progress(log: &SqliteLog, store: &SqliteOrders, report: &mut Report) {
-    let head = log.extent(Topic::Intake).await.expect("the log can be read")[0].last;
+async fn check_progress(log: &dyn EventLog, store: &dyn OrderStore, report: &mut Report) {
     let progress = store.progress().await.expect("the store can be read");
-    let folded = progress.map_or(0, |progress| progress.folded[0].position.offset);
-    if folded != head {
-        report.complaints.push(Complaint::NotFolded { folded, head });
+    let places: Vec<_> =
+        progress.iter().flat_map(|progress| &progress.folded).map(|one| one.position).collect();
+    for extent in log.extent(Topic::Intake).await.expect("the log can be read") {
+        let place = places.iter().find(|place| place.partition == extent.partition);
+        let (folded, head) = (place.map_or(0, |place| place.offset), extent.last);
+        if folded != head {
+            report.complaints.push(Complaint::NotFolded { folded, head });
+        }
     }
 }
 
-async fn check_rows(store: &SqliteOrders, told: &BTreeMap<OrderKey, Told>, report: &mut Report) {
+async fn check_rows(store: &dyn OrderStore, told: &BTreeMap<OrderKey, Told>, report: &mut Report) {
     let known: BTreeSet<&OrderKey> =
         told.iter().filter(|(_, told)| !told.facts.is_empty()).map(|(key, _)| key).collect();
     for key in created(store).await.iter().filter(|key| !known.contains(key)) {
@@ -269,7 +278,7 @@ async fn check_rows(store: &SqliteOrders, told: &BTreeMap<OrderKey, Told>, repor
 }
 
 /// Every order the store lists.
-async fn created(store: &SqliteOrders) -> BTreeSet<OrderKey> {
+async fn created(store: &dyn OrderStore) -> BTreeSet<OrderKey> {
     let (from, until) = (Time::from_unix_nanos(i64::MIN), Time::from_unix_nanos(i64::MAX));
     let (mut keys, mut after) = (BTreeSet::new(), None);
     loop {

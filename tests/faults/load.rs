@@ -32,6 +32,16 @@ pub struct Seen {
     pub statuses: BTreeMap<u16, u64>,
 }
 
+impl Seen {
+    /// Remembers the answer to a notice.
+    pub fn answered(&mut self, body: &[u8], status: u16) {
+        *self.statuses.entry(status).or_default() += 1;
+        if status == 200 {
+            *self.acked.entry(body.to_vec()).or_default() += 1;
+        }
+    }
+}
+
 /// An order as the partner knows it.
 struct Known {
     order_id: String,
@@ -53,12 +63,13 @@ impl World {
     /// The shop and the partner of a data folder some program has made.
     pub fn of(data: &Path) -> Self {
         let read = |name: &str| fs::read_to_string(data.join(name)).expect("the demo made it");
-        Self {
-            secret: read("sandbox.key").trim().to_owned(),
-            token: read("admin.token").trim().to_owned(),
-            orders: Mutex::default(),
-            seen: Mutex::default(),
-        }
+        Self::with(read("sandbox.key").trim(), read("admin.token").trim())
+    }
+
+    /// A partner that signs with this, and a shop that is admin with that.
+    pub fn with(secret: &str, token: &str) -> Self {
+        let (secret, token) = (secret.to_owned(), token.to_owned());
+        Self { secret, token, orders: Mutex::default(), seen: Mutex::default() }
     }
 
     /// What was answered so far.
@@ -81,23 +92,32 @@ impl World {
         let mut public = Connection::open(&to.public)?;
         let mut admin = Connection::open(&to.admin)?;
         loop {
-            match dice.roll(100) {
-                0..12 => self.open_order(&mut admin, 1_000 + dice.roll(1_000_000))?,
-                12..20 => {
-                    let number = dice.roll(1_000_000);
-                    self.meet(format!("ghost-{number}"), format!("ref-{number}"), 5_000);
-                }
-                20..45 => self.post_as(&mut public, &mut dice, "SUCCESS", 0)?,
-                45..70 => self.post_again(&mut public, &mut dice)?,
-                70..77 => self.post_as(&mut public, &mut dice, "SUCCESS", 1)?,
-                77..87 => self.post_as(&mut public, &mut dice, "REFUNDED", 0)?,
-                87..90 => self.post_as(&mut public, &mut dice, "EXPIRED", 0)?,
-                _ => {
-                    self.post_as(&mut public, &mut dice, "FAILED", 0)?;
-                    self.post_as(&mut public, &mut dice, "SUCCESS", 0)?;
-                }
+            if dice.roll(100) < 12 {
+                self.open_order(&mut admin, 1_000 + dice.roll(1_000_000))?;
+            }
+            for body in self.say(&mut dice) {
+                self.post(&mut public, &body)?;
             }
         }
+    }
+
+    /// What the partner posts next: notices of the newest orders, of one nobody created, or bytes it sent before,
+    /// answered or not. The second of one status is a re-stamped retry.
+    pub fn say(&self, dice: &mut Dice) -> Vec<Arc<Vec<u8>>> {
+        let signed: &[(&str, u64)] = match dice.roll(88) {
+            0..8 => {
+                let number = dice.roll(1_000_000);
+                self.meet(format!("ghost-{number}"), format!("ref-{number}"), 5_000);
+                &[]
+            }
+            8..33 => &[("SUCCESS", 0)],
+            33..58 => return self.said_before(dice).into_iter().collect(),
+            58..65 => &[("SUCCESS", 1)],
+            65..75 => &[("REFUNDED", 0)],
+            75..78 => &[("EXPIRED", 0)],
+            _ => &[("FAILED", 0), ("SUCCESS", 0)],
+        };
+        signed.iter().filter_map(|notice| self.sign(dice, *notice)).collect()
     }
 
     /// Has the demo append the create fact and the session of a new order.
@@ -119,22 +139,16 @@ impl World {
         Ok(())
     }
 
-    fn meet(&self, order_id: String, provider_ref: String, amount: u64) {
+    /// An order the partner has to do with from now on.
+    pub fn meet(&self, order_id: String, provider_ref: String, amount: u64) {
         let known = Known { order_id, provider_ref, amount, paid_at: time(0), sent: Vec::new() };
         lock(&self.orders).push(known);
     }
 
-    /// Signs a notice of one of the newest orders now; `more` is what its amount is wrong by. The second of
-    /// one status is a re-stamped retry.
-    fn post_as(
-        &self,
-        public: &mut Connection,
-        dice: &mut Dice,
-        status: &str,
-        more: u64,
-    ) -> io::Result<()> {
+    /// Signs a notice of one of the newest orders now: its status, and what its amount is wrong by.
+    fn sign(&self, dice: &mut Dice, (status, more): (&str, u64)) -> Option<Arc<Vec<u8>>> {
         let mut orders = lock(&self.orders);
-        let Some(order) = newest(&mut orders, dice) else { return Ok(()) };
+        let order = newest(&mut orders, dice)?;
         let notice = Notice::paid(MERCHANT, &order.order_id, &order.provider_ref)
             .with_text("status", status)
             .with("amount", (order.amount + more).to_string());
@@ -144,20 +158,14 @@ impl World {
         };
         let body = Arc::new(notice.signed(&self.secret));
         order.sent.push(Arc::clone(&body));
-        drop(orders);
-        self.post(public, &body).map(|_| ())
+        Some(body)
     }
 
-    /// Sends bytes again that were sent before, answered or not.
-    fn post_again(&self, public: &mut Connection, dice: &mut Dice) -> io::Result<()> {
+    /// Bytes that were sent before, answered or not.
+    fn said_before(&self, dice: &mut Dice) -> Option<Arc<Vec<u8>>> {
         let mut orders = lock(&self.orders);
-        let Some(order) = newest(&mut orders, dice) else { return Ok(()) };
-        if order.sent.is_empty() {
-            return Ok(());
-        }
-        let body = Arc::clone(dice.pick(&order.sent));
-        drop(orders);
-        self.post(public, &body).map(|_| ())
+        let order = newest(&mut orders, dice)?;
+        (!order.sent.is_empty()).then(|| Arc::clone(dice.pick(&order.sent)))
     }
 
     /// Posts a notice of a new order nobody created: distinct every time.
@@ -169,12 +177,7 @@ impl World {
 
     fn post(&self, public: &mut Connection, body: &[u8]) -> io::Result<Answer> {
         let answer = public.notice(body)?;
-        let mut seen = self.seen();
-        *seen.statuses.entry(answer.status).or_default() += 1;
-        if answer.status == 200 {
-            *seen.acked.entry(body.to_vec()).or_default() += 1;
-        }
-        drop(seen);
+        self.seen().answered(body, answer.status);
         Ok(answer)
     }
 }

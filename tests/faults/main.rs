@@ -5,12 +5,14 @@
 
 mod checker;
 mod child;
+mod cluster;
 mod creates;
 mod dice;
 mod full_disk;
 mod http;
 mod load;
 mod lost;
+mod partner;
 mod planted;
 mod traced;
 mod trial;
@@ -20,6 +22,9 @@ mod support {
     pub mod knobs;
     pub mod notice;
     pub mod oracle;
+    pub mod stack;
     pub mod system;
     pub mod wire;
 }
+
+use support::knobs;

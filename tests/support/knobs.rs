@@ -14,6 +14,21 @@ pub fn seed() -> Option<u64> {
     std::env::var("PAYFOLD_SEED").ok().map(|seed| seed.parse().expect("PAYFOLD_SEED is a number"))
 }
 
+/// How many faults strike a cluster: each kind once, or `PAYFOLD_CLUSTER_FAULTS`.
+#[expect(clippy::disallowed_methods, reason = "a test's own knob; no code under test sees it")]
+pub fn cluster_faults() -> Option<usize> {
+    let faults = std::env::var("PAYFOLD_CLUSTER_FAULTS").ok();
+    faults.map(|count| count.parse().expect("PAYFOLD_CLUSTER_FAULTS is a number of faults"))
+}
+
+/// The only kinds of faults that strike a cluster, for whoever looks for a bug: `PAYFOLD_CLUSTER_ONLY`, by their names
+/// with commas between.
+#[expect(clippy::disallowed_methods, reason = "a test's own knob; no code under test sees it")]
+pub fn cluster_only() -> Option<Vec<String>> {
+    let names = std::env::var("PAYFOLD_CLUSTER_ONLY").ok()?;
+    Some(names.split(',').map(|name| name.trim().to_owned()).collect())
+}
+
 /// Tells a test binary that was started by itself what to be.
 pub const CHILD: &str = "PAYFOLD_FAULTS_CHILD";
 

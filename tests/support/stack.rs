@@ -17,6 +17,8 @@ use crate::knobs;
 pub struct Stack {
     /// Brokers, `host:port`.
     pub kafka: Vec<String>,
+    /// The same behind whatever listens at the ports they were told to advertise; empty without `--detour`.
+    pub kafka_detour: Vec<String>,
     /// Database nodes, `host:port`.
     pub cql: Vec<String>,
     /// All that a dev stack said of itself: with `--secure` also users, passwords and whom to trust.
@@ -59,7 +61,7 @@ pub fn broker() -> String {
     static STACK: OnceLock<Stack> = OnceLock::new();
     let stack = STACK.get_or_init(|| match knobs::test_kafka() {
         Some(kafka) => {
-            Stack { kafka: vec![kafka], cql: Vec::new(), said: Value::Null, control: None }
+            Stack { kafka: vec![kafka], kafka_detour: Vec::new(), cql: Vec::new(), said: Value::Null, control: None }
         }
         None => Stack::start(&["--brokers", "1", "--cassandra", "0"]),
     });
@@ -70,7 +72,8 @@ pub fn broker() -> String {
 fn given() -> Option<Stack> {
     let list = |text: String| text.split(',').map(str::to_owned).collect();
     let (kafka, cql) = (knobs::test_kafka()?, knobs::test_cql()?);
-    Some(Stack { kafka: list(kafka), cql: list(cql), said: Value::Null, control: None })
+    let (kafka, cql) = (list(kafka), list(cql));
+    Some(Stack { kafka, kafka_detour: Vec::new(), cql, said: Value::Null, control: None })
 }
 
 impl Stack {
@@ -100,8 +103,9 @@ impl Stack {
             all.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect()
         };
         let control = Control { commands, answers, _child: child };
-        let (kafka, cql) = (list("kafka"), list("cql"));
-        Self { kafka, cql, said: up, control: Some(Mutex::new(control)) }
+        let (kafka, kafka_detour, cql) = (list("kafka"), list("kafkaDetour"), list("cql"));
+        let control = Some(Mutex::new(control));
+        Self { kafka, kafka_detour, cql, said: up, control }
     }
 
     /// Tells the dev stack to kill, stop, start, pause or resume a server; returns when it has.

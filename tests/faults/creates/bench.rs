@@ -9,30 +9,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use actix_web::{App, HttpServer};
-use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::sqlite::SqliteLog;
 use payfold_engines::log::{EventLog, Topic};
 use payfold_engines::orders::OrderStore;
 use payfold_engines::orders::sqlite::SqliteOrders;
-use payfold_partners::document::{AccountEntry, NewKey};
-use payfold_partners::keys::Channel;
 use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
-use payfold_partners::secret::Secret;
-use payfold_partners::shops::{ShopAccount, ShopToken};
-use payfold_partners::vault::Vault;
-use payfold_sandbox::{Sandbox, SandboxAccount, SandboxSettings};
-use payfold_schemas::digest::Digest;
-use payfold_schemas::ids::{KeyId, MerchantCode, OrderId, OrderKey, PartnerCode, ShopName};
+use payfold_sandbox::{Sandbox, SandboxSettings};
+use payfold_schemas::ids::{OrderId, OrderKey};
 use payfold_schemas::record::{Position, decode_fact};
 use serde_json::Value;
 
 use crate::checker;
 use crate::child::Child;
+use crate::partner::{self, TOKEN};
 use crate::trial;
-
-const SECRET: &str = "a test key of the sandbox, worth nothing at all";
-const TOKEN: &str = "a test token of the shop, worth nothing at all";
 
 /// Everything around the program under test.
 pub struct Bench {
@@ -64,13 +54,19 @@ fn profile_text() -> String {
     text
 }
 
+/// What the partner is told.
+fn settings(url: &str) -> SandboxSettings {
+    let profile = Profile::parse(&partner::code(), &profile_text()).expect("a profile");
+    SandboxSettings::new(profile, vec![partner::account()], url)
+}
+
 impl Bench {
     /// A folder with a configuration and keys, and a partner that serves.
     pub fn new() -> Self {
         let folder = trial::folder();
         let socket = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let url = format!("http://{}", socket.local_addr().expect("it is bound"));
-        let (sandbox, partner) = serve_partner(socket, &url);
+        let (sandbox, partner) = partner::serve(socket, settings(&url));
         let bench = Self {
             public: free_port(),
             shop: free_port(),
@@ -89,7 +85,7 @@ impl Bench {
             profile.display()
         );
         std::fs::write(bench.config(), settings).expect("the folder can be written");
-        bench.fill_vault();
+        partner::fill_vault(&bench.data());
         bench
     }
 
@@ -99,33 +95,6 @@ impl Bench {
 
     fn data(&self) -> PathBuf {
         self.folder.path().join("data")
-    }
-
-    fn fill_vault(&self) {
-        let now = SystemClock.now();
-        let partner = PartnerCode::parse("sandbox").expect("a code");
-        let merchant_code = MerchantCode::parse("DEMO").expect("a code");
-        let mut account = AccountEntry::new(partner.clone(), merchant_code.clone());
-        let key = NewKey {
-            id: KeyId::parse("k").expect("an id"),
-            channel: Channel::Ipn,
-            secret: Secret::from_bytes(SECRET.as_bytes().to_vec()),
-            valid_from: now.plus_ms(-60_000),
-            overlap_ms: 0,
-            created_at: now,
-        };
-        account.add_key(key).expect("the first key");
-        let mut vault = Vault::create(&self.data()).expect("a vault can be made");
-        let document = vault.document_mut();
-        document.add_account(account).expect("the first account");
-        let token = ShopToken {
-            sha256: Digest::of_bytes(TOKEN.as_bytes()),
-            created_at: now,
-            valid_until: None,
-        };
-        let name = ShopName::parse("web").expect("a name");
-        document.add_shop_token(&name, &[ShopAccount { partner, merchant_code }], token, 0);
-        vault.save().expect("the folder can be written");
     }
 
     /// Starts the program and waits until it listens.
@@ -219,34 +188,4 @@ impl Shop {
         let mut answer = request.header("authorization", format!("Bearer {TOKEN}")).call().ok()?;
         Some((answer.status().as_u16(), answer.body_mut().read_json().ok()?))
     }
-}
-
-/// The partner on a thread of its own, with a runtime of its own.
-fn serve_partner(socket: TcpListener, url: &str) -> (Sandbox, actix_web::dev::ServerHandle) {
-    let partner = PartnerCode::parse("sandbox").expect("a code");
-    let profile = Profile::parse(&partner, &profile_text()).expect("a profile");
-    let account = SandboxAccount {
-        merchant_code: MerchantCode::parse("DEMO").expect("a code"),
-        key: Secret::from_bytes(SECRET.as_bytes().to_vec()),
-    };
-    let settings = SandboxSettings::new(profile, vec![account], url);
-    let (made, making) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        actix_web::rt::System::new().block_on(async move {
-            let sandbox = Sandbox::new(settings, Arc::new(SystemClock)).expect("a partner");
-            let serving = sandbox.clone();
-            let server = HttpServer::new(move || {
-                let serving = serving.clone();
-                App::new().configure(move |config| serving.routes(config))
-            })
-            .workers(1)
-            .disable_signals()
-            .listen(socket)
-            .expect("the socket is ours")
-            .run();
-            made.send((sandbox, server.handle())).expect("the test waits for it");
-            server.await.expect("the partner serves until its end");
-        });
-    });
-    making.recv().expect("the partner starts")
 }

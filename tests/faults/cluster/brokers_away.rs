@@ -1,0 +1,80 @@
+//! Owns the fault in which every broker is gone for a while under full load: all that is posted is answered 503 in
+//! time, and no ingest pod grows while it waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::assembly::Cluster;
+use super::client::{Asked, Client};
+use super::load::Scene;
+use super::pods::Pod;
+
+use crate::dice::Dice;
+
+/// How long the brokers are away.
+const AWAY: Duration = Duration::from_secs(20);
+/// Partners that post as fast as they are answered, beside the steady load.
+const FLOOD: u64 = 64;
+/// What an ingest pod may grow by meanwhile, KiB.
+const GROWTH_KIB_MAX: u64 = 32 << 10;
+
+/// Strikes; says what it did.
+pub fn strike(cluster: &Cluster) -> String {
+    let (scene, brokers) = (&cluster.scene, "kafka-1 kafka-2 kafka-3");
+    let stop = Arc::new(AtomicBool::new(false));
+    let flood: Vec<_> = (0..FLOOD).map(|number| flood(scene, &stop, number)).collect();
+    // Warm: what a full load takes by itself is not what the outage takes.
+    watch(&scene.ingests, Duration::from_secs(3));
+    let warm = resident(&scene.ingests);
+    let refused = scene.answers.count(Asked::Notice, 503);
+    cluster.stack.tell(&format!("kill {brokers}"));
+    let most = watch(&scene.ingests, AWAY);
+    let refused = scene.answers.count(Asked::Notice, 503) - refused;
+    stop.store(true, Ordering::SeqCst);
+    flood.into_iter().for_each(|thread| thread.join().expect("a partner ends without a panic"));
+    cluster.stack.tell(&format!("start {brokers}"));
+    assert!(refused > 0, "with no broker somebody has to be refused");
+    let growth: Vec<_> =
+        most.iter().zip(&warm).map(|(most, warm)| most.saturating_sub(*warm)).collect();
+    for (pod, growth) in scene.ingests.iter().zip(&growth) {
+        assert!(*growth <= GROWTH_KIB_MAX, "{} grew by {growth} KiB without brokers", pod.name);
+    }
+    let mib = |kib: &[u64]| kib.iter().map(|kib| kib >> 10).collect::<Vec<_>>();
+    let (warm, growth) = (mib(&warm), mib(&growth));
+    format!("for {AWAY:?}, {refused} times 503, ingest from {warm:?} MiB by {growth:?} MiB at most")
+}
+
+fn resident(pods: &[Arc<Pod>]) -> Vec<u64> {
+    pods.iter().map(|pod| pod.resident_kib()).collect()
+}
+
+/// The most each pod had in this time.
+fn watch(pods: &[Arc<Pod>], time: Duration) -> Vec<u64> {
+    let begun = Instant::now();
+    let mut most = resident(pods);
+    while begun.elapsed() < time {
+        thread::sleep(Duration::from_millis(100));
+        most = most.iter().zip(resident(pods)).map(|(most, now)| now.max(*most)).collect();
+    }
+    most
+}
+
+/// A partner that does nothing but post; it gives up what is refused.
+fn flood(scene: &Scene, stop: &Arc<AtomicBool>, number: u64) -> thread::JoinHandle<()> {
+    let (scene, stop) = (scene.clone(), Arc::clone(stop));
+    thread::spawn(move || {
+        let mut dice = Dice::new(number, 300);
+        let pod = dice.pick(&scene.ingests);
+        let mut client = Client::new(pod, &scene.answers);
+        while !stop.load(Ordering::SeqCst) {
+            for body in scene.world.say(&mut dice) {
+                let answer = client.ask(Asked::Notice, |connection| connection.notice(&body));
+                if let Some(answer) = answer {
+                    scene.world.seen().answered(&body, answer.status);
+                }
+            }
+        }
+    })
+}

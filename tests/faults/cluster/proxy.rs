@@ -1,0 +1,176 @@
+//! Owns a proxy that stands between pods and a server, and does to their connections what networks do.
+//! Invariant: bytes are carried on whole and in order, or not at all: what was swallowed once stays deaf.
+
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+/// How late bytes come through a delayed connection.
+const DELAY: Duration = Duration::from_millis(300);
+
+/// What is done to connections.
+#[derive(Clone, Copy, Debug, Default)]
+struct Weather {
+    /// Connections that are older than this many cuts are closed.
+    cuts: u64,
+    /// Connections that are older than this many spells of deafness stay deaf.
+    deaf: u64,
+    /// New connections are taken and never answered.
+    deaf_now: bool,
+    delay: Duration,
+}
+
+/// One listener before one server.
+pub struct Proxy {
+    address: SocketAddr,
+    target: Arc<OnceLock<SocketAddr>>,
+    weather: watch::Sender<Weather>,
+    /// Connections carried so far.
+    carried: Arc<AtomicU64>,
+    _runtime: Arc<tokio::runtime::Runtime>,
+}
+
+impl Proxy {
+    /// Listens; what comes is carried once `lead_to` said where.
+    pub fn listen(runtime: &Arc<tokio::runtime::Runtime>) -> Self {
+        let socket = StdListener::bind("127.0.0.1:0").expect("a port is free");
+        socket.set_nonblocking(true).expect("a socket can be set so");
+        let address = socket.local_addr().expect("it is bound");
+        let (weather, told) = watch::channel(Weather::default());
+        let (target, carried) = (Arc::new(OnceLock::new()), Arc::new(AtomicU64::new(0)));
+        let (where_to, count) = (Arc::clone(&target), Arc::clone(&carried));
+        runtime.spawn(async move {
+            let listener = TcpListener::from_std(socket).expect("inside a runtime");
+            while let Ok((client, _)) = listener.accept().await {
+                if let Some(target) = where_to.get() {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    tokio::spawn(carry(client, *target, told.clone()));
+                }
+            }
+        });
+        Self { address, target, weather, carried, _runtime: Arc::clone(runtime) }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whom it stands before. Once.
+    pub fn lead_to(&self, target: &str) {
+        let target = target.parse().expect("an address");
+        self.target.set(target).expect("a proxy leads to one server");
+    }
+
+    /// How many connections were carried so far.
+    pub fn carried(&self) -> u64 {
+        self.carried.load(Ordering::Relaxed)
+    }
+
+    /// Closes every connection; new ones are carried.
+    pub fn cut(&self) {
+        self.weather.send_modify(|weather| weather.cuts += 1);
+    }
+
+    /// From now on what was accepted, or will be, is read and never answered, and never closed.
+    pub fn deafen(&self) {
+        self.weather.send_modify(|weather| {
+            (weather.deaf, weather.deaf_now) = (weather.deaf + 1, true);
+        });
+    }
+
+    /// From now on bytes come late.
+    pub fn delay(&self) {
+        self.weather.send_modify(|weather| weather.delay = DELAY);
+    }
+
+    /// New connections are carried as they should be; what is deaf stays deaf until its client gives it up.
+    pub fn calm(&self) {
+        self.weather.send_modify(|weather| {
+            (weather.deaf_now, weather.delay) = (false, Duration::ZERO);
+        });
+    }
+}
+
+/// Carries a connection until it ends or is cut.
+async fn carry(client: TcpStream, target: SocketAddr, weather: watch::Receiver<Weather>) {
+    let born = *weather.borrow();
+    let mut cut = weather.clone();
+    let ended = async {
+        // The proxy lives longer than its connections, or everything ends.
+        let _ = cut.wait_for(|now| now.cuts > born.cuts).await;
+    };
+    tokio::select! {
+        () = ended => {}
+        () = through(client, target, born, weather) => {}
+    }
+}
+
+async fn through(
+    client: TcpStream,
+    target: SocketAddr,
+    born: Weather,
+    weather: watch::Receiver<Weather>,
+) {
+    // Half-open from its start: there is no other side at all.
+    let server = if born.deaf_now { None } else { Some(TcpStream::connect(target).await) };
+    let (client_in, client_out) = client.into_split();
+    match server {
+        None => swallow(client_in).await,
+        Some(Err(_)) => {}
+        Some(Ok(server)) => {
+            // Without delay a carried connection has to be as quick as a direct one.
+            let _ = server.set_nodelay(true);
+            let _ = client_out.as_ref().set_nodelay(true);
+            let (server_in, server_out) = server.into_split();
+            let there = pump(client_in, server_out, born, weather.clone());
+            let back = pump(server_in, client_out, born, weather);
+            // The first to end ends both: no program here closes one direction only.
+            tokio::select! { () = there => {} () = back => {} }
+        }
+    }
+}
+
+/// Reads until the other side gives up.
+async fn swallow(mut from: OwnedReadHalf) {
+    let mut chunk = vec![0; 16 << 10];
+    while matches!(from.read(&mut chunk).await, Ok(1..)) {}
+}
+
+/// One direction: what is read is written, each as late as the weather said when it was read. A deaf connection
+/// ends only when it is cut, or when the reading finds its end.
+async fn pump(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    born: Weather,
+    weather: watch::Receiver<Weather>,
+) {
+    let (queue, mut queued) = mpsc::channel::<(Instant, Vec<u8>)>(256);
+    let is_deaf = |weather: &watch::Receiver<Weather>| weather.borrow().deaf > born.deaf;
+    let reading = async {
+        let mut chunk = vec![0; 64 << 10];
+        while let Ok(count @ 1..) = from.read(&mut chunk).await {
+            let due = Instant::now() + weather.borrow().delay;
+            if !is_deaf(&weather) && queue.send((due, chunk[..count].to_vec())).await.is_err() {
+                return;
+            }
+        }
+    };
+    let writing = async {
+        while let Some((due, bytes)) = queued.recv().await {
+            sleep_until(due).await;
+            if !is_deaf(&weather) && to.write_all(&bytes).await.is_err() {
+                return;
+            }
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! { () = reading => {} () = writing => {} }
+}
