@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Message as _};
-use rdkafka::{ClientConfig, TopicPartitionList};
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use tokio::sync::mpsc;
 
 use super::delivered::delivered;
@@ -195,17 +195,34 @@ impl Shared {
                 return None;
             }
             let next = held.partitions.get_mut(&key)?;
-            Some(next.replace(offset + 1))
+            let expected = *next;
+            *next = expected.max(Some(offset + 1));
+            Some(expected)
         });
         let position = self.layout.position(epoch, partition, offset);
         match expected {
             None => Ok(None),
+            Some(Some(next)) if offset < next => {
+                self.send_forward(message.topic(), partition, next);
+                Ok(None)
+            }
             Some(Some(next)) if next != offset => Err(EngineError::Corrupt(format!(
                 "{} goes on at {position} after offset {}: messages are missing",
                 message.topic(),
                 next - 1
             ))),
             Some(_) => delivered(&self.layout, epoch, message),
+        }
+    }
+
+    /// Lets the client go on at what comes next, after it went back by itself: when the answer to a question for
+    /// the first offset comes after a seek, librdkafka 2.12 drops it, asks once more and goes where that says.
+    fn send_forward(&self, topic: &str, partition: i32, next: i64) {
+        if let Err(error) =
+            self.consumer.seek(topic, partition, Offset::Offset(next), Duration::ZERO)
+        {
+            // It is told of the next message, and tries again.
+            tracing::debug!(%error, partition, next, "a reader could not be sent forward");
         }
     }
 
