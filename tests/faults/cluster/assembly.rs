@@ -113,6 +113,7 @@ impl Cluster {
         let begun = Instant::now();
         let heads =
             until(&format!("the log's ends after {from}"), RECOVER_MAX, || self.view.heads());
+        let mut told = Duration::ZERO;
         loop {
             self.assert_runs();
             let pods = self.scene.ingests.iter().chain(&self.scene.checkouts);
@@ -127,6 +128,10 @@ impl Cluster {
                 "{RECOVER_MAX:?} after {from} these have not recovered: {missing:?}; {}",
                 self.scene.answers
             );
+            if begun.elapsed() > told + Duration::from_secs(10) {
+                told = begun.elapsed();
+                trial::tell(&format!("{told:.0?} after {from}: {missing:?}"));
+            }
             std::thread::sleep(Duration::from_millis(50));
         }
     }
