@@ -172,6 +172,11 @@ fn build(profiles: &[Profile], document: &VaultDocument) -> anyhow::Result<Direc
 
 /// Makes the vault, the local admin's token and what the demo needs where they are missing.
 fn prepare_vault(data: &DataDir, origin: Origin, now: Time) -> anyhow::Result<()> {
+    // Processes that share the folder may start together: one makes what is missing, the others find it.
+    data.create()?;
+    let alone = std::fs::File::create(data.file("vault.starting"))
+        .and_then(|file| file.lock().map(|()| file))
+        .with_context(|| format!("{} can't be written", data.path().display()))?;
     let mut vault = open_or_create(data)?;
     let document = vault.document_mut();
     let mut changed = ensure_admin_token(data, document)?;
@@ -181,6 +186,7 @@ fn prepare_vault(data: &DataDir, origin: Origin, now: Time) -> anyhow::Result<()
     if changed {
         vault.save()?;
     }
+    drop(alone);
     Ok(())
 }
 

@@ -164,7 +164,7 @@ impl Default for Settings {
             listen_sandbox: "127.0.0.1:8082".into(),
             public_url: String::new(),
             log_format: LogFormat::Auto,
-            log_filter: "info,actix_server=warn,actix_http=off".into(),
+            log_filter: "info,actix_server=warn,actix_http=off,scylla=off".into(),
             ingest: IngestSettings::default(),
             projector: ProjectorSettings::default(),
             checkout: CheckoutSettings::default(),

@@ -60,9 +60,13 @@ pub fn shared() -> &'static Stack {
 pub fn broker() -> String {
     static STACK: OnceLock<Stack> = OnceLock::new();
     let stack = STACK.get_or_init(|| match knobs::test_kafka() {
-        Some(kafka) => {
-            Stack { kafka: vec![kafka], kafka_detour: Vec::new(), cql: Vec::new(), said: Value::Null, control: None }
-        }
+        Some(kafka) => Stack {
+            kafka: vec![kafka],
+            kafka_detour: Vec::new(),
+            cql: Vec::new(),
+            said: Value::Null,
+            control: None,
+        },
         None => Stack::start(&["--brokers", "1", "--cassandra", "0"]),
     });
     stack.kafka[0].clone()

@@ -140,8 +140,9 @@ impl Group {
     /// Partitions came. They stand until they begin.
     fn given(&self, consumer: &BaseConsumer<Self>, list: &mut TopicPartitionList) {
         let partitions = numbers(list);
+        // An offset that is known, not "the beginning": the client would ask for that again after it was sought away.
         let assigned = list
-            .set_all_offsets(Offset::Beginning)
+            .set_all_offsets(Offset::Offset(0))
             .and_then(|()| match consumer.rebalance_protocol() {
                 RebalanceProtocol::Cooperative => consumer.incremental_assign(list),
                 RebalanceProtocol::Eager | RebalanceProtocol::None => consumer.assign(list),
