@@ -154,11 +154,13 @@ impl Engines {
     ) -> anyhow::Result<Self> {
         distributed.refuse_unsafe().await?;
         let observers = distributed::observers(registry, commit_metrics(registry)?)?;
-        let log = KafkaLog::open(&distributed.kafka, observers).await.map_err(explain)?;
+        let open = async || KafkaLog::open(&distributed.kafka, observers.clone()).await;
+        let log = distributed::patiently("open the log", open).await?;
         let store: Option<Arc<dyn OrderStore>> = match need {
             Need::Both => {
-                let opened = CqlOrders::open(distributed.cql()?.clone()).await.map_err(explain)?;
-                Some(Arc::new(opened))
+                let cql = distributed.cql()?;
+                let open = async || CqlOrders::open(cql.clone()).await;
+                Some(Arc::new(distributed::patiently("open the order store", open).await?))
             }
             Need::Log | Need::Nothing => None,
         };

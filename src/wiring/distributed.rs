@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use payfold_engines::EngineError;
 use payfold_engines::log::kafka::topics::{self, Footing, Severity, TopicsWanted};
 use payfold_engines::log::kafka::{GroupProtocol, KafkaLogin, KafkaSettings, Observers};
 use payfold_engines::log::sqlite::CommitObserver;
@@ -18,6 +19,10 @@ use zeroize::Zeroizing;
 use super::explain;
 use crate::error::Fixable;
 use crate::settings::{GroupProtocolName, Settings};
+
+/// How long a start waits for engines that are not there.
+const START_MAX: Duration = Duration::from_secs(15);
+const START_PAUSE: Duration = Duration::from_millis(500);
 
 /// The engines of a system at scale.
 #[derive(Clone, Debug)]
@@ -51,7 +56,8 @@ impl Distributed {
 
     /// Refuses topics whose settings would lose money. Errors: each of them, with what mends it.
     pub async fn refuse_unsafe(&self) -> anyhow::Result<()> {
-        let findings = topics::check(&self.kafka, self.footing).await.map_err(explain)?;
+        let ask = async || topics::check(&self.kafka, self.footing).await;
+        let findings = patiently("look at the topics", ask).await?;
         let refused: Vec<_> =
             findings.iter().filter(|finding| finding.severity == Severity::Refuse).collect();
         let Some(first) = refused.first() else { return Ok(()) };
@@ -68,6 +74,27 @@ impl Distributed {
     /// What may be asked of the cluster.
     pub fn footing(&self) -> Footing {
         self.footing
+    }
+}
+
+/// Asks again while what is asked is unavailable, for some seconds: a leader that is just moving, a database that is
+/// just coming up, are no reason for a start to fail.
+pub(super) async fn patiently<T>(
+    what: &'static str,
+    ask: impl AsyncFn() -> Result<T, EngineError>,
+) -> anyhow::Result<T> {
+    let until = tokio::time::Instant::now() + START_MAX;
+    let mut told = false;
+    loop {
+        match ask().await {
+            Err(error @ EngineError::Unavailable(_)) if tokio::time::Instant::now() < until => {
+                if !std::mem::replace(&mut told, true) {
+                    tracing::warn!(%error, "can't {what} yet, trying again for {} s", START_MAX.as_secs());
+                }
+                tokio::time::sleep(START_PAUSE).await;
+            }
+            asked => return asked.map_err(explain),
+        }
     }
 }
 
