@@ -45,6 +45,15 @@ pub struct BenchIngestArgs {
     /// Also measure refused notices (bad signature, stale)
     #[arg(long)]
     pub refusals: bool,
+    /// Append to this Kafka log (topics of its own behind the prefix) instead of SQLite
+    #[arg(long, value_name = "kafka://…")]
+    pub log: Option<String>,
+    /// Partitions of its topics
+    #[arg(long, default_value_t = 8, requires = "log")]
+    pub partitions: u32,
+    /// Process ids of brokers on this machine, whose CPU time is shown too
+    #[arg(long, value_name = "PID", value_delimiter = ',', requires = "log")]
+    pub broker_pid: Vec<u32>,
     /// Figures as JSON
     #[arg(long)]
     pub json: bool,
@@ -61,6 +70,12 @@ pub struct BenchProjectorArgs {
     /// Orders open at once: an order's facts are spread over a window of so many
     #[arg(long, default_value_t = 10_000)]
     pub window: u64,
+    /// Read this Kafka log (topics of its own behind the prefix) instead of SQLite
+    #[arg(long, value_name = "kafka://…", requires = "orders_at")]
+    pub log: Option<String>,
+    /// Write into this CQL database (a keyspace of its own behind the name) instead of SQLite
+    #[arg(long = "store", value_name = "cql://…", requires = "log")]
+    pub orders_at: Option<String>,
     /// Figures as JSON
     #[arg(long)]
     pub json: bool,

@@ -9,6 +9,7 @@ use indicatif::ProgressBar;
 use payfold_engines::clock::{Clock, SystemClock};
 use serde::Serialize;
 
+use super::cluster::Cluster;
 use super::load::{self, Load};
 use super::notices::{Kind, Notices};
 use super::process::Process;
@@ -33,13 +34,15 @@ struct Figures {
     p99_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     rows_per_commit: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broker_cpu_micros_per_request: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
     engine: &'static str,
-    durability: &'static str,
+    durability: String,
     machine: String,
     rounds: usize,
     seconds: u64,
@@ -59,12 +62,15 @@ struct Round {
     p50_ms: f64,
     p99_ms: f64,
     rows_per_commit: Option<f64>,
+    broker_cpu_us: Option<f64>,
 }
 
 struct Bench<'a> {
     args: &'a BenchIngestArgs,
     empty: Process,
     ingest: Process,
+    /// None for SQLite.
+    cluster: Option<Cluster>,
     secret: String,
     progress: ProgressBar,
 }
@@ -74,18 +80,24 @@ pub fn run(args: &BenchIngestArgs) -> anyhow::Result<()> {
     // On the disk of the working folder: a folder in memory would make every sync free.
     let folder = tempfile::Builder::new().prefix("payfold-bench-").tempdir_in(".")?;
     let folder_path = folder.path().canonicalize()?;
-    let ingest = Process::ingest(&folder_path)?;
+    let cluster = match &args.log {
+        Some(url) => Some(Cluster::make(url, args.partitions, &args.broker_pid)?),
+        None => None,
+    };
+    let log = cluster.as_ref().map(|cluster| cluster.url.as_str());
+    let ingest = Process::ingest(&folder_path, log)?;
     let secret = read_secret(&folder_path)?;
     let kinds = if args.refusals { 4 } else { 2 };
     let rounds = u64::try_from(args.connections.len() * args.rounds * kinds)?;
     let progress = if args.json { ProgressBar::hidden() } else { ProgressBar::new(rounds) };
-    let bench = Bench { args, empty: Process::empty()?, ingest, secret, progress };
+    let bench = Bench { args, empty: Process::empty()?, ingest, cluster, secret, progress };
     let mut figures = Vec::new();
     for connections in &args.connections {
         figures.extend(bench.rounds(*connections)?);
     }
     bench.progress.finish_and_clear();
-    report(args, figures, bench.ingest.memory_peak_kib()?)
+    let memory_peak_kib = bench.ingest.memory_peak_kib()?;
+    report(args, figures, (bench.cluster.as_ref(), memory_peak_kib))
 }
 
 fn read_secret(folder: &Path) -> anyhow::Result<String> {
@@ -120,10 +132,10 @@ impl Bench<'_> {
         let address = &server.address;
         let load = Load { address, status, connections, time: WARM_UP, rate: None };
         load::run(load, &notices)?;
-        let before = (server.cpu_micros()?, commits(server)?);
+        let before = (server.cpu_micros()?, commits(server)?, self.broker_micros(server)?);
         let time = Duration::from_secs(self.args.seconds);
         let seen = load::run(Load { time, ..load }, &notices)?;
-        let after = (server.cpu_micros()?, commits(server)?);
+        let after = (server.cpu_micros()?, commits(server)?, self.broker_micros(server)?);
         let (commits, rows) = (after.1.0 - before.1.0, after.1.1 - before.1.1);
         Ok(Round {
             rate: seen.rate(),
@@ -131,7 +143,17 @@ impl Bench<'_> {
             p50_ms: seen.latency_ms(500),
             p99_ms: seen.latency_ms(990),
             rows_per_commit: (commits > 0.0).then(|| rows / commits),
+            broker_cpu_us: (before.2.zip(after.2))
+                .map(|(before, after)| ratio(after - before, seen.requests)),
         })
+    }
+
+    /// CPU time of the brokers behind a server.
+    fn broker_micros(&self, server: &Process) -> anyhow::Result<Option<u64>> {
+        match &self.cluster {
+            Some(cluster) if server.admin_url.is_some() => cluster.cpu_micros(),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -152,6 +174,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
 fn figures(server: &'static str, connections: usize, rounds: &[Round]) -> Figures {
     let of = |figure: fn(&Round) -> f64| median(rounds.iter().map(figure).collect());
     let rows: Vec<f64> = rounds.iter().filter_map(|round| round.rows_per_commit).collect();
+    let broker: Vec<f64> = rounds.iter().filter_map(|round| round.broker_cpu_us).collect();
     Figures {
         server,
         connections,
@@ -160,21 +183,25 @@ fn figures(server: &'static str, connections: usize, rounds: &[Round]) -> Figure
         p50_ms: of(|round| round.p50_ms),
         p99_ms: of(|round| round.p99_ms),
         rows_per_commit: (!rows.is_empty()).then(|| median(rows)),
+        broker_cpu_micros_per_request: (!broker.is_empty()).then(|| median(broker)),
     }
 }
 
 fn report(
     args: &BenchIngestArgs,
     figures: Vec<Figures>,
-    memory_peak_kib: u64,
+    (cluster, memory_peak_kib): (Option<&Cluster>, u64),
 ) -> anyhow::Result<()> {
     let of_first = |server: &str| figures.iter().find(|figure| figure.server == server).cloned();
     let (Some(empty), Some(ingest)) = (of_first("empty handler"), of_first("ingest")) else {
         anyhow::bail!("name at least one number of connections");
     };
     let report = Report {
-        engine: "SQLite",
-        durability: "WAL, synchronous=FULL, every 200 synced first",
+        engine: if cluster.is_some() { "Kafka" } else { "SQLite" },
+        durability: cluster.map_or_else(
+            || "WAL, synchronous=FULL, every 200 synced first".to_owned(),
+            |cluster| cluster.durability.clone(),
+        ),
         machine: machine(),
         rounds: args.rounds,
         seconds: args.seconds,
@@ -211,6 +238,9 @@ fn print(report: &Report) {
                 format!("{:.2}", figure.p50_ms),
                 format!("{:.2}", figure.p99_ms),
                 figure.rows_per_commit.map_or(String::new(), |rows| format!("{rows:.1}")),
+                figure
+                    .broker_cpu_micros_per_request
+                    .map_or(String::new(), |micros| format!("{micros:.1}")),
             ]
         })
         .collect();
@@ -222,6 +252,7 @@ fn print(report: &Report) {
         "p50 ms",
         "p99 ms",
         "rows/commit",
+        "broker cpu us",
     ];
     output::line(&output::table(&columns, &rows));
     output::line(&format!(

@@ -1,6 +1,7 @@
 //! `payfold bench`: figures of this program on this machine, side by side in one run, medians of alternating
 //! rounds. Every figure is printed with engine, durability and machine.
 
+mod cluster;
 mod e2e;
 mod empty;
 mod ingest;

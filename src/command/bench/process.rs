@@ -41,16 +41,17 @@ impl Process {
     }
 
     /// The real ingest role in a folder of its own, as `payfold run` starts it.
-    pub fn ingest(folder: &Path) -> anyhow::Result<Self> {
-        Self::run(folder, "ingest").map(|(process, _)| process)
+    pub fn ingest(folder: &Path, log: Option<&str>) -> anyhow::Result<Self> {
+        Self::run(folder, "ingest", log).map(|(process, _)| process)
     }
 
     /// The whole demo in a folder of its own, and what it tells of itself.
     pub fn demo(folder: &Path) -> anyhow::Result<(Self, RunFile)> {
-        Self::run(folder, "all")
+        Self::run(folder, "all", None)
     }
 
-    fn run(folder: &Path, roles: &str) -> anyhow::Result<(Self, RunFile)> {
+    /// Over SQLite files in the folder, or over a log somewhere else.
+    fn run(folder: &Path, roles: &str, log: Option<&str>) -> anyhow::Result<(Self, RunFile)> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["run", "--roles", roles, "--data", "payfold-data"]);
         for flag in ["--listen-public", "--listen-shop", "--listen-admin", "--listen-sandbox"] {
@@ -60,6 +61,8 @@ impl Process {
             // Stale notices are all to be kept: the figure is that of an append, not of a budget.
             .env("PAYFOLD_INGEST__QUARANTINE_BYTES_PER_HOUR", "1000000000000")
             .env("PAYFOLD_LOG_FILTER", "error")
+            .envs(log.map(|log| ("PAYFOLD_LOG", log)))
+            .envs(log.map(|_| ("PAYFOLD_DEV", "true")))
             .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

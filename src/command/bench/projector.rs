@@ -1,4 +1,4 @@
-//! `payfold bench projector`: facts read from a SQLite log, folded, published and committed, end to end.
+//! `payfold bench projector`: facts read from a log, folded, published and committed, end to end.
 //! The log is filled first, then the projector alone is timed in a process whose memory is its own.
 
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use prometheus::Registry;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use super::cluster::Cluster;
 use super::machine;
 use super::process::memory_peak_kib;
 use super::world::World;
@@ -20,6 +21,7 @@ use crate::args::{BenchProjectorArgs, Global};
 use crate::output;
 use crate::roles;
 use crate::settings::{self, Settings};
+use crate::walk;
 use crate::wiring::{Engines, Need};
 
 const FILL_BATCH: u64 = 5_000;
@@ -29,7 +31,7 @@ const POLL: Duration = Duration::from_millis(5);
 #[serde(rename_all = "camelCase")]
 struct Report {
     engine: &'static str,
-    durability: &'static str,
+    durability: String,
     machine: String,
     facts: u64,
     orders: u64,
@@ -43,14 +45,23 @@ struct Report {
 /// Fills, folds, reports.
 pub fn run(global: &Global, args: &BenchProjectorArgs) -> anyhow::Result<()> {
     let folder = tempfile::Builder::new().prefix("payfold-bench-").tempdir_in(".")?;
-    let settings = Settings {
+    let mut settings = Settings {
         data: folder.path().to_owned(),
         log: String::new(),
         orders: String::new(),
         ..settings::load(global)?.settings
     };
+    let mut durability =
+        "log synchronous=FULL, orders synchronous=NORMAL (progress in the same transaction)"
+            .to_owned();
+    if let (Some(log), Some(orders)) = (&args.log, &args.orders_at) {
+        let cluster = Cluster::make(log, settings.kafka.partitions, &[])?;
+        durability = format!("{}; orders at {}", cluster.durability, settings.cql.consistency);
+        (settings.log, settings.orders) = (cluster.url, Cluster::keyspace(orders)?);
+        settings.dev = true;
+    }
     let runtime = roles::runtime("projector")?;
-    let report = runtime.block_on(measure(args, &settings))?;
+    let report = Report { durability, ..runtime.block_on(measure(args, &settings))? };
     if args.json {
         output::line(&serde_json::to_string_pretty(&report)?);
         return Ok(());
@@ -109,11 +120,12 @@ async fn measure(args: &BenchProjectorArgs, settings: &Settings) -> anyhow::Resu
     stop.send(true).context("the projector listens")?;
     running.await??;
     progress.finish_and_clear();
-    let events = engines.log.extent(Topic::Orders).await?.first().map_or(0, |extent| extent.last);
+    let ends = walk::ends(&*engines.log, Topic::Orders).await?;
+    let events = ends.iter().map(|end| end.offset).sum();
     engines.log.close().await?;
     Ok(Report {
-        engine: "SQLite",
-        durability: "log synchronous=FULL, orders synchronous=NORMAL (progress in the same transaction)",
+        engine: if args.log.is_some() { "Kafka and CQL" } else { "SQLite" },
+        durability: String::new(),
         machine: machine(),
         facts: world.records(),
         orders,
@@ -149,9 +161,9 @@ async fn fill(engines: &Engines, world: &World, progress: &ProgressBar) -> anyho
 
 async fn folded(engines: &Engines) -> anyhow::Result<u64> {
     let progress = engines.store()?.progress().await?;
-    Ok(progress
-        .and_then(|progress| progress.folded.first().copied())
-        .map_or(0, |folded| folded.position.offset))
+    // Offsets count from 1 in every partition, so their sum is the number of facts.
+    let all = progress.into_iter().flat_map(|progress| progress.folded);
+    Ok(all.map(|folded| folded.position.offset).sum())
 }
 
 fn cpu_micros() -> anyhow::Result<u64> {
