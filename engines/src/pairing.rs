@@ -57,8 +57,8 @@ fn check_sealed(extents: &[Extent], progress: Option<&Progress>) -> Result<(), E
     match sealed.find(|extent| folded(extent.partition) < extent.last) {
         None => Ok(()),
         Some(extent) => Err(EngineError::Invalid(format!(
-            "intake has grown to epoch {epoch}, but what came before is not folded to its end: partition {} ends at \
-             {} and is folded to {}; start projector and reconciler with kafka.epoch = {} until they are done",
+            "intake has grown to epoch {epoch}, but what came before is not folded to its end: partition {} ends at {} \
+             and is folded to {}; docs/operations.md, \"Growing intake\" says how to go back to kafka.epoch = {} and finish",
             extent.partition,
             extent.last,
             folded(extent.partition),
