@@ -40,6 +40,9 @@ pub(super) struct Shared {
     pub(super) part: Part,
     /// Bytes of values told and not taken by the reader yet.
     ahead: AtomicUsize,
+    /// An `Unavailable` was told and not taken by the reader yet: a second one would tell nothing new, and a reader
+    /// that was busy meanwhile would wait once for each.
+    failing: AtomicBool,
     stop: AtomicBool,
 }
 
@@ -64,9 +67,10 @@ impl Reader {
         let group = Group::new(part, told);
         let consumer: BaseConsumer<Group> = config.create_with_context(group).map_err(refused)?;
         let epoch = *layout.epochs(topic).end();
-        let (ahead, stop) = Default::default();
+        let (ahead, failing, stop) = Default::default();
         let layout = layout.clone();
-        let shared = Arc::new(Shared { consumer, layout, topic, epoch, part, ahead, stop });
+        let shared = Shared { consumer, layout, topic, epoch, part, ahead, failing, stop };
+        let shared = Arc::new(shared);
         if part != Part::Alone {
             let name = shared.layout.current(topic);
             shared.consumer.subscribe(&[&name]).map_err(refused)?;
@@ -93,7 +97,10 @@ impl Reader {
                         return Ok(News::Messages(messages));
                     }
                 }
-                News::Failed(error) => return Err(error),
+                News::Failed(error) => {
+                    self.shared.failing.store(false, Ordering::Release);
+                    return Err(error);
+                }
                 moved => return Ok(moved),
             }
         }
@@ -178,7 +185,10 @@ impl Shared {
             self.consumer.context().tell(News::Messages(messages));
         }
         if let Some(error) = failed {
-            self.consumer.context().tell(News::Failed(error));
+            let unavailable = matches!(error, EngineError::Unavailable(_));
+            if !unavailable || !self.failing.swap(true, Ordering::AcqRel) {
+                self.consumer.context().tell(News::Failed(error));
+            }
         }
     }
 
