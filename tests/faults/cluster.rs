@@ -73,7 +73,8 @@ fn finish(cluster: &Cluster, struck: &BTreeMap<Kind, usize>) {
     let strikes: Vec<_> =
         struck.iter().map(|(kind, times)| format!("{} {times}", kind.name())).collect();
     trial::tell(&report);
-    trial::tell(&format!("struck: {}", strikes.join(", ")));
+    let restarts = cluster.restarts();
+    trial::tell(&format!("struck: {}; failed starts begun again: {restarts}", strikes.join(", ")));
     trial::tell(&cluster.scene.answers);
     report.assert_clean();
     assert!(verified.status.success(), "payfold log verify: {verified:?}");

@@ -5,7 +5,7 @@
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,6 +18,8 @@ use crate::support::system::{alone, until};
 
 /// How long a start may take on a busy machine.
 const READY_MAX: Duration = Duration::from_secs(60);
+/// Between a failed start and the next.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
 /// How long an orderly end may take.
 const STOP_MAX: Duration = Duration::from_secs(40);
 
@@ -73,6 +75,7 @@ pub struct Pod {
     admin: String,
     ways: Ways,
     life: AtomicU64,
+    restarts: AtomicU64,
     served: Mutex<Instant>,
     process: Mutex<Option<Child>>,
 }
@@ -87,6 +90,7 @@ impl Pod {
             admin: free_address(),
             ways,
             life: AtomicU64::new(1),
+            restarts: AtomicU64::new(0),
             served: Mutex::new(Instant::now()),
             process: Mutex::default(),
         }
@@ -107,10 +111,16 @@ impl Pod {
         assert!(before.is_none(), "{} runs already", self.name);
     }
 
-    /// Waits until it serves; what breaks from then on is not excused.
+    /// Waits until it serves; what breaks from then on is not excused. A start that fails because its engines are
+    /// not well yet is begun again, as orchestrators do, and counted.
     pub fn ready(&self) {
         until(&format!("{} to be ready", self.name), READY_MAX, || {
-            self.assert_runs();
+            if self.has_ended().is_some() {
+                self.restarts.fetch_add(1, Ordering::SeqCst);
+                self.process().take();
+                std::thread::sleep(RESTART_PAUSE);
+                self.start();
+            }
             let answer = Connection::open(&self.admin).and_then(|mut admin| admin.get("/readyz"));
             answer.ok().filter(|answer| answer.status == 200)
         });
@@ -156,11 +166,19 @@ impl Pod {
 
     /// Panics, with its last lines, if it ended by itself.
     pub fn assert_runs(&self) {
-        if let Some(child) = self.process().as_mut()
-            && let Some(status) = child.try_wait().expect("a child can be asked")
-        {
+        if let Some(status) = self.has_ended() {
             panic!("{} ended by itself ({status}): {}", self.name, self.last_lines());
         }
+    }
+
+    fn has_ended(&self) -> Option<ExitStatus> {
+        let mut process = self.process();
+        process.as_mut()?.try_wait().expect("a child can be asked")
+    }
+
+    /// How often its start failed and was begun again.
+    pub fn restarts(&self) -> u64 {
+        self.restarts.load(Ordering::SeqCst)
     }
 
     /// Which life it is in.
