@@ -15,8 +15,12 @@ use crate::dice::Dice;
 
 /// How long the brokers are away.
 const AWAY: Duration = Duration::from_secs(20);
-/// Partners that post as fast as they are answered, beside the steady load.
-const FLOOD: u64 = 64;
+/// Connections that post as fast as they are answered, beside the steady load.
+const FLOOD: u64 = 512;
+/// How long they do so while there still are brokers: all of it has to be folded afterwards.
+const WARM: Duration = Duration::from_millis(700);
+/// They do little.
+const STACK_BYTES: usize = 256 << 10;
 /// What an ingest pod may grow by meanwhile, KiB.
 const GROWTH_KIB_MAX: u64 = 32 << 10;
 
@@ -26,7 +30,7 @@ pub fn strike(cluster: &Cluster) -> String {
     let stop = Arc::new(AtomicBool::new(false));
     let flood: Vec<_> = (0..FLOOD).map(|number| flood(scene, &stop, number)).collect();
     // Warm: what a full load takes by itself is not what the outage takes.
-    watch(&scene.ingests, Duration::from_secs(3));
+    watch(&scene.ingests, WARM);
     let warm = resident(&scene.ingests);
     let refused = scene.answers.count(Asked::Notice, 503);
     cluster.stack.tell(&format!("kill {brokers}"));
@@ -64,7 +68,7 @@ fn watch(pods: &[Arc<Pod>], time: Duration) -> Vec<u64> {
 /// A partner that does nothing but post; it gives up what is refused.
 fn flood(scene: &Scene, stop: &Arc<AtomicBool>, number: u64) -> thread::JoinHandle<()> {
     let (scene, stop) = (scene.clone(), Arc::clone(stop));
-    thread::spawn(move || {
+    let post = move || {
         let mut dice = Dice::new(number, 300);
         let pod = dice.pick(&scene.ingests);
         let mut client = Client::new(pod, &scene.answers);
@@ -76,5 +80,7 @@ fn flood(scene: &Scene, stop: &Arc<AtomicBool>, number: u64) -> thread::JoinHand
                 }
             }
         }
-    })
+    };
+    let started = thread::Builder::new().stack_size(STACK_BYTES).spawn(post);
+    started.expect("a thread can be started")
 }
