@@ -33,6 +33,7 @@ pub struct RunFile {
 impl RunFile {
     /// Writes it into the folder, and takes away what crashes left.
     pub fn write(&self, data: &DataDir) -> anyhow::Result<()> {
+        write_private(&data.run_file(self.pid), &serde_json::to_vec_pretty(self)?)?;
         for path in data.run_files() {
             let left = std::fs::read(&path).ok().and_then(|it| serde_json::from_slice(&it).ok());
             if left.is_some_and(|one: Self| !one.is_alive()) {
@@ -40,7 +41,7 @@ impl RunFile {
                 let _ = std::fs::remove_file(&path);
             }
         }
-        write_private(&data.run_file(self.pid), &serde_json::to_vec_pretty(self)?)
+        Ok(())
     }
 
     /// Takes it out of the folder, if it is ours.

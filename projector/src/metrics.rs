@@ -147,7 +147,6 @@ impl Metrics {
 
     /// These partitions are another projector's now; what was told of them here holds no longer.
     pub(crate) fn partitions_gone(&self, partitions: &[u32]) {
-        self.partitions_halted.set(0);
         for partition in partitions {
             // Nothing may have been measured yet.
             let _ = self.lag_seconds.remove_label_values(&[&partition.to_string()]);

@@ -29,7 +29,7 @@ use payfold_engines::orders::OrderStore;
 use payfold_schemas::record::{Position, RecordError};
 use tokio::sync::{mpsc, watch};
 
-use self::read::Ended;
+use self::read::{Ended, Halted};
 use crate::metrics::Metrics;
 use crate::status::Status;
 
@@ -164,14 +164,18 @@ impl Projector {
 }
 
 /// Runs the stages over what the share delivers; returns why the reading ended, once everything read is committed.
-async fn pipeline(shared: &Shared, share: &mut dyn Share) -> Result<Ended, Halt> {
+async fn pipeline(
+    shared: &Shared,
+    share: &mut dyn Share,
+    halted: &mut Halted,
+) -> Result<Ended, Halt> {
     shared.committed.store(0, Ordering::Release);
     // One batch may wait before each stage; more would only take memory.
     let (to_fold, decoded) = mpsc::channel(1);
     let (to_publish, folded) = mpsc::channel(1);
     let (to_commit, published) = mpsc::channel(1);
     let (ended, (), (), ()) = tokio::try_join!(
-        read::run(shared, share, to_fold),
+        read::run(shared, (share, halted), to_fold),
         folding::run(shared, decoded, to_publish),
         publish::run(shared, folded, to_commit),
         commit::run(shared, published),

@@ -124,8 +124,8 @@ impl KafkaLog {
         let reader = Reader::start(&config, &self.layout, topic, Part::Keeper)?;
         let layout = self.layout.clone();
         let epoch = *layout.epochs(topic).end();
-        let (lookup, left) = (Arc::clone(&self.lookup), VecDeque::new());
-        Ok(Box::new(KafkaShare { reader, lookup, topic, layout, epoch, left }))
+        let (lookup, left, given) = (Arc::clone(&self.lookup), VecDeque::new(), Vec::new());
+        Ok(Box::new(KafkaShare { reader, lookup, topic, layout, epoch, left, given }))
     }
 }
 

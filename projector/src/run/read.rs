@@ -3,7 +3,7 @@
 //! stands for good (*halted*), while the others go on; when all of them stand, reading ends. A stint's reading ends
 //! too when partitions come or go.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use payfold_engines::log::{Delivered, Share, Turn};
@@ -26,6 +26,10 @@ pub(super) struct Decoded {
     pub(super) folded: Vec<Folded>,
 }
 
+/// The partitions that stand at a record that can't be read, as long as they are this projector's: a share does not go
+/// back, so what it delivers of them later must not be folded either.
+pub(super) type Halted = BTreeMap<u32, RunError>;
+
 /// Why reading ended.
 pub(super) enum Ended {
     /// Told to stop, or the next stage has failed.
@@ -40,11 +44,10 @@ pub(super) enum Ended {
 /// pipeline must not go on with what it has.
 pub(super) async fn run(
     shared: &Shared,
-    share: &mut dyn Share,
+    (share, halted): (&mut dyn Share, &mut Halted),
     to_fold: mpsc::Sender<Decoded>,
 ) -> Result<Ended, Halt> {
     let mut limit = shared.settings.batch_records_max;
-    let mut halted = BTreeSet::new();
     let mut acks = 0_u8;
     let mut times = tokio::time::interval(ACK_EVERY);
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -67,16 +70,16 @@ pub(super) async fn run(
         // The last batch may be committed only after the next ack: so one more.
         acks = 2;
         limit = next_limit(shared, &batch);
-        let (standing, length) = (halted.clone(), batch.len());
+        let (standing, length) = (halted.keys().copied().collect(), batch.len());
         let (decoded, bad) = compute(length, move || decode(&batch, standing)).await?;
         if !decoded.records.is_empty() && to_fold.send(decoded).await.is_err() {
             // The next stage has failed, and with it the whole.
             return Ok(Ended::Stopped);
         }
         for (partition, error) in bad {
-            halted.insert(partition);
+            halted.insert(partition, error.clone());
             shared.metrics.partitions_halted_are(halted.len());
-            if shared.status.owned().iter().all(|owned| halted.contains(owned)) {
+            if shared.status.owned().iter().all(|owned| halted.contains_key(owned)) {
                 return Ok(Ended::Halted(error));
             }
             tracing::error!(%error, partition, "a partition of intake is halted; the others go on");

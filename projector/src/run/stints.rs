@@ -8,21 +8,50 @@
 use payfold_engines::log::{Share, Topic, Turn};
 
 use super::outage::Outage;
-use super::read::Ended;
+use super::read::{Ended, Halted};
 use super::{Halt, RunError, Shared, pairing, pipeline};
 
 /// Runs stint after stint until told to stop; returns what made the last one end, if it was not that.
 pub(super) async fn run(shared: &Shared) -> Result<Option<RunError>, Halt> {
     let mut share = open(shared).await?;
+    let mut halted = Halted::new();
     loop {
-        let turn = match pipeline(shared, &mut *share).await {
+        let turn = match pipeline(shared, &mut *share, &mut halted).await {
             Ok(Ended::Stopped) => return Ok(None),
             Ok(Ended::Halted(error)) => return Ok(Some(error)),
             Ok(Ended::Moved(turn)) => turn,
             Err(Halt::Lost(partitions)) => Turn::Lost(partitions),
             Err(halt) => return Err(halt),
         };
+        // Whoever comes to a halted partition next finds its record again.
+        named(&turn).iter().for_each(|partition| {
+            halted.remove(partition);
+        });
+        let lost = matches!(turn, Turn::Lost(_));
         moved(shared, &mut *share, turn).await?;
+        shared.metrics.partitions_halted_are(halted.len());
+        let owned = shared.status.owned();
+        if lost && !owned.is_empty() {
+            // What was in flight of those that stay is gone too, and a share does not go back: all begin anew.
+            shared.gone(&owned.into_iter().collect::<Vec<_>>());
+            halted.clear();
+            drop(share);
+            share = open(shared).await?;
+            continue;
+        }
+        if let Some(error) = halted.values().next()
+            && owned.iter().all(|partition| halted.contains_key(partition))
+        {
+            return Ok(Some(error.clone()));
+        }
+    }
+}
+
+/// The partitions a change of hands names.
+fn named(turn: &Turn) -> &[u32] {
+    match turn {
+        Turn::Given(partitions) | Turn::Taken(partitions) | Turn::Lost(partitions) => partitions,
+        Turn::Messages(_) => &[],
     }
 }
 

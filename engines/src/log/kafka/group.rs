@@ -47,7 +47,7 @@ impl Quiet {
         EngineError::Unavailable(format!("Kafka did not send {what} in time{}", self.reason()))
     }
 
-    fn reason(&self) -> String {
+    pub(super) fn reason(&self) -> String {
         self.0.last_error().map(|reason| format!(" ({reason})")).unwrap_or_default()
     }
 }
@@ -74,6 +74,8 @@ pub(super) struct Held {
     pub(super) standing: Vec<i32>,
     /// The offset after the last one the group was told is done; it never goes back.
     pub(super) acked: BTreeMap<i32, i64>,
+    /// Of partitions that went, the offset after the last one that was delivered.
+    pub(super) before: BTreeMap<i32, i64>,
     /// Taken, and not let go by the reader yet.
     taken: bool,
     /// The reader is gone: nobody finishes anything.
@@ -149,7 +151,7 @@ impl Group {
             })
             .and_then(|()| consumer.pause(list));
         if let Err(error) = assigned {
-            self.tell(News::Failed(self.quiet.unavailable(&error)));
+            self.tell(News::Failed(broken("take over partitions", &error)));
             return;
         }
         self.held(|held| {
@@ -167,7 +169,9 @@ impl Group {
         let lost = consumer.assignment_lost();
         let begun = self.held(|held| {
             partitions.iter().for_each(|partition| {
-                held.partitions.remove(partition);
+                if let Some(Some(next)) = held.partitions.remove(partition) {
+                    held.before.insert(*partition, next);
+                }
                 held.acked.remove(partition);
             });
             held.standing.retain(|one| !partitions.contains(one));
@@ -188,7 +192,7 @@ impl Group {
             RebalanceProtocol::Eager | RebalanceProtocol::None => consumer.unassign(),
         };
         if let Err(error) = unassigned {
-            self.tell(News::Failed(self.quiet.unavailable(&error)));
+            self.tell(News::Failed(broken("let partitions go", &error)));
         }
     }
 
@@ -207,6 +211,11 @@ impl Group {
         }
         true
     }
+}
+
+/// The group goes on to count on this consumer, which does not go on: only leaving helps.
+fn broken(what: &str, error: &KafkaError) -> EngineError {
+    EngineError::Invalid(format!("this reader could not {what}: {error}; start the process again"))
 }
 
 fn numbers(list: &TopicPartitionList) -> Vec<i32> {

@@ -2,6 +2,7 @@
 //! Invariants: a partition begins where it was told, or at its first message, never where the client would go by
 //! itself; what the group was told is done never goes back; nothing is told of partitions that are not held.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use payfold_schemas::record::Position;
@@ -9,7 +10,7 @@ use rdkafka::consumer::{CommitMode, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::{Offset, TopicPartitionList};
 
-use super::group::{News, Part};
+use super::group::Part;
 use super::layout::{epoch_of, kafka_offset};
 use super::reader::{POLL, Shared};
 use crate::EngineError;
@@ -25,9 +26,9 @@ impl Shared {
         if self.part != Part::Member || standing.is_empty() {
             return;
         }
-        let begun = self.acknowledged(&standing).and_then(|after| self.begin(&after));
+        let begun = self.acknowledged(&standing).and_then(|after| self.begin(&after, &standing));
         if let Err(error) = begun {
-            context.tell(News::Failed(error));
+            self.fail(error);
             std::thread::sleep(POLL);
         }
     }
@@ -56,10 +57,15 @@ impl Shared {
         Ok(after)
     }
 
-    /// Lets what stands begin: after these positions, where none is named at the first message. Blocks.
-    pub(super) fn begin(&self, after: &[Position]) -> Result<(), EngineError> {
+    /// Lets what stands of these partitions begin: after these positions, where none is named at the first message.
+    /// What came meanwhile stands on; what went meanwhile is left out. Blocks.
+    pub(super) fn begin(&self, after: &[Position], given: &[i32]) -> Result<(), EngineError> {
         let context = self.consumer.context();
-        let standing = context.held(|held| held.standing.clone());
+        let standing: Vec<i32> = context
+            .held(|held| held.standing.iter().copied().filter(|one| given.contains(one)).collect());
+        if standing.is_empty() {
+            return Ok(());
+        }
         let name = self.layout.current(self.topic);
         let unavailable = |error: KafkaError| context.quiet().unavailable(&error);
         let (mut seeks, mut list) = (TopicPartitionList::new(), TopicPartitionList::new());
@@ -81,7 +87,9 @@ impl Shared {
             element.error().map_err(unavailable)?;
         }
         context.held(|held| held.standing.retain(|one| !standing.contains(one)));
-        self.consumer.resume(&list).map_err(unavailable)
+        self.consumer.resume(&list).map_err(unavailable)?;
+        self.begun.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// Remembers for the group that everything up to these positions is done; what is not held is left out.
@@ -92,16 +100,19 @@ impl Shared {
         for position in through {
             let place = self.layout.place(self.topic, position.partition)?;
             let next = kafka_offset(position.offset.saturating_add(1));
-            let (held, acked) = self.consumer.context().held(|held| {
+            let (held, known) = self.consumer.context().held(|held| {
                 let acked = held.acked.get(&place.partition).copied().unwrap_or(0);
-                (held.partitions.get(&place.partition).copied(), acked)
+                // What was delivered before the partition went and came again is delivered once more.
+                let before = held.before.get(&place.partition).copied().unwrap_or(0);
+                (held.partitions.get(&place.partition).copied(), (acked, before))
             });
             match held {
-                Some(_) if place.topic == name && next <= acked => {}
+                Some(_) if place.topic == name && next <= known.0 => {}
                 Some(Some(delivered)) if place.topic == name && next <= delivered => {
                     list.add_partition_offset(&name, place.partition, Offset::Offset(next))
                         .map_err(unavailable)?;
                 }
+                Some(_) if place.topic == name && next <= known.1 => {}
                 Some(_) if place.topic == name => {
                     return Err(EngineError::Invalid(format!(
                         "ack of {position}, which was not delivered"

@@ -4,6 +4,7 @@
 //! a slow reader for a dead one; at most `AHEAD_BYTES` of messages wait for the reader, then fetching is paused;
 //! of each partition messages come without a gap. Dropping a reader leaves the group at once.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -43,6 +44,8 @@ pub(super) struct Shared {
     /// An `Unavailable` was told and not taken by the reader yet: a second one would tell nothing new, and a reader
     /// that was busy meanwhile would wait once for each.
     failing: AtomicBool,
+    /// Something began since the thread looked last: it is fetched also while the rest is paused.
+    pub(super) begun: AtomicBool,
     stop: AtomicBool,
 }
 
@@ -67,9 +70,9 @@ impl Reader {
         let group = Group::new(part, told);
         let consumer: BaseConsumer<Group> = config.create_with_context(group).map_err(refused)?;
         let epoch = *layout.epochs(topic).end();
-        let (ahead, failing, stop) = Default::default();
+        let (ahead, failing, begun, stop) = Default::default();
         let layout = layout.clone();
-        let shared = Shared { consumer, layout, topic, epoch, part, ahead, failing, stop };
+        let shared = Shared { consumer, layout, topic, epoch, part, ahead, failing, begun, stop };
         let shared = Arc::new(shared);
         if part != Part::Alone {
             let name = shared.layout.current(topic);
@@ -78,7 +81,7 @@ impl Reader {
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("payfold-reader".to_owned())
-            .spawn(move || of_thread.run())
+            .spawn(move || of_thread.run_loudly())
             .map_err(|error| EngineError::Unavailable(format!("can't start a reader: {error}")))?;
         Ok(Self { shared, news, thread: Some(thread) })
     }
@@ -133,6 +136,22 @@ fn bytes(messages: &[Delivered]) -> usize {
 }
 
 impl Shared {
+    /// A panic here would leave the reader waiting for ever: the channel's sender lives in the consumer it shares.
+    fn run_loudly(&self) {
+        if catch_unwind(AssertUnwindSafe(|| self.run())).is_err() {
+            let text = "a reader's thread panicked; the log has the place";
+            self.consumer.context().tell(News::Failed(EngineError::Corrupt(text.to_owned())));
+        }
+    }
+
+    /// Tells of a failure; of one that may pass only while none waits to be taken.
+    pub(super) fn fail(&self, error: EngineError) {
+        let passing = matches!(error, EngineError::Unavailable(_));
+        if !passing || !self.failing.swap(true, Ordering::AcqRel) {
+            self.consumer.context().tell(News::Failed(error));
+        }
+    }
+
     fn run(&self) {
         let mut full_since = None;
         let mut paused = false;
@@ -147,7 +166,8 @@ impl Shared {
                 continue;
             }
             let since = *full_since.get_or_insert_with(Instant::now);
-            if !paused && since.elapsed() >= PAUSE_AFTER {
+            let begun = paused && self.begun.swap(false, Ordering::AcqRel);
+            if begun || (!paused && since.elapsed() >= PAUSE_AFTER) {
                 paused = true;
                 self.pause_or_resume(Flow::Pause);
             }
@@ -185,10 +205,7 @@ impl Shared {
             self.consumer.context().tell(News::Messages(messages));
         }
         if let Some(error) = failed {
-            let unavailable = matches!(error, EngineError::Unavailable(_));
-            if !unavailable || !self.failing.swap(true, Ordering::AcqRel) {
-                self.consumer.context().tell(News::Failed(error));
-            }
+            self.fail(error);
         }
     }
 
@@ -252,7 +269,14 @@ impl Shared {
                     "topic {topic} does not hold the place this reader stands at any more ({code})"
                 )))
             }
+            // Told once, and never gone: the client does not join its group again.
+            RDKafkaErrorCode::Fatal => Some(EngineError::Invalid(format!(
+                "the Kafka client has failed for good{}",
+                self.consumer.context().quiet().reason()
+            ))),
             RDKafkaErrorCode::AllBrokersDown
+            | RDKafkaErrorCode::BadMessage
+            | RDKafkaErrorCode::BadCompression
             | RDKafkaErrorCode::TopicAuthorizationFailed
             | RDKafkaErrorCode::GroupAuthorizationFailed
             | RDKafkaErrorCode::Authentication

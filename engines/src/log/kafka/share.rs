@@ -24,6 +24,8 @@ pub(super) struct KafkaShare {
     pub(super) epoch: u32,
     /// Read and not asked for yet.
     pub(super) left: VecDeque<Delivered>,
+    /// Kafka's partitions that the reader was told it has, and has not begun.
+    pub(super) given: Vec<i32>,
 }
 
 impl KafkaShare {
@@ -34,9 +36,18 @@ impl KafkaShare {
         while self.left.is_empty() {
             match self.reader.next().await? {
                 News::Messages(messages) => self.left.extend(messages),
-                News::Given(partitions) => return Ok(Turn::Given(self.ours(&partitions))),
-                News::Taken(partitions) => return Ok(Turn::Taken(self.ours(&partitions))),
-                News::Lost(partitions) => return Ok(Turn::Lost(self.ours(&partitions))),
+                News::Given(partitions) => {
+                    self.given.extend(&partitions);
+                    return Ok(Turn::Given(self.ours(&partitions)));
+                }
+                News::Taken(partitions) => {
+                    self.given.retain(|one| !partitions.contains(one));
+                    return Ok(Turn::Taken(self.ours(&partitions)));
+                }
+                News::Lost(partitions) => {
+                    self.given.retain(|one| !partitions.contains(one));
+                    return Ok(Turn::Lost(self.ours(&partitions)));
+                }
                 News::Failed(error) => return Err(error),
             }
         }
@@ -75,14 +86,19 @@ impl Share for KafkaShare {
 
     fn begin(&mut self, after: Vec<Position>) -> SeamFuture<'_, (), EngineError> {
         let (shared, lookup) = (Arc::clone(&self.reader.shared), Arc::clone(&self.lookup));
-        let topic = self.topic;
-        Box::pin(blocking(move || {
-            let partitions: Vec<u32> = after.iter().map(|position| position.partition).collect();
-            for (position, extent) in after.iter().zip(lookup.extents(topic, &partitions)?) {
-                check_end(topic, *position, &extent)?;
-            }
-            shared.begin(&after)
-        }))
+        let (topic, given) = (self.topic, self.given.clone());
+        Box::pin(async move {
+            blocking(move || {
+                let partitions: Vec<u32> = after.iter().map(|place| place.partition).collect();
+                for (position, extent) in after.iter().zip(lookup.extents(topic, &partitions)?) {
+                    check_end(topic, *position, &extent)?;
+                }
+                shared.begin(&after, &given)
+            })
+            .await?;
+            self.given.clear();
+            Ok(())
+        })
     }
 
     fn release(&mut self) -> SeamFuture<'_, (), EngineError> {
