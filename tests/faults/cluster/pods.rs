@@ -57,7 +57,7 @@ pub struct Ways {
 impl Ways {
     /// A command with these engines, without the test's own environment.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_payfold"));
+        let mut command = mortal(env!("CARGO_BIN_EXE_payfold"));
         command.env_clear().current_dir(&self.folder).stdin(Stdio::null());
         command.env("PAYFOLD_LOG", &self.log).env("PAYFOLD_ORDERS", &self.orders);
         command.arg("--config").arg(self.folder.join("payfold.toml"));
@@ -238,6 +238,18 @@ impl Drop for Pod {
             let _ = child.wait();
         }
     }
+}
+
+/// A program that ends with the thread that starts it, also when this process is killed: the kernel sees to it, where
+/// there is util-linux to ask it to.
+fn mortal(program: &str) -> Command {
+    let asks = Path::new("/usr/bin/setpriv");
+    if !asks.exists() {
+        return Command::new(program);
+    }
+    let mut command = Command::new(asks);
+    command.args(["--pdeathsig", "KILL", program]);
+    command
 }
 
 fn log_path(folder: &Path, name: &str) -> PathBuf {
