@@ -25,7 +25,7 @@ use faults::Kind;
 use load::Load;
 
 /// How long the partner may take to tell what it has to, and the projectors to fold it, once no fault strikes.
-const SETTLE_MAX: Duration = Duration::from_secs(60);
+const SETTLE_MAX: Duration = Duration::from_secs(150);
 
 #[test]
 fn a_cluster_loses_nothing_and_applies_nothing_twice() {

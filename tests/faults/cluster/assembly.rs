@@ -22,7 +22,7 @@ use super::proxy::Proxy;
 use super::view::View;
 
 /// How long everything may take to be well again after a fault.
-const RECOVER_MAX: Duration = Duration::from_secs(60);
+const RECOVER_MAX: Duration = Duration::from_secs(150);
 
 /// A cluster that runs, and all around it. Fields are dropped in this order.
 pub struct Cluster {

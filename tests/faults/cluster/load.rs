@@ -25,7 +25,7 @@ const SHOP_PACE: Duration = Duration::from_millis(100);
 /// Who has so many notices unanswered says nothing new.
 const WAITING_MAX: usize = 500;
 /// How long the unanswered may take once no fault strikes any more.
-const DRAIN_MAX: Duration = Duration::from_secs(60);
+const DRAIN_MAX: Duration = Duration::from_secs(150);
 
 /// Partners and shops at work.
 pub struct Load {
