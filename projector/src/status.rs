@@ -28,6 +28,12 @@ impl Status {
         self.owned.borrow().clone()
     }
 
+    /// Resolves when it folds any partition.
+    pub(crate) async fn owns_any(&self) {
+        // The sender is this status's own.
+        let _ = self.owned.subscribe().wait_for(|owned| !owned.is_empty()).await;
+    }
+
     /// The last committed position of each partition it folds, as it moves on; empty before the first.
     pub fn folded(&self) -> watch::Receiver<Vec<Position>> {
         self.folded.subscribe()

@@ -19,7 +19,7 @@ pub(super) async fn watch(shared: &Shared) {
         ticks.tick().await;
         if shared.status.owned().is_empty() {
             shared.status.measured(None);
-            continue;
+            shared.status.owns_any().await;
         }
         // While the log can't be read, the stage that reads it says so; the last lag stands.
         if let Ok(extents) = shared.log.extent(Topic::Intake).await {
