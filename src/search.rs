@@ -29,7 +29,7 @@ pub async fn before_time(
                 halve(log, Topic::Intake, |message| Ok(received_at(message)? < earliest)).await?;
             before_causes(log, &records).await
         }
-        Topic::Findings => Ok(log.extent(topic).await?.iter().map(walk::before).collect()),
+        Topic::Findings => Ok(walk::starts(log, topic).await?),
     }
 }
 

@@ -19,8 +19,7 @@ impl<'a> Walk<'a> {
         log: &'a dyn EventLog,
         topic: Topic,
     ) -> Result<Walk<'a>, EngineError> {
-        let extents = log.extent(topic).await?;
-        Ok(Self::from(log, topic, extents.iter().map(before).collect()))
+        Ok(Self::from(log, topic, starts(log, topic).await?))
     }
 
     /// From these places, one for each partition.
@@ -54,6 +53,11 @@ impl<'a> Walk<'a> {
 /// The place before a partition's first message.
 pub fn before(extent: &Extent) -> Position {
     Position { partition: extent.partition, offset: extent.first.saturating_sub(1) }
+}
+
+/// Before the first message of every partition of a topic.
+pub async fn starts(log: &dyn EventLog, topic: Topic) -> Result<Vec<Position>, EngineError> {
+    Ok(log.extent(topic).await?.iter().map(before).collect())
 }
 
 /// Where every partition of a topic ends.

@@ -1,5 +1,6 @@
 //! The log seam: what every engine of the event log promises, and the types it speaks in.
 
+pub mod epoch;
 pub mod kafka;
 mod queue;
 pub mod sqlite;
@@ -210,4 +211,18 @@ pub trait Subscription: Send {
     /// Remembers for the group that everything up to these positions is done; one behind the last ack
     /// takes nothing back. Errors: `Invalid` past the end.
     fn ack(&mut self, through: Vec<Position>) -> SeamFuture<'_, (), EngineError>;
+}
+
+/// Greatest value of a message, bytes: far above what any profile lets in.
+pub(crate) const VALUE_BYTES_MAX: usize = 16 << 20;
+
+/// Errors: `Invalid` for a value no engine takes.
+pub(crate) fn check_size(messages: &[Message]) -> Result<(), EngineError> {
+    match messages.iter().find(|message| message.value.len() > VALUE_BYTES_MAX) {
+        None => Ok(()),
+        Some(message) => Err(EngineError::Invalid(format!(
+            "a value of {} bytes is longer than {VALUE_BYTES_MAX}",
+            message.value.len()
+        ))),
+    }
 }

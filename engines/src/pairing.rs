@@ -6,7 +6,7 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::record::Position;
 
 use crate::EngineError;
-use crate::log::kafka::epoch_of;
+use crate::log::epoch::epoch_of;
 use crate::log::{EventLog, Extent, Topic};
 use crate::orders::{Folded, OrderStore, Progress};
 

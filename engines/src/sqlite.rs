@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-pub(crate) use crate::blocking::blocking;
 use crate::{EngineError, lock};
 
 /// How long SQLite waits for a lock another tool holds on the file.

@@ -27,7 +27,7 @@ pub use rdkafka::statistics::Statistics;
 
 pub use self::context::StatisticsObserver;
 use self::group::Part;
-pub use self::layout::{EPOCHS, Layout, epoch_of};
+pub use self::layout::Layout;
 use self::lookup::Lookup;
 pub use self::marker::Marker;
 pub use self::producer::Observers;
@@ -109,23 +109,21 @@ impl KafkaLog {
         let reader = Reader::start(&config, &self.layout, topic, part)?;
         let shared = Arc::clone(&reader.shared);
         blocking(move || shared.assign(&places)).await?;
-        Ok(Box::new(KafkaSubscription { reader, part, left: VecDeque::new() }))
+        Ok(Box::new(KafkaSubscription { reader, left: VecDeque::new() }))
     }
 
     fn member(&self, topic: Topic, group: &str) -> Result<Box<dyn Subscription>, EngineError> {
         let config = self.settings.member(&self.group(group));
         let part = Part::Member;
         let reader = Reader::start(&config, &self.layout, topic, part)?;
-        Ok(Box::new(KafkaSubscription { reader, part, left: VecDeque::new() }))
+        Ok(Box::new(KafkaSubscription { reader, left: VecDeque::new() }))
     }
 
     fn keeper(&self, topic: Topic, group: &str) -> Result<Box<dyn Share>, EngineError> {
         let config = self.settings.member(&self.group(group));
         let reader = Reader::start(&config, &self.layout, topic, Part::Keeper)?;
-        let layout = self.layout.clone();
-        let epoch = *layout.epochs(topic).end();
         let (lookup, left, given) = (Arc::clone(&self.lookup), VecDeque::new(), Vec::new());
-        Ok(Box::new(KafkaShare { reader, lookup, topic, layout, epoch, left, given }))
+        Ok(Box::new(KafkaShare { reader, lookup, left, given }))
     }
 }
 

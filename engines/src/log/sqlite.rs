@@ -26,13 +26,13 @@ use self::tables::{index, position};
 use self::work::Work;
 pub use self::writer::{CommitObserver, LogStats};
 use self::writer::{Shared, Writer};
+use crate::blocking::blocking;
 use crate::log::queue::Queue;
-use crate::log::{Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic};
-use crate::sqlite::{LockFile, ReadPool, at, blocking};
+use crate::log::{
+    Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic, check_size,
+};
+use crate::sqlite::{LockFile, ReadPool, at};
 use crate::{EngineError, SeamFuture, lock};
-
-/// Greatest value of a message, bytes: far above what any profile lets in.
-const VALUE_BYTES_MAX: usize = 16 << 20;
 
 /// Page cache of a connection for listings.
 const READER_CACHE_KIB: u32 = 1_024;
@@ -178,16 +178,6 @@ pub(super) fn offset_of(positions: &[Position]) -> Result<u64, EngineError> {
         [Position { partition: 0, offset }] => Ok(*offset),
         _ => Err(EngineError::Invalid(format!(
             "a SQLite log has one partition, 0; got {positions:?}"
-        ))),
-    }
-}
-
-fn check_size(messages: &[Message]) -> Result<(), EngineError> {
-    match messages.iter().find(|message| message.value.len() > VALUE_BYTES_MAX) {
-        None => Ok(()),
-        Some(message) => Err(EngineError::Invalid(format!(
-            "a value of {} bytes is longer than {VALUE_BYTES_MAX}",
-            message.value.len()
         ))),
     }
 }

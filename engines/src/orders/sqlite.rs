@@ -17,8 +17,9 @@ use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use rusqlite::Connection;
 
+use crate::blocking::blocking;
 use crate::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
-use crate::sqlite::{LockFile, ReadPool, at, blocking, seam_error};
+use crate::sqlite::{LockFile, ReadPool, at, seam_error};
 use crate::{EngineError, SeamFuture, lock};
 
 const READ_ONLY: &str = "this order store is open for reading only";

@@ -9,12 +9,7 @@ use payfold_schemas::record::Position;
 
 use crate::EngineError;
 use crate::log::Topic;
-
-/// Epochs there may be: a store's write timestamps have six bits for them.
-pub const EPOCHS: u32 = 64;
-
-/// Bits of Kafka's partition number in a partition of the log.
-const KAFKA_BITS: u32 = 16;
+use crate::log::epoch::{EPOCHS, broker_number, epoch_of, partition_of};
 
 /// A partition as Kafka knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,7 +63,7 @@ impl Layout {
 
     /// Which partition of Kafka a partition of the log is. Errors: `Invalid` for an epoch that is not there.
     pub(super) fn place(&self, topic: Topic, partition: u32) -> Result<Place, EngineError> {
-        let epoch = partition >> KAFKA_BITS;
+        let epoch = epoch_of(partition);
         if !self.epochs(topic).contains(&epoch) {
             return Err(EngineError::Invalid(format!(
                 "partition {partition} of {} is of epoch {epoch}, and this log is in epoch {}",
@@ -76,28 +71,14 @@ impl Layout {
                 self.epoch
             )));
         }
-        let kafka = partition & ((1 << KAFKA_BITS) - 1);
-        let kafka = i32::try_from(kafka).expect("16 bits fit 31");
-        Ok(Place { topic: self.name(topic, epoch), partition: kafka })
-    }
-
-    /// The partition of the log that is this one of Kafka, of a topic in an epoch.
-    pub(super) fn partition(&self, epoch: u32, kafka: i32) -> u32 {
-        let kafka = u32::try_from(kafka).expect("Kafka numbers partitions from 0");
-        assert!(kafka >> KAFKA_BITS == 0, "topics are made with fewer partitions than that");
-        (epoch << KAFKA_BITS) | kafka
+        Ok(Place { topic: self.name(topic, epoch), partition: broker_number(partition) })
     }
 
     /// The position of a message Kafka has at `offset` of a topic's partition.
     pub(super) fn position(&self, epoch: u32, kafka: i32, offset: i64) -> Position {
         let offset = u64::try_from(offset).expect("stored messages have offsets from 0");
-        Position { partition: self.partition(epoch, kafka), offset }
+        Position { partition: partition_of(epoch, kafka), offset }
     }
-}
-
-/// The epoch a partition of the log belongs to.
-pub fn epoch_of(partition: u32) -> u32 {
-    partition >> KAFKA_BITS
 }
 
 /// An offset as Kafka writes it.
@@ -118,7 +99,7 @@ mod tests {
             (1, 0, 65_536, "pay.intake.e1"),
             (2, 15, 131_087, "pay.intake.e2"),
         ] {
-            assert_eq!(layout.partition(epoch, kafka), partition);
+            assert_eq!(partition_of(epoch, kafka), partition);
             assert_eq!(epoch_of(partition), epoch);
             let place = Place { topic: topic.to_owned(), partition: kafka };
             assert_eq!(layout.place(Topic::Intake, partition), Ok(place));

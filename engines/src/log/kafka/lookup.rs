@@ -14,8 +14,9 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use super::delivered::delivered;
 use super::group::Quiet;
-use super::layout::{Layout, epoch_of, kafka_offset};
+use super::layout::{Layout, kafka_offset};
 use super::settings::KafkaSettings;
+use crate::log::epoch::epoch_of;
 use crate::log::{Delivered, Extent, Topic};
 use crate::{EngineError, lock};
 

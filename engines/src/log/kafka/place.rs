@@ -11,9 +11,10 @@ use rdkafka::error::KafkaError;
 use rdkafka::{Offset, TopicPartitionList};
 
 use super::group::Part;
-use super::layout::{epoch_of, kafka_offset};
+use super::layout::kafka_offset;
 use super::reader::{POLL, Shared};
 use crate::EngineError;
+use crate::log::epoch::{epoch_of, partition_of};
 
 /// How long a request to the group or to a partition's leader may take.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
@@ -70,7 +71,7 @@ impl Shared {
         let unavailable = |error: KafkaError| context.quiet().unavailable(&error);
         let (mut seeks, mut list) = (TopicPartitionList::new(), TopicPartitionList::new());
         for partition in &standing {
-            let ours = self.layout.partition(self.epoch, *partition);
+            let ours = partition_of(self.epoch, *partition);
             let named = after.iter().find(|position| position.partition == ours);
             let offset = named.map(|position| kafka_offset(position.offset.saturating_add(1)));
             let place = offset.map_or(Offset::Beginning, Offset::Offset);

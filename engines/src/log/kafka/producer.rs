@@ -26,11 +26,8 @@ use super::context::StatisticsObserver;
 use super::settings::KafkaSettings;
 use crate::log::queue::Queue;
 use crate::log::sqlite::CommitObserver;
-use crate::log::{Message, Topic};
+use crate::log::{Message, Topic, check_size};
 use crate::{EngineError, SeamFuture, lock};
-
-/// Greatest value of a message, bytes: far above what any profile lets in.
-const VALUE_BYTES_MAX: usize = 16 << 20;
 
 /// Who is told what the producer does.
 #[derive(Clone, Default)]
@@ -144,15 +141,5 @@ impl Drop for Producer {
             // A pump that panicked has failed its waiters already.
             let _ = thread.join();
         }
-    }
-}
-
-fn check_size(messages: &[Message]) -> Result<(), EngineError> {
-    match messages.iter().find(|message| message.value.len() > VALUE_BYTES_MAX) {
-        None => Ok(()),
-        Some(message) => Err(EngineError::Invalid(format!(
-            "a value of {} bytes is longer than {VALUE_BYTES_MAX}",
-            message.value.len()
-        ))),
     }
 }

@@ -20,6 +20,7 @@ use super::delivered::delivered;
 use super::group::{Group, News, Part};
 use super::layout::Layout;
 use crate::EngineError;
+use crate::log::epoch::{broker_number, partition_of};
 use crate::log::{Delivered, Topic};
 
 /// How long the consumer is waited on before its thread looks around.
@@ -296,7 +297,7 @@ impl Shared {
         }
         self.consumer.context().held(|held| {
             messages.retain(|one| {
-                let number = i32::try_from(one.position.partition & 0xffff).unwrap_or(-1);
+                let number = broker_number(one.position.partition);
                 held.partitions.contains_key(&number) && !held.standing.contains(&number)
             });
         });
@@ -325,9 +326,7 @@ impl Shared {
     /// What a partition is held under: who reads alone may read several epochs.
     pub(super) fn held_key(&self, epoch: u32, partition: i32) -> i32 {
         match self.part {
-            Part::Alone => {
-                i32::try_from(self.layout.partition(epoch, partition)).unwrap_or(i32::MAX)
-            }
+            Part::Alone => i32::try_from(partition_of(epoch, partition)).unwrap_or(i32::MAX),
             Part::Member | Part::Keeper => partition,
         }
     }

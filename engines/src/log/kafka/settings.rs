@@ -9,8 +9,13 @@ use std::time::Duration;
 use rdkafka::ClientConfig;
 use zeroize::Zeroizing;
 
-use super::layout::{EPOCHS, Layout};
+use super::layout::Layout;
 use crate::EngineError;
+use crate::log::epoch::EPOCHS;
+
+/// Greatest message, bytes, of the producer and of the topics: the greatest value an append takes, with room for key,
+/// headers and frame.
+pub(super) const MESSAGE_BYTES_MAX: u32 = 20_000_000;
 
 /// How members of a group find out who reads what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,7 +218,7 @@ impl KafkaSettings {
             .set("linger.ms", linger_ms.to_string())
             .set("delivery.timeout.ms", self.delivery_timeout.as_millis().to_string())
             .set("queue.buffering.max.messages", "0")
-            .set("message.max.bytes", "20000000");
+            .set("message.max.bytes", MESSAGE_BYTES_MAX.to_string());
         config
     }
 

@@ -8,10 +8,10 @@ use payfold_schemas::record::Position;
 use rdkafka::consumer::{CommitMode, Consumer};
 
 use super::group::News;
-use super::layout::Layout;
 use super::lookup::Lookup;
 use super::reader::Reader;
 use crate::blocking::blocking;
+use crate::log::epoch::partition_of;
 use crate::log::{Delivered, Extent, Share, Topic, Turn};
 use crate::{EngineError, SeamFuture};
 
@@ -19,9 +19,6 @@ use crate::{EngineError, SeamFuture};
 pub(super) struct KafkaShare {
     pub(super) reader: Reader,
     pub(super) lookup: Arc<Lookup>,
-    pub(super) topic: Topic,
-    pub(super) layout: Layout,
-    pub(super) epoch: u32,
     /// Read and not asked for yet.
     pub(super) left: VecDeque<Delivered>,
     /// Kafka's partitions that the reader was told it has, and has not begun.
@@ -62,7 +59,7 @@ impl KafkaShare {
     }
 
     fn ours(&self, partitions: &[i32]) -> Vec<u32> {
-        partitions.iter().map(|one| self.layout.partition(self.epoch, *one)).collect()
+        partitions.iter().map(|one| partition_of(self.reader.shared.epoch, *one)).collect()
     }
 }
 
@@ -86,7 +83,7 @@ impl Share for KafkaShare {
 
     fn begin(&mut self, after: Vec<Position>) -> SeamFuture<'_, (), EngineError> {
         let (shared, lookup) = (Arc::clone(&self.reader.shared), Arc::clone(&self.lookup));
-        let (topic, given) = (self.topic, self.given.clone());
+        let (topic, given) = (shared.topic, self.given.clone());
         Box::pin(async move {
             blocking(move || {
                 let partitions: Vec<u32> = after.iter().map(|place| place.partition).collect();

@@ -15,7 +15,6 @@ use crate::{EngineError, SeamFuture};
 /// A reader of a topic, alone or as a member of its group.
 pub(super) struct KafkaSubscription {
     pub(super) reader: Reader,
-    pub(super) part: Part,
     /// Read and not asked for yet.
     pub(super) left: VecDeque<Delivered>,
 }
@@ -44,7 +43,7 @@ impl Subscription for KafkaSubscription {
 
     fn ack(&mut self, through: Vec<Position>) -> SeamFuture<'_, (), EngineError> {
         Box::pin(async move {
-            if self.part == Part::Alone {
+            if self.reader.shared.part == Part::Alone {
                 return Err(EngineError::Invalid(
                     "who reads alone acknowledges nothing".to_owned(),
                 ));

@@ -18,6 +18,7 @@ pub use self::wanted::{Footing, TopicsWanted};
 use super::settings::KafkaSettings;
 use crate::EngineError;
 use crate::log::Topic;
+use crate::log::epoch::partition_of;
 
 /// What `apply` does, or would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +129,7 @@ pub(super) async fn opened(settings: &KafkaSettings) -> Result<Opened, EngineErr
         let epochs = layout.epochs(topic);
         epochs
             .flat_map(|epoch| of(epoch).map(|kafka| (epoch, kafka)).collect::<Vec<_>>())
-            .map(|(epoch, kafka)| layout.partition(epoch, kafka))
+            .map(|(epoch, kafka)| partition_of(epoch, kafka))
             .collect()
     });
     Ok(Opened { log_id, partitions })

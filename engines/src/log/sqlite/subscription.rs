@@ -12,8 +12,9 @@ use tokio::sync::watch;
 use super::tables;
 use super::work::Work;
 use super::writer::Shared;
+use crate::blocking::blocking;
 use crate::log::{Delivered, Subscription, Topic};
-use crate::sqlite::{at, blocking, open_reader};
+use crate::sqlite::{at, open_reader};
 use crate::{EngineError, SeamFuture, lock};
 
 /// Page cache of a subscription: it walks forward, so it only needs the pages under its feet.

@@ -6,14 +6,9 @@
 use payfold_schemas::record::Position;
 
 use crate::EngineError;
-
-/// Bits of a partition's number that are the broker's; those above are the log's epoch.
-const PARTITION_BITS: u32 = 16;
+use crate::log::epoch::{EPOCHS, epoch_of};
 
 const OFFSET_BITS: u32 = 44;
-
-/// Log epochs there is room for.
-const EPOCHS: u32 = 64;
 
 /// The timestamp of view entries and buckets: written again they are the same, so that none may ever win.
 pub(super) const OF_ENTRIES: i64 = 1;
@@ -21,7 +16,7 @@ pub(super) const OF_ENTRIES: i64 = 1;
 /// The timestamp of what was folded up to `position`, whose partition is `epoch << 16 | partition in Kafka`:
 /// `(epoch << 44 | offset) + 1`. Errors: `Invalid` for an epoch or offset there is no room for.
 pub(super) fn of(position: Position) -> Result<i64, EngineError> {
-    let epoch = position.partition >> PARTITION_BITS;
+    let epoch = epoch_of(position.partition);
     let offset = i64::try_from(position.offset).ok().filter(|offset| offset >> OFFSET_BITS == 0);
     let Some(offset) = offset.filter(|_| epoch < EPOCHS) else {
         return Err(EngineError::Invalid(format!(

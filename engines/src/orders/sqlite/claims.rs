@@ -10,8 +10,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::oneshot;
 
 use crate::EngineError;
+use crate::blocking::blocking;
 use crate::orders::Claimed;
-use crate::sqlite::{ReadPool, at, blocking, open_writer, seam_error};
+use crate::sqlite::{ReadPool, at, open_writer, seam_error};
 
 /// Claims made durable by one sync at most.
 const GROUP_MAX: usize = 256;

@@ -8,6 +8,7 @@ use rdkafka::producer::DefaultProducerContext;
 use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 
 use super::*;
+use crate::log::VALUE_BYTES_MAX;
 use crate::log::kafka::testing::{fresh, kafka_broker};
 use crate::log::kafka::topics::{Footing, TopicsWanted, apply};
 use crate::log::kafka::{layout::Layout, settings::KafkaSettings};

@@ -13,11 +13,11 @@ use super::marking::{self, Mark};
 use super::rules;
 use super::wanted::TopicsWanted;
 use crate::EngineError;
+use crate::blocking::blocking;
 use crate::log::Topic;
 use crate::log::kafka::layout::Layout;
 use crate::log::kafka::marker::Marker;
 use crate::log::kafka::settings::KafkaSettings;
-use crate::sqlite::blocking;
 
 /// How long a new topic may take until all brokers know it.
 const KNOWN_MAX: Duration = Duration::from_secs(30);

@@ -19,8 +19,9 @@ use super::super::layout::Layout;
 use super::super::marker::{MARKER_TYPE, Marker, TYPE_HEADER};
 use super::super::settings::KafkaSettings;
 use crate::EngineError;
+use crate::blocking::blocking;
 use crate::log::Topic;
-use crate::sqlite::blocking;
+use crate::log::epoch::EPOCHS;
 
 /// How long a cluster may take to answer one request.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -208,7 +209,7 @@ fn topics(consumer: &BaseConsumer<Ear>, layout: &Layout) -> Result<Seen, EngineE
             let replication = replication.unwrap_or(0);
             seen.topics.insert(known, SeenTopic { partitions, replication, settings: None });
         }
-        let later = (layout.epoch() + 1..super::super::layout::EPOCHS)
+        let later = (layout.epoch() + 1..EPOCHS)
             .find(|epoch| layout.name(Topic::Intake, *epoch) == found.name());
         seen.later_epochs.extend(later);
     }

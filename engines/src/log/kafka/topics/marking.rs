@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::EngineError;
+use crate::blocking::blocking;
 use crate::log::kafka::marker::{MARKER_TYPE, Marker};
 use crate::log::kafka::producer::client::{Factory, Outgoing, cloud_event};
 use crate::log::kafka::settings::KafkaSettings;
-use crate::sqlite::blocking;
 
 /// How long writing them may take: longer than a message may, because a new topic's leaders may not be known.
 const WRITE_MAX: Duration = Duration::from_secs(20);

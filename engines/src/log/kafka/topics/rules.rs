@@ -4,10 +4,11 @@
 use std::fmt;
 
 use super::look::{First, Seen, SeenTopic};
-use super::wanted::{Footing, Kept, MESSAGE_BYTES_MAX, kept};
+use super::wanted::{Footing, Kept, kept};
 use crate::EngineError;
 use crate::log::Topic;
 use crate::log::kafka::layout::Layout;
+use crate::log::kafka::settings::MESSAGE_BYTES_MAX;
 
 /// What makes the missing topics and markers.
 const APPLY: &str = "run `payfold topics apply`";

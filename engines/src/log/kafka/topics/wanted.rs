@@ -4,13 +4,8 @@ use std::time::Duration;
 
 use crate::EngineError;
 use crate::log::Topic;
-
-/// Greatest message, bytes: the greatest value an append takes, with room for key, headers and frame. As the
-/// producer's own bound.
-pub(super) const MESSAGE_BYTES_MAX: u32 = 20_000_000;
-
-/// Partitions there may be: what layout has bits for.
-const PARTITIONS_MAX: u32 = 1 << 16;
+use crate::log::epoch::PARTITIONS_MAX;
+use crate::log::kafka::settings::MESSAGE_BYTES_MAX;
 
 /// What may be asked of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
