@@ -32,6 +32,7 @@ pub struct Metrics {
     facts: [[IntCounter; 4]; 8],
     entered: [IntCounter; 8],
     publish_failures: IntCounter,
+    partitions: IntGauge,
     partitions_halted: IntGauge,
     lag_records: IntGauge,
     lag_seconds: GaugeVec,
@@ -62,6 +63,10 @@ impl Metrics {
                 "payfold_projector_publish_failures_total",
                 "batches of events that could not be published and were tried again",
             )?,
+            partitions: IntGauge::new(
+                "payfold_projector_partitions",
+                "partitions of intake this process folds",
+            )?,
             partitions_halted: IntGauge::new(
                 "payfold_projector_partitions_halted",
                 "partitions that stand at a record that can't be read",
@@ -86,6 +91,7 @@ impl Metrics {
             )?,
         };
         registry.register(Box::new(metrics.publish_failures.clone()))?;
+        registry.register(Box::new(metrics.partitions.clone()))?;
         registry.register(Box::new(metrics.partitions_halted.clone()))?;
         registry.register(Box::new(metrics.lag_records.clone()))?;
         registry.register(Box::new(metrics.lag_seconds.clone()))?;
@@ -143,6 +149,11 @@ impl Metrics {
     /// So many partitions stand at a record that can't be read.
     pub(crate) fn partitions_halted_are(&self, count: usize) {
         self.partitions_halted.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// So many partitions are this projector's.
+    pub(crate) fn partitions_are(&self, count: usize) {
+        self.partitions.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// These partitions are another projector's now; what was told of them here holds no longer.

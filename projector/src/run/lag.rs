@@ -19,6 +19,7 @@ pub(super) async fn watch(shared: &Shared) {
         ticks.tick().await;
         if shared.status.owned().is_empty() {
             shared.status.measured(None);
+            shared.metrics.lag_measured(0);
             shared.status.owns_any().await;
         }
         // While the log can't be read, the stage that reads it says so; the last lag stands.

@@ -72,7 +72,7 @@ async fn open(shared: &Shared) -> Result<Box<dyn Share>, Halt> {
 async fn moved(shared: &Shared, share: &mut dyn Share, turn: Turn) -> Result<(), Halt> {
     match turn {
         Turn::Given(partitions) => {
-            shared.status.given(&partitions);
+            shared.given(&partitions);
             let after = pairing::start(shared, &partitions).await?;
             shared.status.advance(after.iter().copied());
             tracing::info!(?partitions, "folding partitions of intake");
@@ -104,8 +104,14 @@ async fn moved(shared: &Shared, share: &mut dyn Share, turn: Turn) -> Result<(),
 }
 
 impl Shared {
+    fn given(&self, partitions: &[u32]) {
+        self.status.given(partitions);
+        self.metrics.partitions_are(self.status.owned().len());
+    }
+
     fn gone(&self, partitions: &[u32]) {
         self.status.gone(partitions);
+        self.metrics.partitions_are(self.status.owned().len());
         self.metrics.partitions_gone(partitions);
     }
 }

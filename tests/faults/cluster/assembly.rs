@@ -128,6 +128,7 @@ impl Cluster {
             let silent = pods.filter(|pod| pod.served_at() < begun).map(|pod| pod.name.clone());
             let mut missing: Vec<String> = silent.collect();
             missing.extend(self.view.behind(&heads));
+            missing.extend(self.unshared(heads.len()));
             if missing.is_empty() {
                 return begun.elapsed();
             }
@@ -142,6 +143,16 @@ impl Cluster {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// What keeps the partitions from being shared out: each has one owner, and every projector owns some. One that
+    /// was given up and has not noticed still counts what it had.
+    fn unshared(&self, partitions: usize) -> Option<String> {
+        let owned = |pod: &Arc<Pod>| pod.metric("payfold_projector_partitions").unwrap_or(0.0);
+        let owned: Vec<_> = self.projectors.iter().map(owned).collect();
+        let shared = owned.iter().all(|count| *count > 0.0)
+            && owned.iter().sum::<f64>() == partitions as f64;
+        (!shared).then(|| format!("the projectors own {owned:?} of {partitions} partitions"))
     }
 
     /// Waits until everything in the log is folded.

@@ -135,7 +135,8 @@ fn killed(pods: &[Arc<Pod>], dice: &mut Dice) -> String {
     pod.name.clone()
 }
 
-/// SIGSTOP until the group has given it up, and some more: the zombie wakes with half a batch in its hands.
+/// SIGSTOP until the group has given it up, and some more: the zombie wakes with half a batch in its hands. It had
+/// partitions to lose: every projector does when all is well.
 fn frozen(cluster: &Cluster, dice: &mut Dice) -> String {
     let pod = dice.pick(&cluster.projectors);
     let before = pod.said(LOST);

@@ -212,6 +212,14 @@ impl Pod {
         log.lines().rev().take(15).collect::<Vec<_>>().join("\n")
     }
 
+    /// What one of its metrics without labels says now; none while it can't be asked.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        let answer = Connection::open(&self.admin).and_then(|mut admin| admin.get("/metrics"));
+        let text = answer.ok()?.body;
+        let mut words = text.lines().map(str::split_whitespace);
+        words.find_map(|mut line| (line.next() == Some(name)).then(|| line.next()?.parse().ok())?)
+    }
+
     /// What of its memory is resident, KiB.
     pub fn resident_kib(&self) -> u64 {
         let pid = self.pid().expect("it runs");
