@@ -159,7 +159,8 @@ impl Engines {
         let store: Option<Arc<dyn OrderStore>> = match need {
             Need::Both => {
                 let cql = distributed.cql()?;
-                let open = async || CqlOrders::open(cql.clone()).await;
+                let told = distributed::statements(registry)?;
+                let open = async || CqlOrders::open_observed(cql.clone(), Some(told.clone())).await;
                 Some(Arc::new(distributed::patiently("open the order store", open).await?))
             }
             Need::Log | Need::Nothing => None,

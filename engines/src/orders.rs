@@ -2,7 +2,7 @@
 
 pub mod cql;
 mod cursor;
-mod row;
+pub mod row;
 pub mod sqlite;
 
 use payfold_schemas::digest::Digest;

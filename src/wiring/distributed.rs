@@ -11,9 +11,12 @@ use payfold_engines::log::kafka::topics::{self, Footing, Severity, TopicsWanted}
 use payfold_engines::log::kafka::{GroupProtocol, KafkaLogin, KafkaSettings, Observers};
 use payfold_engines::log::sqlite::CommitObserver;
 use payfold_engines::orders::cql::{
-    CqlPassword, CqlSettings, CqlTls, parse_consistency, parse_serial_consistency,
+    CqlPassword, CqlSettings, CqlTls, StatementKind, StatementObserver, parse_consistency,
+    parse_serial_consistency,
 };
-use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry};
+use prometheus::{
+    GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,
+};
 use zeroize::Zeroizing;
 
 use super::explain;
@@ -228,6 +231,31 @@ pub(super) fn observers(registry: &Registry, commits: CommitObserver) -> anyhow:
         }
     };
     Ok(Observers { statistics: Some(Arc::new(statistics)), commits: Some(commits) })
+}
+
+/// Puts the statements on the order store into metrics.
+pub(super) fn statements(registry: &Registry) -> anyhow::Result<StatementObserver> {
+    let options = HistogramOpts::new(
+        "payfold_engine_cql_statement_duration_seconds",
+        "One statement on the order store, until its answer was there or its time was over.",
+    );
+    let buckets = prometheus::exponential_buckets(0.000_25, 2.5, 12)?;
+    let took = HistogramVec::new(options.buckets(buckets), &["kind"])?;
+    let failed = IntCounterVec::new(
+        Opts::new(
+            "payfold_engine_cql_statement_failures_total",
+            "Statements on the order store that came to nothing.",
+        ),
+        &["kind"],
+    )?;
+    registry.register(Box::new(took.clone()))?;
+    registry.register(Box::new(failed.clone()))?;
+    let took = StatementKind::ALL.map(|kind| took.with_label_values(&[kind.name()]));
+    let failed = StatementKind::ALL.map(|kind| failed.with_label_values(&[kind.name()]));
+    Ok(Arc::new(move |run| {
+        took[run.kind as usize].observe(run.took.as_secs_f64());
+        failed[run.kind as usize].inc_by(u64::from(run.failed));
+    }))
 }
 
 /// Raises a counter to what its source has counted.

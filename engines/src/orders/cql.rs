@@ -25,6 +25,7 @@ use payfold_schemas::order::Order;
 use crate::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
 use crate::{EngineError, SeamFuture};
 
+pub use link::{StatementKind, StatementObserver, StatementRun};
 pub use settings::{
     Consistency, CqlPassword, CqlSettings, CqlTls, SerialConsistency, parse_consistency,
     parse_serial_consistency,
@@ -45,7 +46,15 @@ impl CqlOrders {
     /// Connects to a store whose tables are there (`schema::apply`). It reconnects by itself from then on.
     /// Errors: `Invalid` (settings, credentials, a table that is missing or another), `Unavailable`.
     pub async fn open(settings: CqlSettings) -> Result<Self, EngineError> {
-        let link = link::Link::open(&settings).await?;
+        Self::open_observed(settings, None).await
+    }
+
+    /// The same; `observer` is told of each statement that serves a call.
+    pub async fn open_observed(
+        settings: CqlSettings,
+        observer: Option<StatementObserver>,
+    ) -> Result<Self, EngineError> {
+        let link = link::Link::open(&settings).await?.observed(observer);
         schema::check(&link, &settings).await?;
         Ok(Self {
             rows: rows::Rows::prepare(&link).await?,

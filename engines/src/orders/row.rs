@@ -8,14 +8,14 @@ use crate::EngineError;
 const ROW_VERSION: u8 = 1;
 
 /// Writes a row over what `row` held.
-pub(super) fn encode(order: &Order, row: &mut Vec<u8>) {
+pub fn encode(order: &Order, row: &mut Vec<u8>) {
     row.clear();
     row.push(ROW_VERSION);
     minicbor::encode(order, row).expect("encoding into memory can't fail");
 }
 
 /// Reads the row of `key`. Errors: `Corrupt`.
-pub(super) fn decode(key: &str, row: &[u8]) -> Result<Order, EngineError> {
+pub fn decode(key: &str, row: &[u8]) -> Result<Order, EngineError> {
     match row.split_first() {
         Some((&ROW_VERSION, order)) => minicbor::decode(order).map_err(|error| {
             EngineError::Corrupt(format!("the row of {key} does not decode: {error}"))

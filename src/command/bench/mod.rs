@@ -9,6 +9,7 @@ mod load;
 mod notices;
 mod process;
 mod projector;
+mod unstored;
 mod world;
 
 use crate::args::{BenchCommand, Global};

@@ -1,5 +1,6 @@
 //! `payfold bench projector`: facts read from a log, folded, published and committed, end to end.
-//! The log is filled first, then the projector alone is timed in a process whose memory is its own.
+//! The log is filled first, then the projector alone is timed in a process whose memory is its own. Where the store is a
+//! database, it is timed once more on the same log without one: what is left is the client's own work.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,7 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_engines::log::Topic;
+use payfold_engines::log::{EventLog, Topic};
+use payfold_engines::orders::OrderStore;
 use payfold_projector::{Metrics, Projector};
 use prometheus::Registry;
 use serde::Serialize;
@@ -16,6 +18,7 @@ use tokio::sync::watch;
 use super::cluster::Cluster;
 use super::machine;
 use super::process::memory_peak_kib;
+use super::unstored::Unstored;
 use super::world::World;
 use crate::args::{BenchProjectorArgs, Global};
 use crate::output;
@@ -25,7 +28,7 @@ use crate::walk;
 use crate::wiring::{Engines, Need};
 
 const FILL_BATCH: u64 = 5_000;
-const POLL: Duration = Duration::from_millis(5);
+const POLL: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -40,6 +43,24 @@ struct Report {
     cpu_micros_per_fact: f64,
     events: u64,
     memory_peak_kib: u64,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    database: Option<Database>,
+}
+
+/// What the database was asked, and what the client would do without it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Database {
+    reads_per_fact: f64,
+    writes_per_fact: f64,
+    client_alone_facts_per_s: f64,
+    client_alone_cpu_micros_per_fact: f64,
+}
+
+/// How long one folding of the log took.
+struct Took {
+    elapsed: Duration,
+    cpu_micros: u64,
 }
 
 /// Fills, folds, reports.
@@ -82,59 +103,101 @@ pub fn run(global: &Global, args: &BenchProjectorArgs) -> anyhow::Result<()> {
         report.events,
         report.memory_peak_kib / 1_024
     ));
+    if let Some(database) = &report.database {
+        output::line(&format!(
+            "database: {:.3} reads and {:.3} writes a fact (statements; a batch of entries is one)",
+            database.reads_per_fact, database.writes_per_fact
+        ));
+        output::line(&format!(
+            "client alone, rows encoded and dropped, no database: {:.0} facts/s, cpu {:.1} us/fact",
+            database.client_alone_facts_per_s, database.client_alone_cpu_micros_per_fact
+        ));
+    }
     Ok(())
 }
 
 async fn measure(args: &BenchProjectorArgs, settings: &Settings) -> anyhow::Result<Report> {
     let orders = args.orders.min(args.facts / 5).max(1);
     let world = World::new(orders, args.window, SystemClock.now());
-    let engines =
-        Engines::open(settings, &Registry::new(), Need::Both).await?.context("both engines")?;
-    let progress = progress(args, world.records());
-    fill(&engines, &world, &progress).await?;
+    let registry = Registry::new();
+    let engines = Engines::open(settings, &registry, Need::Both).await?.context("both engines")?;
+    let (log, store) = (&engines.log, engines.store()?);
+    let facts = world.records();
+    let progress = progress(args, facts);
+    fill(&**log, &world, &progress).await?;
 
-    progress.set_message("fold");
-    progress.set_position(0);
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let metrics = Arc::new(Metrics::new(&Registry::new(), clock)?);
-    let (log, store) = (Arc::clone(&engines.log), Arc::clone(engines.store()?));
-    let projector_settings = payfold_projector::Settings {
-        batch_records_max: settings.projector.batch_records,
-        ..payfold_projector::Settings::default()
-    };
-    let projector = Projector::new(log, store, metrics, projector_settings);
-    let (stop, stopped) = watch::channel(false);
-    let cpu_before = cpu_micros()?;
-    let begun = Instant::now();
-    let running = tokio::spawn(projector.run(stopped));
-    loop {
-        let folded = folded(&engines).await?;
-        progress.set_position(folded);
-        if folded >= world.records() {
-            break;
+    let took = fold((log, store), ("fold", facts), settings, &progress).await?;
+    let ends = walk::ends(&**log, Topic::Orders).await?;
+    let memory_peak_kib = memory_peak_kib("/proc/self/status")?;
+    let database = match args.log {
+        Some(_) => {
+            let [reads, writes] = [&["read"][..], &["write", "batch"]]
+                .map(|kinds| ratio(statements(&registry, kinds), facts));
+            let nothing: Arc<dyn OrderStore> = Arc::new(Unstored::default());
+            let alone = fold((log, &nothing), ("alone", facts), settings, &progress).await?;
+            Some(Database {
+                reads_per_fact: reads,
+                writes_per_fact: writes,
+                client_alone_facts_per_s: per_second(facts, alone.elapsed),
+                client_alone_cpu_micros_per_fact: ratio(alone.cpu_micros, facts),
+            })
         }
-        anyhow::ensure!(!running.is_finished(), "the projector ended early");
-        tokio::time::sleep(POLL).await;
-    }
-    let (elapsed, cpu_us) = (begun.elapsed(), cpu_micros()? - cpu_before);
-    stop.send(true).context("the projector listens")?;
-    running.await??;
+        None => None,
+    };
     progress.finish_and_clear();
-    let ends = walk::ends(&*engines.log, Topic::Orders).await?;
-    let events = ends.iter().map(|end| end.offset).sum();
     engines.log.close().await?;
     Ok(Report {
         engine: if args.log.is_some() { "Kafka and CQL" } else { "SQLite" },
         durability: String::new(),
         machine: machine(),
-        facts: world.records(),
+        facts,
         orders,
         window: args.window,
-        facts_per_s: per_second(world.records(), elapsed),
-        cpu_micros_per_fact: ratio(cpu_us, world.records()),
-        events,
-        memory_peak_kib: memory_peak_kib("/proc/self/status")?,
+        facts_per_s: per_second(facts, took.elapsed),
+        cpu_micros_per_fact: ratio(took.cpu_micros, facts),
+        events: ends.iter().map(|end| end.offset).sum(),
+        memory_peak_kib,
+        database,
     })
+}
+
+/// Folds the whole log into a store that has nothing of it yet.
+async fn fold(
+    (log, store): (&Arc<dyn EventLog>, &Arc<dyn OrderStore>),
+    (step, facts): (&'static str, u64),
+    settings: &Settings,
+    progress: &ProgressBar,
+) -> anyhow::Result<Took> {
+    progress.set_message(step);
+    progress.set_position(0);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let metrics = Arc::new(Metrics::new(&Registry::new(), clock)?);
+    let projector_settings = payfold_projector::Settings {
+        batch_records_max: settings.projector.batch_records,
+        group: format!("bench-{step}"),
+        ..payfold_projector::Settings::default()
+    };
+    let projector = Projector::new(Arc::clone(log), Arc::clone(store), metrics, projector_settings);
+    // What it tells of itself: asking the store would be counted.
+    let mut committed = projector.status().folded();
+    let (stop, stopped) = watch::channel(false);
+    let cpu_before = cpu_micros()?;
+    let begun = Instant::now();
+    let running = tokio::spawn(projector.run(stopped));
+    loop {
+        // Offsets count from 1 in every partition, so their sum is the number of facts.
+        let folded = committed.borrow_and_update().iter().map(|at| at.offset).sum();
+        progress.set_position(folded);
+        if folded >= facts {
+            break;
+        }
+        anyhow::ensure!(!running.is_finished(), "the projector ended early");
+        let _ = tokio::time::timeout(POLL, committed.changed()).await;
+    }
+    let took = Took { elapsed: begun.elapsed(), cpu_micros: cpu_micros()? - cpu_before };
+    stop.send(true).context("the projector listens")?;
+    running.await??;
+    Ok(took)
 }
 
 fn progress(args: &BenchProjectorArgs, records: u64) -> ProgressBar {
@@ -147,23 +210,28 @@ fn progress(args: &BenchProjectorArgs, records: u64) -> ProgressBar {
         .with_message("fill")
 }
 
-async fn fill(engines: &Engines, world: &World, progress: &ProgressBar) -> anyhow::Result<()> {
+async fn fill(log: &dyn EventLog, world: &World, progress: &ProgressBar) -> anyhow::Result<()> {
     let mut place = 0;
     while place < world.records() {
         let until = (place + FILL_BATCH).min(world.records());
         let messages = (place..until).map(|place| world.message(place)).collect();
-        engines.log.append_all(Topic::Intake, messages).await?;
+        log.append_all(Topic::Intake, messages).await?;
         place = until;
         progress.set_position(place);
     }
     Ok(())
 }
 
-async fn folded(engines: &Engines) -> anyhow::Result<u64> {
-    let progress = engines.store()?.progress().await?;
-    // Offsets count from 1 in every partition, so their sum is the number of facts.
-    let all = progress.into_iter().flat_map(|progress| progress.folded);
-    Ok(all.map(|folded| folded.position.offset).sum())
+/// How many statements of these kinds the order store's engine has run.
+fn statements(registry: &Registry, kinds: &[&str]) -> u64 {
+    let families = registry.gather();
+    let family = families
+        .iter()
+        .find(|family| family.name() == "payfold_engine_cql_statement_duration_seconds");
+    let metrics = family.into_iter().flat_map(|family| family.get_metric());
+    let wanted = metrics
+        .filter(|metric| metric.get_label().iter().any(|label| kinds.contains(&label.value())));
+    wanted.map(|metric| metric.get_histogram().get_sample_count()).sum()
 }
 
 fn cpu_micros() -> anyhow::Result<u64> {

@@ -45,7 +45,7 @@ impl Claims {
         key: &str,
         record: &[u8],
     ) -> Result<Claimed, EngineError> {
-        let rows = link.read(&self.insert, (key, record)).await?;
+        let rows = link.claim(&self.insert, (key, record)).await?;
         let row = rows.single_row::<Row>().map_err(|error| link.undecodable(&error))?;
         // Cassandra answers with the row that is there only if there is one, ScyllaDB always.
         let column = |name| {

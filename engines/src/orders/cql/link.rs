@@ -1,8 +1,9 @@
 //! Owns the connection to the database: how it is made, and how statements are prepared and run on it.
-//! Invariants: every statement has a time-out; nothing is repeated by the driver but what is idempotent.
+//! Invariants: every statement has a time-out; nothing is repeated by the driver but what is idempotent; each
+//! prepared statement that ran is told to the observer, once.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, TryStreamExt};
 use rustls::pki_types::CertificateDer;
@@ -12,6 +13,7 @@ use scylla::client::SelfIdentity;
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
+use scylla::errors::ExecutionError;
 use scylla::response::query_result::{QueryResult, QueryRowsResult};
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::Statement;
@@ -26,9 +28,52 @@ use crate::{EngineError, SeamFuture};
 /// vanished is found out well before a statement's time-out has passed a few times.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 
+/// What a statement does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatementKind {
+    /// Reads a row or a page.
+    Read,
+    /// Writes one row.
+    Write,
+    /// Writes entries of one partition together.
+    Batch,
+    /// Writes on a condition.
+    Claim,
+}
+
+impl StatementKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Batch, Self::Claim];
+
+    /// Its name in metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Batch => "batch",
+            Self::Claim => "claim",
+        }
+    }
+}
+
+/// A statement that was run.
+#[derive(Clone, Copy, Debug)]
+pub struct StatementRun {
+    /// What it does.
+    pub kind: StatementKind,
+    /// How long its answer took, retries included.
+    pub took: Duration,
+    /// Whether it came to nothing.
+    pub failed: bool,
+}
+
+/// Is told of every statement that was run, on the thread that asked: keep it short.
+pub type StatementObserver = Arc<dyn Fn(StatementRun) + Send + Sync>;
+
 /// The session and what every user of it needs.
 pub(super) struct Link {
     session: Session,
+    observer: Option<StatementObserver>,
     pub(super) place: Place,
     pub(super) keyspace: String,
     pub(super) concurrency: usize,
@@ -70,7 +115,12 @@ impl Link {
             .map_err(|_| place.unavailable("no node answers"))?
             .map_err(|error| place.connecting(&error))?;
         let (keyspace, concurrency) = (settings.keyspace.clone(), settings.concurrency);
-        Ok(Self { session, place, keyspace, concurrency })
+        Ok(Self { session, observer: None, place, keyspace, concurrency })
+    }
+
+    /// From now on tells of each statement.
+    pub(super) fn observed(self, observer: Option<StatementObserver>) -> Self {
+        Self { observer, ..self }
     }
 
     /// Prepares a statement that may be repeated.
@@ -87,8 +137,8 @@ impl Link {
         statement: &PreparedStatement,
         values: impl SerializeRow,
     ) -> Result<(), EngineError> {
-        let done = self.session.execute_unpaged(statement, values).await;
-        done.map(|_| ()).map_err(|error| self.place.execution(&error))
+        let run = self.session.execute_unpaged(statement, values);
+        self.told(StatementKind::Write, run).await.map(|_| ())
     }
 
     /// Runs a batch of one statement, once for each of `values`.
@@ -97,8 +147,8 @@ impl Link {
         batch: &Batch,
         values: &[impl SerializeRow],
     ) -> Result<(), EngineError> {
-        let done = self.session.batch(batch, values).await;
-        done.map(|_| ()).map_err(|error| self.place.execution(&error))
+        let run = self.session.batch(batch, values);
+        self.told(StatementKind::Batch, run).await.map(|_| ())
     }
 
     /// Runs a statement that reads, and returns all it finds.
@@ -107,9 +157,33 @@ impl Link {
         statement: &PreparedStatement,
         values: impl SerializeRow,
     ) -> Result<QueryRowsResult, EngineError> {
-        let result = self.session.execute_unpaged(statement, values).await;
-        let result = result.map_err(|error| self.place.execution(&error))?;
+        let run = self.session.execute_unpaged(statement, values);
+        let result = self.told(StatementKind::Read, run).await?;
         result.into_rows_result().map_err(|error| self.undecodable(&error))
+    }
+
+    /// Runs a write on a condition, and returns what became of it.
+    pub(super) async fn claim(
+        &self,
+        statement: &PreparedStatement,
+        values: impl SerializeRow,
+    ) -> Result<QueryRowsResult, EngineError> {
+        let run = self.session.execute_unpaged(statement, values);
+        let result = self.told(StatementKind::Claim, run).await?;
+        result.into_rows_result().map_err(|error| self.undecodable(&error))
+    }
+
+    async fn told(
+        &self,
+        kind: StatementKind,
+        run: impl Future<Output = Result<QueryResult, ExecutionError>>,
+    ) -> Result<QueryResult, EngineError> {
+        let begun = Instant::now();
+        let result = run.await;
+        if let Some(observer) = &self.observer {
+            observer(StatementRun { kind, took: begun.elapsed(), failed: result.is_err() });
+        }
+        result.map_err(|error| self.place.execution(&error))
     }
 
     /// Runs a statement once that is not worth preparing.
