@@ -42,6 +42,9 @@ pub struct BenchIngestArgs {
     /// Keep-alive connections; several are measured in turn
     #[arg(long, value_delimiter = ',', default_value = "64,256")]
     pub connections: Vec<usize>,
+    /// Requests a second over all connections, for the cost at a low rate [default: as fast as answers come]
+    #[arg(long, value_name = "PER_S", value_parser = rate)]
+    pub rate: Option<f64>,
     /// Also measure refused notices (bad signature, stale)
     #[arg(long)]
     pub refusals: bool,
@@ -79,4 +82,14 @@ pub struct BenchProjectorArgs {
     /// Figures as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// A rate somebody typed.
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    if (1.0..=1_000_000.0).contains(&rate) {
+        Ok(rate)
+    } else {
+        Err("1 to 1000000 is possible".to_owned())
+    }
 }

@@ -46,6 +46,8 @@ struct Report {
     machine: String,
     rounds: usize,
     seconds: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<f64>,
     request_ratio: f64,
     cpu_ratio: f64,
     cpu_micros_per_ipn: f64,
@@ -130,7 +132,8 @@ impl Bench<'_> {
         let status = if server.admin_url.is_none() { 200 } else { kind.status() };
         let notices = Arc::new(Notices::sign(NOTICES, kind, &self.secret, SystemClock.now())?);
         let address = &server.address;
-        let load = Load { address, status, connections, time: WARM_UP, rate: None };
+        let rate = self.args.rate;
+        let load = Load { address, status, connections, time: WARM_UP, rate };
         load::run(load, &notices)?;
         let before = (server.cpu_micros()?, commits(server)?, self.broker_micros(server)?);
         let time = Duration::from_secs(self.args.seconds);
@@ -205,6 +208,7 @@ fn report(
         machine: machine(),
         rounds: args.rounds,
         seconds: args.seconds,
+        rate: args.rate,
         request_ratio: ingest.requests_per_s / empty.requests_per_s,
         cpu_ratio: ingest.cpu_micros_per_request / empty.cpu_micros_per_request,
         cpu_micros_per_ipn: ingest.cpu_micros_per_request,
@@ -222,8 +226,9 @@ fn report(
 }
 
 fn print(report: &Report) {
+    let rate = report.rate.map(|rate| format!(", {rate} requests/s")).unwrap_or_default();
     output::line(&format!(
-        "payfold bench ingest: {}, {}; {}; medians of {} rounds of {} s, driver on the same machine",
+        "payfold bench ingest: {}, {}; {}; medians of {} rounds of {} s{rate}, driver on the same machine",
         report.engine, report.durability, report.machine, report.rounds, report.seconds
     ));
     let rows: Vec<Vec<String>> = report
