@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tries dev-stack on this machine, in a minute or two: `python3 deploy/dev-stack/trial.py`. Every server is real."""
+"""Tries dev-stack on this machine, in a minute or two: `python3 deploy/dev-stack/trial.py`. Every server is real, from jars;
+with DEV_STACK_TRIAL=docker in containers. What is asked of Docker is tried without it by trial_docker.py."""
 
 import json
 import os
@@ -23,6 +24,7 @@ from devstack.kafka import metadata_nodes  # noqa: E402
 from devstack.process import started_at  # noqa: E402
 
 DEV_STACK = str(HERE / "dev-stack")
+SERVERS = os.environ.get("DEV_STACK_TRIAL", "jars")
 QUERY = 0x07
 ONE = 0x0001
 
@@ -32,7 +34,7 @@ class Child:
 
     def __init__(self, *arguments):
         self.process = subprocess.Popen(
-            [DEV_STACK, "up", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [DEV_STACK, "up", "--servers", SERVERS, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.line = json.loads(self.process.stdout.readline())
 
@@ -82,6 +84,7 @@ class Trial(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, "servers outlive dev-stack")
             time.sleep(0.02)
 
+    @unittest.skipIf(SERVERS == "docker", "containers' data ends with them")
     def test_data_outlives_kills_and_even_our_own(self):
         folder = tempfile.mkdtemp(prefix="dev-stack trial ")
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
@@ -140,7 +143,7 @@ class Trial(unittest.TestCase):
         self.assertEqual(stack.end(), 0)
 
     def test_the_background_is_ended_by_down(self):
-        up = run("up", "--detach", "--cassandra", "0")
+        up = run("up", "--detach", "--servers", SERVERS, "--cassandra", "0")
         self.assertEqual(up.returncode, 0, up.stderr)
         line = json.loads(up.stdout)
         self.assertIn("PAYFOLD_TEST_KAFKA=%s" % line["kafka"][0], run("env", "--dir", line["dir"]).stdout)
@@ -156,6 +159,7 @@ class Trial(unittest.TestCase):
         up = run("up", env={"PATH": bare})
         self.assertEqual((up.returncode, up.stdout), (1, ""))
         self.assertIn("no `java`", up.stderr)
+        self.assertIn("no `docker`", up.stderr)
         self.assertIn("mend: install a JDK 17", up.stderr)
 
 

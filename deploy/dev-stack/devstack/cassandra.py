@@ -65,9 +65,12 @@ class Node:
         ]
         return Server(self.name, self.folder, command, lambda _peers: self.serves(), env=ENV)
 
+    def connect(self):
+        return socket.create_connection((HOST, self.port), timeout=2)
+
     def serves(self):
         try:
-            with socket.create_connection((HOST, self.port), timeout=2) as link:
+            with self.connect() as link:
                 if ask(link, OPTIONS, b"")[0] != SUPPORTED:
                     return False
                 answer = ask(link, STARTUP, string_map({"CQL_VERSION": "3.0.0"}))[0]

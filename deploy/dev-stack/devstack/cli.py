@@ -7,8 +7,8 @@ from . import doctor, running, tools, up
 from .base import Failure, say
 
 OVERVIEW = """\
-A real Kafka and a real Cassandra on 127.0.0.1, from their published jars: for developers and tests, without Docker.
-Needs Java 17, and Maven for the first download."""
+A real Kafka and a real CQL database on 127.0.0.1, for developers and tests: Kafka and ScyllaDB in containers where Docker
+with Compose works, else Kafka and Cassandra from their published jars (Java 17, and Maven for the first download)."""
 
 UP = """\
 Starts the servers and waits until they serve. Then prints one line of JSON on standard output:
@@ -23,12 +23,15 @@ standard input ends, and does what the lines of that input ask, each answered by
   status     every server's state          resume X   SIGCONT
   end        as the end of the input
 
-X is one or several of kafka-1 .. kafka-3 and cassandra. Three brokers that are all down have to be started together
-(`start kafka-1 kafka-2 kafka-3`): one alone has no quorum and would never serve.
+X is one or several of kafka-1 .. kafka-3 and cassandra (in containers that is ScyllaDB). Three brokers that are all down
+have to be started together (`start kafka-1 kafka-2 kafka-3`): one alone has no quorum and would never serve.
 
 --secure adds a listener SASL_SSL to the brokers (SCRAM-SHA-512 and PLAIN), and to Cassandra TLS for clients that ask for it
 and passwords for all. The line of JSON then also has "kafkaSecure" (an address), "ca" (a PEM file that clients are to
-trust), "user", "password", "cqlUser" and "cqlPassword": test secrets, the same on every machine."""
+trust), "user", "password", "cqlUser" and "cqlPassword": test secrets, the same on every machine.
+
+In containers, "project" is Compose's name of them, the pids are of the `docker` commands attached to them, and with
+--secure the database takes TLS only. They, their data and their network are removed at the end, also if we are killed."""
 
 
 DOWN = """\
@@ -40,10 +43,10 @@ Prints `export` lines for a shell, `eval "$(dev-stack env)"`:
 PAYFOLD_TEST_KAFKA and PAYFOLD_TEST_CQL for `cargo test`, PAYFOLD_LOG and PAYFOLD_ORDERS for payfold itself."""
 
 DOCTOR = """\
-Asks what `up` needs: Java, Maven (while jars are missing), disk, memory, ports. Exit code 0 if nothing is missing."""
+Asks what `up` needs: Docker; or Java, Maven (while jars are missing), disk, memory, ports. Exit code 0 if `up` can work."""
 
 KAFKA = """\
-Runs one of Kafka's own command line tools from the jars. --bootstrap-server is filled in from the stack that runs, if it
+Runs one of Kafka's own command line tools, from the jars or in a broker's container. --bootstrap-server is filled in from the stack that runs, if it
 is not among the arguments. For example:
 
   dev-stack kafka topics --create --topic t --partitions 4
@@ -88,6 +91,9 @@ def add_sizes(verb):
 def add_up(verbs):
     verb = add_verb(verbs, "up", up.run, "start the servers", UP)
     add_sizes(verb)
+    verb.add_argument("--servers", choices=("auto", "docker", "jars"), default="auto",
+                      help="docker: in containers; jars: as processes; auto (default): in containers if Docker can do what is "
+                           "asked and gets them up, else from jars")
     verb.add_argument("--dir", help="folder for data, configuration and logs; stays at the end, and may be used again "
                                     "(default: a new one under target/dev-stack, removed at the end)")
     verb.add_argument("--keep", action="store_true", help="don't remove the default folder at the end")

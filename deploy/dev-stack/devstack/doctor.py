@@ -1,4 +1,4 @@
-"""What this machine has and lacks. `up` asks the same questions first."""
+"""What this machine has and lacks. `up` asks the same questions before it starts servers from jars."""
 
 import collections
 import os
@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from . import jars
+from . import docker, jars
 from .base import HOST, WORK, Failure
 from .ports import Ports
 
@@ -33,6 +33,13 @@ def require(brokers, cassandra):
     for check in all_checks(brokers, cassandra):
         if not check.ok:
             raise Failure("%s: %s" % (check.name, check.found), check.mend)
+
+
+def docker_check():
+    try:
+        return Check("Docker", True, docker.check(), "")
+    except Failure as failure:
+        return Check("Docker", False, failure.wrong, failure.mend)
 
 
 def java():
@@ -124,9 +131,12 @@ def ports_check():
 
 def run(options):
     """The verb: every check, then exit code 0 if `up` can work here."""
-    checks = all_checks(options.brokers, options.cassandra)
+    engine = docker_check()
+    checks = [engine] + all_checks(options.brokers, options.cassandra)
     for check in checks:
         print("%-8s %-7s %s" % (check.name, "ok" if check.ok else "MISSING", check.found))
         if not check.ok:
             print("%17smend: %s" % ("", check.mend))
-    return 0 if all(check.ok for check in checks) else 1
+    from_jars = all(check.ok for check in checks[1:])
+    print("`up` starts %s" % ("containers" if engine.ok else "servers from jars" if from_jars else "nothing"))
+    return 0 if engine.ok or from_jars else 1

@@ -25,6 +25,8 @@ def new_cluster_id():
 
 
 class Broker:
+    bound_to = HOST
+
     def __init__(self, node, folder, ports, certificates=None):
         self.node = node
         self.detour = None  # (Port of a further listener, port it is advertised at): somebody's proxy stands between.
@@ -47,15 +49,20 @@ class Broker:
         return (self.folder / "data" / "meta.properties").exists()
 
     def write(self, brokers):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(self.properties, self.text(brokers))
+
+    def text(self, brokers):
+        """Its server.properties."""
+        text = (HERE / "kafka" / "server.properties").read_text() + "\n# This broker.\n"
+        return text + "".join("%s=%s\n" % pair for pair in self.values(brokers).items())
+
+    def values(self, brokers):
         count = len(brokers)
         replicas, in_sync = (3, 2) if count == 3 else (1, 1)
         values = {
             "node.id": self.node,
-            "controller.quorum.voters": ",".join("%d@%s:%d" % (b.node, HOST, b.controller_port) for b in brokers),
-            "listeners": "PLAINTEXT://%s:%d,CONTROLLER://%s:%d" % (HOST, self.port, HOST, self.controller_port),
-            "advertised.listeners": "PLAINTEXT://%s:%d" % (HOST, self.port),
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "log.dirs": self.folder / "data",
+            **self.places(brokers),
             # A killed broker is let back in only after this long. Three get enough to outlast a busy machine's hiccup;
             # from one alone nobody could take over anyway, and it is to be back soon.
             "broker.session.timeout.ms": 6000 if count == 3 else 3000,
@@ -69,16 +76,28 @@ class Broker:
         }
         if self.certificates:
             # At every broker: who enters by this listener is shown only brokers that have it.
-            for key in ("listeners", "advertised.listeners"):
-                values[key] += ",SECURE://%s" % self.secure_address()
+            self._listen(values, "SECURE:SASL_SSL", self.secure_port, self.secure_port)
             values.update(secure.broker_properties(self.certificates))
         if self.detour:
-            values["listeners"] += ",DETOUR://%s" % self.detour_address()
-            values["advertised.listeners"] += ",DETOUR://%s:%d" % (HOST, self.detour[1])
-            values["listener.security.protocol.map"] += ",DETOUR:PLAINTEXT"
-        self.folder.mkdir(parents=True, exist_ok=True)
-        text = (HERE / "kafka" / "server.properties").read_text() + "\n# This broker.\n"
-        write_whole(self.properties, text + "".join("%s=%s\n" % pair for pair in values.items()))
+            self._listen(values, "DETOUR:PLAINTEXT", *self.detour)
+        return values
+
+    def places(self, brokers):
+        """Where it listens, where it is found, where its data is."""
+        return {
+            "controller.quorum.voters": ",".join("%d@%s:%d" % (b.node, HOST, b.controller_port) for b in brokers),
+            "listeners": "PLAINTEXT://%s:%d,CONTROLLER://%s:%d" % (HOST, self.port, HOST, self.controller_port),
+            "advertised.listeners": "PLAINTEXT://%s:%d" % (HOST, self.port),
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": self.folder / "data",
+        }
+
+    def _listen(self, values, protocol, port, advertised):
+        """One listener more: NAME:PROTOCOL."""
+        name = protocol.partition(":")[0]
+        values["listeners"] += ",%s://%s:%d" % (name, self.bound_to, port)
+        values["advertised.listeners"] += ",%s://%s:%d" % (name, HOST, advertised)
+        values["listener.security.protocol.map"] += "," + protocol
 
     def format_command(self, java, libs, cluster):
         return [

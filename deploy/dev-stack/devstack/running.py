@@ -73,7 +73,10 @@ def status(options):
     stack = require(options.dir)
     alive = stack.alive()
     pids = {name: alive.get(name) for name in stack.state["pids"]}
-    servers = {name: {"state": server_state(pid), "pid": pid} for name, pid in pids.items() if name != "dev-stack"}
+    # A container's process is not ours to see: what was written down is what our last command made of it.
+    written = stack.state["servers"] if "project" in stack.state else {}
+    servers = {name: {"state": written.get(name) if pid and name in written else server_state(pid), "pid": pid}
+               for name, pid in pids.items() if name != "dev-stack"}
     for name, server in servers.items():
         say("%-10s %-8s %s" % (name, server["state"], "pid %d" % server["pid"] if server["pid"] else ""))
     known = {key: value for key, value in stack.state.items() if key not in ("started", "pids", "servers")}

@@ -18,6 +18,21 @@ CQL_PASSWORD = "cassandra"
 
 ALIAS = "server"
 
+# Of the certificates that `openssl` makes.
+OPENSSL = """\
+[req]
+distinguished_name = name
+x509_extensions = of_authority
+[name]
+[of_authority]
+basicConstraints = critical,CA:true
+keyUsage = critical,keyCertSign
+subjectKeyIdentifier = hash
+[of_server]
+subjectAltName = IP:%s,DNS:localhost
+extendedKeyUsage = serverAuth
+""" % HOST
+
 
 class Certificates:
     """`ca.pem` for clients, `server.p12` for servers; made once per folder, so that clients may keep what they trust."""
@@ -48,25 +63,70 @@ class Certificates:
             keytool(step + ["-keystore", str(store), "-storetype", "PKCS12", "-storepass", PASSWORD], log)
         os.rename(partial, self.folder)
 
+    def keystore(self):
+        """A broker's settings for its key."""
+        return {"type": "PKCS12", "location": self.store, "password": PASSWORD}
+
+
+class PemCertificates(Certificates):
+    """The same as PEM, for containers, where no Java need be on the machine: `server.pem` with its chain, `server.key`."""
+
+    def make(self):
+        if self.ca.exists():
+            return
+        partial = self.folder.with_name("tls.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        log = partial / "openssl.log"
+        (partial / "openssl.cnf").write_text(OPENSSL)
+        new = ["req", "-config", "openssl.cnf", "-newkey", "rsa:2048", "-nodes", "-sha256"]
+        steps = [
+            [*new, "-x509", "-days", "365", "-subj", "/CN=payfold dev-stack CA", "-keyout", "ca.key", "-out", "ca.pem"],
+            [*new, "-subj", "/CN=" + HOST, "-keyout", "server.key", "-out", "server.csr"],
+            ["x509", "-req", "-sha256", "-days", "365", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
+             "-set_serial", "2", "-extfile", "openssl.cnf", "-extensions", "of_server", "-out", "leaf.pem"],
+        ]
+        for step in steps:
+            run_logged(["openssl", *step], log, cwd=partial)
+        (partial / "server.pem").write_text((partial / "leaf.pem").read_text() + (partial / "ca.pem").read_text())
+        os.rename(partial, self.folder)
+
+    def keystore(self):
+        """In the settings themselves, a line each."""
+        chain, key = ((self.folder / name).read_text().replace("\n", "\\n") for name in ("server.pem", "server.key"))
+        return {"type": "PEM", "certificate.chain": chain, "key": key}
+
 
 def keytool(arguments, log):
     beside = os.path.join(os.path.dirname(os.path.realpath(doctor.java())), "keytool")
     path = beside if os.access(beside, os.X_OK) else shutil.which("keytool")
     if path is None:
         raise Failure("no `keytool`, neither beside java nor on the PATH", "install a whole JDK 17, or leave out --secure")
+    run_logged([path, *arguments], log)
+
+
+def run_logged(command, log, cwd=None):
     with open(log, "ab") as out:
-        code = subprocess.run([path, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=out).returncode
+        code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=cwd).returncode
     if code != 0:
-        wrong = "keytool failed at %s (%s)" % (arguments[0], exit_words(code))
+        wrong = "%s failed at %s (%s)" % (os.path.basename(command[0]), command[1], exit_words(code))
         raise Failure(wrong, "see the whole log: %s" % log, last_lines(log, 20))
 
 
 def handshakes(port, ca):
     """A client that trusts only our authority gets through the TLS handshake, the name check included."""
+    with connect(port, ca):
+        return True
+
+
+def connect(port, ca):
     context = ssl.create_default_context(cafile=str(ca))
-    with socket.create_connection((HOST, port), timeout=2) as link:
-        with context.wrap_socket(link, server_hostname=HOST):
-            return True
+    link = socket.create_connection((HOST, port), timeout=2)
+    try:
+        return context.wrap_socket(link, server_hostname=HOST)
+    except OSError:
+        link.close()
+        raise
 
 
 def broker_properties(certificates):
@@ -74,10 +134,7 @@ def broker_properties(certificates):
     prefix = "listener.name.secure."
     module = "org.apache.kafka.common.security.%s required"
     return {
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SASL_SSL",
-        prefix + "ssl.keystore.type": "PKCS12",
-        prefix + "ssl.keystore.location": certificates.store,
-        prefix + "ssl.keystore.password": PASSWORD,
+        **{prefix + "ssl.keystore." + key: value for key, value in certificates.keystore().items()},
         prefix + "ssl.client.auth": "none",
         prefix + "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
         prefix + "scram-sha-512.sasl.jaas.config": module % "scram.ScramLoginModule" + ";",

@@ -24,9 +24,17 @@ STOP_SECONDS = 30
 
 
 class Stack:
-    def __init__(self, options, ending):
+    """From jars: its servers are our children."""
+
+    broker_kind = Broker
+    certificates_kind = secure.Certificates
+    kept = "logs and data"
+
+    def __init__(self, options, ending, java=None, libs=None):
         self.options = options
         self.ending = ending
+        self.java, self.libs = java, libs
+        self.told = False  # Whether somebody was told that it serves.
         self.servers = {}
         self.ports = Ports()
         self.link = None
@@ -40,27 +48,30 @@ class Stack:
 
     # Before the start.
 
-    def prepare(self, java, libs):
+    def prepare(self):
         """Everything short of a process: ports, folders, configuration."""
-        self.java, self.libs = java, libs
         layout = self._layout()
         self.cluster = layout["cluster"]
-        self.certificates = secure.Certificates(self.home) if self.options.secure else None
+        self.certificates = self.certificates_kind(self.home) if self.options.secure else None
         self.brokers = [self._broker(layout, n) for n in range(1, self.options.brokers + 1)]
-        self.node = None
-        if self.options.cassandra:
-            ports = self._ports(layout, "cassandra", 2)
-            self.node = Node(self.home / "cassandra", ports, self.options.cassandra_sync, self.certificates)
+        self.node = self._node(layout) if self.options.cassandra else None
         write_whole(self.home / LAYOUT, json.dumps(layout))
         if self.certificates:
             self.certificates.make()
+        self._configure()
+
+    def _node(self, layout):
+        ports = self._ports(layout, "cassandra", 2)
+        return Node(self.home / "cassandra", ports, self.options.cassandra_sync, self.certificates)
+
+    def _configure(self):
         jit = [] if self.options.full_speed else QUICK
         for broker in self.brokers:
             broker.write(self.brokers)
-            self.servers[broker.name] = broker.server(java, libs["kafka"], jit)
+            self.servers[broker.name] = broker.server(self.java, self.libs["kafka"], jit)
         if self.node:
             self.node.write()
-            self.servers["cassandra"] = self.node.server(java, libs["cassandra"], jit)
+            self.servers["cassandra"] = self.node.server(self.java, self.libs["cassandra"], jit)
 
     def _layout(self):
         try:
@@ -80,7 +91,7 @@ class Stack:
 
     def _broker(self, layout, node):
         name = "kafka-%d" % node
-        broker = Broker(node, self.home / name, self._ports(layout, name, 3), self.certificates)
+        broker = self.broker_kind(node, self.home / name, self._ports(layout, name, 3), self.certificates)
         if self.options.detour:
             (port,) = self._ports(layout, name + "-detour", 1)
             broker.detour = (port, self.options.detour[node - 1])
@@ -100,16 +111,20 @@ class Stack:
         self.link = RUNNING / str(os.getpid())
         self.link.unlink(missing_ok=True)
         self.link.symlink_to(self.home)
+        self._spawn()
+        self._publish()
+        everyone = [broker.node for broker in self.brokers]
+        self._wait({server: everyone for server in self.servers.values()}, begun)
+        self._publish()
+        say("all of it serves after %.1f s; %s are in %s" % (time.monotonic() - begun, self.kept, self.home))
+
+    def _spawn(self):
         if self.node:
             self.servers["cassandra"].spawn()
         self._publish()
         self._format()
         for broker in self.brokers:
             self.servers[broker.name].spawn()
-        self._publish()
-        everyone = [broker.node for broker in self.brokers]
-        self._wait({server: everyone for server in self.servers.values()}, begun)
-        say("all of it serves after %.1f s; logs and data are in %s" % (time.monotonic() - begun, self.home))
 
     def _format(self):
         """All at once: each is a Java start of its own."""
@@ -270,7 +285,7 @@ class Stack:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         disposable = self.ours and not self.options.keep
-        end_all([s for s in self.servers.values() if s.process], 0 if disposable or failed else STOP_SECONDS)
+        self._end_servers(0 if disposable or failed else STOP_SECONDS)
         (self.home / STATE).unlink(missing_ok=True)
         if self.link:
             self.link.unlink(missing_ok=True)
@@ -280,6 +295,9 @@ class Stack:
             shutil.rmtree(self.home, ignore_errors=True)
         self.ports.close()
         self.lock.close()
+
+    def _end_servers(self, seconds):
+        end_all([s for s in self.servers.values() if s.process], seconds)
 
 
 def _make_home(wanted):

@@ -1,9 +1,10 @@
-"""Kafka's own command line tools, run from the jars."""
+"""Kafka's own command line tools: from the jars, or in a broker's container where that is what runs."""
 
 import os
 
 from . import doctor, jars, running
 from .base import HERE, Ending, Failure
+from .containers import INSIDE_PORT
 from .kafka import QUICK
 
 TOOLS = {
@@ -31,10 +32,13 @@ def run(options):
     name = options.tool[len("kafka-"):] if options.tool.startswith("kafka-") else options.tool
     if name not in TOOLS:
         raise Failure("there is no tool `%s`" % options.tool, "use one of: %s" % ", ".join(sorted(TOOLS)))
+    arguments = list(options.arguments)
+    stack = None if names_server(arguments) else running.find(options.dir)
+    if stack and "project" in stack.state and stack.alive():
+        become_in_container(stack, name, arguments)
     check = doctor.java_check()
     if not check.ok:
         raise Failure("%s: %s" % (check.name, check.found), check.mend)
-    arguments = list(options.arguments)
     if name not in WITHOUT_SERVER and not asks_for_help(arguments) and not names_server(arguments):
         arguments = [SERVER, bootstrap(options.dir)] + arguments  # First: some have subcommands, with options of their own.
     command = [
@@ -42,6 +46,17 @@ def run(options):
         "-Dlog4j2.configurationFile=%s" % (HERE / "kafka" / "log4j2-tools.xml"), TOOLS[name], *arguments,
     ]
     os.execv(command[0], [str(part) for part in command])
+
+
+def become_in_container(stack, name, arguments):
+    """In a broker that serves, which knows the others by names of its own."""
+    serving = [broker for broker, state in stack.state["servers"].items() if broker.startswith("kafka-") and state == "serving"]
+    if not serving:
+        raise Failure("no broker of the dev stack serves", "`start` one, or start a stack with `--brokers 1`")
+    if name not in WITHOUT_SERVER and not asks_for_help(arguments):
+        arguments = [SERVER, "%s:%d" % (serving[0], INSIDE_PORT)] + arguments
+    container = "%s-%s" % (stack.state["project"], serving[0])
+    os.execvp("docker", ["docker", "exec", "--interactive", container, "/opt/kafka/bin/kafka-%s.sh" % name, *arguments])
 
 
 def bootstrap(home):

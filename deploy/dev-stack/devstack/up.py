@@ -7,8 +7,9 @@ import signal
 import sys
 import threading
 
-from . import doctor, jars
+from . import docker, doctor, jars
 from .base import Ended, Ending, Failure, say
+from .containers import ContainerStack
 from .stack import Stack
 
 
@@ -19,31 +20,76 @@ def run(options):
     if options.detour and len(options.detour) != options.brokers:
         raise Failure("--detour names %d ports for %d brokers" % (len(options.detour), options.brokers), "name one per broker")
     ending = Ending()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda n, _frame: ending.ask(signal.Signals(n).name))
+    _heed(ending)
     lines = queue.SimpleQueue()
     if not options.detach:
         threading.Thread(target=_read, args=(lines, ending), daemon=True).start()
-    doctor.require(options.brokers, options.cassandra)
     try:
-        products = (["kafka"] if options.brokers else []) + (["cassandra"] if options.cassandra else [])
-        libs = {product: jars.ensure(product, ending) for product in products}
-        stack = Stack(options, ending)
+        stack = _choose(options, ending)
+        answers = _to_background(stack) if options.detach else sys.stdout
+        failure = _serve(stack, lines, answers)
+        if failure and options.servers == "auto" and isinstance(stack, ContainerStack) and not stack.told:
+            say("THE CONTAINERS DID NOT COME UP, so the servers run from jars: %s (logs: %s)" % (failure.wrong, stack.home))
+            _heed(ending)
+            containers, stack = failure, _from_jars(options, ending, failure)
+            failure = _serve(stack, lines, answers)
+            if failure and not stack.told:
+                failure = _neither(failure, containers)
     except Ended as reason:
         say("ended: %s" % reason)
         return 0
-    answers = sys.stdout
-    if options.detach:
-        answers = _to_background(stack)
-    return _serve(stack, libs, lines, answers)
+    if failure is None:
+        return 0
+    for line in failure.lines():
+        say(line)
+    if stack.ours:
+        say("kept for its logs: %s" % stack.home)
+    return 1
 
 
-def _serve(stack, libs, lines, answers):
+def _heed(ending):
+    """Signals end us in order."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda n, _frame: ending.ask(signal.Signals(n).name))
+
+
+def _choose(options, ending):
+    """A stack in containers where that can work, else one from jars."""
+    if options.servers == "jars":
+        return _from_jars(options, ending)
+    why_not = docker.why_not(options)
+    if why_not is None:
+        return ContainerStack(options, ending)
+    if options.servers == "docker":
+        raise why_not
+    say("from jars, not in containers: %s" % why_not.wrong)
+    return _from_jars(options, ending, why_not)
+
+
+def _from_jars(options, ending, containers=None):
+    """`containers` is why those did not do."""
+    try:
+        doctor.require(options.brokers, options.cassandra)
+        products = (["kafka"] if options.brokers else []) + (["cassandra"] if options.cassandra else [])
+        libs = {product: jars.ensure(product, ending) for product in products}
+    except Failure as failure:
+        raise _neither(failure, containers) if containers else failure
+    return Stack(options, ending, doctor.java(), libs)
+
+
+def _neither(jars_failure, containers):
+    return Failure("neither from jars nor in containers. Jars: %s. Containers: %s" % (jars_failure.wrong, containers.wrong),
+                   "%s; or, for containers: %s" % (jars_failure.mend, containers.mend), jars_failure.detail)
+
+
+def _serve(stack, lines, answers):
+    """Until it is ended. Returns what went wrong, if anything did."""
     failed = True
     try:
-        stack.prepare(doctor.java(), libs)
+        stack.prepare()
         stack.start()
         _answer(answers, stack.summary())
+        stack.told = True
         if stack.options.detach:
             _leave_terminal(stack, answers)
         _follow(stack, lines, answers)
@@ -51,14 +97,10 @@ def _serve(stack, libs, lines, answers):
         failed = False
         say("ending: %s" % reason)
     except Failure as failure:
-        for line in failure.lines():
-            say(line)
-        if stack.ours:
-            say("kept for its logs: %s" % stack.home)
-        return 1
+        return failure
     finally:
         stack.end(failed)
-    return 0
+    return None
 
 
 def _follow(stack, lines, answers):
