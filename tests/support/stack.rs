@@ -1,6 +1,7 @@
 //! Owns the real servers the tests run against: Kafka and a CQL database.
-//! Found in this order: addresses in `PAYFOLD_TEST_KAFKA` and `PAYFOLD_TEST_CQL`; else `deploy/dev-stack`, started
-//! once per test binary and ended with it, also when it is killed (its standard input closes).
+//! Found in this order: addresses in `PAYFOLD_TEST_KAFKA` and `PAYFOLD_TEST_CQL`; Docker compose; jars. The last two
+//! are `deploy/dev-stack`'s choice, which is started once per test binary and ends with it, also when it is killed (its
+//! standard input closes). The database is ScyllaDB in containers, Cassandra from jars.
 //! With `PAYFOLD_TEST_ENGINES=embedded` what needs them is left out knowingly, and said; never under CI.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -98,8 +99,10 @@ impl Stack {
         answers.read_line(&mut line).expect("the dev stack's output can be read");
         assert!(
             !line.is_empty(),
-            "the dev stack did not start; what it said is above. The tests need Java 17 and Maven, or \
-             servers named in PAYFOLD_TEST_KAFKA and PAYFOLD_TEST_CQL, or PAYFOLD_TEST_ENGINES=embedded"
+            "the dev stack did not start; what it said is above. The tests need one of: servers named in \
+             PAYFOLD_TEST_KAFKA and PAYFOLD_TEST_CQL; Docker with Compose; Java 17 and Maven \
+             (`deploy/dev-stack/dev-stack doctor` says what is missing). PAYFOLD_TEST_ENGINES=embedded leaves \
+             these tests out"
         );
         let up: Value = serde_json::from_str(&line).expect("one JSON object");
         let list = |name: &str| {

@@ -1,5 +1,5 @@
-//! CQL's list of the suite, on a real Cassandra. The log beside the store is SQLite's: what pairs them is
-//! the seam.
+//! CQL's list of the suite, on a real database (Cassandra or ScyllaDB). The log beside the store is SQLite's:
+//! what pairs them is the seam.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! How long the CQL store takes, printed for people: `cargo test -p payfold-engines --test conformance
-//! figures -- --ignored --nocapture`. Nothing is judged.
+//! figures -- --ignored --nocapture`. Nothing is judged. Only Cassandra counts requests where this reads them.
 
 use std::time::{Duration, Instant};
 
