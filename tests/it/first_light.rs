@@ -1,13 +1,13 @@
 //! Owns the main story on the real binary: what operators, partners and downstream teams see of it, from the first
 //! notice to the last signal.
 
-mod commands;
-mod drain;
-mod listeners;
-mod rotation;
-mod story;
+pub mod commands;
+pub mod drain;
+pub mod listeners;
+pub mod rotation;
+pub mod story;
 
-use crate::support::notice::Notice;
+use crate::support::pair::{Inside, Pair};
 use crate::support::system::{Home, System};
 
 /// A file of the data folder, without the blanks at its end.
@@ -26,6 +26,11 @@ struct Demo {
 impl Demo {
     fn boot() -> Self {
         Self::of(System::demo())
+    }
+
+    /// The same on these engines; none where they are left out.
+    fn on(pair: Pair) -> Option<Self> {
+        Some(Self::of(pair.home()?.boot()))
     }
 
     fn of(system: System) -> Self {
@@ -51,9 +56,8 @@ impl Demo {
         assert_eq!(answer.header("content-length"), Some("0"));
     }
 
-    /// Waits until all that was taken so far is folded: records are folded in their order.
-    fn catch_up(&self, marker: &str) {
-        self.take(&Notice::paid("DEMO", marker, marker).signed(&self.secret));
-        self.system.order_when(["sandbox", "DEMO", marker], |_| true);
+    /// Waits until all that was taken so far is folded.
+    fn catch_up(&self) {
+        Inside::of(self.system.home()).settle();
     }
 }

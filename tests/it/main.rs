@@ -7,7 +7,11 @@ mod browser;
 mod first_light;
 mod floods;
 mod laws;
+mod on_kafka_and_cql;
+mod on_sqlite;
 mod oracle_laws;
 mod payments;
 mod refusals;
 mod state_table;
+
+use support::knobs;

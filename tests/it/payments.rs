@@ -3,14 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::support::notice::Notice;
+use crate::support::pair::{Inside, Pair};
 use crate::support::system::System;
 use crate::support::wire::Connection;
 
 /// Every trouble the sandbox knows comes to what it must, every acknowledged notice is in the log, and so it is when
 /// the same is asked for again.
-#[test]
-fn every_trouble_ends_as_it_must() {
-    let system = System::demo();
+pub fn every_trouble_ends_as_it_must(pair: Pair) {
+    let Some(home) = pair.home() else { return };
+    let system = home.boot();
     let pay = ["demo", "pay", "--count", "90", "--trouble", "all", "--seed", "11"];
     let first = system.payfold(&pay);
     assert_eq!(first.code(), 0, "{}", first.stdout);
@@ -65,9 +66,9 @@ fn pending(system: &System) -> Value {
 }
 
 /// The same fields and signature that would pay an order as a notice, brought back by a browser.
-#[test]
-fn a_return_settles_nothing_whoever_signed_it() {
-    let system = System::demo();
+pub fn a_return_settles_nothing_whoever_signed_it(pair: Pair) {
+    let Some(home) = pair.home() else { return };
+    let system = home.boot();
     let payment = pending(&system);
     let text = |name: &str| payment[name].as_str().expect("a text").to_owned();
     let (order, provider_ref) = (text("orderId"), text("providerRef"));
@@ -80,8 +81,8 @@ fn a_return_settles_nothing_whoever_signed_it() {
         query.append_pair(name, value.as_str().unwrap_or(&value.to_string()));
     }
     let query = query.finish();
-    let intake = || system.payfold(&["log", "stats", "--output", "json"]).json()[0]["last"].clone();
-    let before = intake();
+    let inside = Inside::of(&home);
+    let before = inside.heads();
     for (query, verified) in
         [(query.clone(), "true"), (query.replace("SUCCESS", "FAILED"), "false")]
     {
@@ -94,7 +95,7 @@ fn a_return_settles_nothing_whoever_signed_it() {
         assert!(location.contains(&format!("verified={verified}")), "{location}");
         assert!(!location.contains("SUCCESS") && !location.contains("amount"), "{location}");
     }
-    assert_eq!(intake(), before, "a return appends nothing");
+    assert_eq!(inside.heads(), before, "a return appends nothing");
     let key = ["sandbox", "DEMO", order.as_str()];
     assert_eq!(system.order_when(key, |_| true)["state"], "PENDING");
     // As a notice the same bytes do settle it: they were good.

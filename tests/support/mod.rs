@@ -1,8 +1,11 @@
-//! Owns what the test binaries share: the oracle, the generated worlds, a booted system, notices signed by others.
+//! Owns what the test binaries share: the oracle, the generated worlds, a booted system on either pair of engines,
+//! notices signed by others.
 
 pub mod knobs;
 pub mod notice;
 pub mod oracle;
+pub mod pair;
+pub mod stack;
 pub mod system;
 pub mod wire;
 pub mod worlds;

@@ -2,6 +2,7 @@
 //! Nothing here sleeps for luck: `until` asks again until a condition holds or its time is over.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+use std::any::Any;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,9 @@ pub fn alone<T>(act: impl FnOnce() -> T) -> T {
 /// A folder a user works in: configuration, data folder, logs. It outlives the processes that run on it.
 pub struct Home {
     dir: TempDir,
+    environment: Vec<(&'static str, String)>,
+    /// What ends with it.
+    _guest: Option<Box<dyn Any>>,
 }
 
 /// What a command did.
@@ -81,8 +85,16 @@ impl Done {
 impl Home {
     /// An empty one: a demo, if it is booted as it is.
     pub fn new() -> Rc<Self> {
+        Self::within(Vec::new(), None)
+    }
+
+    /// One whose every command has these variables; a guest ends with it.
+    pub fn within(
+        environment: Vec<(&'static str, String)>,
+        guest: Option<Box<dyn Any>>,
+    ) -> Rc<Self> {
         let dir = TempDir::new().expect("a temporary folder can be made");
-        Rc::new(Self { dir })
+        Rc::new(Self { dir, environment, _guest: guest })
     }
 
     /// One with a `payfold.toml`.
@@ -99,6 +111,12 @@ impl Home {
 
     pub fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// A variable its commands have.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        let mut all = self.environment.iter();
+        all.find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
     /// The data folder.
@@ -121,6 +139,7 @@ impl Home {
         let mut command = Command::new(env!("CARGO_BIN_EXE_payfold"));
         command.args(arguments).arg("--data").arg(self.data());
         command.current_dir(self.path()).env_clear().stdin(Stdio::null());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 

@@ -6,6 +6,7 @@ use payfold_schemas::ids::OrderKey;
 
 use super::Demo;
 use crate::support::notice::Notice;
+use crate::support::pair::Pair;
 use crate::support::system::{Done, Home};
 
 /// Exit 1 and one error with one fix.
@@ -87,22 +88,35 @@ fn addresses_that_payments_need_are_checked() {
     }
 }
 
-#[test]
-fn a_running_demo_can_be_checked_and_tried_and_has_its_folder_and_ports_to_itself() {
-    let demo = Demo::boot();
+pub fn a_running_demo_can_be_checked_and_tried(pair: Pair) {
+    let Some(demo) = Demo::on(pair) else { return };
     let system = &demo.system;
     let tried = system.payfold(&["demo", "ipn"]).ok();
     assert!(tried.contains("PENDING → PAID") && tried.contains("200"), "{tried}");
     let checked = system.payfold(&["check", "--connect", "--output", "jsonl"]).json_lines();
     let names: Vec<_> =
         checked.iter().map(|row| row["check"].as_str().unwrap_or_default()).collect();
+    let servers = if pair == Pair::Sqlite { &[][..] } else { &["topics", "tables"] };
     for name in
         ["configuration", "data folder", "disk", "profiles", "vault", "engines", "stores", "clock"]
+            .iter()
+            .chain(servers)
     {
-        assert!(names.contains(&name), "{name} in {names:?}");
+        assert!(names.contains(name), "{name} in {names:?}");
     }
     assert!(checked.iter().all(|row| row["result"] != "failed"), "{checked:?}");
+    let banner = system.home().printed();
+    for line in [system.public(), system.admin()].map(|address| format!("http://{address}")) {
+        assert!(banner.contains(&line), "{banner}");
+    }
+    assert!(banner.contains("demo") && banner.contains("ready in"), "{banner}");
+    assert!(!banner.contains(&demo.secret) && !banner.contains(&demo.token));
+}
 
+#[test]
+fn a_running_demo_has_its_folder_and_ports_to_itself() {
+    let demo = Demo::boot();
+    let system = &demo.system;
     let any = "127.0.0.1:0";
     let second = ["run", "--listen-public", any, "--listen-admin", any];
     fails(&system.payfold(&second), &["log.db"]);
@@ -115,12 +129,6 @@ fn a_running_demo_can_be_checked_and_tried_and_has_its_folder_and_ports_to_itsel
         let refused = elsewhere.payfold(&ports);
         fails(&refused, &[&taken, &flag, &format!("PAYFOLD_LISTEN_{variable}")]);
     }
-    let banner = system.home().printed();
-    for line in [system.public(), system.admin()].map(|address| format!("http://{address}")) {
-        assert!(banner.contains(&line), "{banner}");
-    }
-    assert!(banner.contains("demo") && banner.contains("ready in"), "{banner}");
-    assert!(!banner.contains(&demo.secret) && !banner.contains(&demo.token));
 }
 
 #[test]

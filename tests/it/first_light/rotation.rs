@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::Demo;
 use crate::support::notice::Notice;
+use crate::support::pair::Pair;
 use crate::support::system::{System, post_request, until};
 use crate::support::wire::Connection;
 
@@ -44,9 +45,8 @@ fn keys(system: &System) -> Vec<Value> {
     listed.as_array().expect("a list").clone()
 }
 
-#[test]
-fn a_key_is_rotated_under_load_without_one_refusal() {
-    let demo = Demo::boot();
+pub fn a_key_is_rotated_under_load_without_one_refusal(pair: Pair) {
+    let Some(demo) = Demo::on(pair) else { return };
     let system = &demo.system;
     system.home().write("new.key", &format!("text:{NEW}\n"));
     let from = Time::from_unix_ms(SystemClock.now().unix_ms()).plus_ms(2_000);

@@ -1,8 +1,7 @@
 //! Owns the story of an order: paid once whatever is repeated, flagged when the money differs, parked while unknown.
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
-use payfold_engines::log::{EventLog, Message, Topic};
+use payfold_engines::log::{Message, Topic};
 use payfold_schemas::fact::{Create, Fact};
 use payfold_schemas::ids::{OrderKey, Reference};
 use payfold_schemas::money::{Amount, Currency};
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Demo;
 use crate::support::notice::Notice;
+use crate::support::pair::{Pair, with_log};
 use crate::support::system::{Home, System, alone};
 
 fn flags(order: &Value) -> Vec<&str> {
@@ -18,9 +18,8 @@ fn flags(order: &Value) -> Vec<&str> {
     flags.iter().map(|flag| flag.as_str().expect("a flag")).collect()
 }
 
-#[test]
-fn an_order_is_paid_once_whatever_is_sent_again() {
-    let demo = Demo::boot();
+pub fn an_order_is_paid_once_whatever_is_sent_again(pair: Pair) {
+    let Some(demo) = Demo::on(pair) else { return };
     let [order, provider_ref] = demo.open_order();
     let key = ["sandbox", "DEMO", order.as_str()];
     let pending = demo.system.order_when(key, |order| order["state"] == "PENDING");
@@ -39,7 +38,7 @@ fn an_order_is_paid_once_whatever_is_sent_again() {
     demo.take(&body);
     demo.take(&notice.clone().sent(-60).reversed().signed(&demo.secret));
     demo.take(&notice.clone().sent(7).signed(&demo.secret));
-    demo.catch_up("after-retries");
+    demo.catch_up();
     let again = demo.system.order_when(key, |_| true);
     assert_eq!((&again["version"], &again["state"]), (&paid["version"], &paid["state"]));
 
@@ -91,9 +90,8 @@ fn trace(system: &System, order: &str, provider_ref: &str, fact: &Value) {
     assert!(nothing.stderr.contains("fix:"), "{nothing:?}");
 }
 
-#[test]
-fn other_money_is_flagged_and_does_not_settle() {
-    let demo = Demo::boot();
+pub fn other_money_is_flagged_and_does_not_settle(pair: Pair) {
+    let Some(demo) = Demo::on(pair) else { return };
     let [order, provider_ref] = demo.open_order();
     let less = Notice::paid("DEMO", &order, &provider_ref).with("amount", "149999");
     demo.take(&less.signed(&demo.secret));
@@ -125,18 +123,12 @@ fn append_create(home: &Home, order: &str) {
     };
     let value = Record::of_fact(fact, Vec::new()).encode();
     let message = Message { key: key.to_string(), event: None, value };
-    let log = SqliteLog::open(home.data().join("log.db"), SqliteLogSettings::default());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime can be made").block_on(async {
-        let log = log.expect("nobody has it");
-        log.append(Topic::Intake, message).await.expect("it can be appended to");
-        log.close().await.expect("it can be closed");
-    });
+    with_log(home, async |log| log.append(Topic::Intake, message).await)
+        .expect("it can be appended to");
 }
 
-#[test]
-fn a_notice_before_its_create_request_waits_for_it() {
-    let demo = Demo::boot();
+pub fn a_notice_before_its_create_request_waits_for_it(pair: Pair) {
+    let Some(demo) = Demo::on(pair) else { return };
     demo.take(&Notice::paid("DEMO", "early-1", "ref-1").signed(&demo.secret));
     let key = ["sandbox", "DEMO", "early-1"];
     let parked = demo.system.order_when(key, |_| true);

@@ -6,16 +6,16 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_engines::log::sqlite::SqliteLog;
-use payfold_engines::log::{EventLog, Topic};
+use payfold_engines::log::Topic;
 use payfold_partners::document::{AccountEntry, NewKey};
 use payfold_partners::profile::DEFAULT_PROFILE;
 use payfold_partners::secret::Secret;
 use payfold_partners::vault::Vault;
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
-use payfold_schemas::record::{Position, Record};
+use payfold_schemas::record::Record;
 
 use crate::support::notice::Notice;
+use crate::support::pair::{Inside, Pair};
 use crate::support::system::{Home, System, alone, until};
 
 const PARTNERS: &str = r#"
@@ -50,11 +50,22 @@ pub struct Accounts {
 impl Accounts {
     /// Boots one; `settings` are lines of `payfold.toml`.
     pub fn boot(settings: &str) -> Self {
-        // Facts that nobody sent (X, K) would stand between the notices these tests count.
-        Self { system: home(settings).boot_as("ingest,projector", &[]) }
+        Self::boot_in(home(settings))
     }
 
-    /// Waits until the process has no connection open.
+    /// Boots one on these engines; none where they are left out.
+    pub fn on(pair: Pair) -> Option<Self> {
+        let home = pair.home()?;
+        fill(&home, "");
+        Some(Self::boot_in(home))
+    }
+
+    fn boot_in(home: Rc<Home>) -> Self {
+        // Facts that nobody sent (X, K) would stand between the notices these tests count.
+        Self { system: home.boot_as("ingest,projector", &[]) }
+    }
+
+    /// Waits until nobody has a connection to it open.
     pub fn settle(&self) {
         let settled = || Some(()).filter(|()| connections(&self.system) == 0);
         until("no connection is left open", Duration::from_secs(15), settled);
@@ -67,30 +78,24 @@ impl Accounts {
 
     /// Every record of a topic, read beside the running system.
     pub fn records(&self, topic: Topic) -> Vec<Record> {
-        let path = self.system.home().data().join("log.db");
-        let log = SqliteLog::open_read_only(path).expect("it is there");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime can be made").block_on(async {
-            let (mut records, mut after) = (Vec::new(), Position::default());
-            loop {
-                let page = log.read_after(topic, after, 500).await.expect("it can be read");
-                let Some(last) = page.last() else { return records };
-                after = last.position;
-                let decode = |value: &[u8]| Record::decode(value).expect("a record");
-                records.extend(page.iter().map(|message| decode(&message.value)));
-            }
-        })
+        let messages = Inside::of(self.system.home()).messages(topic);
+        let decode = |value: &[u8]| Record::decode(value).expect("a record");
+        messages.iter().map(|message| decode(&message.value)).collect()
     }
 }
 
-/// How many of the process's open files are TCP connections.
+/// How many of the process's open files are TCP connections to its public listener; those to its own engines are none.
 fn connections(system: &System) -> usize {
     let table = std::fs::read_to_string("/proc/self/net/tcp").expect("the kernel tells");
-    let is_listener = |line: &&str| line.split_whitespace().nth(3) == Some("0A");
+    let port = format!(":{:04X}", system.public().port());
+    let is_of_listener = |line: &&str| {
+        let mut fields = line.split_whitespace().skip(1);
+        let local = fields.next().unwrap_or_default();
+        local.ends_with(&port) && fields.nth(1) != Some("0A")
+    };
     let inode =
         |line: &str| line.split_whitespace().nth(9).map(|inode| format!("socket:[{inode}]"));
-    let sockets: HashSet<_> =
-        table.lines().skip(1).filter(|line| !is_listener(line)).filter_map(inode).collect();
+    let sockets: HashSet<_> = table.lines().filter(is_of_listener).filter_map(inode).collect();
     let open = std::fs::read_dir(format!("/proc/{}/fd", system.pid())).expect("it runs");
     let target = |entry: std::io::Result<std::fs::DirEntry>| {
         // A file that is closed meanwhile is not open.
@@ -102,7 +107,13 @@ fn connections(system: &System) -> usize {
 
 /// A folder with partners, accounts and settings, where nothing runs yet.
 pub fn home(settings: &str) -> Rc<Home> {
-    let home = Home::configured(&format!("{settings}{PARTNERS}"));
+    let home = Home::new();
+    fill(&home, settings);
+    home
+}
+
+fn fill(home: &Home, settings: &str) {
+    home.write("payfold.toml", &format!("{settings}{PARTNERS}"));
     let profile = |from: &str, to: &str| {
         assert!(DEFAULT_PROFILE.contains(from));
         DEFAULT_PROFILE.replacen(from, to, 1)
@@ -117,7 +128,6 @@ pub fn home(settings: &str) -> Rc<Home> {
         }
         vault.save().expect("the folder can be written");
     });
-    home
 }
 
 fn account(partner: &str, merchant: &str, key: &str) -> AccountEntry {

@@ -1,0 +1,56 @@
+//! Kafka's and CQL's list of what the whole program must do on either pair of engines, from the ways of a notice and
+//! of a payment: the same scenarios as in `on_sqlite`, on topics and tables of their own.
+
+use crate::first_light::{commands, drain, listeners, rotation, story};
+use crate::support::pair::Pair::KafkaAndCql;
+use crate::{payments, refusals};
+
+#[test]
+fn a_running_demo_can_be_checked_and_tried() {
+    commands::a_running_demo_can_be_checked_and_tried(KafkaAndCql);
+}
+
+#[test]
+fn a_request_under_way_is_finished_before_the_process_leaves() {
+    drain::a_request_under_way_is_finished_before_the_process_leaves(KafkaAndCql);
+}
+
+#[test]
+fn probes_and_metrics_say_how_it_is() {
+    listeners::probes_and_metrics_say_how_it_is(KafkaAndCql);
+}
+
+#[test]
+fn a_key_is_rotated_under_load_without_one_refusal() {
+    rotation::a_key_is_rotated_under_load_without_one_refusal(KafkaAndCql);
+}
+
+#[test]
+fn an_order_is_paid_once_whatever_is_sent_again() {
+    story::an_order_is_paid_once_whatever_is_sent_again(KafkaAndCql);
+}
+
+#[test]
+fn other_money_is_flagged_and_does_not_settle() {
+    story::other_money_is_flagged_and_does_not_settle(KafkaAndCql);
+}
+
+#[test]
+fn a_notice_before_its_create_request_waits_for_it() {
+    story::a_notice_before_its_create_request_waits_for_it(KafkaAndCql);
+}
+
+#[test]
+fn every_trouble_ends_as_it_must() {
+    payments::every_trouble_ends_as_it_must(KafkaAndCql);
+}
+
+#[test]
+fn a_return_settles_nothing_whoever_signed_it() {
+    payments::a_return_settles_nothing_whoever_signed_it(KafkaAndCql);
+}
+
+#[test]
+fn every_case_of_the_tables_gets_its_answer_and_its_place() {
+    refusals::every_case_of_the_tables_gets_its_answer_and_its_place(KafkaAndCql);
+}

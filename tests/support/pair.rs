@@ -1,0 +1,207 @@
+//! Owns the pairs of engines a whole system is tried on: a folder with what a user sets and makes for each, and the
+//! way into its log and order store.
+//! Invariant: what a test makes on shared servers has names nobody else has.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::log::kafka::{KafkaLog, KafkaSettings, Observers};
+use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
+use payfold_engines::log::{Delivered, EventLog, Topic};
+use payfold_engines::orders::OrderStore;
+use payfold_engines::orders::cql::{CqlOrders, CqlSettings};
+use payfold_engines::orders::sqlite::SqliteOrders;
+use payfold_schemas::record::Position;
+use scylla::client::session_builder::SessionBuilder;
+use tokio::runtime::Runtime;
+
+use super::system::{Home, until};
+use super::{knobs, stack};
+
+/// Few, so that a start is quick; more than one, so that order holds within a key only.
+const PARTITIONS: &str = "2";
+const PAGE: usize = 500;
+const SETTLE_MAX: Duration = Duration::from_secs(30);
+
+/// Both engines of a system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pair {
+    /// Files of its own.
+    Sqlite,
+    /// The shared servers.
+    KafkaAndCql,
+}
+
+impl Pair {
+    /// A folder whose commands work on this pair, with topics and tables made by the program itself. None where real
+    /// servers are left out.
+    pub fn home(self) -> Option<Rc<Home>> {
+        match self {
+            Self::Sqlite => Some(Home::new()),
+            Self::KafkaAndCql => {
+                let home = Names::new()?.home();
+                for what in ["topics", "schema"] {
+                    home.payfold(&[what, "apply"]).ok();
+                }
+                Some(home)
+            }
+        }
+    }
+}
+
+/// Names of topics and a keyspace on the shared servers that nobody has made yet.
+pub struct Names {
+    pub log: String,
+    pub orders: String,
+}
+
+impl Names {
+    /// New ones; none where real servers are left out.
+    pub fn new() -> Option<Self> {
+        if !stack::wanted() {
+            return None;
+        }
+        let servers = stack::shared();
+        let name = format!("it_{}", SystemClock.request_id().to_string().replace('-', ""));
+        let log = format!("kafka://{}/{name}", servers.kafka.join(","));
+        Some(Self { log, orders: format!("cql://{}/{name}", servers.cql.join(",")) })
+    }
+
+    /// A folder whose commands use them.
+    pub fn home(&self) -> Rc<Home> {
+        let keyspace = Keyspace(self.orders.clone());
+        let environment = vec![
+            ("PAYFOLD_LOG", self.log.clone()),
+            ("PAYFOLD_ORDERS", self.orders.clone()),
+            ("PAYFOLD_DEV", "true".to_owned()),
+            ("PAYFOLD_KAFKA__PARTITIONS", PARTITIONS.to_owned()),
+        ];
+        Home::within(environment, Some(Box::new(keyspace)))
+    }
+}
+
+fn cql(url: &str) -> CqlSettings {
+    let settings = CqlSettings::parse_url(url).expect("it is a URL");
+    CqlSettings { dev: true, request_timeout: Duration::from_secs(10), ..settings }
+}
+
+/// A keyspace that goes with its test where the database stays: it would drown in tables.
+struct Keyspace(String);
+
+impl Drop for Keyspace {
+    fn drop(&mut self) {
+        if knobs::test_cql().is_none() {
+            return;
+        }
+        let CqlSettings { nodes, keyspace, .. } = cql(&self.0);
+        runtime().block_on(async {
+            if let Ok(session) = SessionBuilder::new().known_nodes(nodes).build().await {
+                let drop = format!("DROP KEYSPACE IF EXISTS {keyspace}");
+                // What stays is in nobody's way.
+                let _ = session.query_unpaged(drop, ()).await;
+            }
+        });
+    }
+}
+
+fn runtime() -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(1).enable_all().build().expect("a runtime can be made")
+}
+
+/// Log and order store of a folder's system, to look into beside it or without it.
+pub struct Inside {
+    runtime: Runtime,
+    log: Arc<dyn EventLog>,
+    store: Arc<dyn OrderStore>,
+}
+
+impl Inside {
+    /// Opens both, to read.
+    pub fn of(home: &Home) -> Self {
+        let runtime = runtime();
+        let (log, store) = runtime.block_on(async {
+            let log: Arc<dyn EventLog> = match kafka(home) {
+                Some(kafka) => Arc::new(KafkaLog::open_read_only(&kafka).await.expect("it opens")),
+                None => Arc::new(SqliteLog::open_read_only(log_db(home)).expect("it is there")),
+            };
+            let store: Arc<dyn OrderStore> = match home.variable("PAYFOLD_ORDERS") {
+                Some(url) => Arc::new(CqlOrders::open(cql(url)).await.expect("it opens")),
+                None => {
+                    let path = home.data().join("orders.db");
+                    Arc::new(SqliteOrders::open_read_only(path).expect("it is there"))
+                }
+            };
+            (log, store)
+        });
+        Self { runtime, log, store }
+    }
+
+    /// How far intake reaches, by partition.
+    pub fn heads(&self) -> BTreeMap<u32, u64> {
+        let extents = self.runtime.block_on(self.log.extent(Topic::Intake)).expect("it tells");
+        extents.iter().map(|extent| (extent.partition, extent.last)).collect()
+    }
+
+    /// Waits until everything that is in intake now is folded.
+    pub fn settle(&self) {
+        let heads = self.heads();
+        until("all records are folded", SETTLE_MAX, || {
+            let progress = self.runtime.block_on(self.store.progress()).expect("it tells");
+            let folded: BTreeMap<_, _> = (progress.into_iter())
+                .flat_map(|progress| progress.folded)
+                .map(|one| (one.position.partition, one.position.offset))
+                .collect();
+            let of = |partition| folded.get(partition).copied().unwrap_or(0);
+            heads.iter().all(|(partition, head)| of(partition) >= *head).then_some(())
+        });
+    }
+
+    /// Every message of a topic, partition by partition.
+    pub fn messages(&self, topic: Topic) -> Vec<Delivered> {
+        self.runtime.block_on(async {
+            let mut all = Vec::new();
+            for extent in self.log.extent(topic).await.expect("it tells") {
+                let mut after = Position { partition: extent.partition, offset: 0 };
+                while after.offset < extent.last {
+                    let page =
+                        self.log.read_after(topic, after, PAGE).await.expect("it can be read");
+                    after = page.last().expect("the end is not reached").position;
+                    all.extend(page);
+                }
+            }
+            all
+        })
+    }
+}
+
+fn kafka(home: &Home) -> Option<KafkaSettings> {
+    let url = home.variable("PAYFOLD_LOG")?;
+    Some(KafkaSettings::parse_url(url).expect("it is a URL"))
+}
+
+fn log_db(home: &Home) -> std::path::PathBuf {
+    home.data().join("log.db")
+}
+
+/// Does something with the log of a system that does not run, as one of its roles would, and closes it.
+pub fn with_log<T>(home: &Home, act: impl AsyncFnOnce(&dyn EventLog) -> T) -> T {
+    runtime().block_on(async {
+        let log: Arc<dyn EventLog> = match kafka(home) {
+            Some(kafka) => {
+                let opened = KafkaLog::open(&kafka, Observers::default()).await;
+                Arc::new(opened.expect("it opens"))
+            }
+            None => {
+                let opened = SqliteLog::open(log_db(home), SqliteLogSettings::default());
+                Arc::new(opened.expect("nobody has it"))
+            }
+        };
+        let done = act(&*log).await;
+        log.close().await.expect("it can be closed");
+        done
+    })
+}
