@@ -283,7 +283,8 @@ fn connect(loaded: &Loaded) -> Vec<Row> {
 
 async fn ask(loaded: &Loaded) -> Vec<Row> {
     let mut rows = cluster(loaded).await;
-    if rows.iter().any(|row| row.result == "failed") {
+    let ends_here = |row: &Row| (row.result, row.check) == ("warn", "tables");
+    if rows.iter().any(|row| row.result == "failed" || ends_here(row)) {
         return rows;
     }
     match Engines::open_to_read(&loaded.settings).await {
@@ -316,16 +317,25 @@ async fn cluster(loaded: &Loaded) -> Vec<Row> {
             }
         })),
     }
-    let Ok(cql) = distributed.cql() else { return rows };
+    let Ok(cql) = distributed.cql() else {
+        let fix = "elsewhere write orders = \"cql://HOST:PORT,HOST:PORT/KEYSPACE\"";
+        rows.push(Row::warn("tables", "no order store is named: only ingest does without", fix));
+        return rows;
+    };
     match schema::plan(cql).await {
         Err(error) => rows.push(Row::failed("tables", error.to_string(), "mend that first")),
         Ok(steps) => {
-            let missing = steps.iter().filter(|step| step.state != State::Present);
-            let missing: Vec<String> =
-                missing.map(|step| step.to_string().replace('\n', " ")).collect();
-            rows.push(match missing.is_empty() {
-                true => Row::ok("tables", "all there"),
-                false => Row::failed("tables", missing.join("; "), "payfold schema apply"),
+            let open = steps.iter().filter(|step| step.state != State::Present);
+            let open: Vec<String> = open.map(|step| step.to_string().replace('\n', " ")).collect();
+            let differs = steps.iter().any(|step| matches!(step.state, State::Differs(_)));
+            rows.push(match (open.is_empty(), differs) {
+                (true, _) => Row::ok("tables", "all there"),
+                (false, false) => Row::failed("tables", open.join("; "), "payfold schema apply"),
+                // Nothing is made beside what differs.
+                (false, true) => {
+                    let fix = "mend it by hand or name another keyspace";
+                    Row::failed("tables", open.join("; "), fix)
+                }
             });
         }
     }

@@ -120,11 +120,12 @@ pub fn topics_wanted(settings: &Settings) -> TopicsWanted {
 fn kafka(settings: &Settings) -> anyhow::Result<KafkaSettings> {
     let section = &settings.kafka;
     let mut kafka = KafkaSettings::parse_url(&settings.log).map_err(explain)?;
-    anyhow::ensure!(
-        (0.0..=1_000.0).contains(&section.linger_ms),
-        "kafka.linger_ms = {} is not 0 to 1000",
-        section.linger_ms
-    );
+    if !(0.0..=1_000.0).contains(&section.linger_ms) {
+        return Err(Fixable::error(
+            format!("kafka.linger_ms = {} is not 0 to 1000", section.linger_ms),
+            "leave it out: 0.5 is right for most",
+        ));
+    }
     kafka.epoch = section.epoch;
     kafka.queue_max = settings.ingest.queue_max;
     kafka.linger = Duration::from_secs_f64(section.linger_ms / 1_000.0);

@@ -12,6 +12,7 @@ mod on_sqlite;
 mod oracle_laws;
 mod payments;
 mod refusals;
+mod start_up;
 mod state_table;
 
 use support::knobs;

@@ -1,8 +1,10 @@
 //! Owns the pairs of engines a whole system is tried on: a folder with what a user sets and makes for each, and the
 //! way into its log and order store.
 //! Invariant: what a test makes on shared servers has names nobody else has.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +16,8 @@ use payfold_engines::log::{Delivered, EventLog, Topic};
 use payfold_engines::orders::OrderStore;
 use payfold_engines::orders::cql::{CqlOrders, CqlSettings};
 use payfold_engines::orders::sqlite::SqliteOrders;
+use payfold_schemas::ids::OrderKey;
+use payfold_schemas::order::Order;
 use payfold_schemas::record::Position;
 use scylla::client::session_builder::SessionBuilder;
 use tokio::runtime::Runtime;
@@ -22,7 +26,7 @@ use super::system::{Home, until};
 use super::{knobs, stack};
 
 /// Few, so that a start is quick; more than one, so that order holds within a key only.
-const PARTITIONS: &str = "2";
+const PARTITIONS: u32 = 2;
 const PAGE: usize = 500;
 const SETTLE_MAX: Duration = Duration::from_secs(30);
 
@@ -39,10 +43,15 @@ impl Pair {
     /// A folder whose commands work on this pair, with topics and tables made by the program itself. None where real
     /// servers are left out.
     pub fn home(self) -> Option<Rc<Home>> {
+        self.home_of(PARTITIONS)
+    }
+
+    /// The same with so many partitions, where there are partitions.
+    pub fn home_of(self, partitions: u32) -> Option<Rc<Home>> {
         match self {
             Self::Sqlite => Some(Home::new()),
             Self::KafkaAndCql => {
-                let home = Names::new()?.home();
+                let home = Names::new()?.home_of(partitions);
                 for what in ["topics", "schema"] {
                     home.payfold(&[what, "apply"]).ok();
                 }
@@ -72,14 +81,28 @@ impl Names {
 
     /// A folder whose commands use them.
     pub fn home(&self) -> Rc<Home> {
+        self.home_of(PARTITIONS)
+    }
+
+    fn home_of(&self, partitions: u32) -> Rc<Home> {
         let keyspace = Keyspace(self.orders.clone());
         let environment = vec![
             ("PAYFOLD_LOG", self.log.clone()),
             ("PAYFOLD_ORDERS", self.orders.clone()),
             ("PAYFOLD_DEV", "true".to_owned()),
-            ("PAYFOLD_KAFKA__PARTITIONS", PARTITIONS.to_owned()),
+            ("PAYFOLD_KAFKA__PARTITIONS", partitions.to_string()),
         ];
         Home::within(environment, Some(Box::new(keyspace)))
+    }
+
+    /// How the topics are reached.
+    pub fn kafka(&self) -> KafkaSettings {
+        KafkaSettings::parse_url(&self.log).expect("it is a URL")
+    }
+
+    /// How the keyspace is reached.
+    pub fn cql(&self) -> CqlSettings {
+        cql(&self.orders)
     }
 }
 
@@ -107,7 +130,8 @@ impl Drop for Keyspace {
     }
 }
 
-fn runtime() -> Runtime {
+/// A small one for what a test itself asks of servers.
+pub fn runtime() -> Runtime {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(1).enable_all().build().expect("a runtime can be made")
 }
@@ -131,8 +155,7 @@ impl Inside {
             let store: Arc<dyn OrderStore> = match home.variable("PAYFOLD_ORDERS") {
                 Some(url) => Arc::new(CqlOrders::open(cql(url)).await.expect("it opens")),
                 None => {
-                    let path = home.data().join("orders.db");
-                    Arc::new(SqliteOrders::open_read_only(path).expect("it is there"))
+                    Arc::new(SqliteOrders::open_read_only(orders_db(home)).expect("it is there"))
                 }
             };
             (log, store)
@@ -160,6 +183,16 @@ impl Inside {
         });
     }
 
+    /// The rows of these orders, those there are.
+    pub fn orders<'a>(&self, keys: impl Iterator<Item = &'a OrderKey>) -> Vec<Order> {
+        let (keys, mut orders): (Vec<_>, Vec<_>) = (keys.cloned().collect(), Vec::new());
+        for part in keys.chunks(PAGE) {
+            let rows = self.runtime.block_on(self.store.load(part.to_vec()));
+            orders.extend(rows.expect("it tells").into_iter().flatten());
+        }
+        orders
+    }
+
     /// Every message of a topic, partition by partition.
     pub fn messages(&self, topic: Topic) -> Vec<Delivered> {
         self.runtime.block_on(async {
@@ -178,28 +211,54 @@ impl Inside {
     }
 }
 
+/// Log and order store of a folder's system that does not run, for a role that the test runs itself.
+#[derive(Clone)]
+pub struct Engines {
+    pub log: Arc<dyn EventLog>,
+    pub store: Arc<dyn OrderStore>,
+}
+
+impl Engines {
+    /// Opens both.
+    pub async fn of(home: &Home) -> Self {
+        let store: Arc<dyn OrderStore> = match home.variable("PAYFOLD_ORDERS") {
+            Some(url) => Arc::new(CqlOrders::open(cql(url)).await.expect("it opens")),
+            None => Arc::new(SqliteOrders::open(orders_db(home)).expect("nobody has it")),
+        };
+        Self { log: open_log(home).await, store }
+    }
+}
+
+async fn open_log(home: &Home) -> Arc<dyn EventLog> {
+    match kafka(home) {
+        Some(kafka) => {
+            let opened = KafkaLog::open(&kafka, Observers::default()).await;
+            Arc::new(opened.expect("it opens"))
+        }
+        None => {
+            let opened = SqliteLog::open(log_db(home), SqliteLogSettings::default());
+            Arc::new(opened.expect("nobody has it"))
+        }
+    }
+}
+
 fn kafka(home: &Home) -> Option<KafkaSettings> {
     let url = home.variable("PAYFOLD_LOG")?;
     Some(KafkaSettings::parse_url(url).expect("it is a URL"))
 }
 
-fn log_db(home: &Home) -> std::path::PathBuf {
+fn log_db(home: &Home) -> PathBuf {
     home.data().join("log.db")
+}
+
+fn orders_db(home: &Home) -> PathBuf {
+    home.data().join("orders.db")
 }
 
 /// Does something with the log of a system that does not run, as one of its roles would, and closes it.
 pub fn with_log<T>(home: &Home, act: impl AsyncFnOnce(&dyn EventLog) -> T) -> T {
     runtime().block_on(async {
-        let log: Arc<dyn EventLog> = match kafka(home) {
-            Some(kafka) => {
-                let opened = KafkaLog::open(&kafka, Observers::default()).await;
-                Arc::new(opened.expect("it opens"))
-            }
-            None => {
-                let opened = SqliteLog::open(log_db(home), SqliteLogSettings::default());
-                Arc::new(opened.expect("nobody has it"))
-            }
-        };
+        let log = open_log(home).await;
         let done = act(&*log).await;
         log.close().await.expect("it can be closed");
         done

@@ -4,6 +4,7 @@
 
 use std::any::Any;
 use std::fs::File;
+use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -151,6 +152,29 @@ impl Home {
         let output = child.wait_with_output().expect("it is our child");
         let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
         Done { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// Runs a command that has to end by itself, with settings in its environment; one that goes on is killed.
+    pub fn ends(
+        &self,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+        time_max: Duration,
+    ) -> Done {
+        let mut command = self.command(arguments);
+        command.envs(environment.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = alone(|| command.spawn()).expect("the program can be started");
+        let mut process = Process(child);
+        let what = format!("{} {environment:?} ends", arguments.join(" "));
+        let status = until(&what, time_max, || process.0.try_wait().expect("it is our child"));
+        let text = |pipe: Option<&mut dyn Read>| {
+            let mut text = String::new();
+            pipe.expect("it was piped").read_to_string(&mut text).expect("output is UTF-8");
+            text
+        };
+        let stdout = text(process.0.stdout.as_mut().map(|pipe| pipe as &mut dyn Read));
+        let stderr = text(process.0.stderr.as_mut().map(|pipe| pipe as &mut dyn Read));
+        Done { status, stdout, stderr }
     }
 
     /// Boots the system on this folder; its addresses are chosen anew each time.

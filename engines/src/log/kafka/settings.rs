@@ -73,8 +73,19 @@ pub struct KafkaSettings {
     pub client: Vec<(String, String)>,
 }
 
+/// What has a setting of its own, and which: laid over it, it could lift what that was checked for.
+const OWN: [(&str, &str); 7] = [
+    ("delivery.timeout.ms", "kafka.delivery_timeout_ms"),
+    ("message.timeout.ms", "kafka.delivery_timeout_ms"),
+    ("linger.ms", "kafka.linger_ms"),
+    ("queue.buffering.max.ms", "kafka.linger_ms"),
+    ("group.protocol", "kafka.group_protocol"),
+    ("session.timeout.ms", "kafka.session_timeout_ms"),
+    ("sasl.password", "kafka.password_file"),
+];
+
 /// What can't be set freely: each promise of the log rests on one of them.
-const FIXED: [&str; 11] = [
+const FIXED: [&str; 10] = [
     "bootstrap.servers",
     "acks",
     "request.required.acks",
@@ -85,7 +96,6 @@ const FIXED: [&str; 11] = [
     "partitioner",
     "transactional.id",
     "group.id",
-    "sasl.password",
 ];
 
 impl KafkaSettings {
@@ -111,7 +121,7 @@ impl KafkaSettings {
     pub fn parse_url(url: &str) -> Result<Self, EngineError> {
         let bad = |what: &str| {
             EngineError::Invalid(format!(
-                "{what}; a Kafka log is written kafka://HOST:PORT,HOST:PORT/PREFIX (kafka+ssl:// for TLS)"
+                "log URL: {what}; write it as kafka://HOST:PORT,HOST:PORT/PREFIX, with kafka+ssl:// for TLS"
             ))
         };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("this is no URL"))?;
@@ -156,6 +166,17 @@ impl KafkaSettings {
             return bad(format!(
                 "kafka.client.{name} can't be set: what the log promises rests on it"
             ));
+        }
+        let own = |(name, _): &(String, String)| OWN.iter().find(|(other, _)| name == other);
+        if let Some((name, setting)) = self.client.iter().find_map(own) {
+            return bad(format!("kafka.client.{name} can't be set: {setting} does that"));
+        }
+        if self.delivery_timeout.is_zero() {
+            // No end at all to the client, and none of its messages in time to us.
+            return bad("kafka.delivery_timeout_ms = 0: it is 1 or more".to_owned());
+        }
+        if self.group_protocol == GroupProtocol::Classic && self.session_timeout.is_zero() {
+            return bad("kafka.session_timeout_ms = 0: it is 1 or more".to_owned());
         }
         if let Some(login) = &self.login
             && !["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"].contains(&&*login.mechanism)
@@ -285,6 +306,9 @@ mod tests {
         let mut settings = KafkaSettings::parse_url("kafka://a:1/p").unwrap();
         settings.client = vec![("acks".to_owned(), "1".to_owned())];
         assert!(settings.check().unwrap_err().to_string().contains("kafka.client.acks"));
+        settings.client = vec![("message.timeout.ms".to_owned(), "0".to_owned())];
+        let refused = settings.check().unwrap_err().to_string();
+        assert!(refused.contains("kafka.delivery_timeout_ms does that"), "{refused}");
         settings.client = vec![("socket.timeout.ms".to_owned(), "5000".to_owned())];
         assert_eq!(settings.check(), Ok(()));
         assert_eq!(settings.producer().get("acks"), Some("all"));

@@ -36,9 +36,9 @@ impl Place {
             ExecutionError::PrepareError(error) => self.prepare(error),
             ExecutionError::ConnectionPoolError(error) => self.pool(error),
             ExecutionError::LastAttemptError(error) => self.attempt(error),
-            ExecutionError::EmptyPlan => self.unavailable(
-                "no node to ask is up, or the datacenter that is named has none by that name",
-            ),
+            ExecutionError::EmptyPlan => {
+                self.unavailable("no node to ask is up, or cql.datacenter names one that has none")
+            }
             _ => self.unavailable(&error.to_string()),
         }
     }

@@ -103,8 +103,8 @@ impl CqlSettings {
         // Said before anything that would repeat a part of the text.
         if url.contains('@') {
             return Err(EngineError::Invalid(format!(
-                "a user name or password in the orders URL ends up in logs and process lists: take it out and give \
-                 user name and password as settings of their own; {FORM}"
+                "a user name or password in the orders URL ends up in logs and process lists: take it out and set \
+                 cql.username and cql.password_file; {FORM}"
             )));
         }
         let (tls, rest) = match url.split_once("://") {
@@ -130,7 +130,10 @@ impl CqlSettings {
             return invalid("no node of the order store is named");
         }
         if self.concurrency == 0 {
-            return invalid("the order store's concurrency must be at least 1");
+            return invalid("cql.concurrency = 0: no statement could be sent, it is 1 or more");
+        }
+        if self.request_timeout.is_zero() {
+            return invalid("cql.request_timeout_ms = 0: no statement could be answered in time");
         }
         if self.username.is_some() != self.password.is_some() {
             return invalid(
@@ -148,7 +151,8 @@ impl CqlSettings {
                 Ok(())
             }
             weak => Err(EngineError::Invalid(format!(
-                "consistency {weak} lets a read miss what was written, and a fold over an old row loses facts: use LOCAL_QUORUM or QUORUM"
+                "cql.consistency = {} lets a read miss what was written, and a fold over an old row loses facts: use LOCAL_QUORUM or QUORUM",
+                as_set(&weak.to_string())
             ))),
         }
     }
@@ -170,22 +174,34 @@ impl CqlSettings {
 pub fn parse_consistency(name: &str) -> Result<Consistency, EngineError> {
     use Consistency::{All, EachQuorum, LocalOne, LocalQuorum, One, Quorum, Three, Two};
     let all = [LocalQuorum, Quorum, EachQuorum, All, LocalOne, One, Two, Three];
-    by_name(&all, name, "consistency")
+    by_name(&all, name, "cql.consistency")
 }
 
 /// Reads a serial consistency, `LOCAL_SERIAL` or `SERIAL`. Errors: `Invalid` naming both.
 pub fn parse_serial_consistency(name: &str) -> Result<SerialConsistency, EngineError> {
     let all = [SerialConsistency::LocalSerial, SerialConsistency::Serial];
-    by_name(&all, name, "serial consistency")
+    by_name(&all, name, "cql.serial_consistency")
 }
 
-fn by_name<T: Copy + fmt::Display>(all: &[T], name: &str, what: &str) -> Result<T, EngineError> {
+fn by_name<T: Copy + fmt::Display>(all: &[T], name: &str, setting: &str) -> Result<T, EngineError> {
     let plain = |text: &str| text.replace(['_', '-'], "").to_ascii_lowercase();
     let found = all.iter().copied().find(|one| plain(&one.to_string()) == plain(name));
     found.ok_or_else(|| {
-        let names: Vec<_> = all.iter().map(T::to_string).collect();
-        EngineError::Invalid(format!("{name:?} is no {what}: one of {}", names.join(", ")))
+        let names: Vec<_> = all.iter().map(|one| as_set(&one.to_string())).collect();
+        EngineError::Invalid(format!("{setting} = {name:?} is none of {}", names.join(", ")))
     })
+}
+
+/// `LocalQuorum`, as the driver has it, in the form of settings and of CQL's own tools: `LOCAL_QUORUM`.
+fn as_set(name: &str) -> String {
+    let mut set = String::new();
+    for (at, c) in name.char_indices() {
+        if at > 0 && c.is_ascii_uppercase() {
+            set.push('_');
+        }
+        set.push(c.to_ascii_uppercase());
+    }
+    set
 }
 
 fn wrong(what: String) -> EngineError {
@@ -295,7 +311,10 @@ mod tests {
             assert_eq!(settings.check().is_ok(), taken, "{name}");
         }
         let refused = parse_consistency("MOST").unwrap_err().to_string();
-        assert!(refused.contains("one of LocalQuorum, Quorum"), "{refused}");
+        assert!(
+            refused.contains("cql.consistency = \"MOST\" is none of LOCAL_QUORUM, QUORUM"),
+            "{refused}"
+        );
         assert_eq!(parse_serial_consistency("SERIAL"), Ok(SerialConsistency::Serial));
     }
 

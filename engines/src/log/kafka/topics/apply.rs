@@ -10,7 +10,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use super::TopicStep;
 use super::look::{ANSWER_MAX, Depth, First, Seen, admin, unreachable};
 use super::marking::{self, Mark};
-use super::rules;
+use super::rules::{self, Finding};
 use super::wanted::TopicsWanted;
 use crate::EngineError;
 use crate::blocking::blocking;
@@ -72,12 +72,27 @@ pub(super) async fn apply(
     let layout = settings.layout();
     let seen = Seen::look(settings, Depth::Settings).await?;
     let steps = plan(&layout, wanted, &seen)?;
+    refuse_unreadable(&steps)?;
     make(settings, &steps).await?;
     if steps.iter().any(|step| matches!(step, TopicStep::Mark { .. })) {
         let seen = known(settings, &layout).await?;
         mark(settings, &layout, seen).await?;
     }
     Ok(steps)
+}
+
+/// Refuses to mark a topic whose brokers would pack the marker so that nobody here can read it: that can't be taken
+/// back, and its setting still can. Errors: `Invalid` with the finding.
+fn refuse_unreadable(steps: &[TopicStep]) -> Result<(), EngineError> {
+    let marked = |finding: &Finding| {
+        let of = |step: &TopicStep| matches!(step, TopicStep::Mark { name, .. } if *name == finding.subject);
+        steps.iter().any(of)
+    };
+    let refused = steps.iter().find_map(|step| match step {
+        TopicStep::Leave(finding) if finding.is_codec() && marked(finding) => Some(finding),
+        TopicStep::Leave(_) | TopicStep::Make { .. } | TopicStep::Mark { .. } => None,
+    });
+    refused.map_or(Ok(()), |finding| Err(EngineError::Invalid(finding.to_string())))
 }
 
 pub(super) async fn make(settings: &KafkaSettings, steps: &[TopicStep]) -> Result<(), EngineError> {
@@ -107,6 +122,11 @@ pub(super) async fn make(settings: &KafkaSettings, steps: &[TopicStep]) -> Resul
         match answer {
             // Somebody made it meanwhile; the look after this tells how.
             Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+            Err((name, RDKafkaErrorCode::InvalidReplicationFactor)) => {
+                return Err(EngineError::Invalid(format!(
+                    "{name} can't be made: kafka.replication asks for more copies than there are brokers"
+                )));
+            }
             Err((name, code)) => {
                 return Err(EngineError::Invalid(format!("{name} can't be made: {code}")));
             }

@@ -2,7 +2,7 @@
 //! with. Nothing here judges.
 //! Invariant: one round of requests over all partitions, however many there are; nothing is made by looking.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
@@ -25,6 +25,9 @@ use crate::log::epoch::EPOCHS;
 
 /// How long a cluster may take to answer one request.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// How long the first messages of other topics are waited for once one could not be read.
+const OTHERS_MAX: Duration = Duration::from_secs(1);
 
 /// How long the reason of a failure is looked for.
 const REASON_MAX: Duration = Duration::from_millis(200);
@@ -274,8 +277,9 @@ fn read(
 ) -> Result<HashMap<(String, i32), First>, EngineError> {
     let left = filled.count();
     consumer.assign(filled).map_err(|error| failed(consumer, &error))?;
-    let deadline = Instant::now() + ANSWER_MAX;
+    let mut deadline = Instant::now() + ANSWER_MAX;
     let mut read = HashMap::new();
+    let mut packed = None;
     while read.len() < left {
         let wait = deadline.saturating_duration_since(Instant::now());
         match consumer.poll(wait.min(Duration::from_millis(100))) {
@@ -290,22 +294,37 @@ fn read(
             // A connection that broke is made again; what else goes wrong does so again.
             Some(Err(error)) if is_passing(&error) && !wait.is_zero() => {}
             Some(Err(error)) if error.rdkafka_error_code() == Some(Code::NotImplemented) => {
-                return Err(EngineError::Invalid(format!(
-                    "a topic's messages are packed with a codec this program can't read: {error}; mend: set \
-                     compression.type=producer on it and make it anew"
-                )));
+                // It does not say of which topic: those that can be read come meanwhile.
+                packed.get_or_insert(error);
+                deadline = deadline.min(Instant::now() + OTHERS_MAX);
             }
             Some(Err(error)) => return Err(failed(consumer, &error)),
             None if wait.is_zero() => {
-                return Err(failed(
-                    consumer,
-                    &KafkaError::MessageConsumption(Code::OperationTimedOut),
-                ));
+                let late = KafkaError::MessageConsumption(Code::OperationTimedOut);
+                return Err(match packed {
+                    Some(error) => unpackable(filled, &read, &error),
+                    None => failed(consumer, &late),
+                });
             }
             None => {}
         }
     }
     Ok(read)
+}
+
+/// What is said of topics of which nothing can be unpacked: those that nothing was read of.
+fn unpackable(
+    filled: &TopicPartitionList,
+    read: &HashMap<(String, i32), First>,
+    error: &KafkaError,
+) -> EngineError {
+    let unread = filled.to_topic_map().into_keys().filter(|place| !read.contains_key(place));
+    let names: BTreeSet<String> = unread.map(|(name, _)| name).collect();
+    EngineError::Invalid(format!(
+        "{}: its messages are packed with a codec this program can't read: {error}; mend: set \
+         compression.type=producer on it and make it anew",
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    ))
 }
 
 fn first_of(message: &BorrowedMessage<'_>) -> First {

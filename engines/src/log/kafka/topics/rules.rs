@@ -64,6 +64,11 @@ impl Finding {
         Self { fault: Fault::Corrupt, ..Self::refuse(subject, what, fix) }
     }
 
+    /// Whether brokers pack what is written so that it can't be read here.
+    pub(super) fn is_codec(&self) -> bool {
+        self.severity == Severity::Refuse && self.what.starts_with("compression.type")
+    }
+
     fn warn(self) -> Self {
         Self { severity: Severity::Warn, ..self }
     }

@@ -182,7 +182,7 @@ async fn production_is_not_made_with_one_copy() {
     let Some(settings) = prefixed() else { return };
     let wanted = TopicsWanted { footing: Footing::Production, ..dev(1) };
     let refused = invalid(plan(&settings, &wanted).await);
-    assert!(refused.contains("replication 1"), "{refused}");
+    assert!(refused.contains("kafka.replication = 1"), "{refused}");
     let wanted = TopicsWanted { replication: 3, ..dev(1) };
     let refused = apply(&settings, &wanted).await.unwrap_err().to_string();
     assert!(refused.contains("can't be made"), "more copies than brokers: {refused}");

@@ -41,16 +41,23 @@ impl TopicsWanted {
     pub(super) fn check(&self) -> Result<(), EngineError> {
         let bad = |text: String| Err(EngineError::Invalid(text));
         if self.partitions == 0 || self.partitions > PARTITIONS_MAX {
-            return bad(format!("{} partitions are not 1 to {PARTITIONS_MAX}", self.partitions));
+            let text =
+                format!("kafka.partitions = {} is not 1 to {PARTITIONS_MAX}", self.partitions);
+            return bad(text);
+        }
+        if self.retention.is_zero() {
+            return bad(
+                "kafka.retention_hours = 0: events would be gone before they are read".to_owned()
+            );
         }
         match self.footing {
             Footing::Production if self.replication < 3 => bad(format!(
-                "replication {} is below 3: with fewer copies one broken disk can lose a payment; `dev = true` \
+                "kafka.replication = {} is below 3: with fewer copies one broken disk can lose a payment; `dev = true` \
                  allows it for development",
                 self.replication
             )),
             Footing::Dev if self.replication < 1 => {
-                bad(format!("replication {} is below 1", self.replication))
+                bad(format!("kafka.replication = {} is below 1", self.replication))
             }
             _ => Ok(()),
         }

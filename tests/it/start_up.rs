@@ -1,0 +1,106 @@
+//! Owns the refusals of a start at scale, on real servers: each row breaks one thing and says what `payfold run` and
+//! `payfold check --connect` have to name, and with what it is mended.
+//! Invariant: a start that is refused ends with exit code 1, one error and one fix, and serves nobody before.
+
+mod away;
+mod broker;
+mod database;
+mod pairing;
+mod settings;
+mod topics;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::pair::Names;
+use crate::support::system::{Done, Home};
+
+/// How long a start may take that is refused at once.
+const REFUSED_MAX: Duration = Duration::from_secs(14);
+
+/// A start that is going to be refused: names nobody else has on the servers, and a folder that uses them.
+struct Start {
+    names: Names,
+    home: Rc<Home>,
+}
+
+/// Variables over those of the folder.
+type Variables<'a> = &'a [(&'a str, &'a str)];
+
+impl Start {
+    /// Where nothing is made yet; none where real servers are left out.
+    fn new() -> Option<Self> {
+        let names = Names::new()?;
+        let home = names.home();
+        Some(Self { names, home })
+    }
+
+    /// `payfold topics apply`.
+    fn make_topics(&self) {
+        self.home.payfold(&["topics", "apply"]).ok();
+    }
+
+    /// `payfold schema apply`.
+    fn make_tables(&self) {
+        self.home.payfold(&["schema", "apply"]).ok();
+    }
+
+    /// `payfold run`, which has to end.
+    fn run(&self, variables: Variables, time_max: Duration) -> Done {
+        let any = "127.0.0.1:0";
+        let flags = ["--listen-public", "--listen-shop", "--listen-admin", "--listen-sandbox"];
+        let mut arguments = vec!["run"];
+        arguments.extend(flags.iter().flat_map(|flag| [*flag, any]));
+        self.home.ends(&arguments, variables, time_max)
+    }
+
+    /// Holds `run` and `check --connect` to what they must say; what they say else.
+    fn is_refused(&self, variables: Variables, words: &[&str]) -> Vec<String> {
+        let mut failures = not_refused(&self.run(variables, REFUSED_MAX), words);
+        let check = ["check", "--connect", "--output", "json"];
+        let checked = self.home.ends(&check, variables, REFUSED_MAX);
+        failures.extend(not_failed(&checked, words));
+        failures
+    }
+}
+
+/// What is wrong with the refusal of a start; nothing if it is as it must be.
+fn not_refused(run: &Done, words: &[&str]) -> Vec<String> {
+    let text = &run.stderr;
+    let mut failures = missing("run", text, words);
+    let lines = |begin| text.lines().filter(|line| line.starts_with(begin)).count();
+    if (run.code(), lines("error: "), lines("  fix: ")) != (1, 1, 1) {
+        failures.push(format!("run ends with {}, one error and one fix: {text}", run.code()));
+    }
+    if !run.stdout.is_empty() {
+        failures.push(format!("run says before: {}", run.stdout));
+    }
+    failures
+}
+
+/// What is wrong with a check that has to fail.
+fn not_failed(check: &Done, words: &[&str]) -> Vec<String> {
+    if check.code() != 1 {
+        return vec![format!("check ends with {}: {}", check.code(), check.stdout)];
+    }
+    let rows: Vec<Value> = serde_json::from_str(&check.stdout).unwrap_or_default();
+    let failed = rows.iter().filter(|row| row["result"] == "failed");
+    let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    let mut told: Vec<_> =
+        failed.map(|row| format!("{} {}", text(row, "detail"), text(row, "fix"))).collect();
+    // Without settings there is nothing to check.
+    told.push(check.stderr.clone());
+    missing("check", &told.join("\n"), words)
+}
+
+fn missing(who: &str, text: &str, words: &[&str]) -> Vec<String> {
+    let not_said = words.iter().filter(|word| !text.contains(**word));
+    not_said.map(|word| format!("{who} does not say {word:?}: {text}")).collect()
+}
+
+/// Fails with everything that went wrong in a table.
+fn settle(failures: &[String]) {
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+}

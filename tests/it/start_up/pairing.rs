@@ -1,0 +1,82 @@
+//! The order stores a start refuses because they don't belong to the log, or are not as far as they must be.
+
+use payfold_engines::log::{EventLog, Message, Topic};
+use payfold_engines::orders::cql::CqlOrders;
+use payfold_engines::orders::{Commit, Folded, OrderStore};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::record::Position;
+
+use super::{Start, settle};
+use crate::support::pair::{runtime, with_log};
+
+const CORRUPT: &str = "docs/operations.md, \"Corrupt\"";
+const AGAIN: &str = "it will be rebuilt from the log";
+
+/// A start whose topics and tables are made.
+fn made() -> Option<Start> {
+    let start = Start::new()?;
+    start.make_topics();
+    start.make_tables();
+    Some(start)
+}
+
+/// Appends a record to intake; where it stands, and the log's id.
+fn append(start: &Start) -> (Position, [u8; 16]) {
+    with_log(&start.home, async |log: &dyn EventLog| {
+        let message = Message { key: "a/b/c".to_owned(), event: None, value: b"1".to_vec() };
+        (log.append(Topic::Intake, message).await.expect("it is appended"), log.id())
+    })
+}
+
+/// Says in the store that the log of this id was folded up to a record of these bytes.
+fn fold(start: &Start, log_id: [u8; 16], (position, bytes): (Position, &[u8])) {
+    runtime().block_on(async {
+        let store = CqlOrders::open(start.names.cql()).await.expect("the tables are there");
+        let folded = vec![Folded { position, digest: Digest::of_bytes(bytes) }];
+        let commit = Commit { folded, log_id, ..Commit::default() };
+        store.commit(commit).await.expect("it is committed");
+    });
+}
+
+#[test]
+fn orders_of_another_log_are_refused() {
+    let Some(start) = made() else { return };
+    let (position, _) = append(&start);
+    fold(&start, [9; 16], (position, b"1"));
+    let words = ["the order store was folded from another log than this one", AGAIN, CORRUPT];
+    settle(&start.is_refused(&[], &words));
+}
+
+#[test]
+fn a_log_that_lost_its_end_is_refused() {
+    let Some(start) = made() else { return };
+    let (position, log_id) = append(&start);
+    let later = Position { offset: position.offset + 5, ..position };
+    fold(&start, log_id, (later, b"1"));
+    let said = format!("was folded up to {later}, but the log ends at {position}");
+    settle(&start.is_refused(&[], &[&said, "restore the log", AGAIN, CORRUPT]));
+}
+
+#[test]
+fn a_log_with_other_records_is_refused() {
+    let Some(start) = made() else { return };
+    let (position, log_id) = append(&start);
+    fold(&start, log_id, (position, b"2"));
+    let said = format!("the log's record at {position} is not the one that was folded");
+    settle(&start.is_refused(&[], &[&said, AGAIN, CORRUPT]));
+}
+
+/// What the old epoch still holds nobody would ever fold.
+#[test]
+fn an_epoch_that_was_opened_too_early_is_refused() {
+    let Some(start) = made() else { return };
+    append(&start);
+    let epoch = [("PAYFOLD_KAFKA__EPOCH", "1")];
+    start.home.ends(&["topics", "apply"], &epoch, super::REFUSED_MAX).ok();
+    let words = [
+        "intake has grown to epoch 1, but what came before is not folded to its end",
+        "docs/operations.md, \"Growing intake\"",
+        "kafka.epoch = 0",
+    ];
+    settle(&start.is_refused(&epoch, &words));
+}

@@ -1,0 +1,224 @@
+//! The topics a start refuses: missing, set wrongly, grown, of another epoch or another log.
+
+use super::broker::Broker;
+use super::{Start, Variables, settle};
+
+const APPLY: &str = "run `payfold topics apply`";
+const ALTER: &str = "kafka-configs.sh --bootstrap-server";
+const RESTORE: &str = "restore the topic from a mirror or backup";
+const GROWN: &str = "docs/operations.md, \"Partitions added in place\"";
+const MOVE: &str = "move the topics of the other log away";
+
+const EPOCH_1: Variables = &[("PAYFOLD_KAFKA__EPOCH", "1")];
+const PRODUCTION: Variables = &[("PAYFOLD_DEV", "false")];
+
+/// One thing that is broken: in what way, under which settings the start is tried, and what it must say.
+struct Row(&'static str, fn(&Broker), Variables<'static>, &'static [&'static str]);
+
+/// What is broken in topics that `payfold topics apply` made before.
+const ALTERED: [Row; 16] = [
+    Row(
+        "a topic is gone",
+        |broker| broker.delete("orders"),
+        &[],
+        &[".orders: there is no such topic", APPLY],
+    ),
+    Row(
+        "a topic was made by hand",
+        |broker| {
+            broker.delete("findings");
+            broker.make("findings", &[]);
+        },
+        &[],
+        &[".findings: partitions [0, 1] have no marker", APPLY],
+    ),
+    Row(
+        "intake is kept for a week",
+        |broker| broker.set("intake", "retention.ms", "604800000"),
+        &[],
+        &[".intake: retention.ms is 604800000, must be -1", ALTER, "--add-config retention.ms=-1"],
+    ),
+    Row(
+        "intake is kept up to a size",
+        |broker| broker.set("intake", "retention.bytes", "1000000000"),
+        &[],
+        &[".intake: retention.bytes is 1000000000", ALTER, "--add-config retention.bytes=-1"],
+    ),
+    Row(
+        "intake is compacted",
+        |broker| broker.set("intake", "cleanup.policy", "compact"),
+        &[],
+        &[".intake: cleanup.policy is compact", ALTER, "--add-config cleanup.policy=delete"],
+    ),
+    Row(
+        "orders is compacted too",
+        |broker| broker.set("orders", "cleanup.policy", "compact,delete"),
+        &[],
+        &[".orders: cleanup.policy is compact,delete", ALTER, "--add-config cleanup.policy=delete"],
+    ),
+    Row(
+        "any replica may become leader",
+        |broker| broker.set("quarantine", "unclean.leader.election.enable", "true"),
+        &[],
+        &[
+            ".quarantine: unclean.leader.election.enable is true",
+            ALTER,
+            "--add-config unclean.leader.election.enable=false",
+        ],
+    ),
+    Row(
+        "a codec we have not",
+        |broker| broker.set("findings", "compression.type", "zstd"),
+        &[],
+        &[".findings: compression.type is zstd", ALTER, "--add-config compression.type=producer"],
+    ),
+    Row(
+        "one copy, for money",
+        |_| {},
+        PRODUCTION,
+        &[
+            ".intake: replication is 1, must be 3 or more",
+            "kafka-reassign-partitions.sh --bootstrap-server",
+            "`dev = true`",
+            ".quarantine: min.insync.replicas is 1, must be 2 or more",
+        ],
+    ),
+    Row(
+        "intake has grown in place",
+        |broker| broker.grow("intake", 3),
+        &[],
+        &[".intake: it was made with 2 partitions and has 3", GROWN],
+    ),
+    Row(
+        "orders has grown in place",
+        |broker| broker.grow("orders", 4),
+        &[],
+        &[".orders: it was made with 2 partitions and has 4", GROWN],
+    ),
+    Row(
+        "the epoch is set and not made",
+        |_| {},
+        EPOCH_1,
+        &[".intake.e1: there is no such topic", APPLY],
+    ),
+    Row(
+        "the marker is of another topic",
+        |broker| {
+            broker.delete("findings");
+            broker.make("findings", &[]);
+            broker.mark("findings", (7, "orders", 0));
+        },
+        &[],
+        &[".findings: partition 0 has the marker of orders in epoch 0", RESTORE],
+    ),
+    Row(
+        "the topic is of another log",
+        |broker| {
+            broker.delete("quarantine");
+            broker.make("quarantine", &[]);
+            broker.mark("quarantine", (7, "quarantine", 0));
+        },
+        &[],
+        &[".quarantine: partition 0 is of log 0707", MOVE],
+    ),
+    Row(
+        "somebody else wrote first",
+        |broker| {
+            broker.delete("findings");
+            broker.make("findings", &[]);
+            broker.write("findings", "somebody.else.s", "{}");
+        },
+        &[],
+        &[
+            ".findings: partition 0 does not begin with a marker",
+            "use another prefix, or move that topic away",
+        ],
+    ),
+    Row(
+        "the beginning was removed",
+        |broker| {
+            broker.write("intake", "anything", "{}");
+            broker.remove_first("intake");
+        },
+        &[],
+        &[".intake: partition 0 has lost its messages before offset 1", RESTORE],
+    ),
+];
+
+#[test]
+fn topics_that_are_not_as_they_must_be_are_refused() {
+    let mut failures = Vec::new();
+    for Row(what, breaks, variables, words) in ALTERED {
+        let Some(start) = Start::new() else { return };
+        start.make_topics();
+        breaks(&Broker::of(&start));
+        let of_row = start.is_refused(variables, words);
+        failures.extend(of_row.iter().map(|failure| format!("{what}: {failure}")));
+    }
+    settle(&failures);
+}
+
+#[test]
+fn topics_that_nobody_made_are_refused() {
+    let Some(start) = Start::new() else { return };
+    let all = ["intake", "orders", "findings", "quarantine"];
+    let all = all.map(|topic| format!(".{topic}: there is no such topic"));
+    let mut words = vec![APPLY];
+    words.extend(all.iter().map(String::as_str));
+    settle(&start.is_refused(&[], &words));
+}
+
+/// A process of the old epoch would write where nobody reads any more.
+#[test]
+fn an_epoch_that_is_over_is_refused_and_so_is_one_without_those_before() {
+    let Some(start) = Start::new() else { return };
+    start.make_topics();
+    start.home.ends(&["topics", "apply"], EPOCH_1, super::REFUSED_MAX).ok();
+    let mut failures =
+        start.is_refused(&[], &["intake goes on in this topic of epoch 1", "set kafka.epoch = 1"]);
+    Broker::of(&start).delete("intake");
+    let words = [".intake: there is no such topic, and epoch 1 comes after it", RESTORE];
+    failures.extend(start.is_refused(EPOCH_1, &words));
+    settle(&failures);
+}
+
+/// Marked by hand in spite of its setting, a topic is packed so that nothing of it can be read; we don't make it so.
+#[test]
+fn a_topic_in_a_codec_we_have_not_is_refused_before_and_after() {
+    let Some(start) = Start::new() else { return };
+    start.make_topics();
+    let broker = Broker::of(&start);
+    broker.delete("findings");
+    broker.make("findings", &[("compression.type", "zstd")]);
+    let applied = start.home.payfold(&["topics", "apply"]);
+    assert_eq!(applied.code(), 1, "{applied:?}");
+    let words = [".findings: compression.type is zstd", "--add-config compression.type=producer"];
+    let mut failures = super::missing("apply", &applied.stderr, &words);
+    broker.mark("findings", (7, "findings", 0));
+    let words = [".findings: its messages are packed with a codec", "compression.type=producer"];
+    failures.extend(start.is_refused(&[], &words));
+    settle(&failures);
+}
+
+/// What `payfold topics apply` does not make, by the variables it is asked with.
+const UNMADE: [(Variables, &[&str]); 4] = [
+    (
+        &[("PAYFOLD_DEV", "false"), ("PAYFOLD_KAFKA__REPLICATION", "1")],
+        &["kafka.replication = 1 is below 3", "`dev = true` allows it"],
+    ),
+    (PRODUCTION, &["kafka.replication asks for more copies than there are brokers"]),
+    (&[("PAYFOLD_KAFKA__PARTITIONS", "0")], &["kafka.partitions = 0 is not 1 to"]),
+    (&[("PAYFOLD_KAFKA__RETENTION_HOURS", "0")], &["kafka.retention_hours = 0"]),
+];
+
+#[test]
+fn topics_that_could_not_keep_a_promise_are_not_made() {
+    let Some(start) = Start::new() else { return };
+    let mut failures = Vec::new();
+    for (variables, words) in UNMADE {
+        let applied = start.home.ends(&["topics", "apply"], variables, super::REFUSED_MAX);
+        failures.extend(super::missing("apply", &applied.stderr, words));
+        assert_eq!(applied.code(), 1, "{applied:?}");
+    }
+    settle(&failures);
+}
