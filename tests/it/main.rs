@@ -12,6 +12,7 @@ mod on_sqlite;
 mod oracle_laws;
 mod payments;
 mod refusals;
+mod same_input;
 mod start_up;
 mod state_table;
 
