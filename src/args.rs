@@ -129,6 +129,9 @@ pub struct CheckArgs {
     /// Also open the engines and ask them
     #[arg(long)]
     pub connect: bool,
+    /// Only ask the running process whether it is ready, as a container's health check does
+    #[arg(long, conflicts_with_all = ["connect", "output"])]
+    pub ready: bool,
     #[command(flatten)]
     pub output: OutputArgs,
 }

@@ -2,12 +2,19 @@
 //! and removed at the end, and the local admin's token beside them. Processes of one system may share the folder; what
 //! is asked for is then the first that has it.
 
+use std::time::Duration;
+
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::args::Global;
 use crate::data_dir::{DataDir, write_private};
 use crate::error::Fixable;
+
+/// How long an admin call may take.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// How long a probe waits for its answer.
+const READY_MAX: Duration = Duration::from_secs(5);
 
 /// What a running process tells of itself.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -95,6 +102,43 @@ fn nothing_runs(data: &DataDir) -> anyhow::Error {
     )
 }
 
+/// Where the admin listener of the running system is: by `--admin-url`, or through the data folder.
+fn admin_url(global: &Global, data: &DataDir) -> anyhow::Result<String> {
+    match &global.admin_url {
+        Some(url) => Ok(url.trim_end_matches('/').to_owned()),
+        None => Ok(RunFile::read(data)?.admin_url),
+    }
+}
+
+/// An agent that gets every answer, also one that is an error.
+fn agent(timeout: Duration) -> ureq::Agent {
+    let config = ureq::Agent::config_builder().timeout_global(Some(timeout));
+    config.http_status_as_error(false).build().into()
+}
+
+fn silent(url: &str, error: &ureq::Error) -> anyhow::Error {
+    Fixable::error(
+        format!("the admin listener {url} does not answer: {error}"),
+        "is `payfold run` still running? its run file may be left from a crash",
+    )
+}
+
+/// Asks the running process for its readiness, as probes do; returns its admin listener. Errors: it is not ready, or
+/// nothing runs.
+pub fn assert_ready(global: &Global, data: &DataDir) -> anyhow::Result<String> {
+    let url = admin_url(global, data)?;
+    let asked = agent(READY_MAX).get(format!("{url}/readyz")).call();
+    let mut answer = asked.map_err(|error| silent(&url, &error))?;
+    let said = answer.body_mut().read_to_string().unwrap_or_default();
+    if answer.status().is_success() {
+        return Ok(url);
+    }
+    Err(Fixable::error(
+        format!("{url} is not ready: {}", said.trim()),
+        "its log's last WARN or ERROR line says why; `payfold check --connect` looks at what it needs",
+    ))
+}
+
 /// A client of a running system's admin listener.
 pub struct AdminClient {
     url: String,
@@ -105,10 +149,7 @@ pub struct AdminClient {
 impl AdminClient {
     /// Finds the running system by `--admin-url` or through the data folder.
     pub fn find(global: &Global, data: &DataDir) -> anyhow::Result<Self> {
-        let url = match &global.admin_url {
-            Some(url) => url.trim_end_matches('/').to_owned(),
-            None => RunFile::read(data)?.admin_url,
-        };
+        let url = admin_url(global, data)?;
         let path = data.admin_token();
         let token = std::fs::read_to_string(&path).map_err(|error| {
             Fixable::error(
@@ -116,11 +157,7 @@ impl AdminClient {
                 "run the command as the user that runs payfold, with the same --data DIR",
             )
         })?;
-        let config = ureq::Agent::config_builder()
-            .timeout_global(Some(std::time::Duration::from_secs(10)))
-            .http_status_as_error(false)
-            .build();
-        Ok(Self { url, token: token.trim().to_owned(), agent: config.into() })
+        Ok(Self { url, token: token.trim().to_owned(), agent: agent(ANSWER_MAX) })
     }
 
     /// Posts JSON to an admin path and reads the JSON answer. Errors: the answer's title, or that nothing answers.
@@ -130,12 +167,7 @@ impl AdminClient {
             .post(format!("{}{path}", self.url))
             .header("authorization", format!("Bearer {}", self.token))
             .send_json(body);
-        let mut answer = sent.map_err(|error| {
-            Fixable::error(
-                format!("the admin listener {} does not answer: {error}", self.url),
-                "is `payfold run` still running? its run file may be left from a crash",
-            )
-        })?;
+        let mut answer = sent.map_err(|error| silent(&self.url, &error))?;
         let status = answer.status();
         let value: serde_json::Value = answer.body_mut().read_json().unwrap_or_default();
         if status.is_success() {

@@ -1,5 +1,5 @@
 //! `payfold check`: configuration, vault, disk, clock and stores, each with how to mend what is wrong.
-//! Exit 1 if anything failed. Changes nothing.
+//! Exit 1 if anything failed. Changes nothing. With `--ready` only what probes are told.
 
 use std::path::Path;
 
@@ -19,10 +19,10 @@ use serde::Serialize;
 use super::block_on;
 use crate::args::{CheckArgs, Global};
 use crate::data_dir::DataDir;
-use crate::output::Listing;
+use crate::output::{self, Listing};
 use crate::settings::{self, Loaded, Settings};
 use crate::wiring::{self, Chosen, Engines};
-use crate::{keys, search, walk};
+use crate::{keys, running, search, walk};
 
 const COLUMNS: [&str; 4] = ["check", "result", "detail", "fix"];
 /// Under this a day of notices may not fit.
@@ -56,6 +56,11 @@ impl Row {
 pub fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     let data = DataDir::of(&loaded.settings);
+    if args.ready {
+        let url = running::assert_ready(global, &data)?;
+        output::line(&format!("ready: {url}"));
+        return Ok(());
+    }
     let mut rows = vec![configuration(&loaded), data_folder(&data), disk(&data), profiles(&loaded)];
     rows.push(vault(&loaded, &data));
     rows.push(payments(&loaded));

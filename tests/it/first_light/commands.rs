@@ -34,6 +34,7 @@ fn exit_codes_tell_success_failure_usage_and_difference() {
     fails(&home.payfold(&open), &["--listen-public", "loopback only"]);
     assert!(!home.data().join("log.db").exists(), "a refused start leaves nothing");
     fails(&home.payfold(&["demo", "ipn"]), &["nothing is running"]);
+    fails(&home.payfold(&["check", "--ready"]), &["nothing is running"]);
 
     let init = home.payfold(&["init"]).ok();
     let parsed: toml::Table = toml::from_str(&init).expect("it is TOML");
@@ -91,6 +92,8 @@ fn addresses_that_payments_need_are_checked() {
 pub fn a_running_demo_can_be_checked_and_tried(pair: Pair) {
     let Some(demo) = Demo::on(pair) else { return };
     let system = &demo.system;
+    let ready = system.payfold(&["check", "--ready"]).ok();
+    assert_eq!(ready, format!("ready: http://{}\n", system.admin()));
     let tried = system.payfold(&["demo", "ipn"]).ok();
     assert!(tried.contains("PENDING → PAID") && tried.contains("200"), "{tried}");
     let checked = system.payfold(&["check", "--connect", "--output", "jsonl"]).json_lines();

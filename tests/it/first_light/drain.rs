@@ -28,6 +28,8 @@ pub fn a_request_under_way_is_finished_before_the_process_leaves(pair: Pair) {
     let draining = || Some(()).filter(|()| demo.system.get("/readyz").status == 503);
     until("it is not ready any more", Duration::from_secs(5), draining);
     assert_eq!(demo.system.get("/livez").status, 200, "draining is no fault");
+    let unready = demo.system.payfold(&["check", "--ready"]);
+    assert!(unready.code() == 1 && unready.stderr.contains("draining"), "{unready:?}");
     under_way.send(rest);
     assert_eq!(under_way.answer().expect("what was begun is answered").status, 200);
     let status = demo.system.wait();
@@ -36,9 +38,12 @@ pub fn a_request_under_way_is_finished_before_the_process_leaves(pair: Pair) {
     assert!(TcpStream::connect(demo.system.public()).is_err(), "the listener is gone");
 
     let home = demo.system.home();
+    let left = std::fs::read_dir(home.data()).expect("the folder is there");
+    let left: Vec<_> = left.map(|entry| entry.expect("it can be listed").file_name()).collect();
+    let run_file = left.iter().find(|name| name.to_string_lossy().starts_with("run-"));
+    assert_eq!(run_file, None, "the run file is taken away");
     let printed = home.printed();
     assert!(printed.contains("draining: 1 requests open, log synced, bye"), "{printed}");
-    assert!(!home.data().join("run.json").exists(), "the run file is taken away");
     assert!(!home.log().contains("panicked"), "{}", home.log());
     let key = ["sandbox", "DEMO", "drained"];
     if pair == Pair::Sqlite {
