@@ -89,8 +89,6 @@ pub struct Addresses {
 impl Child {
     /// Starts a command over a data folder; its log lines go to `<data>.err`.
     pub fn spawn(mut command: Command, data: &Path) -> Self {
-        // What a killed process left would name a port nobody listens on.
-        let _ = fs::remove_file(data.join("run.json"));
         let errors = File::options().append(true).create(true).open(errors(data));
         let process = command
             .stdin(Stdio::null())
