@@ -12,6 +12,7 @@ use payfold_engines::log::sqlite::SqliteLog;
 use payfold_engines::log::{Delivered, EventLog, Topic};
 use payfold_engines::orders::sqlite::SqliteOrders;
 use payfold_engines::orders::{OrderStore, Scan};
+use payfold_projector::fold::Content;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::event::{OrderChanged, order_event_id};
 use payfold_schemas::fact::Fact;
@@ -42,6 +43,8 @@ pub enum Complaint {
     RowUnknown { order: String },
     /// More records changed the row than changed the oracle's set.
     AppliedTwice { order: String, version: u64, expected: u64 },
+    /// The row names records that do not stand in the log where it says.
+    Evidence { order: String, strangers: Vec<String> },
     /// The row is not what the oracle makes of the log.
     RowDiffers { order: String, stored: Box<Expected>, expected: Box<Expected> },
     /// One event id, two contents, or an event that is not what its id says.
@@ -64,6 +67,7 @@ impl Complaint {
             Self::RowMissing { .. } => "row missing",
             Self::RowUnknown { .. } => "row unknown",
             Self::AppliedTwice { .. } => "applied twice",
+            Self::Evidence { .. } => "evidence",
             Self::RowDiffers { .. } => "row differs",
             Self::EventContent { .. } => "event content",
             Self::EventGap { .. } => "event gap",
@@ -137,6 +141,8 @@ pub fn runtime() -> tokio::runtime::Runtime {
 #[derive(Default)]
 struct Told {
     facts: Vec<Fact>,
+    /// Where they stand, in the same order.
+    positions: Vec<Position>,
     /// Version and state of its events, repeats left out, in log order.
     events: Vec<(u64, OrderState)>,
 }
@@ -190,7 +196,9 @@ async fn read_intake(
         report.records += 1;
         let record = Record::decode(&message.value).expect("a record of the log decodes");
         let Parts::Fact(fact) = record.parts else { panic!("intake holds facts only") };
-        told.entry(fact.order).or_default().facts.push(fact.fact);
+        let told = told.entry(fact.order).or_default();
+        told.facts.push(fact.fact);
+        told.positions.push(message.position);
         raws.insert(record.raw);
     })
     .await;
@@ -295,7 +303,11 @@ async fn created(store: &dyn OrderStore) -> BTreeSet<OrderKey> {
 fn check_row(row: &Order, told: &Told, complaints: &mut Vec<Complaint>) {
     let order = row.key.to_string();
     let oracle = Oracle::of(&told.facts);
-    assert!(!oracle.overflows(), "the load leaves no order over its caps");
+    assert!(
+        !oracle.overflows(),
+        "the load leaves no order over its caps: {order} {:?}",
+        told.facts
+    );
     let expected = oracle.expect(|_, _| None);
     let stored = Expected::shown(&row.summary, row.version);
     if row.version > expected.version {
@@ -305,11 +317,45 @@ fn check_row(row: &Order, told: &Told, complaints: &mut Vec<Complaint>) {
         let (stored, expected) = (Box::new(stored), Box::new(expected));
         complaints.push(Complaint::RowDiffers { order: order.clone(), stored, expected });
     }
+    let strangers = strangers(row, told);
+    if !strangers.is_empty() {
+        complaints.push(Complaint::Evidence { order: order.clone(), strangers });
+    }
     let stands = (row.version, row.summary.state);
     let last = told.events.iter().max_by_key(|(version, _)| *version).copied();
     if last != Some(stands) {
         complaints.push(Complaint::EventsEnd { order, told: last, row: stands });
     }
+}
+
+/// The facts of a row that are not in the log at the positions it has them from, and what the log has of the order.
+fn strangers(row: &Order, told: &Told) -> Vec<String> {
+    let facts = &row.facts;
+    let mut known: Vec<(Position, Digest, String)> = Vec::new();
+    let mut add = |position: Position, content: Content<'_>| {
+        known.push((position, content.digest(), format!("{content:?}")));
+    };
+    facts.creates.iter().for_each(|one| add(one.position, Content::Create(&one.content)));
+    facts.sessions.iter().for_each(|one| add(one.position, Content::Session(&one.content)));
+    let failures = facts.create_failures.iter();
+    failures.for_each(|one| add(one.position, Content::CreateFailed(&one.content)));
+    facts.ipns.iter().for_each(|one| add(one.position, Content::of_known(&one.content)));
+    let deadlines = facts.deadlines_passed.iter();
+    deadlines.for_each(|one| add(one.position, Content::DeadlinePassed(one.content)));
+    let log: Vec<_> = told.positions.iter().zip(&told.facts).collect();
+    let stands = |(position, digest, _): &&(Position, Digest, String)| {
+        let at = log.iter().find(|(stands, _)| *stands == position);
+        at.is_some_and(|(_, fact)| Content::of(fact).digest() == *digest)
+    };
+    let mut strangers: Vec<String> = (known.iter().filter(|one| !stands(one)))
+        .map(|(position, _, content)| format!("{position}: {content}"))
+        .collect();
+    if !strangers.is_empty() {
+        strangers.extend(
+            log.iter().map(|(position, fact)| format!("log {position}: {:?}", Content::of(fact))),
+        );
+    }
+    strangers
 }
 
 #[test]

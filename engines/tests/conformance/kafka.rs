@@ -130,6 +130,12 @@ async fn log_drains_when_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn log_lists_long_topics() {
+    let Some(bed) = Topics::new(3).await else { return };
+    log::lists_long_topics(&bed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn log_lists() {
     let Some(bed) = Topics::new(3).await else { return };
     log::lists(&bed).await;

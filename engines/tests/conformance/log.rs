@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use payfold_engines::EngineError;
 use payfold_engines::log::{Start, Topic};
 use payfold_schemas::event::{EventAttributes, ORDER_CHANGED_TYPE};
+use payfold_schemas::record::Position;
 use payfold_schemas::time::Time;
 
 use crate::bed::{Bed, append_each, log, message, read, soon, texts};
@@ -212,4 +213,31 @@ pub async fn lists(bed: &dyn Bed) {
     let extent = extents.iter().find(|one| one.partition == told[0].partition).expect("listed");
     assert_eq!((extent.first, extent.last), (told[0].offset, told[2].offset));
     assert_ne!(extent.bytes, Some(0));
+}
+
+/// A long topic is listed page by page without a gap, by several readers at once, each on its own partition.
+pub async fn lists_long_topics(bed: &dyn Bed) {
+    const MESSAGES: usize = 30_000;
+    let log = log(bed).await;
+    let messages: Vec<_> =
+        (0..MESSAGES).map(|n| message(&format!("k{}", n % 64), &format!("{n:0>600}"))).collect();
+    for part in messages.chunks(1_000) {
+        soon(log.append_all(Topic::Intake, part.to_vec())).await.expect("they are kept");
+    }
+    let extents = soon(log.extent(Topic::Intake)).await.expect("an extent");
+    let listings = extents.iter().map(|extent| async {
+        let (mut after, mut found) =
+            (Position { partition: extent.partition, offset: 0 }, Vec::new());
+        loop {
+            let page = soon(log.read_after(Topic::Intake, after, 5_000)).await.expect("a listing");
+            let Some(last) = page.last() else { return found };
+            after = last.position;
+            found.extend(page.into_iter().map(|one| one.position.offset));
+        }
+    });
+    for (extent, found) in extents.iter().zip(join_all(listings).await) {
+        let whole: Vec<_> = (extent.first..=extent.last).filter(|offset| *offset > 0).collect();
+        assert_eq!(found.len(), whole.len(), "messages of partition {}", extent.partition);
+        assert!(found == whole, "in order and without a gap");
+    }
 }

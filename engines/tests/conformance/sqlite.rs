@@ -52,6 +52,11 @@ async fn log_keeps_the_order_of_a_key() {
 }
 
 #[tokio::test]
+async fn log_lists_long_topics() {
+    log::lists_long_topics(&Files::new()).await;
+}
+
+#[tokio::test]
 async fn log_appends_lists() {
     log::appends_lists(&Files::new()).await;
 }

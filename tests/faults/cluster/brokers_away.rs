@@ -25,10 +25,10 @@ const STACK_BYTES: usize = 256 << 10;
 const GROWTH_KIB_MAX: u64 = 32 << 10;
 
 /// Strikes; says what it did.
-pub fn strike(cluster: &Cluster) -> String {
+pub fn strike(cluster: &Cluster, dice: &mut Dice) -> String {
     let (scene, brokers) = (&cluster.scene, "kafka-1 kafka-2 kafka-3");
     let stop = Arc::new(AtomicBool::new(false));
-    let flood: Vec<_> = (0..FLOOD).map(|number| flood(scene, &stop, number)).collect();
+    let flood: Vec<_> = (0..FLOOD).map(|_| flood(scene, &stop, dice.roll(u64::MAX))).collect();
     // Warm: what a full load takes by itself is not what the outage takes.
     watch(&scene.ingests, WARM);
     let warm = resident(&scene.ingests);
@@ -66,10 +66,10 @@ fn watch(pods: &[Arc<Pod>], time: Duration) -> Vec<u64> {
 }
 
 /// A partner that does nothing but post; it gives up what is refused.
-fn flood(scene: &Scene, stop: &Arc<AtomicBool>, number: u64) -> thread::JoinHandle<()> {
+fn flood(scene: &Scene, stop: &Arc<AtomicBool>, seed: u64) -> thread::JoinHandle<()> {
     let (scene, stop) = (scene.clone(), Arc::clone(stop));
     let post = move || {
-        let mut dice = Dice::new(number, 300);
+        let mut dice = Dice::new(seed, 300);
         let pod = dice.pick(&scene.ingests);
         let mut client = Client::new(pod, &scene.answers);
         while !stop.load(Ordering::SeqCst) {

@@ -96,7 +96,7 @@ impl Kind {
             Self::CheckoutKilled => killed(&cluster.scene.checkouts, dice),
             Self::BrokerKilled => server(cluster, ("kill", &broker(dice)), dice),
             Self::LeadersMoved => server(cluster, ("stop", &broker(dice)), dice),
-            Self::BrokersAway => brokers_away::strike(cluster),
+            Self::BrokersAway => brokers_away::strike(cluster, dice),
             Self::DatabaseKilled => server(cluster, ("kill", "cassandra"), dice),
             Self::KafkaCut => cut(&cluster.kafka_proxies, dice),
             Self::KafkaDelayed => delayed(&cluster.kafka_proxies, dice),

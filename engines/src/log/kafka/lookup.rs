@@ -1,6 +1,6 @@
 //! Owns the looking up beside the readers: how far topics reach, and messages at a position.
 //! Invariants: nothing here joins a group or commits; a few consumers are kept and lent to one look-up at a time;
-//! every look-up ends within `ANSWER_MAX`.
+//! every look-up ends within `ANSWER_MAX`; of what is read nothing is missing in the middle.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use super::delivered::delivered;
 use super::group::Quiet;
-use super::layout::{Layout, kafka_offset};
+use super::layout::{Layout, Place, kafka_offset};
 use super::settings::KafkaSettings;
 use crate::log::epoch::epoch_of;
 use crate::log::{Delivered, Extent, Topic};
@@ -77,28 +77,35 @@ impl Lookup {
             list.add_partition_offset(&place.topic, place.partition, offset)
                 .and_then(|()| consumer.assign(&list))
                 .map_err(|error| consumer.context().unavailable(&error))?;
-            let read = self.collect(consumer, epoch_of(after.partition), (extent.last, limit));
+            let epoch = epoch_of(after.partition);
+            let read = self.collect(consumer, (&place, epoch), (from, extent.last), limit);
             consumer.unassign().map_err(|error| consumer.context().unavailable(&error))?;
             read
         })
     }
 
-    /// Messages until `limit`, or until the one at `last`.
+    /// The messages from `from` on, until `limit` or the one at `last`. A kept consumer may still deliver what was
+    /// fetched for the look-up before: only what comes next is taken.
     fn collect(
         &self,
         consumer: &BaseConsumer<Quiet>,
-        epoch: u32,
-        (last, limit): (u64, usize),
+        (place, epoch): (&Place, u32),
+        (from, last): (u64, u64),
+        limit: usize,
     ) -> Result<Vec<Delivered>, EngineError> {
         let until = Instant::now() + ANSWER_MAX;
-        let mut found = Vec::new();
-        while found.len() < limit {
+        let (mut next, mut found, mut strange) = (from, Vec::new(), None);
+        while found.len() < limit && next <= last {
             match consumer.poll(POLL) {
                 Some(Ok(message)) => {
                     let offset = u64::try_from(message.offset()).unwrap_or(0);
-                    found.extend(delivered(&self.layout, epoch, &message)?);
-                    if offset >= last {
-                        break;
+                    let is_of =
+                        message.partition() == place.partition && message.topic() == place.topic;
+                    if is_of && offset == next {
+                        found.extend(delivered(&self.layout, epoch, &message)?);
+                        next += 1;
+                    } else if is_of && offset > next {
+                        strange = Some(offset);
                     }
                 }
                 Some(Err(error @ KafkaError::MessageConsumptionFatal(_))) => {
@@ -108,7 +115,13 @@ impl Lookup {
                 Some(Err(_)) | None => {}
             }
             if Instant::now() >= until {
-                return Err(consumer.context().late("a message"));
+                return Err(match strange {
+                    Some(offset) => EngineError::Corrupt(format!(
+                        "{} has no message at offset {next} of partition {}, but one at {offset}",
+                        place.topic, place.partition
+                    )),
+                    None => consumer.context().late("a message"),
+                });
             }
         }
         Ok(found)
