@@ -51,7 +51,7 @@ fn a_cluster_loses_nothing_and_applies_nothing_twice() {
     until("the partner has told everything", SETTLE_MAX, || {
         (cluster.partner.unfinished() == 0).then_some(())
     });
-    cluster.settle(SETTLE_MAX);
+    cluster.quiet(SETTLE_MAX);
     finish(&cluster, &struck);
     let missing: Vec<_> = kinds.iter().filter(|kind| !struck.contains_key(kind)).collect();
     assert!(missing.is_empty(), "faults that never struck: {missing:?}");

@@ -155,8 +155,16 @@ impl Cluster {
         (!shared).then(|| format!("the projectors own {owned:?} of {partitions} partitions"))
     }
 
+    /// Ends whoever appends to intake, orderly, and waits until all of it is folded: a session that runs out while the
+    /// rest is looked at would bring a notice more.
+    pub fn quiet(&self, patience: Duration) {
+        let scene = self.scene.ingests.iter().chain(&self.scene.checkouts);
+        scene.map(|pod| &**pod).chain([&self.reconciler]).for_each(Pod::stop);
+        self.settle(patience);
+    }
+
     /// Waits until everything in the log is folded.
-    pub fn settle(&self, patience: Duration) {
+    fn settle(&self, patience: Duration) {
         let heads = until("the log's ends", patience, || self.view.heads());
         until("everything is folded", patience, || {
             self.view.behind(&heads).is_empty().then_some(())
