@@ -48,6 +48,11 @@ class Certificates:
         partial = self.folder.with_name("tls.partial")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
+        self.fill(partial)
+        os.rename(partial, self.folder)
+
+    def fill(self, partial):
+        """Makes the files in a folder that becomes the real one when all of them are there."""
         store, log = partial / self.store.name, partial / "keytool.log"
         key = ["-keyalg", "RSA", "-keysize", "2048", "-validity", "365"]
         steps = [
@@ -61,7 +66,6 @@ class Certificates:
         ]
         for step in steps:
             keytool(step + ["-keystore", str(store), "-storetype", "PKCS12", "-storepass", PASSWORD], log)
-        os.rename(partial, self.folder)
 
     def keystore(self):
         """A broker's settings for its key."""
@@ -71,12 +75,7 @@ class Certificates:
 class PemCertificates(Certificates):
     """The same as PEM, for containers, where no Java need be on the machine: `server.pem` with its chain, `server.key`."""
 
-    def make(self):
-        if self.ca.exists():
-            return
-        partial = self.folder.with_name("tls.partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+    def fill(self, partial):
         log = partial / "openssl.log"
         (partial / "openssl.cnf").write_text(OPENSSL)
         new = ["req", "-config", "openssl.cnf", "-newkey", "rsa:2048", "-nodes", "-sha256"]
@@ -89,7 +88,6 @@ class PemCertificates(Certificates):
         for step in steps:
             run_logged(["openssl", *step], log, cwd=partial)
         (partial / "server.pem").write_text((partial / "leaf.pem").read_text() + (partial / "ca.pem").read_text())
-        os.rename(partial, self.folder)
 
     def keystore(self):
         """In the settings themselves, a line each."""

@@ -157,9 +157,7 @@ impl Link {
         statement: &PreparedStatement,
         values: impl SerializeRow,
     ) -> Result<QueryRowsResult, EngineError> {
-        let run = self.session.execute_unpaged(statement, values);
-        let result = self.told(StatementKind::Read, run).await?;
-        result.into_rows_result().map_err(|error| self.undecodable(&error))
+        self.rows(StatementKind::Read, statement, values).await
     }
 
     /// Runs a write on a condition, and returns what became of it.
@@ -168,8 +166,17 @@ impl Link {
         statement: &PreparedStatement,
         values: impl SerializeRow,
     ) -> Result<QueryRowsResult, EngineError> {
+        self.rows(StatementKind::Claim, statement, values).await
+    }
+
+    async fn rows(
+        &self,
+        kind: StatementKind,
+        statement: &PreparedStatement,
+        values: impl SerializeRow,
+    ) -> Result<QueryRowsResult, EngineError> {
         let run = self.session.execute_unpaged(statement, values);
-        let result = self.told(StatementKind::Claim, run).await?;
+        let result = self.told(kind, run).await?;
         result.into_rows_result().map_err(|error| self.undecodable(&error))
     }
 
