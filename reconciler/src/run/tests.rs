@@ -335,7 +335,7 @@ async fn what_is_corrupt_ends_the_role() {
         world.clock.set(at("10:21"));
         let running = world.start_with(Fault::Corrupt(method), settings());
         let engines = Arc::clone(&running.engines);
-        let ended = running.ended().await;
+        let ended = world.folding_until(running.ended()).await;
         // Either way may have asked, none again.
         assert!(engines.calls(method) <= 2, "{method}");
         assert!(matches!(ended, RunError::Engine { .. }), "{method}: {ended}");

@@ -16,6 +16,7 @@ use payfold_schemas::order::{Known, Order, OrderState};
 use payfold_schemas::record::{FactRecord, Position, decode_fact, encode_fact};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::failing::{Failing, Fault};
 use crate::metrics::Metrics;
@@ -134,6 +135,18 @@ impl World {
         let log_id = self.log.id();
         self.store.commit(Commit { orders, views, folded, log_id }).await.unwrap();
         records.len()
+    }
+
+    /// Goes on folding until something else is done: whoever reads intake waits for the fold, also of an X
+    /// that was appended beside it.
+    pub(super) async fn folding_until<T>(&self, other: impl Future<Output = T>) -> T {
+        tokio::pin!(other);
+        loop {
+            self.fold().await;
+            if let Ok(done) = timeout(Duration::from_millis(5), &mut other).await {
+                return done;
+            }
+        }
     }
 
     pub(super) async fn row(&self, order: &str) -> Order {
