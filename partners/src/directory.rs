@@ -14,6 +14,9 @@ use crate::keys::{Channel, KeySet};
 use crate::mac::MacKey;
 use crate::notice::Notice;
 use crate::profile::{Field, Limits, Profile};
+use crate::scheme::SchemeKeys;
+use crate::scheme::crypt::Strength;
+use crate::scheme::reading::Of;
 use crate::secret::Secret;
 
 /// How many accounts of its route a notice without a merchantCode is tried against.
@@ -28,9 +31,11 @@ pub struct Account {
     keys: KeySet,
     create_keys: KeySet,
     return_keys: KeySet,
+    unwrap_keys: KeySet,
     enabled: bool,
     allow_sources: Vec<IpNet>,
     rate_per_s: Option<u32>,
+    scheme_keys: SchemeKeys,
 }
 
 impl Account {
@@ -60,8 +65,19 @@ impl Account {
             Channel::Ipn => &self.keys,
             Channel::Create => &self.create_keys,
             Channel::Return => &self.return_keys,
+            Channel::Unwrap => return &self.unwrap_keys,
         };
         if own.keys().is_empty() { &self.keys } else { own }
+    }
+
+    pub(crate) fn scheme_keys(&self) -> &SchemeKeys {
+        &self.scheme_keys
+    }
+
+    /// What of it may stand in a text of its partner's own scheme.
+    pub(crate) fn of(&self) -> Of<'_> {
+        let SchemeKeys { constants, opening, .. } = &self.scheme_keys;
+        Of { merchant: self.merchant_code.as_str(), constants, opening }
     }
 
     /// Whether a notice may come from this address.
@@ -86,6 +102,7 @@ impl Account {
 #[derive(Debug, Default)]
 struct Route {
     limits: Option<Limits>,
+    profile: Option<Arc<Profile>>,
     by_merchant: HashMap<Box<str>, Vec<Arc<Account>>>,
     all: Vec<Arc<Account>>,
 }
@@ -145,7 +162,8 @@ impl Directory {
         }
         let mut directory = Self::empty();
         for (partner, profile) in &by_partner {
-            let route = Route { limits: Some(profile.limits()), ..Route::default() };
+            let (limits, profile) = (Some(profile.limits()), Some(Arc::clone(profile)));
+            let route = Route { limits, profile, ..Route::default() };
             directory.partners.insert(partner.as_str().into(), route);
         }
         for (index, entry) in vault.accounts.iter().enumerate() {
@@ -177,7 +195,10 @@ impl Directory {
     }
 
     fn route_to(&mut self, account: &Arc<Account>) {
-        self.shared.add(account);
+        // A partner's own scheme is known by its path alone.
+        if account.profile.scheme().is_none() {
+            self.shared.add(account);
+        }
         self.partners.entry(account.partner().as_str().into()).or_default().add(account);
     }
 
@@ -232,6 +253,16 @@ impl Directory {
         self.shared.by_merchant.get(merchant_code).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// The profile of the partner in a path.
+    pub fn profile(&self, partner: &str) -> Option<&Arc<Profile>> {
+        self.partners.get(partner)?.profile.as_ref()
+    }
+
+    /// The enabled accounts of the partner in a path.
+    pub(crate) fn of_partner(&self, partner: &str) -> &[Arc<Account>] {
+        self.route(Some(partner)).all.as_slice()
+    }
+
     fn route(&self, route_partner: Option<&str>) -> &Route {
         match route_partner {
             None => &self.shared,
@@ -264,6 +295,11 @@ fn account(
     })?;
     let keys_of =
         |channel| entry.key_set(channel).map_err(|error| Problem(format!("{name}: {error}")));
+    let scheme_keys = match profile.scheme() {
+        None => SchemeKeys::default(),
+        Some(scheme) => SchemeKeys::new(scheme, entry, Strength::Full)
+            .map_err(|problem| Problem(format!("{name}: {problem}")))?,
+    };
     Ok(Arc::new(Account {
         index,
         merchant_code: merchant_code.clone(),
@@ -271,6 +307,8 @@ fn account(
         keys: keys_of(Channel::Ipn)?,
         create_keys: keys_of(Channel::Create)?,
         return_keys: keys_of(Channel::Return)?,
+        unwrap_keys: keys_of(Channel::Unwrap)?,
+        scheme_keys,
         enabled: entry.enabled,
         allow_sources: entry.allow_sources.clone(),
         rate_per_s: entry.rate_per_s,

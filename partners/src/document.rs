@@ -1,6 +1,8 @@
 //! Owns the content of the vault: our accounts with their keys, and the hashes of the admin tokens. Pure.
 //! A key is never removed: a signature must be checkable years later. Retiring gives it an end.
 
+use std::collections::BTreeMap;
+
 use ipnet::IpNet;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode};
@@ -47,6 +49,9 @@ pub struct AccountEntry {
     /// How many signed notices a second it may send; absent = no limit of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<u32>,
+    /// What the partner calls us by beside the merchantCode, where its profile asks for it; nothing secret.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub constants: BTreeMap<String, String>,
     /// Its keys, the oldest first.
     #[serde(default)]
     pub keys: Vec<KeyEntry>,
@@ -157,6 +162,7 @@ impl AccountEntry {
             enabled: true,
             allow_sources: Vec::new(),
             rate_per_s: None,
+            constants: BTreeMap::new(),
             keys: Vec::new(),
         }
     }
@@ -201,6 +207,10 @@ impl AccountEntry {
 
 impl KeyEntry {
     fn key(&self) -> Result<Key, KeyError> {
+        if self.channel == Channel::Unwrap {
+            let window = (self.valid_from, self.valid_until);
+            return Key::opening(self.id.clone(), &self.secret, window);
+        }
         let key = Key::new(self.id.clone(), &self.secret, self.valid_from, self.valid_until)?;
         Ok(key.of_channel(self.channel))
     }

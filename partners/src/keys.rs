@@ -25,11 +25,13 @@ pub enum Channel {
     Create,
     /// What a payer's browser brings back (contract 4.3).
     Return,
+    /// Notices that come encrypted; it opens them and signs nothing.
+    Unwrap,
 }
 
 impl Channel {
     /// Every channel.
-    pub const ALL: [Channel; 3] = [Self::Ipn, Self::Create, Self::Return];
+    pub const ALL: [Channel; 4] = [Self::Ipn, Self::Create, Self::Return, Self::Unwrap];
 
     /// The name in the vault and on the command line.
     pub const fn name(self) -> &'static str {
@@ -37,6 +39,7 @@ impl Channel {
             Self::Ipn => "ipn",
             Self::Create => "create",
             Self::Return => "return",
+            Self::Unwrap => "unwrap",
         }
     }
 }
@@ -59,6 +62,16 @@ pub enum KeyError {
         "key {id} has {bytes} bytes, HMAC needs {SECRET_BYTES_MIN} or more; ask the partner for a longer one"
     )]
     TooShort {
+        /// Which key.
+        id: KeyId,
+        /// How long it is.
+        bytes: usize,
+    },
+    /// Not a key of AES.
+    #[error(
+        "key {id} has {bytes} bytes, AES takes 16 or 32; say how the partner writes it: text:…, hex:… or base64:…"
+    )]
+    OpensNothing {
         /// Which key.
         id: KeyId,
         /// How long it is.
@@ -108,6 +121,23 @@ impl Key {
     /// The same key for another channel.
     pub(crate) fn of_channel(self, channel: Channel) -> Self {
         Self { channel, ..self }
+    }
+
+    /// A key that opens encrypted notices. Errors: `OpensNothing`, `Window`.
+    pub(crate) fn opening(
+        id: KeyId,
+        secret: &Secret,
+        (valid_from, valid_until): (Time, Option<Time>),
+    ) -> Result<Self, KeyError> {
+        let bytes = secret.expose().len();
+        if !matches!(bytes, 16 | 32) {
+            return Err(KeyError::OpensNothing { id, bytes });
+        }
+        if valid_until.is_some_and(|until| until < valid_from) {
+            return Err(KeyError::Window { id });
+        }
+        let mac = MacKey::new(&[]);
+        Ok(Self { id, channel: Channel::Unwrap, valid_from, valid_until, mac })
     }
 
     /// Its name.

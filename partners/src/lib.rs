@@ -19,6 +19,7 @@ pub mod outbound;
 pub mod profile;
 pub mod remote;
 pub mod returned;
+pub mod scheme;
 pub mod secret;
 pub mod shops;
 pub mod signing;

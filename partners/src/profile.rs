@@ -3,9 +3,10 @@
 //! and its stamp is the digest of the very bytes it was read from.
 
 mod create;
-mod file;
+pub(crate) mod file;
 
 use std::fmt;
+use std::sync::Arc;
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::PartnerCode;
@@ -14,6 +15,7 @@ use payfold_schemas::record::ProfileStamp;
 use serde::Deserialize;
 
 use crate::mac::Output;
+use crate::scheme::Scheme;
 
 pub use create::{CreateField, CreateRule};
 
@@ -22,6 +24,53 @@ pub const DEFAULT_PROFILE: &str = include_str!("../profiles/default.toml");
 
 /// The default scheme as the sandbox partner speaks it: the same signatures, loopback addresses allowed.
 pub const SANDBOX_PROFILE: &str = include_str!("../profiles/sandbox.toml");
+
+/// A gateway's profile that comes with the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Shipped {
+    /// The name in `profile = "…"`.
+    pub name: &'static str,
+    /// The TOML.
+    pub profile: &'static str,
+    /// Its test vectors, with published keys that are worth nothing.
+    pub vectors: &'static str,
+}
+
+/// Every gateway's profile that comes with the program, beside `default` and `sandbox`.
+pub const SHIPPED: [Shipped; 5] = [
+    Shipped {
+        name: "momo",
+        profile: include_str!("../profiles/momo.toml"),
+        vectors: include_str!("../profiles/vectors/momo.json"),
+    },
+    Shipped {
+        name: "zalopay",
+        profile: include_str!("../profiles/zalopay.toml"),
+        vectors: include_str!("../profiles/vectors/zalopay.json"),
+    },
+    Shipped {
+        name: "midtrans",
+        profile: include_str!("../profiles/midtrans.toml"),
+        vectors: include_str!("../profiles/vectors/midtrans.json"),
+    },
+    Shipped {
+        name: "square",
+        profile: include_str!("../profiles/square.toml"),
+        vectors: include_str!("../profiles/vectors/square.json"),
+    },
+    Shipped {
+        name: "razorpay",
+        profile: include_str!("../profiles/razorpay.toml"),
+        vectors: include_str!("../profiles/vectors/razorpay.json"),
+    },
+];
+
+impl Shipped {
+    /// The one of this name.
+    pub fn of(name: &str) -> Option<Self> {
+        SHIPPED.into_iter().find(|shipped| shipped.name == name)
+    }
+}
 
 /// A field of the IPN payload (contract 2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -187,11 +236,27 @@ pub struct Profile {
     signed_fields: Vec<Field>,
     time: TimeRule,
     create: Option<CreateRule>,
+    retry_horizon_ms: i64,
+    /// The partner's own scheme; then separator, output and signed fields are nobody's.
+    scheme: Option<Arc<Scheme>>,
 }
 
-/// Why a file is not a profile, and where.
+/// What a profile of either kind says.
+#[derive(Clone, Debug)]
+pub(crate) struct Common {
+    pub(crate) stamp: ProfileStamp,
+    pub(crate) stage: Stage,
+    pub(crate) nonce: NonceRule,
+    pub(crate) ref_is_session: bool,
+    pub(crate) placeholder_refs: Vec<String>,
+    pub(crate) limits: Limits,
+    pub(crate) time: TimeRule,
+    pub(crate) retry_horizon_ms: i64,
+}
+
+/// Why a file is not a profile, and where: the first thing, and all others.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("profile {partner}.toml line {line} column {column}: {problem}")]
+#[error("profile {partner}.toml line {line} column {column}: {problem}{}", more(.others))]
 pub struct ProfileError {
     /// Whose profile.
     pub partner: PartnerCode,
@@ -201,6 +266,12 @@ pub struct ProfileError {
     pub column: usize,
     /// What is wrong and how to mend it.
     pub problem: String,
+    /// What else is wrong.
+    pub others: Vec<ProfileError>,
+}
+
+fn more(others: &[ProfileError]) -> String {
+    others.iter().map(|other| format!("\n{other}")).collect()
 }
 
 impl Profile {
@@ -224,8 +295,40 @@ impl Profile {
         match name {
             "default" => Some(Self::default_for(partner)),
             "sandbox" => Some(Self::sandbox_for(partner)),
-            _ => None,
+            _ => Shipped::of(name).map(|shipped| {
+                Self::parse(partner, shipped.profile).expect("the shipped profiles are tested")
+            }),
         }
+    }
+
+    pub(crate) fn of_scheme(common: Common, scheme: Scheme) -> Self {
+        let Common { stamp, stage, nonce, ref_is_session, placeholder_refs, .. } = common;
+        Self {
+            stamp,
+            stage,
+            nonce,
+            unknown_fields: UnknownFields::Allow,
+            ref_is_session,
+            placeholder_refs,
+            limits: common.limits,
+            output: Output::HexLower,
+            separator: b'|',
+            signed_fields: Vec::new(),
+            time: common.time,
+            create: None,
+            retry_horizon_ms: common.retry_horizon_ms,
+            scheme: Some(Arc::new(scheme)),
+        }
+    }
+
+    /// The partner's own scheme; `None` for the contract's.
+    pub fn scheme(&self) -> Option<&Scheme> {
+        self.scheme.as_deref()
+    }
+
+    /// How long the partner goes on retrying a notice, ms; an old key must count at least as long. 0 = not said.
+    pub fn retry_horizon_ms(&self) -> i64 {
+        self.retry_horizon_ms
     }
 
     /// Whose profile it is, its version and the digest of its bytes.

@@ -14,6 +14,7 @@ use super::{
     Field, Limits, NonceRule, Profile, ProfileError, Stage, TimeKind, TimeRule, UnknownFields,
 };
 use crate::mac::Output;
+use crate::scheme;
 
 /// What a notice must say and its signature must cover: without one of these a forger could change
 /// which order, which payment or how much.
@@ -79,9 +80,10 @@ struct TimeFile {
 }
 
 /// What is wrong in which bytes of the file.
-pub(super) struct Wrong {
-    span: Range<usize>,
-    problem: String,
+#[derive(Clone, Debug)]
+pub(crate) struct Wrong {
+    pub(crate) span: Range<usize>,
+    pub(crate) problem: String,
 }
 
 pub(super) fn wrong<T>(span: Range<usize>, problem: impl Into<String>) -> Result<T, Wrong> {
@@ -97,16 +99,29 @@ pub(super) fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, Profil
         })?;
         compile(partner, text, file)
     };
-    read(text).map_err(|Wrong { span, problem }| {
-        let before = text.get(..span.start).unwrap_or(text);
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        ProfileError {
-            partner: partner.clone(),
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-            problem,
-        }
+    let parsed = if scheme::file::is_own_scheme(text) {
+        scheme::compile::parse(partner, text)
+    } else {
+        read(text).map_err(|wrong| vec![wrong])
+    };
+    parsed.map_err(|wrong| {
+        let mut errors = wrong.into_iter().map(|wrong| placed(partner, text, wrong));
+        let first = errors.next().expect("a file that is not read has a mistake");
+        ProfileError { others: errors.collect(), ..first }
     })
+}
+
+/// A mistake with its line and column.
+fn placed(partner: &PartnerCode, text: &str, Wrong { span, problem }: Wrong) -> ProfileError {
+    let before = text.get(..span.start).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    ProfileError {
+        partner: partner.clone(),
+        line: before.matches('\n').count() + 1,
+        column: before[line_start..].chars().count() + 1,
+        problem,
+        others: Vec::new(),
+    }
 }
 
 fn compile(partner: &PartnerCode, text: &str, file: ProfileFile) -> Result<Profile, Wrong> {
@@ -143,6 +158,8 @@ fn compile(partner: &PartnerCode, text: &str, file: ProfileFile) -> Result<Profi
         signed_fields,
         time,
         create: file.create.as_ref().map(create::compile).transpose()?,
+        retry_horizon_ms: 0,
+        scheme: None,
     })
 }
 

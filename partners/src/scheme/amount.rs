@@ -1,0 +1,133 @@
+//! Owns how a partner writes amounts, and the exact way from its digits to our minor units. No float anywhere: what
+//! the currency has no unit for is refused, and so are exponents, blanks, signs and grouping.
+
+use std::collections::BTreeMap;
+
+use payfold_schemas::money::{Amount, AmountError, Currency};
+use serde::Deserialize;
+
+/// What a partner's number counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Unit {
+    /// Minor units of the currency, an integer.
+    #[default]
+    Minor,
+    /// Hundredths of the currency's unit, whatever its minor unit is ("times 100"), an integer.
+    Hundredths,
+    /// The currency's unit, a decimal text.
+    Major,
+}
+
+/// How amounts are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AmountRule {
+    pub(crate) unit: Unit,
+    /// Where the partner's idea of a currency's digits differs from ISO 4217.
+    pub(crate) exponents: BTreeMap<String, u32>,
+}
+
+impl AmountRule {
+    /// Minor units (ISO 4217) of what `text` says. Errors: `NotInteger` for what is no exact number of them,
+    /// `OutOfRange`.
+    pub(crate) fn read(&self, text: &str, currency: Currency) -> Result<Amount, AmountError> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_plain = !whole.is_empty()
+            && digits(whole)
+            && digits(fraction)
+            && (whole == "0" || !whole.starts_with('0'))
+            && !text.ends_with('.');
+        if !is_plain || (self.unit != Unit::Major && text.contains('.')) || text.len() > 40 {
+            return Err(AmountError::NotInteger);
+        }
+        let ours = u32::from(currency.exponent());
+        let theirs = match self.unit {
+            Unit::Minor => self.exponents.get(currency.code()).copied().unwrap_or(ours),
+            Unit::Hundredths => 2,
+            Unit::Major => 0,
+        };
+        // The number is `all` / 10^scale units of the currency.
+        let all = format!("{whole}{fraction}");
+        let scale = theirs + u32::try_from(fraction.len()).map_err(|_| AmountError::NotInteger)?;
+        let significant = all.trim_start_matches('0');
+        if significant.is_empty() {
+            return Amount::parse("0");
+        }
+        if scale <= ours {
+            let zeros = "0".repeat(usize::try_from(ours - scale).unwrap_or(0));
+            return Amount::parse(&format!("{significant}{zeros}"));
+        }
+        let surplus = usize::try_from(scale - ours).unwrap_or(usize::MAX);
+        let zeros = significant.bytes().rev().take_while(|byte| *byte == b'0').count();
+        if zeros < surplus || significant.len() <= surplus {
+            return Err(AmountError::NotInteger);
+        }
+        Amount::parse(&significant[..significant.len() - surplus])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Unit, text, currency => minor units, or `-` not an integer, `!` out of range.
+    const CASES: &str = "
+        minor 150000 VND => 150000
+        minor 1050 USD => 1050
+        minor 10.50 USD => -
+        minor 0 USD => !
+        minor 007 USD => -
+        minor 1e3 USD => -
+        minor -5 USD => -
+        minor +5 USD => -
+        minor 1,000 USD => -
+        hundredths 1000000 VND => 10000
+        hundredths 1000050 VND => -
+        hundredths 1050 USD => 1050
+        hundredths 1 KWD => 10
+        major 100000.00 VND => 100000
+        major 100000.50 VND => -
+        major 10.10 USD => 1010
+        major 10.1 USD => 1010
+        major 10 USD => 1000
+        major 10. USD => -
+        major .5 USD => -
+        major 0.05 USD => 5
+        major 0.005 USD => -
+        major 1.234 KWD => 1234
+        major 00.5 USD => -
+        major 99999999999999999999 USD => !
+        major 0.00 USD => !
+    ";
+
+    #[test]
+    fn digits_become_minor_units_exactly() {
+        for case in CASES.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let words: Vec<_> = case.split(' ').collect();
+            let unit = match words[0] {
+                "minor" => Unit::Minor,
+                "hundredths" => Unit::Hundredths,
+                _ => Unit::Major,
+            };
+            let rule = AmountRule { unit, ..AmountRule::default() };
+            let read = rule.read(words[1], Currency::parse(words[2]).unwrap());
+            let got = match read {
+                Ok(amount) => amount.minor().to_string(),
+                Err(AmountError::NotInteger) => "-".to_owned(),
+                Err(AmountError::OutOfRange) => "!".to_owned(),
+            };
+            assert_eq!(got, words[4], "{case}");
+        }
+    }
+
+    #[test]
+    fn a_partner_may_count_other_digits() {
+        let exponents = BTreeMap::from([("VND".to_owned(), 2), ("ISK".to_owned(), 2)]);
+        let rule = AmountRule { unit: Unit::Minor, exponents };
+        let read = |text, code| rule.read(text, Currency::parse(code).unwrap());
+        assert_eq!(read("150000", "VND").unwrap().minor(), 1_500);
+        assert_eq!(read("150001", "VND"), Err(AmountError::NotInteger));
+        assert_eq!(read("150001", "USD").unwrap().minor(), 150_001);
+    }
+}

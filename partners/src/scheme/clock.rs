@@ -1,0 +1,117 @@
+//! Owns how a partner writes times. A time without a zone is read in the profile's; what is no time is refused.
+
+use chrono::{DateTime, FixedOffset, LocalResult, NaiveDateTime, TimeZone};
+use chrono_tz::Tz;
+use payfold_schemas::time::Time;
+
+/// A way of writing times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    UnixSeconds,
+    UnixMilliseconds,
+    Rfc3339,
+    /// chrono's `strftime`, with the zone for what says none.
+    Pattern(String, Zone),
+}
+
+/// Where a clock stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Zone {
+    Fixed(FixedOffset),
+    Named(Tz),
+    /// The pattern says it.
+    InText,
+}
+
+impl Zone {
+    /// `+07:00` or a name of the IANA database. `None` for anything else.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        if let Ok(offset) = text.parse::<FixedOffset>() {
+            return Some(Self::Fixed(offset));
+        }
+        text.parse::<Tz>().ok().map(Self::Named)
+    }
+}
+
+impl Format {
+    /// Reads a time; `None` for what is none.
+    pub(crate) fn read(&self, text: &str) -> Option<Time> {
+        match self {
+            Self::UnixSeconds => unix(text, 1_000),
+            Self::UnixMilliseconds => unix(text, 1),
+            Self::Rfc3339 => Time::parse(text).ok(),
+            Self::Pattern(pattern, zone) => {
+                let moment = match zone {
+                    Zone::InText => DateTime::parse_from_str(text, pattern).ok()?.to_utc(),
+                    Zone::Fixed(zone) => local(zone, text, pattern)?,
+                    Zone::Named(zone) => local(zone, text, pattern)?,
+                };
+                moment.timestamp_nanos_opt().map(Time::from_unix_nanos)
+            }
+        }
+    }
+}
+
+fn local<Z: TimeZone>(zone: &Z, text: &str, pattern: &str) -> Option<DateTime<chrono::Utc>> {
+    let naive = NaiveDateTime::parse_from_str(text, pattern).ok()?;
+    match zone.from_local_datetime(&naive) {
+        // Of the hour that comes twice the first is taken; the hour that never was is no time.
+        LocalResult::Single(time) | LocalResult::Ambiguous(time, _) => Some(time.to_utc()),
+        LocalResult::None => None,
+    }
+}
+
+fn unix(text: &str, ms_each: i64) -> Option<Time> {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let ms = text.parse::<i64>().ok()?.checked_mul(ms_each)?;
+    // The first year 10000 and beyond is no time a partner means, but seconds for milliseconds.
+    (ms < 253_402_300_800_000).then(|| Time::from_unix_ms(ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str, zone: &str) -> Format {
+        let zone = if zone.is_empty() { Zone::InText } else { Zone::parse(zone).unwrap() };
+        Format::Pattern(text.to_owned(), zone)
+    }
+
+    #[test]
+    fn times_are_read_as_they_are_written() {
+        for (format, text, expected) in [
+            (Format::UnixSeconds, "1769853600", Some("2026-01-31T10:00:00Z")),
+            (Format::UnixMilliseconds, "1769853600123", Some("2026-01-31T10:00:00.123Z")),
+            (Format::UnixSeconds, "1769853600123", None),
+            (Format::UnixSeconds, "-1", None),
+            (Format::UnixSeconds, "1e9", None),
+            (Format::Rfc3339, "2026-01-31T17:00:00+07:00", Some("2026-01-31T10:00:00Z")),
+            (Format::Rfc3339, "2026-01-31 17:00:00", None),
+            (pattern("%Y%m%d%H%M%S", "+07:00"), "20260131170000", Some("2026-01-31T10:00:00Z")),
+            (
+                pattern("%Y%m%d%H%M%S", "Asia/Ho_Chi_Minh"),
+                "20260131170000",
+                Some("2026-01-31T10:00:00Z"),
+            ),
+            (
+                pattern("%Y-%m-%d %H:%M:%S", "Europe/Berlin"),
+                "2026-07-31 12:00:00",
+                Some("2026-07-31T10:00:00Z"),
+            ),
+            (pattern("%Y-%m-%d %H:%M:%S", "Europe/Berlin"), "2026-03-29 02:30:00", None),
+            (
+                pattern("%Y-%m-%dT%H:%M:%S%z", ""),
+                "2026-01-31T17:00:00+0700",
+                Some("2026-01-31T10:00:00Z"),
+            ),
+            (pattern("%Y%m%d%H%M%S", "+07:00"), "20261331170000", None),
+        ] {
+            let read = format.read(text).map(Time::to_rfc3339);
+            let expected = expected.map(|text| Time::parse(text).unwrap().to_rfc3339());
+            assert_eq!(read, expected, "{format:?} {text}");
+        }
+        assert!(Zone::parse("Mars/Olympus").is_none());
+    }
+}

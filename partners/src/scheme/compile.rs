@@ -1,0 +1,430 @@
+//! Owns the way from a profile's TOML to a scheme: every name resolved, every template parsed, every value in its
+//! bounds. It goes on after a mistake, so that all of them are told at once.
+
+use std::collections::BTreeMap;
+
+use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::record::ProfileStamp;
+use regex::Regex;
+use toml::Spanned;
+
+use super::crypt::{Algorithm, Output};
+use super::file::{
+    DocumentFile, DocumentKind, FieldFile, HeadFile, PairsFile, RequireFile, SchemeFile, SignFile,
+    Text, TimeFile, read,
+};
+use super::pairs::{Order, Pairs, Pick};
+use super::template::{Names, Source, Template, Token, path};
+use super::{
+    BODY, Content, DecryptRule, DocumentContent, DocumentRule, FieldRule, ITEM, ItemsRule, KeyRule,
+    Requirement, Scheme, SignRule, lint,
+};
+use crate::profile::file::Wrong;
+use crate::profile::{Common, Limits, NonceRule, Profile, TimeKind, TimeRule};
+
+/// The version of the profile language this program reads.
+pub(crate) const LANGUAGE: u32 = 1;
+/// Names a document can't have.
+const RESERVED: [&str; 8] = ["f", "q", "i", "h", "c", "p", "t", "body"];
+
+/// Reads and checks a profile of a partner's own scheme. Errors: all that is wrong with it.
+pub(crate) fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, Vec<Wrong>> {
+    let (file, wrong) = read(text);
+    let mut compiler = Compiler { wrong, names: Names::default() };
+    let profile = compiler.profile(partner, text, file);
+    compiler.wrong.sort_by_key(|wrong| wrong.span.start);
+    match profile {
+        Some(profile) if compiler.wrong.is_empty() => Ok(profile),
+        _ => Err(compiler.wrong),
+    }
+}
+
+/// What has been read so far, and what is wrong with it.
+pub(super) struct Compiler {
+    pub(super) wrong: Vec<Wrong>,
+    pub(super) names: Names,
+}
+
+impl Compiler {
+    pub(super) fn wrong(&mut self, span: std::ops::Range<usize>, problem: impl Into<String>) {
+        self.wrong.push(Wrong { span, problem: problem.into() });
+    }
+
+    fn profile(&mut self, partner: &PartnerCode, text: &str, file: SchemeFile) -> Option<Profile> {
+        let SchemeFile { head, limits, notice, .. } = &file;
+        for (is_there, name) in [
+            (limits.is_some(), "limits"),
+            (notice.is_some(), "notice"),
+            (file.map.is_some(), "map"),
+            (file.time.is_some(), "time"),
+            (!file.signs.is_empty(), "[sign]"),
+            (!file.events.is_empty(), "[event]"),
+        ] {
+            if !is_there && self.wrong.is_empty() {
+                self.wrong(0..0, format!("the section [{name}] is missing"));
+            }
+        }
+        let common = self.common(partner, text, (head.as_ref()?, &file))?;
+        let scheme = self.scheme(file)?;
+        for wrong in lint::check(&scheme, &common) {
+            self.wrong(wrong.span, wrong.problem);
+        }
+        Some(Profile::of_scheme(common, scheme))
+    }
+
+    fn common(
+        &mut self,
+        partner: &PartnerCode,
+        text: &str,
+        (head, file): (&HeadFile, &SchemeFile),
+    ) -> Option<Common> {
+        if *head.version.get_ref() == 0 {
+            self.wrong(head.version.span(), "version starts at 1");
+        }
+        if let Some(language) = head.language.as_ref().filter(|l| *l.get_ref() != LANGUAGE) {
+            self.wrong(language.span(), format!("this program reads language = {LANGUAGE}"));
+        }
+        let limits = file.limits.as_ref()?;
+        let limits = Limits {
+            body_bytes: self.within("limits.body_bytes", &limits.body_bytes, 64..=1_048_576),
+            depth: self.within("limits.depth", &limits.depth, 1..=32),
+            keys: self.within("limits.keys", &limits.keys, 1..=4_096),
+        };
+        let retry_horizon_ms = head.retry_horizon_s.as_ref().map_or(0, |seconds| {
+            if !(0..=31_536_000).contains(seconds.get_ref()) {
+                self.wrong(seconds.span(), "retry_horizon_s must be 0 to 31536000 seconds");
+            }
+            seconds.get_ref().saturating_mul(1_000)
+        });
+        let nonce = head.nonce.as_ref().map_or(NonceRule::Unused, |nonce| *nonce.get_ref());
+        let digest = Digest::of_bytes(text.as_bytes());
+        let version = *head.version.get_ref();
+        Some(Common {
+            stamp: ProfileStamp { partner: partner.clone(), version, digest },
+            stage: head.stage,
+            nonce,
+            ref_is_session: head.ref_is_session,
+            placeholder_refs: head.placeholder_refs.clone(),
+            limits,
+            time: self.time_rule(file.time.as_ref()?),
+            retry_horizon_ms,
+        })
+    }
+
+    fn within(
+        &mut self,
+        name: &str,
+        value: &Spanned<usize>,
+        range: std::ops::RangeInclusive<usize>,
+    ) -> usize {
+        if !range.contains(value.get_ref()) {
+            let problem = format!("{name} must be {} to {}", range.start(), range.end());
+            self.wrong(value.span(), problem);
+        }
+        *value.get_ref()
+    }
+
+    fn time_rule(&mut self, time: &Spanned<TimeFile>) -> TimeRule {
+        let TimeFile { kind, skew_s, max_age_s, value, .. } = time.get_ref();
+        let (kind, span) = (*kind, time.span());
+        let skew = skew_s.filter(|seconds| (1..=86_400).contains(seconds));
+        let max_age = max_age_s.filter(|seconds| (1..=31_536_000).contains(seconds));
+        match kind {
+            TimeKind::None if value.is_some() || skew_s.is_some() || max_age_s.is_some() => {
+                self.wrong(span, "time.kind = \"none\" takes nothing else; remove the other lines");
+            }
+            TimeKind::None => {}
+            _ if value.is_none() => self.wrong(span, "time.value must say where the time stands"),
+            _ if skew.is_none() => {
+                self.wrong(span, "time.skew_s must be 1 to 86400 seconds; the contract says 300");
+            }
+            TimeKind::Event if max_age.is_none() => {
+                self.wrong(span, "time.kind = \"event\" needs max_age_s, 1 to 31536000 seconds");
+            }
+            TimeKind::Delivery if max_age_s.is_some() => {
+                self.wrong(span, "time.max_age_s is for kind = \"event\"; remove it");
+            }
+            TimeKind::Event | TimeKind::Delivery => {}
+        }
+        let skew_ms = skew.unwrap_or_default() * 1_000;
+        TimeRule { kind, field: None, skew_ms, max_age_ms: max_age.map(|seconds| seconds * 1_000) }
+    }
+
+    fn scheme(&mut self, mut file: SchemeFile) -> Option<Scheme> {
+        self.names.documents = ["f", "q", "i"].map(str::to_owned).to_vec();
+        self.names.constants = file.constants.keys().cloned().collect();
+        let constants: BTreeMap<_, _> = std::mem::take(&mut file.constants)
+            .into_iter()
+            .map(|(name, value)| (name, Some(value).filter(|value| !value.is_empty())))
+            .collect();
+        let head = file.head.take()?;
+        let notice = file.notice.take()?;
+        let (methods, content) = self.methods(&notice);
+        let documents = file.documents.iter().filter_map(|file| self.document(file)).collect();
+        let items = file.items.take().and_then(|items| self.items(&items.at, items.forged));
+        let pairs = file.pairs.iter().filter_map(|pairs| self.pairs(pairs)).collect();
+        let texts = self.texts(&file);
+        let key = self.key(&file);
+        let signs = file.signs.iter().enumerate().filter_map(|(at, sign)| self.sign(at, sign));
+        let signs: Vec<_> = signs.collect();
+        let require = file.require.iter().filter_map(|rule| self.requirement(rule)).collect();
+        let fields = file.fields.iter().filter_map(|rule| self.field(rule)).collect();
+        let map = self.map(&file.map.take()?);
+        let events: Vec<_> = file.events.iter().filter_map(|event| self.event(event)).collect();
+        let time = self.time(file.time.as_ref()?);
+        let acks = self.acks(&file.acks);
+        let default_types = match content {
+            Content::Json => vec!["application/json".to_owned()],
+            Content::Form => vec!["application/x-www-form-urlencoded".to_owned()],
+            Content::Query => Vec::new(),
+        };
+        let exceptions = head.exceptions.as_ref().map(Spanned::get_ref).into_iter().flatten();
+        Some(Scheme {
+            methods,
+            content,
+            content_types: notice.content_types.clone().unwrap_or(default_types),
+            constants,
+            documents,
+            items,
+            pairs,
+            texts,
+            key,
+            signs,
+            require,
+            fields,
+            map,
+            events,
+            time,
+            confirm: head.confirm.as_ref().map(|c| *c.get_ref()).unwrap_or_default(),
+            acks,
+            exceptions: exceptions.map(|name| name.get_ref().clone()).collect(),
+        })
+    }
+
+    fn methods(&mut self, notice: &super::file::NoticeFile) -> (Vec<String>, Content) {
+        let content = *notice.content.get_ref();
+        let default = if content == Content::Query { "GET" } else { "POST" };
+        let mut methods = vec![default.to_owned()];
+        if let Some(listed) = &notice.methods {
+            methods = listed.get_ref().iter().map(|method| method.get_ref().clone()).collect();
+            if methods.is_empty() || methods.iter().any(|m| m != "POST" && m != "GET") {
+                self.wrong(listed.span(), "notice.methods may have \"POST\" and \"GET\"");
+            }
+            if methods.iter().any(|m| m == "GET") && content != Content::Query {
+                let problem = "a GET has no body; notice.content must be \"query\"";
+                self.wrong(notice.content.span(), problem);
+            }
+        }
+        (methods, content)
+    }
+
+    /// Parses a template; a mistake is noted.
+    pub(super) fn template(&mut self, text: &Text) -> Option<Template> {
+        match Template::parse(text.get_ref(), &self.names) {
+            Ok(template) => Some(template),
+            Err(error) => {
+                self.wrong(text.span(), error.0);
+                None
+            }
+        }
+    }
+
+    /// A template that must be one token of a header or a document.
+    pub(super) fn token(&mut self, text: &Text) -> Option<Token> {
+        let template = self.template(text)?;
+        let token = template
+            .single()
+            .filter(|token| matches!(token.source, Source::Header(_) | Source::Field(..)));
+        if token.is_none() {
+            let problem =
+                "write one place here, such as \"{f.status}\", \"{q.status}\" or \"{h.X-Status}\"";
+            self.wrong(text.span(), problem);
+        }
+        token.cloned()
+    }
+
+    fn document(&mut self, file: &DocumentFile) -> Option<DocumentRule> {
+        let from = self.template(&file.from)?;
+        let decrypt = match &file.decrypt {
+            None => None,
+            Some(decrypt) => Some(DecryptRule {
+                nonce: self.template(&decrypt.nonce)?,
+                associated_data: match &decrypt.associated_data {
+                    Some(text) => self.template(text)?,
+                    None => Template::default(),
+                },
+            }),
+        };
+        let one = |text: &Option<Text>, default: &str| {
+            text.as_ref().map_or(default.to_owned(), |text| text.get_ref().clone())
+        };
+        let content = match file.content {
+            DocumentKind::Json => DocumentContent::Json,
+            DocumentKind::Form => DocumentContent::Form,
+            DocumentKind::Parts => DocumentContent::Parts {
+                separator: one(&file.separator, ","),
+                assign: one(&file.assign, "="),
+            },
+        };
+        self.new_name(&file.name, "document");
+        self.names.documents.push(file.name.get_ref().clone());
+        let name = file.name.get_ref().clone();
+        Some(DocumentRule { name, from, decode: file.decode, decrypt, content })
+    }
+
+    fn new_name(&mut self, name: &Text, what: &str) {
+        let text = name.get_ref();
+        let is_plain = !text.is_empty()
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let known = match what {
+            "document" => &self.names.documents,
+            "pairs" => &self.names.pairs,
+            _ => &self.names.texts,
+        };
+        if !is_plain || known.contains(text) || RESERVED.contains(&text.as_str()) {
+            let problem = format!(
+                "{what} needs a name of letters, digits and _ that is not used yet and is none of {}",
+                RESERVED.join(", ")
+            );
+            self.wrong(name.span(), problem);
+        }
+    }
+
+    /// `f`, `q`, `i`, a document's name, or one of them with a path behind it.
+    fn place(&mut self, text: &Text) -> Option<(usize, Vec<String>)> {
+        let (name, rest) = text.get_ref().split_once('.').unwrap_or((text.get_ref(), ""));
+        let Some(document) = self.names.documents.iter().position(|known| known == name) else {
+            let known = self.names.documents.join(", ");
+            self.wrong(
+                text.span(),
+                format!("there is no document {name} before this; there are: {known}"),
+            );
+            return None;
+        };
+        match if rest.is_empty() { Ok(Vec::new()) } else { path(rest) } {
+            Ok(path) => Some((document, path)),
+            Err(error) => {
+                self.wrong(text.span(), error.0);
+                None
+            }
+        }
+    }
+
+    fn items(&mut self, at: &Text, forged: super::Forged) -> Option<ItemsRule> {
+        let of = self.place(at)?;
+        if of.0 == ITEM {
+            self.wrong(at.span(), "items.at must be a place of f or of a document");
+        }
+        Some(ItemsRule { of, forged })
+    }
+
+    fn pairs(&mut self, file: &PairsFile) -> Option<Pairs> {
+        let of = self.place(&file.of)?;
+        let pick = match (&file.keys, &file.prefix) {
+            (Some(keys), Some(_)) => {
+                self.wrong(keys.span(), "pairs take keys or a prefix, not both");
+                return None;
+            }
+            (Some(keys), None) => Pick::Listed(keys.get_ref().clone()),
+            (None, Some(prefix)) => Pick::Prefix(prefix.get_ref().clone()),
+            (None, None) => Pick::All,
+        };
+        let default = if matches!(pick, Pick::Listed(_)) { Order::AsIs } else { Order::Sorted };
+        self.new_name(&file.name, "pairs");
+        self.names.pairs.push(file.name.get_ref().clone());
+        Some(Pairs {
+            of,
+            pick,
+            except: file.except.clone(),
+            order: file.order.unwrap_or(default),
+            write: file.write,
+            assign: file.assign.clone().unwrap_or_else(|| "=".to_owned()),
+            separator: file.separator.clone().unwrap_or_else(|| "&".to_owned()),
+            empty: file.empty,
+            encoding: file.encoding,
+        })
+    }
+
+    fn texts(&mut self, file: &SchemeFile) -> Vec<Template> {
+        let mut texts = Vec::new();
+        for text in &file.texts {
+            let Some(template) = self.template(&text.text) else { continue };
+            self.new_name(&text.name, "text");
+            self.names.texts.push(text.name.get_ref().clone());
+            texts.push(template);
+        }
+        texts
+    }
+
+    fn key(&mut self, file: &SchemeFile) -> KeyRule {
+        let Some(key) = &file.key else { return KeyRule::default() };
+        let id = key.id.as_ref().and_then(|id| self.template(id));
+        KeyRule { encoding: key.encoding, prefix: key.prefix.clone(), id }
+    }
+
+    fn sign(&mut self, at: usize, file: &SignFile) -> Option<SignRule> {
+        let (algorithm, span) = (*file.algorithm.get_ref(), file.algorithm.span());
+        let text = match &file.text {
+            Some(text) => self.template(text)?,
+            None if !algorithm.signs_the_text() => Template::default(),
+            None => {
+                self.wrong(span, "this algorithm needs a text: what is signed");
+                return None;
+            }
+        };
+        let signature = match &file.signature {
+            Some(place) => Some(self.token(place)?),
+            None if algorithm == Algorithm::None => None,
+            None => {
+                self.wrong(span, "this algorithm needs a signature: the place where it stands");
+                return None;
+            }
+        };
+        let output = match (&file.output, algorithm) {
+            (Some(output), _) => *output.get_ref(),
+            (None, Algorithm::None | Algorithm::Token) => Output::Text,
+            (None, _) => {
+                self.wrong(span, "this algorithm needs an output: hex-lower, hex-upper, hex, base64 or base64url");
+                return None;
+            }
+        };
+        let name = file.name.clone().unwrap_or_else(|| format!("sign-{}", at + 1));
+        let split = file.split.as_ref().map(|split| split.get_ref().clone());
+        if algorithm.is_plain_digest() && !lint::mentions(&text, &Source::Secret) {
+            self.wrong(span, "a plain digest without {secret} in its text can be made by anybody");
+        }
+        Some(SignRule {
+            name,
+            algorithm,
+            text,
+            signature,
+            split,
+            prefix: file.prefix.clone(),
+            output,
+        })
+    }
+
+    fn requirement(&mut self, file: &RequireFile) -> Option<Requirement> {
+        let (value, equals) = (self.template(&file.value)?, self.template(&file.equals)?);
+        Some(Requirement { value, equals })
+    }
+
+    fn field(&mut self, file: &FieldFile) -> Option<FieldRule> {
+        let at = self.token(&file.at)?;
+        let pattern = match &file.pattern {
+            None => None,
+            Some(pattern) => match Regex::new(&format!("^(?:{})$", pattern.get_ref())) {
+                Ok(regex) => Some(regex),
+                Err(_) => {
+                    self.wrong(pattern.span(), "this is no regular expression of the regex crate");
+                    None
+                }
+            },
+        };
+        Some(FieldRule { at, pattern, shape: file.shape })
+    }
+}
+
+/// The body's document is the number every scheme starts with.
+const _: () = assert!(BODY == 0);

@@ -1,0 +1,208 @@
+//! Owns the second half of compiling a profile: where values stand, which event is which, times and answers.
+
+use std::collections::BTreeMap;
+
+use payfold_schemas::ipn::Status;
+use payfold_schemas::money::Currency;
+use toml::Spanned;
+
+use super::ack::{Ack, AckBody, AckRule, Acks};
+use super::amount::AmountRule;
+use super::clock::{Format, Zone};
+use super::compile::Compiler;
+use super::file::{AckFile, ConditionFile, EventFile, MapFile, Text, TimeFile};
+use super::template::Template;
+use super::{Condition, EventRule, MapRule, Outcome, Places, Test};
+
+impl Compiler {
+    pub(super) fn map(&mut self, file: &MapFile) -> MapRule {
+        let mut place = |text: &Option<Text>| text.as_ref().and_then(|text| self.template(text));
+        let merchant = place(&file.merchant);
+        let places = Places {
+            order: place(&file.order),
+            provider_ref: place(&file.provider_ref),
+            amount: place(&file.amount),
+            currency: place(&file.currency),
+            paid_at: place(&file.paid_at),
+            event: place(&file.event),
+            nonce: place(&file.nonce),
+        };
+        let span = file.currency.as_ref().or(file.amount.as_ref()).map_or(0..0, Spanned::span);
+        for (code, digits) in &file.exponents {
+            if Currency::parse(code).is_err() || *digits > 4 {
+                self.wrong(
+                    span.clone(),
+                    format!("exponents.{code} must be a currency of ISO 4217 and 0 to 4 digits"),
+                );
+            }
+        }
+        for (word, code) in &file.currencies {
+            if Currency::parse(code).is_err() {
+                self.wrong(
+                    span.clone(),
+                    format!("currencies.{word} must be a currency of ISO 4217"),
+                );
+            }
+        }
+        let paid_at_format = match &file.paid_at {
+            None => Format::Rfc3339,
+            Some(at) => self
+                .format(at, (&file.paid_at_format, &file.paid_at_zone))
+                .unwrap_or(Format::Rfc3339),
+        };
+        MapRule {
+            merchant,
+            places,
+            amount: AmountRule { unit: file.amount_unit, exponents: file.exponents.clone() },
+            currencies: file.currencies.clone(),
+            paid_at_format,
+        }
+    }
+
+    pub(super) fn event(&mut self, file: &EventFile) -> Option<EventRule> {
+        let outcome = match file.outcome.get_ref().as_str() {
+            "ignore" => Outcome::Ignore,
+            "refuse" => Outcome::Refuse,
+            word => match Status::parse(word) {
+                Some(status) => Outcome::Status(status),
+                None => {
+                    let problem =
+                        "event.outcome is SUCCESS, FAILED, EXPIRED, REFUNDED, ignore or refuse";
+                    self.wrong(file.outcome.span(), problem);
+                    return None;
+                }
+            },
+        };
+        let when = file.when.iter().filter_map(|condition| self.condition(condition)).collect();
+        let mut place = |text: &Option<Text>| text.as_ref().and_then(|text| self.template(text));
+        let places = Places {
+            order: place(&file.order),
+            provider_ref: place(&file.provider_ref),
+            amount: place(&file.amount),
+            currency: place(&file.currency),
+            paid_at: place(&file.paid_at),
+            event: place(&file.event),
+            nonce: place(&file.nonce),
+        };
+        Some(EventRule { when, outcome, places })
+    }
+
+    fn condition(&mut self, file: &Spanned<ConditionFile>) -> Option<Condition> {
+        let ConditionFile { value, is, is_not, one_of, none_of, present } = file.get_ref();
+        let value = self.token(value)?;
+        let mut tests = Vec::new();
+        tests.extend(is.clone().map(Test::Is));
+        tests.extend(is_not.clone().map(Test::IsNot));
+        tests.extend(one_of.clone().map(Test::OneOf));
+        tests.extend(none_of.clone().map(Test::NoneOf));
+        tests.extend(present.map(|present| if present { Test::Present } else { Test::Absent }));
+        match (tests.pop(), tests.pop()) {
+            (Some(test), None) => Some(Condition { value, test }),
+            _ => {
+                let problem = "a condition has one of is, is_not, one_of, none_of, present";
+                self.wrong(file.span(), problem);
+                None
+            }
+        }
+    }
+
+    pub(super) fn time(&mut self, time: &Spanned<TimeFile>) -> Option<(Template, Format)> {
+        let TimeFile { value, format, zone, .. } = time.get_ref();
+        let value = value.as_ref()?;
+        let format = self.format(value, (format, zone))?;
+        Some((self.template(value)?, format))
+    }
+
+    /// How a time is written: `rfc3339`, `unix_s`, `unix_ms`, or a pattern and its zone.
+    fn format(
+        &mut self,
+        at: &Text,
+        (format, zone): (&Option<Text>, &Option<Text>),
+    ) -> Option<Format> {
+        let Some(written) = format else {
+            self.wrong(
+                at.span(),
+                "a time needs a format: rfc3339, unix_s, unix_ms or a pattern such as %Y%m%d%H%M%S",
+            );
+            return None;
+        };
+        let simple = match written.get_ref().as_str() {
+            "rfc3339" => Some(Format::Rfc3339),
+            "unix_s" => Some(Format::UnixSeconds),
+            "unix_ms" => Some(Format::UnixMilliseconds),
+            _ => None,
+        };
+        if let (Some(_), Some(zone)) = (&simple, zone) {
+            self.wrong(zone.span(), "a zone is for patterns; remove it");
+        }
+        if simple.is_some() {
+            return simple;
+        }
+        let pattern = written.get_ref().clone();
+        let says_zone =
+            pattern.contains("%z") || pattern.contains("%:z") || pattern.contains("%#z");
+        let is_pattern = pattern.contains('%')
+            && !chrono::format::StrftimeItems::new(&pattern)
+                .any(|item| matches!(item, chrono::format::Item::Error));
+        let zone = match zone {
+            _ if !is_pattern => {
+                self.wrong(
+                    written.span(),
+                    "a format is rfc3339, unix_s, unix_ms or a pattern such as %Y%m%d%H%M%S",
+                );
+                return None;
+            }
+            None if says_zone => Zone::InText,
+            Some(zone) if !says_zone => match Zone::parse(zone.get_ref()) {
+                Some(zone) => zone,
+                None => {
+                    self.wrong(
+                        zone.span(),
+                        "a zone is an offset such as +07:00 or a name such as Asia/Ho_Chi_Minh",
+                    );
+                    return None;
+                }
+            },
+            None | Some(_) => {
+                self.wrong(
+                    written.span(),
+                    "a pattern needs a zone beside it, or %z in it, not both",
+                );
+                return None;
+            }
+        };
+        Some(Format::Pattern(pattern, zone))
+    }
+
+    pub(super) fn acks(&mut self, files: &BTreeMap<String, AckFile>) -> Acks {
+        let mut acks = Acks::default();
+        for (name, file) in files {
+            let Some(ack) = Ack::ALL.into_iter().find(|ack| ack.name() == name) else {
+                let known: Vec<_> = Ack::ALL.iter().map(|ack| ack.name()).collect();
+                self.wrong(
+                    file.status.span(),
+                    format!("there is no answer {name}; there are: {}", known.join(", ")),
+                );
+                continue;
+            };
+            acks.rules[ack as usize] = self.ack(file);
+        }
+        acks
+    }
+
+    fn ack(&mut self, file: &AckFile) -> Option<AckRule> {
+        let status = *file.status.get_ref();
+        if !(200..=599).contains(&status) {
+            self.wrong(file.status.span(), "an answer's status is 200 to 599");
+        }
+        let body = match (&file.body, &file.template) {
+            (Some(_), Some(template)) => {
+                self.wrong(template.span(), "an answer has a body or a template, not both");
+                return None;
+            }
+            (_, Some(template)) => AckBody::Template(self.template(template)?),
+            (body, None) => AckBody::Fixed(body.clone().unwrap_or_default()),
+        };
+        Some(AckRule { status, content_type: file.content_type.clone(), body })
+    }
+}

@@ -1,0 +1,197 @@
+//! Owns lists of pairs: which names of a document go into a text, in which order and how they are written.
+
+use serde::Deserialize;
+
+use super::document::{Document, Kind, Value};
+use super::encoding::Encoding;
+
+/// Which members are taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Pick {
+    All,
+    Prefix(String),
+    /// These, in this order; those that are not there are empty.
+    Listed(Vec<String>),
+}
+
+/// In which order the taken ones are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Order {
+    /// By the bytes of the decoded names.
+    #[default]
+    Sorted,
+    /// The same, upper and lower case alike.
+    SortedNocase,
+    /// As they came, or as they are listed.
+    AsIs,
+}
+
+/// What is written of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Write {
+    /// Name, `assign`, value.
+    #[default]
+    Pairs,
+    /// The value alone.
+    Values,
+    /// Name and value with nothing between.
+    NamesAndValues,
+}
+
+/// What is done with empty values (absent and `null` ones among them).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Empty {
+    #[default]
+    Keep,
+    Skip,
+}
+
+/// A list of pairs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pairs {
+    /// The document's number, and where in it the members stand.
+    pub(crate) of: (usize, Vec<String>),
+    pub(crate) pick: Pick,
+    pub(crate) except: Vec<String>,
+    pub(crate) order: Order,
+    pub(crate) write: Write,
+    pub(crate) assign: String,
+    pub(crate) separator: String,
+    pub(crate) empty: Empty,
+    pub(crate) encoding: Encoding,
+}
+
+type Member<'d> = (&'d str, &'d str, Value<'d>);
+
+const NOTHING: Value<'static> = Value { kind: Kind::Null, text: "", raw: "" };
+
+impl Pairs {
+    /// Writes the list. A document that is not there has no members.
+    pub(crate) fn write(&self, document: Option<&Document>, into: &mut Vec<u8>) {
+        let members = document.map(|document| document.members(&self.of.1)).unwrap_or_default();
+        let mut taken: Vec<Member<'_>> = match &self.pick {
+            Pick::All => members,
+            Pick::Prefix(prefix) => {
+                members.into_iter().filter(|(_, name, _)| name.starts_with(prefix)).collect()
+            }
+            Pick::Listed(names) => names.iter().map(|name| listed(&members, name)).collect(),
+        };
+        taken.retain(|(_, name, value)| {
+            let is_empty = value.text.is_empty() && self.empty == Empty::Skip;
+            !is_empty && !self.except.iter().any(|other| other == name)
+        });
+        match self.order {
+            Order::Sorted => taken.sort_by(|a, b| a.1.as_bytes().cmp(b.1.as_bytes())),
+            Order::SortedNocase => taken.sort_by_key(|(_, name, _)| name.to_ascii_lowercase()),
+            Order::AsIs => {}
+        }
+        for (place, member) in taken.iter().enumerate() {
+            if place > 0 {
+                into.extend_from_slice(self.separator.as_bytes());
+            }
+            self.write_one(member, into);
+        }
+    }
+
+    fn write_one(&self, (raw_name, name, value): &Member<'_>, into: &mut Vec<u8>) {
+        if self.write != Write::Values {
+            self.encoding.write(name, raw_name, into);
+        }
+        if self.write == Write::Pairs {
+            into.extend_from_slice(self.assign.as_bytes());
+        }
+        self.encoding.write(value.text, value.raw, into);
+    }
+
+    /// Whether a change of this member changes the text.
+    pub(crate) fn covers(&self, (document, path): (usize, &[String])) -> bool {
+        let Some(inside) = path.strip_prefix(self.of.1.as_slice()) else { return false };
+        // A form has no levels: what looks like a path is one name.
+        let name = if document == 0 || inside.len() == 1 { inside.first().cloned() } else { None };
+        let name = name.unwrap_or_else(|| inside.join("."));
+        let is_picked = match &self.pick {
+            Pick::All => true,
+            Pick::Prefix(prefix) => name.starts_with(prefix),
+            Pick::Listed(names) => names.contains(&name),
+        };
+        document == self.of.0 && is_picked && !self.except.contains(&name)
+    }
+}
+
+fn listed<'m>(members: &[Member<'m>], name: &'m str) -> Member<'m> {
+    let found = members.iter().find(|(_, other, _)| *other == name);
+    found.copied().unwrap_or((name, name, NOTHING))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Limits;
+    use crate::scheme::document::{Json, form};
+
+    const LIMITS: Limits = Limits { body_bytes: 16_384, depth: 8, keys: 64 };
+
+    fn pairs() -> Pairs {
+        Pairs {
+            of: (0, Vec::new()),
+            pick: Pick::All,
+            except: Vec::new(),
+            order: Order::Sorted,
+            write: Write::Pairs,
+            assign: "=".to_owned(),
+            separator: "&".to_owned(),
+            empty: Empty::Keep,
+            encoding: Encoding::None,
+        }
+    }
+
+    fn text(pairs: &Pairs, document: &Document) -> String {
+        let mut text = Vec::new();
+        pairs.write(Some(document), &mut text);
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn a_list_is_picked_ordered_and_written() {
+        let document = form("b=2+x&a=%20&C=&d%2a=~&vnp_x=1", LIMITS).unwrap();
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        for (pairs, expected) in [
+            (pairs(), "C=&a= &b=2 x&d*=~&vnp_x=1"),
+            (Pairs { order: Order::SortedNocase, ..pairs() }, "a= &b=2 x&C=&d*=~&vnp_x=1"),
+            (Pairs { order: Order::AsIs, ..pairs() }, "b=2 x&a= &C=&d*=~&vnp_x=1"),
+            (Pairs { empty: Empty::Skip, ..pairs() }, "a= &b=2 x&d*=~&vnp_x=1"),
+            (Pairs { except: list(&["a", "C"]), ..pairs() }, "b=2 x&d*=~&vnp_x=1"),
+            (Pairs { pick: Pick::Prefix("vnp_".into()), ..pairs() }, "vnp_x=1"),
+            (Pairs { encoding: Encoding::Raw, ..pairs() }, "C=&a=%20&b=2+x&d%2a=~&vnp_x=1"),
+            (Pairs { encoding: Encoding::Rfc3986, ..pairs() }, "C=&a=%20&b=2%20x&d%2A=~&vnp_x=1"),
+            (Pairs { write: Write::Values, separator: "|".into(), ..pairs() }, "| |2 x|~|1"),
+            (
+                Pairs { write: Write::NamesAndValues, separator: String::new(), ..pairs() },
+                "Ca b2 xd*~vnp_x1",
+            ),
+            (
+                Pairs {
+                    pick: Pick::Listed(list(&["b", "no", "a"])),
+                    order: Order::AsIs,
+                    ..pairs()
+                },
+                "b=2 x&no=&a= ",
+            ),
+        ] {
+            assert_eq!(text(&pairs, &document), expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn json_members_keep_their_digits() {
+        let json = r#"{"x":{"b":10.10,"a":"é\n","n":null,"o":{"k": 1},"t":true}}"#;
+        let document = Document::Json(Json::parse(json, LIMITS).unwrap());
+        let pairs = Pairs { of: (0, vec!["x".into()]), ..pairs() };
+        assert_eq!(text(&pairs, &document), "a=é\n&b=10.10&n=&o={\"k\": 1}&t=true");
+        assert!(pairs.covers((0, &["x".into(), "b".into()])));
+        assert!(!pairs.covers((0, &["y".into()])) && !pairs.covers((1, &["x".into(), "b".into()])));
+    }
+}

@@ -1,0 +1,214 @@
+//! Owns the check of a profile against a file of test vectors: the signing text and the signature of each must come out
+//! as they are written down. The keys in such a file are published and worth nothing; they may be short.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::crypt::{Ready, Strength, decode_secret};
+use super::explain::base_of;
+use super::reading::{Context, Of, Reading};
+use super::request::Request;
+use super::verify::claimed;
+use super::{Scheme, SignRule};
+use crate::keys::SECRET_BYTES_MIN;
+use crate::profile::Profile;
+use crate::secret::Secret;
+
+/// A file of vectors; what else stands in it is let pass.
+#[derive(Debug, Deserialize)]
+struct VectorFile {
+    vectors: Vec<Vector>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Vector {
+    name: String,
+    /// A sign block's name; absent = any may match.
+    #[serde(default)]
+    sign: Option<String>,
+    secret: String,
+    #[serde(default, rename = "const")]
+    constants: BTreeMap<String, String>,
+    #[serde(default)]
+    merchant: String,
+    request: VectorRequest,
+    #[serde(default)]
+    signing_string: Option<String>,
+    expected: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct VectorRequest {
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    url: String,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    body: String,
+}
+
+/// What became of one vector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VectorReport {
+    /// Its name.
+    pub name: String,
+    /// The sign block that matched.
+    pub sign: Option<String>,
+    /// Why it did not come out; empty if it did.
+    pub problem: String,
+    /// What is worth knowing although it did.
+    pub warning: String,
+}
+
+/// Checks every vector of a file. Errors: the file can't be read, or the profile is the contract's own.
+pub fn check_vectors(profile: &Profile, file: &str) -> Result<Vec<VectorReport>, String> {
+    let Some(scheme) = profile.scheme() else {
+        return Err(
+            "this profile is the contract's scheme; only a partner's own takes vectors".to_owned()
+        );
+    };
+    let file: VectorFile =
+        serde_json::from_str(file).map_err(|error| format!("no file of vectors: {error}"))?;
+    if file.vectors.is_empty() {
+        return Err("the file has no vectors, so it proves nothing".to_owned());
+    }
+    Ok(file.vectors.iter().map(|vector| check(profile, scheme, vector)).collect())
+}
+
+fn check(profile: &Profile, scheme: &Scheme, vector: &Vector) -> VectorReport {
+    let warning = if vector.secret.len() < SECRET_BYTES_MIN {
+        format!(
+            "its test key has {} bytes; a real one needs {SECRET_BYTES_MIN}",
+            vector.secret.len()
+        )
+    } else {
+        String::new()
+    };
+    let name = vector.name.clone();
+    match matched(profile, scheme, vector) {
+        Ok(sign) => VectorReport { name, sign: Some(sign), problem: String::new(), warning },
+        Err(problem) => VectorReport { name, sign: None, problem, warning },
+    }
+}
+
+/// The sign block a vector comes out with. Errors: what differs.
+fn matched(profile: &Profile, scheme: &Scheme, vector: &Vector) -> Result<String, String> {
+    let (base_url, path, query) = base_of(&vector.request.url);
+    let headers = vector.request.headers.iter();
+    let request = Request {
+        method: vector.request.method.as_deref().unwrap_or("POST"),
+        base_url,
+        path,
+        query,
+        headers: headers.map(|(name, value)| (name.as_str(), value.as_str())).collect(),
+        body: vector.request.body.as_bytes(),
+    };
+    let mut constants: BTreeMap<String, String> = scheme
+        .constants
+        .iter()
+        .filter_map(|(name, value)| Some((name.clone(), value.clone()?)))
+        .collect();
+    constants.extend(vector.constants.clone());
+    let of = Of { merchant: &vector.merchant, constants: &constants, opening: &[] };
+    let mut reading = Reading::new(scheme, &request, profile.limits())
+        .map_err(|rejection| format!("can't be parsed: {}", told(&rejection)))?;
+    reading.unwrap(&of).map_err(|rejection| format!("can't be parsed: {}", told(&rejection)))?;
+    if scheme.items.is_some() {
+        reading.go_to(0);
+    }
+    let bare = Context { reading: &reading, of: &of, secret: None };
+    let mut problems = Vec::new();
+    for sign in &scheme.signs {
+        if vector.sign.as_ref().is_some_and(|wanted| *wanted != sign.name) {
+            continue;
+        }
+        match of_sign(scheme, sign, vector, bare) {
+            Ok(()) => return Ok(sign.name.clone()),
+            Err(problem) => problems.push(format!("[[sign]] {}: {problem}", sign.name)),
+        }
+    }
+    if problems.is_empty() {
+        problems.push("the profile has no such [[sign]]".to_owned());
+    }
+    Err(problems.join("; "))
+}
+
+fn told(rejection: &crate::verify::Rejection) -> String {
+    format!("{rejection} {}", rejection.detail().unwrap_or_default())
+}
+
+fn of_sign(
+    scheme: &Scheme,
+    sign: &SignRule,
+    vector: &Vector,
+    bare: Context<'_>,
+) -> Result<(), String> {
+    let secret = Secret::from_bytes(vector.secret.clone().into_bytes());
+    let secret = decode_secret(&secret, scheme.key.encoding, &scheme.key.prefix)
+        .map_err(|unfit| format!("the key {unfit}"))?;
+    let ready = Ready::new(sign.algorithm, secret, Strength::Any)
+        .map_err(|unfit| format!("the key {unfit}"))?;
+    let context = Context { secret: ready.secret(), ..bare };
+    let text = context.text(&sign.text).map_err(|unusable| unusable.to_string())?;
+    if let Some(wanted) = &vector.signing_string
+        && wanted.as_bytes() != text
+    {
+        return Err(differs("the signing text", wanted, &String::from_utf8_lossy(&text)));
+    }
+    if let Some(signature) = ready.expected(sign.algorithm, &text) {
+        let written = sign.output.write(&signature);
+        if written != vector.expected {
+            return Err(differs("the signature", &vector.expected, &written));
+        }
+    }
+    let claimed = claimed(sign, context);
+    let is_verified = claimed.iter().any(|claimed| {
+        let bytes = sign.output.read(claimed);
+        bytes.is_some_and(|bytes| ready.verifies(sign.algorithm, &text, &bytes))
+    });
+    if is_verified {
+        Ok(())
+    } else {
+        Err("the signature in the request is not of this text".to_owned())
+    }
+}
+
+fn differs(what: &str, wanted: &str, got: &str) -> String {
+    let at = wanted.bytes().zip(got.bytes()).take_while(|(a, b)| a == b).count();
+    format!("{what} differs from byte {at} on: expected {wanted:?}, got {got:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use payfold_schemas::ids::PartnerCode;
+
+    use super::*;
+    use crate::profile::SHIPPED;
+
+    #[test]
+    fn every_shipped_profile_comes_out_as_its_vectors_say() {
+        for shipped in SHIPPED {
+            let code = PartnerCode::parse(shipped.name).unwrap();
+            let profile = Profile::parse(&code, shipped.profile).unwrap_or_else(|e| panic!("{e}"));
+            for report in check_vectors(&profile, shipped.vectors).unwrap() {
+                assert_eq!(report.problem, "", "{} {}", shipped.name, report.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_vector_that_differs_says_where() {
+        let shipped = crate::profile::Shipped::of("razorpay").unwrap();
+        let code = PartnerCode::parse("razorpay").unwrap();
+        let profile = Profile::parse(&code, shipped.profile).unwrap();
+        let altered = shipped.vectors.replace("\\\"a\\\":1", "\\\"a\\\":2");
+        assert_ne!(altered, shipped.vectors);
+        let report = &check_vectors(&profile, &altered).unwrap()[0];
+        assert!(!report.problem.is_empty(), "{report:?}");
+        assert!(report.warning.contains("its test key has 6 bytes"));
+        assert!(check_vectors(&profile, "{\"vectors\":[]}").is_err());
+    }
+}

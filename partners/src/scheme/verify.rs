@@ -1,0 +1,318 @@
+//! Owns the verdict on a notice of a partner's own scheme: a `VerifiedNotice`, which only `Directory::verify_scheme` can
+//! construct, or a `Rejection`. Each item of an array is judged by itself. Which sign block and which key matched is
+//! kept. Unknown partner, account, key and forgery are one answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use payfold_schemas::ids::KeyId;
+use payfold_schemas::time::Time;
+
+use super::ack::{Ack, Answer};
+use super::crypt::{Algorithm, Ready, Strength, Unfit, certificate_ends_s, decode_secret};
+use super::map::{Fault, Said, Unsigned, said};
+use super::reading::{Context, Of, Reading};
+use super::request::Request;
+use super::{Forged, Scheme, SignRule};
+use crate::directory::{Account, Directory, UNNAMED_TRIED_MAX};
+use crate::document::{AccountEntry, KeyEntry};
+use crate::keys::Channel;
+use crate::profile::Profile;
+use crate::secret::Secret;
+use crate::verify::{RejectCode, Rejection};
+
+/// One key of an account, ready for the sign blocks it fits.
+#[derive(Clone, Debug)]
+pub(crate) struct SchemeKey {
+    pub(crate) id: KeyId,
+    pub(crate) valid_from: Time,
+    pub(crate) valid_until: Option<Time>,
+    /// By sign block; `None` where it can't be used.
+    pub(crate) ready: Vec<Option<Ready>>,
+}
+
+/// What an account has for its partner's own scheme.
+#[derive(Clone, Debug, Default)]
+pub struct SchemeKeys {
+    pub(crate) keys: Vec<SchemeKey>,
+    pub(crate) opening: Vec<Secret>,
+    pub(crate) constants: BTreeMap<String, String>,
+}
+
+impl SchemeKeys {
+    /// Makes an account's keys ready. Errors: a key or a constant that can't be used, with how to mend it.
+    pub(crate) fn new(
+        scheme: &Scheme,
+        entry: &AccountEntry,
+        strength: Strength,
+    ) -> Result<Self, String> {
+        let is_short = scheme.exceptions.iter().any(|name| name == "short_key");
+        let strength =
+            if is_short && strength == Strength::Full { Strength::Short } else { strength };
+        let mut keys = Vec::new();
+        for key in entry.keys.iter().filter(|key| key.channel == Channel::Ipn) {
+            keys.push(ready(scheme, key, strength)?);
+        }
+        let of_unwrap = entry.keys.iter().filter(|key| key.channel == Channel::Unwrap);
+        let opening = of_unwrap.map(|key| key.secret.clone()).collect();
+        let mut constants = BTreeMap::new();
+        for (name, value) in &scheme.constants {
+            let Some(value) = entry.constants.get(name).or(value.as_ref()) else {
+                return Err(format!(
+                    "its partner's profile needs the constant {name}; run `payfold account set {} {} --constant {name}=…`",
+                    entry.partner, entry.merchant_code
+                ));
+            };
+            constants.insert(name.clone(), value.clone());
+        }
+        Ok(Self { keys, opening, constants })
+    }
+}
+
+fn ready(scheme: &Scheme, key: &KeyEntry, strength: Strength) -> Result<SchemeKey, String> {
+    let KeyEntry { id, secret, valid_from, valid_until, .. } = key;
+    let named = |unfit: Unfit| format!("key {id} {unfit}");
+    let secret = decode_secret(secret, scheme.key.encoding, &scheme.key.prefix).map_err(named)?;
+    let of = |sign: &SignRule| Ready::new(sign.algorithm, secret.clone(), strength);
+    let tried: Vec<_> = scheme.signs.iter().map(of).collect();
+    if !tried.iter().any(Result::is_ok) {
+        let first = tried.into_iter().find_map(Result::err);
+        return Err(first.map_or_else(|| format!("key {id} fits no [[sign]]"), named));
+    }
+    let ready = tried.into_iter().map(Result::ok).collect();
+    // A certificate counts no longer than it says itself.
+    let ends =
+        certificate_ends_s(secret.expose()).map(|s| Time::from_unix_ms(s.saturating_mul(1_000)));
+    let valid_until = (*valid_until).into_iter().chain(ends).min();
+    Ok(SchemeKey { id: id.clone(), valid_from: *valid_from, valid_until, ready })
+}
+
+/// Who signed a notice, and how.
+#[derive(Clone, Debug)]
+struct Signer {
+    account: Arc<Account>,
+    key_id: KeyId,
+    sign: usize,
+}
+
+/// A notice, or one item of an array, that a key of a known account has signed.
+#[derive(Debug)]
+pub struct VerifiedNotice {
+    account: Arc<Account>,
+    key_id: KeyId,
+    sign: String,
+    item: Option<u32>,
+    said: Result<Said, Fault>,
+    answers: Vec<(Ack, Answer)>,
+}
+
+impl VerifiedNotice {
+    /// Whose it is.
+    pub fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    /// How this partner does it.
+    pub fn profile(&self) -> &Arc<Profile> {
+        self.account.profile()
+    }
+
+    /// The key that signed it.
+    pub fn key_id(&self) -> &KeyId {
+        &self.key_id
+    }
+
+    /// The name of the sign block that matched.
+    pub fn sign(&self) -> &str {
+        &self.sign
+    }
+
+    /// Its place in the array it came in, from 0.
+    pub fn item(&self) -> Option<u32> {
+        self.item
+    }
+
+    /// What it says. Errors: why it can't be taken.
+    pub fn said(&self) -> Result<&Said, &Fault> {
+        self.said.as_ref()
+    }
+
+    /// The partner's own answer for an outcome; `None` where the contract's holds.
+    pub fn answer(&self, ack: Ack) -> Option<&Answer> {
+        self.answers.iter().find(|(other, _)| *other == ack).map(|(_, answer)| answer)
+    }
+}
+
+impl Directory {
+    /// The partner's own scheme of a route, if it has one.
+    pub fn scheme(&self, partner: &str) -> Option<&Scheme> {
+        self.profile(partner)?.scheme()
+    }
+
+    /// Who signed this request of a partner with a scheme of its own: one verified notice, or one for each item of
+    /// its array. Errors: a `Rejection` that says nothing of who is known.
+    pub fn verify_scheme(
+        &self,
+        partner: &str,
+        request: &Request<'_>,
+        now: Time,
+    ) -> Result<Vec<VerifiedNotice>, Rejection> {
+        let unauthenticated = || Rejection::new(RejectCode::Unauthenticated);
+        let profile = self.profile(partner).ok_or_else(unauthenticated)?;
+        let scheme = profile.scheme().ok_or_else(unauthenticated)?;
+        let accounts = self.of_partner(partner);
+        let mut verified = Vec::new();
+        let items = with_account(scheme, profile, request, accounts)?;
+        for item in 0..items {
+            let place = scheme.items.as_ref().map(|_| item);
+            match self.verify_item(profile, request, (accounts, place), now) {
+                Ok(notice) => verified.push(notice),
+                Err(rejection) => {
+                    let forged =
+                        scheme.items.as_ref().map_or(Forged::RefuseAll, |rule| rule.forged);
+                    let is_last_chance = forged == Forged::RefuseAll
+                        || rejection.code() != RejectCode::Unauthenticated;
+                    if is_last_chance {
+                        return Err(rejection);
+                    }
+                }
+            }
+        }
+        if verified.is_empty() { Err(unauthenticated()) } else { Ok(verified) }
+    }
+
+    fn verify_item(
+        &self,
+        profile: &Arc<Profile>,
+        request: &Request<'_>,
+        (accounts, item): (&[Arc<Account>], Option<usize>),
+        now: Time,
+    ) -> Result<VerifiedNotice, Rejection> {
+        let scheme = profile.scheme().expect("the caller has looked");
+        let mut refused = None;
+        for account in accounts.iter().take(UNNAMED_TRIED_MAX) {
+            let of = account.of();
+            let mut reading = Reading::new(scheme, request, profile.limits())?;
+            if let Err(rejection) = reading.unwrap(&of) {
+                refused = refused.or(Some(rejection));
+                continue;
+            }
+            if let Some(item) = item {
+                reading.go_to(item);
+            }
+            let Some(signer) = signer(account, &reading, &of, now) else { continue };
+            return Ok(verdict(signer, &reading, &of, item));
+        }
+        // What can't be parsed is told as such only where no account could open it.
+        Err(refused.unwrap_or_else(|| Rejection::new(RejectCode::Unauthenticated)))
+    }
+}
+
+/// How many notices a request carries, by the first account that can open it.
+fn with_account(
+    scheme: &Scheme,
+    profile: &Profile,
+    request: &Request<'_>,
+    accounts: &[Arc<Account>],
+) -> Result<usize, Rejection> {
+    let mut reading = Reading::new(scheme, request, profile.limits())?;
+    if let Some(rule) = &scheme.items
+        && rule.of.0 > super::ITEM
+    {
+        for account in accounts.iter().take(UNNAMED_TRIED_MAX) {
+            if reading.unwrap(&account.of()).is_ok() {
+                return reading.items();
+            }
+        }
+        return Err(Rejection::new(RejectCode::Unauthenticated));
+    }
+    reading.items()
+}
+
+/// Whether this account's partner signed the reading for this account, and with which key.
+fn signer(account: &Arc<Account>, reading: &Reading<'_>, of: &Of<'_>, now: Time) -> Option<Signer> {
+    let scheme = reading.scheme();
+    let bare = Context { reading, of, secret: None };
+    let is_for = |context: &Context<'_>| {
+        let same = |value, equals| {
+            let value = context.text(value).ok()?;
+            (value == context.text(equals).ok()?).then_some(())
+        };
+        let named = scheme.map.merchant.as_ref().is_none_or(|merchant| {
+            context.string(merchant).is_ok_and(|merchant| merchant == of.merchant)
+        });
+        named && scheme.require.iter().all(|rule| same(&rule.value, &rule.equals).is_some())
+    };
+    if !is_for(&bare) {
+        return None;
+    }
+    let wanted = scheme.key.id.as_ref().map(|id| bare.string(id).ok());
+    let keys = &account.scheme_keys().keys;
+    for (place, sign) in scheme.signs.iter().enumerate() {
+        if sign.algorithm == Algorithm::None {
+            let key_id = KeyId::parse("unsigned").expect("a key id");
+            return Some(Signer { account: Arc::clone(account), key_id, sign: place });
+        }
+        for key in keys.iter().filter(|key| is_valid(key, now)) {
+            let is_wanted = wanted.as_ref().is_none_or(|id| id.as_deref() == Some(key.id.as_str()));
+            let Some(ready) = key.ready[place].as_ref().filter(|_| is_wanted) else { continue };
+            if signs(sign, ready, bare) {
+                let key_id = key.id.clone();
+                return Some(Signer { account: Arc::clone(account), key_id, sign: place });
+            }
+        }
+    }
+    None
+}
+
+fn is_valid(key: &SchemeKey, now: Time) -> bool {
+    key.valid_from <= now && key.valid_until.is_none_or(|until| now < until)
+}
+
+/// Whether one of the signatures that were sent is this key's.
+fn signs(sign: &SignRule, key: &Ready, bare: Context<'_>) -> bool {
+    let context = Context { secret: key.secret(), ..bare };
+    let Ok(text) = context.text(&sign.text) else { return false };
+    let claimed = claimed(sign, context);
+    let matching = claimed.iter().filter(|claimed| {
+        let claimed = sign.output.read(claimed);
+        claimed.is_some_and(|claimed| key.verifies(sign.algorithm, &text, &claimed))
+    });
+    matching.count() > 0
+}
+
+/// The signatures that were sent, their prefixes taken off. Those without it are none.
+pub(crate) fn claimed(sign: &SignRule, context: Context<'_>) -> Vec<String> {
+    let Some(token) = &sign.signature else { return Vec::new() };
+    let values = context.every(token);
+    let split = values.iter().flat_map(|value| match &sign.split {
+        Some(separator) => value.split(separator.as_str()).map(str::trim).collect::<Vec<_>>(),
+        None => vec![value.as_str()],
+    });
+    split.filter_map(|value| value.strip_prefix(sign.prefix.as_str())).map(str::to_owned).collect()
+}
+
+fn verdict(
+    signer: Signer,
+    reading: &Reading<'_>,
+    of: &Of<'_>,
+    item: Option<usize>,
+) -> VerifiedNotice {
+    let scheme = reading.scheme();
+    let context = Context { reading, of, secret: None };
+    let sign = &scheme.signs[signer.sign];
+    let is_unsigned = if sign.algorithm.signs_the_text() { Unsigned::No } else { Unsigned::Yes };
+    let said = said(signer.account.profile(), context, is_unsigned);
+    let answers = Ack::ALL
+        .into_iter()
+        .filter_map(|ack| Some((ack, scheme.acks.answer(ack, context)?)))
+        .collect();
+    VerifiedNotice {
+        sign: sign.name.clone(),
+        item: item.and_then(|item| u32::try_from(item).ok()),
+        key_id: signer.key_id,
+        account: signer.account,
+        said,
+        answers,
+    }
+}
