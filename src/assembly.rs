@@ -36,6 +36,7 @@ impl Server {
             intake: Intake::new(log, Arc::clone(&clock), Arc::clone(storage)),
             clock,
             directory: self.keys.directory(),
+            public_url: self.settings.public_url.trim_end_matches('/').to_owned(),
             metrics: IngestMetrics::new(&self.registry)?,
             limits: Limits::new(settings.address_rate_per_s, settings.trusted_proxies.clone()),
             quarantine: Budget::new(settings.quarantine_bytes_per_hour),

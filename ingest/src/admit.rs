@@ -86,7 +86,7 @@ pub fn admit(verified: &VerifiedIpn<'_>, now: Time) -> Result<Admitted, Refusal>
 }
 
 /// The clock's word: 300 s either way pass, a nanosecond more does not (contract 7.1).
-fn in_window(rule: &TimeRule, timestamp: Time, now: Time) -> Result<(), Refusal> {
+pub(crate) fn in_window(rule: &TimeRule, timestamp: Time, now: Time) -> Result<(), Refusal> {
     let behind_ms_max = match rule.kind {
         TimeKind::Delivery => Some(rule.skew_ms),
         TimeKind::Event => rule.max_age_ms,

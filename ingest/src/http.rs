@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::quarantine::{self, Budget, Refused};
 use crate::refusal::{Code, Refusal};
 use crate::sampler::Sampler;
-use crate::{admit, body, elsewhere, transport};
+use crate::{admit, body, elsewhere, own_scheme, transport};
 
 /// What the role works with. One value, shared by all workers.
 pub struct Ingest {
@@ -31,6 +31,8 @@ pub struct Ingest {
     pub clock: Arc<dyn Clock>,
     /// Accounts, profiles and keys as they are now; swapped whole when the vault changes.
     pub directory: Arc<ArcSwap<Directory>>,
+    /// Our address as partners know it, up to the path; empty = as the request says.
+    pub public_url: String,
     /// Counters.
     pub metrics: Metrics,
     /// Rates and trusted proxies.
@@ -52,6 +54,7 @@ pub fn routes(config: &mut ServiceConfig) {
             web::resource(path)
                 .guard(guard::fn_guard(elsewhere::is_plain_path))
                 .route(web::post().to(ipn))
+                .route(web::get().guard(guard::fn_guard(own_scheme::takes_get)).to(ipn))
                 .default_service(web::to(method_not_allowed)),
         );
     }
@@ -68,6 +71,13 @@ async fn ipn(request: HttpRequest, mut payload: Payload, ingest: Data<Ingest>) -
     let started = Instant::now();
     let _open = ingest.open_request();
     let receipt = ingest.receipt();
+    if let Some(response) = ingest.receive_own(&request, &mut payload, &receipt).await {
+        ingest.metrics.request_took(started.elapsed());
+        return match response {
+            Ok(answer) => answer,
+            Err(refused) => body::hold(payload, refused),
+        };
+    }
     let response = match ingest.read(&request, &mut payload, &receipt).await {
         Ok(raw) => match ingest.receive(&request, &raw, receipt).await {
             Ok(()) => HttpResponse::Ok().finish(),
@@ -115,7 +125,7 @@ impl Ingest {
         self.limits.pass_address(self.source(request)).map_err(refuse)?;
         let bytes_max =
             self.directory.load().limits(request.match_info().get("partner")).body_bytes;
-        transport::check(request.head(), bytes_max).map_err(refuse)?;
+        transport::check(request.head(), bytes_max, &transport::is_json).map_err(refuse)?;
         body::read(payload, bytes_max, self.body_timeout).await.map_err(refuse)
     }
 
@@ -155,7 +165,8 @@ impl Ingest {
             .map_err(|refusal| refuse(&refusal))?;
 
         let target = request.uri().path_and_query().map_or("", |target| target.as_str());
-        let notice_request = NoticeRequest { target: target.to_owned(), headers: Vec::new() };
+        let notice_request =
+            NoticeRequest { target: target.to_owned(), ..NoticeRequest::default() };
         match admit::admit(verified, receipt.received_at) {
             Ok(admitted) => {
                 let (timestamp, started) = (admitted.ipn.timestamp, Instant::now());
@@ -185,7 +196,7 @@ impl Ingest {
     }
 
     /// Keeps a signed notice that was refused, as far as its account's budget goes.
-    async fn keep(&self, receipt: Receipt, refused: Refused<'_>) -> Result<(), Refusal> {
+    pub(crate) async fn keep(&self, receipt: Receipt, refused: Refused<'_>) -> Result<(), Refusal> {
         let code = refused.refusal.code;
         if !self.quarantine.take(&refused.account, refused.raw.len(), receipt.received_at) {
             self.metrics.quarantine_over_budget();
@@ -213,7 +224,7 @@ impl Ingest {
         refusal.respond(receipt.request_id)
     }
 
-    fn source(&self, request: &HttpRequest) -> Option<IpAddr> {
+    pub(crate) fn source(&self, request: &HttpRequest) -> Option<IpAddr> {
         let peer = request.peer_addr().map(|address| address.ip());
         if !self.limits.has_trusted_proxies() {
             return peer;

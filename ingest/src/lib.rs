@@ -15,6 +15,7 @@ pub mod http;
 pub mod intake;
 pub mod limits;
 pub mod metrics;
+mod own_scheme;
 pub mod quarantine;
 pub mod refusal;
 pub mod sampler;

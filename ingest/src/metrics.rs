@@ -16,6 +16,7 @@ use crate::refusal::Code;
 /// The label of a request whose partner is not known to be who it says.
 const NO_PARTNER: &str = "";
 const ACCEPTED: &str = "accepted";
+const IGNORED: &str = "ignored";
 
 /// The counters of the ingest role.
 pub struct Metrics {
@@ -72,7 +73,7 @@ impl Metrics {
         let register = Registrar(registry);
         let requests = register.counters(
             "payfold_ingest_requests_total",
-            "Notices by partner and outcome (accepted, or the refusal's code).",
+            "Notices by partner and outcome (accepted, ignored, or the refusal's code).",
             &["partner", "code"],
         )?;
         let quarantined = register.counters(
@@ -141,6 +142,11 @@ impl Metrics {
             Some(partner) => self.partner(partner).refused.count(code),
             None => self.anonymous.count(code),
         }
+    }
+
+    /// A genuine notice is of a kind its partner's profile leaves alone.
+    pub fn notice_ignored(&self, partner: &PartnerCode) {
+        self.requests.with_label_values(&[partner.as_str(), IGNORED]).inc();
     }
 
     /// A signed notice was kept in quarantine.

@@ -38,8 +38,8 @@ use self::crypt::{Algorithm, KeyEncoding, Output};
 use self::pairs::Pairs;
 use self::template::{Template, Token};
 
-pub use self::ack::Ack;
-pub use self::explain::Explanation;
+pub use self::ack::{Ack, Answer};
+pub use self::explain::{Attempt, Explanation, Place};
 pub use self::map::{Fault, FaultKind, Mapped, Said};
 pub use self::request::Request;
 pub use self::vectors::{VectorReport, check_vectors};

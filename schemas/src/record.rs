@@ -94,6 +94,18 @@ pub struct NoticeRequest {
     /// The headers the profile signs or reads, as received.
     #[n(1)]
     pub headers: Vec<(String, String)>,
+    /// The method, where it is not POST.
+    #[n(2)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Its place in the array it came in, from 0.
+    #[n(3)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<u32>,
+    /// The sign block of the profile that matched, where the partner has its own scheme.
+    #[n(4)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sign: Option<String>,
 }
 
 /// Where a fact that came over HTTP from a partner comes from.

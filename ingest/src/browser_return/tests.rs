@@ -126,6 +126,7 @@ fn ingest(dir: &tempfile::TempDir, registry: &Registry) -> Ingest {
     let log = SqliteLog::open(dir.path().join("log.db"), SqliteLogSettings::default()).unwrap();
     let storage = Arc::new(StorageHealth::default());
     Ingest {
+        public_url: String::new(),
         intake: Intake::new(Arc::new(log), clock(), storage),
         clock: clock(),
         directory: directory(),

@@ -61,6 +61,7 @@ fn source() -> NoticeSource {
         request: NoticeRequest {
             target: "/api/payment/ipn?v=1".to_owned(),
             headers: vec![("x-signature".to_owned(), "00ff".to_owned())],
+            ..NoticeRequest::default()
         },
     }
 }

@@ -78,7 +78,10 @@ impl World {
         let source = matches!(fact, Fact::Ipn(_)).then(|| NoticeSource {
             profile: self.stamp.clone(),
             key_id: self.key_id.clone(),
-            request: NoticeRequest { target: "/api/payment/ipn".to_owned(), headers: Vec::new() },
+            request: NoticeRequest {
+                target: "/api/payment/ipn".to_owned(),
+                ..NoticeRequest::default()
+            },
         });
         let raw = if source.is_some() { vec![b'x'; 360] } else { Vec::new() };
         let key = order.to_string();

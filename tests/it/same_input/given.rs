@@ -126,7 +126,10 @@ fn message(order: &OrderKey, fact: Fact, number: usize) -> Message {
             digest: Digest::of_bytes(b"profile"),
         },
         key_id: KeyId::parse("k1").expect("a key id"),
-        request: NoticeRequest { target: "/api/payment/ipn".to_owned(), headers: Vec::new() },
+        request: NoticeRequest {
+            target: "/api/payment/ipn".to_owned(),
+            ..NoticeRequest::default()
+        },
     });
     let number = i64::try_from(number).expect("it is small");
     let record = FactRecord {

@@ -1,0 +1,266 @@
+//! Owns the way of a notice of a partner with its own scheme: GET or POST, JSON or form, one or an array, answered as
+//! the partner wants it. What holds for every notice holds here: nothing is acknowledged before it is durable, what is
+//! genuine and not admissible is kept whole, and a forgery tells nothing.
+
+use actix_web::guard::GuardContext;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::{Method, StatusCode};
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use futures_util::future::join_all;
+use payfold_partners::scheme::{
+    Ack, Answer, FaultKind, Mapped, Request, Said, Scheme, VerifiedNotice,
+};
+use payfold_schemas::ids::OrderKey;
+use payfold_schemas::ipn::Ipn;
+use payfold_schemas::record::{NoticeRequest, NoticeSource};
+
+use crate::http::Ingest;
+use crate::intake::{Admitted, Receipt};
+use crate::limits::NOBODY;
+use crate::quarantine::Refused;
+use crate::refusal::{Code, Refusal};
+use crate::{admit, body, transport};
+
+/// Whether this path's partner sends its notices by GET.
+pub(crate) fn takes_get(context: &GuardContext<'_>) -> bool {
+    let partner = context.head().uri.path().strip_prefix("/api/payment/ipn/");
+    let ingest = context.app_data::<Data<Ingest>>();
+    partner.zip(ingest).is_some_and(|(partner, ingest)| {
+        let directory = ingest.directory.load();
+        directory.scheme(partner).is_some_and(|scheme| scheme.takes_method("GET"))
+    })
+}
+
+impl Ingest {
+    /// Takes a notice if its path's partner has its own scheme; `None` if it has not. Errors: the refusal of one
+    /// whose body may not have been read.
+    pub(crate) async fn receive_own(
+        &self,
+        request: &HttpRequest,
+        payload: &mut Payload,
+        receipt: &Receipt,
+    ) -> Option<Result<HttpResponse, HttpResponse>> {
+        let partner = request.match_info().get("partner")?;
+        let directory = self.directory.load();
+        let scheme = directory.scheme(partner)?;
+        if !scheme.takes_method(request.method().as_str()) {
+            let mut refused = self.refuse(receipt, None, &Refusal::new(Code::MethodNotAllowed));
+            let allow = if scheme.takes_method("GET") { "GET" } else { "POST" };
+            refused.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+            return Some(Err(refused));
+        }
+        let refuse = |refusal: Refusal| self.refuse(receipt, None, &refusal);
+        let bytes_max = directory.limits(Some(partner)).body_bytes;
+        let takes = |content_type: Option<&str>| scheme.takes_content_type(content_type);
+        let head = self
+            .limits
+            .pass_address(self.source(request))
+            .and_then(|()| transport::check(request.head(), bytes_max, &takes));
+        if let Err(refusal) = head {
+            return Some(Err(refuse(refusal)));
+        }
+        let raw = if request.method() == Method::GET {
+            Ok(bytes::Bytes::new())
+        } else {
+            body::read(payload, bytes_max, self.body_timeout).await
+        };
+        let raw = match raw {
+            Ok(raw) => raw,
+            Err(refusal) => return Some(Err(refuse(refusal))),
+        };
+        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+        let as_asked = format!("http://{}", host.unwrap_or_default());
+        let base_url = if self.public_url.is_empty() { &as_asked } else { &self.public_url };
+        let notice = notice(request, base_url, &raw);
+        match directory.verify_scheme(partner, &notice, receipt.received_at) {
+            Ok(verified) => {
+                Some(Ok(self.take_all(request, (scheme, &notice), *receipt, &verified).await))
+            }
+            Err(rejection) => {
+                let refusal = Refusal::from(rejection);
+                let plain = self.refuse(receipt, Some(&raw), &refusal);
+                let answer = (refusal.code == Code::Unauthenticated)
+                    .then(|| scheme.acks().plain(Ack::BadSignature))
+                    .flatten();
+                Some(Ok(answer.map_or(plain, |answer| respond(&answer))))
+            }
+        }
+    }
+
+    /// Takes every notice of a request; the first that is not taken decides what is answered.
+    async fn take_all(
+        &self,
+        request: &HttpRequest,
+        (scheme, notice): (&Scheme, &Request<'_>),
+        receipt: Receipt,
+        verified: &[VerifiedNotice],
+    ) -> HttpResponse {
+        let kept = kept_headers(scheme, notice);
+        let source = |one: &VerifiedNotice| NoticeSource {
+            profile: one.profile().stamp().clone(),
+            key_id: one.key_id().clone(),
+            request: NoticeRequest {
+                target: notice.target(),
+                headers: kept.clone(),
+                method: (notice.method != "POST").then(|| notice.method.to_owned()),
+                item: one.item(),
+                sign: Some(one.sign().to_owned()),
+            },
+        };
+        let takings = verified
+            .iter()
+            .map(|one| self.take_own(request, one, (receipt, source(one), notice.body)));
+        let outcomes = join_all(takings).await;
+        let mut outcomes = verified.iter().zip(outcomes);
+        let first = outcomes.clone().find(|(_, outcome)| outcome.is_err()).or(outcomes.next());
+        let (one, outcome) = first.expect("a verified request has a notice");
+        answer(one, outcome, receipt)
+    }
+
+    /// Takes one genuine notice. Errors: why it was not taken, once what has to be kept is durable.
+    async fn take_own(
+        &self,
+        request: &HttpRequest,
+        notice: &VerifiedNotice,
+        (receipt, source, raw): (Receipt, NoticeSource, &[u8]),
+    ) -> Result<Ack, Refusal> {
+        let account = notice.account();
+        let refused = |refusal: Refusal| {
+            self.metrics.notice_refused(Some(account.partner()), refusal.code);
+            self.sampler.refused(&receipt, Some(raw), refusal.code);
+            refusal
+        };
+        if !account.allows_source(self.source(request).unwrap_or(NOBODY)) {
+            return Err(refused(Refusal::new(Code::SourceNotAllowed)));
+        }
+        self.limits.pass_account(account.index(), account.rate_per_s()).map_err(refused)?;
+        match admitted(notice, &receipt) {
+            Ok(None) => {
+                self.metrics.notice_ignored(account.partner());
+                Ok(Ack::Ignored)
+            }
+            Ok(Some((order, ipn))) => {
+                let (timestamp, started) = (ipn.timestamp, std::time::Instant::now());
+                let admitted = Admitted { order, ipn, source };
+                self.intake.append(receipt, admitted, raw).await.map_err(refused)?;
+                self.metrics.append_took(started.elapsed());
+                let accepted = self.metrics.partner(account.partner());
+                self.metrics.notice_accepted(&accepted, (account.partner(), notice.key_id()));
+                accepted.seen_at(receipt.received_at, timestamp);
+                Ok(Ack::Accepted)
+            }
+            Err(refusal) => {
+                let account = format!("{}/{}", account.partner(), account.merchant_code());
+                let kept = Refused { account, refusal: &refusal, source, raw };
+                self.keep(receipt, kept).await.map_err(refused)?;
+                Err(refused(refusal))
+            }
+        }
+    }
+}
+
+/// What a genuine notice is for the log: an order and an IPN, or nothing. Errors: why it can't be taken.
+fn admitted(
+    notice: &VerifiedNotice,
+    receipt: &Receipt,
+) -> Result<Option<(OrderKey, Ipn)>, Refusal> {
+    let said =
+        notice.said().map_err(|fault| Refusal::because(code_of(fault.kind), fault.to_string()))?;
+    let mapped: &Mapped = match said {
+        Said::Ignored => return Ok(None),
+        Said::Event(mapped) => mapped,
+    };
+    let rule = notice.profile().time();
+    if let Some(timestamp) = mapped.timestamp {
+        admit::in_window(rule, timestamp, receipt.received_at)?;
+    }
+    let account = notice.account();
+    let order = OrderKey {
+        partner: account.partner().clone(),
+        merchant_code: account.merchant_code().clone(),
+        order_id: mapped.order_id.clone(),
+    };
+    let ipn = Ipn {
+        provider_ref: mapped.provider_ref.clone(),
+        status: mapped.status,
+        money: mapped.money.clone(),
+        timestamp: mapped.timestamp,
+        nonce: mapped.nonce.clone(),
+        policy: mapped.policy,
+    };
+    Ok(Some((order, ipn)))
+}
+
+fn code_of(kind: FaultKind) -> Code {
+    match kind {
+        FaultKind::Missing => Code::MissingField,
+        FaultKind::Empty => Code::EmptyField,
+        FaultKind::WrongType => Code::WrongType,
+        FaultKind::UnknownStatus => Code::UnknownStatus,
+        FaultKind::AmountNotInteger => Code::AmountNotInteger,
+        FaultKind::AmountOutOfRange => Code::AmountOutOfRange,
+        FaultKind::UnknownCurrency => Code::UnknownCurrency,
+        FaultKind::TooLong => Code::FieldTooLong,
+        FaultKind::IllegalCharacter => Code::IllegalCharacter,
+        FaultKind::BadTimestamp => Code::BadTimestamp,
+        FaultKind::Repeated => Code::DuplicateField,
+    }
+}
+
+fn ack_of(code: Code) -> Ack {
+    match code {
+        Code::TimestampOutOfWindow => Ack::Stale,
+        Code::StorageUnavailable => Ack::Unavailable,
+        _ => Ack::NotAdmissible,
+    }
+}
+
+/// What the partner is told. What limits its traffic is told in HTTP's words, all else in its own where it has some.
+fn answer(one: &VerifiedNotice, outcome: Result<Ack, Refusal>, receipt: Receipt) -> HttpResponse {
+    let refusal = match outcome {
+        Ok(ack) => return one.answer(ack).map_or_else(|| HttpResponse::Ok().finish(), respond),
+        Err(refusal) => refusal,
+    };
+    let plain = refusal.respond(receipt.request_id);
+    let is_about_traffic = matches!(refusal.code, Code::RateLimited | Code::SourceNotAllowed);
+    let Some(own) = one.answer(ack_of(refusal.code)).filter(|_| !is_about_traffic) else {
+        return plain;
+    };
+    let mut response = respond(own);
+    if let Some(after) = plain.headers().get(header::RETRY_AFTER) {
+        response.headers_mut().insert(header::RETRY_AFTER, after.clone());
+    }
+    response
+}
+
+fn respond(answer: &Answer) -> HttpResponse {
+    let status = StatusCode::from_u16(answer.status).expect("a profile's statuses are checked");
+    let mut response = HttpResponse::build(status);
+    if let Some(content_type) = &answer.content_type {
+        response.content_type(content_type.as_str());
+    }
+    if answer.body.is_empty() { response.finish() } else { response.body(answer.body.clone()) }
+}
+
+/// The request as a scheme reads it. A header that is no text is none.
+fn notice<'r>(request: &'r HttpRequest, base_url: &'r str, raw: &'r [u8]) -> Request<'r> {
+    let headers = request.headers().iter();
+    let text = headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+    Request {
+        method: request.method().as_str(),
+        base_url,
+        path: request.uri().path(),
+        query: request.uri().query().unwrap_or_default(),
+        headers: text.collect(),
+        body: raw,
+    }
+}
+
+/// The headers that have to be kept to check the signature again.
+fn kept_headers(scheme: &Scheme, notice: &Request<'_>) -> Vec<(String, String)> {
+    let wanted = scheme.headers();
+    let is_wanted = |name: &str| wanted.iter().any(|other| other.eq_ignore_ascii_case(name));
+    let kept = notice.headers.iter().filter(|(name, _)| is_wanted(name));
+    kept.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
