@@ -256,6 +256,9 @@ pub struct Scheme {
     pub(crate) exceptions: Vec<String>,
 }
 
+#[cfg(test)]
+mod tests;
+
 impl Scheme {
     /// Whether notices come by this method.
     pub fn takes_method(&self, method: &str) -> bool {

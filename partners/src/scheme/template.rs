@@ -173,10 +173,11 @@ impl Parser<'_> {
 /// The offset of the `}` that ends the token at the start, quotes skipped.
 fn end_of_token(text: &str) -> Option<usize> {
     let mut is_quoted = false;
-    text.char_indices().find_map(|(at, character)| {
-        is_quoted ^= character == '"';
-        (character == '}' && !is_quoted).then_some(at)
-    })
+    let end = text.char_indices().skip(1).find(|(_, character)| {
+        is_quoted ^= *character == '"';
+        matches!(character, '{' | '}') && !is_quoted
+    });
+    end.filter(|(_, character)| *character == '}').map(|(at, _)| at)
 }
 
 fn flush(literal: &mut String, pieces: &mut Vec<Piece>) {
