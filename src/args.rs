@@ -7,10 +7,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 mod bench;
 mod demo;
 mod keys;
+mod partner;
 
 pub use bench::{BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs};
 pub use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};
 pub use keys::{KeyAddArgs, KeyChannel, KeyCommand, ShopAddArgs, ShopCommand};
+pub use partner::{
+    ExplainArgs, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo, VectorsArgs,
+};
 
 /// Takes payment notifications, answers 200 only when they are durable, folds them into order state.
 #[derive(Debug, Parser)]
@@ -55,6 +59,9 @@ pub enum Command {
     Trace(TraceArgs),
     /// Print a topic's messages as they come
     Tail(TailArgs),
+    /// Partners: write, check, explain, freeze and certify their profiles
+    #[command(subcommand)]
+    Partner(PartnerCommand),
     /// Keys of partner accounts
     #[command(subcommand)]
     Key(KeyCommand),

@@ -20,6 +20,7 @@ use payfold_schemas::time::Time;
 use crate::data_dir::{DataDir, write_private};
 use crate::demo::{MERCHANT, PARTNER};
 use crate::error::Fixable;
+use crate::frozen;
 use crate::settings::{Loaded, Origin, Settings};
 
 /// The name of the admin token a first run makes.
@@ -116,7 +117,8 @@ fn sandbox_accounts(profiles: &[Profile], document: &VaultDocument, now: Time) -
         };
         let key = entry.keys.iter().rev().find(counts)?.secret.clone();
         let account = SandboxAccount { merchant_code: entry.merchant_code.clone(), key };
-        let plays = profile.allows_private_addresses() && entry.enabled;
+        let is_contract = profile.scheme().is_none();
+        let plays = profile.allows_private_addresses() && entry.enabled && is_contract;
         plays.then(|| OfSandbox { profile: profile.clone(), account })
     };
     document.accounts.iter().filter_map(account).collect()
@@ -144,7 +146,19 @@ fn read_profile(code: &PartnerCode, path: &str) -> anyhow::Result<Profile> {
             "write profile = \"default\", or the path of a TOML file",
         )
     })?;
-    Profile::parse(code, &text).with_context(|| format!("{path}, profile of partner {code}"))
+    let profile = Profile::parse(code, &text)
+        .with_context(|| format!("{path}, profile of partner {code}"))?;
+    frozen::check(std::path::Path::new(path), &profile, &text)?;
+    Ok(profile)
+}
+
+/// The directory as it would be with this profile in the place of its partner's. Errors: as `check`.
+pub fn directory_with(loaded: &Loaded, profile: Profile) -> anyhow::Result<Directory> {
+    let data = DataDir::of(&loaded.settings);
+    let vault = Vault::open(&data.vault(), &data.identity())?;
+    let mut document = vault.document().clone();
+    document.accounts.retain(|account| account.partner == *profile.partner());
+    build(&[profile], &document)
 }
 
 /// Whether a running system would take this vault. Errors: everything it would refuse it for.

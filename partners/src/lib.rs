@@ -11,6 +11,7 @@
 pub mod create;
 pub mod directory;
 pub mod document;
+mod explain;
 pub mod keys;
 pub mod mac;
 mod nested;

@@ -4,6 +4,7 @@
 
 mod create;
 pub(crate) mod file;
+mod shipped;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,59 +19,13 @@ use crate::mac::Output;
 use crate::scheme::Scheme;
 
 pub use create::{CreateField, CreateRule};
+pub use shipped::{SHIPPED, STARTERS, Shipped, Starter};
 
 /// The default scheme, as shipped.
 pub const DEFAULT_PROFILE: &str = include_str!("../profiles/default.toml");
 
 /// The default scheme as the sandbox partner speaks it: the same signatures, loopback addresses allowed.
 pub const SANDBOX_PROFILE: &str = include_str!("../profiles/sandbox.toml");
-
-/// A gateway's profile that comes with the program.
-#[derive(Clone, Copy, Debug)]
-pub struct Shipped {
-    /// The name in `profile = "…"`.
-    pub name: &'static str,
-    /// The TOML.
-    pub profile: &'static str,
-    /// Its test vectors, with published keys that are worth nothing.
-    pub vectors: &'static str,
-}
-
-/// Every gateway's profile that comes with the program, beside `default` and `sandbox`.
-pub const SHIPPED: [Shipped; 5] = [
-    Shipped {
-        name: "momo",
-        profile: include_str!("../profiles/momo.toml"),
-        vectors: include_str!("../profiles/vectors/momo.json"),
-    },
-    Shipped {
-        name: "zalopay",
-        profile: include_str!("../profiles/zalopay.toml"),
-        vectors: include_str!("../profiles/vectors/zalopay.json"),
-    },
-    Shipped {
-        name: "midtrans",
-        profile: include_str!("../profiles/midtrans.toml"),
-        vectors: include_str!("../profiles/vectors/midtrans.json"),
-    },
-    Shipped {
-        name: "square",
-        profile: include_str!("../profiles/square.toml"),
-        vectors: include_str!("../profiles/vectors/square.json"),
-    },
-    Shipped {
-        name: "razorpay",
-        profile: include_str!("../profiles/razorpay.toml"),
-        vectors: include_str!("../profiles/vectors/razorpay.json"),
-    },
-];
-
-impl Shipped {
-    /// The one of this name.
-    pub fn of(name: &str) -> Option<Self> {
-        SHIPPED.into_iter().find(|shipped| shipped.name == name)
-    }
-}
 
 /// A field of the IPN payload (contract 2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]

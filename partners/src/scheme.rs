@@ -9,7 +9,6 @@ pub(crate) mod ack;
 pub(crate) mod amount;
 pub(crate) mod clock;
 pub(crate) mod compile;
-mod compile_map;
 pub(crate) mod crypt;
 pub(crate) mod document;
 pub(crate) mod encoding;
@@ -276,6 +275,25 @@ impl Scheme {
     /// The contract's rules this partner's way is an exception from, as agreed.
     pub fn exceptions(&self) -> &[String] {
         &self.exceptions
+    }
+
+    /// The exceptions, each with what makes it one.
+    pub fn exceptions_explained(&self, profile: &crate::profile::Profile) -> Vec<(String, String)> {
+        let needed = lint::needed(self, profile.time().kind);
+        let why = |name: &String| needed.iter().find(|(known, _)| known == name);
+        let own = || "keys of 16 bytes are taken".to_owned();
+        let all = self.exceptions.iter();
+        all.map(|name| (name.clone(), why(name).map_or_else(own, |(_, why)| why.clone()))).collect()
+    }
+
+    /// What is signed, one line for each way.
+    pub fn describe(&self) -> Vec<String> {
+        let line = |sign: &SignRule| {
+            let tokens: Vec<_> = sign.text.tokens().iter().map(|t| t.written.as_str()).collect();
+            let place = sign.signature.as_ref().map_or("nowhere", |token| token.written.as_str());
+            format!("{}: {:?} over {} at {place}", sign.name, sign.algorithm, tokens.join(" "))
+        };
+        self.signs.iter().map(line).collect()
     }
 
     /// The answer to a notice of this outcome, where the profile has its own.

@@ -9,6 +9,7 @@ pub mod init;
 pub mod key;
 pub mod log;
 pub mod order;
+pub mod partner;
 pub mod quarantine;
 pub mod run;
 pub mod shop;
@@ -50,6 +51,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Order(command) => order::run(global, &command),
         Command::Trace(args) => trace::run(global, &args),
         Command::Tail(args) => tail::run(global, &args),
+        Command::Partner(command) => partner::run(global, &command),
         Command::Key(command) => key::run(global, &command),
         Command::Shop(command) => shop::run(global, &command),
         Command::Quarantine(command) => quarantine::run(global, &command),

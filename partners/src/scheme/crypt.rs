@@ -297,13 +297,15 @@ impl Output {
     /// The bytes of a signature that is written this way; `None` for any other text.
     pub(crate) fn read(self, text: &str) -> Option<Vec<u8>> {
         let wrong_case = match self {
-            Self::HexLower => b'A'..=b'F',
-            Self::HexUpper => b'a'..=b'f',
-            _ => b'~'..=b'!',
+            Self::HexLower => Some(b'A'..=b'F'),
+            Self::HexUpper => Some(b'a'..=b'f'),
+            Self::Hex | Self::Base64 | Self::Base64url | Self::Text => None,
         };
         match self {
             Self::HexLower | Self::HexUpper | Self::Hex => {
-                let is_right = !text.bytes().any(|byte| wrong_case.contains(&byte));
+                let is_right = !text
+                    .bytes()
+                    .any(|byte| wrong_case.as_ref().is_some_and(|case| case.contains(&byte)));
                 hex::decode(text).ok().filter(|_| is_right)
             }
             Self::Base64 => STANDARD.decode(text).ok(),

@@ -1,21 +1,22 @@
 //! Owns the TOML form of a partner's own scheme. Every section is read by itself, so that all mistakes of a file are
 //! told at once, each with its place. Nothing unknown is let pass. `docs/partners.md` explains every key.
 
-use std::borrow::Cow;
+mod sections;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::amount::Unit;
 use super::crypt::{Algorithm, KeyEncoding, Output};
 use super::encoding::Encoding;
 use super::pairs::{Empty, Order, Write};
 use super::{Confirm, Content, Decode, Forged, Shape};
-use crate::profile::file::Wrong;
 use crate::profile::{NonceRule, Stage, TimeKind};
+
+pub(crate) use self::sections::is_own_scheme;
+pub(super) use self::sections::read;
 
 pub(super) type Text = Spanned<String>;
 
@@ -300,105 +301,4 @@ pub(super) struct AckFile {
     pub(super) body: Option<String>,
     #[serde(default)]
     pub(super) template: Option<Text>,
-}
-
-/// Whether a file is a partner's own scheme rather than the contract's.
-pub(crate) fn is_own_scheme(text: &str) -> bool {
-    DeTable::parse(text).is_ok_and(|table| {
-        let table = table.get_ref();
-        ["map", "sign", "notice", "event"].iter().any(|name| table.contains_key(*name))
-    })
-}
-
-/// Reads every section.
-pub(super) fn read(text: &str) -> (SchemeFile, Vec<Wrong>) {
-    let mut sections = match DeTable::parse(text) {
-        Ok(table) => {
-            Sections { wrong: Vec::new(), head: DeTable::new(), table: table.into_inner() }
-        }
-        Err(error) => return (SchemeFile::default(), vec![of_toml(&error)]),
-    };
-    let file = SchemeFile {
-        limits: sections.one("limits"),
-        notice: sections.one("notice"),
-        constants: sections.one("constants").unwrap_or_default(),
-        documents: sections.all("document"),
-        items: sections.one("items"),
-        pairs: sections.all("pairs"),
-        texts: sections.all("text"),
-        key: sections.one("key"),
-        signs: sections.all("sign"),
-        require: sections.all("require"),
-        fields: sections.all("field"),
-        map: sections.one("map"),
-        events: sections.all("event"),
-        time: sections.one("time"),
-        acks: sections.one("acks").unwrap_or_default(),
-        head: None,
-    };
-    let head = sections.head();
-    (SchemeFile { head, ..file }, sections.wrong)
-}
-
-struct Sections<'i> {
-    table: DeTable<'i>,
-    head: DeTable<'i>,
-    wrong: Vec<Wrong>,
-}
-
-impl<'i> Sections<'i> {
-    fn one<T: DeserializeOwned>(&mut self, name: &str) -> Option<T> {
-        let value = self.table.remove(name)?;
-        self.read(value)
-    }
-
-    fn all<T: DeserializeOwned>(&mut self, name: &str) -> Vec<T> {
-        let Some(value) = self.table.remove(name) else { return Vec::new() };
-        let span = value.span();
-        match value.into_inner() {
-            DeValue::Array(items) => items.into_iter().filter_map(|item| self.read(item)).collect(),
-            _ => {
-                let problem = format!("{name} is a list; write [[{name}]]");
-                self.wrong.push(Wrong { span, problem });
-                Vec::new()
-            }
-        }
-    }
-
-    fn read<T: DeserializeOwned>(&mut self, value: Spanned<DeValue<'i>>) -> Option<T> {
-        let span = value.span();
-        match T::deserialize(ValueDeserializer::from(value)) {
-            Ok(section) => Some(section),
-            Err(error) => {
-                let span = error.span().unwrap_or(span);
-                self.wrong.push(Wrong { span, problem: error.message().to_owned() });
-                None
-            }
-        }
-    }
-
-    /// What stands before the first section.
-    fn head(&mut self) -> Option<HeadFile> {
-        let rest = std::mem::take(&mut self.table);
-        for (name, value) in rest {
-            let is_section = matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_))
-                && !matches!(name.get_ref(), Cow::Borrowed("exceptions" | "placeholder_refs"));
-            if is_section {
-                let problem = format!(
-                    "there is no section {}; there are limits, notice, constants, document, items, pairs, text, key, \
-                     sign, require, field, map, event, time, acks",
-                    name.get_ref()
-                );
-                self.wrong.push(Wrong { span: name.span(), problem });
-            } else {
-                self.head.insert(name, value);
-            }
-        }
-        let head = std::mem::take(&mut self.head);
-        self.read(Spanned::new(0..0, DeValue::Table(head)))
-    }
-}
-
-fn of_toml(error: &toml::de::Error) -> Wrong {
-    Wrong { span: error.span().unwrap_or(0..0), problem: error.message().to_owned() }
 }

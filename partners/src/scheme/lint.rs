@@ -210,7 +210,7 @@ fn signs(scheme: &Scheme, problems: &mut Vec<String>) {
 
 /// What deviates from the contract must be listed, and what is listed must deviate.
 fn exceptions(scheme: &Scheme, common: &Common, problems: &mut Vec<String>) {
-    let needed = needed(scheme, common);
+    let needed = needed(scheme, common.time.kind);
     for (name, why) in &needed {
         if !scheme.exceptions.iter().any(|listed| listed == name) {
             problems.push(format!(
@@ -228,10 +228,10 @@ fn exceptions(scheme: &Scheme, common: &Common, problems: &mut Vec<String>) {
 }
 
 /// The exceptions a scheme needs, each with what makes it one.
-pub(super) fn needed(scheme: &Scheme, common: &Common) -> Vec<(&'static str, String)> {
+pub(super) fn needed(scheme: &Scheme, time: TimeKind) -> Vec<(&'static str, String)> {
     let mut needed = Vec::new();
     let mut add = |name, why: &str| needed.push((name, why.to_owned()));
-    match common.time.kind {
+    match time {
         TimeKind::Delivery => {}
         TimeKind::Event => {
             add("event_time", "the notice has no time of its delivery, only of its event")
@@ -267,7 +267,7 @@ pub(super) fn needed(scheme: &Scheme, common: &Common) -> Vec<(&'static str, Str
             && event.places.paid_at.is_none()
     };
     if scheme.map.places.paid_at.is_none()
-        && common.time.kind != TimeKind::Event
+        && time != TimeKind::Event
         && scheme.events.iter().any(is_paid)
     {
         add("no_paid_at", "a payment's notice does not say when it was paid");

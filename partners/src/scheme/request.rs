@@ -18,6 +18,12 @@ pub struct Request<'r> {
 }
 
 impl<'r> Request<'r> {
+    /// A request to a URL, or to a path with its query.
+    pub fn of_url(url: &'r str) -> Self {
+        let (base_url, path, query) = super::explain::base_of(url);
+        Self { base_url, path, query, ..Self::default() }
+    }
+
     /// The values of a header, whatever the case of its name.
     pub(crate) fn header_values<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'r str> + 's {
         let named = self.headers.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name));

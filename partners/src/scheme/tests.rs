@@ -2,6 +2,7 @@
 
 mod kinds;
 mod mistakes;
+mod public_keys;
 
 use std::collections::BTreeMap;
 

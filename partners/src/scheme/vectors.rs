@@ -186,7 +186,7 @@ mod tests {
     use payfold_schemas::ids::PartnerCode;
 
     use super::*;
-    use crate::profile::SHIPPED;
+    use crate::profile::{SHIPPED, STARTERS};
 
     #[test]
     fn every_shipped_profile_comes_out_as_its_vectors_say() {
@@ -195,6 +195,19 @@ mod tests {
             let profile = Profile::parse(&code, shipped.profile).unwrap_or_else(|e| panic!("{e}"));
             for report in check_vectors(&profile, shipped.vectors).unwrap() {
                 assert_eq!(report.problem, "", "{} {}", shipped.name, report.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_starter_is_taken_as_it_stands() {
+        for starter in STARTERS {
+            let code = PartnerCode::parse("new").unwrap();
+            let profile = Profile::parse(&code, starter.profile)
+                .unwrap_or_else(|e| panic!("{}: {e}", starter.name));
+            for report in check_vectors(&profile, starter.vectors).unwrap() {
+                let quiet = (report.problem.as_str(), report.warning.as_str());
+                assert_eq!(quiet, ("", ""), "{}", starter.name);
             }
         }
     }

@@ -6,16 +6,16 @@ use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
 use toml::Spanned;
 
-use super::ack::{Ack, AckBody, AckRule, Acks};
-use super::amount::AmountRule;
-use super::clock::{Format, Zone};
-use super::compile::Compiler;
-use super::file::{AckFile, ConditionFile, EventFile, MapFile, Text, TimeFile};
-use super::template::Template;
-use super::{Condition, EventRule, MapRule, Outcome, Places, Test};
+use super::Compiler;
+use crate::scheme::ack::{Ack, AckBody, AckRule, Acks};
+use crate::scheme::amount::AmountRule;
+use crate::scheme::clock::{Format, Zone};
+use crate::scheme::file::{AckFile, ConditionFile, EventFile, MapFile, Text, TimeFile};
+use crate::scheme::template::Template;
+use crate::scheme::{Condition, EventRule, MapRule, Outcome, Places, Test};
 
 impl Compiler {
-    pub(super) fn map(&mut self, file: &MapFile) -> MapRule {
+    pub(in crate::scheme) fn map(&mut self, file: &MapFile) -> MapRule {
         let mut place = |text: &Option<Text>| text.as_ref().and_then(|text| self.template(text));
         let merchant = place(&file.merchant);
         let places = Places {
@@ -59,7 +59,7 @@ impl Compiler {
         }
     }
 
-    pub(super) fn event(&mut self, file: &EventFile) -> Option<EventRule> {
+    pub(in crate::scheme) fn event(&mut self, file: &EventFile) -> Option<EventRule> {
         let outcome = match file.outcome.get_ref().as_str() {
             "ignore" => Outcome::Ignore,
             "refuse" => Outcome::Refuse,
@@ -106,7 +106,10 @@ impl Compiler {
         }
     }
 
-    pub(super) fn time(&mut self, time: &Spanned<TimeFile>) -> Option<(Template, Format)> {
+    pub(in crate::scheme) fn time(
+        &mut self,
+        time: &Spanned<TimeFile>,
+    ) -> Option<(Template, Format)> {
         let TimeFile { value, format, zone, .. } = time.get_ref();
         let value = value.as_ref()?;
         let format = self.format(value, (format, zone))?;
@@ -174,7 +177,7 @@ impl Compiler {
         Some(Format::Pattern(pattern, zone))
     }
 
-    pub(super) fn acks(&mut self, files: &BTreeMap<String, AckFile>) -> Acks {
+    pub(in crate::scheme) fn acks(&mut self, files: &BTreeMap<String, AckFile>) -> Acks {
         let mut acks = Acks::default();
         for (name, file) in files {
             let Some(ack) = Ack::ALL.into_iter().find(|ack| ack.name() == name) else {

@@ -1,0 +1,97 @@
+//! Owns the arguments of `payfold partner`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::OutputArgs;
+
+#[derive(Debug, Subcommand)]
+pub enum PartnerCommand {
+    /// Write a commented profile and a file of test vectors to begin a new partner with
+    New(NewPartnerArgs),
+    /// Every configured partner with its profile, stage and accounts
+    List {
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// One partner's profile: what is signed, how it is answered, which exceptions from the contract were agreed
+    Show(ProfileArgs),
+    /// Why a request got its answer: every field, the signing text, expected and received, and what would have matched
+    Explain(ExplainArgs),
+    /// Check a profile against test vectors: signing text and signature of each must come out; exit 3 if one does not
+    Vectors(VectorsArgs),
+    /// What differs between a profile and its frozen copy, or another file; exit 3 if anything does
+    Diff {
+        #[command(flatten)]
+        profile: ProfileArgs,
+        /// The other file [default: the frozen copy of this version]
+        #[arg(long, value_name = "FILE")]
+        against: Option<PathBuf>,
+    },
+    /// Set the profile's stage to frozen and keep a copy: from then on a changed profile is refused at start
+    Freeze(ProfileArgs),
+    /// Move a profile on to the next stage: draft to sandbox, frozen to live
+    Promote {
+        #[command(flatten)]
+        profile: ProfileArgs,
+        /// The stage it is for
+        #[arg(long, value_enum)]
+        to: PromoteTo,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PromoteTo {
+    Sandbox,
+    Live,
+}
+
+#[derive(Debug, Args)]
+pub struct ProfileArgs {
+    /// Partner code, or the name of a shipped profile
+    pub partner: String,
+    /// A profile that is not configured yet
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct NewPartnerArgs {
+    /// Partner code: lower-case letters, digits and -
+    pub partner: String,
+    /// What to begin with: contract, hmac-body, hmac-fields, sorted-pairs, structured-header, rsa, or a shipped profile
+    #[arg(long, default_value = "contract", value_name = "NAME")]
+    pub from: String,
+    /// Folder for the files
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    pub dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    #[command(flatten)]
+    pub profile: ProfileArgs,
+    /// The request: JSON with method, url, headers and body, or the HTTP message as it came (- is standard input)
+    #[arg(long, value_name = "FILE")]
+    pub request: PathBuf,
+    /// When it came [default: now]
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<String>,
+    /// Our address as the partner has it registered, where the URL is signed [default: public_url, or the request's]
+    #[arg(long, value_name = "URL")]
+    pub public_url: Option<String>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct VectorsArgs {
+    #[command(flatten)]
+    pub profile: ProfileArgs,
+    /// File of vectors [default: those of the shipped profile, or <profile>.vectors.json beside it]
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}

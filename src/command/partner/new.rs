@@ -1,0 +1,78 @@
+//! Writes the files a new partner begins with: a commented profile, and test vectors that fit it.
+
+use std::path::Path;
+
+use anyhow::Context;
+use payfold_partners::profile::{Profile, STARTERS, Shipped, Starter};
+use payfold_schemas::ids::PartnerCode;
+
+use crate::args::NewPartnerArgs;
+use crate::error::Fixable;
+use crate::output;
+
+pub(super) fn run(args: &NewPartnerArgs) -> anyhow::Result<()> {
+    let code = PartnerCode::parse(&args.partner)?;
+    let (profile, vectors) = texts(&args.from)?;
+    // What is written must be taken as it stands.
+    Profile::parse(&code, profile)?;
+    let path = args.dir.join(format!("{code}.toml"));
+    write_new(&path, profile)?;
+    output::line(&format!("profile  {}", path.display()));
+    if let Some(vectors) = vectors {
+        let path = args.dir.join(format!("{code}.vectors.json"));
+        write_new(&path, vectors)?;
+        output::line(&format!("vectors  {}", path.display()));
+    }
+    let path = path.display();
+    output::line("\nnext:");
+    output::line(
+        "  1. change the profile to what the partner's documents say, and put their sample into the vectors",
+    );
+    if vectors.is_some() {
+        output::line(&format!("  2. payfold partner vectors {code} --profile {path}"));
+    }
+    output::line(&format!("  3. in payfold.toml: [partners.{code}] profile = \"{path}\""));
+    output::line(&format!(
+        "  4. payfold key add {code} --merchant <merchantCode> --secret-file <file>"
+    ));
+    output::line(&format!(
+        "  5. notices go to /api/payment/ipn/{code}; payfold partner explain {code} says why one is refused"
+    ));
+    Ok(())
+}
+
+fn texts(name: &str) -> anyhow::Result<(&'static str, Option<&'static str>)> {
+    if name == "contract" {
+        return Ok((payfold_partners::profile::DEFAULT_PROFILE, None));
+    }
+    if let Some(Starter { profile, vectors, .. }) = Starter::of(name) {
+        return Ok((profile, Some(vectors)));
+    }
+    if let Some(Shipped { profile, vectors, .. }) = Shipped::of(name) {
+        return Ok((profile, Some(vectors)));
+    }
+    let starters = STARTERS.iter().map(|starter| starter.name);
+    let shipped = payfold_partners::profile::SHIPPED.iter().map(|shipped| shipped.name);
+    let known: Vec<_> = ["contract"].into_iter().chain(starters).chain(shipped).collect();
+    Err(Fixable::error(
+        format!("there is nothing named {name} to begin with"),
+        format!("choose one of {}", known.join(", ")),
+    ))
+}
+
+/// Writes a file that is not there yet.
+fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.write(true).create_new(true).open(path);
+    let mut file = match file {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(Fixable::error(
+                format!("{} is there already", path.display()),
+                "move it away, or write elsewhere with --dir",
+            ));
+        }
+        other => other.with_context(|| format!("{} can't be written", path.display()))?,
+    };
+    std::io::Write::write_all(&mut file, text.as_bytes())?;
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Owns the promise that a frozen profile does not change: of stage frozen or live it must be the same as the copy that
+//! was kept when it was frozen, or nothing starts. The stage itself may move on.
+
+use std::path::{Path, PathBuf};
+
+use payfold_partners::profile::{Profile, Stage};
+
+use crate::error::Fixable;
+
+/// Where the frozen copy of a version stands: beside the profile.
+pub fn copy_of(path: &Path, version: u32) -> PathBuf {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{name}.v{version}.frozen"))
+}
+
+/// Whether a line sets the stage.
+pub fn is_stage_line(line: &str) -> bool {
+    let rest = line.trim_start().strip_prefix("stage");
+    rest.is_some_and(|rest| rest.trim_start().starts_with('='))
+}
+
+/// Whether two texts are the same but for the stage.
+pub fn is_same(a: &str, b: &str) -> bool {
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| !is_stage_line(line)).map(str::to_owned).collect()
+    };
+    lines(a) == lines(b)
+}
+
+/// What differs, line by line: `-` was frozen, `+` stands there now.
+pub fn difference(kept: &str, now: &str) -> String {
+    let diff = similar::TextDiff::from_lines(kept, now);
+    diff.unified_diff().context_radius(1).header("frozen", "now").to_string()
+}
+
+/// Holds a profile of stage frozen or live to its frozen copy. Errors: there is none, or it differs.
+pub fn check(path: &Path, profile: &Profile, text: &str) -> anyhow::Result<()> {
+    if !matches!(profile.stage(), Stage::Frozen | Stage::Live) {
+        return Ok(());
+    }
+    let (code, version) = (profile.partner(), profile.stamp().version);
+    let copy = copy_of(path, version);
+    let kept = std::fs::read_to_string(&copy).map_err(|error| {
+        Fixable::error(
+            format!("{} is frozen as version {version}, but its copy {} can't be read: {error}", path.display(), copy.display()),
+            format!("put the copy back beside it, or, if it is new, write stage = \"draft\" and run payfold partner freeze {code}"),
+        )
+    })?;
+    if is_same(&kept, text) {
+        return Ok(());
+    }
+    Err(Fixable::error(
+        format!(
+            "{} was changed after version {version} was frozen:\n{}",
+            path.display(),
+            difference(&kept, text)
+        ),
+        format!(
+            "put it back (cp {} {}), or count version up, write stage = \"draft\", certify and freeze it again",
+            copy.display(),
+            path.display()
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stage_may_move_on_and_nothing_else() {
+        let frozen = "version = 1\nstage = \"frozen\"\nx = 1\n";
+        assert!(is_same(frozen, "version = 1\nstage = \"live\"\nx = 1\n"));
+        assert!(!is_same(frozen, "version = 1\nstage = \"live\"\nx = 2\n"));
+        assert!(
+            difference(frozen, "version = 1\nstage = \"frozen\"\nx = 2\n")
+                .contains("-x = 1\n+x = 2")
+        );
+        let copy = copy_of(Path::new("/etc/payfold/momo.toml"), 3);
+        assert_eq!(copy, Path::new("/etc/payfold/momo.v3.frozen"));
+    }
+}
