@@ -11,7 +11,9 @@ mod partner;
 
 pub use bench::{BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs};
 pub use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};
-pub use keys::{KeyAddArgs, KeyChannel, KeyCommand, ShopAddArgs, ShopCommand};
+pub use keys::{
+    AccountCommand, AccountSetArgs, KeyAddArgs, KeyChannel, KeyCommand, ShopAddArgs, ShopCommand,
+};
 pub use partner::{
     ExplainArgs, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo, VectorsArgs,
 };
@@ -65,6 +67,9 @@ pub enum Command {
     /// Keys of partner accounts
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Our accounts at partners: on or off, where from, how many a second
+    #[command(subcommand)]
+    Account(AccountCommand),
     /// Shops that may call the shop listener, and their tokens
     #[command(subcommand)]
     Shop(ShopCommand),

@@ -6,24 +6,26 @@ use std::sync::Arc;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use payfold_partners::directory::Directory;
-use payfold_partners::document::{AccountEntry, KeyEntry, NewKey, TokenEntry, VaultDocument};
+use payfold_partners::document::{AccountEntry, NewKey, TokenEntry, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::Profile;
 use payfold_partners::secret::Secret;
 use payfold_partners::shops::{ShopAccount, ShopToken, Shops};
-use payfold_partners::vault::{Vault, VaultWatch, random_secret};
+use payfold_partners::vault::{VaultPlace, VaultWatch, random_secret};
 use payfold_sandbox::SandboxAccount;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode, ShopName};
 use payfold_schemas::time::Time;
+use zeroize::Zeroizing;
 
 use crate::data_dir::{DataDir, write_private};
 use crate::demo::{MERCHANT, PARTNER};
 use crate::error::Fixable;
 use crate::frozen;
 use crate::settings::{Loaded, Origin, Settings};
+use crate::vault::{self, Instead};
 
-/// The name of the admin token a first run makes.
+/// The name of the admin token that lies in the data folder; no vault has it, so that none need be written for it.
 const LOCAL_ADMIN: &str = "local";
 
 /// Accounts, keys and tokens as they are now.
@@ -33,7 +35,21 @@ pub struct Keys {
     shops: Arc<ArcSwap<Shops>>,
     sandbox_accounts: Vec<OfSandbox>,
     profiles: Vec<Profile>,
+    local: TokenEntry,
     watch: VaultWatch,
+    /// Whether the vault has a change that could not be taken.
+    stale: bool,
+}
+
+/// What a look at the vault came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// It is what is in force.
+    Same,
+    /// A change is in force now.
+    Taken,
+    /// A change that could not be taken is gone again.
+    Undone,
 }
 
 impl Keys {
@@ -48,16 +64,18 @@ impl Keys {
         if origin == Origin::Demo && profiles.is_empty() {
             profiles.extend(crate::demo::profile());
         }
-        prepare_vault(data, origin, now)?;
-        let (watch, vault) = VaultWatch::open(&data.vault(), &data.identity())?;
-        let directory = build(&profiles, vault.document())?;
+        let local = prepare(settings, data, origin, now)?;
+        let (watch, document) = VaultWatch::open(vault::place(settings)?)?;
+        let directory = build(&profiles, &document)?;
         let keys = Self {
             directory: Arc::new(ArcSwap::from_pointee(directory)),
-            tokens: Arc::new(ArcSwap::from_pointee(vault.document().tokens.clone())),
-            shops: Arc::new(ArcSwap::from_pointee(Shops::of(vault.document()))),
-            sandbox_accounts: sandbox_accounts(&profiles, vault.document(), now),
+            tokens: Arc::new(ArcSwap::from_pointee(tokens(&document, &local))),
+            shops: Arc::new(ArcSwap::from_pointee(Shops::of(&document))),
+            sandbox_accounts: sandbox_accounts(&profiles, &document, now),
             profiles,
+            local,
             watch,
+            stale: false,
         };
         if keys.directory.load().accounts().is_empty() {
             tracing::warn!(
@@ -87,15 +105,42 @@ impl Keys {
         self.sandbox_accounts.clone()
     }
 
-    /// Takes the vault's new content, if it changed. Errors leave the old content in force.
-    pub fn reload_if_changed(&mut self) -> anyhow::Result<bool> {
-        let Some(vault) = self.watch.reload_if_changed()? else { return Ok(false) };
-        let directory = build(&self.profiles, vault.document())?;
+    /// Takes the vault's new content, if it changed. Errors leave the old content in force, and the next look tries
+    /// again.
+    pub fn look(&mut self) -> anyhow::Result<Look> {
+        match self.take_change() {
+            Ok(true) => {
+                self.stale = false;
+                Ok(Look::Taken)
+            }
+            Ok(false) if self.stale && !self.watch.changed() => {
+                self.stale = false;
+                Ok(Look::Undone)
+            }
+            Ok(false) => Ok(Look::Same),
+            Err(error) => {
+                self.stale = true;
+                Err(error)
+            }
+        }
+    }
+
+    fn take_change(&mut self) -> anyhow::Result<bool> {
+        let Some(mut document) = self.watch.reload_if_changed()? else { return Ok(false) };
+        let before = self.directory.load();
+        document.keep_places(before.accounts().iter().map(|a| (a.partner(), a.merchant_code())));
+        let directory = build(&self.profiles, &document).inspect_err(|_| self.watch.forget())?;
         self.directory.store(Arc::new(directory));
-        self.tokens.store(Arc::new(vault.document().tokens.clone()));
-        self.shops.store(Arc::new(Shops::of(vault.document())));
+        self.tokens.store(Arc::new(tokens(&document, &self.local)));
+        self.shops.store(Arc::new(Shops::of(&document)));
         Ok(true)
     }
+}
+
+/// The vault's tokens and this folder's own.
+fn tokens(document: &VaultDocument, local: &TokenEntry) -> Vec<TokenEntry> {
+    let others = document.tokens.iter().filter(|token| token.name != local.name);
+    others.chain([local]).cloned().collect()
 }
 
 /// An account the sandbox partner can play for: it signs with our key.
@@ -110,12 +155,8 @@ pub struct OfSandbox {
 fn sandbox_accounts(profiles: &[Profile], document: &VaultDocument, now: Time) -> Vec<OfSandbox> {
     let account = |entry: &AccountEntry| {
         let profile = profiles.iter().find(|profile| *profile.partner() == entry.partner)?;
-        let counts = |key: &&KeyEntry| {
-            key.channel == Channel::Ipn
-                && key.valid_from <= now
-                && key.valid_until.is_none_or(|until| now < until)
-        };
-        let key = entry.keys.iter().rev().find(counts)?.secret.clone();
+        let mut ipn = entry.keys.iter().rev().filter(|key| key.channel == Channel::Ipn);
+        let key = ipn.find(|key| key.counts_at(now))?.secret.clone();
         let account = SandboxAccount { merchant_code: entry.merchant_code.clone(), key };
         let is_contract = profile.scheme().is_none();
         let plays = profile.allows_private_addresses() && entry.enabled && is_contract;
@@ -184,39 +225,59 @@ fn build(profiles: &[Profile], document: &VaultDocument) -> anyhow::Result<Direc
     })
 }
 
-/// Makes the vault, the local admin's token and what the demo needs where they are missing.
-fn prepare_vault(data: &DataDir, origin: Origin, now: Time) -> anyhow::Result<()> {
+/// Makes the vault, the local admin's token and what the demo needs where they are missing; returns the token's hash.
+fn prepare(
+    settings: &Settings,
+    data: &DataDir,
+    origin: Origin,
+    now: Time,
+) -> anyhow::Result<TokenEntry> {
     // Processes that share the folder may start together: one makes what is missing, the others find it.
     data.create()?;
     let alone = std::fs::File::create(data.file("vault.starting"))
         .and_then(|file| file.lock().map(|()| file))
         .with_context(|| format!("{} can't be written", data.path().display()))?;
-    let mut vault = open_or_create(data)?;
-    let document = vault.document_mut();
-    let mut changed = ensure_admin_token(data, document)?;
-    if origin == Origin::Demo {
-        changed |= ensure_demo(data, document, now)?;
+    match (vault::place(settings)?, origin) {
+        (VaultPlace::Dir(_), Origin::Configured) => {}
+        (VaultPlace::Dir(dir), Origin::Demo) => {
+            return Err(Fixable::error(
+                format!(
+                    "vault = \"dir:{}\", and no payfold.toml was found: a demo makes its own keys",
+                    dir.display()
+                ),
+                "name the configuration with --config FILE, or leave the vault out",
+            ));
+        }
+        (VaultPlace::File { .. }, origin) => {
+            let mut vault = vault::open_or_create(settings, Instead::AddKeyFile)?;
+            if origin == Origin::Demo && ensure_demo(data, vault.document_mut(), now)? {
+                vault.save()?;
+            }
+        }
     }
-    if changed {
-        vault.save()?;
-    }
+    let token = local_token(data)?;
     drop(alone);
-    Ok(())
+    Ok(token)
 }
 
-/// Whether the local admin's token had to be made.
-fn ensure_admin_token(data: &DataDir, document: &mut VaultDocument) -> anyhow::Result<bool> {
-    let local = Author::parse(LOCAL_ADMIN).expect("a fixed name");
-    let known = document.tokens.iter().any(|token| token.name == local);
-    if known && data.admin_token().exists() {
-        return Ok(false);
-    }
-    let token = hex::encode(random_secret()?.expose());
-    write_private(&data.admin_token(), token.as_bytes())?;
-    let sha256 = Digest::of_bytes(token.as_bytes());
-    document.tokens.retain(|token| token.name != local);
-    document.add_token(TokenEntry { name: local, sha256 })?;
-    Ok(true)
+/// The hash of the data folder's own admin token, which is made if it is missing.
+fn local_token(data: &DataDir) -> anyhow::Result<TokenEntry> {
+    let path = data.admin_token();
+    let known = match path.exists() {
+        true => std::fs::read_to_string(&path)
+            .with_context(|| format!("{} can't be read", path.display()))?,
+        false => String::new(),
+    };
+    let known = Zeroizing::new(known);
+    let sha256 = match known.trim() {
+        "" => {
+            let token = Zeroizing::new(hex::encode(random_secret()?.expose()));
+            write_private(&path, token.as_bytes())?;
+            Digest::of_bytes(token.as_bytes())
+        }
+        token => Digest::of_bytes(token.as_bytes()),
+    };
+    Ok(TokenEntry { name: Author::parse(LOCAL_ADMIN).expect("a fixed name"), sha256 })
 }
 
 /// Whether the demo's account at the sandbox partner or its shop had to be made. Errors: the vault is not a demo's.
@@ -265,19 +326,4 @@ pub fn new_shop_token(now: Time) -> anyhow::Result<(ShopToken, String)> {
     let text = format!("pfs_{}", hex::encode(random_secret()?.expose()));
     let sha256 = Digest::of_bytes(text.as_bytes());
     Ok((ShopToken { sha256, created_at: now, valid_until: None }, text))
-}
-
-/// Opens the folder's vault, or makes an empty one.
-pub fn open_or_create(data: &DataDir) -> anyhow::Result<Vault> {
-    if data.vault().exists() {
-        return Ok(Vault::open(&data.vault(), &data.identity())?);
-    }
-    if data.identity().exists() {
-        return Err(Fixable::error(
-            format!("{} is there and {} is not", data.identity().display(), data.vault().display()),
-            "put the vault back from its backup; to begin with no keys at all, move the identity away too",
-        ));
-    }
-    data.create()?;
-    Ok(Vault::create(data.path())?)
 }

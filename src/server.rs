@@ -20,7 +20,8 @@ use tokio::sync::{mpsc, watch};
 use crate::admin::Life;
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
-use crate::keys::Keys;
+use crate::key_metrics::{KeyTimes, VaultMetrics};
+use crate::keys::{Keys, Look};
 use crate::listener::{Listener, bind, listen, listen_admin, listen_public, url};
 use crate::roles::{RoleRuntime, RoleThread, Roles};
 use crate::running::RunFile;
@@ -30,6 +31,8 @@ use crate::wiring::Engines;
 
 /// How often the vault is looked at.
 const VAULT_POLL: Duration = Duration::from_millis(500);
+/// After how many looks a change that can't be taken is told again: a minute.
+const TELL_AGAIN_LOOKS: u32 = 120;
 /// How long the sandbox partner may go on sending when the system ends: it would send again after a restart of a
 /// real partner, but it forgets.
 const SANDBOX_DRAIN: Duration = Duration::from_millis(500);
@@ -188,7 +191,8 @@ impl Server {
         if let (Some((sandbox, _)), Some(socket)) = (&sandbox, sockets.sandbox) {
             listeners.sandbox = Some(listen(socket, crate::assembly::sandbox_routes(sandbox), 1)?);
         }
-        watch_vault(self.keys);
+        KeyTimes::register(&self.registry, self.keys.directory(), Arc::clone(&self.clock))?;
+        watch_vault(self.keys, VaultMetrics::new(&self.registry)?);
         let url_of = |listener: &Option<Listener>| listener.as_ref().map(|l| l.url.clone());
         let run_file = RunFile {
             pid: std::process::id(),
@@ -295,19 +299,40 @@ impl Started {
     }
 }
 
-/// Swaps accounts and keys when the vault changes. What can't be read leaves the old ones in force.
-fn watch_vault(mut keys: Keys) {
+/// Swaps accounts and keys when the vault changes. What can't be taken leaves the old ones in force, and is told at once
+/// and then every minute.
+fn watch_vault(mut keys: Keys, metrics: VaultMetrics) {
     actix_web::rt::spawn(async move {
         let mut ticks = tokio::time::interval(VAULT_POLL);
+        let (mut told, mut looks) = (String::new(), 0);
         loop {
             ticks.tick().await;
-            match keys.reload_if_changed() {
-                Ok(true) => tracing::info!("the vault changed: accounts and keys are reloaded"),
-                Ok(false) => {}
-                Err(error) => tracing::error!(
-                    error = format!("{error:#}"),
-                    "the vault can't be reloaded: the old keys stay in force"
-                ),
+            match keys.look() {
+                Ok(Look::Same) => {}
+                Ok(Look::Taken) => {
+                    metrics.taken();
+                    told.clear();
+                    tracing::info!("the vault changed: accounts and keys are reloaded");
+                }
+                Ok(Look::Undone) => {
+                    metrics.undone();
+                    told.clear();
+                    tracing::info!("the vault is again what is in force");
+                }
+                Err(error) => {
+                    let error = format!("{error:#}");
+                    if error != told {
+                        metrics.refused();
+                    }
+                    if error != told || looks >= TELL_AGAIN_LOOKS {
+                        tracing::error!(
+                            error,
+                            "the vault can't be reloaded: the old keys stay in force"
+                        );
+                        (told, looks) = (error, 0);
+                    }
+                    looks += 1;
+                }
             }
         }
     });

@@ -26,6 +26,10 @@ pub const TEMPLATE: &str = include_str!("payfold.toml");
 pub struct Settings {
     /// Folder of the embedded engines, the vault and the run file.
     pub data: PathBuf,
+    /// The vault by URL, `file:` or `dir:`; empty: `vault.age` in the data folder.
+    pub vault: String,
+    /// Whether core files may be written of this process, and its user may look into it. Its memory holds keys.
+    pub debuggable: bool,
     /// Event log by URL, `sqlite:` or `kafka:`; empty: `sqlite:` in the data folder.
     pub log: String,
     /// Order store by URL, `sqlite:` or `cql:`; empty: `sqlite:` in the data folder.
@@ -155,6 +159,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             data: "payfold-data".into(),
+            vault: String::new(),
+            debuggable: false,
             log: String::new(),
             orders: String::new(),
             dev: false,

@@ -178,6 +178,7 @@ impl Ingest {
                 self.metrics.append_took(started.elapsed());
                 let accepted = self.metrics.partner(account.partner());
                 self.metrics.notice_accepted(&accepted, (account.partner(), verified.key_id()));
+                self.look_at_key(verified, &receipt);
                 accepted.seen_at(receipt.received_at, timestamp);
                 self.metrics.unknown_fields_seen(u64::from(verified.unknown_fields()));
                 Ok(())
@@ -192,6 +193,15 @@ impl Ingest {
                 self.keep(receipt, refused).await.map_err(|unavailable| refuse(&unavailable))?;
                 Err(refuse(&refusal))
             }
+        }
+    }
+
+    /// Tells of a partner that goes on signing with the key before: when its overlap ends, its notices are refused.
+    fn look_at_key(&self, verified: &VerifiedIpn<'_>, receipt: &Receipt) {
+        let (account, old) = (verified.account(), verified.key_id());
+        if let Some(new) = account.keys().replacement_of(old, receipt.received_at) {
+            self.metrics.old_key_used(account.partner(), old);
+            self.sampler.old_key_used(receipt, account, (old, new.id()));
         }
     }
 

@@ -22,6 +22,7 @@ const IGNORED: &str = "ignored";
 pub struct Metrics {
     requests: IntCounterVec,
     key_uses: IntCounterVec,
+    old_key_uses: IntCounterVec,
     skew: GaugeVec,
     last_accepted: GaugeVec,
     request_duration: Histogram,
@@ -91,6 +92,11 @@ impl Metrics {
                 "Notices by the key their signature matched.",
                 &["partner", "key_id"],
             )?,
+            old_key_uses: register.counters(
+                "payfold_ingest_old_key_uses_total",
+                "Notices signed with a key that a newer one had begun beside.",
+                &["partner", "key_id"],
+            )?,
             skew: register.partner_gauge(
                 "payfold_ingest_clock_skew_seconds",
                 "Our clock minus the timestamp of the partner's last accepted notice.",
@@ -134,6 +140,11 @@ impl Metrics {
         handles.count_key_use(key_id, || {
             self.key_uses.with_label_values(&[partner.as_str(), key_id.as_str()])
         });
+    }
+
+    /// An accepted notice was signed with the old key of an overlap.
+    pub fn old_key_used(&self, partner: &PartnerCode, key_id: &KeyId) {
+        self.old_key_uses.with_label_values(&[partner.as_str(), key_id.as_str()]).inc();
     }
 
     /// A notice was refused; `partner` only where its signature proved it.

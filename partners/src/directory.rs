@@ -2,7 +2,7 @@
 //! A disabled account is in nobody's route. On the shared route (`/api/payment/ipn`) the limits of the
 //! default profile hold for every body, so that what is refused there tells nothing of who is known.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -32,6 +32,7 @@ pub struct Account {
     create_keys: KeySet,
     return_keys: KeySet,
     unwrap_keys: KeySet,
+    constants: BTreeMap<String, String>,
     enabled: bool,
     allow_sources: Vec<IpNet>,
     rate_per_s: Option<u32>,
@@ -59,7 +60,8 @@ impl Account {
         &self.keys
     }
 
-    /// The keys of a channel; where it has none of its own, those of the IPN channel.
+    /// The keys of a channel. Where creates or returns have none of their own, those of the IPN channel; a key that
+    /// decrypts is nothing a signing key could stand in for.
     pub fn keys_of(&self, channel: Channel) -> &KeySet {
         let own = match channel {
             Channel::Ipn => &self.keys,
@@ -78,6 +80,16 @@ impl Account {
     pub(crate) fn of(&self) -> Of<'_> {
         let SchemeKeys { constants, opening, .. } = &self.scheme_keys;
         Of { merchant: self.merchant_code.as_str(), constants, opening }
+    }
+
+    /// A value its partner has given out for it, such as an access key's id.
+    pub fn constant(&self, name: &str) -> Option<&str> {
+        self.constants.get(name).map(String::as_str)
+    }
+
+    /// Whether its notices are taken; a disabled account is as unknown as one that isn't there.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled
     }
 
     /// Whether a notice may come from this address.
@@ -309,6 +321,7 @@ fn account(
         return_keys: keys_of(Channel::Return)?,
         unwrap_keys: keys_of(Channel::Unwrap)?,
         scheme_keys,
+        constants: entry.constants.clone(),
         enabled: entry.enabled,
         allow_sources: entry.allow_sources.clone(),
         rate_per_s: entry.rate_per_s,
@@ -403,6 +416,35 @@ mod tests {
         let places: Vec<_> =
             directory.accounts().iter().map(|a| (a.index(), a.merchant_code().as_str())).collect();
         assert_eq!(places, [(0, "GONE"), (1, "SHOP")]);
+    }
+
+    #[test]
+    fn no_signing_key_decrypts() {
+        let (id, at) = (KeyId::parse("u").unwrap(), Time::from_unix_ms(0));
+        let mut wrapped = entry("acme", "WRAPPED", "w");
+        wrapped.set_constant("appId", "42").unwrap();
+        let secret = Secret::from_bytes(vec![7; 16]);
+        let key = NewKey {
+            id,
+            channel: Channel::Unwrap,
+            secret,
+            valid_from: at,
+            overlap_ms: 0,
+            created_at: at,
+        };
+        wrapped.add_key(key).unwrap();
+        let accounts = vec![entry("acme", "SHOP", "a"), wrapped];
+        let directory = Directory::build(vec![profile("acme")], &vault(accounts)).unwrap();
+        let [shop, wrapped] = directory.accounts() else { panic!("two accounts") };
+        let ids = |account: &Account, channel| {
+            let keys = account.keys_of(channel).keys().iter();
+            keys.map(|key| key.id().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(shop, Channel::Return), ["k"]);
+        assert_eq!(ids(shop, Channel::Unwrap), [""; 0]);
+        assert_eq!(ids(wrapped, Channel::Unwrap), ["u"]);
+        assert_eq!(ids(wrapped, Channel::Ipn), ["k"]);
+        assert_eq!((wrapped.constant("appId"), shop.constant("appId")), (Some("42"), None));
     }
 
     #[test]

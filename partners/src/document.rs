@@ -49,7 +49,7 @@ pub struct AccountEntry {
     /// How many signed notices a second it may send; absent = no limit of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<u32>,
-    /// What the partner calls us by beside the merchantCode, where its profile asks for it; nothing secret.
+    /// Values its partner has given out for it, by name, such as an access key's id. Not secret.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, String>,
     /// Its keys, the oldest first.
@@ -72,6 +72,9 @@ pub struct KeyEntry {
     /// Until when it counts; absent = until retired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<Time>,
+    /// What the partner calls it, where its notices name the key they were signed with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
     /// When it was added.
     pub created_at: Time,
 }
@@ -137,6 +140,22 @@ pub enum DocumentError {
     /// An overlap before its beginning.
     #[error("an overlap can't be negative; give 0 to end the old keys at once")]
     Overlap,
+    /// A constant nobody could name or sign.
+    #[error(
+        "constant {name:?}: a name is up to 64 letters, digits, _ - and ., its value up to 256 printable ASCII characters"
+    )]
+    Constant {
+        /// Its name.
+        name: String,
+    },
+    /// A serial that is none.
+    #[error(
+        "the serial of key {id} is not up to 128 printable ASCII characters; write it as the partner does"
+    )]
+    Serial {
+        /// Which key.
+        id: KeyId,
+    },
     /// The key, or the keys together, can't be used.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -190,6 +209,7 @@ impl AccountEntry {
             secret: new.secret,
             valid_from: new.valid_from,
             valid_until: None,
+            serial: None,
             created_at: new.created_at,
         });
         changed.key_set(new.channel)?;
@@ -199,20 +219,68 @@ impl AccountEntry {
 
     /// Ends a key at `at`; an earlier end stays. Errors: `UnknownKey`.
     pub fn retire_key(&mut self, id: &KeyId, at: Time) -> Result<(), DocumentError> {
-        let key = self.keys.iter_mut().find(|key| key.id == *id);
-        key.ok_or_else(|| DocumentError::UnknownKey { id: id.clone() })?.end_at(at);
+        self.key_mut(id)?.end_at(at);
         Ok(())
+    }
+
+    /// Says what the partner calls a key. Errors: `UnknownKey`, `Serial`.
+    pub fn set_serial(&mut self, id: &KeyId, serial: &str) -> Result<(), DocumentError> {
+        if !is_printable(serial, SERIAL_CHARS_MAX) {
+            return Err(DocumentError::Serial { id: id.clone() });
+        }
+        self.key_mut(id)?.serial = Some(serial.to_owned());
+        Ok(())
+    }
+
+    fn key_mut(&mut self, id: &KeyId) -> Result<&mut KeyEntry, DocumentError> {
+        let key = self.keys.iter_mut().find(|key| key.id == *id);
+        key.ok_or_else(|| DocumentError::UnknownKey { id: id.clone() })
+    }
+
+    /// Gives a constant its value, new or in place of the old one. Errors: `Constant`.
+    pub fn set_constant(&mut self, name: &str, value: &str) -> Result<(), DocumentError> {
+        check_constant(name, value)?;
+        self.constants.insert(name.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    /// The keys of a channel that a new one from `at` on would end sooner, `overlap_ms` after it.
+    pub fn keys_cut_by(&self, channel: Channel, at: Time, overlap_ms: i64) -> Vec<&KeyId> {
+        let end = at.plus_ms(overlap_ms);
+        let cut = self.keys.iter().filter(|key| {
+            let lasts = key.valid_until.is_none_or(|until| end < until);
+            key.channel == channel && key.valid_from < at && lasts
+        });
+        cut.map(|key| &key.id).collect()
     }
 }
 
+pub(crate) const SERIAL_CHARS_MAX: usize = 128;
+
+pub(crate) fn is_printable(text: &str, chars_max: usize) -> bool {
+    (1..=chars_max).contains(&text.len()) && text.bytes().all(|b| matches!(b, b' '..=b'~'))
+}
+
+/// Judges a constant. Errors: `Constant`.
+pub(crate) fn check_constant(name: &str, value: &str) -> Result<(), DocumentError> {
+    let in_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    let named = (1..=64).contains(&name.len()) && name.bytes().all(in_name);
+    if named && is_printable(value, 256) {
+        return Ok(());
+    }
+    Err(DocumentError::Constant { name: name.to_owned() })
+}
+
 impl KeyEntry {
-    fn key(&self) -> Result<Key, KeyError> {
-        if self.channel == Channel::Unwrap {
-            let window = (self.valid_from, self.valid_until);
-            return Key::opening(self.id.clone(), &self.secret, window);
-        }
-        let key = Key::new(self.id.clone(), &self.secret, self.valid_from, self.valid_until)?;
-        Ok(key.of_channel(self.channel))
+    pub(crate) fn key(&self) -> Result<Key, KeyError> {
+        let window = (self.valid_from, self.valid_until);
+        let key = Key::of_channel(self.channel, self.id.clone(), &self.secret, window)?;
+        Ok(key.with_serial(self.serial.clone()))
+    }
+
+    /// Whether it counts at `now`.
+    pub fn counts_at(&self, now: Time) -> bool {
+        self.valid_from <= now && self.valid_until.is_none_or(|until| now < until)
     }
 
     /// Ends it at `at`, never later than before and never before it begins.
@@ -251,6 +319,24 @@ impl VaultDocument {
         }
         self.accounts.push(account);
         Ok(())
+    }
+
+    /// Gives every account of `before` the place it has there: what is counted by place goes on, whoever else is added
+    /// or gone. In the place of one that is gone stands a disabled one without keys; new ones come last.
+    pub fn keep_places<'a>(
+        &mut self,
+        before: impl Iterator<Item = (&'a PartnerCode, &'a MerchantCode)>,
+    ) {
+        let mut unplaced = std::mem::take(&mut self.accounts);
+        for (partner, merchant) in before {
+            let is_it = |a: &AccountEntry| a.partner == *partner && a.merchant_code == *merchant;
+            let found = unplaced.iter().position(is_it).map(|place| unplaced.remove(place));
+            self.accounts.push(found.unwrap_or_else(|| AccountEntry {
+                enabled: false,
+                ..AccountEntry::new(partner.clone(), merchant.clone())
+            }));
+        }
+        self.accounts.append(&mut unplaced);
     }
 
     /// Adds the hash of an admin token. Errors: `KnownToken`.
@@ -340,6 +426,43 @@ mod tests {
     }
 
     #[test]
+    fn constants_and_serials_are_short_printable_texts() {
+        let mut account = shop();
+        account.add_key(new_key("a", 10, 0)).unwrap();
+        for (name, value) in [("app.id", "1"), ("_x", " a=b~"), ("x", &"y".repeat(256))] {
+            account.set_constant(name, value).unwrap();
+        }
+        for (name, value) in [("", "1"), ("a b", "1"), ("x", ""), ("x", "é"), ("x", "a\n")] {
+            let error = DocumentError::Constant { name: name.to_owned() };
+            assert_eq!(account.set_constant(name, value), Err(error), "{name}={value}");
+        }
+        assert_eq!(account.constants.len(), 3);
+        let a = KeyId::parse("a").unwrap();
+        account.set_serial(&a, "01").unwrap();
+        let refused = Err(DocumentError::Serial { id: a.clone() });
+        assert_eq!(account.set_serial(&a, "\t"), refused);
+        let key = &account.key_set(Channel::Ipn).unwrap().keys()[0].clone();
+        assert_eq!(key.serial(), Some("01"));
+    }
+
+    #[test]
+    fn a_new_key_cuts_those_that_would_have_gone_on() {
+        let mut account = shop();
+        let cut = |account: &AccountEntry, channel, from| {
+            let ids = account.keys_cut_by(channel, at(from), 5_000);
+            ids.iter().map(|id| id.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(cut(&account, Channel::Ipn, 10), [""; 0]);
+        account.add_key(new_key("a", 10, 0)).unwrap();
+        assert_eq!(cut(&account, Channel::Ipn, 20), ["a"]);
+        assert_eq!(cut(&account, Channel::Create, 20), [""; 0]);
+        assert_eq!(cut(&account, Channel::Ipn, 10), [""; 0], "it would not have counted before");
+        account.retire_key(&KeyId::parse("a").unwrap(), at(25)).unwrap();
+        assert_eq!(cut(&account, Channel::Ipn, 20), [""; 0], "it ends by then anyway");
+        assert_eq!(cut(&account, Channel::Ipn, 19), ["a"]);
+    }
+
+    #[test]
     fn accounts_and_tokens_are_there_once() {
         let mut document = VaultDocument::default();
         document.add_account(shop()).unwrap();
@@ -363,6 +486,23 @@ mod tests {
     }
 
     #[test]
+    fn an_account_keeps_its_place_whoever_comes_and_goes() {
+        let partner = PartnerCode::parse("acme").unwrap();
+        let merchants = |names: &[&str]| -> Vec<MerchantCode> {
+            names.iter().map(|name| MerchantCode::parse(name).unwrap()).collect()
+        };
+        let mut document = VaultDocument::default();
+        for merchant in merchants(&["A", "B", "D"]) {
+            document.add_account(AccountEntry::new(partner.clone(), merchant)).unwrap();
+        }
+        let before = merchants(&["B", "C"]);
+        document.keep_places(before.iter().map(|merchant| (&partner, merchant)));
+        let places: Vec<_> =
+            document.accounts.iter().map(|a| (a.merchant_code.as_str(), a.enabled)).collect();
+        assert_eq!(places, [("B", true), ("C", false), ("A", true), ("D", true)]);
+    }
+
+    #[test]
     fn it_reads_what_it_writes_and_nothing_else() {
         let mut account = shop();
         account.add_key(new_key("a", 10, 0)).unwrap();
@@ -370,6 +510,8 @@ mod tests {
         account.allow_sources =
             vec!["203.0.113.0/24".parse().unwrap(), "2001:db8::/32".parse().unwrap()];
         account.rate_per_s = Some(50);
+        account.set_constant("accessKey", "F8BBA842").unwrap();
+        account.set_serial(&KeyId::parse("b").unwrap(), "2").unwrap();
         let mut document = VaultDocument::default();
         document.add_account(account).unwrap();
         let text = toml::to_string(&document).unwrap();

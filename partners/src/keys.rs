@@ -15,17 +15,20 @@ pub const VALID_KEYS_MAX: usize = 8;
 /// The shortest secret taken for HMAC, in bytes.
 pub const SECRET_BYTES_MIN: usize = 24;
 
+/// The shortest secret that decrypts, in bytes: AES-128.
+pub const UNWRAP_BYTES_MIN: usize = 16;
+
 /// What a key signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Channel {
-    /// Notices from server to server (contract 4.2); also what signs the other two where they have no keys.
+    /// Notices from server to server (contract 4.2); also what signs creates and returns where those have no keys.
     Ipn,
     /// Our create-payment calls (contract 4.1).
     Create,
     /// What a payer's browser brings back (contract 4.3).
     Return,
-    /// Notices that come encrypted; it opens them and signs nothing.
+    /// Decrypts what a partner wraps its notices in; it signs nothing, and no other channel's keys stand in for it.
     Unwrap,
 }
 
@@ -42,6 +45,19 @@ impl Channel {
             Self::Unwrap => "unwrap",
         }
     }
+
+    /// The channel of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|channel| channel.name() == name)
+    }
+
+    /// The fewest bytes a secret of this channel has.
+    pub const fn secret_bytes_min(self) -> usize {
+        match self {
+            Self::Ipn | Self::Create | Self::Return => SECRET_BYTES_MIN,
+            Self::Unwrap => UNWRAP_BYTES_MIN,
+        }
+    }
 }
 
 /// One key of an account.
@@ -51,7 +67,10 @@ pub struct Key {
     channel: Channel,
     valid_from: Time,
     valid_until: Option<Time>,
+    serial: Option<String>,
     mac: MacKey,
+    /// Of a key that decrypts, which an HMAC can't; none for the others.
+    secret: Option<Secret>,
 }
 
 /// Why keys can't be used.
@@ -67,11 +86,11 @@ pub enum KeyError {
         /// How long it is.
         bytes: usize,
     },
-    /// Not a key of AES.
+    /// A short secret of a cipher.
     #[error(
-        "key {id} has {bytes} bytes, AES takes 16 or 32; say how the partner writes it: text:…, hex:… or base64:…"
+        "key {id} has {bytes} bytes, a key that decrypts has {UNWRAP_BYTES_MIN} or more; look whether it is text, hex or base64"
     )]
-    OpensNothing {
+    TooShortToUnwrap {
         /// Which key.
         id: KeyId,
         /// How long it is.
@@ -107,37 +126,36 @@ impl Key {
         valid_from: Time,
         valid_until: Option<Time>,
     ) -> Result<Self, KeyError> {
-        let bytes = secret.expose().len();
-        if bytes < SECRET_BYTES_MIN {
-            return Err(KeyError::TooShort { id, bytes });
-        }
-        if valid_until.is_some_and(|until| until < valid_from) {
-            return Err(KeyError::Window { id });
-        }
-        let mac = MacKey::new(secret.expose());
-        Ok(Self { id, channel: Channel::Ipn, valid_from, valid_until, mac })
+        Self::of_channel(Channel::Ipn, id, secret, (valid_from, valid_until))
     }
 
-    /// The same key for another channel.
-    pub(crate) fn of_channel(self, channel: Channel) -> Self {
-        Self { channel, ..self }
-    }
-
-    /// A key that opens encrypted notices. Errors: `OpensNothing`, `Window`.
-    pub(crate) fn opening(
+    /// A key of any channel. Errors: `TooShort`, `TooShortToUnwrap`, `Window`.
+    pub(crate) fn of_channel(
+        channel: Channel,
         id: KeyId,
         secret: &Secret,
         (valid_from, valid_until): (Time, Option<Time>),
     ) -> Result<Self, KeyError> {
         let bytes = secret.expose().len();
-        if !matches!(bytes, 16 | 32) {
-            return Err(KeyError::OpensNothing { id, bytes });
+        if bytes < channel.secret_bytes_min() {
+            return Err(match channel {
+                Channel::Unwrap => KeyError::TooShortToUnwrap { id, bytes },
+                Channel::Ipn | Channel::Create | Channel::Return => {
+                    KeyError::TooShort { id, bytes }
+                }
+            });
         }
         if valid_until.is_some_and(|until| until < valid_from) {
             return Err(KeyError::Window { id });
         }
-        let mac = MacKey::new(&[]);
-        Ok(Self { id, channel: Channel::Unwrap, valid_from, valid_until, mac })
+        let mac = MacKey::new(secret.expose());
+        let secret = (channel == Channel::Unwrap).then(|| secret.clone());
+        Ok(Self { id, channel, valid_from, valid_until, serial: None, mac, secret })
+    }
+
+    /// The same key under the serial its partner names it by.
+    pub(crate) fn with_serial(self, serial: Option<String>) -> Self {
+        Self { serial, ..self }
     }
 
     /// Its name.
@@ -165,9 +183,19 @@ impl Key {
         self.valid_from <= now && self.valid_until.is_none_or(|until| now < until)
     }
 
+    /// What the partner calls it, where its notices name the key they were signed with.
+    pub fn serial(&self) -> Option<&str> {
+        self.serial.as_deref()
+    }
+
     /// The keyed HMAC, for signing.
     pub fn mac(&self) -> &MacKey {
         &self.mac
+    }
+
+    /// The secret itself, to decrypt with; `None` for a key that signs.
+    pub fn secret(&self) -> Option<&Secret> {
+        self.secret.as_ref()
     }
 }
 
@@ -206,6 +234,29 @@ impl KeySet {
     pub fn signing_key(&self, now: Time) -> Option<&Key> {
         let valid = self.keys.iter().filter(|key| key.is_valid_at(now));
         valid.max_by_key(|key| key.valid_from)
+    }
+
+    /// The key that began after this one and counts at `now` too: with it there, the key of this id is the old one
+    /// of an overlap.
+    pub fn replacement_of(&self, id: &KeyId, now: Time) -> Option<&Key> {
+        let begun = self.keys.iter().find(|key| key.id == *id)?.valid_from;
+        self.signing_key(now).filter(|newest| newest.valid_from > begun)
+    }
+
+    /// Until when some key counts without a gap, from `now` on: `now` itself if none counts now, `None` if one counts
+    /// until it is retired.
+    pub fn covered_until(&self, now: Time) -> Option<Time> {
+        let mut until = now;
+        loop {
+            let mut furthest = until;
+            for key in self.keys.iter().filter(|key| key.is_valid_at(until)) {
+                furthest = furthest.max(key.valid_until?);
+            }
+            if furthest == until {
+                return Some(until);
+            }
+            until = furthest;
+        }
     }
 
     /// The most that count at any one instant.
@@ -297,6 +348,55 @@ mod tests {
         assert_eq!((keys.keys().len(), keys.valid_at_once_max()), (28, 8));
         let error = KeySet::new(past.into_iter().chain(many(9)).collect()).unwrap_err();
         assert_eq!(error, KeyError::TooMany { count: 9, at: at(100) });
+    }
+
+    #[test]
+    fn an_old_key_is_one_that_a_newer_one_counts_beside() {
+        let keys = vec![key("a", 10, Some(30)), key("b", 20, Some(40)), key("c", 50, None)];
+        let keys = KeySet::new(keys).unwrap();
+        let replaced = |id, now| {
+            let id = KeyId::parse(id).unwrap();
+            keys.replacement_of(&id, at(now)).map(|key| key.id().to_string())
+        };
+        for (id, now, by) in [
+            ("a", 19, None),
+            ("a", 20, Some("b")),
+            ("b", 25, None),
+            ("a", 45, None),
+            ("b", 50, Some("c")),
+            ("c", 60, None),
+            ("z", 60, None),
+        ] {
+            assert_eq!(replaced(id, now).as_deref(), by, "{id} at {now}");
+        }
+    }
+
+    #[test]
+    fn keys_cover_the_time_up_to_their_first_gap() {
+        let until = |keys: Vec<Key>, now| KeySet::new(keys).unwrap().covered_until(at(now));
+        let three = || vec![key("a", 10, Some(30)), key("b", 20, Some(40)), key("d", 50, Some(60))];
+        for (now, end) in [(5, 5), (10, 40), (35, 40), (40, 40), (50, 60), (70, 70)] {
+            assert_eq!(until(three(), now), Some(at(end)), "{now}");
+        }
+        let handed_over = vec![key("a", 10, Some(30)), key("b", 30, None)];
+        assert_eq!(until(handed_over, 10), None);
+        assert_eq!(until(Vec::new(), 1), Some(at(1)));
+    }
+
+    #[test]
+    fn a_key_that_decrypts_keeps_its_secret_and_may_be_shorter() {
+        let id = KeyId::parse("k").unwrap();
+        let of = |channel, bytes| {
+            let secret = Secret::from_bytes(vec![b'h'; bytes]);
+            Key::of_channel(channel, id.clone(), &secret, (at(0), None))
+        };
+        let key = of(Channel::Unwrap, 16).unwrap();
+        assert_eq!(key.secret().unwrap().expose(), [b'h'; 16]);
+        assert!(!format!("{key:?}").contains("104"), "{key:?}");
+        assert!(of(Channel::Ipn, 24).unwrap().secret().is_none());
+        let error = of(Channel::Unwrap, 15).unwrap_err();
+        assert_eq!(error, KeyError::TooShortToUnwrap { id: id.clone(), bytes: 15 });
+        assert!(matches!(of(Channel::Return, 23), Err(KeyError::TooShort { bytes: 23, .. })));
     }
 
     #[test]

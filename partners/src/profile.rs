@@ -185,13 +185,13 @@ pub struct Profile {
     unknown_fields: UnknownFields,
     ref_is_session: bool,
     placeholder_refs: Vec<String>,
+    retry_horizon_ms: i64,
     limits: Limits,
     output: Output,
     separator: u8,
     signed_fields: Vec<Field>,
     time: TimeRule,
     create: Option<CreateRule>,
-    retry_horizon_ms: i64,
     /// The partner's own scheme; then separator, output and signed fields are nobody's.
     scheme: Option<Arc<Scheme>>,
 }
@@ -281,11 +281,6 @@ impl Profile {
         self.scheme.as_deref()
     }
 
-    /// How long the partner goes on retrying a notice, ms; an old key must count at least as long. 0 = not said.
-    pub fn retry_horizon_ms(&self) -> i64 {
-        self.retry_horizon_ms
-    }
-
     /// Whose profile it is, its version and the digest of its bytes.
     pub fn stamp(&self) -> &ProfileStamp {
         &self.stamp
@@ -349,6 +344,12 @@ impl Profile {
     /// Whether addresses of this machine and of private networks, and http to this machine, are let pass.
     pub fn allows_private_addresses(&self) -> bool {
         self.stage == Stage::Sandbox
+    }
+
+    /// How long after an event the partner may still send its notice, signed with the key of the event's time; ms, 0
+    /// where the profile doesn't say. A key counts at least so long beside the one that replaces it.
+    pub fn retry_horizon_ms(&self) -> i64 {
+        self.retry_horizon_ms
     }
 
     /// What the fold needs to know of this profile for an IPN with this ref.

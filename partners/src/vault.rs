@@ -1,16 +1,19 @@
-//! Owns the vault: the accounts document in an age-encrypted file (contract 2.5), and the only I/O of this crate.
+//! Owns the vault: the accounts document in an age-encrypted file (contract 2.5), or read from a directory of key files.
 //! The file is replaced whole, under a lock, and never half: a reader sees the old one or the new one.
 //! A change made on top of something else than what was read is refused, so no key is lost.
 
+mod dir;
 mod file;
+mod place;
+mod rotation;
+mod stamp;
 mod watch;
 
 use std::fmt;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use age::secrecy::ExposeSecret;
 use age::x25519::{Identity, Recipient};
 use payfold_schemas::digest::Digest;
 use serde::Deserialize;
@@ -19,7 +22,10 @@ use zeroize::Zeroizing;
 use crate::document::{DOCUMENT_VERSION, VaultDocument};
 use crate::secret::Secret;
 
-pub use watch::VaultWatch;
+pub use self::dir::{FileProblem, PLAIN_FILE};
+pub use self::place::VaultPlace;
+pub use self::rotation::{Rotated, rotate_identity};
+pub use self::watch::VaultWatch;
 
 /// The vault's file name in a data folder.
 pub const VAULT_FILE: &str = "vault.age";
@@ -33,7 +39,8 @@ pub const RANDOM_SECRET_BYTES: usize = 32;
 /// The decrypted document of one vault file.
 pub struct Vault {
     path: PathBuf,
-    recipient: Recipient,
+    /// One for each identity that opens it, so that a copy of any of them does.
+    recipients: Vec<Recipient>,
     document: VaultDocument,
     /// The digest of the file this was read from or written to; `None` before the first save.
     saved: Option<Digest>,
@@ -106,6 +113,29 @@ pub enum VaultError {
         /// The vault.
         path: PathBuf,
     },
+    /// A directory without a single file.
+    #[error(
+        "{} holds no file at all; look whether the secret is mounted there, and name its files PARTNER.MERCHANT.CHANNEL.KEYID",
+        path.display()
+    )]
+    Empty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A directory that was never still.
+    #[error("{} is being changed; let the change come to its end, then try again", path.display())]
+    Changing {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A directory with files that can't be used.
+    #[error("{} can't be used:{}", path.display(), by_line(problems))]
+    Unusable {
+        /// The directory.
+        path: PathBuf,
+        /// Everything that is wrong, by file.
+        problems: Vec<FileProblem>,
+    },
     /// The system gives no randomness.
     #[error("no random bytes for a new secret: {0}")]
     Random(String),
@@ -115,20 +145,24 @@ impl Vault {
     /// Makes an empty vault in `dir`, with a new identity unless one is there. Errors: `Exists`, `Io`,
     /// and those of the identity.
     pub fn create(dir: &Path) -> Result<Self, VaultError> {
-        let path = dir.join(VAULT_FILE);
+        Self::create_at(dir.join(VAULT_FILE), &dir.join(IDENTITY_FILE))
+    }
+
+    /// The same in files of these names.
+    pub fn create_at(path: PathBuf, identity_path: &Path) -> Result<Self, VaultError> {
         if path.exists() {
             return Err(VaultError::Exists { path });
         }
-        std::fs::create_dir_all(dir).map_err(file::io("make the folder", dir))?;
-        let identity_path = dir.join(IDENTITY_FILE);
-        if !identity_path.exists() {
-            let text = Identity::generate().to_string();
-            let line = Zeroizing::new(format!("{}\n", text.expose_secret()));
-            file::write_new(&identity_path, line.as_bytes())?;
+        for dir in [path.parent(), identity_path.parent()].into_iter().flatten() {
+            std::fs::create_dir_all(dir).map_err(file::io("make the folder", dir))?;
         }
-        let recipient = read_identity(&identity_path)?.to_public();
+        if !identity_path.exists() {
+            let text = rotation::identity_file([&Identity::generate()].into_iter());
+            file::write_new(identity_path, text.as_bytes())?;
+        }
+        let recipients = recipients(&read_identities(identity_path)?);
         let document = VaultDocument::default();
-        let mut vault = Self { path, recipient, document, saved: None };
+        let mut vault = Self { path, recipients, document, saved: None };
         vault.save()?;
         Ok(vault)
     }
@@ -136,14 +170,12 @@ impl Vault {
     /// Opens the vault at `path` with the identity file `identity`. Errors: every `VaultError` but
     /// those of saving.
     pub fn open(path: &Path, identity: &Path) -> Result<Self, VaultError> {
-        let identity = read_identity(identity)?;
+        let identities = read_identities(identity)?;
         let sealed = std::fs::read(path).map_err(file::io("read", path))?;
-        let plain = age::decrypt(&identity, &sealed)
-            .map(Zeroizing::new)
-            .map_err(|_| VaultError::Sealed { path: path.to_owned() })?;
+        let plain = decrypt(&identities, &sealed, path)?;
         Ok(Self {
             path: path.to_owned(),
-            recipient: identity.to_public(),
+            recipients: recipients(&identities),
             document: read_document(path, &plain)?,
             saved: Some(Digest::of_bytes(&sealed)),
         })
@@ -159,6 +191,11 @@ impl Vault {
         &mut self.document
     }
 
+    /// The accounts and tokens alone.
+    pub fn into_document(self) -> VaultDocument {
+        self.document
+    }
+
     /// Replaces the file, durably, by what is in memory. Errors: `Locked` and `Changed` (open it again
     /// and repeat the change), `Io`; then the file is as it was.
     pub fn save(&mut self) -> Result<(), VaultError> {
@@ -168,8 +205,7 @@ impl Vault {
             return Err(VaultError::Changed { path: self.path.clone() });
         }
         let plain = toml::to_string(&self.document).expect("the document has no unusual types");
-        let sealed = age::encrypt(&self.recipient, Zeroizing::new(plain).as_bytes())
-            .expect("one recipient, and memory to write to");
+        let sealed = encrypt(&self.recipients, Zeroizing::new(plain).as_bytes());
         file::replace(&self.path, &sealed)?;
         self.saved = Some(Digest::of_bytes(&sealed));
         Ok(())
@@ -189,14 +225,50 @@ pub fn random_secret() -> Result<Secret, VaultError> {
     Ok(Secret::from_bytes(bytes))
 }
 
-fn read_identity(path: &Path) -> Result<Identity, VaultError> {
+fn by_line(problems: &[FileProblem]) -> String {
+    problems.iter().map(|problem| format!("\n  {problem}")).collect()
+}
+
+fn recipients(identities: &[Identity]) -> Vec<Recipient> {
+    identities.iter().map(Identity::to_public).collect()
+}
+
+/// The identities of a file: one, or while it is rotated the new one and those before it.
+fn read_identities(path: &Path) -> Result<Vec<Identity>, VaultError> {
     file::check_private(path)?;
     let text = std::fs::read_to_string(path).map_err(file::io("read", path))?;
     let text = Zeroizing::new(text);
-    // age-keygen writes comments above the identity.
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
-    line.and_then(|line| Identity::from_str(line).ok())
-        .ok_or_else(|| VaultError::NoIdentity { path: path.to_owned() })
+    // age-keygen writes comments above an identity.
+    let lines =
+        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let identities: Result<Vec<_>, _> = lines.map(Identity::from_str).collect();
+    let identities = identities.ok().filter(|identities| !identities.is_empty());
+    identities.ok_or_else(|| VaultError::NoIdentity { path: path.to_owned() })
+}
+
+fn decrypt(
+    identities: &[Identity],
+    sealed: &[u8],
+    path: &Path,
+) -> Result<Zeroizing<Vec<u8>>, VaultError> {
+    let sealed_to_others = || VaultError::Sealed { path: path.to_owned() };
+    let decryptor = age::Decryptor::new_buffered(sealed).map_err(|_| sealed_to_others())?;
+    let identities = identities.iter().map(|identity| identity as &dyn age::Identity);
+    let mut reader = decryptor.decrypt(identities).map_err(|_| sealed_to_others())?;
+    let mut plain = Zeroizing::new(Vec::with_capacity(sealed.len()));
+    reader.read_to_end(&mut plain).map_err(|_| sealed_to_others())?;
+    Ok(plain)
+}
+
+fn encrypt(recipients: &[Recipient], plain: &[u8]) -> Vec<u8> {
+    const WHY: &str = "a recipient there is, and memory to write to";
+    let recipients = recipients.iter().map(|recipient| recipient as &dyn age::Recipient);
+    let mut sealed = Vec::with_capacity(plain.len() + 512);
+    let encryptor = age::Encryptor::with_recipients(recipients).expect(WHY);
+    let mut writer = encryptor.wrap_output(&mut sealed).expect(WHY);
+    std::io::Write::write_all(&mut writer, plain).expect(WHY);
+    writer.finish().expect(WHY);
+    sealed
 }
 
 /// Errors name the line only: the parser's message may quote a secret.
@@ -220,6 +292,7 @@ fn read_document(path: &Path, plain: &[u8]) -> Result<VaultDocument, VaultError>
 
 #[cfg(test)]
 mod tests {
+    use age::secrecy::ExposeSecret;
     use payfold_schemas::ids::{MerchantCode, PartnerCode};
 
     use super::*;
@@ -242,8 +315,8 @@ mod tests {
 
         /// Puts this text into the vault, sealed for its identity.
         fn seal(&self, text: &str) {
-            let recipient = read_identity(&self.path(IDENTITY_FILE)).unwrap().to_public();
-            let sealed = age::encrypt(&recipient, text.as_bytes()).unwrap();
+            let identities = read_identities(&self.path(IDENTITY_FILE)).unwrap();
+            let sealed = encrypt(&recipients(&identities), text.as_bytes());
             file::replace(&self.path(VAULT_FILE), &sealed).unwrap();
         }
     }
@@ -254,8 +327,8 @@ mod tests {
         vault.document_mut().add_account(account).unwrap();
     }
 
-    fn merchants(vault: &Vault) -> Vec<String> {
-        vault.document().accounts.iter().map(|a| a.merchant_code.to_string()).collect()
+    fn merchants(document: &VaultDocument) -> Vec<String> {
+        document.accounts.iter().map(|a| a.merchant_code.to_string()).collect()
     }
 
     #[test]
@@ -266,7 +339,7 @@ mod tests {
         vault.save().unwrap();
         add_account(&mut vault, "SHOP-2");
         vault.save().unwrap();
-        assert_eq!(merchants(&folder.open().unwrap()), ["SHOP", "SHOP-2"]);
+        assert_eq!(merchants(folder.open().unwrap().document()), ["SHOP", "SHOP-2"]);
         let sealed = std::fs::read(folder.path(VAULT_FILE)).unwrap();
         assert!(sealed.starts_with(b"age-encryption.org/v1"));
         assert!(!sealed.windows(4).any(|bytes| bytes == b"SHOP"));
@@ -294,7 +367,7 @@ mod tests {
         first.save().unwrap();
         add_account(&mut second, "OTHER");
         assert!(matches!(second.save().unwrap_err(), VaultError::Changed { .. }));
-        assert_eq!(merchants(&folder.open().unwrap()), ["SHOP"]);
+        assert_eq!(merchants(folder.open().unwrap().document()), ["SHOP"]);
 
         let lock = file::lock(&folder.path(VAULT_FILE)).unwrap();
         assert!(matches!(first.save().unwrap_err(), VaultError::Locked { .. }));
@@ -360,8 +433,8 @@ mod tests {
     fn a_watch_reloads_what_changed_and_tries_again_what_failed() {
         let folder = Folder::new();
         let mut vault = Vault::create(&folder.path("")).unwrap();
-        let (mut watch, _) =
-            VaultWatch::open(&folder.path(VAULT_FILE), &folder.path(IDENTITY_FILE)).unwrap();
+        let place = VaultPlace::file(&folder.path(VAULT_FILE));
+        let (mut watch, _) = VaultWatch::open(place).unwrap();
         assert!(!watch.changed() && watch.reload_if_changed().unwrap().is_none());
         add_account(&mut vault, "SHOP");
         vault.save().unwrap();

@@ -1,6 +1,9 @@
-//! Owns the arguments of `payfold key` and `payfold shop`: who signs, and who may call.
+//! Owns the arguments of `payfold key`, `payfold account` and `payfold shop`: who signs, what is let pass of whom, and
+//! who may call.
 
 use std::path::PathBuf;
+
+use ipnet::IpNet;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -30,6 +33,8 @@ pub enum KeyCommand {
         #[arg(long, value_name = "TIME")]
         at: Option<String>,
     },
+    /// Encrypt the vault to a new identity and put that in the place of the old one
+    RotateIdentity,
 }
 
 #[derive(Debug, Args)]
@@ -52,9 +57,13 @@ pub struct KeyAddArgs {
     /// What it signs: ipn keys sign everything a channel without keys of its own needs
     #[arg(long, value_enum, default_value_t = KeyChannel::Ipn)]
     pub channel: KeyChannel,
-    /// How long the keys before it still count from then on
+    /// How long the keys before it still count from then on; not shorter than the partner sends notices again
+    /// (retry_horizon_s of its profile)
     #[arg(long, value_name = "AGE", default_value = "24h")]
     pub overlap: String,
+    /// What the partner calls this key, where its notices name the one they were signed with
+    #[arg(long)]
+    pub serial: Option<String>,
 }
 
 /// What a key signs.
@@ -66,6 +75,8 @@ pub enum KeyChannel {
     Create,
     /// What a payer's browser brings back
     Return,
+    /// Nothing: it decrypts what notices are wrapped in
+    Unwrap,
 }
 
 impl From<KeyChannel> for payfold_partners::keys::Channel {
@@ -74,8 +85,54 @@ impl From<KeyChannel> for payfold_partners::keys::Channel {
             KeyChannel::Ipn => Self::Ipn,
             KeyChannel::Create => Self::Create,
             KeyChannel::Return => Self::Return,
+            KeyChannel::Unwrap => Self::Unwrap,
         }
     }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AccountCommand {
+    /// Accounts with what is let pass of each; never their keys
+    List {
+        /// Only of this partner
+        partner: Option<String>,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Change what is named and leave the rest; a running system takes it within a second
+    Set(AccountSetArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct AccountSetArgs {
+    /// Partner code
+    pub partner: String,
+    /// Merchant code
+    pub merchant: String,
+    /// Take its notices
+    #[arg(long, conflicts_with = "disabled")]
+    pub enabled: bool,
+    /// Take nothing of it: it is as unknown as an account that isn't there
+    #[arg(long)]
+    pub disabled: bool,
+    /// Where its notices may come from, such as 203.0.113.0/24; once for each, in the place of those before
+    #[arg(long, value_name = "CIDR")]
+    pub allow_source: Vec<IpNet>,
+    /// Let its notices come from anywhere
+    #[arg(long, conflicts_with = "allow_source")]
+    pub any_source: bool,
+    /// How many signed notices a second it may send
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rate_per_s: Option<u32>,
+    /// Let it send as many as it likes
+    #[arg(long, conflicts_with = "rate_per_s")]
+    pub any_rate: bool,
+    /// A value the partner has given out for it, such as an access key's id; not secret. Once for each
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub constant: Vec<String>,
+    /// Forget a constant
+    #[arg(long, value_name = "NAME")]
+    pub no_constant: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]

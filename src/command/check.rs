@@ -1,6 +1,8 @@
 //! `payfold check`: configuration, vault, disk, clock and stores, each with how to mend what is wrong.
 //! Exit 1 if anything failed. Changes nothing. With `--ready` only what probes are told.
 
+mod vault;
+
 use std::path::Path;
 
 use payfold_engines::clock::{Clock, SystemClock};
@@ -9,10 +11,7 @@ use payfold_engines::log::kafka::topics::{self, Severity};
 use payfold_engines::orders::cql::schema::{self, State};
 use payfold_engines::pairing;
 use payfold_ingest::browser_return::Targets;
-use payfold_partners::directory::Directory;
-use payfold_partners::keys::Channel;
 use payfold_partners::outbound::Reach;
-use payfold_partners::vault::Vault;
 use payfold_schemas::time::Time;
 use serde::Serialize;
 
@@ -62,7 +61,7 @@ pub fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     let mut rows = vec![configuration(&loaded), data_folder(&data), disk(&data), profiles(&loaded)];
-    rows.push(vault(&loaded, &data));
+    rows.extend(vault::rows(&loaded));
     rows.push(payments(&loaded));
     rows.push(engines(&loaded));
     if args.connect {
@@ -200,61 +199,6 @@ fn payments(loaded: &Loaded) -> Row {
         "payments",
         format!("{} partners are called; notices to {}", called.len(), settings.public_url),
     )
-}
-
-fn vault(loaded: &Loaded, data: &DataDir) -> Row {
-    if !data.vault().exists() && data.identity().exists() {
-        return Row::failed(
-            "vault",
-            format!("{} is missing beside its identity", data.vault().display()),
-            "put it back from its backup",
-        );
-    }
-    if !data.vault().exists() {
-        return Row::ok("vault", "will be made at the first run or by payfold key add");
-    }
-    let vault = match Vault::open(&data.vault(), &data.identity()) {
-        Ok(vault) => vault,
-        Err(error) => {
-            return Row::failed("vault", error.to_string(), "the system would not start with it");
-        }
-    };
-    let now = SystemClock.now();
-    let counts = |account: &payfold_partners::document::AccountEntry| {
-        // Keys of another channel verify no notice.
-        account
-            .keys
-            .iter()
-            .filter(|key| key.channel == Channel::Ipn)
-            .any(|key| key.valid_from <= now && key.valid_until.is_none_or(|until| now < until))
-    };
-    let accounts = &vault.document().accounts;
-    let without: Vec<String> = accounts
-        .iter()
-        .filter(|account| account.enabled && !counts(account))
-        .map(|account| format!("{}/{}", account.partner, account.merchant_code))
-        .collect();
-    if !without.is_empty() {
-        return Row::failed(
-            "vault",
-            format!("no key counts now for {}", without.join(" ")),
-            "payfold key add PARTNER",
-        );
-    }
-    let mut profiles = keys::profiles(&loaded.settings).unwrap_or_default();
-    if loaded.is_demo() {
-        profiles.extend(crate::demo::profile());
-    }
-    match Directory::build(profiles, vault.document()) {
-        Ok(_) => Row::ok(
-            "vault",
-            format!("{} accounts, each with a key that counts now", accounts.len()),
-        ),
-        Err(problems) => {
-            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            Row::failed("vault", all.join("; "), "the system would not start with it")
-        }
-    }
 }
 
 fn engines(loaded: &Loaded) -> Row {

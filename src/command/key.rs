@@ -1,55 +1,39 @@
-//! `payfold key add|list|retire`: keys of partner accounts in the vault. A running system takes a change
-//! within a second, without a restart. Secrets come from a file or standard input, never from an argument.
+//! `payfold key add|list|retire|rotate-identity`: keys of partner accounts in the vault, and what opens it. A running
+//! system takes a change within a second, without a restart. Secrets come from a file or standard input, never from an
+//! argument.
 
-use std::collections::HashMap;
+mod list;
+
 use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_engines::log::Topic;
 use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
+use payfold_partners::keys::Channel;
 use payfold_partners::secret::Secret;
-use payfold_partners::vault::{Vault, random_secret};
+use payfold_partners::vault::{Rotated, random_secret, rotate_identity};
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
-use payfold_schemas::record::{Parts, Record};
 use payfold_schemas::time::Time;
-use serde_json::json;
+use zeroize::Zeroizing;
 
-use super::block_on;
-use crate::args::{Global, KeyAddArgs, KeyCommand, OutputArgs};
-use crate::data_dir::DataDir;
+use crate::args::{Global, KeyAddArgs, KeyCommand};
 use crate::error::Fixable;
-use crate::output::{self, Listing};
 use crate::settings::{self, Loaded};
-use crate::walk::Walk;
-use crate::wiring::Engines;
-use crate::{demo, keys, search};
-
-const COLUMNS: [&str; 8] = [
-    "partner",
-    "merchant",
-    "key_id",
-    "channel",
-    "valid_from",
-    "valid_until",
-    "last_used",
-    "uses_24h",
-];
-const DAY_MS: i64 = 24 * 3_600 * 1_000;
-const PAGE: usize = 5_000;
+use crate::vault::{self, Instead};
+use crate::{demo, keys, output};
 
 /// Runs one of its commands.
 pub fn run(global: &Global, command: &KeyCommand) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
-    let data = DataDir::of(&loaded.settings);
     match command {
-        KeyCommand::Add(args) => add(&loaded, &data, args),
-        KeyCommand::List { partner, output } => list(&loaded, &data, partner.as_deref(), output),
+        KeyCommand::Add(args) => add(&loaded, args),
+        KeyCommand::List { partner, output } => list::run(&loaded, partner.as_deref(), output),
+        KeyCommand::RotateIdentity => rotate(&loaded),
         KeyCommand::Retire { partner, key_id, merchant, at } => {
             let at = at.as_deref().map_or(Ok(SystemClock.now()), Time::parse)?;
             let key_id = KeyId::parse(key_id)?;
-            let mut vault = Vault::open(&data.vault(), &data.identity())?;
+            let mut vault = vault::open(&loaded.settings, Instead::EndKeyFile)?;
             let partner = PartnerCode::parse(partner)?;
             let merchant = merchant_of(vault.document(), &partner, merchant.as_deref())?;
             vault.document_mut().account_mut(&partner, &merchant)?.retire_key(&key_id, at)?;
@@ -61,17 +45,17 @@ pub fn run(global: &Global, command: &KeyCommand) -> anyhow::Result<()> {
     }
 }
 
-fn add(loaded: &Loaded, data: &DataDir, args: &KeyAddArgs) -> anyhow::Result<()> {
+fn add(loaded: &Loaded, args: &KeyAddArgs) -> anyhow::Result<()> {
     let partner = PartnerCode::parse(&args.partner)?;
     check_configured(loaded, &partner)?;
     let now = SystemClock.now();
-    let mut vault = keys::open_or_create(data)?;
+    let mut vault = vault::open_or_create(&loaded.settings, Instead::AddKeyFile)?;
     let merchant = merchant_of(vault.document(), &partner, args.merchant.as_deref())?;
     let (secret, generated) = match &args.secret_file {
         Some(path) => (read_secret(path)?, None),
         None => {
-            let text = hex::encode(random_secret()?.expose());
-            (Secret::from_bytes(text.clone().into_bytes()), Some(text))
+            let text = Zeroizing::new(hex::encode(random_secret()?.expose()));
+            (Secret::from_bytes(text.as_bytes().to_vec()), Some(text))
         }
     };
     let id = match &args.key_id {
@@ -92,7 +76,12 @@ fn add(loaded: &Loaded, data: &DataDir, args: &KeyAddArgs) -> anyhow::Result<()>
     if vault.document().account(&partner, &merchant).is_none() {
         vault.document_mut().add_account(AccountEntry::new(partner.clone(), merchant.clone()))?;
     }
-    vault.document_mut().account_mut(&partner, &merchant)?.add_key(key)?;
+    let account = vault.document_mut().account_mut(&partner, &merchant)?;
+    check_overlap(loaded, account, &key)?;
+    account.add_key(key)?;
+    if let Some(serial) = &args.serial {
+        account.set_serial(&id, serial)?;
+    }
     keys::check(loaded, vault.document())?;
     vault.save()?;
     output::line(&format!(
@@ -100,8 +89,49 @@ fn add(loaded: &Loaded, data: &DataDir, args: &KeyAddArgs) -> anyhow::Result<()>
         args.overlap
     ));
     if let Some(text) = generated {
-        output::line(&format!("its secret, shown this once: {text}"));
+        output::line(&format!("its secret, shown this once: {}", *text));
     }
+    Ok(())
+}
+
+/// A notice is signed with the key of its event's time, and may come as late as its partner still sends it.
+fn check_overlap(loaded: &Loaded, account: &AccountEntry, new: &NewKey) -> anyhow::Result<()> {
+    let of_notices = matches!(new.channel, Channel::Ipn | Channel::Unwrap);
+    let profiles = keys::profiles(&loaded.settings)?;
+    let profile = profiles.iter().find(|profile| *profile.partner() == account.partner);
+    let horizon_ms = profile.map_or(0, |profile| profile.retry_horizon_ms());
+    let cut = account.keys_cut_by(new.channel, new.valid_from, new.overlap_ms);
+    let Some(old) = cut.first().filter(|_| of_notices && new.overlap_ms < horizon_ms) else {
+        return Ok(());
+    };
+    let horizon_ms = u64::try_from(horizon_ms).unwrap_or_default();
+    let horizon = humantime::format_duration(std::time::Duration::from_millis(horizon_ms));
+    Err(Fixable::error(
+        format!(
+            "partner {} sends notices again for {horizon}, signed with the old key, and key {old} would end before that",
+            account.partner
+        ),
+        format!(
+            "--overlap \"{horizon}\" or longer; has the old key leaked, add the new one so and then payfold key retire {} {old}",
+            account.partner
+        ),
+    ))
+}
+
+/// Gives the vault a new identity.
+fn rotate(loaded: &Loaded) -> anyhow::Result<()> {
+    let (vault, identity) = vault::files(&loaded.settings, Instead::NoIdentity)?;
+    let Rotated { old, new } = rotate_identity(&vault, &identity)?;
+    output::line(&format!("{} opens with a new identity now: {new}", vault.display()));
+    output::line(&format!(
+        "back up {} apart from it: without it nobody opens it",
+        identity.display()
+    ));
+    output::line(&format!(
+        "backups of the vault from before open only with the identity before ({}): keep that with them, or make new ones \
+         and destroy both",
+        old.join(" ")
+    ));
     Ok(())
 }
 
@@ -151,72 +181,4 @@ fn read_secret(path: &Path) -> anyhow::Result<Secret> {
     }
     Secret::parse(text.trim_end_matches(['\r', '\n']))
         .with_context(|| format!("in {}", path.display()))
-}
-
-struct Uses {
-    last: Time,
-    count: u64,
-}
-
-fn list(
-    loaded: &Loaded,
-    data: &DataDir,
-    partner: Option<&str>,
-    output: &OutputArgs,
-) -> anyhow::Result<()> {
-    let vault = Vault::open(&data.vault(), &data.identity())?;
-    let uses = block_on(async {
-        match Engines::open_to_read(&loaded.settings).await {
-            Ok(engines) => uses_of_a_day(&engines).await,
-            Err(_) => Ok(HashMap::new()),
-        }
-    })?;
-    let mut listing = Listing::new(output.output, &COLUMNS);
-    let accounts = vault.document().accounts.iter();
-    for account in
-        accounts.filter(|account| partner.is_none_or(|partner| account.partner.as_str() == partner))
-    {
-        for key in &account.keys {
-            let used = uses.get(&(account.partner.clone(), key.id.clone()));
-            let last_used = used.map(|uses| uses.last);
-            let count = used.map_or(0, |uses| uses.count);
-            let object = json!({
-                "partner": account.partner, "merchantCode": account.merchant_code, "keyId": key.id,
-                "channel": key.channel, "validFrom": key.valid_from, "validUntil": key.valid_until,
-                "lastUsed": last_used, "uses24h": count, "enabled": account.enabled,
-            });
-            let or_none = |time: Option<Time>| time.map_or("-".to_owned(), output::time);
-            let cells = vec![
-                account.partner.to_string(),
-                account.merchant_code.to_string(),
-                key.id.to_string(),
-                key.channel.name().to_owned(),
-                output::time(key.valid_from),
-                or_none(key.valid_until),
-                or_none(last_used),
-                count.to_string(),
-            ];
-            listing.row(cells, &object)?;
-        }
-    }
-    listing.print()
-}
-
-/// How often each key signed what the log took in the last day, and when last.
-async fn uses_of_a_day(engines: &Engines) -> anyhow::Result<HashMap<(PartnerCode, KeyId), Uses>> {
-    let since = SystemClock.now().plus_ms(-DAY_MS);
-    let mut uses = HashMap::new();
-    let places = search::before_time(&*engines.log, Topic::Intake, since).await?;
-    let mut walk = Walk::from(&*engines.log, Topic::Intake, places);
-    while let Some(page) = walk.next(PAGE).await? {
-        for message in &page {
-            let Parts::Fact(fact) = Record::decode(&message.value)?.parts else { continue };
-            let Some(source) = fact.source.filter(|_| fact.received_at >= since) else { continue };
-            let key = (fact.order.partner, source.key_id);
-            let entry = uses.entry(key).or_insert(Uses { last: fact.received_at, count: 0 });
-            entry.count += 1;
-            entry.last = entry.last.max(fact.received_at);
-        }
-    }
-    Ok(uses)
 }

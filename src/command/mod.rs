@@ -1,6 +1,7 @@
 //! The commands, one file each, and what they share: dispatch and exit codes
 //! (0 ok, 1 failed, 2 usage, 3 differences found).
 
+pub mod account;
 pub mod apply;
 pub mod bench;
 pub mod check;
@@ -53,6 +54,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Tail(args) => tail::run(global, &args),
         Command::Partner(command) => partner::run(global, &command),
         Command::Key(command) => key::run(global, &command),
+        Command::Account(command) => account::run(global, &command),
         Command::Shop(command) => shop::run(global, &command),
         Command::Quarantine(command) => quarantine::run(global, &command),
         Command::Log(command) => log::run(global, &command),

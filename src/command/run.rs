@@ -11,7 +11,7 @@ use crate::error::Fixable;
 use crate::roles::Roles;
 use crate::server::{Listeners, Server, Started};
 use crate::settings::{self, Loaded};
-use crate::{output, telemetry};
+use crate::{output, privacy, telemetry};
 
 /// Requests in flight get this long to finish.
 const DRAIN_MAX: Duration = Duration::from_secs(20);
@@ -23,6 +23,11 @@ pub fn run(global: &Global, args: &RunArgs) -> anyhow::Result<()> {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let loaded = settings::load(global)?.with_run_flags(args);
     telemetry::start_logging(&loaded.settings)?;
+    if !loaded.settings.debuggable
+        && let Err(error) = privacy::keep_memory_private()
+    {
+        tracing::warn!(%error, "core files of this process, which would hold keys, can't be forbidden");
+    }
     for name in &loaded.ignored_variables {
         tracing::warn!(
             variable = name,

@@ -5,33 +5,33 @@ use anyhow::Context;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::document::VaultDocument;
 use payfold_partners::shops::ShopAccount;
-use payfold_partners::vault::Vault;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{MerchantCode, PartnerCode, ShopName};
 use payfold_schemas::time::Time;
 use serde_json::json;
 
 use crate::args::{Global, OutputArgs, ShopAddArgs, ShopCommand};
-use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::output::{self, Listing};
+use crate::settings::Settings;
+use crate::vault::{self, Instead};
 use crate::{keys, settings};
 
 const COLUMNS: [&str; 5] = ["shop", "account", "token", "created_at", "valid_until"];
 
 /// Runs one of its commands.
 pub fn run(global: &Global, command: &ShopCommand) -> anyhow::Result<()> {
-    let data = DataDir::of(&settings::load(global)?.settings);
+    let settings = settings::load(global)?.settings;
     match command {
-        ShopCommand::Add(args) => add(&data, args),
-        ShopCommand::List { output } => list(&data, output),
-        ShopCommand::Retire { name, at } => retire(&data, name, at.as_deref()),
+        ShopCommand::Add(args) => add(&settings, args),
+        ShopCommand::List { output } => list(&settings, output),
+        ShopCommand::Retire { name, at } => retire(&settings, name, at.as_deref()),
     }
 }
 
-fn add(data: &DataDir, args: &ShopAddArgs) -> anyhow::Result<()> {
+fn add(settings: &Settings, args: &ShopAddArgs) -> anyhow::Result<()> {
     let (now, name) = (SystemClock.now(), ShopName::parse(&args.name)?);
-    let mut vault = keys::open_or_create(data)?;
+    let mut vault = vault::open_or_create(settings, Instead::ChangePlainFile)?;
     let accounts = args
         .account
         .iter()
@@ -73,10 +73,10 @@ fn account_of(document: &VaultDocument, text: &str) -> anyhow::Result<ShopAccoun
     Ok(ShopAccount { partner, merchant_code })
 }
 
-fn list(data: &DataDir, output: &OutputArgs) -> anyhow::Result<()> {
-    let vault = Vault::open(&data.vault(), &data.identity())?;
+fn list(settings: &Settings, output: &OutputArgs) -> anyhow::Result<()> {
+    let document = vault::read(settings)?;
     let mut listing = Listing::new(output.output, &COLUMNS);
-    for shop in &vault.document().shops {
+    for shop in &document.shops {
         let accounts: Vec<_> = shop.accounts.iter().map(ToString::to_string).collect();
         for token in &shop.tokens {
             let object = json!({
@@ -101,10 +101,10 @@ fn short(sha256: Digest) -> String {
     sha256.to_string().chars().take(12).collect()
 }
 
-fn retire(data: &DataDir, name: &str, at: Option<&str>) -> anyhow::Result<()> {
+fn retire(settings: &Settings, name: &str, at: Option<&str>) -> anyhow::Result<()> {
     let name = ShopName::parse(name)?;
     let at = at.map_or(Ok(SystemClock.now()), Time::parse).context("--at")?;
-    let mut vault = Vault::open(&data.vault(), &data.identity())?;
+    let mut vault = vault::open(settings, Instead::ChangePlainFile)?;
     vault.document_mut().retire_shop(&name, at).ok_or_else(|| {
         Fixable::error(format!("there is no shop {name}"), "payfold shop list shows them")
     })?;

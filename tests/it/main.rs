@@ -6,6 +6,7 @@ mod support;
 mod browser;
 mod first_light;
 mod floods;
+mod keys;
 mod laws;
 mod on_kafka_and_cql;
 mod on_sqlite;

@@ -39,6 +39,8 @@ struct ProfileFile {
     ref_is_session: bool,
     #[serde(default)]
     placeholder_refs: Vec<String>,
+    #[serde(default)]
+    retry_horizon_s: u32,
     limits: LimitsFile,
     signature: SignatureFile,
     time: Spanned<TimeFile>,
@@ -152,13 +154,13 @@ fn compile(partner: &PartnerCode, text: &str, file: ProfileFile) -> Result<Profi
         unknown_fields: file.unknown_fields,
         ref_is_session: file.ref_is_session,
         placeholder_refs: file.placeholder_refs,
+        retry_horizon_ms: i64::from(file.retry_horizon_s) * 1_000,
         limits,
         output: file.signature.output,
         separator,
         signed_fields,
         time,
         create: file.create.as_ref().map(create::compile).transpose()?,
-        retry_horizon_ms: 0,
         scheme: None,
     })
 }
@@ -270,6 +272,9 @@ mod tests {
             .replace("ref_is_session = false", "ref_is_session = true")
             .replace("nonce = \"optional\"", "nonce = \"required\"");
         let profile = parse(&partner(), &text).unwrap();
+        assert_eq!(profile.retry_horizon_ms(), 0);
+        let told = DEFAULT_PROFILE.replace("version = 1", "version = 1\nretry_horizon_s = 86400");
+        assert_eq!(parse(&partner(), &told).unwrap().retry_horizon_ms(), 86_400_000);
         let (placeholder, other) = (profile.policy("0"), profile.policy("00"));
         assert!(placeholder.placeholder_ref && !other.placeholder_ref);
         assert!(other.ref_is_session && other.nonce_required && !other.unconfirmed);

@@ -55,6 +55,7 @@ pub(super) fn key(id: &str, channel: Channel, secret: &[u8]) -> KeyEntry {
     KeyEntry {
         id: KeyId::parse(id).unwrap(),
         channel,
+        serial: None,
         secret: Secret::from_bytes(secret.to_vec()),
         valid_from: Time::from_unix_ms(0),
         valid_until: None,

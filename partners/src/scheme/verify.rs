@@ -25,6 +25,8 @@ use crate::verify::{RejectCode, Rejection};
 #[derive(Clone, Debug)]
 pub(crate) struct SchemeKey {
     pub(crate) id: KeyId,
+    /// What the partner calls it, where that is not its id.
+    pub(crate) serial: Option<String>,
     pub(crate) valid_from: Time,
     pub(crate) valid_until: Option<Time>,
     /// By sign block; `None` where it can't be used.
@@ -70,7 +72,7 @@ impl SchemeKeys {
 }
 
 fn ready(scheme: &Scheme, key: &KeyEntry, strength: Strength) -> Result<SchemeKey, String> {
-    let KeyEntry { id, secret, valid_from, valid_until, .. } = key;
+    let KeyEntry { id, serial, secret, valid_from, valid_until, .. } = key;
     let named = |unfit: Unfit| format!("key {id} {unfit}");
     let secret = decode_secret(secret, scheme.key.encoding, &scheme.key.prefix).map_err(named)?;
     let of = |sign: &SignRule| Ready::new(sign.algorithm, secret.clone(), strength);
@@ -84,7 +86,13 @@ fn ready(scheme: &Scheme, key: &KeyEntry, strength: Strength) -> Result<SchemeKe
     let ends =
         certificate_ends_s(secret.expose()).map(|s| Time::from_unix_ms(s.saturating_mul(1_000)));
     let valid_until = (*valid_until).into_iter().chain(ends).min();
-    Ok(SchemeKey { id: id.clone(), valid_from: *valid_from, valid_until, ready })
+    Ok(SchemeKey {
+        id: id.clone(),
+        serial: serial.clone(),
+        valid_from: *valid_from,
+        valid_until,
+        ready,
+    })
 }
 
 /// Who signed a notice, and how.
@@ -254,7 +262,8 @@ fn signer(account: &Arc<Account>, reading: &Reading<'_>, of: &Of<'_>, now: Time)
             return Some(Signer { account: Arc::clone(account), key_id, sign: place });
         }
         for key in keys.iter().filter(|key| is_valid(key, now)) {
-            let is_wanted = wanted.as_ref().is_none_or(|id| id.as_deref() == Some(key.id.as_str()));
+            let name = key.serial.as_deref().unwrap_or(key.id.as_str());
+            let is_wanted = wanted.as_ref().is_none_or(|id| id.as_deref() == Some(name));
             let Some(ready) = key.ready[place].as_ref().filter(|_| is_wanted) else { continue };
             if signs(sign, ready, bare) {
                 let key_id = key.id.clone();

@@ -1,66 +1,91 @@
-//! Owns the watch on a vault: two `stat` calls a poll, and a reload when one of the files is another.
+//! Owns the watch on a vault: some `stat` calls a poll, and a reload when a file is another.
 //! A change that can't be loaded is tried again at every poll; the caller keeps what it has meanwhile.
+//! Invariant: what is loaded is one state of the vault. A swapped `..data` link is one change; files that are written
+//! in place are read when nothing has moved between two polls.
 
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use super::dir::{self, Seen};
+use super::stamp::FileStamp;
+use super::{VaultError, VaultPlace};
+use crate::document::VaultDocument;
 
-use super::{Vault, VaultError};
-
-/// Tells when a vault's file or its identity was replaced.
+/// Tells when a vault is another, and reads it.
 #[derive(Debug)]
 pub struct VaultWatch {
-    vault: PathBuf,
-    identity: PathBuf,
-    loaded: [Option<FileStamp>; 2],
+    place: VaultPlace,
+    /// None if what was loaded last could not be used.
+    loaded: Option<State>,
+    /// A change that was seen and may not be complete.
+    unsettled: Option<State>,
 }
 
-/// What tells a file from the one before it: a rename gives another inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileStamp {
-    inode: u64,
-    modified: Option<SystemTime>,
-    bytes: u64,
+/// What tells a vault from the one before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    File([Option<FileStamp>; 2]),
+    Dir(Option<Seen>),
 }
 
 impl VaultWatch {
-    /// Opens a vault and watches it from then on. Errors: those of `Vault::open`.
-    pub fn open(vault: &Path, identity: &Path) -> Result<(Self, Vault), VaultError> {
-        let mut watch =
-            Self { vault: vault.to_owned(), identity: identity.to_owned(), loaded: [None; 2] };
-        let opened = watch.reload()?;
-        Ok((watch, opened))
+    /// Opens a vault and watches it from then on. Errors: every `VaultError` but those of saving.
+    pub fn open(place: VaultPlace) -> Result<(Self, VaultDocument), VaultError> {
+        let mut watch = Self { place, loaded: None, unsettled: None };
+        let document = watch.reload()?;
+        Ok((watch, document))
     }
 
-    /// Whether a file is another than the one that was loaded.
+    /// Whether something is another than what was loaded.
     pub fn changed(&self) -> bool {
-        self.stamps() != self.loaded
+        Some(State::of(&self.place)) != self.loaded
     }
 
-    /// Opens the vault again if it changed. Errors: those of `Vault::open`; keep the old one, log it.
-    pub fn reload_if_changed(&mut self) -> Result<Option<Vault>, VaultError> {
-        if self.changed() { self.reload().map(Some) } else { Ok(None) }
+    /// Reads the vault again if it changed and the change is complete. Errors: those of `open`; keep the old one.
+    pub fn reload_if_changed(&mut self) -> Result<Option<VaultDocument>, VaultError> {
+        let state = State::of(&self.place);
+        if self.loaded.as_ref() == Some(&state) {
+            self.unsettled = None;
+            return Ok(None);
+        }
+        if state.may_be_half_written() && self.unsettled.as_ref() != Some(&state) {
+            self.unsettled = Some(state);
+            return Ok(None);
+        }
+        self.reload().map(Some)
     }
 
-    fn reload(&mut self) -> Result<Vault, VaultError> {
-        // Before reading: a change in between is then seen at the next poll.
-        let stamps = self.stamps();
-        let vault = Vault::open(&self.vault, &self.identity)?;
-        self.loaded = stamps;
-        Ok(vault)
+    /// What was read last could not be used: it is read again at the next poll.
+    pub fn forget(&mut self) {
+        self.loaded = None;
     }
 
-    fn stamps(&self) -> [Option<FileStamp>; 2] {
-        [&self.vault, &self.identity].map(|path| FileStamp::of(path))
+    fn reload(&mut self) -> Result<VaultDocument, VaultError> {
+        let (state, document) = match &self.place {
+            VaultPlace::File { .. } => {
+                // Before reading: a change in between is then seen at the next poll.
+                let state = State::of(&self.place);
+                (state, self.place.read()?)
+            }
+            VaultPlace::Dir(dir) => {
+                let (seen, document) = dir::read_settled(dir)?;
+                (State::Dir(Some(seen)), document)
+            }
+        };
+        (self.loaded, self.unsettled) = (Some(state), None);
+        Ok(document)
     }
 }
 
-impl FileStamp {
-    fn of(path: &Path) -> Option<Self> {
-        let metadata = std::fs::metadata(path).ok()?;
-        #[cfg(unix)]
-        let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
-        #[cfg(not(unix))]
-        let inode = 0;
-        Some(Self { inode, modified: metadata.modified().ok(), bytes: metadata.len() })
+impl State {
+    fn of(place: &VaultPlace) -> Self {
+        match place {
+            VaultPlace::File { vault, identity } => {
+                Self::File([vault, identity].map(|path| FileStamp::of(path)))
+            }
+            VaultPlace::Dir(dir) => Self::Dir(Seen::of(dir).ok()),
+        }
+    }
+
+    /// Whether files of it may have been written and others not yet.
+    fn may_be_half_written(&self) -> bool {
+        matches!(self, Self::Dir(Some(seen)) if !seen.is_swapped_whole())
     }
 }

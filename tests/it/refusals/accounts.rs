@@ -61,8 +61,8 @@ impl Accounts {
     }
 
     fn boot_in(home: Rc<Home>) -> Self {
-        // Facts that nobody sent (X, K) would stand between the notices these tests count.
-        Self { system: home.boot_as("ingest,projector", &[]) }
+        // Facts that nobody sent (X, K) would stand between the notices these tests count. Its open files are counted.
+        Self { system: home.boot_as("ingest,projector", &[("PAYFOLD_DEBUGGABLE", "true")]) }
     }
 
     /// Waits until nobody has a connection to it open.

@@ -1,0 +1,132 @@
+//! Owns how key files and `vault.toml` become one document, and what has to fit together in it. Pure.
+
+use std::collections::BTreeMap;
+
+use payfold_schemas::ids::{MerchantCode, PartnerCode};
+
+use super::key_file::KeyFile;
+use super::plain::{PlainAccount, PlainFile};
+use super::{FileProblem, PLAIN_FILE};
+use crate::document::{AccountEntry, KeyEntry, VaultDocument, check_constant};
+use crate::keys::Channel;
+
+/// What each process calls the token it makes for its own folder.
+const LOCAL: &str = "local";
+
+type Named = (PartnerCode, MerchantCode);
+
+/// Puts a directory's files together: accounts in the order of their names, keys the oldest first. With it come all
+/// problems between files; the document counts only if there is none.
+pub(super) fn assemble(
+    files: Vec<KeyFile>,
+    plain: Option<PlainFile>,
+) -> (VaultDocument, Vec<FileProblem>) {
+    let mut problems = Vec::new();
+    let plain = plain.unwrap_or_default();
+    let mut settings = settings(plain.accounts, &mut problems);
+    let mut by_account: BTreeMap<Named, Vec<KeyFile>> = BTreeMap::new();
+    for file in files {
+        let account = (file.partner.clone(), file.merchant_code.clone());
+        by_account.entry(account).or_default().push(file);
+    }
+    let mut document = VaultDocument::default();
+    for (account, mut files) in by_account {
+        files.sort_by(|a, b| (a.key.valid_from, &a.name).cmp(&(b.key.valid_from, &b.name)));
+        problems.extend(among_keys(&files));
+        let settings = settings.remove(&account);
+        document.accounts.push(entry(account, settings, files));
+    }
+    for (partner, merchant) in settings.keys() {
+        problems.push(in_plain(format!(
+            "account {partner}/{merchant} has no key file; name one {partner}.{merchant}.ipn.KEYID, or take it out"
+        )));
+    }
+    for token in plain.tokens {
+        if token.name.as_str() == LOCAL {
+            let problem = "each process makes a token named local for itself; choose another name";
+            problems.push(in_plain(problem.to_owned()));
+        } else if let Err(error) = document.add_token(token) {
+            problems.push(in_plain(error.to_string()));
+        }
+    }
+    for shop in &plain.shops {
+        for account in &shop.accounts {
+            if document.account(&account.partner, &account.merchant_code).is_none() {
+                problems.push(in_plain(format!(
+                    "shop {} lists account {account}, which has no key file; mend its name or take it out",
+                    shop.name
+                )));
+            }
+        }
+    }
+    document.shops = plain.shops;
+    (document, problems)
+}
+
+fn in_plain(problem: String) -> FileProblem {
+    FileProblem { file: PLAIN_FILE.to_owned(), problem }
+}
+
+fn settings(
+    accounts: Vec<PlainAccount>,
+    problems: &mut Vec<FileProblem>,
+) -> BTreeMap<Named, PlainAccount> {
+    let mut by_name = BTreeMap::new();
+    for account in accounts {
+        for (name, value) in &account.constants {
+            if let Err(error) = check_constant(name, value) {
+                problems.push(in_plain(error.to_string()));
+            }
+        }
+        let named = (account.partner.clone(), account.merchant_code.clone());
+        if let Some(PlainAccount { partner, merchant_code, .. }) = by_name.insert(named, account) {
+            problems.push(in_plain(format!(
+                "account {partner}/{merchant_code} is listed twice; keep one"
+            )));
+        }
+    }
+    by_name
+}
+
+fn entry(
+    (partner, merchant): Named,
+    plain: Option<PlainAccount>,
+    files: Vec<KeyFile>,
+) -> AccountEntry {
+    let mut entry = AccountEntry::new(partner, merchant);
+    if let Some(plain) = plain {
+        entry.enabled = plain.enabled;
+        entry.allow_sources = plain.allow_sources;
+        entry.rate_per_s = plain.rate_per_s;
+        entry.constants = plain.constants;
+    }
+    entry.keys = files.into_iter().map(|file| file.key).collect();
+    entry
+}
+
+/// What is wrong between the keys of one account.
+fn among_keys(files: &[KeyFile]) -> Vec<FileProblem> {
+    let mut problems = Vec::new();
+    for channel in Channel::ALL {
+        let of_channel: Vec<_> = files.iter().filter(|file| file.key.channel == channel).collect();
+        // Which of two is the newer one decides what signs, and which use is one of an old key.
+        let mut ageless = of_channel.iter().filter(|file| !file.has_beginning);
+        if let Some(first) = ageless.next() {
+            problems.extend(ageless.map(|file| FileProblem {
+                file: file.name.clone(),
+                problem: format!(
+                    "neither it nor {} says since when it counts; add valid_from to the newer one",
+                    first.name
+                ),
+            }));
+        }
+        let keys: Vec<KeyEntry> = of_channel.iter().map(|file| file.key.clone()).collect();
+        let Some(last) = of_channel.last() else { continue };
+        let mut account = AccountEntry::new(last.partner.clone(), last.merchant_code.clone());
+        account.keys = keys;
+        if let Err(error) = account.key_set(channel) {
+            problems.push(FileProblem { file: last.name.clone(), problem: error.to_string() });
+        }
+    }
+    problems
+}

@@ -1,0 +1,107 @@
+//! Owns `vault.toml` of a directory of keys: what is not secret of accounts, admin tokens and shops, by hash. Pure.
+//! Secrets have no place in it, so a problem tells its line and never a value.
+
+use std::collections::BTreeMap;
+
+use ipnet::IpNet;
+use payfold_schemas::ids::{MerchantCode, PartnerCode};
+use serde::Deserialize;
+
+use crate::document::{DOCUMENT_VERSION, TokenEntry};
+use crate::shops::ShopEntry;
+
+/// What the file says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PlainFile {
+    #[serde(default = "this_version")]
+    version: u32,
+    #[serde(default)]
+    pub(super) accounts: Vec<PlainAccount>,
+    #[serde(default)]
+    pub(super) tokens: Vec<TokenEntry>,
+    #[serde(default)]
+    pub(super) shops: Vec<ShopEntry>,
+}
+
+/// Settings of an account whose keys have files of their own.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PlainAccount {
+    pub(super) partner: PartnerCode,
+    pub(super) merchant_code: MerchantCode,
+    #[serde(default = "yes")]
+    pub(super) enabled: bool,
+    #[serde(default)]
+    pub(super) allow_sources: Vec<IpNet>,
+    #[serde(default)]
+    pub(super) rate_per_s: Option<u32>,
+    #[serde(default)]
+    pub(super) constants: BTreeMap<String, String>,
+}
+
+fn this_version() -> u32 {
+    DOCUMENT_VERSION
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Reads the file. Errors: the first place that is not understood.
+pub(super) fn parse(bytes: &[u8]) -> Result<PlainFile, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
+    let file: PlainFile = toml::from_str(text).map_err(|error: toml::de::Error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        // What is between double quotes may be a value.
+        let message = error.message();
+        let message = message.split('"').next().unwrap_or_default().trim_end();
+        format!(
+            "line {line}: {message}; see [[accounts]], [[tokens]], [[shops]] in docs/operations.md"
+        )
+    })?;
+    if file.version != DOCUMENT_VERSION {
+        return Err(format!(
+            "it has version {}, this program reads {DOCUMENT_VERSION}; run the later program",
+            file.version
+        ));
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_enabled_and_open_unless_it_says_otherwise() {
+        let file = parse(
+            b"[[accounts]]\npartner = 'acme'\nmerchant_code = 'SHOP'\n\
+              [[accounts]]\npartner = 'acme'\nmerchant_code = 'B'\nenabled = false\nrate_per_s = 5\n\
+              allow_sources = ['203.0.113.0/24']\nconstants = { app = '42' }\n",
+        )
+        .unwrap();
+        let [a, b] = &file.accounts[..] else { panic!("two accounts") };
+        assert!(a.enabled && a.allow_sources.is_empty() && a.rate_per_s.is_none());
+        assert!(!b.enabled && b.allow_sources.len() == 1 && b.constants["app"] == "42");
+        assert_eq!(parse(b"").unwrap().accounts.len(), 0);
+    }
+
+    #[test]
+    fn a_mistake_is_told_by_its_line_and_without_a_value() {
+        for (text, expected) in [
+            ("version = 9", "it has version 9"),
+            ("\nenable = 1", "line 2: unknown field `enable`"),
+            ("[[accounts]]\npartner = 'acme'", "missing field `merchant_code`"),
+            (
+                "[[accounts]]\npartner = 'acme'\nmerchant_code = 'S'\nrate_per_s = \"hush\"",
+                "line 4: invalid type: string",
+            ),
+            ("[[accounts]]\nkeys = [{ secret = 'hush' }]", "line 2: unknown field `keys`"),
+        ] {
+            let problem = parse(text.as_bytes()).unwrap_err();
+            assert!(problem.contains(expected) && !problem.contains("hush"), "{text}: {problem}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Owns what `payfold check` says of the vault: whether it opens, whether every account has a key that counts, and
+//! whether keys overlap as long as their partners send notices again.
+
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_partners::directory::Directory;
+use payfold_partners::document::{AccountEntry, KeyEntry, VaultDocument};
+use payfold_partners::keys::Channel;
+use payfold_partners::profile::Profile;
+use payfold_partners::vault::VaultPlace;
+use payfold_schemas::time::Time;
+
+use super::Row;
+use crate::settings::Loaded;
+use crate::{keys, vault};
+
+/// The rows of the vault.
+pub(super) fn rows(loaded: &Loaded) -> Vec<Row> {
+    let place = match vault::place(&loaded.settings) {
+        Ok(place) => place,
+        Err(error) => return vec![Row::failed("vault", error.to_string(), "see payfold init")],
+    };
+    if let VaultPlace::File { vault, identity } = &place
+        && !vault.exists()
+    {
+        return vec![match identity.exists() {
+            true => Row::failed(
+                "vault",
+                format!("{} is missing beside its identity", vault.display()),
+                "put it back from its backup",
+            ),
+            false => Row::ok("vault", "will be made at the first run or by payfold key add"),
+        }];
+    }
+    let document = match place.read() {
+        Ok(document) => document,
+        Err(error) => {
+            let fix = "the system would not start with it, and one that runs keeps its old keys";
+            return vec![Row::failed("vault", error.to_string(), fix)];
+        }
+    };
+    let mut profiles = keys::profiles(&loaded.settings).unwrap_or_default();
+    if loaded.is_demo() {
+        profiles.extend(crate::demo::profile());
+    }
+    let overlaps = overlaps(&profiles, &document, SystemClock.now());
+    vec![accounts(profiles, &document, &place)].into_iter().chain(overlaps).collect()
+}
+
+fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace) -> Row {
+    let now = SystemClock.now();
+    // Keys of another channel verify no notice.
+    let counts = |account: &AccountEntry| {
+        account.keys.iter().any(|key| key.channel == Channel::Ipn && key.counts_at(now))
+    };
+    let without: Vec<String> = document
+        .accounts
+        .iter()
+        .filter(|account| account.enabled && !counts(account))
+        .map(|account| format!("{}/{}", account.partner, account.merchant_code))
+        .collect();
+    if !without.is_empty() {
+        return Row::failed(
+            "vault",
+            format!("no key counts now for {}", without.join(" ")),
+            "payfold key add PARTNER",
+        );
+    }
+    if let Err(problems) = Directory::build(profiles, document) {
+        let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        return Row::failed("vault", all.join("; "), "the system would not start with it");
+    }
+    let count = document.accounts.len();
+    let at = match place {
+        VaultPlace::File { vault, .. } => vault.display(),
+        VaultPlace::Dir(dir) => dir.display(),
+    };
+    Row::ok("vault", format!("{at}: {count} accounts, each with a key that counts now"))
+}
+
+/// Of keys still to end, those that end sooner after the next began than their partner sends notices again. Where files
+/// are written by hand nothing else looks at it.
+fn overlaps(profiles: &[Profile], document: &VaultDocument, now: Time) -> Option<Row> {
+    let mut short = Vec::new();
+    for account in &document.accounts {
+        let profile = profiles.iter().find(|profile| *profile.partner() == account.partner);
+        let horizon_ms = profile.map_or(0, Profile::retry_horizon_ms);
+        let is_short = |old: &&KeyEntry| {
+            let Some(until) = old.valid_until.filter(|until| *until > now) else { return false };
+            account.keys.iter().any(|new| {
+                let follows = new.channel == old.channel && new.valid_from > old.valid_from;
+                follows && until < new.valid_from.plus_ms(horizon_ms)
+            })
+        };
+        let ipn = account.keys.iter().filter(|key| key.channel == Channel::Ipn);
+        let of = format!("{}/{}", account.partner, account.merchant_code);
+        short.extend(ipn.filter(is_short).map(|key| format!("{of} {}", key.id)));
+    }
+    (!short.is_empty()).then(|| {
+        Row::warn(
+            "overlaps",
+            format!("{} end sooner than the partner sends old notices again", short.join(", ")),
+            "give them longer beside the new key, unless they have leaked (retry_horizon_s of the profile)",
+        )
+    })
+}

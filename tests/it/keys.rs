@@ -1,0 +1,29 @@
+//! Owns what happens to keys while the program runs: rotations under load, on an age vault and on a mounted directory,
+//! the identity that opens the vault, what accounts are let do, and where a secret may never show.
+
+mod accounts;
+mod directory;
+mod driver;
+mod identity;
+mod mounted;
+mod old_keys;
+mod rotations;
+mod secrets;
+
+use std::rc::Rc;
+
+use crate::support::system::Home;
+
+/// A system with partner acme, whose account SHOP has its first key.
+const ACME: &str = "[partners.acme]\nprofile = \"default\"\n";
+const SECRET: &str = "the secret of acme's first key";
+
+/// A folder with acme's first key in an age vault.
+fn home() -> Rc<Home> {
+    let home = Home::configured(ACME);
+    home.write("first", &format!("text:{SECRET}\n"));
+    let add =
+        ["key", "add", "acme", "--merchant", "SHOP", "--key-id", "k0", "--secret-file", "first"];
+    home.payfold(&add).ok();
+    home
+}

@@ -1,0 +1,53 @@
+//! Owns what accounts are let do, by the commands that change it on a running system.
+
+use std::time::Duration;
+
+use super::{SECRET, home};
+use crate::support::notice::Notice;
+use crate::support::system::{System, until};
+
+fn answers(system: &System, status: u16) {
+    let post = || system.post_ipn(&Notice::paid("SHOP", "o", "r").signed(SECRET)).status;
+    until("the change is in force", Duration::from_secs(10), || (post() == status).then_some(()));
+}
+
+#[test]
+fn an_account_is_changed_while_it_is_used() {
+    let home = home();
+    let system = home.boot_as("ingest", &[]);
+    let set = |more: &[&str]| home.payfold(&[&["account", "set", "acme", "SHOP"], more].concat());
+    answers(&system, 200);
+    let said = set(&["--disabled"]).ok();
+    assert!(said.contains("acme/SHOP: disabled"), "{said}");
+    answers(&system, 401);
+    set(&["--enabled", "--allow-source", "203.0.113.0/24", "--allow-source", "::1/128"]).ok();
+    answers(&system, 403);
+    set(&["--any-source", "--rate-per-s", "1"]).ok();
+    answers(&system, 429);
+    set(&["--any-rate", "--constant", "accessKey=F8BB=A842", "--constant", "appId=42"]).ok();
+    set(&["--no-constant", "appId", "--allow-source", "127.0.0.0/8"]).ok();
+    answers(&system, 200);
+    let listed = home.payfold(&["account", "list", "acme", "--output", "json"]).json();
+    let expected = serde_json::json!([{
+        "partner": "acme", "merchantCode": "SHOP", "enabled": true, "keys": 1,
+        "allowSources": ["127.0.0.0/8"], "ratePerS": null, "constants": { "accessKey": "F8BB=A842" },
+    }]);
+    assert_eq!(listed, expected);
+    let table = home.payfold(&["account", "list"]).ok();
+    assert!(table.contains("accessKey=F8BB=A842") && table.contains("127.0.0.0/8"), "{table}");
+
+    for (more, said) in [
+        (&[][..], "nothing of account acme/SHOP is told to change"),
+        (&["--constant", "x"], "--constant x has no value"),
+        (&["--constant", "a b=1"], "constant \"a b\""),
+        (&["--no-constant", "x"], "there is no constant x"),
+    ] {
+        let refused = set(more);
+        assert_eq!(refused.code(), 1, "{refused:?}");
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    }
+    let both = set(&["--enabled", "--disabled"]);
+    assert_eq!(both.code(), 2, "{both:?}");
+    let unknown = home.payfold(&["account", "set", "acme", "NONE", "--disabled"]);
+    assert!(unknown.stderr.contains("payfold key add acme --merchant NONE"), "{unknown:?}");
+}

@@ -1,0 +1,145 @@
+//! Owns a system on a mounted directory of keys: it starts on it, takes what is swapped in, keeps what it has when that
+//! is wrong, and says so; commands read it and change nothing.
+
+use std::time::Duration;
+
+use super::mounted::{Mounted, file};
+use crate::support::notice::Notice;
+use crate::support::system::{System, until};
+
+const A: &str = "the secret of the first key file";
+const B: &str = "the secret of the second key file";
+const SHOP_TOKEN: &str = "pfs_a token that an operator made";
+
+fn key(id: &str, secret: &str, valid_from: &str) -> (String, String) {
+    let content = format!("secret = \"text:{secret}\"\nvalid_from = {valid_from}\n");
+    file(&format!("acme.SHOP.ipn.{id}"), content)
+}
+
+fn plain(more: &str) -> (String, String) {
+    let digest = payfold_schemas::digest::Digest::of_bytes(SHOP_TOKEN.as_bytes());
+    let text = format!(
+        "[[accounts]]\npartner = \"acme\"\nmerchant_code = \"SHOP\"\n{more}\n[[shops]]\nname = \"web\"\n\
+         accounts = [{{ partner = \"acme\", merchant_code = \"SHOP\" }}]\n\
+         tokens = [{{ sha256 = \"{digest}\", created_at = \"2026-01-31T00:00:00Z\" }}]\n"
+    );
+    file("vault.toml", text)
+}
+
+fn signed(secret: &str) -> Vec<u8> {
+    Notice::paid("SHOP", "o", "r").signed(secret)
+}
+
+fn answers(system: &System, secret: &str, status: u16) {
+    until("the change is in force", Duration::from_secs(10), || {
+        (system.post_ipn(&signed(secret)).status == status).then_some(())
+    });
+}
+
+#[test]
+fn a_mounted_directory_is_taken_and_a_wrong_one_is_not() {
+    let (home, mut mounted) =
+        Mounted::home(&[file("acme.SHOP.ipn.a", format!("text:{A}\n")), plain("")]);
+    let checked = home.payfold(&["check", "--output", "json"]);
+    assert_eq!(checked.code(), 0, "{checked:?}");
+    let system = home.boot_as("ingest,checkout,projector,reconciler", &[]);
+    assert_eq!(system.post_ipn(&signed(A)).status, 200);
+    assert_eq!(system.post_ipn(&signed(B)).status, 401);
+    assert!(!home.data().join("vault.age").exists(), "nothing is made that nobody reads");
+
+    let b = || key("b", B, "2026-01-31T00:00:00Z");
+    mounted.swap(&[file("acme.SHOP.ipn.a", format!("text:{A}\n")), b(), plain("")]);
+    answers(&system, B, 200);
+    assert_eq!(system.post_ipn(&signed(A)).status, 200, "there is no end to it yet");
+
+    mounted.swap(&[
+        b(),
+        file("acme.SHOP.ipn.c", "text:short"),
+        file("README", "hush hush"),
+        plain("enable = 1"),
+    ]);
+    let stale = |value: u8| {
+        let wanted = format!("payfold_vault_stale {value}\n");
+        until("the metric tells", Duration::from_secs(10), || {
+            system.get("/metrics").text().contains(&wanted).then_some(())
+        });
+    };
+    stale(1);
+    for secret in [A, B] {
+        assert_eq!(system.post_ipn(&signed(secret)).status, 200, "the old keys stay in force");
+    }
+    let wrong = [
+        "acme.SHOP.ipn.c: key c has 5 bytes",
+        "README: its name is no key's",
+        "vault.toml: line 4: unknown field",
+    ];
+    let log = home.log();
+    let checked = home.payfold(&["check"]);
+    assert_eq!(checked.code(), 1, "{checked:?}");
+    for problem in wrong {
+        assert!(log.contains(problem), "{problem} in {log}");
+        assert!(
+            checked.stdout.contains(problem.split(": ").next().expect("a name")),
+            "{checked:?}"
+        );
+    }
+    assert_eq!(
+        log.matches("the old keys stay in force").count(),
+        1,
+        "told once, and again in a minute"
+    );
+    assert!(!log.contains("hush hush"));
+
+    mounted.swap(&[b(), plain("allow_sources = [\"203.0.113.0/24\"]")]);
+    answers(&system, B, 403);
+    assert_eq!(system.post_ipn(&signed(A)).status, 401, "its file is gone");
+    stale(0);
+    assert_eq!(home.log().matches("the old keys stay in force").count(), 1);
+}
+
+#[test]
+fn commands_read_a_directory_and_change_nothing() {
+    let keys = [key("a", A, "2026-01-31T00:00:00Z"), key("b", B, "2026-02-01T00:00:00Z")];
+    let (home, _) = Mounted::home(&[&keys[..], &[plain("rate_per_s = 9")]].concat());
+    let listed = home.payfold(&["key", "list", "--output", "json"]).json();
+    let ids: Vec<_> = listed.as_array().expect("a list").iter().map(|key| &key["keyId"]).collect();
+    assert_eq!(ids, ["a", "b"]);
+    assert!(home.payfold(&["account", "list"]).ok().contains('9'));
+    assert!(home.payfold(&["shop", "list"]).ok().contains("web"));
+    for (arguments, instead) in [
+        (&["key", "add", "acme"][..], "put a file PARTNER.MERCHANT.CHANNEL.KEYID"),
+        (&["key", "retire", "acme", "a"], "write valid_until into its file"),
+        (&["key", "rotate-identity"], "whoever keeps the secret"),
+        (&["account", "set", "acme", "SHOP", "--disabled"], "change vault.toml"),
+        (&["shop", "add", "web"], "change vault.toml"),
+        (&["shop", "retire", "web"], "change vault.toml"),
+    ] {
+        let refused = home.payfold(arguments);
+        assert_eq!(refused.code(), 1, "{refused:?}");
+        assert!(refused.stderr.contains("which payfold only reads"), "{refused:?}");
+        assert!(refused.stderr.contains(instead), "{refused:?}");
+    }
+    assert!(!home.data().join("vault.age").exists());
+}
+
+#[test]
+fn a_directory_that_can_t_be_used_is_no_start() {
+    let (home, mut mounted) =
+        Mounted::home(&[file("acme.SHOP.ipn.a", "text:short"), file("x", "hush")]);
+    let ends = |said: &[&str]| {
+        let any = "127.0.0.1:0";
+        let run = ["run", "--roles", "ingest", "--listen-public", any, "--listen-admin", any];
+        let ended = home.ends(&run, &[], Duration::from_secs(30));
+        assert_eq!(ended.code(), 1, "{ended:?}");
+        for said in said {
+            assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
+        }
+        assert!(!ended.stderr.contains("hush"));
+    };
+    ends(&["acme.SHOP.ipn.a: key a has 5 bytes", "x: its name is no key's", "x: line 1"]);
+    mounted.swap(&[]);
+    ends(&["holds no file at all"]);
+    let demo = crate::support::system::Home::new();
+    let ended = demo.ends(&["run"], &[("PAYFOLD_VAULT", "dir:/nowhere")], Duration::from_secs(30));
+    assert!(ended.stderr.contains("a demo makes its own keys"), "{ended:?}");
+}

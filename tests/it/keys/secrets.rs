@@ -1,0 +1,128 @@
+//! Owns where a secret may never show: what a whole run writes at its most talkative, what it leaves of its memory, and
+//! what anybody sees of its arguments.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+
+use crate::support::notice::Notice;
+use crate::support::system::{Home, System, until};
+
+const PLANTED: &str = "pl4nted-secret-of-the-next-key-x";
+
+/// Every way a secret could be written down.
+fn forms(secret: &str) -> Vec<String> {
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let listed = format!("{:?}", secret.as_bytes());
+    let listed = listed.trim_matches(['[', ']']).to_owned();
+    let encoded = [STANDARD.encode(secret), STANDARD_NO_PAD.encode(secret)];
+    let [padded, unpadded] = encoded;
+    vec![
+        secret.to_owned(),
+        hex.to_uppercase(),
+        hex,
+        listed.replace(' ', ""),
+        listed,
+        padded,
+        unpadded,
+    ]
+}
+
+fn secrets_of(home: &Home) -> Vec<(String, String)> {
+    let file = |name: &str| {
+        let text = std::fs::read_to_string(home.data().join(name)).expect("the demo made it");
+        let secret = text.lines().find(|line| !line.starts_with('#')).expect("it holds one");
+        (name.to_owned(), secret.trim().to_owned())
+    };
+    ["sandbox.key", "demo.key", "admin.token", "vault.key"].map(file).into()
+}
+
+fn told(home: &Home) -> String {
+    format!("{}\n{}", home.log(), home.printed())
+}
+
+/// Everything that reads, makes, takes or refuses a secret, while the program says all it can.
+fn talk(system: &System) -> Vec<(String, String)> {
+    let home = system.home();
+    let mut secrets = secrets_of(home);
+    system.payfold(&["demo", "pay", "--count", "4"]).ok();
+    home.write("next", &format!("text:{PLANTED}\n"));
+    let add = ["key", "add", "sandbox", "--secret-file", "next", "--key-id", "planted"];
+    system.payfold(&add).ok();
+    let signed = |secret: &str| Notice::paid("DEMO", "o", "r").signed(secret);
+    until("the next key is taken", Duration::from_secs(10), || {
+        (system.post_ipn(&signed(PLANTED)).status == 200).then_some(())
+    });
+    system.payfold(&["key", "add", "sandbox", "--channel", "unwrap", "--secret-file", "next"]).ok();
+    let refused = Notice::paid("DEMO", "o", "r").sent(-4_000).signed(PLANTED);
+    assert_eq!(system.post_ipn(&refused).status, 403);
+    assert_eq!(system.post_ipn(&signed("nobody's key, of some length at least")).status, 401);
+    system.payfold(&["key", "rotate-identity"]).ok();
+    secrets.extend(secrets_of(home));
+    let vault = home.data().join("vault.age");
+    let good = std::fs::read(&vault).expect("it is there");
+    std::fs::write(&vault, "age-encryption.org/v1\n").expect("it can be written");
+    until("the log tells of it", Duration::from_secs(10), || {
+        home.log().contains("the old keys stay in force").then_some(())
+    });
+    std::fs::write(&vault, good).expect("it can be written");
+    secrets.push(("planted".to_owned(), PLANTED.to_owned()));
+    secrets
+}
+
+#[test]
+fn a_run_that_says_all_it_can_says_no_secret() {
+    let system =
+        System::demo_with(&[("PAYFOLD_LOG_FILTER", "trace"), ("PAYFOLD_LOG_FORMAT", "json")]);
+    let secrets = talk(&system);
+    let arguments = std::fs::read_to_string(format!("/proc/{}/cmdline", system.pid()));
+    let arguments = arguments.expect("it runs");
+    let (home, _) = system.stop();
+    let told = told(&home);
+    assert!(told.contains("\"level\":\"TRACE\""), "it says all it can");
+    for (name, secret) in secrets {
+        for form in forms(&secret) {
+            let lines: Vec<_> = told.lines().filter(|line| line.contains(&form)).take(3).collect();
+            assert!(lines.is_empty(), "{name}: {lines:?}");
+            assert!(!arguments.contains(&form), "{name}: {arguments}");
+        }
+    }
+}
+
+/// The limits of a system that was started where core files are allowed.
+fn core_limit(settings: &str) -> String {
+    let home = Home::configured(settings);
+    let mut allowed = std::process::Command::new("sh");
+    let any = "127.0.0.1:0";
+    // The hard limit is what the soft one may be raised to.
+    allowed.args(["-c", "ulimit -S -c \"$(ulimit -H -c)\"; ulimit -c >core; exec \"$0\" \"$@\""]);
+    allowed.arg(env!("CARGO_BIN_EXE_payfold")).args(["run", "--roles", "ingest"]);
+    allowed.args(["--listen-public", any, "--listen-admin", any]).arg("--data").arg(home.data());
+    allowed.current_dir(home.path()).env_clear().env("PATH", "/usr/bin:/bin");
+    allowed.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = crate::support::system::alone(|| allowed.spawn()).expect("it can be started");
+    let limits = until("it runs", Duration::from_secs(60), || {
+        let run_file = home.data().join(format!("run-{}.json", child.id()));
+        run_file.exists().then(|| std::fs::read_to_string(format!("/proc/{}/limits", child.id())))
+    });
+    child.kill().expect("it is our child");
+    child.wait().expect("it is our child");
+    let before = std::fs::read_to_string(home.path().join("core")).expect("the shell wrote it");
+    let limits = limits.expect("the kernel tells");
+    let line = limits.lines().find(|line| line.starts_with("Max core file size"));
+    let now = line.and_then(|line| line.split_whitespace().nth(4)).expect("it is in the list");
+    format!("{} then {now}", if before.trim() == "0" { "0" } else { "more" })
+}
+
+#[test]
+fn no_core_file_is_left_of_what_holds_keys() {
+    let without = core_limit("debuggable = true\n");
+    if without.starts_with('0') {
+        // Where this machine lets nobody write core files there is nothing to forbid.
+        return;
+    }
+    assert_ne!(without, "more then 0");
+    assert_eq!(core_limit(""), "more then 0");
+}
