@@ -196,14 +196,13 @@ mod tests {
         let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
         let at = |ms| seconds(now.plus_ms(ms));
         let [old, new] = [at(60_000), at(90_000)];
+        let name = |what: &str| format!("payfold_key_{what}_until_timestamp_seconds");
         let key = |merchant: &str, id: &str, until: f64| {
-            format!(
-                "payfold_key_valid_until_timestamp_seconds{{channel=\"ipn\",key_id=\"{id}\",merchant=\"{merchant}\",partner=\"acme\"}} {until}"
-            )
+            let labels = format!("key_id=\"{id}\",merchant=\"{merchant}\",partner=\"acme\"");
+            format!("{}{{channel=\"ipn\",{labels}}} {until}", name("valid"))
         };
-        let covered = format!(
-            "payfold_key_covered_until_timestamp_seconds{{channel=\"ipn\",merchant=\"ENDS\",partner=\"acme\"}} {new}"
-        );
+        let labels = "channel=\"ipn\",merchant=\"ENDS\",partner=\"acme\"";
+        let covered = format!("{}{{{labels}}} {new}", name("covered"));
         let expected =
             [covered, key("ENDS", "new", new), key("ENDS", "old", old), key("STAYS", "old", old)];
         assert_eq!(lines, expected);

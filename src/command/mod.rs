@@ -23,7 +23,7 @@ use clap::{CommandFactory, Parser};
 
 use crate::args::{ApplyCommand, Arguments, Command};
 use crate::error::DifferencesFound;
-use crate::output;
+use crate::{output, privacy};
 
 /// Reads the arguments, runs the command, prints its error.
 pub fn main() -> ExitCode {
@@ -41,6 +41,13 @@ pub fn main() -> ExitCode {
 
 fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
     let global = &arguments.global;
+    if matches!(arguments.command, Command::Key(_) | Command::Account(_) | Command::Shop(_))
+        && let Err(error) = privacy::keep_memory_private()
+    {
+        output::error_line(&format!(
+            "warning: core files of this command can't be forbidden: {error}"
+        ));
+    }
     match arguments.command {
         Command::Run(args) => run::run(global, &args),
         Command::Demo(command) => demo::run(global, &command),

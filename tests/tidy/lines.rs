@@ -63,8 +63,18 @@ pub const TRAITS: [&str; 7] =
     ["TextRule", "EventLog", "Subscription", "Share", "OrderStore", "Clock", "Bed"];
 
 /// Who may stand second in a metric's name.
-const METRIC_ROLES: [&str; 8] =
-    ["build", "ingest", "checkout", "projector", "reconciler", "sandbox", "quarantine", "engine"];
+const METRIC_ROLES: [&str; 10] = [
+    "build",
+    "ingest",
+    "checkout",
+    "projector",
+    "reconciler",
+    "sandbox",
+    "quarantine",
+    "engine",
+    "key",
+    "vault",
+];
 
 const OUR_CRATES: [&str; 8] = [
     "payfold_schemas",

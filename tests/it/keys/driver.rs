@@ -160,10 +160,10 @@ impl Outcome {
             }
         }
         let rotated = keys.len() - 1;
-        for place in 0..rotated {
+        for (place, key) in keys.iter().enumerate().take(rotated) {
             for inside in [true, false] {
                 let count = tried.get(&(place, inside)).copied().unwrap_or(0);
-                assert!(count > 5, "{} was tried {count} times, inside {inside}", keys[place].id);
+                assert!(count > 5, "{} was tried {count} times, inside {inside}", key.id);
             }
         }
         assert!(in_overlap > 0, "old keys were used inside the overlap");

@@ -70,7 +70,7 @@ fn keys_are_rotated_under_load_by_command() {
         home.write(&file, &format!("text:{}\n", new.secret));
         let from = new.from.to_string();
         // Every other old key is ended by hand, within a longer overlap.
-        let by_hand = number % 2 == 0;
+        let by_hand = number.is_multiple_of(2);
         let overlap = if by_hand { "1h".to_owned() } else { format!("{OVERLAP_MS}ms") };
         let add = ["key", "add", "acme", "--key-id", &new.id, "--secret-file", &file];
         home.payfold(&[&add[..], &["--valid-from", &from, "--overlap", &overlap]].concat()).ok();

@@ -4,9 +4,6 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-
 use crate::support::notice::Notice;
 use crate::support::system::{Home, System, until};
 
@@ -17,17 +14,26 @@ fn forms(secret: &str) -> Vec<String> {
     let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
     let listed = format!("{:?}", secret.as_bytes());
     let listed = listed.trim_matches(['[', ']']).to_owned();
-    let encoded = [STANDARD.encode(secret), STANDARD_NO_PAD.encode(secret)];
-    let [padded, unpadded] = encoded;
     vec![
         secret.to_owned(),
         hex.to_uppercase(),
         hex,
         listed.replace(' ', ""),
         listed,
-        padded,
-        unpadded,
+        base64(secret.as_bytes()),
     ]
+}
+
+/// RFC 4648 without its padding, and without the last character, which depends on what follows.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits = bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1));
+    let bits: Vec<u8> = bits.collect();
+    let digit = |six: &[u8]| {
+        let value = six.iter().fold(0, |value, bit| value << 1 | usize::from(*bit));
+        char::from(DIGITS[value])
+    };
+    bits.chunks_exact(6).map(digit).collect()
 }
 
 fn secrets_of(home: &Home) -> Vec<(String, String)> {
