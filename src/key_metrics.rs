@@ -193,10 +193,10 @@ mod tests {
         let mut text = Vec::new();
         TextEncoder::new().encode(&registry.gather(), &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
-        let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let lines: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("payfold")).collect();
         let at = |ms| seconds(now.plus_ms(ms));
         let [old, new] = [at(60_000), at(90_000)];
-        let name = |what: &str| format!("payfold_key_{what}_until_timestamp_seconds");
+        let name = |what: &str| format!("_key_{what}_until_timestamp_seconds");
         let key = |merchant: &str, id: &str, until: f64| {
             let labels = format!("key_id=\"{id}\",merchant=\"{merchant}\",partner=\"acme\"");
             format!("{}{{channel=\"ipn\",{labels}}} {until}", name("valid"))
