@@ -93,14 +93,24 @@ pub struct Outcome {
     late_max: Duration,
 }
 
+/// Ends the senders, also where what they accompany has failed.
+struct Stopping<'s>(&'s AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Sends notices of acme/SHOP until `act` has returned.
 pub fn under_load<T>(public: SocketAddr, plan: &Plan, act: impl FnOnce() -> T) -> (T, Outcome) {
     let (next, stop, begun) = (AtomicU64::new(0), AtomicBool::new(false), Instant::now());
     std::thread::scope(|scope| {
         let send = || send(public, plan, (&next, &stop, begun));
         let senders: Vec<_> = (0..CONNECTIONS).map(|_| scope.spawn(send)).collect();
+        let stopping = Stopping(&stop);
         let done = act();
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         let (mut posts, mut late_max) = (Vec::new(), Duration::ZERO);
         for sender in senders {
             let (sent, late) = sender.join().expect("it does not panic");
