@@ -44,6 +44,33 @@ fn a_running_system_takes_a_new_identity() {
 }
 
 #[test]
+fn a_vault_that_is_away_for_a_while_changes_nothing() {
+    let home = home();
+    let system = home.boot_as("ingest", &[]);
+    let stale = |value: u8| {
+        let wanted = format!("payfold_vault_stale {value}\n");
+        until("the metric tells", Duration::from_secs(10), || {
+            system.get("/metrics").text().contains(&wanted).then_some(())
+        });
+    };
+    let signed = || Notice::paid("SHOP", "o", "r").signed(SECRET);
+    let [there, away] = ["vault.age", "elsewhere"].map(|name| home.data().join(name));
+    for _ in 0..2 {
+        std::fs::rename(&there, &away).expect("it can be moved");
+        stale(1);
+        assert_eq!(system.post_ipn(&signed()).status, 200);
+        std::fs::rename(&away, &there).expect("it can be moved");
+        stale(0);
+        assert_eq!(system.post_ipn(&signed()).status, 200);
+    }
+    let told = |line: &str| home.log().matches(line).count();
+    assert_eq!((told("the old keys stay in force"), told("again what is in force")), (2, 2));
+    assert!(
+        system.get("/metrics").text().contains("payfold_vault_reloads_total{result=\"refused\"} 2")
+    );
+}
+
+#[test]
 fn a_rotation_that_is_killed_leaves_a_vault_that_opens() {
     let home = home();
     let timed = std::time::Instant::now();
