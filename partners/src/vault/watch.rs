@@ -29,7 +29,8 @@ impl VaultWatch {
     /// Opens a vault and watches it from then on. Errors: every `VaultError` but those of saving.
     pub fn open(place: VaultPlace) -> Result<(Self, VaultDocument), VaultError> {
         let mut watch = Self { place, loaded: None, unsettled: None };
-        let document = watch.reload()?;
+        let (state, document) = watch.read()?;
+        watch.loaded = Some(state);
         Ok((watch, document))
     }
 
@@ -49,7 +50,14 @@ impl VaultWatch {
             self.unsettled = Some(state);
             return Ok(None);
         }
-        self.reload().map(Some)
+        let (read, document) = self.read()?;
+        if read.may_be_half_written() && read != state {
+            // It has moved since the look.
+            self.unsettled = Some(read);
+            return Ok(None);
+        }
+        (self.loaded, self.unsettled) = (Some(read), None);
+        Ok(Some(document))
     }
 
     /// What was read last could not be used: it is read again at the next poll.
@@ -57,20 +65,18 @@ impl VaultWatch {
         self.loaded = None;
     }
 
-    fn reload(&mut self) -> Result<VaultDocument, VaultError> {
-        let (state, document) = match &self.place {
+    fn read(&self) -> Result<(State, VaultDocument), VaultError> {
+        match &self.place {
             VaultPlace::File { .. } => {
                 // Before reading: a change in between is then seen at the next poll.
                 let state = State::of(&self.place);
-                (state, self.place.read()?)
+                Ok((state, self.place.read()?))
             }
             VaultPlace::Dir(dir) => {
                 let (seen, document) = dir::read_settled(dir)?;
-                (State::Dir(Some(seen)), document)
+                Ok((State::Dir(Some(seen)), document))
             }
-        };
-        (self.loaded, self.unsettled) = (Some(state), None);
-        Ok(document)
+        }
     }
 }
 

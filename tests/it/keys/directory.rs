@@ -97,6 +97,48 @@ fn a_mounted_directory_is_taken_and_a_wrong_one_is_not() {
     assert_eq!(home.log().matches("the old keys stay in force").count(), 1);
 }
 
+/// What stands between two lines of the operations manual.
+fn manual(from: &str, to: &str) -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operations.md");
+    let text = std::fs::read_to_string(path).expect("it is there");
+    let (_, rest) = text.split_once(from).expect("it begins there");
+    rest.split_once(to).expect("it ends there").0.to_owned()
+}
+
+#[test]
+fn the_examples_of_the_manual_are_vaults() {
+    let mut files = Vec::new();
+    for line in manual("stringData:\n", "---\n").lines() {
+        match line.strip_suffix(": |") {
+            Some(name) => files.push((name.trim().to_owned(), String::new())),
+            None => {
+                let (_, content) = files.last_mut().expect("a name stands above");
+                content.push_str(line.strip_prefix("    ").expect("it is indented"));
+                content.push('\n');
+            }
+        }
+    }
+    let (home, mut mounted) = Mounted::home(&files);
+    let listed = home.payfold(&["key", "list", "--output", "json"]).json();
+    let ids: Vec<_> = listed.as_array().expect("a list").iter().map(|key| &key["keyId"]).collect();
+    assert_eq!(ids, ["2026-a", "2026-b"]);
+    assert!(home.payfold(&["account", "list"]).ok().contains("203.0.113.0/24"));
+
+    let digest = payfold_schemas::digest::Digest::of_bytes(b"token").to_string();
+    let plain = manual("```toml\n# vault.toml", "```").replace('…', &digest);
+    let one = manual("```toml\nsecret = ", "```").replace('…', A);
+    mounted.swap(&[
+        file("vault.toml", format!("#{plain}")),
+        file("acme.S1.ipn.a", format!("secret = {one}")),
+        key("b", B, "2026-01-31T00:00:00Z"),
+    ]);
+    assert!(home.payfold(&["shop", "list"]).ok().contains("acme/SHOP"));
+    let listed = home.payfold(&["key", "list", "--output", "json"]).json();
+    let told: Vec<_> = listed.as_array().expect("a list").iter().collect();
+    assert_eq!((&told[0]["keyId"], &told[1]["keyId"]), (&"b".into(), &"2026:a".into()));
+    assert_eq!((&told[1]["merchantCode"], &told[1]["serial"]), (&"SHOP:1".into(), &"2".into()));
+}
+
 #[test]
 fn commands_read_a_directory_and_change_nothing() {
     let keys = [key("a", A, "2026-01-31T00:00:00Z"), key("b", B, "2026-02-01T00:00:00Z")];

@@ -30,68 +30,52 @@ pub(super) struct KeyFile {
 /// Reads a key file. Its content is the secret alone (`text:…`, `hex:…`, `base64:…`, also over several lines), or TOML
 /// with `secret` and the times. Errors: everything that is wrong with it.
 pub(super) fn parse(name: &str, bytes: &[u8]) -> Result<KeyFile, Vec<String>> {
-    let mut problems = Vec::new();
-    let names = name_parts(name).map_err(|problem| problems.push(problem)).ok();
-    let items = items(bytes).map_err(|problem| problems.push(problem)).ok();
-    let (Some(names), Some(mut items)) = (names, items) else { return Err(problems) };
+    let mut problems = Problems::default();
+    let names = problems.kept(name_parts(name));
+    let items = problems.kept(items(bytes));
+    let (Some(names), Some(mut items)) = (names, items) else { return Err(problems.0) };
 
-    let mut text_of = |item: &str| match items.table.remove(item) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(Value::Datetime(time)) => Ok(Some(time.to_string())),
-        Some(_) => Err(format!("its {item} is no text; put it into quotes")),
-    };
-    let mut problems_of = |found: Result<Option<String>, String>| {
-        found.map_err(|problem| problems.push(problem)).ok().flatten()
-    };
-    let [from, until, serial, merchant, key_id] =
-        ["valid_from", "valid_until", "serial", "merchant_code", "key_id"]
-            .map(|item| problems_of(text_of(item)));
-    let mut told = |wrong: bool, problem: String| {
-        if wrong {
-            problems.push(problem);
-        }
-    };
-    told(!items.table.is_empty(), format!("it says more than {ITEMS}; take the rest out"));
-    let good_serial = serial.as_deref().is_none_or(|text| is_printable(text, SERIAL_CHARS_MAX));
-    told(!good_serial, "its serial is not up to 128 printable ASCII characters".to_owned());
-
-    let mut keep = Keep(&mut problems);
-    let partner = keep.good("its name's partner", PartnerCode::parse(names.partner));
+    let from = problems.kept(items.time("valid_from")).flatten();
+    let until = problems.kept(items.time("valid_until")).flatten();
+    let serial = problems.kept(items.serial()).flatten();
+    let merchant = problems.kept(items.text("merchant_code")).flatten();
+    let key_id = problems.kept(items.text("key_id")).flatten();
+    problems.kept(items.nothing_more());
     let merchant = merchant.as_deref().unwrap_or(names.merchant);
-    let merchant_code = keep.good("its account", MerchantCode::parse(merchant));
-    let id = keep.good("its key's id", KeyId::parse(key_id.as_deref().unwrap_or(names.key_id)));
-    let valid_from = from.map(|text| keep.good("its valid_from", Time::parse(&text)));
-    let valid_until = until.map(|text| keep.good("its valid_until", Time::parse(&text)));
-    let (Some(partner), Some(merchant_code), Some(id), Some(secret)) =
-        (partner, merchant_code, id, items.secret)
-    else {
-        return Err(problems);
+    let key_id = key_id.as_deref().unwrap_or(names.key_id);
+    let partner = problems.usable("its name's partner", PartnerCode::parse(names.partner));
+    let merchant_code = problems.usable("its account", MerchantCode::parse(merchant));
+    let id = problems.usable("its key's id", KeyId::parse(key_id));
+    let (Some(partner), Some(merchant_code), Some(id)) = (partner, merchant_code, id) else {
+        return Err(problems.0);
     };
-    let has_beginning = valid_from.is_some();
-    let valid_from = valid_from.flatten().unwrap_or(Time::from_unix_ms(0));
+    let valid_from = from.unwrap_or(Time::from_unix_ms(0));
     let key = KeyEntry {
         id,
         channel: names.channel,
-        secret,
+        secret: items.secret,
         valid_from,
-        valid_until: valid_until.flatten(),
+        valid_until: until,
         serial,
         created_at: valid_from,
     };
-    if let Err(error) = key.key() {
-        problems.push(error.to_string());
-    }
-    let file = KeyFile { name: name.to_owned(), partner, merchant_code, key, has_beginning };
-    if problems.is_empty() { Ok(file) } else { Err(problems) }
+    problems.kept(key.key().map_err(|error| error.to_string()));
+    let (name, has_beginning) = (name.to_owned(), from.is_some());
+    let file = KeyFile { name, partner, merchant_code, key, has_beginning };
+    if problems.0.is_empty() { Ok(file) } else { Err(problems.0) }
 }
 
-/// Collects what can't be read.
-struct Keep<'p>(&'p mut Vec<String>);
+/// Everything that is wrong with a file.
+#[derive(Default)]
+struct Problems(Vec<String>);
 
-impl Keep<'_> {
-    fn good<T, E: Display>(&mut self, what: &str, read: Result<T, E>) -> Option<T> {
-        read.map_err(|error| self.0.push(format!("{what} can't be used: {error}"))).ok()
+impl Problems {
+    fn kept<T>(&mut self, read: Result<T, String>) -> Option<T> {
+        read.map_err(|problem| self.0.push(problem)).ok()
+    }
+
+    fn usable<T, E: Display>(&mut self, what: &str, read: Result<T, E>) -> Option<T> {
+        self.kept(read.map_err(|error| format!("{what} can't be used: {error}")))
     }
 }
 
@@ -130,10 +114,41 @@ fn name_parts(name: &str) -> Result<NameParts<'_>, String> {
     }
 }
 
-/// What a file says.
+/// What a file says; what has been asked for is no more in it.
 struct Items {
-    secret: Option<Secret>,
+    secret: Secret,
     table: Table,
+}
+
+impl Items {
+    fn text(&mut self, item: &str) -> Result<Option<String>, String> {
+        match self.table.remove(item) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(Value::Datetime(time)) => Ok(Some(time.to_string())),
+            Some(_) => Err(format!("its {item} is no text; put it into quotes")),
+        }
+    }
+
+    fn time(&mut self, item: &str) -> Result<Option<Time>, String> {
+        let Some(text) = self.text(item)? else { return Ok(None) };
+        Time::parse(&text).map(Some).map_err(|error| format!("its {item} can't be used: {error}"))
+    }
+
+    fn serial(&mut self) -> Result<Option<String>, String> {
+        let serial = self.text("serial")?;
+        if serial.as_deref().is_none_or(|text| is_printable(text, SERIAL_CHARS_MAX)) {
+            return Ok(serial);
+        }
+        Err(format!("its serial is not up to {SERIAL_CHARS_MAX} printable ASCII characters"))
+    }
+
+    fn nothing_more(&self) -> Result<(), String> {
+        match self.table.is_empty() {
+            true => Ok(()),
+            false => Err(format!("it says more than {ITEMS}; take the rest out")),
+        }
+    }
 }
 
 fn items(bytes: &[u8]) -> Result<Items, String> {
@@ -143,7 +158,7 @@ fn items(bytes: &[u8]) -> Result<Items, String> {
         return Err(format!("it is empty; {SECRET}"));
     }
     if ["text:", "hex:", "base64:"].iter().any(|encoding| alone.starts_with(encoding)) {
-        return Ok(Items { secret: Some(read_secret(alone)?), table: Table::new() });
+        return Ok(Items { secret: read_secret(alone)?, table: Table::new() });
     }
     let mut table: Table = toml::from_str(text).map_err(|error: toml::de::Error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
@@ -154,7 +169,7 @@ fn items(bytes: &[u8]) -> Result<Items, String> {
     let Some(Value::String(written)) = table.remove("secret") else {
         return Err(format!("it has no secret = \"…\"; {SECRET}"));
     };
-    let secret = Some(read_secret(&Zeroizing::new(written))?);
+    let secret = read_secret(&Zeroizing::new(written))?;
     Ok(Items { secret, table })
 }
 
@@ -241,10 +256,10 @@ mod tests {
             (
                 "secret = 'text:hush'\nhush = 1\nserial = 'é'\nvalid_from = 2026-01-31\nvalid_until = 7",
                 vec![
-                    "valid_until is no text",
-                    "says more than",
-                    "serial",
                     "valid_from can't",
+                    "valid_until is no text",
+                    "serial is not",
+                    "says more than",
                     "4 bytes",
                 ],
             ),
