@@ -195,9 +195,7 @@ fn read_profile(code: &PartnerCode, path: &str) -> anyhow::Result<Profile> {
 
 /// The directory as it would be with this profile in the place of its partner's. Errors: as `check`.
 pub fn directory_with(loaded: &Loaded, profile: Profile) -> anyhow::Result<Directory> {
-    let data = DataDir::of(&loaded.settings);
-    let vault = Vault::open(&data.vault(), &data.identity())?;
-    let mut document = vault.document().clone();
+    let mut document = vault::read(&loaded.settings)?;
     document.accounts.retain(|account| account.partner == *profile.partner());
     build(&[profile], &document)
 }
