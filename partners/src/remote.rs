@@ -128,6 +128,12 @@ pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
+/// A client for a partner's pages: it goes where calls may go, follows no redirect and keeps no cookie.
+pub fn visitor(reach: Reach) -> Result<Client, reqwest::Error> {
+    install_tls();
+    client(reach, system_lookup)
+}
+
 fn client(reach: Reach, lookup: Lookup) -> Result<Client, reqwest::Error> {
     Client::builder()
         .user_agent(concat!("payfold/", env!("CARGO_PKG_VERSION")))

@@ -6,6 +6,7 @@ mod dir;
 mod file;
 mod place;
 mod rotation;
+pub mod signer;
 mod stamp;
 mod watch;
 
