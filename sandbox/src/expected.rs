@@ -91,7 +91,7 @@ fn create_answer(word: Option<Trouble>) -> CreateAnswer {
     let status = match word.map(Trouble::kind) {
         Some(Kind::Unknown) => 202,
         Some(Kind::Failing) => 502,
-        Some(Kind::Story | Kind::Manner | Kind::Opening) | None => 201,
+        Some(Kind::Story | Kind::Manner | Kind::Page | Kind::Return | Kind::Opening) | None => 201,
     };
     CreateAnswer { status, code: word.and_then(failure_code) }
 }
@@ -187,6 +187,8 @@ fn outcome(story: Trouble, open: OrderState) -> Outcome {
         // PAID falls only to REFUNDED.
         Trouble::FailAfterSuccess => Outcome::new(Paid, 2).flag(Flag::SuccessAndFailed, Warn),
         Trouble::ExpireAfterSuccess => Outcome::new(Paid, 2).flag(Flag::SuccessAndExpired, Warn),
+        // A SUCCESS that is not admitted is no fact.
+        Trouble::NoPaidAt | Trouble::OtherMerchant => Outcome::new(open, 0),
         // S counts. The words that are no stories tell this one.
         _ => Outcome::new(Paid, 1),
     }
@@ -199,9 +201,16 @@ fn acked(troubles: &Troubles, notices: usize) -> usize {
     (notices + doubled) * copies
 }
 
-/// A wrong key is 401, the forged notice and the genuine one; a stamp of ten minutes ago with the right key 403.
+/// A wrong key is 401, the forged notice and the genuine one, and so is a merchantCode of nobody; a stamp of ten minutes
+/// ago with the right key 403; a required field that is missing 400.
 fn refused(troubles: &Troubles) -> Vec<u16> {
     let mut refused = Vec::new();
+    if troubles.has(Trouble::NoPaidAt) {
+        refused.push(400);
+    }
+    if troubles.has(Trouble::OtherMerchant) {
+        refused.push(401);
+    }
     if troubles.has(Trouble::WrongKey) {
         refused.extend([401, 401]);
     }
@@ -261,6 +270,19 @@ mod tests {
         create-bad-qr          => 502 contract_violation.qr_payload FAILED acked 0
         create-no-expiry       => 502 contract_violation.expires_at FAILED acked 0
         create-past-expiry     => 502 contract_violation.expires_at_past FAILED acked 0
+        no-paid-at             => 201 PENDING acked 0 refused 400
+        other-merchant         => 201 PENDING acked 0 refused 401
+        same-bytes             => 201 PAID F acked 1
+        give-up-refused        => 201 PAID F acked 1
+        give-up-silent         => 201 PAID F acked 1
+        frame-denied           => 201 PAID F acked 1
+        frame-ancestors        => 201 PAID F acked 1
+        cookie-wall            => 201 PAID F acked 1
+        page-error             => 201 PAID F acked 1
+        no-return              => 201 PAID F acked 1
+        no-return-cancel       => 201 PAID F acked 1
+        return-unsigned        => 201 PAID F acked 1
+        return-amount          => 201 PAID F acked 1
         duplicates+disorder    => 201 REFUNDED acked 12
         stale+wrong-key        => 201 PAID F acked 1 refused 401 401 403
         wrong-amount+create-500 => 202 REQUESTED AMOUNT_MISMATCH/critical acked 1
@@ -314,7 +336,7 @@ mod tests {
                 let Ok(troubles) = Troubles::new([one, other]) else { continue };
                 let (plan, expectation) = (plan(&troubles, 7), expected(&troubles));
                 let lasting =
-                    || plan.deliveries.iter().filter(|d| d.persistence == Persistence::Schedule);
+                    || plan.deliveries.iter().filter(|d| d.persistence != Persistence::Once);
                 let sent: usize = lasting().map(|delivery| 1 + delivery.repeats.len()).sum();
                 assert_eq!(sent, expectation.acked, "{troubles}");
                 let defects = plan.deliveries.iter().flat_map(|delivery| &delivery.defects);
@@ -322,6 +344,8 @@ mod tests {
                     .map(|defect| match defect {
                         Defect::WrongKey => 401,
                         Defect::OldStamp => 403,
+                        Defect::NoPaidAt => 400,
+                        Defect::OtherMerchant => 401,
                     })
                     .collect();
                 refused.sort_unstable();

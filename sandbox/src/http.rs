@@ -10,7 +10,7 @@ use crate::look::{self, Nonce};
 use crate::partner::Partner;
 use crate::payment::Payment;
 use crate::problem::Problem;
-use crate::{guide, observe, page, qr, query, shop};
+use crate::{guide, hosting, observe, page, qr, query, shop};
 
 /// A create call is a few hundred bytes.
 const BODY_BYTES_MAX: usize = 64 * 1_024;
@@ -66,19 +66,32 @@ async fn query_payment(
     partner.tell(Some(provider_ref.as_str()), &query)
 }
 
-async fn show_page(partner: Data<Partner>, page: Path<String>) -> HttpResponse {
+async fn show_page(
+    partner: Data<Partner>,
+    page: Path<String>,
+    request: HttpRequest,
+) -> HttpResponse {
     let nonce = Nonce::new(partner.clock.request_id());
     match partner.payments.find(&page).filter(|payment| *payment.page == **page) {
         Some(payment) => {
+            if let Some(instead) = hosting::instead(payment.hosting.page, &request, &nonce) {
+                return instead;
+            }
             let shown = page::shown(&partner, &payment);
-            look::html(200, &nonce, &page::page(&shown, &nonce))
+            let mut response = look::html(200, &nonce, &page::page(&shown, &nonce));
+            hosting::dress(payment.hosting.page, &mut response);
+            response
         }
         None => look::html(404, &nonce, &page::unknown(&nonce)),
     }
 }
 
 /// What a person does at the page. Whoever comes back to a payment that has ended is sent on as it ended.
-async fn act(partner: Data<Partner>, path: Path<(String, String)>) -> HttpResponse {
+async fn act(
+    partner: Data<Partner>,
+    path: Path<(String, String)>,
+    request: HttpRequest,
+) -> HttpResponse {
     let (page, action) = path.into_inner();
     let status = match action.as_str() {
         "pay" => Status::Success,
@@ -88,11 +101,15 @@ async fn act(partner: Data<Partner>, path: Path<(String, String)>) -> HttpRespon
     };
     let partner = partner.into_inner();
     let Some(payment) = partner.payments.find(&page) else { return page_not_found(&partner) };
+    let nonce = Nonce::new(partner.clock.request_id());
+    if let Some(instead) = hosting::instead(payment.hosting.page, &request, &nonce) {
+        return instead;
+    }
     partner.end(&payment, status);
     match partner.way_back(&payment) {
-        Some((_, address)) => see_other(&address),
-        // A plan pays it, not a person.
-        None => see_other(&format!("../{}", payment.page)),
+        Some((_, Some(address))) => see_other(&address),
+        // A plan pays it, not a person, or leads nobody back.
+        Some((_, None)) | None => see_other(&format!("../{}", payment.page)),
     }
 }
 

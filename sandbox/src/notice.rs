@@ -32,10 +32,12 @@ pub(crate) struct Notice<'a> {
     digits: String,
 }
 
-/// When and under which nonce a notice is sent.
+/// When and under which nonce a notice is sent, and for whom if not for its account.
 pub(crate) struct Stamp {
     pub(crate) at: Time,
     pub(crate) nonce: Option<String>,
+    /// Of another account than the payment's.
+    pub(crate) merchant_code: Option<&'static str>,
 }
 
 impl<'a> Notice<'a> {
@@ -47,7 +49,7 @@ impl<'a> Notice<'a> {
     ) -> Self {
         let has_time = profile.time().kind != TimeKind::None;
         let mut notice = Self {
-            merchant_code: payment.account.merchant_code.as_str(),
+            merchant_code: stamp.merchant_code.unwrap_or(payment.account.merchant_code.as_str()),
             order_id: payment.order_id.as_str(),
             provider_ref: said.provider_ref.as_str(),
             status: said.status.as_str(),
@@ -78,6 +80,11 @@ impl<'a> Notice<'a> {
         }
     }
 
+    /// Takes its signature away: what is left proves nothing.
+    pub(crate) fn forget_signature(&mut self) {
+        self.signature.clear();
+    }
+
     /// The body of an IPN.
     pub(crate) fn body(&self) -> Bytes {
         serde_json::to_vec(self).expect("a notice is texts and a number").into()
@@ -87,7 +94,7 @@ impl<'a> Notice<'a> {
     pub(crate) fn return_address(&self, return_url: &Url) -> String {
         let mut target = return_url.clone();
         for field in Field::ALL {
-            if let Some(value) = self.value(field) {
+            if let Some(value) = self.value(field).filter(|value| !value.is_empty()) {
                 target.query_pairs_mut().append_pair(field.name(), value);
             }
         }

@@ -39,8 +39,8 @@ pub(crate) enum Stage {
     Open,
     /// A plan will.
     Scripted,
-    /// It came to this; the way back to the shop.
-    Ended(Status, String),
+    /// It came to this; the way back to the shop, if there is one.
+    Ended(Status, Option<String>),
     /// The time is over and nobody has said so yet.
     Over,
 }
@@ -109,9 +109,9 @@ pub(crate) fn outcome(stage: &Stage) -> Markup {
         }
         p.outcome role="status" { (text) }
         @match stage {
-            Stage::Ended(_, way) => a.button.first href=(way) rel="noreferrer" { "Back to the shop" },
+            Stage::Ended(_, Some(way)) => a.button.first href=(way) rel="noreferrer" { "Back to the shop" },
             Stage::Scripted => p.quiet { "Its description asks for it. Load the page again to see how it ends." },
-            Stage::Open | Stage::Over => {},
+            Stage::Ended(_, None) | Stage::Open | Stage::Over => {},
         }
     }
 }

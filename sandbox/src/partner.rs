@@ -19,7 +19,7 @@ use crate::answer::{self, Offered};
 use crate::create::{CreateCall, Reception};
 use crate::payment::{Entry, Opening, Payer, Payment, Said};
 use crate::payments::Payments;
-use crate::plan::{Answer, Begin, Plan, SessionLength, plan, plan_of_click};
+use crate::plan::{Answer, Begin, Plan, SessionLength, WayDefect, hosting, plan, plan_of_click};
 use crate::problem::Problem;
 use crate::records::Records;
 use crate::sender::Sender;
@@ -114,7 +114,10 @@ impl Partner {
         let offered = self.offered(&call, (&page, &provider_ref), expires_at, now);
         if answer.opens() {
             let page = page.into_boxed_str();
-            let opening = Opening { page, provider_ref, payer, created_at: now, expires_at, seed };
+            let hosting = troubles.map(hosting).unwrap_or_default();
+            let created_at = now;
+            let opening =
+                Opening { page, provider_ref, payer, created_at, expires_at, seed, hosting };
             let payment = Arc::new(Payment::open(call, opening));
             self.payments.add(&payment);
             if shares && pair.is_none() {
@@ -220,11 +223,14 @@ impl Partner {
         true
     }
 
-    /// Where a payment's browser goes back to: what its books say, signed now. `None` while it has not ended.
-    pub(crate) fn way_back(&self, payment: &Payment) -> Option<(Status, String)> {
+    /// How a payment ended, and where its browser goes back to: what its books say, signed now. `None` while it has
+    /// not ended; without a way where its plan has none.
+    pub(crate) fn way_back(&self, payment: &Payment) -> Option<(Status, Option<String>)> {
         let entry = payment.latest(payment.provider_ref.as_str())?;
         let said: &Said = &entry.said;
-        Some((said.status, self.sender.return_address(payment, said)))
+        let missing = payment.hosting.way_back == WayDefect::Missing(said.status);
+        let way = (!missing).then(|| self.sender.return_address(payment, said));
+        Some((said.status, way))
     }
 }
 

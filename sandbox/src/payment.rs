@@ -10,7 +10,7 @@ use payfold_schemas::money::{AMOUNT_MAX, Amount, Currency};
 use payfold_schemas::time::Time;
 use url::Url;
 
-use crate::plan::{AmountOf, CurrencyOf, Event, PaidAt, Transaction};
+use crate::plan::{AmountOf, CurrencyOf, Event, Hosting, PaidAt, Transaction};
 
 /// How many attempts of a payment are remembered one by one.
 const ATTEMPTS_KEPT: usize = 100;
@@ -48,6 +48,7 @@ pub(crate) struct Payment {
     pub(crate) created_at: Time,
     pub(crate) expires_at: Time,
     pub(crate) seed: u64,
+    pub(crate) hosting: Hosting,
     progress: Mutex<Progress>,
 }
 
@@ -110,6 +111,7 @@ pub(crate) struct Opening {
     pub(crate) created_at: Time,
     pub(crate) expires_at: Time,
     pub(crate) seed: u64,
+    pub(crate) hosting: Hosting,
 }
 
 impl Payment {
@@ -128,6 +130,7 @@ impl Payment {
             created_at: opening.created_at,
             expires_at: opening.expires_at,
             seed: opening.seed,
+            hosting: opening.hosting,
             progress: Mutex::default(),
         }
     }

@@ -5,7 +5,7 @@ mod making;
 
 use payfold_schemas::ipn::Status;
 
-pub use making::{plan, plan_of_click};
+pub use making::{hosting, plan, plan_of_click};
 
 /// How many times more a notice is sent that is asked for in duplicates.
 pub const DUPLICATES: usize = 3;
@@ -180,6 +180,8 @@ pub struct Delivery {
     pub persistence: Persistence,
     /// The same notice again, beside it.
     pub repeats: Vec<Repeat>,
+    /// What the attempts after the first are made of.
+    pub retries: Form,
 }
 
 /// What is wrong with an attempt.
@@ -189,6 +191,10 @@ pub enum Defect {
     OldStamp,
     /// Signed with a key of nobody.
     WrongKey,
+    /// Without `paidAt`.
+    NoPaidAt,
+    /// With another merchantCode.
+    OtherMerchant,
 }
 
 /// How long a notice is tried.
@@ -196,8 +202,12 @@ pub enum Defect {
 pub enum Persistence {
     /// As the schedule of the settings says.
     Schedule,
-    /// Once: a forger's.
+    /// Once: a forger's, and what is refused for good.
     Once,
+    /// By the schedule, but no more once it was refused.
+    UntilRefused,
+    /// By the schedule, but no more once it got no answer.
+    UntilSilent,
 }
 
 /// The same notice once more.
@@ -216,6 +226,45 @@ pub enum Form {
     SameBytes,
     /// Stamped and signed anew.
     Restamped,
+}
+
+/// What is wrong with the page of a payment and with the way back from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hosting {
+    /// The page.
+    pub page: PageDefect,
+    /// The way back.
+    pub way_back: WayDefect,
+}
+
+/// What is wrong with a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PageDefect {
+    /// Nothing.
+    #[default]
+    None,
+    /// `X-Frame-Options: DENY`.
+    FrameDenied,
+    /// `frame-ancestors 'none'`.
+    FrameAncestors,
+    /// Nothing can be done without a cookie.
+    CookieWall,
+    /// It is answered with 500.
+    Error,
+}
+
+/// What is wrong with the way back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WayDefect {
+    /// Nothing.
+    #[default]
+    None,
+    /// There is none for whom it ended so.
+    Missing(Status),
+    /// It has no signature.
+    Unsigned,
+    /// It names another amount.
+    OtherAmount,
 }
 
 #[cfg(test)]

@@ -68,11 +68,13 @@ impl Sandbox {
         }
         Reach::Sandbox.check(&settings.public_url)?;
         let (retry, sends_max) = (settings.retry, settings.sends_max);
+        let answer = Duration::from_millis(settings.answer_ms);
+        let sender = Sender::new(profile.clone(), Arc::clone(&clock), retry, sends_max, answer)?;
         let keep_ms = settings.session_ms.saturating_add(settings.keep_ms);
         let partner = Arc::new(Partner {
             payments: Payments::new(settings.payments_max, keep_ms),
             records: Records::open(settings.records.as_deref())?,
-            sender: Sender::new(profile.clone(), Arc::clone(&clock), retry, sends_max)?,
+            sender,
             reception: Reception::new(profile, rule, accounts),
             runtime: Handle::try_current()?,
             unfinished: watch::Sender::new(0),

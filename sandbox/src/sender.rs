@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use payfold_engines::clock::Clock;
 use payfold_partners::mac::MacKey;
 use payfold_partners::profile::{NonceRule, Profile};
+use payfold_schemas::money::Amount;
 use payfold_schemas::time::Time;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, redirect};
@@ -19,14 +20,14 @@ use url::Url;
 
 use crate::notice::{Notice, Stamp};
 use crate::payment::{Attempt, Outcome, Payment, Said};
-use crate::plan::{Defect, Delivery, Form, Persistence, Plan};
+use crate::plan::{Defect, Delivery, Form, Persistence, Plan, WayDefect};
 use crate::settings::RetrySchedule;
 
-/// A notice that is not answered by then is sent again.
-const ANSWER: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(3);
 /// How old a stale notice says it is: so many times what the profile lets pass, ten minutes of the usual five.
 const STALE_SKEWS: i64 = 2;
+/// The account of a notice that names another's.
+const OTHER_MERCHANT: &str = "SOMEBODY-ELSE";
 /// What a forger signs with.
 const FORGERS_KEY: &[u8] = b"a key of nobody, for notices that must be refused";
 
@@ -40,11 +41,12 @@ pub(crate) struct Sender {
     forgers_key: MacKey,
 }
 
-/// How one notice is sent: what is wrong with its first attempts, how often it is tried, and its first bytes if
-/// they are given.
+/// How one notice is sent: what is wrong with its first attempts, how often it is tried and with which bytes, and its
+/// first bytes if they are given.
 struct Course<'a> {
     defects: &'a [Defect],
     persistence: Persistence,
+    retries: Form,
     opening: Option<Bytes>,
     seed: u64,
 }
@@ -55,6 +57,7 @@ impl Sender {
         clock: Arc<dyn Clock>,
         retry: RetrySchedule,
         sends_max: usize,
+        answer: Duration,
     ) -> Result<Self, reqwest::Error> {
         // Another part of the process may have chosen the same before.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -64,7 +67,7 @@ impl Sender {
             .no_proxy()
             .tcp_nodelay(true)
             .connect_timeout(CONNECT)
-            .timeout(ANSWER)
+            .timeout(answer)
             .pool_max_idle_per_host(sends_max)
             // Whether a notice is sent again is decided here.
             .retry(reqwest::retry::never())
@@ -88,16 +91,17 @@ impl Sender {
     async fn deliver(&self, payment: &Payment, delivery: &Delivery, acted_at: Time, seed: u64) {
         let said = payment.said(&delivery.event, acted_at);
         let (defects, persistence) = (delivery.defects.as_slice(), delivery.persistence);
-        let bytes = self.body(payment, &said, defects.first());
+        let (bytes, retries) = (self.body(payment, &said, defects.first()), delivery.retries);
         let opening = Some(bytes.clone());
-        let first = self.carry(payment, &said, Course { defects, persistence, opening, seed });
+        let course = Course { defects, persistence, retries, opening, seed };
+        let first = self.carry(payment, &said, course);
         if delivery.repeats.is_empty() {
             return first.await;
         }
         let repeats = delivery.repeats.iter().zip(1..).map(|(repeat, nth)| {
             let opening = (repeat.form == Form::SameBytes).then(|| bytes.clone());
-            let course =
-                Course { defects: &[], persistence, opening, seed: seed.wrapping_add(nth) };
+            let seed = seed.wrapping_add(nth);
+            let course = Course { defects: &[], persistence, retries, opening, seed };
             let (said, pause) = (&said, Duration::from_millis(repeat.pause_ms));
             async move {
                 sleep(pause).await;
@@ -113,16 +117,20 @@ impl Sender {
         let mut dice = Rng::with_seed(course.seed);
         let mut opening = course.opening;
         let attempts_max = match course.persistence {
-            Persistence::Schedule => self.retry.attempts_max,
             Persistence::Once => 1,
+            _ => self.retry.attempts_max,
         };
         let mut defects = course.defects.iter();
+        let mut sent: Option<Bytes> = None;
         for attempt in 1..=attempts_max {
             let defect = defects.next();
-            let body = opening.take().unwrap_or_else(|| self.body(payment, said, defect));
+            let again = sent.take().filter(|_| course.retries == Form::SameBytes);
+            let body = opening.take().or(again);
+            let body = body.unwrap_or_else(|| self.body(payment, said, defect));
+            sent = Some(body.clone());
             let outcome = self.post(&payment.ipn_url, body).await;
             payment.attempted(place, Attempt { at: self.clock.now(), outcome });
-            if outcome == Outcome::Acked {
+            if outcome == Outcome::Acked || gives_up(course.persistence, outcome) {
                 return;
             }
             if attempt < attempts_max {
@@ -145,9 +153,14 @@ impl Sender {
     fn body(&self, payment: &Payment, said: &Said, defect: Option<&Defect>) -> Bytes {
         let key = match defect {
             Some(Defect::WrongKey) => &self.forgers_key,
-            Some(Defect::OldStamp) | None => &payment.account.key,
+            Some(_) | None => &payment.account.key,
         };
         let mut stamp = self.stamp();
+        if defect == Some(&Defect::OtherMerchant) {
+            stamp.merchant_code = Some(OTHER_MERCHANT);
+        }
+        let unpaid = Said { paid_at: None, ..said.clone() };
+        let said = if defect == Some(&Defect::NoPaidAt) { &unpaid } else { said };
         if defect == Some(&Defect::OldStamp) {
             let skew_ms = self.profile.time().skew_ms;
             stamp.at = stamp.at.plus_ms(skew_ms.saturating_mul(-STALE_SKEWS));
@@ -157,9 +170,16 @@ impl Sender {
 
     /// Where the payer goes back to, signed now.
     pub(crate) fn return_address(&self, payment: &Payment, said: &Said) -> String {
-        let key = &payment.account.key;
-        Notice::sign(&self.profile, key, (payment, said), self.stamp())
-            .return_address(&payment.return_url)
+        let (key, defect) = (&payment.account.key, payment.hosting.way_back);
+        let mut said = said.clone();
+        if defect == WayDefect::OtherAmount {
+            said.amount = Amount::from_minor(said.amount.minor() + 1).unwrap_or(said.amount);
+        }
+        let mut notice = Notice::sign(&self.profile, key, (payment, &said), self.stamp());
+        if defect == WayDefect::Unsigned {
+            notice.forget_signature();
+        }
+        notice.return_address(&payment.return_url)
     }
 
     fn stamp(&self) -> Stamp {
@@ -167,6 +187,7 @@ impl Sender {
         Stamp {
             at: Time::from_unix_ms(self.clock.now().unix_ms()),
             nonce: required.then(|| self.clock.request_id().to_string()),
+            merchant_code: None,
         }
     }
 
@@ -182,5 +203,14 @@ impl Sender {
             Ok(_) => Outcome::Refused(status),
             Err(_) => Outcome::Unanswered,
         }
+    }
+}
+
+/// Whether a notice with this outcome is not sent again, whatever the schedule says.
+fn gives_up(persistence: Persistence, outcome: Outcome) -> bool {
+    match persistence {
+        Persistence::Schedule | Persistence::Once => false,
+        Persistence::UntilRefused => matches!(outcome, Outcome::Refused(_)),
+        Persistence::UntilSilent => outcome == Outcome::Unanswered,
     }
 }

@@ -36,6 +36,8 @@ pub struct SandboxSettings {
     pub late_ms: i64,
     /// When a notice that was not taken is sent again.
     pub retry: RetrySchedule,
+    /// How long a notice waits for its answer before it is sent again, ms.
+    pub answer_ms: u64,
     /// Notices on their way at the same time.
     pub sends_max: usize,
     /// Payments that are remembered; over it the oldest are forgotten.
@@ -59,6 +61,7 @@ impl SandboxSettings {
             short_session_ms: 2_000,
             late_ms: 2_000,
             retry: RetrySchedule::default(),
+            answer_ms: 10_000,
             sends_max: 128,
             payments_max: 100_000,
             unfinished_max: 50_000,

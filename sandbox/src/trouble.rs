@@ -52,6 +52,10 @@ pub enum Trouble {
     FailAfterSuccess,
     /// EXPIRED after SUCCESS.
     ExpireAfterSuccess,
+    /// The SUCCESS does not say when it was paid: refused, and not sent again.
+    NoPaidAt,
+    /// The SUCCESS names another merchantCode: refused, and not sent again.
+    OtherMerchant,
     /// Every notice four times, some byte for byte, some stamped and signed anew.
     Duplicates,
     /// The notices in the opposite order with duplicates between; a payment of one notice is refunded for it.
@@ -62,6 +66,28 @@ pub enum Trouble {
     WrongKey,
     /// The notices are sent before the create call is answered.
     BeforeCreate,
+    /// A notice that is not taken is sent again byte for byte, with its old stamp.
+    SameBytes,
+    /// A notice that is refused is not sent again.
+    GiveUpRefused,
+    /// A notice that is not answered is not sent again.
+    GiveUpSilent,
+    /// The page forbids every frame, by X-Frame-Options.
+    FrameDenied,
+    /// The page forbids every frame, by its Content-Security-Policy.
+    FrameAncestors,
+    /// The page is of no use without a cookie.
+    CookieWall,
+    /// The page is an error.
+    PageError,
+    /// A payer who has paid is not led back.
+    NoReturn,
+    /// A payer who has not paid is not led back.
+    NoReturnCancel,
+    /// The payer is led back without a signature.
+    ReturnUnsigned,
+    /// The payer is led back with another amount, signed.
+    ReturnAmount,
     /// The create call is answered late, within the profile's time-out.
     CreateDelayed,
     /// The create call gets a 5xx; the payment is made all the same.
@@ -98,13 +124,17 @@ pub enum Trouble {
     CreatePastExpiry,
 }
 
-/// What a word is about; at most one word of a story and one of an answer go together.
+/// What a word is about; at most one word of a story, of a page, of a return and of an answer go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// What becomes of the payment.
     Story,
     /// How its notices are delivered.
     Manner,
+    /// What is wrong with the page.
+    Page,
+    /// What is wrong with the payer's way back.
+    Return,
     /// The create call is answered in a way that leaves a session known.
     Opening,
     /// The create call's answer leaves the caller not knowing.
@@ -115,7 +145,7 @@ pub(crate) enum Kind {
 
 impl Trouble {
     /// Every word.
-    pub const ALL: [Trouble; 43] = [
+    pub const ALL: [Trouble; 56] = [
         Self::Pay,
         Self::Fail,
         Self::Cancel,
@@ -137,11 +167,24 @@ impl Trouble {
         Self::RefundAfterFail,
         Self::FailAfterSuccess,
         Self::ExpireAfterSuccess,
+        Self::NoPaidAt,
+        Self::OtherMerchant,
         Self::Duplicates,
         Self::Disorder,
         Self::Stale,
         Self::WrongKey,
         Self::BeforeCreate,
+        Self::SameBytes,
+        Self::GiveUpRefused,
+        Self::GiveUpSilent,
+        Self::FrameDenied,
+        Self::FrameAncestors,
+        Self::CookieWall,
+        Self::PageError,
+        Self::NoReturn,
+        Self::NoReturnCancel,
+        Self::ReturnUnsigned,
+        Self::ReturnAmount,
         Self::CreateDelayed,
         Self::Create500,
         Self::CreateSlow,
@@ -185,11 +228,24 @@ impl Trouble {
             Self::RefundAfterFail => "refund-after-fail",
             Self::FailAfterSuccess => "fail-after-success",
             Self::ExpireAfterSuccess => "expire-after-success",
+            Self::NoPaidAt => "no-paid-at",
+            Self::OtherMerchant => "other-merchant",
             Self::Duplicates => "duplicates",
             Self::Disorder => "disorder",
             Self::Stale => "stale",
             Self::WrongKey => "wrong-key",
             Self::BeforeCreate => "before-create",
+            Self::SameBytes => "same-bytes",
+            Self::GiveUpRefused => "give-up-refused",
+            Self::GiveUpSilent => "give-up-silent",
+            Self::FrameDenied => "frame-denied",
+            Self::FrameAncestors => "frame-ancestors",
+            Self::CookieWall => "cookie-wall",
+            Self::PageError => "page-error",
+            Self::NoReturn => "no-return",
+            Self::NoReturnCancel => "no-return-cancel",
+            Self::ReturnUnsigned => "return-unsigned",
+            Self::ReturnAmount => "return-amount",
             Self::CreateDelayed => "create-delayed",
             Self::Create500 => "create-500",
             Self::CreateSlow => "create-slow",
@@ -237,12 +293,23 @@ impl Trouble {
             | Self::RefundParts
             | Self::RefundAfterFail
             | Self::FailAfterSuccess
-            | Self::ExpireAfterSuccess => Kind::Story,
+            | Self::ExpireAfterSuccess
+            | Self::NoPaidAt
+            | Self::OtherMerchant => Kind::Story,
             Self::Duplicates
             | Self::Disorder
             | Self::Stale
             | Self::WrongKey
-            | Self::BeforeCreate => Kind::Manner,
+            | Self::BeforeCreate
+            | Self::SameBytes
+            | Self::GiveUpRefused
+            | Self::GiveUpSilent => Kind::Manner,
+            Self::FrameDenied | Self::FrameAncestors | Self::CookieWall | Self::PageError => {
+                Kind::Page
+            }
+            Self::NoReturn | Self::NoReturnCancel | Self::ReturnUnsigned | Self::ReturnAmount => {
+                Kind::Return
+            }
             Self::CreateDelayed => Kind::Opening,
             Self::Create500 | Self::CreateSlow | Self::CreateCut | Self::CreateHuge => {
                 Kind::Unknown
@@ -280,6 +347,8 @@ impl Trouble {
                 | Self::WrongCurrency
                 | Self::ReusedRef
                 | Self::RefundOnly
+                | Self::NoPaidAt
+                | Self::OtherMerchant
         )
     }
 }

@@ -27,7 +27,7 @@ fn nonce() -> Nonce {
 const WAY: &str = "http://127.0.0.1/back?a=1&b=\"><script>";
 
 fn pages() -> Vec<String> {
-    let ended = |status| Stage::Ended(status, WAY.to_owned());
+    let ended = |status| Stage::Ended(status, Some(WAY.to_owned()));
     let stages = [
         Stage::Open,
         Stage::Scripted,
@@ -77,7 +77,7 @@ fn a_payment_that_is_over_has_no_buttons_to_press() {
     for page in pages().iter().filter(|page| !page.contains("data-left-ms")) {
         assert!(!page.contains("<form") && !page.contains("<button"), "{page}");
     }
-    let back = page(&shown(Stage::Ended(Status::Success, WAY.to_owned())), &nonce());
+    let back = page(&shown(Stage::Ended(Status::Success, Some(WAY.to_owned()))), &nonce());
     assert!(back.contains("Paid") && back.contains("Back to the shop"));
     assert!(page(&shown(Stage::Over), &nonce()).contains("session has ended"));
 }

@@ -45,6 +45,26 @@ pub fn plan(troubles: &Troubles, seed: u64) -> Plan {
     }
 }
 
+/// What these words make of the page and the way back.
+pub fn hosting(troubles: &Troubles) -> Hosting {
+    let page = match troubles.page() {
+        Some(Trouble::FrameDenied) => PageDefect::FrameDenied,
+        Some(Trouble::FrameAncestors) => PageDefect::FrameAncestors,
+        Some(Trouble::CookieWall) => PageDefect::CookieWall,
+        Some(Trouble::PageError) => PageDefect::Error,
+        // No other word is one of a page.
+        Some(_) | None => PageDefect::None,
+    };
+    let way_back = match troubles.way_back() {
+        Some(Trouble::NoReturn) => WayDefect::Missing(Status::Success),
+        Some(Trouble::NoReturnCancel) => WayDefect::Missing(Status::Failed),
+        Some(Trouble::ReturnUnsigned) => WayDefect::Unsigned,
+        Some(Trouble::ReturnAmount) => WayDefect::OtherAmount,
+        Some(_) | None => WayDefect::None,
+    };
+    Hosting { page, way_back }
+}
+
 /// The plan of what a payer did at the page: one notice, now.
 pub fn plan_of_click(status: Status, seed: u64) -> Plan {
     let event = Event::of(status);
@@ -140,7 +160,8 @@ fn begin(troubles: &Troubles, dice: &mut Rng) -> Begin {
 
 fn delivery(event: Event) -> Delivery {
     let persistence = Persistence::Schedule;
-    Delivery { pause_ms: 0, event, defects: Vec::new(), persistence, repeats: Vec::new() }
+    let (defects, repeats, retries) = (Vec::new(), Vec::new(), Form::Restamped);
+    Delivery { pause_ms: 0, event, defects, persistence, repeats, retries }
 }
 
 fn deliveries(troubles: &Troubles, told: &[Event], dice: &mut Rng) -> Vec<Delivery> {
@@ -160,6 +181,14 @@ fn deliveries(troubles: &Troubles, told: &[Event], dice: &mut Rng) -> Vec<Delive
         };
         defect(Trouble::Stale, Defect::OldStamp);
         defect(Trouble::WrongKey, Defect::WrongKey);
+        defect(Trouble::NoPaidAt, Defect::NoPaidAt);
+        defect(Trouble::OtherMerchant, Defect::OtherMerchant);
+    }
+    for delivery in &mut deliveries {
+        delivery.persistence = persistence(troubles);
+        if troubles.has(Trouble::SameBytes) {
+            delivery.retries = Form::SameBytes;
+        }
     }
     if troubles.has(Trouble::Duplicates) {
         for delivery in &mut deliveries {
@@ -173,6 +202,18 @@ fn deliveries(troubles: &Troubles, told: &[Event], dice: &mut Rng) -> Vec<Delive
         deliveries.insert(0, forged(told));
     }
     deliveries
+}
+
+fn persistence(troubles: &Troubles) -> Persistence {
+    if troubles.has(Trouble::NoPaidAt) || troubles.has(Trouble::OtherMerchant) {
+        Persistence::Once
+    } else if troubles.has(Trouble::GiveUpRefused) {
+        Persistence::UntilRefused
+    } else if troubles.has(Trouble::GiveUpSilent) {
+        Persistence::UntilSilent
+    } else {
+        Persistence::Schedule
+    }
 }
 
 fn repeat(delivery: &Delivery, dice: &mut Rng) -> Repeat {

@@ -5,8 +5,9 @@ use crate::trouble::{Trouble, Troubles};
 
 /// Words => how the create call is answered; session; begin | what happened | what is told. A notice is its
 /// status letter; `2` the second transaction; `a` another amount, `c` another currency, `h` and `o` the halves;
-/// `s` paid in the session, `t` at another time; `!old` and `!key` the defects of its first attempts; `?` tried
-/// once; `*3` so many repeats.
+/// `s` paid in the session, `t` at another time; `!old`, `!key`, `!nopaid` and `!merchant` the defects of its
+/// first attempts; `?` tried once, `/refused` and `/silent` until then; `=` tried again byte for byte; `*3` so many
+/// repeats.
 const PLANS: &str = "
     pay                           => Session Full soon | S | S
     fail                          => Session Full soon | F | F
@@ -51,6 +52,19 @@ const PLANS: &str = "
     create-bad-qr                 => BadQr Full soon | |
     create-no-expiry              => NoExpiry Full soon | |
     create-past-expiry            => PastExpiry Full soon | |
+    no-paid-at                    => Session Full soon | S | S!nopaid?
+    other-merchant                => Session Full soon | S | S!merchant?
+    same-bytes                    => Session Full soon | S | S=
+    give-up-refused               => Session Full soon | S | S/refused
+    give-up-silent                => Session Full soon | S | S/silent
+    frame-denied                  => Session Full soon | S | S
+    frame-ancestors               => Session Full soon | S | S
+    cookie-wall                   => Session Full soon | S | S
+    page-error                    => Session Full soon | S | S
+    no-return                     => Session Full soon | S | S
+    no-return-cancel              => Session Full soon | S | S
+    return-unsigned               => Session Full soon | S | S
+    return-amount                 => Session Full soon | S | S
     duplicates+disorder           => Session Full soon | S R | R*3 R*3 S*3
     fail-after-success+disorder   => Session Full soon | S | F F S
     refund-twice+disorder         => Session Full soon | S R Rt | Rt Rt R R S
@@ -96,10 +110,18 @@ fn delivered(delivery: &Delivery) -> String {
         text.push_str(match defect {
             Defect::OldStamp => "!old",
             Defect::WrongKey => "!key",
+            Defect::NoPaidAt => "!nopaid",
+            Defect::OtherMerchant => "!merchant",
         });
     }
-    if delivery.persistence == Persistence::Once {
-        text.push('?');
+    text.push_str(match delivery.persistence {
+        Persistence::Schedule => "",
+        Persistence::Once => "?",
+        Persistence::UntilRefused => "/refused",
+        Persistence::UntilSilent => "/silent",
+    });
+    if delivery.retries == Form::SameBytes {
+        text.push('=');
     }
     if !delivery.repeats.is_empty() {
         text.push_str(&format!("*{}", delivery.repeats.len()));
@@ -145,6 +167,29 @@ fn every_word_has_its_plan() {
     }
     for trouble in Trouble::ALL {
         assert!(words.contains(&trouble.name().to_owned()), "{trouble} has no row");
+    }
+}
+
+/// Words => the page's defect and the way back's.
+const HOSTINGS: &str = "
+    frame-denied             => FrameDenied None
+    frame-ancestors          => FrameAncestors None
+    cookie-wall              => CookieWall None
+    page-error               => Error None
+    no-return                => None Missing(Success)
+    no-return-cancel         => None Missing(Failed)
+    return-unsigned          => None Unsigned
+    return-amount            => None OtherAmount
+    cookie-wall+no-return    => CookieWall Missing(Success)
+    pay+stale                => None None
+";
+
+#[test]
+fn pages_and_ways_back_are_as_asked() {
+    for case in HOSTINGS.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (troubles, expected) = case.split_once("=>").unwrap();
+        let hosting = hosting(&Troubles::parse(troubles.trim()).unwrap());
+        assert_eq!(format!("{:?} {:?}", hosting.page, hosting.way_back), expected.trim());
     }
 }
 

@@ -87,6 +87,16 @@ impl Troubles {
         self.words().find(|word| word.is_answer())
     }
 
+    /// What is wrong with the page; `None` for nothing.
+    pub(crate) fn page(&self) -> Option<Trouble> {
+        self.words().find(|word| word.kind() == Kind::Page)
+    }
+
+    /// What is wrong with the payer's way back; `None` for nothing.
+    pub(crate) fn way_back(&self) -> Option<Trouble> {
+        self.words().find(|word| word.kind() == Kind::Return)
+    }
+
     /// Whether a payment needs two units of money at least, to give a part of it back.
     pub(crate) fn divides(&self) -> bool {
         self.has(Trouble::RefundPart) || self.has(Trouble::RefundParts)
@@ -100,9 +110,15 @@ impl fmt::Display for Troubles {
     }
 }
 
+/// Words that leave a first attempt with a defect without a right one.
+fn gives_up(word: Trouble) -> bool {
+    use Trouble::{GiveUpRefused, GiveUpSilent, SameBytes};
+    matches!(word, SameBytes | GiveUpRefused | GiveUpSilent)
+}
+
 /// Why two words do not go together, `one` before `other` in `Trouble::ALL`.
 fn conflict(one: Trouble, other: Trouble) -> Option<&'static str> {
-    use Trouble::{BeforeCreate, Disorder, Late, Never, PaidLate};
+    use Trouble::{BeforeCreate, Disorder, Late, Never, NoPaidAt, OtherMerchant, PaidLate};
     let kinds = (one.kind(), other.kind());
     if kinds == (Kind::Story, Kind::Story) {
         Some("a payment has one story")
@@ -110,6 +126,14 @@ fn conflict(one: Trouble, other: Trouble) -> Option<&'static str> {
         Some("a create call has one answer")
     } else if kinds.0 == Kind::Failing || kinds.1 == Kind::Failing {
         Some("a create call that fails is followed by nothing")
+    } else if kinds == (Kind::Page, Kind::Page) {
+        Some("a page has one defect")
+    } else if kinds == (Kind::Return, Kind::Return) {
+        Some("there is one way back")
+    } else if matches!(one, NoPaidAt | OtherMerchant) && kinds.1 == Kind::Manner {
+        Some("a notice that is refused for good has no other manner")
+    } else if matches!(one, Trouble::Stale | Trouble::WrongKey) && gives_up(other) {
+        Some("the attempt after the wrong one would never come right")
     } else if one == Never && kinds.1 == Kind::Manner {
         Some("no notice is sent")
     } else if matches!(one, Late | PaidLate) && other == BeforeCreate {
@@ -152,6 +176,13 @@ mod tests {
         x #pay+disorder                     => pay+disorder
         x #second-ref+disorder+wrong-key    => second-ref+disorder+wrong-key
         x #refund-part+create-huge+stale    => refund-part+stale+create-huge
+        x #cookie-wall+page-error           => a page has one defect
+        x #no-return+return-amount          => there is one way back
+        x #no-paid-at+duplicates            => refused for good
+        x #stale+same-bytes                 => never come right
+        x #wrong-key+give-up-refused        => never come right
+        x #cancel+no-return-cancel+cookie-wall => cancel+cookie-wall+no-return-cancel
+        x #no-return+create-both            => followed by nothing
     ";
 
     #[test]
