@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod bench;
+mod certify;
 mod demo;
 mod keys;
 mod partner;
 
 pub use bench::{BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs};
+pub use certify::CertifyArgs;
 pub use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};
 pub use keys::{
     AccountCommand, AccountSetArgs, KeyAddArgs, KeyChannel, KeyCommand, ShopAddArgs, ShopCommand,

@@ -200,6 +200,16 @@ pub fn directory_with(loaded: &Loaded, profile: Profile) -> anyhow::Result<Direc
     build(&[profile], &document)
 }
 
+/// The accounts of the vault with their profiles, for a command. Errors: everything a start would refuse them for.
+pub fn open_directory(loaded: &Loaded, data: &DataDir) -> anyhow::Result<Directory> {
+    let vault = Vault::open(&data.vault(), &data.identity())?;
+    let mut profiles = profiles(&loaded.settings)?;
+    if loaded.is_demo() {
+        profiles.extend(crate::demo::profile());
+    }
+    build(&profiles, vault.document())
+}
+
 /// Whether a running system would take this vault. Errors: everything it would refuse it for.
 pub fn check(loaded: &Loaded, document: &VaultDocument) -> anyhow::Result<()> {
     let mut profiles = profiles(&loaded.settings)?;

@@ -10,9 +10,11 @@
 #![warn(missing_docs)]
 
 mod answer;
+pub mod certify;
 mod create;
 pub mod expected;
 mod guide;
+mod hosting;
 mod http;
 mod look;
 mod notice;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::OutputArgs;
+use super::{CertifyArgs, OutputArgs};
 
 #[derive(Debug, Subcommand)]
 pub enum PartnerCommand {
@@ -39,6 +39,8 @@ pub enum PartnerCommand {
         #[arg(long, value_enum)]
         to: PromoteTo,
     },
+    /// Try a partner's sandbox against every rule of the contract, and write a signed report; exit 3 if a rule fails
+    Certify(Box<CertifyArgs>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,11 +1,13 @@
 //! `payfold partner`: profiles as files, from the first draft to live, and why a request got its answer.
 
+mod certify;
 mod explain;
 mod freeze;
 mod new;
 mod request;
 mod show;
 mod vectors;
+mod verify;
 
 use std::path::PathBuf;
 
@@ -20,6 +22,10 @@ use crate::settings::{self, Loaded};
 /// Runs one of its commands.
 pub fn run(global: &Global, command: &PartnerCommand) -> anyhow::Result<()> {
     match command {
+        PartnerCommand::Certify(args) => match &args.verify {
+            Some(file) => verify::run(global, args, file),
+            None => certify::run(global, args),
+        },
         PartnerCommand::New(args) => new::run(args),
         PartnerCommand::List { output } => show::list(&settings::load(global)?, output),
         PartnerCommand::Show(args) => show::show(&Source::of(&settings::load(global)?, args)?),

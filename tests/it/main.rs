@@ -4,6 +4,7 @@
 mod support;
 
 mod browser;
+mod certify;
 mod first_light;
 mod floods;
 mod keys;

@@ -1,0 +1,109 @@
+//! Owns the rules of the create call (contract 2.2, 4.1): what the judgement of its answer, which is the one in
+//! service, says of each rule. It stops at the first broken one, so that the rules after it are not tested by it.
+
+use std::collections::BTreeMap;
+
+use payfold_partners::create::{Offer, Violation};
+use payfold_partners::outbound::Reach;
+use payfold_partners::remote::{Created, Failure};
+use payfold_schemas::fact::Presentation;
+
+use super::super::seen::Seen;
+use super::{Outcome, Tally};
+
+const NO_ANSWER: &str = "no create call was answered so far";
+
+pub(super) fn answered(seen: &Seen) -> Tally {
+    let mut tally = Tally::new("create calls", NO_ANSWER);
+    for payment in &seen.payments {
+        tally.hold_or(match &payment.created {
+            Created::Opened(_) | Created::Failed(Failure::Violation(_)) => None,
+            Created::Failed(Failure::Refused(status)) => {
+                Some(format!("{}: answered {status}", payment.case))
+            }
+            Created::Failed(Failure::Unreachable(why)) => {
+                Some(format!("{}: not connected, {why}", payment.case))
+            }
+            Created::Unknown(why) => Some(format!("{}: {why}", payment.case)),
+        });
+    }
+    tally
+}
+
+pub(super) fn rule(seen: &Seen, rule: Violation) -> Tally {
+    let sandbox = seen.asked.reach == Reach::Sandbox;
+    if rule == Violation::RedirectUrlPrivate && sandbox {
+        let reason = "a profile of stage sandbox lets private addresses pass";
+        return Tally::Said(Outcome::NotApplicable, reason.to_owned());
+    }
+    let or_else = match rule {
+        Violation::QrPayload => "no answer had a qrPayload",
+        _ => NO_ANSWER,
+    };
+    let mut tally = Tally::new("answers", or_else);
+    for payment in &seen.payments {
+        match &payment.created {
+            Created::Opened(offer) if is_about(rule, offer) => tally.keep(),
+            Created::Failed(Failure::Violation(broken)) if *broken == rule => {
+                tally.fault(format!("{}: {}", payment.case, rule.code()));
+            }
+            Created::Failed(Failure::Violation(broken)) if place(rule) < place(*broken) => {
+                // What is of one presentation only says nothing of an answer that never came so far.
+                if place(rule) <= place(Violation::TwoPresentations) {
+                    tally.keep();
+                }
+            }
+            _ => {}
+        }
+    }
+    let opened = |created: &Created| matches!(created, Created::Opened(offer) if is_page(offer));
+    let any_opened = seen.payments.iter().any(|payment| opened(&payment.created));
+    let untried = matches!(tally, Tally::Looked { kept: 0, ref broken, .. } if broken.is_empty());
+    if rule == Violation::QrPayload && untried && any_opened {
+        let reason = "the profile has no field that asks for a QR code, and none was given";
+        return Tally::Said(Outcome::NotApplicable, reason.to_owned());
+    }
+    tally
+}
+
+/// The order in which the answer is judged.
+fn place(rule: Violation) -> usize {
+    Violation::ALL.iter().position(|one| *one == rule).unwrap_or(usize::MAX)
+}
+
+fn is_page(offer: &Offer) -> bool {
+    matches!(offer.presentation, Presentation::RedirectUrl(_))
+}
+
+/// Whether an offer that was taken shows that a rule holds.
+fn is_about(rule: Violation, offer: &Offer) -> bool {
+    match rule {
+        Violation::RedirectUrl
+        | Violation::RedirectUrlNotHttps
+        | Violation::RedirectUrlUserinfo
+        | Violation::RedirectUrlPrivate => is_page(offer),
+        Violation::QrPayload => !is_page(offer),
+        Violation::Redirect
+        | Violation::NotJson
+        | Violation::ProviderRef
+        | Violation::NoPresentation
+        | Violation::TwoPresentations
+        | Violation::ExpiresAt
+        | Violation::ExpiresAtPast => true,
+    }
+}
+
+pub(super) fn ref_unique(seen: &Seen) -> Tally {
+    let mut tally = Tally::new("refs", NO_ANSWER);
+    let mut refs: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for payment in &seen.payments {
+        if let Created::Opened(offer) = &payment.created {
+            refs.entry(offer.provider_ref.as_str()).or_default().push(payment.case.name());
+        }
+    }
+    for (provider_ref, cases) in refs {
+        let shared = cases.len() > 1;
+        tally.hold_or(shared.then(|| format!("{} share {provider_ref}", cases.join(" and "))));
+    }
+    tally
+}

@@ -1,0 +1,249 @@
+//! The certification of a partner, tried on the real sandbox partner over loopback: without trouble its report is clean,
+//! and with each trouble the named rule fails and no other. And the command as a person runs it.
+
+mod partner;
+
+use futures_util::{StreamExt, stream};
+use payfold_sandbox::certify::judge::{Outcome, Verdict};
+use payfold_sandbox::certify::report::Report;
+use payfold_sandbox::certify::rule::Rule;
+use payfold_sandbox::trouble::{Trouble, Troubles};
+use serde_json::Value;
+
+use crate::support::system::System;
+use partner::Partner;
+
+/// How many partners are certified at the same time.
+const AT_ONCE: usize = 14;
+
+/// A word of trouble => the rule it breaks; `clean` where it breaks none, and why.
+const BREAKS: &str = "
+    pay                    => clean: it is no trouble
+    fail                   => clean: a payment may fail
+    cancel                 => clean: a payer may give up
+    expire                 => clean: the partner may enforce an expiry of its own (2.1)
+    late                   => clean: the contract sets no time for an IPN, and it was paid in the session
+    paid-late              => ipn.paid_in_session
+    never                  => ipn.sent
+    wrong-amount           => ipn.amount
+    wrong-currency         => ipn.currency
+    content-variant        => ipn.content
+    content-variant-amount => ipn.amount
+    second-ref             => ipn.paid_once
+    reused-ref             => create.ref_unique
+    refund-first           => clean: the contract orders no IPNs
+    refund-only            => ipn.sent
+    refund-twice           => ipn.refund_once
+    refund-part            => ipn.refund_amount
+    refund-parts           => ipn.refund_amount
+    refund-after-fail      => ipn.one_outcome
+    fail-after-success     => ipn.one_outcome
+    expire-after-success   => ipn.one_outcome
+    no-paid-at             => ipn.paid_at
+    other-merchant         => ipn.ids
+    duplicates             => ipn.once
+    disorder               => ipn.once
+    stale                  => ipn.timestamp
+    wrong-key              => ipn.signature
+    before-create          => clean: the contract orders no IPN after the create answer
+    same-bytes             => ipn.retry_fresh
+    give-up-refused        => ipn.retry_503
+    give-up-silent         => ipn.retry_timeout
+    frame-denied           => page.x_frame_options
+    frame-ancestors        => page.frame_ancestors
+    cookie-wall            => page.cookies
+    page-error             => page.shown
+    no-return              => return.success
+    no-return-cancel       => return.cancel
+    return-unsigned        => return.signature
+    return-amount          => return.fields
+    create-delayed         => clean: the answer comes within the profile's time
+    create-500             => create.answered
+    create-slow            => create.answered
+    create-cut             => create.answered
+    create-huge            => create.answered
+    create-refused         => create.answered
+    create-redirect        => create.redirect
+    create-not-json        => create.not_json
+    create-no-ref          => create.provider_ref
+    create-both            => create.two_presentations
+    create-neither         => create.no_presentation
+    create-bad-url         => create.redirect_url
+    create-http-url        => create.redirect_url_not_https
+    create-userinfo        => create.redirect_url_userinfo
+    create-bad-qr          => create.qr_payload
+    create-no-expiry       => create.expires_at
+    create-past-expiry     => create.expires_at_past
+";
+
+/// Rules that no word can break over loopback: what the HTTP or the address would have to be is not there, or one body
+/// can't be both signed and malformed. Broken in the unit tests of the judgement.
+const ELSEWHERE: [&str; 5] =
+    ["create.redirect_url_private", "ipn.fields", "page.https", "page.width_360", "page.webview"];
+
+/// Word and rule, `clean` for none.
+fn table() -> Vec<(Trouble, &'static str)> {
+    let row = |line: &'static str| {
+        let (word, breaks) = line.split_once("=>").expect("a row");
+        let word = Trouble::parse(word.trim()).expect("a word");
+        let breaks = breaks.trim();
+        let (rule, reason) = breaks.split_once(": ").unwrap_or((breaks, ""));
+        assert_eq!(rule == "clean", !reason.is_empty(), "{word}: clean needs a reason");
+        (word, rule)
+    };
+    BREAKS.lines().map(str::trim).filter(|line| !line.is_empty()).map(row).collect()
+}
+
+#[test]
+fn every_word_has_a_row_and_every_rule_a_way_to_fail() {
+    let table = table();
+    assert_eq!(table.iter().map(|(word, _)| *word).collect::<Vec<_>>(), Trouble::ALL);
+    let ids: Vec<_> = Rule::all().into_iter().map(Rule::id).collect();
+    for (word, rule) in &table {
+        assert!(*rule == "clean" || ids.iter().any(|id| id == rule), "{word}: {rule}");
+    }
+    for id in ids {
+        let broken = table.iter().any(|(_, rule)| *rule == id);
+        assert!(broken != ELSEWHERE.contains(&id.as_str()), "{id}");
+    }
+}
+
+fn told(report: &Report, outcome: Outcome) -> String {
+    let of = report.findings.iter().filter(|finding| finding.outcome == outcome);
+    of.map(|finding| format!("{}: {}", finding.rule.id(), finding.evidence))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[actix_web::test]
+async fn a_partner_without_trouble_has_a_clean_report() {
+    let partner = Partner::start();
+    let report = partner.certify(None).await;
+    for outcome in [Outcome::Failed, Outcome::Open, Outcome::NotTested] {
+        let found = told(&report, outcome);
+        let refunds = found.lines().all(|line| line.starts_with("ipn.refund_"));
+        assert!(refunds, "{outcome:?}\n{found}");
+    }
+    assert_eq!(report.verdict, Verdict::Passed);
+    assert_eq!(report.count(Outcome::Attested), 2);
+    let not_applicable = told(&report, Outcome::NotApplicable);
+    let ids: Vec<_> = not_applicable.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(ids, ["create.redirect_url_private", "page.https"]);
+}
+
+#[actix_web::test]
+async fn each_trouble_fails_its_rule_and_no_other() {
+    let partner = Partner::start();
+    let runs = table().into_iter().map(|(word, rule)| {
+        let partner = &partner;
+        async move {
+            let troubles = Troubles::new([word]).expect("a word goes with itself");
+            (word, rule, partner.certify(Some(troubles)).await)
+        }
+    });
+    let mut runs = stream::iter(runs).buffer_unordered(AT_ONCE);
+    let mut differing = Vec::new();
+    while let Some((word, rule, report)) = runs.next().await {
+        let expected: Vec<&str> = [rule].into_iter().filter(|rule| *rule != "clean").collect();
+        if report.failed() != expected {
+            differing.push(format!("#{word}: {rule}\n{}", told(&report, Outcome::Failed)));
+        }
+    }
+    assert!(differing.is_empty(), "{}", differing.join("\n\n"));
+}
+
+/// The command beside a running demo: report, page, signature, exit codes.
+#[test]
+fn the_command_writes_a_report_that_verifies() {
+    let system = System::demo();
+    let path = |name: &str| system.home().path().join(name);
+    let certify = |more: &[&str]| {
+        let always = ["partner", "certify", "sandbox", "--quiet", "700ms"];
+        system.payfold(&[&always, more].concat())
+    };
+    let clean = certify(&[
+        "--report",
+        "r.json",
+        "--attest",
+        "width=Ana",
+        "--attest",
+        "webview=Bo <b>",
+        "--output",
+        "jsonl",
+    ]);
+    assert_eq!(clean.code(), 0, "{clean:?}");
+    assert!(clean.stderr.contains("passed: "), "{}", clean.stderr);
+    let rules = clean.json_lines();
+    assert_eq!(rules.len(), Rule::all().len());
+    assert_eq!(rules[0]["rule"], "create.answered");
+    assert_eq!(rules[0]["result"], "passed");
+    let text = std::fs::read_to_string(path("r.json")).expect("the report is there");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(report["report"]["verdict"], "passed");
+    assert_eq!(report["report"]["profile"]["stage"], "sandbox");
+    assert_eq!(report["report"]["attestations"][1]["by"], "Bo <b>");
+    let key = std::fs::read_to_string(system.home().data().join("sandbox.key"))
+        .expect("the demo made it");
+    let page = std::fs::read_to_string(path("r.html")).expect("the page is there");
+    assert!(page.contains(report["digest"].as_str().expect("a digest")) && !page.contains("<b>"));
+    assert!(page.contains("ipn.retry_timeout") && !text.contains(key.trim()));
+
+    let verify = |file: &str, more: &[&str]| {
+        system.payfold(&[&["partner", "certify", "--verify", file], more].concat())
+    };
+    let verified = verify("r.json", &[]);
+    assert_eq!(verified.code(), 0, "{verified:?}");
+    assert!(verified.stderr.contains("genuine: passed of sandbox/DEMO"), "{}", verified.stderr);
+    let other = verify("r.json", &["--signer", &"0".repeat(64)]);
+    assert_eq!(other.code(), 1);
+    assert!(other.stderr.contains("not by 0000"), "{}", other.stderr);
+    system.home().write("changed.json", &text.replacen("\"passed\"", "\"attested\"", 1));
+    let changed = verify("changed.json", &[]);
+    assert_eq!(changed.code(), 1);
+    assert!(changed.stderr.contains("proves nothing"), "{}", changed.stderr);
+
+    let failed = certify(&["--report", "f.json", "--trouble", "frame-denied", "--output", "csv"]);
+    assert_eq!(failed.code(), 3, "{failed:?}");
+    let row = failed.stdout.lines().find(|line| line.starts_with("page.x_frame_options,"));
+    assert!(
+        row.is_some_and(|row| row.contains("failed") && row.contains("DENY")),
+        "{}",
+        failed.stdout
+    );
+    assert_eq!(verify("f.json", &[]).code(), 3, "genuine, and it failed");
+    assert!(failed.stderr.contains("2 open"), "nobody has looked at it: {}", failed.stderr);
+}
+
+#[test]
+fn what_is_asked_wrongly_is_told_before_anything_is_paid() {
+    let system = System::demo();
+    for (arguments, told) in [
+        (
+            vec!["certify", "nobody", "--url", "http://127.0.0.1:9", "--report", "r.json"],
+            "no account",
+        ),
+        (vec!["certify", "sandbox", "--report", "r.html"], "another ending"),
+        (vec!["certify", "sandbox", "--report", "r.json", "--attest", "height=Ana"], "width=NAME"),
+        (vec!["certify", "sandbox", "--report", "no/such/r.json"], "can't be written"),
+        (vec!["certify", "sandbox", "--report", "r.json", "--identity", "none"], "--identity"),
+        (vec!["certify", "--verify", "none.json"], "can't be read"),
+    ] {
+        let refused = system.payfold(&[&["partner"], arguments.as_slice()].concat());
+        assert_eq!(refused.code(), 1, "{arguments:?} {refused:?}");
+        assert!(refused.stderr.contains(told), "{arguments:?}: {}", refused.stderr);
+    }
+    assert_eq!(system.payfold(&["partner", "certify", "sandbox"]).code(), 2);
+    let refused = system.payfold(&[
+        "partner",
+        "certify",
+        "sandbox",
+        "--url",
+        "http://127.0.0.1:1",
+        "--report",
+        "r.json",
+        "--output",
+        "jsonl",
+    ]);
+    assert_eq!(refused.code(), 3, "nobody is there: {refused:?}");
+    assert!(refused.stdout.contains("not connected"), "{}", refused.stdout);
+}

@@ -1,0 +1,119 @@
+//! Owns a sandbox partner in this process that is quick to answer and to send again, and its certifier.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use actix_web::{App, HttpServer};
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_partners::directory::Directory;
+use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
+use payfold_partners::keys::Channel;
+use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
+use payfold_partners::secret::Secret;
+use payfold_sandbox::certify::report::Report;
+use payfold_sandbox::certify::seen::{Attestation, Item};
+use payfold_sandbox::certify::{Patience, Settings, certify};
+use payfold_sandbox::trouble::Troubles;
+use payfold_sandbox::{RetrySchedule, Sandbox, SandboxAccount, SandboxSettings};
+use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
+use payfold_schemas::money::{Amount, Currency};
+use tokio::sync::mpsc;
+
+const KEY: &[u8] = b"a test key, worth nothing at all";
+
+/// Long enough for a machine that is busy, short enough for a test.
+const PATIENCE: Patience = Patience {
+    payer_ms: 12_000,
+    ipn_ms: 3_000,
+    retry_ms: 3_000,
+    return_ms: 1_500,
+    quiet_ms: 1_000,
+    hang_ms: 20_000,
+    look_ms: 100,
+};
+
+pub struct Partner {
+    /// Its HTTP server and its notices go on for as long as the runtime.
+    _sandbox: Sandbox,
+    url: String,
+    directory: Arc<Directory>,
+}
+
+fn code() -> PartnerCode {
+    PartnerCode::parse("sandbox").expect("a code")
+}
+
+fn merchant() -> MerchantCode {
+    MerchantCode::parse("DEMO").expect("a code")
+}
+
+/// The sandbox's scheme with a short time-out and no grace.
+fn profile() -> Profile {
+    let text = SANDBOX_PROFILE
+        .replace("timeout_s = 10", "timeout_s = 3")
+        .replace("grace_s = 1", "grace_s = 0");
+    Profile::parse(&code(), &text).expect("a profile")
+}
+
+fn directory() -> Directory {
+    let mut account = AccountEntry::new(code(), merchant());
+    let created_at = SystemClock.now().plus_ms(-1_000);
+    let key = NewKey {
+        id: KeyId::parse("k1").expect("an id"),
+        channel: Channel::Ipn,
+        secret: Secret::from_bytes(KEY.to_vec()),
+        valid_from: created_at,
+        overlap_ms: 0,
+        created_at,
+    };
+    account.add_key(key).expect("a key");
+    let vault = VaultDocument { accounts: vec![account], ..VaultDocument::default() };
+    Directory::build(vec![profile()], &vault).expect("a directory")
+}
+
+impl Partner {
+    pub fn start() -> Self {
+        let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", socket.local_addr().expect("an address"));
+        let account =
+            SandboxAccount { merchant_code: merchant(), key: Secret::from_bytes(KEY.to_vec()) };
+        let settings = SandboxSettings {
+            short_session_ms: 1_500,
+            late_ms: 100,
+            answer_ms: 600,
+            retry: RetrySchedule { first_ms: 30, longest_ms: 100, attempts_max: 4 },
+            ..SandboxSettings::new(profile(), vec![account], &url)
+        };
+        let sandbox = Sandbox::new(settings, Arc::new(SystemClock)).expect("a partner");
+        let served = sandbox.clone();
+        let server = HttpServer::new(move || {
+            let sandbox = served.clone();
+            App::new().configure(move |config| sandbox.routes(config))
+        });
+        let server = server.workers(2).disable_signals().listen(socket).expect("a server").run();
+        actix_web::rt::spawn(server);
+        Self { _sandbox: sandbox, url, directory: Arc::new(directory()) }
+    }
+
+    /// Certifies it, with this trouble in its payments.
+    pub async fn certify(&self, troubles: Option<Troubles>) -> Report {
+        let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let attest = |item| Attestation { item, by: "Ana".to_owned(), at: SystemClock.now() };
+        let settings = Settings {
+            directory: Arc::clone(&self.directory),
+            partner: code(),
+            merchant_code: merchant(),
+            api_url: self.url.clone(),
+            public_url: format!("http://{}", socket.local_addr().expect("an address")),
+            socket,
+            platforms: Vec::new(),
+            amount: Amount::from_minor(150_000).expect("an amount"),
+            currency: Currency::parse("VND").expect("a currency"),
+            troubles,
+            attested: [Item::Width, Item::WebView].map(attest).into(),
+            patience: PATIENCE,
+        };
+        let (news, _told) = mpsc::unbounded_channel();
+        certify(settings, Arc::new(SystemClock), news).await.expect("it can be tried")
+    }
+}
