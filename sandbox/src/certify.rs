@@ -21,4 +21,4 @@ mod signed;
 
 pub use paper::{paper, summary};
 pub use patience::Patience;
-pub use run::{CertifyError, News, Settings, certify};
+pub use run::{CertifyError, Hands, News, Settings, certify};

@@ -128,7 +128,18 @@ async fn a_partner_without_trouble_has_a_clean_report() {
     assert_eq!(report.count(Outcome::Attested), 2);
     let not_applicable = told(&report, Outcome::NotApplicable);
     let ids: Vec<_> = not_applicable.lines().filter_map(|line| line.split(':').next()).collect();
-    assert_eq!(ids, ["create.redirect_url_private", "page.https"]);
+    assert_eq!(ids, ["create.redirect_url_not_https", "create.redirect_url_private", "page.https"]);
+}
+
+/// A page that is left to people: they are told where it is, and what they do there is seen.
+#[actix_web::test]
+async fn people_can_pay_in_its_place() {
+    let partner = Partner::start();
+    let report = partner.certify_by_hand().await;
+    for outcome in [Outcome::Failed, Outcome::Open] {
+        assert_eq!(told(&report, outcome), "");
+    }
+    assert_eq!(report.verdict, Verdict::Passed);
 }
 
 #[actix_web::test]

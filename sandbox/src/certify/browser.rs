@@ -85,6 +85,17 @@ impl Browser {
         }
     }
 
+    /// Fetches the page once, for its headers, and does nothing there.
+    pub(super) async fn look(&self, address: &str, page: &mut Page) {
+        let looked = match Url::parse(address) {
+            Ok(url) => self.go(Method::GET, url, None, (page, &mut Vec::new())).await.map(drop),
+            Err(error) => Err(PageProblem::Address(error.to_string())),
+        };
+        if let Err(problem) = looked {
+            page.problem = Some(problem);
+        }
+    }
+
     async fn visit_or_fail(&self, address: &str, page: &mut Page) -> Result<(), PageProblem> {
         let url = Url::parse(address).map_err(|error| PageProblem::Address(error.to_string()))?;
         let mut jar = Vec::new();
@@ -203,9 +214,7 @@ fn problem(error: &reqwest::Error) -> PageProblem {
     let mut source: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);
     let mut last = "no answer".to_owned();
     while let Some(cause) = source {
-        let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        if let Some(tls) = inner.or_else(|| cause.downcast_ref::<rustls::Error>()) {
+        if let Some(tls) = tls_in(cause) {
             return PageProblem::Tls(tls.to_string());
         }
         last = cause.to_string();
@@ -213,3 +222,12 @@ fn problem(error: &reqwest::Error) -> PageProblem {
     }
     PageProblem::Unreachable(last)
 }
+
+/// The libraries wrap it into errors of input and output, more than once.
+fn tls_in<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e rustls::Error> {
+    let here = cause.downcast_ref::<rustls::Error>();
+    here.or_else(|| tls_in(cause.downcast_ref::<std::io::Error>()?.get_ref()?))
+}
+
+#[cfg(test)]
+mod tests;

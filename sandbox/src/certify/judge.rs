@@ -14,8 +14,11 @@ use serde::Serialize;
 use super::rule::Rule;
 use super::seen::Seen;
 
-/// How many faults a rule's evidence quotes.
+/// How many faults or notes a rule's evidence quotes.
 const QUOTED_MAX: usize = 3;
+
+/// A partner may show codes alone (contract 4.4.1).
+const NO_PAGES: &str = "the partner shows QR codes and no pages";
 
 /// What a rule came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -146,12 +149,14 @@ enum Tally {
     Looked {
         /// How often it held.
         kept: usize,
-        /// What it held for, such as `IPNs`.
+        /// What it held for, one of them: `IPN`.
         what: &'static str,
         /// Where it was broken.
         broken: Vec<String>,
         /// Why it may not have been looked at.
         or_else: &'static str,
+        /// What is worth knowing though it held.
+        notes: Vec<String>,
     },
     /// It was not looked at, or not by us.
     Said(Outcome, String),
@@ -159,7 +164,7 @@ enum Tally {
 
 impl Tally {
     fn new(what: &'static str, or_else: &'static str) -> Self {
-        Self::Looked { kept: 0, what, broken: Vec::new(), or_else }
+        Self::Looked { kept: 0, what, broken: Vec::new(), or_else, notes: Vec::new() }
     }
 
     fn keep(&mut self) {
@@ -171,6 +176,12 @@ impl Tally {
     fn fault(&mut self, fault: String) {
         if let Self::Looked { broken, .. } = self {
             broken.push(fault);
+        }
+    }
+
+    fn note(&mut self, note: String) {
+        if let Self::Looked { notes, .. } = self {
+            notes.push(note);
         }
     }
 
@@ -186,14 +197,31 @@ impl Tally {
         let (outcome, evidence) = match self {
             Self::Said(outcome, evidence) => (outcome, evidence),
             Self::Looked { broken, what, kept, .. } if !broken.is_empty() => {
-                let count = broken.len() + kept;
-                let quoted = broken[..broken.len().min(QUOTED_MAX)].join("; ");
-                let evidence = format!("{} of {count} {what}: {quoted}", broken.len());
-                (Outcome::Failed, evidence)
+                let all = counted(broken.len() + kept, what);
+                (Outcome::Failed, format!("{} of {all}: {}", broken.len(), quoted(&broken)))
             }
             Self::Looked { kept: 0, or_else, .. } => (Outcome::NotTested, or_else.to_owned()),
-            Self::Looked { kept, what, .. } => (Outcome::Passed, format!("{kept} {what}")),
+            Self::Looked { kept, what, notes, .. } if notes.is_empty() => {
+                (Outcome::Passed, counted(kept, what))
+            }
+            Self::Looked { kept, what, notes, .. } => {
+                (Outcome::Passed, format!("{}: {}", counted(kept, what), quoted(&notes)))
+            }
         };
         Finding { rule, outcome, evidence }
+    }
+}
+
+fn quoted(texts: &[String]) -> String {
+    texts[..texts.len().min(QUOTED_MAX)].join("; ")
+}
+
+/// `1 retry`, `2 retries`.
+fn counted(count: usize, what: &str) -> String {
+    match (count, what.strip_suffix('y')) {
+        (1, _) => format!("1 {what}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (_, None) if what.ends_with('s') => format!("{count} {what}es"),
+        (_, None) => format!("{count} {what}s"),
     }
 }

@@ -49,10 +49,21 @@ pub struct Settings {
     pub currency: Currency,
     /// What a simulated partner is asked to do wrong.
     pub troubles: Option<Troubles>,
+    /// Who acts at the hosted page.
+    pub hands: Hands,
     /// What people have looked at.
     pub attested: Vec<Attestation>,
     /// How long it waits.
     pub patience: Patience,
+}
+
+/// Who acts at the hosted page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hands {
+    /// The certifier, where the page has a button it knows; else a person.
+    Ours,
+    /// A person. The page is fetched once, for its headers.
+    Person,
 }
 
 /// What happens during a run, for whoever watches it.
@@ -60,12 +71,12 @@ pub struct Settings {
 pub enum News {
     /// A payment is created, or could not be.
     Created(Case),
-    /// A person is to open this page and to pay, or to give up.
+    /// A person is to open this page, or to scan this code, and to pay or to give up.
     Person {
         /// Which payment.
         case: Case,
-        /// Its page.
-        url: String,
+        /// Its page, or what its code says.
+        at: String,
     },
     /// A payment is over.
     Over(Case),
@@ -173,6 +184,7 @@ impl Run {
         let (api_url, now) = (&self.settings.api_url, self.clock.now());
         let call = self.remote.prepare(&self.account, api_url, &request, now)?;
         let created = call.make(|| self.clock.now()).await;
+        let took_ms = self.clock.now().nanos_since(now) / 1_000_000;
         self.tell(News::Created(case));
         let page = match (&created, case) {
             (Created::Opened(_), Case::Qr) | (Created::Failed(_), _) => None,
@@ -180,7 +192,11 @@ impl Run {
                 Presentation::RedirectUrl(url) => {
                     Some(self.see_through(case, &request, (&order_id, url)).await?)
                 }
-                Presentation::QrPayload(_) => None,
+                Presentation::QrPayload(code) => {
+                    self.tell(News::Person { case, at: code.clone() });
+                    self.wait_for(&order_id, Page::default(), None).await;
+                    None
+                }
             },
             // It may have been made all the same: what comes of it at once is looked at.
             (Created::Unknown(_), _) => {
@@ -190,7 +206,7 @@ impl Run {
         };
         self.tell(News::Over(case));
         let (deliveries, returns) = self.receiver.of(&order_id);
-        Ok(Payment { case, order_id, created, page, deliveries, returns })
+        Ok(Payment { case, order_id, created, took_ms, page, deliveries, returns })
     }
 
     fn tell(&self, news: News) {
@@ -223,30 +239,45 @@ impl Run {
         let intent = if case == Case::Cancel { Intent::Cancel } else { Intent::Pay };
         let reach = Reach::of(self.account.profile());
         let browser = Browser::new(reach, &request.return_url, intent)?;
+        let mut page = Page::default();
+        match self.settings.hands {
+            Hands::Ours => browser.visit(url, &mut page).await,
+            Hands::Person => browser.look(url, &mut page).await,
+        }
+        // Only a partner that was asked for trouble acts by itself; a real page is not asked again and again.
+        let again = self.settings.troubles.as_ref().map(|_| (&browser, url));
+        if again.is_none() && page.is_shown() && page.done == Done::Nothing {
+            page.done = Done::LeftToPerson;
+            self.tell(News::Person { case, at: url.to_owned() });
+        }
+        Ok(self.wait_for(order_id, page, again).await)
+    }
+
+    /// Waits until nothing more is to come of a payment; visits its page again until something could be done there,
+    /// if that is asked for.
+    async fn wait_for(
+        &self,
+        order_id: &OrderId,
+        mut page: Page,
+        again: Option<(&Browser, &str)>,
+    ) -> Page {
         let patience = &self.settings.patience;
         let (since, mut acted_at): (Time, Option<Time>) = (self.clock.now(), None);
-        let mut page = Page::default();
-        browser.visit(url, &mut page).await;
         loop {
             if acted_at.is_none() && page.done != Done::Nothing && page.done != Done::LeftToPerson {
                 acted_at = Some(self.clock.now());
             }
-            let shown = page.is_shown();
             let (deliveries, returns) = self.receiver.of(order_id);
-            let comes_back = if shown { ComesBack::Yes } else { ComesBack::No };
+            let comes_back = if page.is_shown() { ComesBack::Yes } else { ComesBack::No };
             let waiting =
                 Waiting { since, acted_at, comes_back, deliveries: &deliveries, returns: &returns };
             if waiting.is_over(self.clock.now(), patience) {
-                return Ok(page);
+                return page;
             }
-            if shown && page.done == Done::Nothing {
-                // Only a partner that was asked for trouble acts by itself; a real page is not asked again and again.
-                if self.settings.troubles.is_some() {
-                    browser.visit(url, &mut page).await;
-                } else {
-                    page.done = Done::LeftToPerson;
-                    self.tell(News::Person { case, url: url.to_owned() });
-                }
+            if let Some((browser, url)) = again.filter(|_| page.is_shown())
+                && page.done == Done::Nothing
+            {
+                browser.visit(url, &mut page).await;
             }
             sleep(Duration::from_millis(patience.look_ms)).await;
         }

@@ -6,6 +6,7 @@ use std::fmt;
 use payfold_partners::profile::TimeRule;
 use payfold_partners::remote::Created;
 use payfold_schemas::digest::Digest;
+use payfold_schemas::fact::Presentation;
 use payfold_schemas::ids::{MerchantCode, OrderId};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::{Amount, Currency};
@@ -97,12 +98,25 @@ pub struct Payment {
     pub order_id: OrderId,
     /// What its create call came to.
     pub created: Created,
+    /// How long that took, ms.
+    pub took_ms: i64,
     /// Its page; `None` where there is none, or it was not looked at.
     pub page: Option<Page>,
     /// The IPNs that came to its address or named it, in the order they came.
     pub deliveries: Vec<Delivery>,
     /// Its returns, in the order they came.
     pub returns: Vec<Return>,
+}
+
+impl Payment {
+    /// Whether its session was opened with a code to scan, where a page was asked for.
+    pub fn is_code(&self) -> bool {
+        let code = matches!(
+            &self.created,
+            Created::Opened(offer) if matches!(offer.presentation, Presentation::QrPayload(_))
+        );
+        code && self.case != Case::Qr
+    }
 }
 
 /// One IPN as it came.

@@ -13,7 +13,7 @@ use payfold_partners::vault::signer::Signer;
 use payfold_sandbox::certify::judge::Verdict;
 use payfold_sandbox::certify::report::Report;
 use payfold_sandbox::certify::seen::{Attestation, Case, Item};
-use payfold_sandbox::certify::{News, Patience, Settings, certify, paper, summary};
+use payfold_sandbox::certify::{Hands, News, Patience, Settings, certify, paper, summary};
 use payfold_sandbox::trouble::Troubles;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
 use payfold_schemas::money::{Amount, Currency};
@@ -118,6 +118,7 @@ fn settings_of(loaded: &Loaded, data: &DataDir, args: &CertifyArgs) -> anyhow::R
         amount: Amount::from_minor(args.amount).context("--amount")?,
         currency: Currency::parse(&args.currency).context("--currency")?,
         troubles: args.trouble.as_deref().map(Troubles::parse).transpose().context("--trouble")?,
+        hands: if args.by_hand { Hands::Person } else { Hands::Ours },
         attested: attested(args, SystemClock.now())?,
         patience: patience(args)?,
     })
@@ -244,9 +245,11 @@ fn watched(settings: Settings) -> anyhow::Result<Report> {
 fn show(progress: &ProgressBar, news: &News) {
     match news {
         News::Created(case) => progress.set_message(format!("{case} is created")),
-        News::Person { case, url } => {
+        News::Person { case, at } => {
             let what = if *case == Case::Cancel { "give up" } else { "pay" };
-            progress.suspend(|| output::error_line(&format!("{case}: open and {what}: {url}")));
+            progress.suspend(|| {
+                output::error_line(&format!("{case}: open (or scan) and {what}: {at}"))
+            });
             progress.set_message("waiting for a person");
         }
         News::Over(case) => {

@@ -11,8 +11,8 @@ use payfold_partners::keys::Channel;
 use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
 use payfold_partners::secret::Secret;
 use payfold_sandbox::certify::report::Report;
-use payfold_sandbox::certify::seen::{Attestation, Item};
-use payfold_sandbox::certify::{Patience, Settings, certify};
+use payfold_sandbox::certify::seen::{Attestation, Case, Item};
+use payfold_sandbox::certify::{Hands, News, Patience, Settings, certify};
 use payfold_sandbox::trouble::Troubles;
 use payfold_sandbox::{RetrySchedule, Sandbox, SandboxAccount, SandboxSettings};
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
@@ -97,9 +97,25 @@ impl Partner {
 
     /// Certifies it, with this trouble in its payments.
     pub async fn certify(&self, troubles: Option<Troubles>) -> Report {
+        let (news, _told) = mpsc::unbounded_channel();
+        let settings = Settings { troubles, ..self.settings() };
+        certify(settings, Arc::new(SystemClock), news).await.expect("it can be tried")
+    }
+
+    /// Certifies it with a person at its pages.
+    pub async fn certify_by_hand(&self) -> Report {
+        let (news, told) = mpsc::unbounded_channel();
+        let settings = Settings { hands: Hands::Person, ..self.settings() };
+        let certified = certify(settings, Arc::new(SystemClock), news);
+        let (report, pages) = futures_util::join!(certified, people(told));
+        assert_eq!(pages, 4, "every page is told, and told once");
+        report.expect("it can be tried")
+    }
+
+    fn settings(&self) -> Settings {
         let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
         let attest = |item| Attestation { item, by: "Ana".to_owned(), at: SystemClock.now() };
-        let settings = Settings {
+        Settings {
             directory: Arc::clone(&self.directory),
             partner: code(),
             merchant_code: merchant(),
@@ -109,11 +125,25 @@ impl Partner {
             platforms: Vec::new(),
             amount: Amount::from_minor(150_000).expect("an amount"),
             currency: Currency::parse("VND").expect("a currency"),
-            troubles,
+            troubles: None,
+            hands: Hands::Ours,
             attested: [Item::Width, Item::WebView].map(attest).into(),
             patience: PATIENCE,
-        };
-        let (news, _told) = mpsc::unbounded_channel();
-        certify(settings, Arc::new(SystemClock), news).await.expect("it can be tried")
+        }
     }
+}
+
+/// Does what the certifier asks of people, as a browser does it; how often it was asked.
+async fn people(mut told: mpsc::UnboundedReceiver<News>) -> usize {
+    // Follows redirects, also the one back to the shop.
+    let browser = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let mut asked = 0;
+    while let Some(news) = told.recv().await {
+        let News::Person { case, at } = news else { continue };
+        let button = if case == Case::Cancel { "cancel" } else { "pay" };
+        let pressed = browser.post(format!("{at}/{button}")).send().await.expect("an answer");
+        assert_eq!(pressed.status(), 200, "{case}");
+        asked += 1;
+    }
+    asked
 }

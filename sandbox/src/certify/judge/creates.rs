@@ -14,7 +14,7 @@ use super::{Outcome, Tally};
 const NO_ANSWER: &str = "no create call was answered so far";
 
 pub(super) fn answered(seen: &Seen) -> Tally {
-    let mut tally = Tally::new("create calls", NO_ANSWER);
+    let mut tally = Tally::new("create call", NO_ANSWER);
     for payment in &seen.payments {
         tally.hold_or(match &payment.created {
             Created::Opened(_) | Created::Failed(Failure::Violation(_)) => None,
@@ -26,6 +26,9 @@ pub(super) fn answered(seen: &Seen) -> Tally {
             }
             Created::Unknown(why) => Some(format!("{}: {why}", payment.case)),
         });
+    }
+    if let Some(slowest) = seen.payments.iter().map(|payment| payment.took_ms).max() {
+        tally.note(format!("the slowest took {slowest} ms"));
     }
     tally
 }
@@ -40,7 +43,7 @@ pub(super) fn rule(seen: &Seen, rule: Violation) -> Tally {
         Violation::QrPayload => "no answer had a qrPayload",
         _ => NO_ANSWER,
     };
-    let mut tally = Tally::new("answers", or_else);
+    let mut tally = Tally::new("answer", or_else);
     for payment in &seen.payments {
         match &payment.created {
             Created::Opened(offer) if is_about(rule, offer) => tally.keep(),
@@ -56,14 +59,41 @@ pub(super) fn rule(seen: &Seen, rule: Violation) -> Tally {
             _ => {}
         }
     }
-    let opened = |created: &Created| matches!(created, Created::Opened(offer) if is_page(offer));
-    let any_opened = seen.payments.iter().any(|payment| opened(&payment.created));
-    let untried = matches!(tally, Tally::Looked { kept: 0, ref broken, .. } if broken.is_empty());
-    if rule == Violation::QrPayload && untried && any_opened {
-        let reason = "the profile has no field that asks for a QR code, and none was given";
-        return Tally::Said(Outcome::NotApplicable, reason.to_owned());
+    match tally {
+        Tally::Looked { kept: 0, ref broken, .. } if broken.is_empty() => {
+            let reason = not_applicable(seen, rule);
+            reason.map_or(tally, |reason| Tally::Said(Outcome::NotApplicable, reason.to_owned()))
+        }
+        looked => looked,
     }
-    tally
+}
+
+/// Why no answer that was taken is about this rule.
+fn not_applicable(seen: &Seen, rule: Violation) -> Option<&'static str> {
+    let offers = || {
+        seen.payments.iter().filter_map(|payment| match &payment.created {
+            Created::Opened(offer) => Some(offer),
+            Created::Failed(_) | Created::Unknown(_) => None,
+        })
+    };
+    let pages = offers().filter(|offer| is_page(offer)).count();
+    match rule {
+        Violation::QrPayload if pages > 0 => {
+            Some("the profile has no field that asks for a QR code, and none was given")
+        }
+        Violation::RedirectUrlNotHttps if pages > 0 => {
+            Some("the page is on this machine, where a sandbox profile lets http pass")
+        }
+        Violation::RedirectUrl
+        | Violation::RedirectUrlNotHttps
+        | Violation::RedirectUrlUserinfo
+        | Violation::RedirectUrlPrivate
+            if offers().next().is_some() =>
+        {
+            Some(super::NO_PAGES)
+        }
+        _ => None,
+    }
 }
 
 /// The order in which the answer is judged.
@@ -78,10 +108,13 @@ fn is_page(offer: &Offer) -> bool {
 /// Whether an offer that was taken shows that a rule holds.
 fn is_about(rule: Violation, offer: &Offer) -> bool {
     match rule {
-        Violation::RedirectUrl
-        | Violation::RedirectUrlNotHttps
-        | Violation::RedirectUrlUserinfo
-        | Violation::RedirectUrlPrivate => is_page(offer),
+        Violation::RedirectUrlNotHttps => matches!(
+            &offer.presentation,
+            Presentation::RedirectUrl(url) if url.starts_with("https:")
+        ),
+        Violation::RedirectUrl | Violation::RedirectUrlUserinfo | Violation::RedirectUrlPrivate => {
+            is_page(offer)
+        }
         Violation::QrPayload => !is_page(offer),
         Violation::Redirect
         | Violation::NotJson
@@ -94,7 +127,7 @@ fn is_about(rule: Violation, offer: &Offer) -> bool {
 }
 
 pub(super) fn ref_unique(seen: &Seen) -> Tally {
-    let mut tally = Tally::new("refs", NO_ANSWER);
+    let mut tally = Tally::new("ref", NO_ANSWER);
     let mut refs: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for payment in &seen.payments {
         if let Created::Opened(offer) = &payment.created {

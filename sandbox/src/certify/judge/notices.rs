@@ -36,7 +36,7 @@ fn each(
     or_else: &'static str,
     judge: impl Fn(&Payment, &Delivery, &Told) -> Option<Result<(), String>>,
 ) -> Tally {
-    let mut tally = Tally::new("signed IPNs", or_else);
+    let mut tally = Tally::new("signed IPN", or_else);
     for payment in &seen.payments {
         for (delivery, told) in signed(payment) {
             match judge(payment, delivery, told) {
@@ -56,7 +56,7 @@ fn holds(fault: Option<String>) -> Option<Result<(), String>> {
 }
 
 pub(super) fn sent(seen: &Seen) -> Tally {
-    let mut tally = Tally::new("payments", "no payment of this run has ended");
+    let mut tally = Tally::new("payment", "no payment of this run has ended");
     for payment in &seen.payments {
         let told: Vec<_> = signed(payment).map(|(_, told)| told).collect();
         let has = |status| told.iter().any(|told| told.status == Some(status));
@@ -95,7 +95,7 @@ fn untold_success(case: Case, told: &[&Told]) -> Option<String> {
 }
 
 pub(super) fn signature(seen: &Seen) -> Tally {
-    let mut tally = Tally::new("IPNs", "no IPN came");
+    let mut tally = Tally::new("IPN", "no IPN came");
     let ours = seen.asked.merchant_code.as_str();
     for payment in &seen.payments {
         for delivery in &payment.deliveries {
@@ -198,12 +198,19 @@ pub(super) fn timestamp(seen: &Seen) -> Tally {
             return Tally::Said(Outcome::NotApplicable, reason.to_owned());
         }
     };
-    each(seen, NO_IPN, |_, delivery, told| {
+    let mut tally = each(seen, NO_IPN, |_, delivery, told| {
         let (at, time) = (delivery.at, told.time?);
         let off = at > time.plus_ms(behind_ms_max) || time > at.plus_ms(rule.skew_ms);
         let seconds = at.nanos_since(time) / 1_000_000_000;
         holds(off.then(|| format!("was stamped {seconds} s before it came")))
-    })
+    });
+    let off_ms = |(delivery, told): (&Delivery, &Told)| {
+        told.time.map(|time| delivery.at.nanos_since(time).unsigned_abs() / 1_000_000)
+    };
+    if let Some(most) = seen.payments.iter().flat_map(signed).filter_map(off_ms).max() {
+        tally.note(format!("{most} ms off at most"));
+    }
+    tally
 }
 
 /// The statuses a payment's transactions were told with.
@@ -218,7 +225,7 @@ fn by_ref(payment: &Payment) -> BTreeMap<&str, Vec<Status>> {
 
 pub(super) fn one_outcome(seen: &Seen) -> Tally {
     use Status::{Expired, Failed, Refunded, Success};
-    let mut tally = Tally::new("transactions", NO_IPN);
+    let mut tally = Tally::new("transaction", NO_IPN);
     for payment in &seen.payments {
         for (provider_ref, statuses) in by_ref(payment) {
             let has = |status| statuses.contains(&status);
@@ -237,7 +244,7 @@ pub(super) fn one_outcome(seen: &Seen) -> Tally {
 }
 
 pub(super) fn paid_once(seen: &Seen) -> Tally {
-    let mut tally = Tally::new("payments", "no SUCCESS came");
+    let mut tally = Tally::new("payment", "no SUCCESS came");
     for payment in &seen.payments {
         let refs = by_ref(payment);
         let paid = refs.iter().filter(|(_, statuses)| statuses.contains(&Status::Success));
@@ -264,7 +271,7 @@ pub(super) fn refund_amount(seen: &Seen) -> Tally {
 /// Two refunds of one time and amount are one that is told twice.
 pub(super) fn refund_once(seen: &Seen) -> Tally {
     let asked = seen.asked.amount.minor();
-    let mut tally = Tally::new("refunds", NO_REFUND);
+    let mut tally = Tally::new("refund", NO_REFUND);
     for payment in &seen.payments {
         let mut refunds: BTreeMap<&str, Vec<_>> = BTreeMap::new();
         for (_, told) in signed(payment).filter(|(_, t)| t.status == Some(Status::Refunded)) {

@@ -7,12 +7,25 @@ use super::{Outcome, Tally};
 
 const NO_PAGE: &str = "no hosted page was shown";
 
+/// What is said of pages where there is none: a partner that shows codes alone has none to judge.
+fn or_none(seen: &Seen, tally: Tally) -> Tally {
+    let codes = seen.payments.iter().any(|payment| payment.is_code());
+    match tally {
+        Tally::Looked { kept: 0, ref broken, .. }
+            if broken.is_empty() && codes && pages(seen).next().is_none() =>
+        {
+            Tally::Said(Outcome::NotApplicable, super::NO_PAGES.to_owned())
+        }
+        looked => looked,
+    }
+}
+
 fn pages(seen: &Seen) -> impl Iterator<Item = (Case, &Page)> {
     seen.payments.iter().filter_map(|payment| Some((payment.case, payment.page.as_ref()?)))
 }
 
 pub(super) fn shown(seen: &Seen) -> Tally {
-    let mut tally = Tally::new("pages", "no create answer had a redirectUrl");
+    let mut tally = Tally::new("page", "no create answer had a redirectUrl");
     for (case, page) in pages(seen) {
         let fault = match &page.problem {
             // TLS is a rule of its own.
@@ -26,11 +39,11 @@ pub(super) fn shown(seen: &Seen) -> Tally {
         };
         tally.hold_or(fault.map(|fault| format!("{case}: {fault}")));
     }
-    tally
+    or_none(seen, tally)
 }
 
 pub(super) fn https(seen: &Seen) -> Tally {
-    let mut tally = Tally::new("answers on the way to pages", "no create answer had a redirectUrl");
+    let mut tally = Tally::new("page answer", "no create answer had a redirectUrl");
     let mut local = 0;
     for (case, page) in pages(seen) {
         if let Some(PageProblem::Tls(why)) = &page.problem {
@@ -49,20 +62,20 @@ pub(super) fn https(seen: &Seen) -> Tally {
             let reason = "the page is on this machine, where a sandbox profile lets http pass";
             Tally::Said(Outcome::NotApplicable, reason.to_owned())
         }
-        looked => looked,
+        looked => or_none(seen, looked),
     }
 }
 
 /// Every document on the way has to stand in the frame.
 fn documents(seen: &Seen, stopped: impl Fn(&Hop) -> Option<String>) -> Tally {
-    let mut tally = Tally::new("documents", NO_PAGE);
+    let mut tally = Tally::new("document", NO_PAGE);
     for (case, page) in pages(seen) {
         for hop in page.documents() {
             let fault = stopped(hop);
             tally.hold_or(fault.map(|fault| format!("{case}: {fault} at {}", hop.address)));
         }
     }
-    tally
+    or_none(seen, tally)
 }
 
 pub(super) fn frame_options(seen: &Seen) -> Tally {
@@ -82,7 +95,7 @@ pub(super) fn frame_ancestors(seen: &Seen) -> Tally {
 }
 
 pub(super) fn cookies(seen: &Seen) -> Tally {
-    let mut tally = Tally::new("pages that were used without a cookie", NO_PAGE);
+    let mut tally = Tally::new("cookie-free page", NO_PAGE);
     let mut unknown = None;
     for (case, page) in pages(seen).filter(|(_, page)| page.is_shown()) {
         match page.cookies {
@@ -100,14 +113,14 @@ pub(super) fn cookies(seen: &Seen) -> Tally {
             Item::Cookies,
             &format!("{unknown}; whether it needs them only a person can see"),
         ),
-        (tally, _) => tally,
+        (tally, _) => or_none(seen, tally),
     }
 }
 
 pub(super) fn attested(seen: &Seen, rule: Rule) -> Tally {
     let item = if rule == Rule::PageWidth { Item::Width } else { Item::WebView };
     if pages(seen).next().is_none() {
-        return Tally::new("pages", NO_PAGE);
+        return or_none(seen, Tally::new("page", NO_PAGE));
     }
     person(seen, item, "a person has to look at it")
 }

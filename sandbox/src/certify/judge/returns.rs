@@ -5,7 +5,7 @@ use payfold_schemas::ipn::Status;
 
 use super::super::rule::Rule;
 use super::super::seen::{Done, Payment, Reading, Return, Seen};
-use super::Tally;
+use super::{NO_PAGES, Outcome, Tally};
 
 /// What a return must carry beside its signature (contract 2.3, 2.4).
 const FIELDS: [Field; 7] = [
@@ -35,7 +35,7 @@ pub(super) fn led_back(seen: &Seen, rule: Rule) -> Tally {
         Rule::ReturnSuccess => (Status::Success, "no payment with a page was paid"),
         _ => (Status::Failed, "no payment with a page was given up"),
     };
-    let mut tally = Tally::new("payers", or_else);
+    let mut tally = Tally::new("payer", or_else);
     for payment in &seen.payments {
         let shown = payment.page.as_ref().is_some_and(|page| page.is_shown());
         if shown && ended(payment, status) {
@@ -44,18 +44,30 @@ pub(super) fn led_back(seen: &Seen, rule: Rule) -> Tally {
             tally.hold_or(nobody.then(fault));
         }
     }
-    tally
+    or_none(seen, tally)
+}
+
+/// Nobody comes back from a code: where there is nothing else, there is nothing to judge.
+fn or_none(seen: &Seen, tally: Tally) -> Tally {
+    let pages = seen.payments.iter().any(|payment| payment.page.is_some());
+    let codes = seen.payments.iter().any(Payment::is_code);
+    match tally {
+        Tally::Looked { kept: 0, ref broken, .. } if broken.is_empty() && codes && !pages => {
+            Tally::Said(Outcome::NotApplicable, NO_PAGES.to_owned())
+        }
+        looked => looked,
+    }
 }
 
 fn each(seen: &Seen, judge: impl Fn(&Payment, &Return) -> Option<String>) -> Tally {
-    let mut tally = Tally::new("returns", "no payer came back");
+    let mut tally = Tally::new("return", "no payer came back");
     for payment in &seen.payments {
         for back in &payment.returns {
             let fault = judge(payment, back);
             tally.hold_or(fault.map(|fault| format!("{}: {fault}", payment.case)));
         }
     }
-    tally
+    or_none(seen, tally)
 }
 
 pub(super) fn signature(seen: &Seen) -> Tally {

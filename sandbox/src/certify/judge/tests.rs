@@ -101,6 +101,7 @@ fn payment(case: Case) -> Payment {
         case,
         order_id: OrderId::parse(&format!("cert-{case}")).unwrap(),
         created: Created::Opened(offer),
+        took_ms: 12,
         page: driven.then_some(page),
         deliveries: if driven { deliveries } else { Vec::new() },
         returns: if driven { vec![back(case, status)] } else { Vec::new() },
@@ -333,4 +334,47 @@ fn a_fault_of_the_return_fails_its_rule() {
     let mut seen = clean();
     seen.payments[1].returns.clear();
     assert_eq!(failed(&seen), "return.cancel");
+}
+
+/// Addresses of a sandbox's pages on this machine are http, and that is no rule kept; codes have no pages at all.
+#[test]
+fn what_there_is_not_does_not_apply() {
+    let outcomes = |seen: &Seen, prefix: &str| {
+        let findings =
+            judge(seen).into_iter().filter(|finding| finding.rule.id().starts_with(prefix));
+        findings.map(|finding| (finding.rule.id(), finding.outcome)).collect::<Vec<_>>()
+    };
+    let mut local = clean();
+    local.asked.reach = Reach::Sandbox;
+    for payment in &mut local.payments {
+        let Created::Opened(offer) = &mut payment.created else { continue };
+        if let Presentation::RedirectUrl(url) = &mut offer.presentation {
+            *url = "http://127.0.0.1:1/pay".to_owned();
+        }
+        for hop in payment.page.iter_mut().flat_map(|page| &mut page.hops) {
+            hop.address = "http://127.0.0.1:1/pay".to_owned();
+        }
+    }
+    for rule in ["create.redirect_url_not_https", "create.redirect_url_private", "page.https"] {
+        assert_eq!(outcomes(&local, rule), [(rule.to_owned(), Outcome::NotApplicable)]);
+    }
+    assert_eq!(failed(&local), "");
+    let mut codes = clean();
+    for payment in &mut codes.payments {
+        let Created::Opened(offer) = &mut payment.created else { continue };
+        offer.presentation = Presentation::QrPayload("code".to_owned());
+        (payment.page, payment.returns) = (None, Vec::new());
+    }
+    for prefix in ["page.", "return.", "create.redirect_url"] {
+        for (rule, outcome) in outcomes(&codes, prefix) {
+            assert_eq!(outcome, Outcome::NotApplicable, "{rule}");
+        }
+    }
+    assert_eq!(Verdict::of(&judge(&codes)), Verdict::Passed);
+}
+
+#[test]
+fn evidence_counts_in_words() {
+    assert_eq!([counted(1, "retry"), counted(2, "retry")], ["1 retry", "2 retries"]);
+    assert_eq!([counted(0, "status"), counted(3, "signed IPN")], ["0 statuses", "3 signed IPNs"]);
 }

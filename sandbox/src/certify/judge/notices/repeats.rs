@@ -42,7 +42,7 @@ pub(in super::super) fn retried(seen: &Seen, rule: Rule) -> Tally {
         }
         _ => (Case::Silent, Answered::Silent, "no IPN came that could be left without an answer"),
     };
-    let mut tally = Tally::new("IPNs", or_else);
+    let mut tally = Tally::new("IPN", or_else);
     for payment in seen.payments.iter().filter(|payment| payment.case == case) {
         let all: Vec<_> = signed(payment).collect();
         for (place, (first, told)) in all.iter().enumerate() {
@@ -52,9 +52,15 @@ pub(in super::super) fn retried(seen: &Seen, rule: Rule) -> Tally {
             let again = |(_, later): &&(&Delivery, &Told)| {
                 later.provider_ref == told.provider_ref && later.status == told.status
             };
-            let came = all[place + 1..].iter().any(|later| again(&later));
-            let fault = || format!("{}, {answer}, did not come again", named(case, told));
-            tally.hold_or((!came).then(fault));
+            let Some((later, _)) = all[place + 1..].iter().find(again) else {
+                tally.fault(format!("{}, {answer}, did not come again", named(case, told)));
+                continue;
+            };
+            tally.keep();
+            tally.note(format!(
+                "came again after {} ms",
+                later.at.nanos_since(first.at) / 1_000_000
+            ));
         }
     }
     tally
@@ -65,7 +71,7 @@ pub(in super::super) fn retry_fresh(seen: &Seen) -> Tally {
         let reason = "the profile's time is not that of the delivery";
         return Tally::Said(Outcome::NotApplicable, reason.to_owned());
     }
-    let mut tally = Tally::new("retries", "no retry came that was no repetition as well");
+    let mut tally = Tally::new("retry", "no retry came that was no repetition as well");
     for payment in &seen.payments {
         for deliveries in by_content(payment).values() {
             // Where what was acknowledged is sent again, too, retries can't be told from repetitions.
@@ -89,8 +95,16 @@ pub(in super::super) fn retry_fresh(seen: &Seen) -> Tally {
 
 /// What differs in amount or currency from what was asked is told by those rules, and a refund may be one of several.
 pub(in super::super) fn content(seen: &Seen) -> Tally {
-    let mut tally = Tally::new("statuses", NO_IPN);
+    let mut tally = Tally::new("status", NO_IPN);
+    let (mut same, mut anew) = (0, 0);
     for payment in &seen.payments {
+        for deliveries in by_content(payment).values() {
+            let first = deliveries.first().map(|(one, _)| one.digest);
+            let again = deliveries.len().saturating_sub(1);
+            let bytes =
+                deliveries.iter().skip(1).filter(|(one, _)| Some(one.digest) == first).count();
+            (same, anew) = (same + bytes, anew + again - bytes);
+        }
         let mut contents: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (provider_ref, status, amount, currency, paid_at) in by_content(payment).into_keys() {
             let asked = amount == Some(seen.asked.amount.minor());
@@ -112,11 +126,12 @@ pub(in super::super) fn content(seen: &Seen) -> Tally {
             tally.hold_or((times.len() > 1).then(fault));
         }
     }
+    tally.note(format!("{} came again, {same} byte for byte, {anew} signed anew", same + anew));
     tally
 }
 
 pub(in super::super) fn once(seen: &Seen) -> Tally {
-    let mut tally = Tally::new("IPNs", "no IPN was acknowledged");
+    let mut tally = Tally::new("IPN", "no IPN was acknowledged");
     for payment in &seen.payments {
         for deliveries in by_content(payment).values() {
             let acked = deliveries.iter().any(|(one, _)| one.answered == Answered::Taken);
