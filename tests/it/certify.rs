@@ -108,6 +108,23 @@ fn every_word_has_a_row_and_every_rule_a_way_to_fail() {
     }
 }
 
+/// The document lists every rule with its clause, and no other.
+#[test]
+fn the_document_has_every_rule() {
+    let document = include_str!("../../docs/certification.md");
+    let rows = document.lines().filter(|line| line.starts_with("| `") && line.contains('.'));
+    let row = |line: &'static str| {
+        line.split('|').map(str::trim).nth(1).unwrap_or_default().trim_matches('`')
+    };
+    let listed: Vec<_> = rows.filter(|line| line.matches('|').count() == 4).map(row).collect();
+    let ids: Vec<_> = Rule::all().into_iter().map(Rule::id).collect();
+    assert_eq!(listed, ids);
+    for rule in Rule::all() {
+        let begins = format!("| `{}` | {} | ", rule.id(), rule.clause());
+        assert!(document.contains(&begins), "{begins}");
+    }
+}
+
 fn told(report: &Report, outcome: Outcome) -> String {
     let of = report.findings.iter().filter(|finding| finding.outcome == outcome);
     of.map(|finding| format!("{}: {}", finding.rule.id(), finding.evidence))

@@ -115,113 +115,130 @@ impl Rule {
     /// Its name, such as `ipn.retry_503`. A rule of the create answer has the name shops and facts know it by, after
     /// `contract_violation.`.
     pub fn id(self) -> String {
-        if let Self::Create(violation) = self {
-            return format!("create.{}", violation.name());
-        }
-        self.text().0.to_owned()
+        let id = match self {
+            Self::Create(violation) => return format!("create.{}", violation.name()),
+            Self::CreateAnswered => "create.answered",
+            Self::CreateRefUnique => "create.ref_unique",
+            Self::IpnSent => "ipn.sent",
+            Self::IpnSignature => "ipn.signature",
+            Self::IpnFields => "ipn.fields",
+            Self::IpnIds => "ipn.ids",
+            Self::IpnAmount => "ipn.amount",
+            Self::IpnCurrency => "ipn.currency",
+            Self::IpnPaidAt => "ipn.paid_at",
+            Self::IpnPaidInSession => "ipn.paid_in_session",
+            Self::IpnTimestamp => "ipn.timestamp",
+            Self::IpnRetryBusy => "ipn.retry_503",
+            Self::IpnRetrySilent => "ipn.retry_timeout",
+            Self::IpnRetryFresh => "ipn.retry_fresh",
+            Self::IpnContent => "ipn.content",
+            Self::IpnOnce => "ipn.once",
+            Self::IpnOneOutcome => "ipn.one_outcome",
+            Self::IpnPaidOnce => "ipn.paid_once",
+            Self::IpnRefundAmount => "ipn.refund_amount",
+            Self::IpnRefundOnce => "ipn.refund_once",
+            Self::ReturnSuccess => "return.success",
+            Self::ReturnCancel => "return.cancel",
+            Self::ReturnSignature => "return.signature",
+            Self::ReturnFields => "return.fields",
+            Self::PageShown => "page.shown",
+            Self::PageHttps => "page.https",
+            Self::PageFrameOptions => "page.x_frame_options",
+            Self::PageFrameAncestors => "page.frame_ancestors",
+            Self::PageCookies => "page.cookies",
+            Self::PageWidth => "page.width_360",
+            Self::PageWebView => "page.webview",
+        };
+        id.to_owned()
     }
 
     /// The clause of the contract.
     pub fn clause(self) -> &'static str {
-        self.text().1
+        match self {
+            Self::Create(violation) => of_create(violation).0,
+            Self::CreateAnswered => "4.1",
+            Self::CreateRefUnique => "2.2",
+            Self::IpnSent => "6",
+            Self::IpnSignature => "5.1, 5.2",
+            Self::IpnFields => "2.3",
+            Self::IpnIds => "2.3",
+            Self::IpnAmount => "2.3, 6, 7.3",
+            Self::IpnCurrency => "2.3",
+            Self::IpnPaidAt => "2.3, 6",
+            Self::IpnPaidInSession => "2.2",
+            Self::IpnTimestamp => "7.1, 8",
+            Self::IpnRetryBusy => "6",
+            Self::IpnRetrySilent => "6",
+            Self::IpnRetryFresh => "6, 7.1",
+            Self::IpnContent => "6",
+            Self::IpnOnce => "6",
+            Self::IpnOneOutcome => "3, 6",
+            Self::IpnPaidOnce => "2.1, 6",
+            Self::IpnRefundAmount => "2.3, 6",
+            Self::IpnRefundOnce => "6",
+            Self::ReturnSuccess => "4.4.4",
+            Self::ReturnCancel => "4.4.4",
+            Self::ReturnSignature => "2.4, 5.3",
+            Self::ReturnFields => "2.4",
+            Self::PageShown => "4.4",
+            Self::PageHttps => "4.4.2",
+            Self::PageFrameOptions => "4.4.1",
+            Self::PageFrameAncestors => "4.4.1",
+            Self::PageCookies => "4.4.3",
+            Self::PageWidth => "4.4.5",
+            Self::PageWebView => "1.2, 4.4",
+        }
     }
 
     /// What it asks, for people.
     pub fn title(self) -> &'static str {
-        self.text().2
+        match self {
+            Self::Create(violation) => of_create(violation).1,
+            Self::CreateAnswered => "a create call gets a whole answer in time",
+            Self::CreateRefUnique => "each payment has a providerRef of its own",
+            Self::IpnSent => "every status change is told to ipnUrl",
+            Self::IpnSignature => "every IPN is signed with the account's key",
+            Self::IpnFields => "every IPN has the contract's fields, each of its type",
+            Self::IpnIds => "merchantCode, orderId and providerRef are echoed",
+            Self::IpnAmount => "the amount is the create request's",
+            Self::IpnCurrency => "the currency is the create request's",
+            Self::IpnPaidAt => "a SUCCESS has paidAt",
+            Self::IpnPaidInSession => "no payment is taken after expiresAt",
+            Self::IpnTimestamp => "the timestamp is within the skew of the delivery",
+            Self::IpnRetryBusy => "an IPN that was answered 503 is sent again",
+            Self::IpnRetrySilent => "an IPN that got no answer is sent again",
+            Self::IpnRetryFresh => "a retry has a timestamp and a signature of its own",
+            Self::IpnContent => {
+                "a repeated IPN says the same: only timestamp, nonce and signature may differ"
+            }
+            Self::IpnOnce => "an IPN that was acknowledged is not sent again",
+            Self::IpnOneOutcome => "no two statuses of a transaction contradict each other",
+            Self::IpnPaidOnce => "a payment is paid by one transaction",
+            Self::IpnRefundAmount => "a refund names the create request's amount",
+            Self::IpnRefundOnce => "no more is given back than was paid",
+            Self::ReturnSuccess => "a payer who has paid is led to returnUrl",
+            Self::ReturnCancel => "a payer who has given up is led to returnUrl",
+            Self::ReturnSignature => "every return is signed",
+            Self::ReturnFields => "a return has the IPN's fields and says what it says",
+            Self::PageShown => "redirectUrl shows the hosted page",
+            Self::PageHttps => "the page comes over https with a trusted certificate",
+            Self::PageFrameOptions => "no X-Frame-Options stops the shop's frame",
+            Self::PageFrameAncestors => "no frame-ancestors stops the shop's frame",
+            Self::PageCookies => "the page works without third-party cookies",
+            Self::PageWidth => "the page is usable at a width of 360 px",
+            Self::PageWebView => "the page works in an app's WebView",
+        }
     }
 
     /// Whether it is about something that a run does not bring about: it is judged if it happens, and not missed if not.
     pub fn is_incidental(self) -> bool {
         matches!(self, Self::IpnRefundAmount | Self::IpnRefundOnce)
     }
-
-    fn text(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::CreateAnswered => {
-                ("create.answered", "4.1", "a create call gets a whole answer in time")
-            }
-            Self::Create(violation) => of_create(violation),
-            Self::CreateRefUnique => {
-                ("create.ref_unique", "2.2", "each payment has a providerRef of its own")
-            }
-            Self::IpnSent => ("ipn.sent", "6", "every status change is told to ipnUrl"),
-            Self::IpnSignature => {
-                ("ipn.signature", "5.1, 5.2", "every IPN is signed with the account's key")
-            }
-            Self::IpnFields => {
-                ("ipn.fields", "2.3", "every IPN has the contract's fields, each of its type")
-            }
-            Self::IpnIds => ("ipn.ids", "2.3", "merchantCode, orderId and providerRef are echoed"),
-            Self::IpnAmount => ("ipn.amount", "2.3, 6, 7.3", "the amount is the create request's"),
-            Self::IpnCurrency => ("ipn.currency", "2.3", "the currency is the create request's"),
-            Self::IpnPaidAt => ("ipn.paid_at", "2.3, 6", "a SUCCESS has paidAt"),
-            Self::IpnPaidInSession => {
-                ("ipn.paid_in_session", "2.2", "no payment is taken after expiresAt")
-            }
-            Self::IpnTimestamp => {
-                ("ipn.timestamp", "7.1, 8", "the timestamp is within the skew of the delivery")
-            }
-            Self::IpnRetryBusy => {
-                ("ipn.retry_503", "6", "an IPN that was answered 503 is sent again")
-            }
-            Self::IpnRetrySilent => {
-                ("ipn.retry_timeout", "6", "an IPN that got no answer is sent again")
-            }
-            Self::IpnRetryFresh => {
-                ("ipn.retry_fresh", "6, 7.1", "a retry has a timestamp and a signature of its own")
-            }
-            Self::IpnContent => (
-                "ipn.content",
-                "6",
-                "a repeated IPN says the same: only timestamp, nonce and signature may differ",
-            ),
-            Self::IpnOnce => ("ipn.once", "6", "an IPN that was acknowledged is not sent again"),
-            Self::IpnOneOutcome => (
-                "ipn.one_outcome",
-                "3, 6",
-                "no two statuses of a transaction contradict each other",
-            ),
-            Self::IpnPaidOnce => {
-                ("ipn.paid_once", "2.1, 6", "a payment is paid by one transaction")
-            }
-            Self::IpnRefundAmount => {
-                ("ipn.refund_amount", "2.3, 6", "a refund names the create request's amount")
-            }
-            Self::IpnRefundOnce => ("ipn.refund_once", "6", "no more is given back than was paid"),
-            Self::ReturnSuccess => {
-                ("return.success", "4.4.4", "a payer who has paid is led to returnUrl")
-            }
-            Self::ReturnCancel => {
-                ("return.cancel", "4.4.4", "a payer who has given up is led to returnUrl")
-            }
-            Self::ReturnSignature => ("return.signature", "2.4, 5.3", "every return is signed"),
-            Self::ReturnFields => {
-                ("return.fields", "2.4", "a return has the IPN's fields and says what it says")
-            }
-            Self::PageShown => ("page.shown", "4.4", "redirectUrl shows the hosted page"),
-            Self::PageHttps => {
-                ("page.https", "4.4.2", "the page comes over https with a trusted certificate")
-            }
-            Self::PageFrameOptions => {
-                ("page.x_frame_options", "4.4.1", "no X-Frame-Options stops the shop's frame")
-            }
-            Self::PageFrameAncestors => {
-                ("page.frame_ancestors", "4.4.1", "no frame-ancestors stops the shop's frame")
-            }
-            Self::PageCookies => {
-                ("page.cookies", "4.4.3", "the page works without third-party cookies")
-            }
-            Self::PageWidth => {
-                ("page.width_360", "4.4.5", "the page is usable at a width of 360 px")
-            }
-            Self::PageWebView => ("page.webview", "1.2, 4.4", "the page works in an app's WebView"),
-        }
-    }
 }
 
-fn of_create(violation: Violation) -> (&'static str, &'static str, &'static str) {
-    let (clause, title) = match violation {
+/// Clause and title of a rule of the create answer.
+fn of_create(violation: Violation) -> (&'static str, &'static str) {
+    match violation {
         Violation::Redirect => ("4.1", "the create call is answered, not redirected"),
         Violation::NotJson => ("2.2", "the answer is one JSON object, no key twice"),
         Violation::ProviderRef => ("2.2", "the answer has a usable providerRef"),
@@ -234,8 +251,7 @@ fn of_create(violation: Violation) -> (&'static str, &'static str, &'static str)
         Violation::QrPayload => ("2.2", "qrPayload is a text a QR code can carry"),
         Violation::ExpiresAt => ("2.2, 4.4.6", "the answer has an explicit expiresAt with a zone"),
         Violation::ExpiresAtPast => ("2.2, 4.4.6", "expiresAt is in the future"),
-    };
-    ("create", clause, title)
+    }
 }
 
 #[cfg(test)]

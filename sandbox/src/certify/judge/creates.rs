@@ -50,11 +50,12 @@ pub(super) fn rule(seen: &Seen, rule: Violation) -> Tally {
             Created::Failed(Failure::Violation(broken)) if *broken == rule => {
                 tally.fault(format!("{}: {}", payment.case, rule.code()));
             }
-            Created::Failed(Failure::Violation(broken)) if place(rule) < place(*broken) => {
-                // What is of one presentation only says nothing of an answer that never came so far.
-                if place(rule) <= place(Violation::TwoPresentations) {
-                    tally.keep();
-                }
+            // What is of one presentation says nothing of an answer that never came so far.
+            Created::Failed(Failure::Violation(broken))
+                if place(rule) < place(*broken)
+                    && place(rule) <= place(Violation::TwoPresentations) =>
+            {
+                tally.keep();
             }
             _ => {}
         }
