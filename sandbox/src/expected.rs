@@ -188,7 +188,7 @@ fn outcome(story: Trouble, open: OrderState) -> Outcome {
         Trouble::FailAfterSuccess => Outcome::new(Paid, 2).flag(Flag::SuccessAndFailed, Warn),
         Trouble::ExpireAfterSuccess => Outcome::new(Paid, 2).flag(Flag::SuccessAndExpired, Warn),
         // A SUCCESS that is not admitted is no fact.
-        Trouble::NoPaidAt | Trouble::OtherMerchant => Outcome::new(open, 0),
+        Trouble::NoPaidAt | Trouble::AmountText | Trouble::OtherMerchant => Outcome::new(open, 0),
         // S counts. The words that are no stories tell this one.
         _ => Outcome::new(Paid, 1),
     }
@@ -202,10 +202,10 @@ fn acked(troubles: &Troubles, notices: usize) -> usize {
 }
 
 /// A wrong key is 401, the forged notice and the genuine one, and so is a merchantCode of nobody; a stamp of ten minutes
-/// ago with the right key 403; a required field that is missing 400.
+/// ago with the right key 403; a required field that is missing or of another type 400.
 fn refused(troubles: &Troubles) -> Vec<u16> {
     let mut refused = Vec::new();
-    if troubles.has(Trouble::NoPaidAt) {
+    if troubles.has(Trouble::NoPaidAt) || troubles.has(Trouble::AmountText) {
         refused.push(400);
     }
     if troubles.has(Trouble::OtherMerchant) {
@@ -271,6 +271,7 @@ mod tests {
         create-no-expiry       => 502 contract_violation.expires_at FAILED acked 0
         create-past-expiry     => 502 contract_violation.expires_at_past FAILED acked 0
         no-paid-at             => 201 PENDING acked 0 refused 400
+        amount-text            => 201 PENDING acked 0 refused 400
         other-merchant         => 201 PENDING acked 0 refused 401
         same-bytes             => 201 PAID F acked 1
         give-up-refused        => 201 PAID F acked 1
@@ -278,6 +279,7 @@ mod tests {
         frame-denied           => 201 PAID F acked 1
         frame-ancestors        => 201 PAID F acked 1
         cookie-wall            => 201 PAID F acked 1
+        page-http              => 201 PAID F acked 1
         page-error             => 201 PAID F acked 1
         no-return              => 201 PAID F acked 1
         no-return-cancel       => 201 PAID F acked 1
@@ -344,7 +346,7 @@ mod tests {
                     .map(|defect| match defect {
                         Defect::WrongKey => 401,
                         Defect::OldStamp => 403,
-                        Defect::NoPaidAt => 400,
+                        Defect::NoPaidAt | Defect::AmountText => 400,
                         Defect::OtherMerchant => 401,
                     })
                     .collect();

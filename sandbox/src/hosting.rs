@@ -1,5 +1,5 @@
 //! Owns the defects of a hosted page on the wire (contract 4.4): headers that forbid a frame, a page that is of no use
-//! without a cookie, an error. A payment without such a word has none of them.
+//! without a cookie, one that leads on without TLS, an error. A payment without such a word has none of them.
 
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse};
@@ -24,6 +24,10 @@ pub(crate) fn instead(
             wall.headers_mut().append(header::SET_COOKIE, cookie);
             Some(wall)
         }
+        PageDefect::Http => {
+            let elsewhere = (header::LOCATION, "http://pay.example/");
+            Some(HttpResponse::Found().insert_header(elsewhere).finish())
+        }
         PageDefect::Error => Some(look::html(500, nonce, &words(nonce, "Something went wrong"))),
         _ => None,
     }
@@ -46,7 +50,7 @@ pub(crate) fn dress(defect: PageDefect, response: &mut HttpResponse) {
             let closed = HeaderValue::from_str(&closed).expect("it was a header before");
             headers.insert(header::CONTENT_SECURITY_POLICY, closed);
         }
-        PageDefect::None | PageDefect::CookieWall | PageDefect::Error => {}
+        PageDefect::None | PageDefect::CookieWall | PageDefect::Http | PageDefect::Error => {}
     }
 }
 

@@ -7,6 +7,7 @@ use payfold_partners::profile::{Field, Profile, TimeKind};
 use payfold_partners::signing;
 use payfold_schemas::time::Time;
 use serde::Serialize;
+use serde_json::Value;
 use url::Url;
 
 use crate::payment::{Payment, Said};
@@ -19,7 +20,7 @@ pub(crate) struct Notice<'a> {
     order_id: &'a str,
     provider_ref: &'a str,
     status: &'a str,
-    amount: i64,
+    amount: Value,
     currency: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     paid_at: Option<String>,
@@ -32,12 +33,20 @@ pub(crate) struct Notice<'a> {
     digits: String,
 }
 
+/// How an amount is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AmountForm {
+    Number,
+    Text,
+}
+
 /// When and under which nonce a notice is sent, and for whom if not for its account.
 pub(crate) struct Stamp {
     pub(crate) at: Time,
     pub(crate) nonce: Option<String>,
     /// Of another account than the payment's.
     pub(crate) merchant_code: Option<&'static str>,
+    pub(crate) amount: AmountForm,
 }
 
 impl<'a> Notice<'a> {
@@ -53,7 +62,10 @@ impl<'a> Notice<'a> {
             order_id: payment.order_id.as_str(),
             provider_ref: said.provider_ref.as_str(),
             status: said.status.as_str(),
-            amount: said.amount.minor(),
+            amount: match stamp.amount {
+                AmountForm::Number => said.amount.minor().into(),
+                AmountForm::Text => said.amount.to_string().into(),
+            },
             currency: said.currency.code(),
             paid_at: said.paid_at.map(|time| time.to_string()),
             timestamp: has_time.then(|| stamp.at.to_string()),

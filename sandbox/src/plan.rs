@@ -193,6 +193,8 @@ pub enum Defect {
     WrongKey,
     /// Without `paidAt`.
     NoPaidAt,
+    /// With its amount as a text.
+    AmountText,
     /// With another merchantCode.
     OtherMerchant,
 }
@@ -249,6 +251,8 @@ pub enum PageDefect {
     FrameAncestors,
     /// Nothing can be done without a cookie.
     CookieWall,
+    /// It leads on to an address without TLS.
+    Http,
     /// It is answered with 500.
     Error,
 }

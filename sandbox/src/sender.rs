@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use url::Url;
 
-use crate::notice::{Notice, Stamp};
+use crate::notice::{AmountForm, Notice, Stamp};
 use crate::payment::{Attempt, Outcome, Payment, Said};
 use crate::plan::{Defect, Delivery, Form, Persistence, Plan, WayDefect};
 use crate::settings::RetrySchedule;
@@ -159,6 +159,9 @@ impl Sender {
         if defect == Some(&Defect::OtherMerchant) {
             stamp.merchant_code = Some(OTHER_MERCHANT);
         }
+        if defect == Some(&Defect::AmountText) {
+            stamp.amount = AmountForm::Text;
+        }
         let unpaid = Said { paid_at: None, ..said.clone() };
         let said = if defect == Some(&Defect::NoPaidAt) { &unpaid } else { said };
         if defect == Some(&Defect::OldStamp) {
@@ -188,6 +191,7 @@ impl Sender {
             at: Time::from_unix_ms(self.clock.now().unix_ms()),
             nonce: required.then(|| self.clock.request_id().to_string()),
             merchant_code: None,
+            amount: AmountForm::Number,
         }
     }
 

@@ -54,6 +54,8 @@ pub enum Trouble {
     ExpireAfterSuccess,
     /// The SUCCESS does not say when it was paid: refused, and not sent again.
     NoPaidAt,
+    /// The SUCCESS has its amount in quotes: refused, and not sent again.
+    AmountText,
     /// The SUCCESS names another merchantCode: refused, and not sent again.
     OtherMerchant,
     /// Every notice four times, some byte for byte, some stamped and signed anew.
@@ -78,6 +80,8 @@ pub enum Trouble {
     FrameAncestors,
     /// The page is of no use without a cookie.
     CookieWall,
+    /// The page leads on to an address without TLS.
+    PageHttp,
     /// The page is an error.
     PageError,
     /// A payer who has paid is not led back.
@@ -145,7 +149,7 @@ pub(crate) enum Kind {
 
 impl Trouble {
     /// Every word.
-    pub const ALL: [Trouble; 56] = [
+    pub const ALL: [Trouble; 58] = [
         Self::Pay,
         Self::Fail,
         Self::Cancel,
@@ -168,6 +172,7 @@ impl Trouble {
         Self::FailAfterSuccess,
         Self::ExpireAfterSuccess,
         Self::NoPaidAt,
+        Self::AmountText,
         Self::OtherMerchant,
         Self::Duplicates,
         Self::Disorder,
@@ -180,6 +185,7 @@ impl Trouble {
         Self::FrameDenied,
         Self::FrameAncestors,
         Self::CookieWall,
+        Self::PageHttp,
         Self::PageError,
         Self::NoReturn,
         Self::NoReturnCancel,
@@ -229,6 +235,7 @@ impl Trouble {
             Self::FailAfterSuccess => "fail-after-success",
             Self::ExpireAfterSuccess => "expire-after-success",
             Self::NoPaidAt => "no-paid-at",
+            Self::AmountText => "amount-text",
             Self::OtherMerchant => "other-merchant",
             Self::Duplicates => "duplicates",
             Self::Disorder => "disorder",
@@ -241,6 +248,7 @@ impl Trouble {
             Self::FrameDenied => "frame-denied",
             Self::FrameAncestors => "frame-ancestors",
             Self::CookieWall => "cookie-wall",
+            Self::PageHttp => "page-http",
             Self::PageError => "page-error",
             Self::NoReturn => "no-return",
             Self::NoReturnCancel => "no-return-cancel",
@@ -295,6 +303,7 @@ impl Trouble {
             | Self::FailAfterSuccess
             | Self::ExpireAfterSuccess
             | Self::NoPaidAt
+            | Self::AmountText
             | Self::OtherMerchant => Kind::Story,
             Self::Duplicates
             | Self::Disorder
@@ -304,9 +313,11 @@ impl Trouble {
             | Self::SameBytes
             | Self::GiveUpRefused
             | Self::GiveUpSilent => Kind::Manner,
-            Self::FrameDenied | Self::FrameAncestors | Self::CookieWall | Self::PageError => {
-                Kind::Page
-            }
+            Self::FrameDenied
+            | Self::FrameAncestors
+            | Self::CookieWall
+            | Self::PageHttp
+            | Self::PageError => Kind::Page,
             Self::NoReturn | Self::NoReturnCancel | Self::ReturnUnsigned | Self::ReturnAmount => {
                 Kind::Return
             }
@@ -333,6 +344,11 @@ impl Trouble {
         matches!(self.kind(), Kind::Opening | Kind::Unknown | Kind::Failing)
     }
 
+    /// Stories whose notice is not admitted and never will be.
+    pub(crate) const fn is_refused_for_good(self) -> bool {
+        matches!(self, Self::NoPaidAt | Self::AmountText | Self::OtherMerchant)
+    }
+
     /// Stories of exactly one notice (or none), which leave nothing to put into another order.
     const fn has_one_notice(self) -> bool {
         matches!(
@@ -348,6 +364,7 @@ impl Trouble {
                 | Self::ReusedRef
                 | Self::RefundOnly
                 | Self::NoPaidAt
+                | Self::AmountText
                 | Self::OtherMerchant
         )
     }

@@ -1,7 +1,7 @@
 //! Owns the visit of a hosted page over HTTP, as far as that goes without script: its headers, its buttons, the way
 //! back. It keeps cookies apart, so that it can tell whether a page needs them, and goes nowhere a call may not go.
 
-use payfold_partners::outbound::Reach;
+use payfold_partners::outbound::{Reach, UrlProblem};
 use payfold_partners::remote;
 use reqwest::header::{self, HeaderMap, HeaderName};
 use reqwest::{Client, Method, Response};
@@ -147,9 +147,13 @@ impl Browser {
                 let _ = self.home.get(url).send().await;
                 return Ok(Landed::Back);
             }
-            self.reach
-                .check(url.as_str())
-                .map_err(|problem| PageProblem::Address(format!("{} {problem}", bare(&url))))?;
+            self.reach.check(url.as_str()).map_err(|problem| {
+                let what = format!("{} {problem}", bare(&url));
+                match problem {
+                    UrlProblem::NotHttps => PageProblem::Http(what),
+                    _ => PageProblem::Address(what),
+                }
+            })?;
             let mut request = self.partner.request(method, url.clone()).timeout(ANSWER);
             if let Some(cookies) = cookies {
                 request = request.header(header::COOKIE, cookies);

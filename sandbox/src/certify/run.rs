@@ -194,13 +194,16 @@ impl Run {
                 }
                 Presentation::QrPayload(code) => {
                     self.tell(News::Person { case, at: code.clone() });
-                    self.wait_for(&order_id, Page::default(), None).await;
+                    self.wait_for(&order_id, (Page::default(), None), &self.settings.patience)
+                        .await;
                     None
                 }
             },
-            // It may have been made all the same: what comes of it at once is looked at.
+            // It may have been made all the same: if nothing comes of it soon, nothing will.
             (Created::Unknown(_), _) => {
-                sleep(Duration::from_millis(self.settings.patience.quiet_ms.unsigned_abs())).await;
+                let all = &self.settings.patience;
+                let patience = Patience { payer_ms: all.quiet_ms, ..*all };
+                self.wait_for(&order_id, (Page::default(), None), &patience).await;
                 None
             }
         };
@@ -250,7 +253,7 @@ impl Run {
             page.done = Done::LeftToPerson;
             self.tell(News::Person { case, at: url.to_owned() });
         }
-        Ok(self.wait_for(order_id, page, again).await)
+        Ok(self.wait_for(order_id, (page, again), &self.settings.patience).await)
     }
 
     /// Waits until nothing more is to come of a payment; visits its page again until something could be done there,
@@ -258,10 +261,9 @@ impl Run {
     async fn wait_for(
         &self,
         order_id: &OrderId,
-        mut page: Page,
-        again: Option<(&Browser, &str)>,
+        (mut page, again): (Page, Option<(&Browser, &str)>),
+        patience: &Patience,
     ) -> Page {
-        let patience = &self.settings.patience;
         let (since, mut acted_at): (Time, Option<Time>) = (self.clock.now(), None);
         loop {
             if acted_at.is_none() && page.done != Done::Nothing && page.done != Done::LeftToPerson {

@@ -281,6 +281,8 @@ pub struct Hop {
 pub enum PageProblem {
     /// Its certificate is not trusted, or TLS failed.
     Tls(String),
+    /// It leads to an address without TLS, which was not followed.
+    Http(String),
     /// It was left for an address that may not be visited.
     Address(String),
     /// Not connected, broken off, too long.

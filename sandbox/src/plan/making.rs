@@ -51,6 +51,7 @@ pub fn hosting(troubles: &Troubles) -> Hosting {
         Some(Trouble::FrameDenied) => PageDefect::FrameDenied,
         Some(Trouble::FrameAncestors) => PageDefect::FrameAncestors,
         Some(Trouble::CookieWall) => PageDefect::CookieWall,
+        Some(Trouble::PageHttp) => PageDefect::Http,
         Some(Trouble::PageError) => PageDefect::Error,
         // No other word is one of a page.
         Some(_) | None => PageDefect::None,
@@ -182,6 +183,7 @@ fn deliveries(troubles: &Troubles, told: &[Event], dice: &mut Rng) -> Vec<Delive
         defect(Trouble::Stale, Defect::OldStamp);
         defect(Trouble::WrongKey, Defect::WrongKey);
         defect(Trouble::NoPaidAt, Defect::NoPaidAt);
+        defect(Trouble::AmountText, Defect::AmountText);
         defect(Trouble::OtherMerchant, Defect::OtherMerchant);
     }
     for delivery in &mut deliveries {
@@ -205,7 +207,7 @@ fn deliveries(troubles: &Troubles, told: &[Event], dice: &mut Rng) -> Vec<Delive
 }
 
 fn persistence(troubles: &Troubles) -> Persistence {
-    if troubles.has(Trouble::NoPaidAt) || troubles.has(Trouble::OtherMerchant) {
+    if troubles.story().is_refused_for_good() {
         Persistence::Once
     } else if troubles.has(Trouble::GiveUpRefused) {
         Persistence::UntilRefused

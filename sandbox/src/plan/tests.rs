@@ -5,7 +5,7 @@ use crate::trouble::{Trouble, Troubles};
 
 /// Words => how the create call is answered; session; begin | what happened | what is told. A notice is its
 /// status letter; `2` the second transaction; `a` another amount, `c` another currency, `h` and `o` the halves;
-/// `s` paid in the session, `t` at another time; `!old`, `!key`, `!nopaid` and `!merchant` the defects of its
+/// `s` paid in the session, `t` at another time; `!old`, `!key`, `!nopaid`, `!text` and `!merchant` the defects of its
 /// first attempts; `?` tried once, `/refused` and `/silent` until then; `=` tried again byte for byte; `*3` so many
 /// repeats.
 const PLANS: &str = "
@@ -53,6 +53,7 @@ const PLANS: &str = "
     create-no-expiry              => NoExpiry Full soon | |
     create-past-expiry            => PastExpiry Full soon | |
     no-paid-at                    => Session Full soon | S | S!nopaid?
+    amount-text                   => Session Full soon | S | S!text?
     other-merchant                => Session Full soon | S | S!merchant?
     same-bytes                    => Session Full soon | S | S=
     give-up-refused               => Session Full soon | S | S/refused
@@ -60,6 +61,7 @@ const PLANS: &str = "
     frame-denied                  => Session Full soon | S | S
     frame-ancestors               => Session Full soon | S | S
     cookie-wall                   => Session Full soon | S | S
+    page-http                     => Session Full soon | S | S
     page-error                    => Session Full soon | S | S
     no-return                     => Session Full soon | S | S
     no-return-cancel              => Session Full soon | S | S
@@ -111,6 +113,7 @@ fn delivered(delivery: &Delivery) -> String {
             Defect::OldStamp => "!old",
             Defect::WrongKey => "!key",
             Defect::NoPaidAt => "!nopaid",
+            Defect::AmountText => "!text",
             Defect::OtherMerchant => "!merchant",
         });
     }
@@ -175,6 +178,7 @@ const HOSTINGS: &str = "
     frame-denied             => FrameDenied None
     frame-ancestors          => FrameAncestors None
     cookie-wall              => CookieWall None
+    page-http                => Http None
     page-error               => Error None
     no-return                => None Missing(Success)
     no-return-cancel         => None Missing(Failed)

@@ -118,7 +118,7 @@ fn gives_up(word: Trouble) -> bool {
 
 /// Why two words do not go together, `one` before `other` in `Trouble::ALL`.
 fn conflict(one: Trouble, other: Trouble) -> Option<&'static str> {
-    use Trouble::{BeforeCreate, Disorder, Late, Never, NoPaidAt, OtherMerchant, PaidLate};
+    use Trouble::{BeforeCreate, Disorder, Late, Never, PaidLate};
     let kinds = (one.kind(), other.kind());
     if kinds == (Kind::Story, Kind::Story) {
         Some("a payment has one story")
@@ -130,7 +130,7 @@ fn conflict(one: Trouble, other: Trouble) -> Option<&'static str> {
         Some("a page has one defect")
     } else if kinds == (Kind::Return, Kind::Return) {
         Some("there is one way back")
-    } else if matches!(one, NoPaidAt | OtherMerchant) && kinds.1 == Kind::Manner {
+    } else if one.is_refused_for_good() && kinds.1 == Kind::Manner {
         Some("a notice that is refused for good has no other manner")
     } else if matches!(one, Trouble::Stale | Trouble::WrongKey) && gives_up(other) {
         Some("the attempt after the wrong one would never come right")
@@ -179,6 +179,7 @@ mod tests {
         x #cookie-wall+page-error           => a page has one defect
         x #no-return+return-amount          => there is one way back
         x #no-paid-at+duplicates            => refused for good
+        x #amount-text+stale                => refused for good
         x #stale+same-bytes                 => never come right
         x #wrong-key+give-up-refused        => never come right
         x #cancel+no-return-cancel+cookie-wall => cancel+cookie-wall+no-return-cancel

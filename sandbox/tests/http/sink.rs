@@ -100,6 +100,9 @@ impl Sink {
         if notice["status"] == "SUCCESS" && notice["paidAt"].is_null() {
             return 400;
         }
+        if !notice["amount"].is_number() {
+            return 400;
+        }
         let timestamp = Time::parse(notice["timestamp"].as_str().unwrap()).unwrap();
         let off = now.nanos_since(timestamp).unsigned_abs() / 1_000_000_000;
         if off > 300 { 403 } else { 200 }

@@ -23,12 +23,12 @@ const KEY: &[u8] = b"a test key, worth nothing at all";
 
 /// Long enough for a machine that is busy, short enough for a test.
 const PATIENCE: Patience = Patience {
-    payer_ms: 12_000,
-    ipn_ms: 3_000,
-    retry_ms: 3_000,
-    return_ms: 1_500,
-    quiet_ms: 1_000,
-    hang_ms: 20_000,
+    payer_ms: 20_000,
+    ipn_ms: 4_000,
+    retry_ms: 4_000,
+    return_ms: 2_000,
+    quiet_ms: 1_500,
+    hang_ms: 6_000,
     look_ms: 100,
 };
 
@@ -80,7 +80,8 @@ impl Partner {
         let settings = SandboxSettings {
             short_session_ms: 1_500,
             late_ms: 100,
-            answer_ms: 600,
+            // An answer that is late for want of a free core must not be taken for none.
+            answer_ms: 3_000,
             retry: RetrySchedule { first_ms: 30, longest_ms: 100, attempts_max: 4 },
             ..SandboxSettings::new(profile(), vec![account], &url)
         };

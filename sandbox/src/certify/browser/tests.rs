@@ -65,7 +65,7 @@ async fn a_page_that_leads_astray_is_not_followed() {
         "HTTP/1.1 302 Found\r\nlocation: http://pay.example/x?token=1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
     ));
     let page = astray.await;
-    let Some(PageProblem::Address(why)) = &page.problem else { panic!("{page:?}") };
+    let Some(PageProblem::Http(why)) = &page.problem else { panic!("{page:?}") };
     assert!(why.contains("http://pay.example/x ") && !why.contains("token"), "{why}");
     let round = visited(plain(
         "HTTP/1.1 302 Found\r\nlocation: ?\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",

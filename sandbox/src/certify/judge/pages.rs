@@ -29,7 +29,7 @@ pub(super) fn shown(seen: &Seen) -> Tally {
     for (case, page) in pages(seen) {
         let fault = match &page.problem {
             // TLS is a rule of its own.
-            Some(PageProblem::Tls(_)) => continue,
+            Some(PageProblem::Tls(_) | PageProblem::Http(_)) => continue,
             Some(PageProblem::Address(why) | PageProblem::Unreachable(why)) => Some(why.clone()),
             None if page.is_shown() => None,
             None => {
@@ -46,11 +46,10 @@ pub(super) fn https(seen: &Seen) -> Tally {
     let mut tally = Tally::new("page answer", "no create answer had a redirectUrl");
     let mut local = 0;
     for (case, page) in pages(seen) {
-        if let Some(PageProblem::Tls(why)) = &page.problem {
+        if let Some(PageProblem::Tls(why) | PageProblem::Http(why)) = &page.problem {
             tally.fault(format!("{case}: {why}"));
         }
         for hop in &page.hops {
-            // Further than this machine no http is followed (`Reach`).
             match hop.address.starts_with("https:") {
                 true => tally.keep(),
                 false => local += 1,
