@@ -97,6 +97,14 @@ impl Remote {
         Ok(Self { public: public?, sandbox: sandbox? })
     }
 
+    /// The client of a reach, for a partner's pages: it goes where calls may go, follows no redirect and keeps no cookie.
+    pub fn visitor(&self, reach: Reach) -> Client {
+        match reach {
+            Reach::Public => self.public.clone(),
+            Reach::Sandbox => self.sandbox.clone(),
+        }
+    }
+
     /// Signs a request and looks at where it goes. `api_url` is the partner's address of the settings.
     pub fn prepare(
         &self,
@@ -114,10 +122,7 @@ impl Remote {
         let reach = Reach::of(profile);
         let url = reach.check(&format!("{}{}", api_url.trim_end_matches('/'), rule.path))?;
         let body = request.body(profile, rule, key.mac())?;
-        let client = match reach {
-            Reach::Public => self.public.clone(),
-            Reach::Sandbox => self.sandbox.clone(),
-        };
+        let client = self.visitor(reach);
         Ok(Call { client, url, body, reach, rule: rule.clone() })
     }
 }
@@ -126,12 +131,6 @@ impl Remote {
 pub fn install_tls() {
     // Another part of the process may have chosen the same before.
     let _ = rustls::crypto::ring::default_provider().install_default();
-}
-
-/// A client for a partner's pages: it goes where calls may go, follows no redirect and keeps no cookie.
-pub fn visitor(reach: Reach) -> Result<Client, reqwest::Error> {
-    install_tls();
-    client(reach, system_lookup)
 }
 
 fn client(reach: Reach, lookup: Lookup) -> Result<Client, reqwest::Error> {

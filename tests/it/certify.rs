@@ -14,7 +14,7 @@ use crate::support::system::System;
 use partner::Partner;
 
 /// How many partners are certified at the same time.
-const AT_ONCE: usize = 20;
+const AT_ONCE: usize = 16;
 
 /// A word of trouble => the rule it breaks; `clean` where it breaks none, and why.
 const BREAKS: &str = "

@@ -2,7 +2,7 @@
 //! back. It keeps cookies apart, so that it can tell whether a page needs them, and goes nowhere a call may not go.
 
 use payfold_partners::outbound::{Reach, UrlProblem};
-use payfold_partners::remote;
+use payfold_partners::remote::Remote;
 use reqwest::header::{self, HeaderMap, HeaderName};
 use reqwest::{Client, Method, Response};
 use url::Url;
@@ -67,14 +67,10 @@ enum Way {
 }
 
 impl Browser {
-    pub(super) fn new(
-        reach: Reach,
-        return_url: &str,
-        intent: Intent,
-    ) -> Result<Self, reqwest::Error> {
-        let home = Client::builder().no_proxy().timeout(ANSWER).build()?;
-        let return_url = return_url.to_owned();
-        Ok(Self { partner: remote::visitor(reach)?, home, reach, return_url, intent })
+    pub(super) fn new(remote: &Remote, reach: Reach, return_url: &str, intent: Intent) -> Self {
+        // The return address is ours, wherever it is.
+        let (partner, home) = (remote.visitor(reach), remote.visitor(Reach::Sandbox));
+        Self { partner, home, reach, return_url: return_url.to_owned(), intent }
     }
 
     /// Visits the page once and does what it offers, without cookies if that is possible. What is seen goes into
@@ -144,7 +140,7 @@ impl Browser {
         for _ in 0..HOPS_MAX {
             if markup::leads_to(url.as_str(), &self.return_url) {
                 // The certifier's own address: whether it was reached is in its records.
-                let _ = self.home.get(url).send().await;
+                let _ = self.home.get(url).timeout(ANSWER).send().await;
                 return Ok(Landed::Back);
             }
             self.reach.check(url.as_str()).map_err(|problem| {

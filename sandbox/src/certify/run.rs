@@ -37,6 +37,8 @@ pub struct Settings {
     pub merchant_code: MerchantCode,
     /// The API address of the partner's sandbox.
     pub api_url: String,
+    /// What calls it and visits its pages.
+    pub remote: Remote,
     /// Where IPNs and returns come in.
     pub socket: TcpListener,
     /// How the partner reaches it, `https://certify.example.com`.
@@ -94,9 +96,6 @@ pub enum CertifyError {
     /// The receiver.
     #[error("the receiver can't listen: {0}")]
     Receiver(#[from] std::io::Error),
-    /// The HTTP client.
-    #[error("the HTTP client can't be made: {0}")]
-    Client(#[from] reqwest::Error),
     /// The receiver's public address.
     #[error("the public address can't be used: {0}")]
     PublicUrl(#[from] url::ParseError),
@@ -106,7 +105,6 @@ struct Run {
     settings: Settings,
     account: Arc<Account>,
     receiver: Arc<Receiver>,
-    remote: Remote,
     clock: Arc<dyn Clock>,
     news: UnboundedSender<News>,
 }
@@ -135,9 +133,8 @@ pub async fn certify(
         orders: std::sync::Mutex::new(HashMap::new()),
     });
     let server = receiver.serve(settings.socket.try_clone()?)?;
-    let remote = Remote::new()?;
     let started_at = clock.now();
-    let run = Run { settings, account, receiver, remote, clock, news };
+    let run = Run { settings, account, receiver, clock, news };
     let asks_qr = |case: &Case| {
         *case != Case::Qr || profile.create().is_some_and(|c| c.presentation_field.is_some())
     };
@@ -182,7 +179,7 @@ impl Run {
         self.receiver.expect(&order_id, case);
         let request = self.request(case, &order_id);
         let (api_url, now) = (&self.settings.api_url, self.clock.now());
-        let call = self.remote.prepare(&self.account, api_url, &request, now)?;
+        let call = self.settings.remote.prepare(&self.account, api_url, &request, now)?;
         let created = call.make(|| self.clock.now()).await;
         let took_ms = self.clock.now().nanos_since(now) / 1_000_000;
         self.tell(News::Created(case));
@@ -190,7 +187,7 @@ impl Run {
             (Created::Opened(_), Case::Qr) | (Created::Failed(_), _) => None,
             (Created::Opened(offer), _) => match &offer.presentation {
                 Presentation::RedirectUrl(url) => {
-                    Some(self.see_through(case, &request, (&order_id, url)).await?)
+                    Some(self.see_through(case, &request, (&order_id, url)).await)
                 }
                 Presentation::QrPayload(code) => {
                     self.tell(News::Person { case, at: code.clone() });
@@ -238,10 +235,10 @@ impl Run {
         case: Case,
         request: &CreateRequest,
         (order_id, url): (&OrderId, &str),
-    ) -> Result<Page, CertifyError> {
+    ) -> Page {
         let intent = if case == Case::Cancel { Intent::Cancel } else { Intent::Pay };
         let reach = Reach::of(self.account.profile());
-        let browser = Browser::new(reach, &request.return_url, intent)?;
+        let browser = Browser::new(&self.settings.remote, reach, &request.return_url, intent);
         let mut page = Page::default();
         match self.settings.hands {
             Hands::Ours => browser.visit(url, &mut page).await,
@@ -253,7 +250,7 @@ impl Run {
             page.done = Done::LeftToPerson;
             self.tell(News::Person { case, at: url.to_owned() });
         }
-        Ok(self.wait_for(order_id, (page, again), &self.settings.patience).await)
+        self.wait_for(order_id, (page, again), &self.settings.patience).await
     }
 
     /// Waits until nothing more is to come of a payment; visits its page again until something could be done there,

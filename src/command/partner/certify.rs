@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::directory::Directory;
 use payfold_partners::profile::Stage;
+use payfold_partners::remote::Remote;
 use payfold_partners::vault::signer::Signer;
 use payfold_sandbox::certify::judge::Verdict;
 use payfold_sandbox::certify::report::Report;
@@ -113,6 +114,7 @@ fn settings_of(loaded: &Loaded, data: &DataDir, args: &CertifyArgs) -> anyhow::R
         partner,
         merchant_code,
         platforms: platforms(loaded, args)?,
+        remote: Remote::new().context("the system's certificates")?,
         socket,
         public_url,
         amount: Amount::from_minor(args.amount).context("--amount")?,

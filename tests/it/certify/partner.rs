@@ -9,6 +9,7 @@ use payfold_partners::directory::Directory;
 use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
+use payfold_partners::remote::Remote;
 use payfold_partners::secret::Secret;
 use payfold_sandbox::certify::report::Report;
 use payfold_sandbox::certify::seen::{Attestation, Case, Item};
@@ -37,6 +38,7 @@ pub struct Partner {
     _sandbox: Sandbox,
     url: String,
     directory: Arc<Directory>,
+    remote: Remote,
 }
 
 fn code() -> PartnerCode {
@@ -50,7 +52,7 @@ fn merchant() -> MerchantCode {
 /// The sandbox's scheme with a short time-out and no grace.
 fn profile() -> Profile {
     let text = SANDBOX_PROFILE
-        .replace("timeout_s = 10", "timeout_s = 3")
+        .replace("timeout_s = 10", "timeout_s = 5")
         .replace("grace_s = 1", "grace_s = 0");
     Profile::parse(&code(), &text).expect("a profile")
 }
@@ -78,7 +80,7 @@ impl Partner {
         let account =
             SandboxAccount { merchant_code: merchant(), key: Secret::from_bytes(KEY.to_vec()) };
         let settings = SandboxSettings {
-            short_session_ms: 1_500,
+            short_session_ms: 3_000,
             late_ms: 100,
             // An answer that is late for want of a free core must not be taken for none.
             answer_ms: 3_000,
@@ -93,7 +95,12 @@ impl Partner {
         });
         let server = server.workers(2).disable_signals().listen(socket).expect("a server").run();
         actix_web::rt::spawn(server);
-        Self { _sandbox: sandbox, url, directory: Arc::new(directory()) }
+        Self {
+            _sandbox: sandbox,
+            url,
+            directory: Arc::new(directory()),
+            remote: Remote::new().expect("a client"),
+        }
     }
 
     /// Certifies it, with this trouble in its payments.
@@ -122,6 +129,7 @@ impl Partner {
             merchant_code: merchant(),
             api_url: self.url.clone(),
             public_url: format!("http://{}", socket.local_addr().expect("an address")),
+            remote: self.remote.clone(),
             socket,
             platforms: Vec::new(),
             amount: Amount::from_minor(150_000).expect("an amount"),

@@ -22,7 +22,7 @@ fn serve(scheme: &str, answer: impl Fn(TcpStream) + Send + 'static) -> String {
 }
 
 fn self_signed() -> String {
-    remote::install_tls();
+    payfold_partners::remote::install_tls();
     let certificate = CertificateDer::from_pem_slice(SELF_SIGNED).unwrap();
     let key = PrivateKeyDer::from_pem_slice(SELF_SIGNED).unwrap();
     let config = ServerConfig::builder().with_no_client_auth();
@@ -45,7 +45,8 @@ fn plain(response: &'static str) -> String {
 
 async fn visited(address: impl AsRef<str>) -> Page {
     let mut page = Page::default();
-    let browser = Browser::new(Reach::Sandbox, "http://127.0.0.1:9/back", Intent::Pay).unwrap();
+    let remote = Remote::new().unwrap();
+    let browser = Browser::new(&remote, Reach::Sandbox, "http://127.0.0.1:9/back", Intent::Pay);
     browser.visit(address.as_ref(), &mut page).await;
     page
 }
