@@ -201,13 +201,13 @@ pub fn directory_with(loaded: &Loaded, profile: Profile) -> anyhow::Result<Direc
 }
 
 /// The accounts of the vault with their profiles, for a command. Errors: everything a start would refuse them for.
-pub fn open_directory(loaded: &Loaded, data: &DataDir) -> anyhow::Result<Directory> {
-    let vault = Vault::open(&data.vault(), &data.identity())?;
+pub fn open_directory(loaded: &Loaded) -> anyhow::Result<Directory> {
+    let document = vault::read(&loaded.settings)?;
     let mut profiles = profiles(&loaded.settings)?;
     if loaded.is_demo() {
         profiles.extend(crate::demo::profile());
     }
-    build(&profiles, vault.document())
+    build(&profiles, &document)
 }
 
 /// Whether a running system would take this vault. Errors: everything it would refuse it for.

@@ -6,10 +6,10 @@ use std::fmt;
 use std::path::Path;
 
 use age::secrecy::ExposeSecret;
-use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use zeroize::Zeroizing;
 
-use super::{VaultError, read_identity};
+use super::{VaultError, read_identities};
 use crate::mac::MacKey;
 
 /// Bytes of a public key.
@@ -22,9 +22,9 @@ const PURPOSE: &[u8] = b"payfold document signature v1";
 pub struct Signer(Ed25519KeyPair);
 
 impl Signer {
-    /// The signer of the identity file at this path. Errors: those of an identity.
+    /// The signer of the identity file at this path, the newest one in it. Errors: those of an identity.
     pub fn open(identity: &Path) -> Result<Self, VaultError> {
-        let text = read_identity(identity)?.to_string();
+        let text = read_identities(identity)?.swap_remove(0).to_string();
         let seed = Zeroizing::new(MacKey::new(text.expose_secret().as_bytes()).sign(PURPOSE));
         let pair = Ed25519KeyPair::from_seed_unchecked(&*seed).expect("a seed has 32 bytes");
         Ok(Self(pair))

@@ -99,7 +99,7 @@ pub(super) fn open_signer(data: &DataDir, args: &CertifyArgs) -> anyhow::Result<
 }
 
 fn settings_of(loaded: &Loaded, data: &DataDir, args: &CertifyArgs) -> anyhow::Result<Settings> {
-    let directory = keys::open_directory(loaded, data)?;
+    let directory = keys::open_directory(loaded)?;
     let named = args.partner.as_deref().context("which partner")?;
     let partner = PartnerCode::parse(named)?;
     let merchant_code = merchant_of(&directory, &partner, args.merchant.as_deref())?;
