@@ -4,7 +4,8 @@
 //! account, `signing` builds the text, `mac` and `keys` check it, and `verify` hands out a
 //! `VerifiedIpn`, which nothing else can construct. Shape and time are judged after that, elsewhere.
 //! The way of one payment: `create` writes the signed request and judges the answer, `remote` makes the call,
-//! `outbound` keeps it from going where it should not. `returned` judges what a payer's browser brings back.
+//! `outbound` keeps it from going where it should not. `query` asks what a payment came to, and judges what is told;
+//! `remote::query` makes that call. `returned` judges what a payer's browser brings back.
 //! Only `vault` and `remote` do I/O; nothing here reads a clock.
 #![warn(missing_docs)]
 
@@ -18,6 +19,7 @@ mod nested;
 pub mod notice;
 pub mod outbound;
 pub mod profile;
+pub mod query;
 pub mod remote;
 pub mod returned;
 pub mod scheme;

@@ -4,6 +4,7 @@
 
 mod create;
 pub(crate) mod file;
+mod query;
 mod shipped;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use crate::scheme::Scheme;
 
 pub use create::{CreateField, CreateRule};
 pub use shipped::{SHIPPED, STARTERS, Shipped, Starter};
+pub use query::{QueryField, QueryPace, QueryRule, Word};
 
 /// The default scheme, as shipped.
 pub const DEFAULT_PROFILE: &str = include_str!("../profiles/default.toml");
@@ -194,6 +196,7 @@ pub struct Profile {
     create: Option<CreateRule>,
     /// The partner's own scheme; then separator, output and signed fields are nobody's.
     scheme: Option<Arc<Scheme>>,
+    query: Option<QueryRule>,
 }
 
 /// What a profile of either kind says.
@@ -271,6 +274,7 @@ impl Profile {
             signed_fields: Vec::new(),
             time: common.time,
             create: None,
+            query: None,
             retry_horizon_ms: common.retry_horizon_ms,
             scheme: Some(Arc::new(scheme)),
         }
@@ -339,6 +343,11 @@ impl Profile {
     /// How a payment is created there; `None` if that is not done through this system.
     pub fn create(&self) -> Option<&CreateRule> {
         self.create.as_ref()
+    }
+
+    /// How one payment is asked for there; `None` if it can't be.
+    pub fn query(&self) -> Option<&QueryRule> {
+        self.query.as_ref()
     }
 
     /// Whether addresses of this machine and of private networks, and http to this machine, are let pass.

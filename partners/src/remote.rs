@@ -16,6 +16,8 @@ use crate::keys::Channel;
 use crate::outbound::{CheckedResolver, Lookup, Reach, UrlProblem, system_lookup};
 use crate::profile::CreateRule;
 
+pub mod query;
+
 /// How many idle connections to one partner are kept.
 const IDLE_PER_HOST: usize = 32;
 /// A connection that is not there by then is refused: nothing was sent.

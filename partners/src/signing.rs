@@ -3,7 +3,7 @@
 //! empty, two different notices have two different texts.
 
 use crate::mac::MacKey;
-use crate::profile::{CreateField, CreateRule, Field, Profile};
+use crate::profile::{CreateField, CreateRule, Field, Profile, QueryField, QueryRule};
 
 /// Appends the signing text of the values `value_of` gives to `into`. Says which field, if any, holds
 /// the separator: then the text is ambiguous and even a valid signature proves nothing.
@@ -22,6 +22,16 @@ pub fn create_signing_text<'v>(
     value_of: impl Fn(CreateField) -> Option<&'v str>,
     into: &mut Vec<u8>,
 ) -> Option<CreateField> {
+    join(profile.separator(), &rule.signed_fields, value_of, into)
+}
+
+/// The same for a query.
+pub fn query_signing_text<'v>(
+    profile: &Profile,
+    rule: &QueryRule,
+    value_of: impl Fn(QueryField) -> Option<&'v str>,
+    into: &mut Vec<u8>,
+) -> Option<QueryField> {
     join(profile.separator(), &rule.signed_fields, value_of, into)
 }
 

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::create::{self, CreateFile};
+use super::query::{self, QueryFile};
 use super::{
     Field, Limits, NonceRule, Profile, ProfileError, Stage, TimeKind, TimeRule, UnknownFields,
 };
@@ -45,6 +46,7 @@ struct ProfileFile {
     signature: SignatureFile,
     time: Spanned<TimeFile>,
     create: Option<CreateFile>,
+    query: Option<QueryFile>,
 }
 
 #[derive(Deserialize)]
@@ -162,6 +164,7 @@ fn compile(partner: &PartnerCode, text: &str, file: ProfileFile) -> Result<Profi
         time,
         create: file.create.as_ref().map(create::compile).transpose()?,
         scheme: None,
+        query: file.query.as_ref().map(query::compile).transpose()?,
     })
 }
 
