@@ -234,6 +234,16 @@ pub enum OrderCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// Orders a partner is asked about: why, since when, how often it was due, when next
+    Stuck {
+        /// Only of this partner
+        #[arg(long)]
+        partner: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! Owns how each role is put together from settings, engines, keys and addresses.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use payfold_schemas::ids::PartnerCode;
 use tokio::sync::{mpsc, watch};
 
 use crate::admin::{Admin, Life};
+use crate::asking;
 use crate::demo::{self, DemoOrders};
 use crate::error::Fixable;
 use crate::gauges::Gauges;
@@ -106,12 +108,22 @@ impl Server {
 
     pub(crate) fn start_reconciler(
         &self,
+        urls: &Urls,
         stopped: watch::Receiver<bool>,
         failed: mpsc::UnboundedSender<anyhow::Error>,
     ) -> anyhow::Result<RoleThread> {
+        let set = &self.settings.reconciler;
         let settings = payfold_reconciler::Settings {
-            deadline_poll: Duration::from_millis(self.settings.reconciler.deadline_poll_ms),
+            deadline_poll: Duration::from_millis(set.deadline_poll_ms),
+            query_after: asking::schedule(&self.settings, self.origin())?,
+            query_poll: Duration::from_millis(set.query_poll_ms.max(1)),
             ..Default::default()
+        };
+        let partners = payfold_reconciler::Partners {
+            directory: self.keys.directory(),
+            api_urls: self.api_urls(urls)?,
+            remote: Remote::new().context("the system's certificates")?,
+            confirms: asking::confirms(self.keys.profiles()),
         };
         let metrics = Arc::new(payfold_reconciler::Metrics::new(&self.registry)?);
         let engines = self.engines()?;
@@ -119,7 +131,7 @@ impl Server {
         let clock = Arc::clone(&self.clock);
         let reconciler = Reconciler::new(log, store, clock, Arc::clone(&metrics), settings);
         let halted = move || metrics.halted();
-        RoleThread::start("reconciler", failed, halted, reconciler.run(stopped))
+        RoleThread::start("reconciler", failed, halted, reconciler.asking(partners).run(stopped))
     }
 
     /// Checkout, and the runtime its create calls run on.
@@ -152,8 +164,9 @@ impl Server {
         urls.sandbox.clone().unwrap_or_else(elsewhere)
     }
 
-    fn addresses(&self, urls: &Urls) -> anyhow::Result<Addresses> {
-        let mut api_urls = std::collections::HashMap::new();
+    /// Where partners are called.
+    fn api_urls(&self, urls: &Urls) -> anyhow::Result<HashMap<PartnerCode, String>> {
+        let mut api_urls = HashMap::new();
         for (code, partner) in &self.settings.partners {
             if !partner.api_url.is_empty() {
                 api_urls.insert(PartnerCode::parse(code)?, partner.api_url.clone());
@@ -162,6 +175,11 @@ impl Server {
         if self.demo {
             api_urls.insert(PartnerCode::parse(demo::PARTNER)?, self.sandbox_url(urls));
         }
+        Ok(api_urls)
+    }
+
+    fn addresses(&self, urls: &Urls) -> anyhow::Result<Addresses> {
+        let api_urls = self.api_urls(urls)?;
         let return_to = self.settings.checkout.return_to.keys().cloned().collect();
         Ok(Addresses { public_url: urls.public.clone(), api_urls, return_to })
     }

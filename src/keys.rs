@@ -90,6 +90,11 @@ impl Keys {
         Arc::clone(&self.directory)
     }
 
+    /// The partners' profiles, as they were at the start.
+    pub fn profiles(&self) -> &[Profile] {
+        &self.profiles
+    }
+
     /// The admin tokens, as hashes; loads what is in force.
     pub fn tokens(&self) -> Arc<ArcSwap<Vec<TokenEntry>>> {
         Arc::clone(&self.tokens)

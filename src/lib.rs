@@ -4,6 +4,7 @@
 pub mod accounts;
 pub mod admin;
 pub mod args;
+pub mod asking;
 mod assembly;
 pub mod command;
 pub mod data_dir;

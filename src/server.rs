@@ -25,7 +25,7 @@ use crate::keys::{Keys, Look};
 use crate::listener::{Listener, bind, listen, listen_admin, listen_public, url};
 use crate::roles::{RoleRuntime, RoleThread, Roles};
 use crate::running::RunFile;
-use crate::settings::{Loaded, Settings};
+use crate::settings::{Loaded, Origin, Settings};
 use crate::telemetry;
 use crate::wiring::Engines;
 
@@ -154,6 +154,10 @@ impl Server {
         Ok(Self { settings, demo, data, data_is_new: false, engines, keys, clock, registry })
     }
 
+    pub(crate) fn origin(&self) -> Origin {
+        if self.demo { Origin::Demo } else { Origin::Configured }
+    }
+
     pub(crate) fn engines(&self) -> anyhow::Result<&Engines> {
         self.engines.as_ref().context("a role that needs engines has them")
     }
@@ -172,7 +176,7 @@ impl Server {
             threads.push(self.start_projector(stopped.clone(), failed.clone())?);
         }
         if roles.reconciler {
-            threads.push(self.start_reconciler(stopped, failed)?);
+            threads.push(self.start_reconciler(&urls, stopped, failed)?);
         }
         let ingest = roles.ingest.then(|| self.ingest(&storage)).transpose()?.map(Data::new);
         let checkout = roles.checkout.then(|| self.checkout(&urls)).transpose()?;

@@ -134,6 +134,10 @@ pub struct CheckoutSettings {
 pub struct ReconcilerSettings {
     /// Milliseconds between two looks at passed deadlines.
     pub deadline_poll_ms: u64,
+    /// How long after its creation (or after the notice that waits) a partner is asked about an order that is stuck.
+    pub query_after: Vec<String>,
+    /// Milliseconds between two looks for such orders.
+    pub query_poll_ms: u64,
 }
 
 /// The SQLite engines.
@@ -150,7 +154,7 @@ pub struct SqliteSettings {
 pub struct PartnerSettings {
     /// A shipped profile's name, or a TOML file.
     pub profile: String,
-    /// The partner's API address, for create calls; empty: payments are not created here.
+    /// The partner's API address, for create calls and queries; empty: payments are neither created nor asked for.
     #[serde(default)]
     pub api_url: String,
 }
@@ -219,7 +223,12 @@ impl Default for CheckoutSettings {
 
 impl Default for ReconcilerSettings {
     fn default() -> Self {
-        Self { deadline_poll_ms: 1_000 }
+        let after = ["1m", "5m", "30m", "2h", "12h", "1d", "2d", "3d", "4d", "5d", "6d", "7d"];
+        Self {
+            deadline_poll_ms: 1_000,
+            query_after: after.map(str::to_owned).into(),
+            query_poll_ms: 1_000,
+        }
     }
 }
 
@@ -263,6 +272,7 @@ pub fn load(global: &Global) -> anyhow::Result<Loaded> {
         .try_parsing(true)
         .list_separator(",")
         .with_list_parse_key("ingest.trusted_proxies")
+        .with_list_parse_key("reconciler.query_after")
         .source(Some(variables));
     let mut settings: Settings = builder
         .add_source(environment)

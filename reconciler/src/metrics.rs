@@ -1,6 +1,9 @@
 //! Owns what the reconciler counts, as verbs.
 
-use prometheus::{IntCounter, IntGauge, Registry};
+use std::time::Duration;
+
+use payfold_schemas::ids::PartnerCode;
+use prometheus::{Gauge, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
 /// The reconciler's metrics.
 pub struct Metrics {
@@ -9,6 +12,9 @@ pub struct Metrics {
     refs_shared: IntCounter,
     lag_records: IntGauge,
     halted: IntGauge,
+    queries: IntCounterVec,
+    queries_waiting: IntGauge,
+    query_oldest_seconds: Gauge,
 }
 
 impl Metrics {
@@ -35,12 +41,30 @@ impl Metrics {
                 "payfold_reconciler_halted",
                 "1 if the reconciler has ended with an error",
             )?,
+            queries: IntCounterVec::new(
+                Opts::new(
+                    "payfold_reconciler_queries_total",
+                    "questions to partners what a payment came to, by what came of them",
+                ),
+                &["partner", "outcome"],
+            )?,
+            queries_waiting: IntGauge::new(
+                "payfold_reconciler_queries_waiting",
+                "questions that are due and not answered yet",
+            )?,
+            query_oldest_seconds: Gauge::new(
+                "payfold_reconciler_query_oldest_seconds",
+                "how long the oldest question that waits has been due",
+            )?,
         };
         registry.register(Box::new(metrics.pending_past_deadline.clone()))?;
         registry.register(Box::new(metrics.deadlines_appended.clone()))?;
         registry.register(Box::new(metrics.refs_shared.clone()))?;
         registry.register(Box::new(metrics.lag_records.clone()))?;
         registry.register(Box::new(metrics.halted.clone()))?;
+        registry.register(Box::new(metrics.queries.clone()))?;
+        registry.register(Box::new(metrics.queries_waiting.clone()))?;
+        registry.register(Box::new(metrics.query_oldest_seconds.clone()))?;
         Ok(metrics)
     }
 
@@ -63,5 +87,14 @@ impl Metrics {
 
     pub(crate) fn lag_is(&self, records: u64) {
         self.lag_records.set(i64::try_from(records).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn query_ended(&self, partner: &PartnerCode, outcome: &'static str) {
+        self.queries.with_label_values(&[partner.as_str(), outcome]).inc();
+    }
+
+    pub(crate) fn queries_wait(&self, waiting: usize, oldest: Duration) {
+        self.queries_waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        self.query_oldest_seconds.set(oldest.as_secs_f64());
     }
 }

@@ -1,5 +1,5 @@
-//! Owns the running of the role: the walk along the deadlines and the reader of intake, side by side until
-//! told to stop. Invariants: nothing is written but facts appended to intake; each is a fact that holds whenever
+//! Owns the running of the role: the walk along the deadlines, the reader of intake and the asking of partners, side by
+//! side until told to stop. Invariants: nothing is written but facts appended to intake; each is a fact that holds whenever
 //! it is appended and however often, so a crash, a repeat or a second instance does no harm.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,9 @@ use tokio::sync::watch;
 
 use crate::expiry::Expiry;
 use crate::metrics::Metrics;
-use crate::{deadlines, follow};
+use crate::partners::Partners;
+use crate::schedule::Schedule;
+use crate::{deadlines, follow, queries};
 
 #[cfg(test)]
 pub(crate) mod testkit;
@@ -46,6 +48,10 @@ pub struct Settings {
     pub retry_ms_min: u64,
     /// The longest such pause, ms.
     pub retry_ms_max: u64,
+    /// When partners are asked about an order that is stuck.
+    pub query_after: Schedule,
+    /// How often such orders are looked for.
+    pub query_poll: Duration,
 }
 
 impl Default for Settings {
@@ -59,6 +65,8 @@ impl Default for Settings {
             ack_every: Duration::from_secs(1),
             retry_ms_min: 50,
             retry_ms_max: 5_000,
+            query_after: Schedule::default(),
+            query_poll: Duration::from_secs(1),
         }
     }
 }
@@ -93,7 +101,7 @@ pub enum RunError {
     },
 }
 
-/// Why one of the two ways ended.
+/// Why one of the ways ended.
 #[derive(Debug)]
 pub(crate) enum Halt {
     /// Told to stop in the middle of something: the next run repeats it.
@@ -101,7 +109,7 @@ pub(crate) enum Halt {
     Failed(RunError),
 }
 
-/// What both ways share.
+/// What all ways share.
 pub(crate) struct Shared {
     pub(crate) log: Arc<dyn EventLog>,
     pub(crate) store: Arc<dyn OrderStore>,
@@ -122,6 +130,7 @@ pub struct Reconciler {
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
     settings: Settings,
+    partners: Option<Partners>,
 }
 
 impl Reconciler {
@@ -133,19 +142,30 @@ impl Reconciler {
         metrics: Arc<Metrics>,
         settings: Settings,
     ) -> Self {
-        Self { log, store, clock, metrics, settings }
+        Self { log, store, clock, metrics, settings, partners: None }
+    }
+
+    /// Asks these partners what stuck payments came to; without, nobody is asked.
+    pub fn asking(self, partners: Partners) -> Self {
+        Self { partners: Some(partners), ..self }
     }
 
     /// Runs until `stop` holds true (or its sender is gone). While storage is unavailable it waits and tries
     /// again. Errors: `RunError`; it is logged here.
     pub async fn run(self, stop: watch::Receiver<bool>) -> Result<(), RunError> {
-        let Self { log, store, clock, metrics, settings } = self;
+        let Self { log, store, clock, metrics, settings, partners } = self;
         let (checked, reached) = Default::default();
         let shared = Shared { log, store, clock, metrics, settings, stop, checked, reached };
         let expiry = tokio::sync::Mutex::new(Expiry::default());
-        let ran = tokio::try_join!(deadlines::run(&shared, &expiry), follow::run(&shared, &expiry));
-        match ran {
-            Ok(((), ())) | Err(Halt::Stopped) => Ok(()),
+        let asked = async {
+            match &partners {
+                Some(partners) => queries::run(&shared, partners).await,
+                None => Ok(()),
+            }
+        };
+        let (walked, followed) = (deadlines::run(&shared, &expiry), follow::run(&shared, &expiry));
+        match tokio::try_join!(walked, followed, asked) {
+            Ok(((), (), ())) | Err(Halt::Stopped) => Ok(()),
             Err(Halt::Failed(error)) => {
                 shared.metrics.halted();
                 tracing::error!(error = %error, "reconciler halted");

@@ -43,8 +43,8 @@ pub struct CreateAnswer {
 pub enum WaitsFor {
     /// None.
     Nothing,
-    /// The deadline of a short session has passed (X).
-    Deadline,
+    /// The partner was asked and has told its end (P).
+    Query,
     /// The ref is seen on the other order too (K), so there must be one.
     SharedRef,
 }
@@ -141,7 +141,7 @@ impl Outcome {
 
 /// `open` is where the order stands while nothing counts: PENDING with a session, REQUESTED without.
 fn outcome(story: Trouble, open: OrderState) -> Outcome {
-    use OrderState::{Expired, Failed, Paid, Pending, Refunded};
+    use OrderState::{Expired, Failed, Paid, Refunded};
     use Severity::{Critical, High, Info, Warn};
     match story {
         // F counts and no S, R: FAILED. E counts alone: EXPIRED.
@@ -151,10 +151,11 @@ fn outcome(story: Trouble, open: OrderState) -> Outcome {
         Trouble::Late => Outcome::new(Paid, 1),
         // A counting S whose paidAt is after its O's deadline. High stops no fulfilment.
         Trouble::PaidLate => Outcome::new(Paid, 1).flag(Flag::PaidAfterDeadline, High),
-        // Nothing but X, not earlier than O's deadline. Without O the deadline is the create request's, which is
-        // no short one: the order stays REQUESTED for as long as anybody watches.
-        Trouble::Never if open == Pending => Outcome::new(Expired, 0).waits_for(WaitsFor::Deadline),
-        Trouble::Never => Outcome::new(open, 0),
+        // The partner's books say SUCCESS, so P does once they are asked, by the ref or, without O, by the order. A P
+        // alone counts as its status, X or not, and no notice of its ref says the same.
+        Trouble::Never => {
+            Outcome::new(Paid, 0).flag(Flag::SettledByQuery, Info).waits_for(WaitsFor::Query)
+        }
         // S whose amount or currency is not C's does not count: the state stays as if it had not come.
         Trouble::WrongAmount => Outcome::new(open, 1).flag(Flag::AmountMismatch, Critical),
         // The amount is C's, so only the currency differs.
@@ -233,7 +234,7 @@ mod tests {
         expire                 => 201 EXPIRED acked 1
         late                   => 201 PAID F acked 1
         paid-late              => 201 PAID F PAID_AFTER_DEADLINE/high acked 1
-        never                  => 201 EXPIRED acked 0
+        never                  => 201 PAID F SETTLED_BY_QUERY/info acked 0
         wrong-amount           => 201 PENDING AMOUNT_MISMATCH/critical acked 1
         wrong-currency         => 201 PENDING CURRENCY_MISMATCH/critical acked 1
         content-variant        => 201 PAID F CONTENT_VARIANT/info acked 2
@@ -288,7 +289,7 @@ mod tests {
         duplicates+disorder    => 201 REFUNDED acked 12
         stale+wrong-key        => 201 PAID F acked 1 refused 401 401 403
         wrong-amount+create-500 => 202 REQUESTED AMOUNT_MISMATCH/critical acked 1
-        never+create-500       => 202 REQUESTED acked 0
+        never+create-500       => 202 PAID F SETTLED_BY_QUERY/info acked 0
         second-ref+disorder+duplicates+create-cut => 202 PAID DOUBLE_PAYMENT/critical acked 12
     ";
 

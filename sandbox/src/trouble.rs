@@ -22,7 +22,7 @@ pub enum Trouble {
     Late,
     /// The same, paid after the order's deadline: PAID, and a person should know.
     PaidLate,
-    /// Paid, and no notice ever says so: EXPIRED until somebody asks the query endpoint.
+    /// Paid, and no notice ever says so: only the query endpoint tells, whoever asks.
     Never,
     /// The SUCCESS names another amount than was asked for: kept, flagged, settles nothing.
     WrongAmount,

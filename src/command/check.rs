@@ -21,7 +21,7 @@ use crate::data_dir::DataDir;
 use crate::output::{self, Listing};
 use crate::settings::{self, Loaded, Settings};
 use crate::wiring::{self, Chosen, Engines};
-use crate::{keys, running, search, walk};
+use crate::{asking, keys, running, search, walk};
 
 const COLUMNS: [&str; 4] = ["check", "result", "detail", "fix"];
 /// Under this a day of notices may not fit.
@@ -63,6 +63,7 @@ pub fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<()> {
     let mut rows = vec![configuration(&loaded), data_folder(&data), disk(&data), profiles(&loaded)];
     rows.extend(vault::rows(&loaded));
     rows.push(payments(&loaded));
+    rows.push(queries(&loaded));
     rows.push(engines(&loaded));
     if args.connect {
         rows.extend(connect(&loaded));
@@ -199,6 +200,16 @@ fn payments(loaded: &Loaded) -> Row {
         "payments",
         format!("{} partners are called; notices to {}", called.len(), settings.public_url),
     )
+}
+
+/// Who is asked what a stuck payment came to, and who should be and can't.
+fn queries(loaded: &Loaded) -> Row {
+    let mut profiles = keys::profiles(&loaded.settings).unwrap_or_default();
+    profiles.extend(loaded.is_demo().then(crate::demo::profile).flatten());
+    match asking::summary(&loaded.settings, &profiles, loaded.origin()) {
+        Ok(detail) => Row::ok("queries", detail),
+        Err((detail, fix)) => Row::warn("queries", detail, fix),
+    }
 }
 
 fn engines(loaded: &Loaded) -> Row {

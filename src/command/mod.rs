@@ -14,6 +14,7 @@ pub mod partner;
 pub mod quarantine;
 pub mod run;
 pub mod shop;
+pub mod stuck;
 pub mod tail;
 pub mod trace;
 

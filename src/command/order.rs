@@ -1,4 +1,4 @@
-//! `payfold order show|list`: orders as stored, and the facts behind one with what each changed.
+//! `payfold order show|list|stuck`: orders as stored, and the facts behind one with what each changed.
 
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::Topic;
@@ -11,7 +11,7 @@ use payfold_schemas::record::{FactRecord, Parts, Position, Record};
 use payfold_schemas::time::Time;
 use serde_json::{Value, json};
 
-use super::block_on;
+use super::{block_on, stuck};
 use crate::accounts::accounts;
 use crate::args::{Form, Global, OrderCommand, OutputArgs, PageArgs};
 use crate::error::Fixable;
@@ -64,6 +64,9 @@ async fn answer(loaded: &Loaded, engines: &Engines, command: &OrderCommand) -> a
                 None => vec![Scan::Created { from: Time::from_unix_nanos(i64::MIN), until }],
             };
             list(engines, scans, &filter, (page, output)).await
+        }
+        OrderCommand::Stuck { partner, page, output } => {
+            stuck::list(loaded, engines, partner.as_deref(), (page, output)).await
         }
     }
 }

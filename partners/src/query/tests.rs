@@ -40,13 +40,13 @@ fn verified(url: &Url, text: &str) -> String {
 #[test]
 fn the_transaction_is_asked_for_where_it_is_known() {
     let url = signed(&question(Some("a/b?c")), &profile()).unwrap();
-    assert!(verified(&url, "M-1|a/b?c||2026-01-31T10:00:00.250Z").starts_with("/base/payments/a%2Fb%3Fc "));
+    assert!(
+        verified(&url, "M-1|a/b?c||2026-01-31T10:00:00.250Z")
+            .starts_with("/base/payments/a%2Fb%3Fc ")
+    );
     let url = signed(&question(Some("ref-1")), &profile()).unwrap();
     let told = verified(&url, "M-1|ref-1||2026-01-31T10:00:00.250Z");
-    assert_eq!(
-        told,
-        "/base/payments/ref-1 merchantCode=M-1 timestamp=2026-01-31T10:00:00.250Z"
-    );
+    assert_eq!(told, "/base/payments/ref-1 merchantCode=M-1 timestamp=2026-01-31T10:00:00.250Z");
 }
 
 #[test]
@@ -61,9 +61,11 @@ fn the_order_is_asked_for_while_no_transaction_is_known() {
 
 #[test]
 fn order_and_separator_are_the_profiles_and_a_separator_inside_is_refused() {
-    let text = crate::profile::DEFAULT_PROFILE
-        .replace("separator = \"|\"", "separator = \"~\"")
-        .replace("\"orderId\", \"timestamp\",\n]\n# the partner's", "\"timestamp\", \"orderId\",\n]\n# the partner's");
+    let text =
+        crate::profile::DEFAULT_PROFILE.replace("separator = \"|\"", "separator = \"~\"").replace(
+            "\"orderId\", \"timestamp\",\n]\n# the partner's",
+            "\"timestamp\", \"orderId\",\n]\n# the partner's",
+        );
     let profile = Profile::parse(&PartnerCode::parse("acme").unwrap(), &text).unwrap();
     assert_eq!(profile.query().unwrap().signed_fields[3], QueryField::OrderId);
     let url = signed(&question(None), &profile).unwrap();
@@ -151,8 +153,10 @@ fn who_asks_for_an_order_learns_its_transaction() {
 
 #[test]
 fn words_are_the_profiles() {
-    let text = crate::profile::DEFAULT_PROFILE
-        .replace("PENDING = \"pending\", SUCCESS", "open = \"pending\", gone = \"unknown\", 00 = \"SUCCESS\", SUCCESS");
+    let text = crate::profile::DEFAULT_PROFILE.replace(
+        "PENDING = \"pending\", SUCCESS",
+        "open = \"pending\", gone = \"unknown\", 00 = \"SUCCESS\", SUCCESS",
+    );
     let profile = Profile::parse(&PartnerCode::parse("acme").unwrap(), &text).unwrap();
     let asked = question(Some("ref-1"));
     for (word, expected) in [("open", Ok(Told::Pending)), ("gone", Ok(Told::Unknown))] {

@@ -122,12 +122,19 @@ pub(crate) fn record(order: &str, fact: Fact) -> FactRecord {
     }
 }
 
-/// Reads one fact: `C deadline`, `O ref deadline`, `S ref`, `placeholder ref`, `P ref`.
+/// A SUCCESS that counts only once it is confirmed.
+fn unconfirmed(text: &str) -> Ipn {
+    let policy = IpnPolicy { unconfirmed: true, ..IpnPolicy::default() };
+    Ipn { policy, ..ipn(text) }
+}
+
+/// Reads one fact: `C deadline`, `O ref deadline`, `S ref`, `unconfirmed ref`, `placeholder ref`, `P ref`.
 pub(crate) fn fact(text: &str) -> Fact {
     match text.split_whitespace().collect::<Vec<_>>()[..] {
         ["C", deadline] => Fact::CreateRequested(create(deadline)),
         ["O", reference, deadline] => Fact::SessionOpened(session(reference, deadline)),
         ["S", reference] => Fact::Ipn(ipn(reference)),
+        ["unconfirmed", reference] => Fact::Ipn(unconfirmed(reference)),
         ["placeholder", reference] => Fact::Ipn(placeholder(reference)),
         ["P", reference] => Fact::QueryAnswered(answer(reference)),
         _ => panic!("{text:?} is no fact"),

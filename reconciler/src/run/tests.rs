@@ -1,7 +1,9 @@
 //! The role over real SQLite engines, and wrappers that fail on purpose. Rows are committed by hand.
 
+mod asking;
 mod failing;
 mod measure;
+mod partner;
 mod world;
 
 use std::collections::BTreeMap;

@@ -84,14 +84,16 @@ const PAID: &str = r#"{"merchantCode":"M","orderId":"o1","providerRef":"r1","sta
 #[tokio::test]
 async fn an_answer_is_told_and_the_question_is_signed() {
     let (queried, asked) = ask(SANDBOX_PROFILE, http("200 OK", PAID)).await;
-    let Queried::Told(Told::Ended(QueryAnswer { provider_ref, status, amount, currency })) = queried
+    let Queried::Told(Told::Ended(QueryAnswer { provider_ref, status, amount, currency })) =
+        queried
     else {
         panic!("{queried:?}")
     };
     let told = (provider_ref.as_str(), status, amount.minor(), currency.code());
     assert_eq!(told, ("r1", Status::Success, 5, "EUR"));
     let line = asked.lines().next().unwrap();
-    let expected = "GET /base/payments/r1?merchantCode=M&timestamp=2026-01-31T10%3A00%3A00Z&signature=";
+    let expected =
+        "GET /base/payments/r1?merchantCode=M&timestamp=2026-01-31T10%3A00%3A00Z&signature=";
     assert!(line.starts_with(expected) && line.ends_with(" HTTP/1.1"), "{line}");
 }
 

@@ -20,6 +20,7 @@ use tokio::time::timeout;
 
 use super::failing::{Failing, Fault};
 use crate::metrics::Metrics;
+use crate::partners::Partners;
 use crate::run::testkit::{at, fact, known_ipn, order, record};
 use crate::run::{Reconciler, RunError, Settings};
 
@@ -95,10 +96,28 @@ impl World {
     }
 
     pub(super) fn start_with(&self, fault: Fault, settings: Settings) -> Running {
+        self.start_failing(fault, settings, None)
+    }
+
+    /// One that asks partners.
+    pub(super) fn start_asking(&self, settings: Settings, partners: Partners) -> Running {
+        self.start_failing(Fault::None, settings, Some(partners))
+    }
+
+    pub(super) fn start_failing(
+        &self,
+        fault: Fault,
+        settings: Settings,
+        partners: Option<Partners>,
+    ) -> Running {
         let engines = Failing::new(self, fault);
         let (log, store) = (engines.clone(), engines.clone());
         let (clock, metrics) = (self.clock.clone(), Arc::clone(&self.metrics));
         let reconciler = Reconciler::new(log, store, clock, metrics, settings);
+        let reconciler = match partners {
+            Some(partners) => reconciler.asking(partners),
+            None => reconciler,
+        };
         let (stop, stopped) = watch::channel(false);
         Running { stop, running: tokio::spawn(reconciler.run(stopped)), engines }
     }
@@ -123,7 +142,13 @@ impl World {
             let key = &record.order;
             if !rows.contains_key(key) {
                 let row = self.store.load(vec![key.clone()]).await.unwrap().remove(0);
-                let new = || order(key.order_id.as_str(), OrderState::Unmatched, None);
+                if row.is_none() {
+                    views.push((key.clone(), ViewEntry::Created(record.received_at)));
+                }
+                let new = || Order {
+                    first_seen: record.received_at,
+                    ..order(key.order_id.as_str(), OrderState::Unmatched, None)
+                };
                 rows.insert(key.clone(), row.unwrap_or_else(new));
             }
             let row = rows.get_mut(key).unwrap();
@@ -182,6 +207,30 @@ impl World {
         records.iter().filter_map(text).collect()
     }
 
+    /// The answers in intake, in short words.
+    pub(super) async fn answers(&self) -> Vec<String> {
+        let text = |record: &FactRecord| match &record.fact {
+            Fact::QueryAnswered(answer) => {
+                let order = &record.order.order_id;
+                Some(format!("P {order} {} {}", answer.provider_ref, answer.status))
+            }
+            _ => None,
+        };
+        self.records().await.iter().filter_map(text).collect()
+    }
+
+    /// Waits until intake has so many answers, and returns them sorted.
+    pub(super) async fn answered(&self, count: usize) -> Vec<String> {
+        let begun = tokio::time::Instant::now();
+        while self.answers().await.len() < count {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", self.answers().await);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let mut answers = self.answers().await;
+        answers.sort();
+        answers
+    }
+
     pub(super) async fn records(&self) -> Vec<FactRecord> {
         let all = self.log.read_after(Topic::Intake, Position::default(), 1_000_000).await.unwrap();
         all.iter().filter_map(|delivered| decode_fact(&delivered.value).ok()).collect()
@@ -194,6 +243,18 @@ impl World {
         let family = families.iter().find(|family| family.name() == name).unwrap();
         let metric = &family.get_metric()[0];
         metric.get_counter().get_value() + metric.get_gauge().get_value()
+    }
+
+    /// How many questions came to this.
+    pub(super) fn queries(&self, outcome: &str) -> f64 {
+        let families = self.registry.gather();
+        let name = "payfold_reconciler_queries_total";
+        let family = families.iter().find(|family| family.name() == name).unwrap();
+        let of_outcome = |metric: &&prometheus::proto::Metric| {
+            metric.get_label().iter().any(|label| label.value() == outcome)
+        };
+        let metrics = family.get_metric().iter().filter(of_outcome);
+        metrics.map(|metric| metric.get_counter().get_value()).sum()
     }
 }
 
@@ -243,7 +304,7 @@ fn add(row: &mut Order, fact: &Fact) {
     row.summary.deadline = last_session.or(first);
     row.summary.state = if facts.creates.is_empty() {
         OrderState::Unmatched
-    } else if !facts.ipns.is_empty() {
+    } else if !facts.ipns.is_empty() || !facts.query_answers.is_empty() {
         OrderState::Paid
     } else if facts.deadlines_passed.iter().any(|known| Some(known.content) >= last_session) {
         OrderState::Expired

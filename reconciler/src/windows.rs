@@ -1,0 +1,110 @@
+//! Owns the finding of stuck orders: for each time of the schedule a window that moves along the creation view, so
+//! far behind the present. Nothing is remembered but where each window ends.
+//!
+//! Invariants: no window is ahead of the fold's low watermark, so an order is judged by all that came before its
+//! question; an order that a window missed (a restart, a backlog, a late append) is found by the next one. Memory is
+//! one page.
+
+use payfold_engines::orders::{Cursor, Scan};
+use payfold_schemas::ids::OrderKey;
+use payfold_schemas::time::Time;
+use tokio::sync::mpsc::Sender;
+use tokio::time::MissedTickBehavior;
+
+use crate::line::Waiting;
+use crate::partners::Partners;
+use crate::run::{Halt, Shared};
+use crate::stuck::{reasons, targets};
+use crate::watermark::Watermark;
+
+/// So much of what was due before a start is asked again, at most: a restart takes no longer.
+const OVERLAP_MS_MAX: i64 = 30_000;
+/// A question that is late by more is left to the order's next time: the fold was far behind.
+const LATE_MS_MAX: i64 = 600_000;
+
+/// One window: orders that were created before `from` have been looked at.
+struct Window {
+    after_ms: i64,
+    from: Time,
+}
+
+/// Walks until told to stop, and lines up what is due.
+pub(crate) async fn run(
+    shared: &Shared,
+    partners: &Partners,
+    due: Sender<Waiting>,
+) -> Result<(), Halt> {
+    let begun = shared.clock.now();
+    let window = |(after_ms, half_ms): (i64, i64)| {
+        let overlap_ms = half_ms.min(OVERLAP_MS_MAX);
+        Window { after_ms, from: begun.plus_ms(-after_ms).plus_ms(-overlap_ms) }
+    };
+    let mut windows: Vec<_> = shared.settings.query_after.slots().map(window).collect();
+    let mut polls = tokio::time::interval(shared.settings.query_poll);
+    polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            () = shared.stopped() => return Ok(()),
+            _ = polls.tick() => {}
+        }
+        let watermark = Watermark::measure(shared).await?;
+        for window in &mut windows {
+            window.walk(shared, partners, (&watermark, &due)).await?;
+        }
+    }
+}
+
+impl Window {
+    async fn walk(
+        &mut self,
+        shared: &Shared,
+        partners: &Partners,
+        (watermark, due): (&Watermark, &Sender<Waiting>),
+    ) -> Result<(), Halt> {
+        let until = watermark.low().min(watermark.now).plus_ms(-self.after_ms);
+        let late = watermark.now.plus_ms(-self.after_ms).plus_ms(-LATE_MS_MAX);
+        self.from = self.from.max(late);
+        if until <= self.from {
+            return Ok(());
+        }
+        let (scan, limit) =
+            (Scan::Created { from: self.from, until }, shared.settings.page_entries);
+        let mut after: Option<Cursor> = None;
+        loop {
+            let ask = || shared.store.scan(scan.clone(), after.clone(), limit);
+            let page = shared.ask("walk the orders by creation", ask).await?;
+            let askable = partners.askable();
+            let keys = page.entries.into_iter().map(|(key, _)| key);
+            let keys: Vec<_> = keys.filter(|key| askable.contains(&key.partner)).collect();
+            self.line_up(shared, keys, due).await?;
+            match page.next {
+                Some(_) if *shared.stop.borrow() => return Err(Halt::Stopped),
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        self.from = until;
+        Ok(())
+    }
+
+    /// An order whose row is not there yet is found by the next window.
+    async fn line_up(
+        &self,
+        shared: &Shared,
+        keys: Vec<OrderKey>,
+        due: &Sender<Waiting>,
+    ) -> Result<(), Halt> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        for order in shared.load(&keys).await?.into_iter().flatten() {
+            for target in targets(&order, &reasons(&order)) {
+                let since = order.first_seen.plus_ms(self.after_ms);
+                let waiting = Waiting { key: order.key.clone(), target, due: since };
+                due.send(waiting).await.map_err(|_| Halt::Stopped)?;
+            }
+        }
+        Ok(())
+    }
+}
