@@ -6,7 +6,7 @@
 //! has come past the notice. Bounded: what finds no room is confirmed by the next notice of its order, or by a person.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::time::Duration;
 
 use payfold_engines::log::{Delivered, Start, Subscription, Topic};
@@ -81,7 +81,7 @@ struct Watch {
     /// Read up to here, by partition.
     read: BTreeMap<u32, u64>,
     /// The places of what is watched, by partition.
-    open: BTreeMap<(u32, u64), ()>,
+    open: BTreeSet<(u32, u64)>,
     acked: Vec<Position>,
 }
 
@@ -103,7 +103,7 @@ impl Watch {
                 continue;
             }
             let (position, since) = (*position, record.received_at);
-            self.open.insert((position.partition, position.offset), ());
+            self.open.insert((position.partition, position.offset));
             self.waiting.push(Reverse(Watched { due, position, since, key: record.order }));
         }
         Ok(())
@@ -160,7 +160,7 @@ impl Watch {
     fn done(&self) -> Vec<Position> {
         let done = self.read.iter().filter_map(|(partition, read)| {
             let first = self.open.range((*partition, 0)..=(*partition, u64::MAX)).next();
-            let offset = first.map_or(*read, |((_, offset), ())| offset.saturating_sub(1));
+            let offset = first.map_or(*read, |(_, offset)| offset.saturating_sub(1));
             (offset > 0).then_some(Position { partition: *partition, offset })
         });
         done.collect()

@@ -14,6 +14,7 @@ mod on_sqlite;
 mod oracle_laws;
 mod own_schemes;
 mod payments;
+mod queries;
 mod refusals;
 mod same_input;
 mod start_up;

@@ -1,0 +1,299 @@
+//! Owns the query loop on the real binary: payments whose notice never comes, created through the shop at a partner
+//! the test scripts, with times of the schedule in the settings file.
+
+mod partner;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use self::partner::{Partner, Says};
+use crate::support::notice::Notice;
+use crate::support::system::{Home, System, until};
+
+const WAIT_MAX: Duration = Duration::from_secs(30);
+/// As many as a schedule may have.
+const TIMES: u32 = 64;
+
+/// A system with one partner, which is scripted.
+struct World {
+    partner: Partner,
+    home: Rc<Home>,
+    secret: String,
+    token: String,
+}
+
+impl World {
+    /// Orders are asked about every 400 ms at first, then every second, for nearly a minute.
+    fn new() -> Self {
+        let partner = Partner::start();
+        let after_ms = |n: u32| if n <= 16 { n * 400 } else { 6_400 + (n - 16) * 1_000 };
+        let after: Vec<_> = (1..=TIMES).map(|n| format!("\"{}ms\"", after_ms(n))).collect();
+        let home = Home::configured(&format!(
+            "[reconciler]\nquery_after = [{}]\nquery_poll_ms = 20\n\
+             [partners.acme]\nprofile = \"sandbox\"\napi_url = \"{}\"\n",
+            after.join(", "),
+            partner.url()
+        ));
+        let said = |arguments: &[&str]| home.payfold(arguments).ok();
+        let last = |text: String| text.split_whitespace().last().expect("a secret").to_owned();
+        let secret = last(said(&["key", "add", "acme", "--merchant", "M"]));
+        let token = last(said(&["shop", "add", "web", "--account", "acme/M"]));
+        partner.knows_secret(&secret);
+        Self { partner, home, secret, token }
+    }
+
+    /// Creates a payment as the shop would; its order.
+    fn create(&self, system: &System, reference: &str) -> String {
+        let body = json!({
+            "partner": "acme", "reference": reference, "amount": 150_000, "currency": "VND",
+            "description": "Two tickets",
+        });
+        let mut answer = ureq::post(format!("{}/v1/payments", system.shop_url()))
+            .header("authorization", format!("Bearer {}", self.token))
+            .header("idempotency-key", reference)
+            .send_json(body)
+            .expect("the payment is created");
+        let answer: Value = answer.body_mut().read_json().expect("JSON");
+        answer["orderId"].as_str().expect("an order").to_owned()
+    }
+
+    /// Waits until the partner was asked so often for an order.
+    fn asked(&self, order: &str, times: usize) {
+        let what = format!("{order} is asked for {times} times");
+        until(&what, WAIT_MAX, || (self.partner.asked(order).len() >= times).then_some(()));
+    }
+}
+
+fn order_when(system: &System, order: &str, is: impl Fn(&Value) -> bool) -> Value {
+    system.order_when(["acme", "M", order], is)
+}
+
+fn paid(order: &Value) -> bool {
+    order["state"] == "PAID"
+}
+
+/// The flags of an order, open or not.
+fn flags(order: &Value) -> Vec<String> {
+    let flags = order["flags"].as_array().cloned().unwrap_or_default();
+    flags.iter().map(|raised| raised["flag"].as_str().expect("a word").to_owned()).collect()
+}
+
+/// How many queries came to this.
+fn queries(system: &System, outcome: &str) -> u64 {
+    let name =
+        format!("payfold_reconciler_queries_total{{outcome=\"{outcome}\",partner=\"acme\"}} ");
+    let metrics = system.get("/metrics").text();
+    let count = metrics.lines().find_map(|line| line.strip_prefix(&name));
+    count.map_or(0, |count| count.parse().expect("a number"))
+}
+
+#[test]
+fn a_payment_whose_notice_never_comes_is_asked_for_until_it_ends() {
+    let world = World::new();
+    let system = world.home.boot();
+    let [pending, late, failed] =
+        ["pending", "late", "failed"].map(|name| world.create(&system, name));
+    world.partner.says(&late, Says::Nothing);
+    // Nobody knows its end yet: it is asked for again, and so is what the partner does not know.
+    world.asked(&pending, 3);
+    world.asked(&late, 3);
+    let listed = system.payfold(&["order", "stuck", "--output", "json"]).json();
+    let listed = listed.as_array().expect("a list");
+    let of_order = listed.iter().find(|row| row["orderId"] == *pending).expect("it is listed");
+    assert_eq!((&of_order["why"], &of_order["times"]), (&"PENDING".into(), &TIMES.into()));
+    assert!(of_order["asked"].as_u64() >= Some(3) && of_order["nextTry"].is_string(), "{of_order}");
+    assert!(queries(&system, "pending") >= 3 && queries(&system, "unknown") >= 3);
+
+    world.partner.says(&pending, Says::Status("SUCCESS"));
+    world.partner.says(&late, Says::Status("SUCCESS"));
+    world.partner.says(&failed, Says::Status("FAILED"));
+    for order in [&pending, &late] {
+        let shown = order_when(&system, order, paid);
+        assert_eq!(
+            (flags(&shown), &shown["fulfil"]),
+            (vec!["SETTLED_BY_QUERY".into()], &true.into())
+        );
+        assert_eq!(shown["paymentRef"], world.partner.ref_of(order));
+    }
+    order_when(&system, &failed, |order| order["state"] == "FAILED");
+    let ended = queries(&system, "ended");
+    assert_eq!((ended, queries(&system, "pending") >= 3), (3, true));
+    // What has ended is asked for no more: one that is created now is asked for meanwhile.
+    let counts = || [&pending, &late, &failed].map(|order| world.partner.asked(order).len());
+    let before = counts();
+    let other = world.create(&system, "other");
+    world.asked(&other, 3);
+    assert_eq!(counts(), before);
+    let facts = system.payfold(&["order", "show", "acme", "M", &pending, "--facts"]).ok();
+    assert!(facts.contains("  P  ") && facts.contains("PENDING → PAID"), "{facts}");
+    let stuck = system.payfold(&["order", "stuck"]).ok();
+    assert!(stuck.contains(&other) && !stuck.contains(&pending), "{stuck}");
+    assert_eq!(world.partner.badly_signed(), Vec::<String>::new());
+}
+
+#[test]
+fn a_payment_nobody_knows_of_is_asked_for_by_its_order() {
+    let world = World::new();
+    let system = world.home.boot();
+    world.partner.opens_in_silence();
+    let order = world.create(&system, "silent");
+    assert_eq!(order_when(&system, &order, |_| true)["state"], "REQUESTED");
+    world.partner.says(&order, Says::Status("SUCCESS"));
+    let shown = order_when(&system, &order, paid);
+    assert_eq!(shown["paymentRef"], world.partner.ref_of(&order));
+    assert!(world.partner.asked(&order).iter().all(|asked| asked.what == order));
+    assert_eq!(world.partner.badly_signed(), Vec::<String>::new());
+}
+
+/// An answer about something else moves nothing; one with other money is evidence, and flagged as a notice's is.
+#[test]
+fn a_wrong_answer_is_counted_and_logged_and_settles_nothing() {
+    let world = World::new();
+    let system = world.home.boot();
+    let [foreign, elsewhere, other] =
+        ["foreign", "elsewhere", "other"].map(|name| world.create(&system, name));
+    world.partner.says(&foreign, Says::OfAnotherOrder);
+    world.partner.says(&elsewhere, Says::Elsewhere);
+    world.partner.says(&other, Says::OtherAmount);
+    world.asked(&foreign, 2);
+    world.asked(&elsewhere, 2);
+    let shown = order_when(&system, &other, |order| !flags(order).is_empty());
+    assert_eq!(
+        (&shown["state"], flags(&shown)),
+        (&"PENDING".into(), vec!["AMOUNT_MISMATCH".into()])
+    );
+    assert_eq!(shown["fulfil"], false);
+    // The same again is no news, though it is asked for while the flag is open.
+    let begun = world.partner.asked(&other).len();
+    world.asked(&other, begun + 2);
+    let shown = order_when(&system, &other, |_| true);
+    assert_eq!(shown["facts"]["queryAnswers"].as_array().map(Vec::len), Some(1));
+    for order in [&foreign, &elsewhere] {
+        let shown = order_when(&system, order, |_| true);
+        assert_eq!((&shown["state"], flags(&shown).len()), (&"PENDING".into(), 0));
+    }
+    until("both are counted", WAIT_MAX, || {
+        (queries(&system, "wrong_answer") >= 4 && queries(&system, "known") >= 1).then_some(())
+    });
+    assert_eq!(queries(&system, "other_money"), 1);
+    let log = world.home.log();
+    // Once a minute of either kind, with an order to look at.
+    let told: Vec<_> =
+        log.lines().filter(|line| line.contains("did not tell what a payment came to")).collect();
+    let of = |word: &str| told.iter().filter(|line| line.contains(word)).count();
+    assert_eq!(
+        (told.len(), of("breaks the rule"), of("ended with other money")),
+        (2, 1, 1),
+        "{log}"
+    );
+    assert!(told.iter().all(|line| line.contains("order.id")), "{log}");
+    assert!(!log.contains(&world.secret) && !log.contains("signature="), "{log}");
+}
+
+/// The partner says SUCCESS when it is asked, and FAILED by itself.
+#[test]
+fn an_answer_that_contradicts_a_notice_raises_the_flag() {
+    let world = World::new();
+    let system = world.home.boot();
+    let order = world.create(&system, "twofold");
+    world.partner.says(&order, Says::Status("SUCCESS"));
+    order_when(&system, &order, paid);
+    let notice = Notice::paid("M", &order, &world.partner.ref_of(&order));
+    let notice = notice.with_text("status", "FAILED").without("paidAt").signed(&world.secret);
+    assert_eq!(system.post_ipn(&notice).status, 200);
+    let disagrees = |order: &Value| flags(order).contains(&"QUERY_DISAGREES".to_owned());
+    let shown = order_when(&system, &order, disagrees);
+    assert!(paid(&shown), "{shown}");
+    // The notice that was late says the same: settled by it then, and nothing disagrees any less.
+    let notice = Notice::paid("M", &order, &world.partner.ref_of(&order)).signed(&world.secret);
+    assert_eq!(system.post_ipn(&notice).status, 200);
+    let by_notice = |order: &Value| !flags(order).contains(&"SETTLED_BY_QUERY".to_owned());
+    assert!(disagrees(&order_when(&system, &order, by_notice)));
+}
+
+#[test]
+fn a_busy_partner_is_left_alone_for_as_long_as_it_asks() {
+    let world = World::new();
+    let system = world.home.boot();
+    let orders = ["a", "b", "c"].map(|name| world.create(&system, name));
+    for order in &orders {
+        world.partner.says(order, Says::Busy(3));
+    }
+    until("it says that it is busy", WAIT_MAX, || (queries(&system, "busy") >= 1).then_some(()));
+    // What was under way when it said so may still come.
+    let before: Vec<_> = orders.iter().flat_map(|order| world.partner.asked(order)).collect();
+    let (first, begun) = (before.iter().map(|asked| asked.at).min(), before.len());
+    assert!((1..=orders.len()).contains(&begun), "{before:?}");
+    for order in &orders {
+        world.partner.says(order, Says::Status("SUCCESS"));
+    }
+    for order in &orders {
+        order_when(&system, order, paid);
+    }
+    let mut times: Vec<_> =
+        orders.iter().flat_map(|order| world.partner.asked(order)).map(|asked| asked.at).collect();
+    times.sort();
+    let first = first.expect("it was asked");
+    let between = |at: &&std::time::Instant| {
+        let later = at.duration_since(first);
+        later > Duration::from_millis(500) && later < Duration::from_millis(2_900)
+    };
+    assert_eq!(times.iter().filter(between).count(), 0, "{times:?}");
+}
+
+/// The partner is away, then the system is killed; both come back, and nothing is lost or asked all at once.
+#[test]
+fn a_partner_that_is_down_and_a_restart_delay_no_more_than_they_must() {
+    let mut world = World::new();
+    let system = world.home.boot();
+    let orders: Vec<_> = (0..8).map(|n| world.create(&system, &format!("r{n}"))).collect();
+    world.partner.close();
+    until("it does not answer", WAIT_MAX, || (queries(&system, "unanswered") >= 1).then_some(()));
+    assert!(system.get("/readyz").status == 200, "a partner's trouble is not ours");
+    let log = world.home.log();
+    assert!(log.matches("did not tell what a payment came to").count() == 1, "{log}");
+    world.partner.open();
+    for order in &orders[..4] {
+        world.partner.says(order, Says::Status("SUCCESS"));
+        order_when(&system, order, paid);
+    }
+    let home = system.kill();
+    let asked = || orders[4..].iter().map(|order| world.partner.asked(order).len()).sum::<usize>();
+    let before = asked();
+    let system = home.boot();
+    for order in &orders[4..] {
+        world.asked(order, world.partner.asked(order).len() + 1);
+        world.partner.says(order, Says::Status("SUCCESS"));
+    }
+    for order in &orders {
+        order_when(&system, order, paid);
+    }
+    // Each is asked for a few times more, not once for every time that is over.
+    assert!(asked() - before <= 4 * 12, "{before} {}", asked());
+    assert_eq!(world.partner.orders().len(), 8);
+}
+
+#[test]
+fn who_cannot_be_asked_is_left_alone_and_check_says_so() {
+    let home = Home::configured("[partners.acme]\nprofile = \"default\"\n");
+    let row = |home: &Rc<Home>| {
+        let checked = home.payfold(&["check", "--output", "json"]);
+        let rows: Value = serde_json::from_str(&checked.stdout).expect("it is JSON");
+        let mut rows = rows.as_array().expect("a list").iter();
+        rows.find(|row| row["check"] == "queries").expect("queries are checked").clone()
+    };
+    let alone = row(&home);
+    assert_eq!(alone["result"], "ok");
+    assert!(alone.to_string().contains("left alone (no [query] or no api_url): acme"), "{alone}");
+    home.write("payfold.toml", "[reconciler]\nquery_after = [\"2m\", \"1m\"]\n");
+    let wrong = row(&home);
+    assert!(wrong["result"] == "warn" && wrong.to_string().contains("query_after"), "{wrong}");
+    let refused = home.payfold(&["run", "--listen-public", "127.0.0.1:0"]);
+    assert_eq!(refused.code(), 1);
+    assert!(
+        refused.stderr.contains("query_after") && refused.stderr.contains("fix:"),
+        "{refused:?}"
+    );
+}

@@ -1,0 +1,251 @@
+//! Owns a partner that a test scripts: it opens every payment, and answers queries as it is told to. It checks their
+//! signatures by itself, sharing nothing with the program, and remembers when it was asked for what.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hmac::{Hmac, Mac};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+/// What is said of a payment when it is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Says {
+    /// 404.
+    Nothing,
+    /// This status with the money that was asked for.
+    Status(&'static str),
+    /// The same of another order.
+    OfAnotherOrder,
+    /// SUCCESS over one unit more.
+    OtherAmount,
+    /// 429 with so many seconds.
+    Busy(u64),
+    /// A redirect.
+    Elsewhere,
+}
+
+/// What was asked: a path's ref or an order, and when.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub what: String,
+    pub at: Instant,
+}
+
+#[derive(Default)]
+struct Books {
+    secret: String,
+    /// By order: its ref, amount, currency.
+    payments: BTreeMap<String, (String, u64, String)>,
+    says: HashMap<String, Says>,
+    asked: Vec<Asked>,
+    badly_signed: Vec<String>,
+    /// Orders whose create call is answered 500.
+    silent: bool,
+}
+
+pub struct Partner {
+    books: Arc<Mutex<Books>>,
+    address: SocketAddr,
+    serving: Option<(Arc<AtomicBool>, thread::JoinHandle<()>)>,
+}
+
+impl Partner {
+    /// One that serves.
+    pub fn start() -> Self {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut partner = Self { books: Arc::default(), address, serving: None };
+        partner.open();
+        partner
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves, at the address it had.
+    pub fn open(&mut self) {
+        let listener = TcpListener::bind(self.address).expect("the address is free");
+        self.address = listener.local_addr().expect("an address");
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, books) = (Arc::clone(&stop), Arc::clone(&self.books));
+        let serving = thread::spawn(move || {
+            for stream in listener.incoming() {
+                if stopped.load(Ordering::SeqCst) {
+                    return;
+                }
+                let (Ok(stream), books) = (stream, Arc::clone(&books)) else { continue };
+                thread::spawn(move || serve(stream, &books));
+            }
+        });
+        self.serving = Some((stop, serving));
+    }
+
+    /// Goes away: nobody is connected to any more.
+    pub fn close(&mut self) {
+        if let Some((stop, serving)) = self.serving.take() {
+            stop.store(true, Ordering::SeqCst);
+            // Wakes the listener, which is gone then.
+            let _ = TcpStream::connect(self.address);
+            serving.join().expect("the partner ends");
+        }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The key of the account here.
+    pub fn knows_secret(&self, secret: &str) {
+        secret.clone_into(&mut self.books().secret);
+    }
+
+    /// From now on create calls are answered 500; the payments are made all the same.
+    pub fn opens_in_silence(&self) {
+        self.books().silent = true;
+    }
+
+    /// What it says of an order from now on.
+    pub fn says(&self, order: &str, says: Says) {
+        self.books().says.insert(order.to_owned(), says);
+    }
+
+    /// The ref of an order.
+    pub fn ref_of(&self, order: &str) -> String {
+        self.books().payments[order].0.clone()
+    }
+
+    /// The orders it has, in the order of their ids.
+    pub fn orders(&self) -> Vec<String> {
+        self.books().payments.keys().cloned().collect()
+    }
+
+    /// When an order was asked for, by its ref or itself.
+    pub fn asked(&self, order: &str) -> Vec<Asked> {
+        let books = self.books();
+        let provider_ref = &books.payments[order].0;
+        let of_order = |asked: &&Asked| asked.what == order || asked.what == *provider_ref;
+        books.asked.iter().filter(of_order).cloned().collect()
+    }
+
+    pub fn badly_signed(&self) -> Vec<String> {
+        self.books().badly_signed.clone()
+    }
+}
+
+impl Drop for Partner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn serve(mut stream: TcpStream, books: &Mutex<Books>) {
+    // A connection that says nothing is one that only woke the listener.
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+    let Some((head, body)) = read(&mut stream) else { return };
+    let mut words = head.split_whitespace();
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut books = books.lock().unwrap_or_else(PoisonError::into_inner);
+    let (head, body) = match method {
+        "POST" => books.create(&body),
+        _ => books.query(target),
+    };
+    drop(books);
+    let length = body.len();
+    let answer =
+        format!("HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+    // Whoever asked may be dead by now.
+    let _ = stream.write_all(answer.as_bytes());
+}
+
+fn read(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
+    let (mut bytes, mut chunk) = (Vec::new(), [0; 4_096]);
+    loop {
+        if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8(bytes[..at].to_vec()).ok()?;
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+            });
+            if bytes.len() >= at + 4 + length.unwrap_or(0) {
+                return Some((head, bytes[at + 4..].to_vec()));
+            }
+        }
+        match stream.read(&mut chunk) {
+            Ok(0) | Err(_) => return None,
+            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+        }
+    }
+}
+
+impl Books {
+    fn create(&mut self, body: &[u8]) -> (String, String) {
+        let asked: Value = serde_json::from_slice(body).expect("a create call is JSON");
+        let text = |name: &str| asked[name].as_str().expect("a text").to_owned();
+        let provider_ref = format!("ref-{}", self.payments.len());
+        let amount = asked["amount"].as_u64().expect("an amount");
+        let payment = (provider_ref.clone(), amount, text("currency"));
+        self.payments.insert(text("orderId"), payment);
+        if self.silent {
+            return ("500 Oops".to_owned(), String::new());
+        }
+        let answer = json!({
+            "providerRef": provider_ref, "qrPayload": "qr", "expiresAt": "2100-01-01T00:00:00Z",
+        });
+        ("200 OK".to_owned(), answer.to_string())
+    }
+
+    fn query(&mut self, target: &str) -> (String, String) {
+        let url = url::Url::parse(&format!("http://x{target}")).expect("a target");
+        let parameters: HashMap<String, String> = url.query_pairs().into_owned().collect();
+        let parameter = |name: &str| parameters.get(name).cloned().unwrap_or_default();
+        let provider_ref = url.path().strip_prefix("/payments").expect("the profile's path");
+        let provider_ref = provider_ref.trim_start_matches('/').to_owned();
+        let order = parameter("orderId");
+        let text = [
+            parameter("merchantCode"),
+            provider_ref.clone(),
+            order.clone(),
+            parameter("timestamp"),
+        ];
+        let mut mac = Hmac::<Sha256>::new_from_slice(self.secret.as_bytes()).expect("any key");
+        mac.update(text.join("|").as_bytes());
+        let expected: String =
+            mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        if parameter("signature") != expected {
+            self.badly_signed.push(target.to_owned());
+        }
+        let what = if provider_ref.is_empty() { order.clone() } else { provider_ref.clone() };
+        self.asked.push(Asked { what, at: Instant::now() });
+        let of_question = |(id, (known, ..)): &(&String, &(String, u64, String))| {
+            **id == order || *known == provider_ref
+        };
+        let Some((order, (provider_ref, amount, currency))) =
+            self.payments.iter().find(of_question)
+        else {
+            return ("404 Not Found".to_owned(), "{}".to_owned());
+        };
+        let told = |order: &str, status: &str, amount: u64| {
+            let body = json!({
+                "merchantCode": "M", "orderId": order, "providerRef": provider_ref,
+                "status": status, "amount": amount, "currency": currency,
+            });
+            ("200 OK".to_owned(), body.to_string())
+        };
+        match self.says.get(order).unwrap_or(&Says::Status("PENDING")) {
+            Says::Nothing => ("404 Not Found".to_owned(), "{}".to_owned()),
+            Says::Status(status) => told(order, status, *amount),
+            Says::OfAnotherOrder => told("ord-somebody-else's", "SUCCESS", *amount),
+            Says::OtherAmount => told(order, "SUCCESS", *amount + 1),
+            Says::Busy(seconds) => {
+                (format!("429 Too Many Requests\r\nretry-after: {seconds}"), String::new())
+            }
+            Says::Elsewhere => ("302 Found\r\nlocation: /else".to_owned(), String::new()),
+        }
+    }
+}
