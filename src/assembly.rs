@@ -119,19 +119,22 @@ impl Server {
             query_poll: Duration::from_millis(set.query_poll_ms.max(1)),
             ..Default::default()
         };
-        let partners = payfold_reconciler::Partners {
-            directory: self.keys.directory(),
-            api_urls: self.api_urls(urls)?,
-            remote: Remote::new().context("the system's certificates")?,
-            confirms: asking::confirms(self.keys.profiles()),
-        };
         let metrics = Arc::new(payfold_reconciler::Metrics::new(&self.registry)?);
         let engines = self.engines()?;
         let (log, store) = (Arc::clone(&engines.log), Arc::clone(engines.store()?));
         let clock = Arc::clone(&self.clock);
-        let reconciler = Reconciler::new(log, store, clock, Arc::clone(&metrics), settings);
+        let mut reconciler = Reconciler::new(log, store, clock, Arc::clone(&metrics), settings);
+        let api_urls = self.api_urls(urls)?;
+        if !api_urls.is_empty() {
+            reconciler = reconciler.asking(payfold_reconciler::Partners {
+                directory: self.keys.directory(),
+                api_urls,
+                remote: Remote::new().context("the system's certificates")?,
+                confirms: asking::confirms(self.keys.profiles()),
+            });
+        }
         let halted = move || metrics.halted();
-        RoleThread::start("reconciler", failed, halted, reconciler.asking(partners).run(stopped))
+        RoleThread::start("reconciler", failed, halted, reconciler.run(stopped))
     }
 
     /// Checkout, and the runtime its create calls run on.

@@ -6,7 +6,7 @@ use crate::support::pair::Pair;
 use crate::support::wire::Answer;
 
 /// The names of interface.md that there is something to say about.
-const METRICS: [&str; 21] = [
+const METRICS: [&str; 23] = [
     "payfold_build_info",
     "payfold_ingest_requests_total",
     "payfold_ingest_request_duration_seconds",
@@ -27,6 +27,8 @@ const METRICS: [&str; 21] = [
     "payfold_reconciler_pending_past_deadline",
     "payfold_reconciler_deadlines_appended_total",
     "payfold_reconciler_refs_shared_total",
+    "payfold_reconciler_queries_waiting",
+    "payfold_reconciler_query_oldest_seconds",
     "payfold_engine_sync_duration_seconds",
 ];
 
