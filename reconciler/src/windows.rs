@@ -19,6 +19,11 @@ use crate::watermark::Watermark;
 
 /// So much of what was due before a start is asked again, at most: a restart takes no longer.
 const OVERLAP_MS_MAX: i64 = 30_000;
+/// A window is walked when it has come on by this part of its time, so that those of days are not walked every second:
+/// a question is late by so much, at most.
+const STEP_PART: i64 = 60;
+/// And at least this often.
+const STEP_MS_MAX: i64 = 60_000;
 /// A question that is late by more is left to the order's next time: the fold was far behind.
 const LATE_MS_MAX: i64 = 600_000;
 
@@ -65,7 +70,8 @@ impl Window {
         let until = watermark.low().min(watermark.now).plus_ms(-self.after_ms);
         let late = watermark.now.plus_ms(-self.after_ms).plus_ms(-LATE_MS_MAX);
         self.from = self.from.max(late);
-        if until <= self.from {
+        let step_ms = (self.after_ms / STEP_PART).clamp(1, STEP_MS_MAX);
+        if until < self.from.plus_ms(step_ms) {
             return Ok(());
         }
         let (scan, limit) =
