@@ -20,8 +20,8 @@ use crate::mac::Output;
 use crate::scheme::Scheme;
 
 pub use create::{CreateField, CreateRule};
-pub use shipped::{SHIPPED, STARTERS, Shipped, Starter};
 pub use query::{QueryField, QueryPace, QueryRule, Word};
+pub use shipped::{SHIPPED, STARTERS, Shipped, Starter};
 
 /// The default scheme, as shipped.
 pub const DEFAULT_PROFILE: &str = include_str!("../profiles/default.toml");
