@@ -2,6 +2,7 @@
 //! alone, escaped; what counts is the signed file beside it, whose digest it shows.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use payfold_schemas::time::Time;
 
 use super::judge::{Finding, Outcome};
 use super::report::{Report, stage};
@@ -34,12 +35,20 @@ pub fn paper(report: &Report, digest: &str, public_key: &str) -> String {
                             code { (subject.profile.digest) }
                         }
                         dt { "Called at" } dd { code { (subject.api_url) } }
-                        dt { "From, until" } dd { (subject.started_at) ", " (subject.finished_at) }
+                        dt { "From, until" } dd { (time(subject.started_at)) ", " (time(subject.finished_at)) }
                         dt { "Made by" } dd { "payfold " (env!("CARGO_PKG_VERSION")) }
                         dt { "Signed report" } dd { "SHA-256 " code { (digest) } }
                         dt { "Signed by" } dd { "Ed25519 " code { (public_key) } }
                     }
-                    (rules(&report.findings))
+                    @for (title, outcome) in [("Failed", Outcome::Failed), ("Open", Outcome::Open)] {
+                        @let found: Vec<_> = of(&report.findings, outcome).collect();
+                        @if !found.is_empty() {
+                            h2 { (title) }
+                            (rules(&found))
+                        }
+                    }
+                    h2 { "Every rule" }
+                    (rules(&report.findings.iter().collect::<Vec<_>>()))
                 }
             }
         }
@@ -64,7 +73,16 @@ pub fn summary(report: &Report) -> String {
     format!("{} rules: {}", report.findings.len(), parts.join(", "))
 }
 
-fn rules(findings: &[Finding]) -> Markup {
+fn of(findings: &[Finding], outcome: Outcome) -> impl Iterator<Item = &Finding> {
+    findings.iter().filter(move |finding| finding.outcome == outcome)
+}
+
+/// To the millisecond.
+fn time(time: Time) -> Time {
+    Time::from_unix_ms(time.unix_ms())
+}
+
+fn rules(findings: &[&Finding]) -> Markup {
     html! {
         div.scroll {
             table {
@@ -80,6 +98,32 @@ fn rules(findings: &[Finding]) -> Markup {
                     }
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::judge::{self, tests as runs};
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_mended_comes_first_and_what_people_said_is_escaped() {
+        let mut seen = runs::clean();
+        seen.attested.pop();
+        seen.attested[0].by = "<script>alert(1)</script>".to_owned();
+        seen.payments[0].returns.clear();
+        let report = Report::new(runs::subject(), &seen, judge::judge(&seen));
+        let page = paper(&report, "d1935", "b4k3y");
+        let places = ["<h2>Failed", "return.success", "<h2>Open", "page.webview", "<h2>Every rule"];
+        let places = places.map(|text| page.find(text).unwrap_or_else(|| panic!("no {text}")));
+        assert!(places.is_sorted(), "{places:?}");
+        assert!(page.contains("&lt;script&gt;alert") && !page.contains("<script"));
+        assert!(
+            page.contains("d1935") && page.contains("b4k3y") && page.contains("1 failed, 1 open")
+        );
+        for sign in ["src=", "url(", "@import", "<link", "<iframe"] {
+            assert!(!page.contains(sign), "{sign}: it needs nothing else");
         }
     }
 }
