@@ -4,13 +4,14 @@
 mod partner;
 
 use futures_util::{StreamExt, stream};
+use payfold_partners::profile::DEFAULT_PROFILE;
 use payfold_sandbox::certify::judge::{Outcome, Verdict};
 use payfold_sandbox::certify::report::Report;
 use payfold_sandbox::certify::rule::Rule;
 use payfold_sandbox::trouble::{Trouble, Troubles};
 use serde_json::Value;
 
-use crate::support::system::System;
+use crate::support::system::{Home, System};
 use partner::Partner;
 
 /// How many partners are certified at the same time.
@@ -241,6 +242,29 @@ fn the_command_writes_a_report_that_verifies() {
     );
     assert_eq!(verify("f.json", &[]).code(), 3, "genuine, and it failed");
     assert!(failed.stderr.contains("2 open"), "nobody has looked at it: {}", failed.stderr);
+}
+
+/// Real payments at a live partner, or a partner that could never answer: not by mistake.
+#[test]
+fn a_live_partner_is_certified_at_its_sandbox_and_one_elsewhere_needs_a_way_back() {
+    let home = Home::configured(
+        "[partners.acme]\nprofile = \"acme.toml\"\napi_url = \"https://api.acme.example/v1\"\n",
+    );
+    home.write("acme.toml", &DEFAULT_PROFILE.replace("stage = \"draft\"", "stage = \"live\""));
+    home.payfold(&["key", "add", "acme", "--merchant", "M"]).ok();
+    let certify = |more: &[&str]| {
+        let always = ["partner", "certify", "acme", "--report", "r.json"];
+        let refused = home.payfold(&[&always, more].concat());
+        assert_eq!(refused.code(), 1, "{refused:?}");
+        refused.stderr
+    };
+    for same in [&[][..], &["--url", "https://api.acme.example/other"]] {
+        let said = certify(same);
+        assert!(said.contains("acme is live") && said.contains("--url"), "{said}");
+    }
+    let said = certify(&["--url", "https://sandbox.acme.example"]);
+    assert!(said.contains("can't send anything") && said.contains("--public-url"), "{said}");
+    assert!(!home.path().join("r.json").exists(), "nothing was begun");
 }
 
 #[test]

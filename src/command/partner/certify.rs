@@ -8,7 +8,8 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::directory::Directory;
-use payfold_partners::profile::Stage;
+use payfold_partners::outbound::Reach;
+use payfold_partners::profile::{Profile, Stage};
 use payfold_partners::remote::Remote;
 use payfold_partners::vault::signer::Signer;
 use payfold_sandbox::certify::judge::Verdict;
@@ -108,8 +109,13 @@ fn settings_of(loaded: &Loaded, data: &DataDir, args: &CertifyArgs) -> anyhow::R
         Some(url) => url.clone(),
         None => listener::url(&socket)?,
     };
+    let api_url = api_url(loaded, data, args, &partner)?;
+    if let Some(account) = directory.account(&partner, &merchant_code) {
+        refuse_production(loaded, account.profile(), &api_url)?;
+    }
+    refuse_unreachable(&api_url, &public_url)?;
     Ok(Settings {
-        api_url: api_url(loaded, data, args, &partner)?,
+        api_url,
         directory: Arc::new(directory),
         partner,
         merchant_code,
@@ -170,6 +176,37 @@ fn api_url(
             "name it with --url URL",
         )
     })
+}
+
+/// A run makes payments and leaves them: where a partner is live, its own address takes real ones.
+fn refuse_production(loaded: &Loaded, profile: &Profile, api_url: &str) -> anyhow::Result<()> {
+    let partner = profile.partner();
+    let configured = loaded.settings.partners.get(partner.as_str());
+    let own = configured.is_some_and(|one| same_origin(&one.api_url, api_url));
+    if profile.stage() != Stage::Live || !own {
+        return Ok(());
+    }
+    Err(Fixable::error(
+        format!("partner {partner} is live, and {api_url} is where its real payments are made"),
+        "name the partner's sandbox with --url URL",
+    ))
+}
+
+fn same_origin(one: &str, other: &str) -> bool {
+    let origin = |url: &str| Url::parse(url).map(|url| url.origin());
+    matches!((origin(one), origin(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// A partner elsewhere can't reach this machine by an address of its own, and would be certified as silent.
+fn refuse_unreachable(api_url: &str, public_url: &str) -> anyhow::Result<()> {
+    let problem = Reach::Public.check(public_url).err();
+    match problem.filter(|_| Reach::Public.check(api_url).is_ok()) {
+        None => Ok(()),
+        Some(problem) => Err(Fixable::error(
+            format!("{api_url} can't send anything to {public_url}: {problem}"),
+            "name with --public-url how the partner reaches --listen, through your proxy or tunnel",
+        )),
+    }
 }
 
 fn platforms(loaded: &Loaded, args: &CertifyArgs) -> anyhow::Result<Vec<Url>> {
