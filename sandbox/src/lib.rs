@@ -5,8 +5,9 @@
 //! `sandbox` is the handle on it. The way of one payment: `http` (routes) → `create` (who signed it, is it what the contract says) → `partner` (its
 //! way as a whole) → `answer` → `sender` and `notice` → the other side. `payment` and `payments` hold what is known,
 //! `records` what is kept, `query` tells it. `page`, `qr`, `shop` and `guide` are what people see, in one `look`.
-//! Trouble reads in this order: `trouble` (the words) → `plan` (what the partner does) → `expected` (what must come
+//! `hosting` is what can be wrong with a page. Trouble reads in this order: `trouble` (the words) → `plan` (what the partner does) → `expected` (what must come
 //! of it); these three are pure.
+//! `certify` is the other side: it tries a partner, this one or a real one, against the contract.
 #![warn(missing_docs)]
 
 mod answer;
