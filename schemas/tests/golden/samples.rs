@@ -151,6 +151,13 @@ pub fn fact_records() -> Vec<(&'static str, Record)> {
         raw_key_id: Some(KeyId::parse("body-2026-01").expect("a key id")),
         ..notice(bare_ipn())
     };
+    let own_scheme = {
+        let mut source = source();
+        source.request.method = Some("GET".to_owned());
+        source.request.item = Some(1);
+        source.request.sign = Some("v2".to_owned());
+        Record::of_fact(fact_record(Fact::Ipn(ipn(Status::Success)), Some(source)), RAW.to_vec())
+    };
     let redirect = Presentation::RedirectUrl("https://pay.example/s/1".to_owned());
     let qr = Presentation::QrPayload("00020101".to_owned());
     vec![
@@ -166,6 +173,7 @@ pub fn fact_records() -> Vec<(&'static str, Record)> {
         ("ipn-expired", notice(ipn(Status::Expired))),
         ("ipn-refunded", notice(ipn(Status::Refunded))),
         ("ipn-encrypted", encrypted),
+        ("ipn-own-scheme", own_scheme),
         ("deadline-passed", own(Fact::DeadlinePassed { deadline: time("2026-01-31T10:17:00Z") })),
         ("query-answered", own(Fact::QueryAnswered(answer()))),
         ("ref-shared", own(Fact::RefShared(shared))),
