@@ -3,7 +3,7 @@
 //! (amount against the create request, unknown order, contradictions) is not judged here.
 
 use payfold_partners::notice::{Scalar, ScalarKind};
-use payfold_partners::profile::{Field, NonceRule, Profile, TimeKind, TimeRule, UnknownFields};
+use payfold_partners::profile::{Field, NonceRule, Profile, TimeRule, UnknownFields};
 use payfold_partners::verify::VerifiedIpn;
 use payfold_schemas::ids::{Nonce, OrderId, OrderKey, ProviderRef};
 use payfold_schemas::ipn::{Ipn, MoneyContent, Status};
@@ -87,22 +87,8 @@ pub fn admit(verified: &VerifiedIpn<'_>, now: Time) -> Result<Admitted, Refusal>
 
 /// The clock's word: 300 s either way pass, a nanosecond more does not (contract 7.1).
 pub(crate) fn in_window(rule: &TimeRule, timestamp: Time, now: Time) -> Result<(), Refusal> {
-    let behind_ms_max = match rule.kind {
-        TimeKind::Delivery => Some(rule.skew_ms),
-        TimeKind::Event => rule.max_age_ms,
-        TimeKind::None => None,
-    };
-    let too_old = behind_ms_max.is_some_and(|max_ms| now > timestamp.plus_ms(max_ms));
-    let too_far_ahead = timestamp > now.plus_ms(rule.skew_ms);
-    if !too_old && !too_far_ahead {
-        return Ok(());
-    }
-    let direction = if too_old { "old" } else { "ahead" };
-    let seconds = now.nanos_since(timestamp).unsigned_abs() / 1_000_000_000;
-    Err(Refusal::because(
-        Code::TimestampOutOfWindow,
-        format!("the timestamp is {seconds} s {direction}"),
-    ))
+    rule.judge(timestamp, now)
+        .map_err(|outside| Refusal::because(Code::TimestampOutOfWindow, outside.to_string()))
 }
 
 /// The notice's own time, where the profile has one.

@@ -205,6 +205,7 @@ fn code_of(kind: FaultKind) -> Code {
         FaultKind::IllegalCharacter => Code::IllegalCharacter,
         FaultKind::BadTimestamp => Code::BadTimestamp,
         FaultKind::Repeated => Code::DuplicateField,
+        FaultKind::Ambiguous => Code::SeparatorInField,
     }
 }
 

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
 
 use crate::document::{AccountEntry, VaultDocument};
-use crate::keys::{Channel, KeySet};
+use crate::keys::{Channel, KeySet, SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
 use crate::mac::MacKey;
 use crate::notice::Notice;
 use crate::profile::{Field, Limits, Profile};
@@ -305,8 +305,10 @@ fn account(
             "{name}: no profile for partner {partner}; put [partners.{partner}] into payfold.toml and restart"
         ))
     })?;
-    let keys_of =
-        |channel| entry.key_set(channel).map_err(|error| Problem(format!("{name}: {error}")));
+    let least = if profile.scheme().is_some() { SECRET_BYTES_LEAST } else { SECRET_BYTES_MIN };
+    let keys_of = |channel| {
+        entry.key_set_of(channel, least).map_err(|error| Problem(format!("{name}: {error}")))
+    };
     let scheme_keys = match profile.scheme() {
         None => SchemeKeys::default(),
         Some(scheme) => SchemeKeys::new(scheme, entry, Strength::Full)

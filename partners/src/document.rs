@@ -9,7 +9,7 @@ use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode};
 use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::keys::{Channel, Key, KeyError, KeySet};
+use crate::keys::{Channel, Key, KeyError, KeySet, SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
 use crate::secret::Secret;
 use crate::shops::ShopEntry;
 
@@ -188,8 +188,13 @@ impl AccountEntry {
 
     /// Its keys of one channel, ready to verify and sign with. Errors: the first `KeyError`.
     pub fn key_set(&self, channel: Channel) -> Result<KeySet, KeyError> {
+        self.key_set_of(channel, SECRET_BYTES_MIN)
+    }
+
+    /// The same with secrets of so many bytes at least.
+    pub(crate) fn key_set_of(&self, channel: Channel, least: usize) -> Result<KeySet, KeyError> {
         let of_channel = self.keys.iter().filter(|key| key.channel == channel);
-        KeySet::new(of_channel.map(KeyEntry::key).collect::<Result<_, _>>()?)
+        KeySet::new(of_channel.map(|key| key.key(least)).collect::<Result<_, _>>()?)
     }
 
     /// Adds a key; from its beginning on, those of its channel that still count have the overlap left.
@@ -212,7 +217,8 @@ impl AccountEntry {
             serial: None,
             created_at: new.created_at,
         });
-        changed.key_set(new.channel)?;
+        // Whether the partner's scheme takes so short a one is known where its profile is.
+        changed.key_set_of(new.channel, SECRET_BYTES_LEAST)?;
         *self = changed;
         Ok(())
     }
@@ -272,9 +278,9 @@ pub(crate) fn check_constant(name: &str, value: &str) -> Result<(), DocumentErro
 }
 
 impl KeyEntry {
-    pub(crate) fn key(&self) -> Result<Key, KeyError> {
+    pub(crate) fn key(&self, least: usize) -> Result<Key, KeyError> {
         let window = (self.valid_from, self.valid_until);
-        let key = Key::of_channel(self.channel, self.id.clone(), &self.secret, window)?;
+        let key = Key::of_channel((self.channel, least), self.id.clone(), &self.secret, window)?;
         Ok(key.with_serial(self.serial.clone()))
     }
 

@@ -15,6 +15,10 @@ pub const VALID_KEYS_MAX: usize = 8;
 /// The shortest secret taken for HMAC, in bytes.
 pub const SECRET_BYTES_MIN: usize = 24;
 
+/// The shortest secret any scheme of a partner's own takes, in bytes: for plain digests, tokens, and HMAC where the profile
+/// says so.
+pub const SECRET_BYTES_LEAST: usize = 16;
+
 /// The shortest secret that decrypts, in bytes: AES-128.
 pub const UNWRAP_BYTES_MIN: usize = 16;
 
@@ -126,18 +130,18 @@ impl Key {
         valid_from: Time,
         valid_until: Option<Time>,
     ) -> Result<Self, KeyError> {
-        Self::of_channel(Channel::Ipn, id, secret, (valid_from, valid_until))
+        Self::of_channel((Channel::Ipn, SECRET_BYTES_MIN), id, secret, (valid_from, valid_until))
     }
 
-    /// A key of any channel. Errors: `TooShort`, `TooShortToUnwrap`, `Window`.
+    /// A key of any channel, of so many bytes at least. Errors: `TooShort`, `TooShortToUnwrap`, `Window`.
     pub(crate) fn of_channel(
-        channel: Channel,
+        (channel, least): (Channel, usize),
         id: KeyId,
         secret: &Secret,
         (valid_from, valid_until): (Time, Option<Time>),
     ) -> Result<Self, KeyError> {
         let bytes = secret.expose().len();
-        if bytes < channel.secret_bytes_min() {
+        if bytes < least.min(channel.secret_bytes_min()) {
             return Err(match channel {
                 Channel::Unwrap => KeyError::TooShortToUnwrap { id, bytes },
                 Channel::Ipn | Channel::Create | Channel::Return => {
@@ -390,13 +394,16 @@ mod tests {
             let secret = Secret::from_bytes(vec![b'h'; bytes]);
             Key::of_channel(channel, id.clone(), &secret, (at(0), None))
         };
-        let key = of(Channel::Unwrap, 16).unwrap();
+        let key = of((Channel::Unwrap, SECRET_BYTES_MIN), 16).unwrap();
         assert_eq!(key.secret().unwrap().expose(), [b'h'; 16]);
         assert!(!format!("{key:?}").contains("104"), "{key:?}");
-        assert!(of(Channel::Ipn, 24).unwrap().secret().is_none());
-        let error = of(Channel::Unwrap, 15).unwrap_err();
+        assert!(of((Channel::Ipn, SECRET_BYTES_MIN), 24).unwrap().secret().is_none());
+        let error = of((Channel::Unwrap, SECRET_BYTES_MIN), 15).unwrap_err();
         assert_eq!(error, KeyError::TooShortToUnwrap { id: id.clone(), bytes: 15 });
-        assert!(matches!(of(Channel::Return, 23), Err(KeyError::TooShort { bytes: 23, .. })));
+        assert!(matches!(
+            of((Channel::Return, SECRET_BYTES_MIN), 23),
+            Err(KeyError::TooShort { bytes: 23, .. })
+        ));
     }
 
     #[test]

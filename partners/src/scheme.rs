@@ -21,6 +21,7 @@ pub(crate) mod pairs;
 pub(crate) mod reading;
 pub(crate) mod request;
 pub(crate) mod template;
+pub(crate) mod unique;
 pub(crate) mod vectors;
 pub(crate) mod verify;
 
@@ -125,6 +126,8 @@ pub(crate) struct KeyRule {
 /// One way a notice may be signed.
 #[derive(Clone, Debug)]
 pub(crate) struct SignRule {
+    /// Where it stands in the file.
+    pub(crate) span: std::ops::Range<usize>,
     pub(crate) name: String,
     pub(crate) algorithm: Algorithm,
     pub(crate) text: Template,
@@ -215,6 +218,8 @@ pub(crate) enum Outcome {
 /// One kind of notice: the first whose conditions all hold says what it is.
 #[derive(Clone, Debug)]
 pub(crate) struct EventRule {
+    /// Where it stands in the file.
+    pub(crate) span: std::ops::Range<usize>,
     pub(crate) when: Vec<Condition>,
     pub(crate) outcome: Outcome,
     pub(crate) places: Places,
@@ -253,6 +258,8 @@ pub struct Scheme {
     pub(crate) confirm: Confirm,
     pub(crate) acks: Acks,
     pub(crate) exceptions: Vec<String>,
+    /// Where they stand in the file.
+    pub(crate) exceptions_span: std::ops::Range<usize>,
 }
 
 #[cfg(test)]

@@ -93,7 +93,11 @@ impl Source {
     }
 
     fn profile(&self) -> anyhow::Result<Profile> {
-        Ok(Profile::parse(&self.code, &self.text)?)
+        let parsed = Profile::parse(&self.code, &self.text);
+        match &self.path {
+            None => Ok(parsed?),
+            Some(path) => parsed.with_context(|| format!("{} is no profile", path.display())),
+        }
     }
 
     /// The file, to change it. Errors: it is shipped with the program.

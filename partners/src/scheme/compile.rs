@@ -31,7 +31,7 @@ const RESERVED: [&str; 8] = ["f", "q", "i", "h", "c", "p", "t", "body"];
 /// Reads and checks a profile of a partner's own scheme. Errors: all that is wrong with it.
 pub(crate) fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, Vec<Wrong>> {
     let (file, wrong) = read(text);
-    let mut compiler = Compiler { wrong, names: Names::default() };
+    let mut compiler = Compiler { wrong, names: Names::default(), texts: Vec::new() };
     let profile = compiler.profile(partner, text, file);
     compiler.wrong.sort_by_key(|wrong| wrong.span.start);
     match profile {
@@ -44,9 +44,21 @@ pub(crate) fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, Vec<Wr
 pub(super) struct Compiler {
     pub(super) wrong: Vec<Wrong>,
     pub(super) names: Names,
+    texts: Vec<Template>,
 }
 
 impl Compiler {
+    /// Whether the secret stands in a text, or in one it is made of.
+    fn mentions_secret(&self, text: &Template) -> bool {
+        text.tokens().into_iter().any(|token| match &token.source {
+            Source::Secret => true,
+            Source::Text(number) => {
+                self.texts.get(*number).is_some_and(|t| self.mentions_secret(t))
+            }
+            _ => false,
+        })
+    }
+
     pub(super) fn wrong(&mut self, span: std::ops::Range<usize>, problem: impl Into<String>) {
         self.wrong.push(Wrong { span, problem: problem.into() });
     }
@@ -66,7 +78,8 @@ impl Compiler {
             }
         }
         let common = self.common(partner, text, (head.as_ref()?, &file))?;
-        let scheme = self.scheme(file)?;
+        let mut scheme = self.scheme(file)?;
+        lint::mark_deciding(&mut scheme);
         for wrong in lint::check(&scheme, &common) {
             self.wrong(wrong.span, wrong.problem);
         }
@@ -87,6 +100,7 @@ impl Compiler {
         let items = file.items.take().and_then(|items| self.items(&items.at, items.forged));
         let pairs = file.pairs.iter().filter_map(|pairs| self.pairs(pairs)).collect();
         let texts = self.texts(&file);
+        self.texts.clone_from(&texts);
         let key = self.key(&file);
         let signs = file.signs.iter().enumerate().filter_map(|(at, sign)| self.sign(at, sign));
         let signs: Vec<_> = signs.collect();
@@ -121,6 +135,7 @@ impl Compiler {
             confirm: head.confirm.as_ref().map(|c| *c.get_ref()).unwrap_or_default(),
             acks,
             exceptions: exceptions.map(|name| name.get_ref().clone()).collect(),
+            exceptions_span: head.exceptions.as_ref().map_or(0..0, Spanned::span),
         })
     }
 
@@ -265,6 +280,7 @@ impl Compiler {
             separator: file.separator.clone().unwrap_or_else(|| "&".to_owned()),
             empty: file.empty,
             encoding: file.encoding,
+            deciding: Vec::new(),
         })
     }
 
@@ -313,10 +329,14 @@ impl Compiler {
         };
         let name = file.name.clone().unwrap_or_else(|| format!("sign-{}", at + 1));
         let split = file.split.as_ref().map(|split| split.get_ref().clone());
-        if algorithm.is_plain_digest() && !lint::mentions(&text, &Source::Secret) {
-            self.wrong(span, "a plain digest without {secret} in its text can be made by anybody");
+        if algorithm.is_plain_digest() && !self.mentions_secret(&text) {
+            self.wrong(
+                span.clone(),
+                "a plain digest without {secret} in its text can be made by anybody",
+            );
         }
         Some(SignRule {
+            span,
             name,
             algorithm,
             text,

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 use subtle::ConstantTimeEq;
 use x509_cert::der::{Decode, DecodePem, Encode, pem};
 
-use crate::keys::SECRET_BYTES_MIN;
+use crate::keys::{SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
 use crate::secret::Secret;
 
 /// How a signature is made.
@@ -56,6 +56,42 @@ pub(crate) enum KeyKind {
 }
 
 impl Algorithm {
+    /// Those that take a shared secret and sign a text.
+    pub(crate) const SHARED: [Algorithm; 10] = [
+        Self::HmacSha256,
+        Self::HmacSha512,
+        Self::HmacSha1,
+        Self::HmacMd5,
+        Self::HmacSha384,
+        Self::Sha256,
+        Self::Sha512,
+        Self::Md5,
+        Self::Sha1,
+        Self::Sha384,
+    ];
+
+    /// The name in a profile.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::HmacMd5 => "hmac-md5",
+            Self::HmacSha1 => "hmac-sha1",
+            Self::HmacSha256 => "hmac-sha256",
+            Self::HmacSha384 => "hmac-sha384",
+            Self::HmacSha512 => "hmac-sha512",
+            Self::Md5 => "md5",
+            Self::Sha1 => "sha1",
+            Self::Sha256 => "sha256",
+            Self::Sha384 => "sha384",
+            Self::Sha512 => "sha512",
+            Self::RsaSha1 => "rsa-sha1",
+            Self::RsaSha256 => "rsa-sha256",
+            Self::RsaSha512 => "rsa-sha512",
+            Self::Ed25519 => "ed25519",
+            Self::Token => "token",
+            Self::None => "none",
+        }
+    }
+
     pub(crate) const fn key_kind(self) -> KeyKind {
         match self {
             Self::RsaSha1 | Self::RsaSha256 | Self::RsaSha512 | Self::Ed25519 => KeyKind::Public,
@@ -162,7 +198,8 @@ impl Ready {
             KeyKind::Shared | KeyKind::Nothing => {
                 let bytes = secret.expose().len();
                 let hmac = !algorithm.is_plain_digest() && algorithm != Algorithm::Token;
-                let min = if hmac && strength == Strength::Full { SECRET_BYTES_MIN } else { 16 };
+                let is_full = hmac && strength == Strength::Full;
+                let min = if is_full { SECRET_BYTES_MIN } else { SECRET_BYTES_LEAST };
                 if bytes < min && strength != Strength::Any && algorithm != Algorithm::None {
                     return Err(Unfit(format!(
                         "has {bytes} bytes, {min} or more are needed; ask the partner for a longer one"

@@ -20,6 +20,8 @@ pub(crate) enum Encoding {
     FormPython,
     /// As JavaScript's `encodeURIComponent` with blanks as `+`: `! ' ( ) * ~` stay.
     FormJs,
+    /// As .NET's `HttpUtility.UrlEncode` does, but for the case of its digits: blank `+`, `! * ( )` stay, `~` is `%7E`.
+    FormDotnet,
     /// RFC 3986: blank `%20`, only letters, digits and `- . _ ~` stay.
     Rfc3986,
     /// As JavaScript's `encodeURIComponent`: blank `%20`, `! ' ( ) * ~` stay.
@@ -35,9 +37,43 @@ impl Encoding {
             Self::FormPhp => Some((b"-._", "+")),
             Self::FormPython => Some((b"-._~", "+")),
             Self::FormJs => Some((b"-._~!'()*", "+")),
+            Self::FormDotnet => Some((b"-._!*()", "+")),
             Self::Rfc3986 => Some((b"-._~", "%20")),
             Self::Js => Some((b"-._~!'()*", "%20")),
         }
+    }
+
+    /// Every way of encoding.
+    pub(crate) const ALL: [Encoding; 9] = [
+        Self::None,
+        Self::Raw,
+        Self::Form,
+        Self::FormPhp,
+        Self::FormPython,
+        Self::FormJs,
+        Self::FormDotnet,
+        Self::Rfc3986,
+        Self::Js,
+    ];
+
+    /// The name in a profile.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Raw => "raw",
+            Self::Form => "form",
+            Self::FormPhp => "form-php",
+            Self::FormPython => "form-python",
+            Self::FormJs => "form-js",
+            Self::FormDotnet => "form-dotnet",
+            Self::Rfc3986 => "rfc3986",
+            Self::Js => "js",
+        }
+    }
+
+    /// Whether a value may still hold what separates values.
+    pub(crate) const fn lets_marks_through(self) -> bool {
+        matches!(self, Self::None | Self::Raw)
     }
 
     /// Writes `text`; for `Raw`, `received` instead.
@@ -76,6 +112,7 @@ mod tests {
             (Encoding::FormPhp, "a+b%2Ac%7Ed%28e%29%27f%21-._%C3%A9"),
             (Encoding::FormPython, "a+b%2Ac~d%28e%29%27f%21-._%C3%A9"),
             (Encoding::FormJs, "a+b*c~d(e)'f!-._%C3%A9"),
+            (Encoding::FormDotnet, "a+b*c%7Ed(e)%27f!-._%C3%A9"),
             (Encoding::Rfc3986, "a%20b%2Ac~d%28e%29%27f%21-._%C3%A9"),
             (Encoding::Js, "a%20b*c~d(e)'f!-._%C3%A9"),
         ] {

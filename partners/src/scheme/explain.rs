@@ -4,16 +4,19 @@
 
 use payfold_schemas::time::Time;
 
+mod hints;
+
 use super::crypt::{Output, Ready};
 use super::document::Kind;
-use super::map::{Said, Unsigned, said};
-use super::reading::{Context, Reading};
+use super::map::Said;
+use super::reading::{Context, Of, Reading};
 use super::request::Request;
 use super::template::{Piece, Source, Template, Token};
-use super::verify::{SchemeKey, claimed};
+use super::verify::{SchemeKey, VerifiedNotice, claimed};
 use super::{Scheme, SignRule, lint};
 use crate::directory::Directory;
 use crate::profile::Profile;
+use crate::verify::{RejectCode, Rejection};
 
 /// One place of the scheme and what stood there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +74,9 @@ pub(crate) fn base_of(url: &str) -> (&str, &str, &str) {
     (base, path, query)
 }
 
+/// How many items of an array are explained.
+const ITEMS_MAX: usize = 8;
+
 impl Directory {
     /// Explains a request to a partner with a scheme of its own, as it would be judged at `now`. `None` if the partner
     /// is not known or has the contract's scheme.
@@ -78,88 +84,131 @@ impl Directory {
         let profile = self.profile(partner)?;
         let scheme = profile.scheme()?;
         let mut explanation = Explanation::default();
-        let accounts = self.of_partner(partner);
-        if accounts.is_empty() {
-            explanation.verdict = "no account of this partner is enabled".to_owned();
-        }
-        for account in accounts {
+        let mut why = "no account of this partner is enabled".to_owned();
+        for account in self.of_partner(partner) {
             let name = format!("{}/{}", account.partner(), account.merchant_code());
             let of = account.of();
-            let read = Reading::new(scheme, request, profile.limits())
-                .and_then(|mut reading| reading.unwrap(&of).map(|()| reading));
-            let mut reading = match read {
+            let mut reading = match opened(profile, scheme, request, &of) {
                 Ok(reading) => reading,
-                Err(rejection) => {
-                    let place = rejection.detail().unwrap_or_default();
-                    explanation.verdict =
-                        format!("{rejection} {place}: it can't be parsed").replace(" :", ":");
+                Err(problem) => {
+                    why = problem;
                     continue;
                 }
             };
-            if scheme.items.is_some() {
-                reading.go_to(0);
-            }
-            let context = Context { reading: &reading, of: &of, secret: None };
-            if explanation.places.is_empty() {
-                explanation.places = places(scheme, context);
-            }
-            let verdict = account_verdict(profile, scheme, context);
-            for key in &account.scheme_keys().keys {
-                for (at, sign) in scheme.signs.iter().enumerate() {
-                    let Some(ready) = &key.ready[at] else { continue };
-                    let attempt = attempt((&name, now), sign, (key, ready), context);
-                    explanation.attempts.push(attempt);
+            let items = reading.items().unwrap_or(1).min(ITEMS_MAX);
+            for item in 0..items {
+                if scheme.items.is_some() {
+                    reading.go_to(item);
                 }
-            }
-            let is_taken = self.verify_scheme(partner, request, now).is_ok();
-            if is_taken || explanation.verdict.is_empty() {
-                explanation.verdict =
-                    if is_taken { verdict } else { unsigned(&explanation, &verdict) };
+                let context = Context::bare(&reading, &of);
+                if explanation.places.is_empty() {
+                    explanation.places = places(scheme, context);
+                }
+                let numbered = |text: &str| match &scheme.items {
+                    Some(_) => format!("{text} (item {item})"),
+                    None => text.to_owned(),
+                };
+                let before = explanation.attempts.len();
+                let keys = &account.scheme_keys().keys;
+                for (at, sign) in scheme.signs.iter().enumerate() {
+                    for key in keys {
+                        let Some(ready) = &key.ready[at] else { continue };
+                        let named = numbered(&name);
+                        let attempt = attempt((&named, now), sign, (key, ready), context);
+                        explanation.attempts.push(attempt);
+                    }
+                }
+                why = unsigned(&explanation.attempts[before..], not_for(scheme, context, keys));
             }
         }
+        explanation.verdict = match self.verify_scheme(partner, request, now) {
+            Ok(notices) => {
+                notices.iter().map(|notice| said_of(notice, now)).collect::<Vec<_>>().join("; ")
+            }
+            Err(rejection) if rejection.code() != RejectCode::Unauthenticated => {
+                let place = rejection.detail().unwrap_or_default();
+                format!("{rejection}: it can't be parsed {place}").trim().to_owned()
+            }
+            Err(_) => format!("unauthenticated: {why}"),
+        };
         Some(explanation)
     }
 }
 
-/// What it says if it is signed, or why it would not be taken then.
-fn account_verdict(profile: &Profile, scheme: &Scheme, context: Context<'_>) -> String {
+/// A reading with its documents. Errors: what can't be parsed or opened.
+fn opened<'r>(
+    profile: &Profile,
+    scheme: &'r Scheme,
+    request: &'r Request<'r>,
+    of: &Of<'_>,
+) -> Result<Reading<'r>, String> {
+    let told = |rejection: Rejection| {
+        let place = rejection.detail().unwrap_or_default();
+        format!("{rejection} {place}").trim().to_owned()
+    };
+    let mut reading = Reading::new(scheme, request, profile.limits()).map_err(told)?;
+    let is_sealed = scheme.documents.iter().any(|document| document.decrypt.is_some());
+    reading.unwrap(of).map_err(|rejection| match rejection.code() {
+        RejectCode::Unauthenticated if is_sealed && of.opening.is_empty() => {
+            "the account has no key of channel unwrap, which opens what is encrypted".to_owned()
+        }
+        RejectCode::Unauthenticated => {
+            "no key of channel unwrap opens what is encrypted".to_owned()
+        }
+        _ => told(rejection),
+    })?;
+    Ok(reading)
+}
+
+/// Why a notice is for somebody else, or of a key the account has not; `None` if neither.
+fn not_for(scheme: &Scheme, context: Context<'_>, keys: &[SchemeKey]) -> Option<String> {
     let name = context.of.merchant;
     if let Some(merchant) = &scheme.map.merchant
         && context.string(merchant).ok().as_deref() != Some(name)
     {
-        return format!("map.merchant is not {name}");
+        return Some(format!("map.merchant is not {name}"));
     }
     for rule in &scheme.require {
         let (value, equals) = (context.string(&rule.value), context.string(&rule.equals));
         if value.is_err() || value != equals {
-            return "a [[require]] does not hold: the notice is for somebody else".to_owned();
+            return Some("a [[require]] does not hold: the notice is for somebody else".to_owned());
         }
     }
-    match said(profile, context, Unsigned::No) {
-        Ok(Said::Ignored) => "signed: acknowledged and left alone".to_owned(),
-        Ok(Said::Event(mapped)) => format!(
-            "signed: {} of order {}, ref {}, {} {}{}",
-            mapped.status,
-            mapped.order_id,
-            mapped.provider_ref,
-            mapped.money.amount.minor(),
-            mapped.money.currency.code(),
-            if mapped.policy.unconfirmed { ", to be confirmed by a query" } else { "" },
-        ),
-        Err(fault) => format!("signed, but not admissible: {fault}"),
-    }
+    let wanted = context.string(scheme.key.id.as_ref()?).unwrap_or_default();
+    let is_known = keys.iter().any(|key| key.name() == wanted);
+    (!is_known).then(|| format!("the notice names key {wanted}, which the account has not"))
 }
 
-fn unsigned(explanation: &Explanation, verdict: &str) -> String {
-    if !verdict.starts_with("signed") {
-        return format!("unauthenticated: {verdict}");
+/// What a notice that is signed comes to.
+fn said_of(notice: &VerifiedNotice, now: Time) -> String {
+    let mapped = match notice.said() {
+        Ok(Said::Ignored) => return "signed: acknowledged and left alone".to_owned(),
+        Err(fault) => return format!("signed, but not admissible: {fault}"),
+        Ok(Said::Event(mapped)) => mapped,
+    };
+    let outside = mapped.timestamp.and_then(|time| notice.profile().time().judge(time, now).err());
+    if let Some(outside) = outside {
+        return format!("signed, but stale: {outside}");
     }
-    match explanation.attempts.iter().find(|attempt| attempt.matches) {
-        Some(attempt) => format!("unauthenticated: key {} does not count now", attempt.key),
-        None if explanation.attempts.is_empty() => {
-            "unauthenticated: the account has no key".to_owned()
-        }
-        None => "unauthenticated: no key of the account has made this signature".to_owned(),
+    format!(
+        "signed: {} of order {}, ref {}, {} {}{}",
+        mapped.status,
+        mapped.order_id,
+        mapped.provider_ref,
+        mapped.money.amount.minor(),
+        mapped.money.currency.code(),
+        if mapped.policy.unconfirmed { ", to be confirmed by a query" } else { "" },
+    )
+}
+
+fn unsigned(attempts: &[Attempt], not_for: Option<String>) -> String {
+    if let Some(why) = not_for {
+        return why;
+    }
+    match attempts.iter().find(|attempt| attempt.matches) {
+        Some(attempt) => format!("key {} does not count now", attempt.key),
+        None if attempts.is_empty() => "the account has no key".to_owned(),
+        None => "no key of the account has made this signature".to_owned(),
     }
 }
 
@@ -270,19 +319,27 @@ fn variants(
             found.push(name);
         }
     }
-    let trimmed = text.trim_ascii();
-    if trimmed != text && is_match(sign, ready, trimmed, received) {
-        found.push("the text without white space at its ends".to_owned());
+    for (text, name) in other_ends(&text) {
+        if is_match(sign, ready, &text, received) {
+            found.push(name.to_owned());
+        }
     }
-    let lowered = String::from_utf8_lossy(&text).to_lowercase();
-    if is_match(sign, ready, lowered.as_bytes(), received) {
-        found.push("the whole text in lower case".to_owned());
-    }
-    let with_newline = [&text[..], b"\n"].concat();
-    if is_match(sign, ready, &with_newline, received) {
-        found.push("the text with a line feed at its end".to_owned());
-    }
+    found.extend(hints::of_places(sign, ready, context));
+    found.extend(hints::of_keys(sign, ready, context, received));
+    found.extend(hints::of_lists(sign, ready, context, received));
     found
+}
+
+/// The same text with another end, or in one letter case.
+fn other_ends(text: &[u8]) -> Vec<(Vec<u8>, &'static str)> {
+    let lowered = String::from_utf8_lossy(text).to_lowercase().into_bytes();
+    let mut others = vec![
+        (text.trim_ascii().to_vec(), "the text without white space at its ends"),
+        (lowered, "the whole text in lower case"),
+        ([text, b"\n"].concat(), "the text with a line feed at its end"),
+    ];
+    others.retain(|(other, _)| other != text);
+    others
 }
 
 /// The same text with its tokens in another order: the usual mix-ups.

@@ -31,6 +31,15 @@ pub(crate) enum Filter {
     Json,
 }
 
+/// How much of a value a filter leaves in a signed text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Keeps {
+    Nothing,
+    ButForCase,
+    Weakly,
+    All,
+}
+
 const ALL: [(&str, Filter); 13] = [
     ("crc32", Filter::Crc32),
     ("md5_hex", Filter::Md5Hex),
@@ -81,20 +90,21 @@ impl Filter {
         }
     }
 
-    /// Whether two values that differ are still told apart by what comes out (but for hash collisions).
-    pub(crate) const fn tells_apart(self) -> bool {
+    /// What a signature over what comes out says of the value that went in.
+    pub(crate) const fn keeps(self) -> Keeps {
         match self {
-            Self::Md5Hex
-            | Self::Sha1Hex
-            | Self::Sha256Hex
+            Self::Sha256Hex
             | Self::Sha256Base64
             | Self::Sha512Hex
             | Self::Base64
             | Self::Reverse
             | Self::Raw
-            | Self::Json
-            | Self::Crc32 => true,
-            Self::Upper | Self::Lower | Self::Trim => false,
+            | Self::Json => Keeps::All,
+            // Nobody finds another value of the same digest that also means something; yet it is possible.
+            Self::Md5Hex | Self::Sha1Hex => Keeps::Weakly,
+            Self::Upper | Self::Lower | Self::Trim => Keeps::ButForCase,
+            // Whoever changes one place can put another right.
+            Self::Crc32 => Keeps::Nothing,
         }
     }
 }

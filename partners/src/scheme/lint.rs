@@ -3,8 +3,10 @@
 //! say what becomes of all the rest; and whatever deviates from the contract must be listed as an exception.
 
 use super::ack::Ack;
-use super::template::{Source, Template, Token};
-use super::{BODY, Confirm, Content, EventRule, ITEM, Outcome, QUERY, Scheme};
+use super::filter::Keeps;
+use super::pairs::Write;
+use super::template::{Piece, Source, Template, Token};
+use super::{BODY, Confirm, Content, EventRule, ITEM, Outcome, QUERY, Scheme, SignRule};
 use crate::profile::file::Wrong;
 use crate::profile::{Common, NonceRule, TimeKind};
 
@@ -17,14 +19,15 @@ pub(super) fn check(scheme: &Scheme, common: &Common) -> Vec<Wrong> {
     answers(scheme, &mut problems);
     signs(scheme, &mut problems);
     if common.nonce == NonceRule::Required && scheme.map.places.nonce.is_none() {
-        problems.push("nonce = \"required\" needs map.nonce: where it stands".to_owned());
+        let problem = "nonce = \"required\" needs map.nonce: where it stands".to_owned();
+        problems.push(Wrong { span: 0..0, problem });
     }
     exceptions(scheme, common, &mut problems);
-    problems.into_iter().map(|problem| Wrong { span: 0..0, problem }).collect()
+    problems
 }
 
 /// Every event that is a fact has a place for each value.
-fn places(scheme: &Scheme, problems: &mut Vec<String>) {
+fn places(scheme: &Scheme, problems: &mut Vec<Wrong>) {
     let all = &scheme.map.places;
     for (at, event) in facts(scheme) {
         let own = &event.places;
@@ -35,9 +38,10 @@ fn places(scheme: &Scheme, problems: &mut Vec<String>) {
             ("currency", own.currency.is_some() || all.currency.is_some()),
         ] {
             if !is_there {
-                problems.push(format!(
+                let problem = format!(
                     "[[event]] {at} has no place for {name}; add {name} to it or to [map] (a text without braces is a constant)"
-                ));
+                );
+                problems.push(Wrong { span: event.span.clone(), problem });
             }
         }
     }
@@ -49,34 +53,33 @@ fn facts(scheme: &Scheme) -> impl Iterator<Item = (usize, &EventRule)> {
 }
 
 /// The last event has no condition, and no other has none.
-fn events(scheme: &Scheme, problems: &mut Vec<String>) {
+fn events(scheme: &Scheme, problems: &mut Vec<Wrong>) {
     let last = scheme.events.len();
     for (at, event) in scheme.events.iter().enumerate() {
         let is_last = at + 1 == last;
+        let span = event.span.clone();
         if event.when.is_empty() && !is_last {
-            problems.push(format!(
-                "[[event]] {} has no when, so those behind it are never reached",
-                at + 1
-            ));
+            let problem =
+                format!("[[event]] {} has no when, so those behind it are never reached", at + 1);
+            problems.push(Wrong { span: span.clone(), problem });
         }
         if is_last && !event.when.is_empty() {
-            problems.push(
-                "the last [[event]] must have no when: say what becomes of all other kinds, best outcome = \"refuse\" or \"ignore\""
-                    .to_owned(),
-            );
+            let problem = "the last [[event]] must have no when: say what becomes of all other kinds, best outcome = \"refuse\" or \"ignore\"";
+            problems.push(Wrong { span, problem: problem.to_owned() });
         }
     }
 }
 
-/// What decides money is signed, or confirmed.
-fn coverage(scheme: &Scheme, problems: &mut Vec<String>) {
+/// What decides money is signed, or confirmed; values that stand side by side can be told apart.
+fn coverage(scheme: &Scheme, problems: &mut Vec<Wrong>) {
     if scheme.confirm == Confirm::Always {
         return;
     }
     for sign in &scheme.signs {
+        let mut wrong = |problem: String| problems.push(Wrong { span: sign.span.clone(), problem });
         if !sign.algorithm.signs_the_text() {
             if scheme.confirm == Confirm::Never {
-                problems.push(format!(
+                wrong(format!(
                     "[[sign]] {} signs nothing of the notice; write confirm = \"when_unsigned\" or \"always\", so that a query confirms it",
                     sign.name
                 ));
@@ -84,14 +87,82 @@ fn coverage(scheme: &Scheme, problems: &mut Vec<String>) {
             continue;
         }
         for (name, token) in deciding(scheme) {
-            if !covers(scheme, &sign.text, token, 0) {
-                problems.push(format!(
+            if covered(scheme, &sign.text, token, 0) == Keeps::Nothing {
+                wrong(format!(
                     "[[sign]] {} does not cover {}, which decides {name}: anybody could change it; map a signed place, or write \
                      confirm = \"always\", so that a query confirms it",
                     sign.name, token.written
                 ));
             }
         }
+        for (first, second) in side_by_side(scheme, &sign.text) {
+            wrong(format!(
+                "[[sign]] {}: nothing stands between {first} and {second}, so text could slide from one into the other; say what \
+                 {first} looks like with a [[field]] (type or pattern), or write confirm = \"always\"",
+                sign.name
+            ));
+        }
+        for number in 0..scheme.pairs.len() {
+            let list = &scheme.pairs[number];
+            let has_no_marks = list.write == Write::Values && list.separator.is_empty();
+            if has_no_marks && mentions(&sign.text, &Source::Pairs(number)) {
+                wrong(format!(
+                    "[[sign]] {}: values with nothing between them can't be told apart; write confirm = \"always\"",
+                    sign.name
+                ));
+            }
+        }
+    }
+}
+
+/// Values of a text that stand side by side, the first of them of no known shape.
+fn side_by_side(scheme: &Scheme, text: &Template) -> Vec<(String, String)> {
+    let value = |piece: &Piece| match piece {
+        Piece::Token(token) if matches!(token.source, Source::Header(_) | Source::Field(..)) => {
+            Some(token.clone())
+        }
+        Piece::Token(_) | Piece::Literal(_) | Piece::Optional(_) => None,
+    };
+    let has_shape = |token: &Token| {
+        scheme.fields.iter().any(|rule| {
+            rule.at.source == token.source && (rule.pattern.is_some() || rule.shape.is_some())
+        })
+    };
+    let pairs =
+        text.pieces.windows(2).filter_map(|pair| Some((value(&pair[0])?, value(&pair[1])?)));
+    pairs
+        .filter(|(first, _)| !has_shape(first))
+        .map(|(first, second)| (first.written, second.written))
+        .collect()
+}
+
+/// Every place whose value decides something, the time and whom it is for among them.
+pub(super) fn deciding_sources(scheme: &Scheme) -> Vec<&Source> {
+    let mut sources: Vec<&Source> =
+        deciding(scheme).into_iter().map(|(_, token)| &token.source).collect();
+    let templates = scheme.map.merchant.iter().chain(scheme.time.iter().map(|(time, _)| time));
+    let templates = templates.chain(scheme.require.iter().map(|rule| &rule.value));
+    let places = scheme.events.iter().map(|event| &event.places).chain([&scheme.map.places]);
+    let others = places.flat_map(|p| [&p.event, &p.paid_at, &p.nonce]).flatten();
+    sources.extend(templates.chain(others).flat_map(Template::tokens).map(|token| &token.source));
+    sources
+}
+
+/// Tells every list of pairs which of its members decide something.
+pub(super) fn mark_deciding(scheme: &mut Scheme) {
+    let places: Vec<(usize, Vec<String>)> = deciding_sources(scheme)
+        .into_iter()
+        .filter_map(|source| match source {
+            Source::Field(document, path) => Some((*document, path.clone())),
+            _ => None,
+        })
+        .collect();
+    for list in &mut scheme.pairs {
+        let members = places.iter().filter_map(|(document, path)| list.member((*document, path)));
+        let mut deciding: Vec<String> = members.collect();
+        deciding.sort();
+        deciding.dedup();
+        list.deciding = deciding;
     }
 }
 
@@ -130,15 +201,40 @@ fn deciding<'s>(scheme: &'s Scheme) -> Vec<(&'static str, &'s Token)> {
     tokens
 }
 
-/// Whether a change of what a token stands for changes the text.
-fn covers(scheme: &Scheme, text: &Template, wanted: &Token, depth: usize) -> bool {
+/// How much of what a token stands for is left in the text.
+fn covered(scheme: &Scheme, text: &Template, wanted: &Token, depth: usize) -> Keeps {
     if depth > 16 {
-        return false;
+        return Keeps::Nothing;
     }
-    text.tokens().into_iter().any(|token| {
-        token.filters.iter().all(|filter| filter.tells_apart())
-            && token_covers(scheme, token, wanted, depth)
-    })
+    let of = |token: &Token| {
+        let filters = token.filters.iter().map(|filter| filter.keeps()).min();
+        let keeps = filters.unwrap_or(Keeps::All);
+        let nested = match &token.source {
+            Source::Text(number) if token.source != wanted.source => {
+                covered(scheme, &scheme.texts[*number], wanted, depth + 1)
+            }
+            _ if token_covers(scheme, token, wanted, depth) => Keeps::All,
+            _ => Keeps::Nothing,
+        };
+        keeps.min(nested)
+    };
+    let mut best = Keeps::Nothing;
+    for piece in &text.pieces {
+        let here = match piece {
+            Piece::Literal(_) => Keeps::Nothing,
+            Piece::Token(token) => of(token),
+            // With others beside it, it is left out when one of those is empty.
+            Piece::Optional(inside) => {
+                let tokens = Template { pieces: inside.clone() };
+                match tokens.tokens().as_slice() {
+                    [only] => of(only),
+                    _ => Keeps::Nothing,
+                }
+            }
+        };
+        best = best.max(here);
+    }
+    best
 }
 
 fn token_covers(scheme: &Scheme, token: &Token, wanted: &Token, depth: usize) -> bool {
@@ -160,7 +256,9 @@ fn token_covers(scheme: &Scheme, token: &Token, wanted: &Token, depth: usize) ->
         (Source::Pairs(number), Source::Field(document, path)) => {
             scheme.pairs[*number].covers((*document, path)) || of_wrapped(*document)
         }
-        (Source::Text(number), _) => covers(scheme, &scheme.texts[*number], wanted, depth + 1),
+        (Source::Text(number), _) => {
+            covered(scheme, &scheme.texts[*number], wanted, depth + 1) > Keeps::Nothing
+        }
         // A part of what stands in the text as a whole.
         (Source::Field(outer, path), Source::Field(inner, whole)) if outer == inner => {
             whole.starts_with(path)
@@ -171,7 +269,7 @@ fn token_covers(scheme: &Scheme, token: &Token, wanted: &Token, depth: usize) ->
 }
 
 /// What is refused must not look like what is taken.
-fn answers(scheme: &Scheme, problems: &mut Vec<String>) {
+fn answers(scheme: &Scheme, problems: &mut Vec<Wrong>) {
     let Some(refused) = scheme.acks.rule(Ack::BadSignature) else { return };
     let default_accepted = refused.status == 200
         && matches!(&refused.body, super::ack::AckBody::Fixed(body) if body.is_empty());
@@ -180,10 +278,8 @@ fn answers(scheme: &Scheme, problems: &mut Vec<String>) {
         None => default_accepted,
     };
     if same {
-        problems.push(
-            "acks.bad_signature is the same answer as acks.accepted: a forged notice would look taken; give it another status or body"
-                .to_owned(),
-        );
+        let problem = "acks.bad_signature is the same answer as acks.accepted: a forged notice would look taken; give it another status or body";
+        problems.push(Wrong { span: 0..0, problem: problem.to_owned() });
     }
     if let Some(unavailable) = scheme.acks.rule(Ack::Unavailable) {
         let same = match scheme.acks.rule(Ack::Accepted) {
@@ -191,38 +287,40 @@ fn answers(scheme: &Scheme, problems: &mut Vec<String>) {
             None => unavailable.status == 200,
         };
         if same {
-            problems.push("acks.unavailable is the same answer as acks.accepted: what is not stored would look stored".to_owned());
+            let problem = "acks.unavailable is the same answer as acks.accepted: what is not stored would look stored";
+            problems.push(Wrong { span: 0..0, problem: problem.to_owned() });
         }
     }
 }
 
-fn signs(scheme: &Scheme, problems: &mut Vec<String>) {
+fn signs(scheme: &Scheme, problems: &mut Vec<Wrong>) {
     let last = scheme.signs.len().saturating_sub(1);
     for (at, sign) in scheme.signs.iter().enumerate() {
         if sign.algorithm == super::crypt::Algorithm::None && at != last {
-            problems.push(format!("[[sign]] {} takes anything, so it must be the last", sign.name));
+            let problem = format!("[[sign]] {} takes anything, so it must be the last", sign.name);
+            problems.push(Wrong { span: sign.span.clone(), problem });
         }
         if scheme.signs[..at].iter().any(|other| other.name == sign.name) {
-            problems.push(format!("two [[sign]] are named {}; give each its own name", sign.name));
+            let problem = format!("two [[sign]] are named {}; give each its own name", sign.name);
+            problems.push(Wrong { span: sign.span.clone(), problem });
         }
     }
 }
 
 /// What deviates from the contract must be listed, and what is listed must deviate.
-fn exceptions(scheme: &Scheme, common: &Common, problems: &mut Vec<String>) {
+fn exceptions(scheme: &Scheme, common: &Common, problems: &mut Vec<Wrong>) {
     let needed = needed(scheme, common.time.kind);
+    let mut wrong =
+        |problem| problems.push(Wrong { span: scheme.exceptions_span.clone(), problem });
     for (name, why) in &needed {
         if !scheme.exceptions.iter().any(|listed| listed == name) {
-            problems.push(format!(
-                "{why}: an exception from the contract; add \"{name}\" to exceptions"
-            ));
+            wrong(format!("{why}: an exception from the contract; add \"{name}\" to exceptions"));
         }
     }
     for listed in &scheme.exceptions {
         // Whether a key is short is known only where the keys are.
         if listed != "short_key" && !needed.iter().any(|(name, _)| name == listed) {
-            problems
-                .push(format!("the exception {listed} is not needed; remove it from exceptions"));
+            wrong(format!("the exception {listed} is not needed; remove it from exceptions"));
         }
     }
 }
@@ -253,8 +351,22 @@ pub(super) fn needed(scheme: &Scheme, time: TimeKind) -> Vec<(&'static str, Stri
     if scheme.acks.rules[Ack::Accepted as usize].is_some() {
         add("own_ack", "the acknowledgement is not 200 with an empty body");
     }
-    if scheme.signs.iter().any(|sign| sign.algorithm.is_weak()) {
+    let weakest = weakest(scheme);
+    if scheme.signs.iter().any(|sign| sign.algorithm.is_weak()) || weakest.contains(&Keeps::Weakly)
+    {
         add("weak_algorithm", "MD5 or SHA-1 signs");
+    }
+    if weakest.contains(&Keeps::ButForCase) {
+        add(
+            "case_folded",
+            "what decides is signed in one letter case, or without the blanks around it",
+        );
+    }
+    if time != TimeKind::None && !is_time_signed(scheme) {
+        add(
+            "unsigned_time",
+            "the notice's time is not signed: an old notice can be given a new one",
+        );
     }
     if scheme.signs.iter().any(|sign| sign.algorithm.is_plain_digest()) {
         add("plain_digest", "a plain digest with the secret in its text signs, not an HMAC");
@@ -273,6 +385,28 @@ pub(super) fn needed(scheme: &Scheme, time: TimeKind) -> Vec<(&'static str, Stri
         add("no_paid_at", "a payment's notice does not say when it was paid");
     }
     needed
+}
+
+/// What is left of each deciding value in each text that is signed.
+fn weakest(scheme: &Scheme) -> Vec<Keeps> {
+    if scheme.confirm == Confirm::Always {
+        return Vec::new();
+    }
+    let signs = scheme.signs.iter().filter(|sign| sign.algorithm.signs_the_text());
+    let of = |sign: &SignRule| -> Vec<Keeps> {
+        let deciding = deciding(scheme).into_iter();
+        deciding.map(|(_, token)| covered(scheme, &sign.text, token, 0)).collect()
+    };
+    signs.flat_map(of).collect()
+}
+
+fn is_time_signed(scheme: &Scheme) -> bool {
+    let Some((time, _)) = &scheme.time else { return true };
+    let mut signs = scheme.signs.iter().filter(|sign| sign.algorithm.signs_the_text());
+    signs.all(|sign| {
+        let mut tokens = time.tokens().into_iter();
+        tokens.all(|token| covered(scheme, &sign.text, token, 0) > Keeps::Nothing)
+    })
 }
 
 /// Whether a template has a token of this source.

@@ -66,6 +66,8 @@ pub enum FaultKind {
     BadTimestamp,
     /// `duplicate_field`
     Repeated,
+    /// `separator_in_field`: the signed text can be read in more than one way.
+    Ambiguous,
 }
 
 /// Why a genuine notice can't be taken: what, and where.
@@ -78,7 +80,7 @@ pub struct Fault {
     pub detail: String,
 }
 
-fn fault<T>(kind: FaultKind, detail: impl Into<String>) -> Result<T, Fault> {
+pub(crate) fn fault<T>(kind: FaultKind, detail: impl Into<String>) -> Result<T, Fault> {
     Err(Fault { kind, detail: detail.into() })
 }
 
@@ -100,9 +102,6 @@ pub(crate) fn said(
     is_unsigned: Unsigned,
 ) -> Result<Said, Fault> {
     let scheme = context.reading.scheme();
-    for rule in &scheme.fields {
-        hold(rule, context)?;
-    }
     let Some(event) = event(scheme, context)? else {
         return fault(FaultKind::UnknownStatus, "no [[event]] of the profile is of this kind");
     };
@@ -113,6 +112,9 @@ pub(crate) fn said(
         }
         Outcome::Status(status) => status,
     };
+    for rule in &scheme.fields {
+        hold(rule, context)?;
+    }
     let places = Chosen { scheme, event, context };
     let currency = places.currency()?;
     let amount = places.amount(currency)?;

@@ -62,6 +62,8 @@ pub(crate) struct Pairs {
     pub(crate) separator: String,
     pub(crate) empty: Empty,
     pub(crate) encoding: Encoding,
+    /// The names among them that decide something: no other value may look as if it held one of these.
+    pub(crate) deciding: Vec<String>,
 }
 
 type Member<'d> = (&'d str, &'d str, Value<'d>);
@@ -94,6 +96,45 @@ impl Pairs {
             }
             self.write_one(member, into);
         }
+    }
+
+    /// A member that makes the text ambiguous: it could be of another one, too, so that text was moved from a value into
+    /// a name or back. Whoever moved it had to hide what really decides in a name or a value: there it is found.
+    pub(crate) fn ambiguous<'d>(&self, document: Option<&'d Document>) -> Option<&'d str> {
+        if !self.encoding.lets_marks_through() {
+            return None;
+        }
+        let members = document.map(|document| document.members(&self.of.1)).unwrap_or_default();
+        let found = members.iter().find(|(_, name, value)| {
+            let is_left_out = self.except.iter().any(|other| other == name);
+            !is_left_out && (self.name_is_ambiguous(name) || self.value_is_ambiguous(value.text))
+        });
+        found.map(|(_, name, _)| *name)
+    }
+
+    fn name_is_ambiguous(&self, name: &str) -> bool {
+        let holds = |mark: &str| !mark.is_empty() && name.contains(mark);
+        match self.write {
+            Write::Pairs => holds(&self.assign) || holds(&self.separator),
+            Write::Values => false,
+            Write::NamesAndValues => holds(&self.separator),
+        }
+    }
+
+    fn value_is_ambiguous(&self, value: &str) -> bool {
+        let mut deciding = self.deciding.iter();
+        match self.write {
+            Write::Pairs => deciding
+                .any(|name| value.contains(&format!("{}{name}{}", self.separator, self.assign))),
+            Write::Values => !self.separator.is_empty() && value.contains(&self.separator),
+            Write::NamesAndValues => deciding.any(|name| value.contains(name.as_str())),
+        }
+    }
+
+    /// The name by which a place is a member of this list.
+    pub(crate) fn member(&self, (document, path): (usize, &[String])) -> Option<String> {
+        let inside = path.strip_prefix(self.of.1.as_slice()).filter(|_| document == self.of.0)?;
+        (!inside.is_empty()).then(|| inside.join("."))
     }
 
     fn write_one(&self, (raw_name, name, value): &Member<'_>, into: &mut Vec<u8>) {
@@ -145,6 +186,7 @@ mod tests {
             separator: "&".to_owned(),
             empty: Empty::Keep,
             encoding: Encoding::None,
+            deciding: Vec::new(),
         }
     }
 
@@ -182,6 +224,29 @@ mod tests {
             ),
         ] {
             assert_eq!(text(&pairs, &document), expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn what_could_be_read_another_way_is_found() {
+        let amount = Pairs { deciding: vec!["amount".to_owned()], ..pairs() };
+        let values = Pairs { write: Write::Values, separator: "|".into(), ..pairs() };
+        let bare =
+            Pairs { write: Write::NamesAndValues, separator: String::new(), ..amount.clone() };
+        let encoded = Pairs { encoding: Encoding::Form, ..amount.clone() };
+        for (pairs, query, expected) in [
+            (&amount, "note=a%26b%3Dc&amount=1", None),
+            (&amount, "note=a%26amount%3D9&amount=1", Some("note")),
+            (&amount, "amount%3D1%26note=a&amount=9", Some("amount=1&note")),
+            (&amount, "a%3Db=c", Some("a=b")),
+            (&encoded, "note=a%26amount%3D9&amount=1", None),
+            (&values, "a=x%7Cy&b=z", Some("a")),
+            (&values, "a=x&b=z", None),
+            (&bare, "note=1amount9&amount=1", Some("note")),
+            (&bare, "note=1&amount=1", None),
+        ] {
+            let document = form(query, LIMITS).unwrap();
+            assert_eq!(pairs.ambiguous(Some(&document)), expected, "{query} {pairs:?}");
         }
     }
 

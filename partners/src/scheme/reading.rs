@@ -11,6 +11,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
 use super::document::{Document, Json, Kind, Value, form, parts};
 use super::filter::Filter;
+use super::pairs::Pairs;
 use super::request::Request;
 use super::template::{Piece, Source, Template, Token};
 use super::{BODY, Content, Decode, DocumentContent, DocumentRule, ITEM, QUERY, Scheme};
@@ -76,7 +77,7 @@ impl<'r> Reading<'r> {
     }
 
     fn unwrap_one(&self, rule: &DocumentRule, of: &Of<'_>) -> Result<Option<Document>, RejectCode> {
-        let context = Context { reading: self, of, secret: None };
+        let context = Context::bare(self, of);
         let wrapped = context.text(&rule.from).map_err(|_| RejectCode::MalformedJson)?;
         if wrapped.is_empty() {
             return Ok(None);
@@ -209,9 +210,16 @@ pub(crate) struct Context<'c> {
     pub(crate) reading: &'c Reading<'c>,
     pub(crate) of: &'c Of<'c>,
     pub(crate) secret: Option<&'c [u8]>,
+    /// Other lists of pairs than the scheme's: to try what would have matched.
+    pub(crate) lists: Option<&'c [Pairs]>,
 }
 
 impl<'c> Context<'c> {
+    /// A reading for an account, without a key.
+    pub(crate) const fn bare(reading: &'c Reading<'c>, of: &'c Of<'c>) -> Self {
+        Self { reading, of, secret: None, lists: None }
+    }
+
     /// What a template becomes.
     pub(crate) fn text(&self, template: &Template) -> Result<Vec<u8>, Unusable> {
         let mut text = Vec::new();
@@ -273,7 +281,8 @@ impl<'c> Context<'c> {
                 None => return Err(Unusable::NoConstant(name.clone())),
             },
             Source::Pairs(number) => {
-                let mut rule = self.reading.scheme.pairs[*number].clone();
+                let lists = self.lists.unwrap_or(&self.reading.scheme.pairs);
+                let mut rule = lists[*number].clone();
                 rule.of = self.reading.pairs_path(&rule.of);
                 let mut text = Vec::new();
                 rule.write(self.reading.document(rule.of.0), &mut text);
@@ -310,6 +319,13 @@ impl<'c> Context<'c> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// A member of a list of pairs that could be read another way.
+    pub(crate) fn ambiguous_member(&self, number: usize) -> Option<String> {
+        let mut rule = self.reading.scheme.pairs[number].clone();
+        rule.of = self.reading.pairs_path(&rule.of);
+        rule.ambiguous(self.reading.document(rule.of.0)).map(str::to_owned)
     }
 
     /// Whether what a token stands for is there and is not `null`.

@@ -1,5 +1,6 @@
 //! Notices of schemes of every kind, signed here with the libraries themselves, judged by a directory.
 
+mod attacks;
 mod kinds;
 mod mistakes;
 mod public_keys;

@@ -10,9 +10,10 @@ use payfold_schemas::time::Time;
 
 use super::ack::{Ack, Answer};
 use super::crypt::{Algorithm, Ready, Strength, Unfit, certificate_ends_s, decode_secret};
-use super::map::{Fault, Said, Unsigned, said};
+use super::map::{Fault, FaultKind, Said, Unsigned, fault, said};
 use super::reading::{Context, Of, Reading};
 use super::request::Request;
+use super::unique::{Readings, ambiguous};
 use super::{Forged, Scheme, SignRule};
 use crate::directory::{Account, Directory, UNNAMED_TRIED_MAX};
 use crate::document::{AccountEntry, KeyEntry};
@@ -33,12 +34,21 @@ pub(crate) struct SchemeKey {
     pub(crate) ready: Vec<Option<Ready>>,
 }
 
+impl SchemeKey {
+    /// What the partner calls it.
+    pub(crate) fn name(&self) -> &str {
+        self.serial.as_deref().unwrap_or(self.id.as_str())
+    }
+}
+
 /// What an account has for its partner's own scheme.
 #[derive(Clone, Debug, Default)]
 pub struct SchemeKeys {
     pub(crate) keys: Vec<SchemeKey>,
     pub(crate) opening: Vec<Secret>,
     pub(crate) constants: BTreeMap<String, String>,
+    /// By sign block: how its text could be read in more than one way.
+    pub(crate) readings: Vec<Option<Readings>>,
 }
 
 impl SchemeKeys {
@@ -67,7 +77,9 @@ impl SchemeKeys {
             };
             constants.insert(name.clone(), value.clone());
         }
-        Ok(Self { keys, opening, constants })
+        let of = Of { merchant: entry.merchant_code.as_str(), constants: &constants, opening: &[] };
+        let readings = scheme.signs.iter().map(|sign| Readings::of(scheme, sign, &of)).collect();
+        Ok(Self { keys, opening, constants, readings })
     }
 }
 
@@ -197,12 +209,11 @@ impl Directory {
         now: Time,
     ) -> Result<VerifiedNotice, Rejection> {
         let scheme = profile.scheme().expect("the caller has looked");
-        let mut refused = None;
         for account in accounts.iter().take(UNNAMED_TRIED_MAX) {
             let of = account.of();
             let mut reading = Reading::new(scheme, request, profile.limits())?;
-            if let Err(rejection) = reading.unwrap(&of) {
-                refused = refused.or(Some(rejection));
+            // What is wrapped may hang on the account's keys; what can't be opened is not for this one.
+            if reading.unwrap(&of).is_err() {
                 continue;
             }
             if let Some(item) = item {
@@ -211,8 +222,7 @@ impl Directory {
             let Some(signer) = signer(account, &reading, &of, now) else { continue };
             return Ok(verdict(signer, &reading, &of, item));
         }
-        // What can't be parsed is told as such only where no account could open it.
-        Err(refused.unwrap_or_else(|| Rejection::new(RejectCode::Unauthenticated)))
+        Err(Rejection::new(RejectCode::Unauthenticated))
     }
 }
 
@@ -240,7 +250,7 @@ fn with_account(
 /// Whether this account's partner signed the reading for this account, and with which key.
 fn signer(account: &Arc<Account>, reading: &Reading<'_>, of: &Of<'_>, now: Time) -> Option<Signer> {
     let scheme = reading.scheme();
-    let bare = Context { reading, of, secret: None };
+    let bare = Context::bare(reading, of);
     let is_for = |context: &Context<'_>| {
         let same = |value, equals| {
             let value = context.text(value).ok()?;
@@ -262,8 +272,7 @@ fn signer(account: &Arc<Account>, reading: &Reading<'_>, of: &Of<'_>, now: Time)
             return Some(Signer { account: Arc::clone(account), key_id, sign: place });
         }
         for key in keys.iter().filter(|key| is_valid(key, now)) {
-            let name = key.serial.as_deref().unwrap_or(key.id.as_str());
-            let is_wanted = wanted.as_ref().is_none_or(|id| id.as_deref() == Some(name));
+            let is_wanted = wanted.as_ref().is_none_or(|id| id.as_deref() == Some(key.name()));
             let Some(ready) = key.ready[place].as_ref().filter(|_| is_wanted) else { continue };
             if signs(sign, ready, bare) {
                 let key_id = key.id.clone();
@@ -308,10 +317,14 @@ fn verdict(
     item: Option<usize>,
 ) -> VerifiedNotice {
     let scheme = reading.scheme();
-    let context = Context { reading, of, secret: None };
+    let context = Context::bare(reading, of);
     let sign = &scheme.signs[signer.sign];
     let is_unsigned = if sign.algorithm.signs_the_text() { Unsigned::No } else { Unsigned::Yes };
-    let said = said(signer.account.profile(), context, is_unsigned);
+    let readings = signer.account.scheme_keys().readings[signer.sign].as_ref();
+    let said = match ambiguous(sign, readings, context).filter(|_| is_unsigned == Unsigned::No) {
+        Some(why) => fault(FaultKind::Ambiguous, why),
+        None => said(signer.account.profile(), context, is_unsigned),
+    };
     let answers = Ack::ALL
         .into_iter()
         .filter_map(|ack| Some((ack, scheme.acks.answer(ack, context)?)))

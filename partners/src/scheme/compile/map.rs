@@ -84,7 +84,7 @@ impl Compiler {
             event: place(&file.event),
             nonce: place(&file.nonce),
         };
-        Some(EventRule { when, outcome, places })
+        Some(EventRule { span: file.outcome.span(), when, outcome, places })
     }
 
     fn condition(&mut self, file: &Spanned<ConditionFile>) -> Option<Condition> {

@@ -33,7 +33,7 @@ const MISTAKES: &str = r#"
     text = "{f.o}|{f.r} => text = "{x.o}|{f.r} => there is no document x before this
     |{f.state}" => " => does not cover {f.state}, which decides the status
     {f.o}|{f.r} => {f.r} => does not cover {f.o}, which decides the order
-    |{f.a}| => |{f.a|upper}| => does not cover {f.a}, which decides the amount
+    |{f.a}| => |{f.a|crc32}| => does not cover {f.a}, which decides the amount
     signature = "{f.sig}" => signature = "{f.sig}{f.x}" => 10:13: write one place here
     signature = "{f.sig}" => # none => needs a signature
     output = "hex-lower" => # none => needs an output

@@ -8,7 +8,7 @@ use super::key_file::KeyFile;
 use super::plain::{PlainAccount, PlainFile};
 use super::{FileProblem, PLAIN_FILE};
 use crate::document::{AccountEntry, KeyEntry, VaultDocument, check_constant};
-use crate::keys::Channel;
+use crate::keys::{Channel, SECRET_BYTES_LEAST};
 
 /// What each process calls the token it makes for its own folder.
 const LOCAL: &str = "local";
@@ -124,7 +124,7 @@ fn among_keys(files: &[KeyFile]) -> Vec<FileProblem> {
         let Some(last) = of_channel.last() else { continue };
         let mut account = AccountEntry::new(last.partner.clone(), last.merchant_code.clone());
         account.keys = keys;
-        if let Err(error) = account.key_set(channel) {
+        if let Err(error) = account.key_set_of(channel, SECRET_BYTES_LEAST) {
             problems.push(FileProblem { file: last.name.clone(), problem: error.to_string() });
         }
     }

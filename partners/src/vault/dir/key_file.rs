@@ -9,7 +9,7 @@ use toml::{Table, Value};
 use zeroize::Zeroizing;
 
 use crate::document::{KeyEntry, SERIAL_CHARS_MAX, is_printable};
-use crate::keys::Channel;
+use crate::keys::{Channel, SECRET_BYTES_LEAST};
 use crate::secret::Secret;
 
 const NAME: &str = "PARTNER.MERCHANT.CHANNEL.KEYID";
@@ -59,7 +59,7 @@ pub(super) fn parse(name: &str, bytes: &[u8]) -> Result<KeyFile, Vec<String>> {
         serial,
         created_at: valid_from,
     };
-    problems.kept(key.key().map_err(|error| error.to_string()));
+    problems.kept(key.key(SECRET_BYTES_LEAST).map_err(|error| error.to_string()));
     let (name, has_beginning) = (name.to_owned(), from.is_some());
     let file = KeyFile { name, partner, merchant_code, key, has_beginning };
     if problems.0.is_empty() { Ok(file) } else { Err(problems.0) }

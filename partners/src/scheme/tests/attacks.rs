@@ -1,0 +1,142 @@
+//! Notices that nobody signed as they stand, made of ones somebody did: text moved from a value the payer chooses into one
+//! that decides, a digest that is put right, a value that is left out, an old notice with a new time.
+
+use super::kinds::altered;
+use super::*;
+
+fn momo() -> Directory {
+    let shipped = crate::profile::Shipped::of("momo").unwrap().profile;
+    directory(&altered(shipped, "accessKey = \"\"", "accessKey = \"K\""))
+}
+
+/// A MoMo notice with these free texts, and the text they sign.
+fn momo_notice(order: &str, extra: &str, info: &str, message: &str) -> (String, String) {
+    let text = format!(
+        "accessKey=K&amount=100&extraData={extra}&message={message}&orderId={order}&orderInfo={info}&orderType=w\
+         &partnerCode=SHOP&payType=qr&requestId=q&responseTime=1769853600000&resultCode=0&transId=1"
+    );
+    let body = serde_json::json!({
+        "amount": 100, "extraData": extra, "message": message, "orderId": order, "orderInfo": info, "orderType": "w",
+        "partnerCode": "SHOP", "payType": "qr", "requestId": "q", "responseTime": 1_769_853_600_000_i64,
+        "resultCode": 0, "transId": 1, "signature": sha256(&text),
+    });
+    (body.to_string(), text)
+}
+
+#[test]
+fn text_does_not_slide_between_the_fields_of_a_template() {
+    let directory = momo();
+    let (plain, _) = momo_notice("A-1", "a=b&c", "real & good", "Ok");
+    assert_eq!(verdict(&directory, &post(&plain, &[])), "A-1 SUCCESS 100 VND 1");
+    let genuine = momo_notice("A-1", "x&message=Ok&orderId=B-2&orderInfo=y", "real", "Ok");
+    let forged = momo_notice("B-2", "x", "y&message=Ok&orderId=A-1&orderInfo=real", "Ok");
+    assert_eq!(genuine.1, forged.1, "one text, so one signature");
+    for (body, _) in [genuine, forged] {
+        let said = verdict(&directory, &post(&body, &[]));
+        assert_eq!(said, "fault: a signed value holds what separates it from the next");
+    }
+}
+
+const LIST: &str = r#"exceptions = ["no_time", "no_paid_at"]
+[notice]
+content = "json"
+[[pairs]]
+name = "all"
+of = "f.data"
+[[sign]]
+algorithm = "hmac-sha256"
+text = "{p.all}"
+signature = "{f.signature}"
+output = "hex-lower"
+[map]
+order = "{f.data.orderCode}"
+ref = "{f.data.ref}"
+amount = "{f.data.amount}"
+currency = "VND"
+"#;
+
+#[test]
+fn text_does_not_slide_between_the_members_of_a_list() {
+    let profile = HEAD.to_owned() + LIST + &TAIL.replace("{f.state}", "{f.data.state}");
+    let directory = directory(&profile);
+    let signed =
+        |data: &str, text: &str| format!(r#"{{"data":{data},"signature":"{}"}}"#, sha256(text));
+    let text = "amount=1&description=foo&orderCode=2&orderCode=1&ref=r&state=paid";
+    for data in [
+        r#"{"amount":1,"description":"foo&orderCode=2","orderCode":1,"ref":"r","state":"paid"}"#,
+        r#"{"amount":1,"description":"foo","orderCode":2,"orderCode=1&ref":"r","state":"paid"}"#,
+        r#"{"amount":1,"description":"foo","orderCode":2,"orderCode=1&ref=r&state":"paid","ref":"r"}"#,
+    ] {
+        let said = verdict(&directory, &post(&signed(data, text), &[]));
+        assert!(
+            said.starts_with("fault: the member") || said == "unauthenticated",
+            "{data}: {said}"
+        );
+    }
+    let harmless = r#"{"amount":1,"description":"a=1&b=2","orderCode":1,"ref":"r","state":"paid"}"#;
+    let text = "amount=1&description=a=1&b=2&orderCode=1&ref=r&state=paid";
+    assert_eq!(verdict(&directory, &post(&signed(harmless, text), &[])), "1 SUCCESS 1 VND r");
+}
+
+const TEXT: &str = r#"exceptions = ["no_time", "no_paid_at"]
+[notice]
+content = "json"
+[[sign]]
+algorithm = "hmac-sha256"
+text = "TEXT"
+signature = "{h.X-Sig}"
+output = "hex-lower"
+[map]
+order = "{f.o}"
+ref = "{f.r}"
+amount = "{f.a}"
+currency = "VND"
+"#;
+
+/// What a profile with this signing text is told.
+fn told(text: &str, time: &str) -> String {
+    let profile =
+        HEAD.to_owned() + &TEXT.replace("TEXT", text) + &TAIL.replace("kind = \"none\"", time);
+    match Profile::parse(&partner(), &profile) {
+        Ok(_) => "taken".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn what_covers_nothing_is_no_cover() {
+    let none = "kind = \"none\"";
+    assert_eq!(told("{body}", none), "taken");
+    assert!(told("{body|crc32}", none).contains("does not cover {f.o}, which decides the order"));
+    assert!(told("{h.id}|{body|md5_hex}", none).contains("add \"weak_algorithm\""));
+    assert!(told("{body|lower}", none).contains("add \"case_folded\""));
+    assert!(told("{f.o}|{f.r}|{f.state}[|{f.x}|{f.a}]", none).contains("does not cover {f.a}"));
+    assert_eq!(told("{f.o}|{f.r}|{f.state}[|{f.a}]", none), "taken");
+    assert!(
+        told("{f.o}{f.r}|{f.a}|{f.state}", none).contains("nothing stands between {f.o} and {f.r}")
+    );
+    let delivery = "kind = \"delivery\"\nvalue = \"{h.X-Time}\"\nformat = \"unix_s\"\nskew_s = 300";
+    let unsigned = told("{body}", delivery);
+    assert!(unsigned.contains("add \"unsigned_time\""), "{unsigned}");
+    assert!(!told("{h.X-Time}.{body}", delivery).contains("unsigned_time"));
+}
+
+/// A text of header and body has one reading although the body holds the mark between them.
+#[test]
+fn a_body_behind_a_time_is_read_one_way() {
+    let profile = HEAD.to_owned() + &TEXT.replace("TEXT", "{h.X-Id}.{h.X-Time}.{body}") + TAIL;
+    let directory = directory(&profile);
+    let body = r#"{"o":"o-1","r":"r.1","a":1,"state":"paid","x":"a.b.c"}"#;
+    let signature = sha256(&format!("id.5.{body}"));
+    let headers =
+        |id: &'static str, time: &'static str| vec![("X-Id", id), ("X-Time", time), ("X-Sig", "")];
+    let with = |headers: Vec<(&str, &str)>| {
+        let headers: Vec<_> = headers
+            .into_iter()
+            .map(|(n, v)| (n, if n == "X-Sig" { signature.as_str() } else { v }))
+            .collect();
+        verdict(&directory, &post(body, &headers))
+    };
+    assert_eq!(with(headers("id", "5")), "o-1 SUCCESS 1 VND r.1");
+    assert_eq!(with(headers("id", "6")), "unauthenticated");
+}
