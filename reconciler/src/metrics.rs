@@ -15,6 +15,7 @@ pub struct Metrics {
     queries: IntCounterVec,
     queries_waiting: IntGauge,
     query_oldest_seconds: Gauge,
+    unconfirmed_waiting: IntGauge,
 }
 
 impl Metrics {
@@ -56,6 +57,10 @@ impl Metrics {
                 "payfold_reconciler_query_oldest_seconds",
                 "how long the oldest question that waits has been due",
             )?,
+            unconfirmed_waiting: IntGauge::new(
+                "payfold_reconciler_unconfirmed_waiting",
+                "notices that count only once a query confirms them, and wait for it",
+            )?,
         };
         registry.register(Box::new(metrics.pending_past_deadline.clone()))?;
         registry.register(Box::new(metrics.deadlines_appended.clone()))?;
@@ -65,6 +70,7 @@ impl Metrics {
         registry.register(Box::new(metrics.queries.clone()))?;
         registry.register(Box::new(metrics.queries_waiting.clone()))?;
         registry.register(Box::new(metrics.query_oldest_seconds.clone()))?;
+        registry.register(Box::new(metrics.unconfirmed_waiting.clone()))?;
         Ok(metrics)
     }
 
@@ -93,8 +99,15 @@ impl Metrics {
         self.queries.with_label_values(&[partner.as_str(), outcome]).inc();
     }
 
-    pub(crate) fn queries_wait(&self, waiting: usize, oldest: Duration) {
+    pub(crate) fn queries_wait(&self, waiting: usize) {
         self.queries_waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
-        self.query_oldest_seconds.set(oldest.as_secs_f64());
+    }
+
+    pub(crate) fn unconfirmed_wait(&self, notices: usize) {
+        self.unconfirmed_waiting.set(i64::try_from(notices).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn oldest_query_waits(&self, waited: Duration) {
+        self.query_oldest_seconds.set(waited.as_secs_f64());
     }
 }

@@ -25,7 +25,7 @@ use crate::{unconfirmed, windows};
 
 /// Questions between those who find them and the lines.
 const HANDED_MAX: usize = 1_024;
-/// How often the gauges are set while nothing else happens.
+/// How often the oldest question is looked for.
 const GAUGES_EVERY: Duration = Duration::from_secs(1);
 
 /// Finds, asks and appends until told to stop.
@@ -72,9 +72,9 @@ impl Asker<'_> {
                 Some(asked) = self.calls.next() => self.end(asked?),
                 Some(waiting) = handed.recv() => self.line_up(waiting),
                 () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
-                _ = gauges.tick() => {}
+                _ = gauges.tick() => self.gauge_oldest(),
             }
-            self.gauge();
+            self.shared.metrics.queries_wait(self.lines.values().map(Line::len).sum());
         }
     }
 
@@ -127,14 +127,12 @@ impl Asker<'_> {
         }
     }
 
-    fn gauge(&self) {
-        let waiting = self.lines.values().map(Line::len).sum();
+    fn gauge_oldest(&self) {
         let oldest = self.lines.values().filter_map(Line::oldest).min();
         let now = self.shared.clock.now();
         let waited_ms = oldest.map_or(0, |due| now.unix_ms().saturating_sub(due.unix_ms()));
-        self.shared
-            .metrics
-            .queries_wait(waiting, Duration::from_millis(waited_ms.max(0).unsigned_abs()));
+        let waited = Duration::from_millis(waited_ms.max(0).unsigned_abs());
+        self.shared.metrics.oldest_query_waits(waited);
     }
 }
 

