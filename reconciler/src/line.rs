@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::stuck::Target;
 
-/// Questions that may wait for one partner, some 3 MB; one more is put off to its order's next time.
+/// Questions that may wait for one partner, some 5 MB; one more is put off to its order's next time.
 pub(crate) const WAITING_MAX: usize = 10_000;
 /// The first rest after no answer; it doubles.
 const REST_MIN: Duration = Duration::from_secs(1);

@@ -7,9 +7,11 @@ use payfold_engines::orders::{Commit, OrderStore, ViewEntry};
 use payfold_schemas::order::{Order, OrderState};
 
 use super::failing::Fault;
+use super::partner::Partner;
 use super::world::World;
+use crate::partners::Confirms;
 use crate::run::Settings;
-use crate::run::testkit::{at, order};
+use crate::run::testkit::{at, create, ipn, known, known_ipn, order, session};
 
 /// Prints what the first pass over many old entries takes:
 /// `cargo test --release -p payfold-reconciler first_pass -- --ignored --nocapture`.
@@ -50,6 +52,43 @@ async fn first_pass_over_a_hundred_thousand_entries() {
         );
         running.stop().await.unwrap();
     }
+}
+
+/// Prints what one window over many paid orders takes, which is what each order costs at each of its times:
+/// `cargo test --release -p payfold-reconciler one_window -- --ignored --nocapture`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement"]
+async fn one_window_over_a_hundred_thousand_orders() {
+    let (world, partner) = (World::new(), Partner::start().await);
+    let orders = 100_000_u32;
+    let paid = |n: u32| {
+        let mut row = order(&format!("ord-{n:08}"), OrderState::Paid, Some(at("22:00")));
+        let provider_ref = format!("ref-{n:08}");
+        row.facts.creates.push(known(create("23:00")));
+        row.facts.sessions.push(known(session(&provider_ref, "22:00")));
+        row.facts.ipns.push(known(known_ipn(&ipn(&provider_ref))));
+        row
+    };
+    let many: Vec<_> = (0..orders).map(paid).collect();
+    let entry = |order: &Order| (order.key.clone(), ViewEntry::Created(at("10:00")));
+    for orders in many.chunks(10_000) {
+        let views = orders.iter().map(entry).collect();
+        let (folded, log_id) = (Vec::new(), world.log.id());
+        let commit = Commit { orders: orders.to_vec(), views, folded, log_id };
+        world.store.commit(commit).await.unwrap();
+    }
+    drop(many);
+    let partners = partner.partners(Confirms::Never);
+    let running = world.start_asking(Settings::default(), partners);
+    running.walked().await;
+    let (before, started) = (rss_mb(), Instant::now());
+    world.clock.set(at("10:01").plus_ms(1_001));
+    let pages = running.engines.calls("load") + orders.div_ceil(512);
+    running.engines.called_in_all("load", pages).await;
+    let seconds = started.elapsed().as_secs_f64();
+    println!("{orders} paid orders: {seconds:.2} s; memory {before} → {} MB", rss_mb());
+    running.stop().await.unwrap();
+    assert_eq!(partner.asked().len(), 0);
 }
 
 fn rss_mb() -> u64 {
