@@ -122,7 +122,7 @@ impl Asker<'_> {
                 partner = %key.partner,
                 order.id = %key.order_id,
                 outcome,
-                "a query did not tell what a payment came to: {trouble} (told once a minute)"
+                "a query to a partner has trouble: {trouble} (told once a minute)"
             );
         }
     }

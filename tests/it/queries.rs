@@ -181,7 +181,7 @@ fn a_wrong_answer_is_counted_and_logged_and_settles_nothing() {
     let log = world.home.log();
     // Once a minute of either kind, with an order to look at.
     let told: Vec<_> =
-        log.lines().filter(|line| line.contains("did not tell what a payment came to")).collect();
+        log.lines().filter(|line| line.contains("a query to a partner has trouble")).collect();
     let of = |word: &str| told.iter().filter(|line| line.contains(word)).count();
     assert_eq!(
         (told.len(), of("breaks the rule"), of("ended with other money")),
@@ -256,7 +256,7 @@ fn a_partner_that_is_down_and_a_restart_lose_no_payment() {
     until("it does not answer", WAIT_MAX, || (queries(&system, "unanswered") >= 1).then_some(()));
     assert!(system.get("/readyz").status == 200, "a partner's trouble is not ours");
     let log = world.home.log();
-    assert!(log.matches("did not tell what a payment came to").count() == 1, "{log}");
+    assert!(log.matches("a query to a partner has trouble").count() == 1, "{log}");
     world.partner.open();
     for order in &orders[..4] {
         world.partner.says(order, Says::Status("SUCCESS"));
