@@ -35,7 +35,7 @@ pub fn schedule(settings: &Settings, origin: Origin) -> anyhow::Result<Schedule>
 
 /// Whether a partner's notices may count only once a query confirms them.
 pub fn needs_queries(profile: &Profile) -> bool {
-    profile.policy("").unconfirmed
+    profile.leaves_unconfirmed()
 }
 
 /// The same of all partners.

@@ -315,6 +315,11 @@ impl Profile {
         self.scheme.as_deref()
     }
 
+    /// Whether some of its notices count only once a query has confirmed them.
+    pub fn leaves_unconfirmed(&self) -> bool {
+        self.scheme().is_some_and(|scheme| scheme.confirm != crate::scheme::Confirm::Never)
+    }
+
     /// Whose profile it is, its version and the digest of its bytes.
     pub fn stamp(&self) -> &ProfileStamp {
         &self.stamp

@@ -250,7 +250,9 @@ fn a_live_partner_is_certified_at_its_sandbox_and_one_elsewhere_needs_a_way_back
     let home = Home::configured(
         "[partners.acme]\nprofile = \"acme.toml\"\napi_url = \"https://api.acme.example/v1\"\n",
     );
-    home.write("acme.toml", &DEFAULT_PROFILE.replace("stage = \"draft\"", "stage = \"live\""));
+    let live = DEFAULT_PROFILE.replace("stage = \"draft\"", "stage = \"live\"");
+    home.write("acme.toml", &live);
+    home.write("acme.v1.frozen", &live);
     home.payfold(&["key", "add", "acme", "--merchant", "M"]).ok();
     let certify = |more: &[&str]| {
         let always = ["partner", "certify", "acme", "--report", "r.json"];
