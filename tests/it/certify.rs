@@ -171,11 +171,23 @@ async fn each_trouble_fails_its_rule_and_no_other() {
             (word, rule, partner.certify(Some(troubles)).await)
         }
     });
+    let expected = |rule: &'static str| -> Vec<&str> {
+        [rule].into_iter().filter(|rule| *rule != "clean").collect()
+    };
     let mut runs = stream::iter(runs).buffer_unordered(AT_ONCE);
-    let mut differing = Vec::new();
+    let mut again = Vec::new();
     while let Some((word, rule, report)) = runs.next().await {
-        let expected: Vec<&str> = [rule].into_iter().filter(|rule| *rule != "clean").collect();
-        if report.failed() != expected {
+        if report.failed() != expected(rule) {
+            again.push((word, rule));
+        }
+    }
+    drop(runs);
+    // So many at once are many for a busy machine, where a call may be cut: what differs has to differ alone, too.
+    let mut differing = Vec::new();
+    for (word, rule) in again {
+        let troubles = Troubles::new([word]).expect("a word goes with itself");
+        let report = partner.certify(Some(troubles)).await;
+        if report.failed() != expected(rule) {
             differing.push(format!("#{word}: {rule}\n{}", told(&report, Outcome::Failed)));
         }
     }
