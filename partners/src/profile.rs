@@ -6,6 +6,7 @@ mod create;
 pub(crate) mod file;
 mod query;
 mod shipped;
+mod time;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +15,6 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::ipn::IpnPolicy;
 use payfold_schemas::record::ProfileStamp;
-use payfold_schemas::time::Time;
 use serde::Deserialize;
 
 use crate::mac::Output;
@@ -23,6 +23,7 @@ use crate::scheme::Scheme;
 pub use create::{CreateField, CreateRule};
 pub use query::{QueryField, QueryPace, QueryRule, Word};
 pub use shipped::{SHIPPED, STARTERS, Shipped, Starter};
+pub use time::{OutOfWindow, TimeKind, TimeRule};
 
 /// The default scheme, as shipped.
 pub const DEFAULT_PROFILE: &str = include_str!("../profiles/default.toml");
@@ -131,60 +132,6 @@ pub enum NonceRule {
     Optional,
     /// A notice without one is refused.
     Required,
-}
-
-/// What a profile's time says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TimeKind {
-    /// When this delivery was sent: a retry has a new one.
-    Delivery,
-    /// When the event happened: a retry has the same one.
-    Event,
-    /// There is none.
-    None,
-}
-
-/// How a notice's time is judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimeRule {
-    /// What the time says.
-    pub kind: TimeKind,
-    /// Which field carries it; `None` for kind `none`.
-    pub field: Option<Field>,
-    /// How far it may be from our clock, in ms: ahead for every kind, behind for `delivery`.
-    pub skew_ms: i64,
-    /// For `event`: how old it may be, in ms.
-    pub max_age_ms: Option<i64>,
-}
-
-/// A notice's time is outside its window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the timestamp is {seconds} s {direction}")]
-pub struct OutOfWindow {
-    /// How far from our clock.
-    pub seconds: u64,
-    /// `old` or `ahead`.
-    pub direction: &'static str,
-}
-
-impl TimeRule {
-    /// The clock's word: exactly so far off still passes, a nanosecond more does not (contract 7.1).
-    pub fn judge(&self, timestamp: Time, now: Time) -> Result<(), OutOfWindow> {
-        let behind_ms_max = match self.kind {
-            TimeKind::Delivery => Some(self.skew_ms),
-            TimeKind::Event => self.max_age_ms,
-            TimeKind::None => None,
-        };
-        let too_old = behind_ms_max.is_some_and(|max_ms| now > timestamp.plus_ms(max_ms));
-        let too_far_ahead = timestamp > now.plus_ms(self.skew_ms);
-        if !too_old && !too_far_ahead {
-            return Ok(());
-        }
-        let direction = if too_old { "old" } else { "ahead" };
-        let seconds = now.nanos_since(timestamp).unsigned_abs() / 1_000_000_000;
-        Err(OutOfWindow { seconds, direction })
-    }
 }
 
 /// What to do with fields the profile doesn't know.

@@ -2,13 +2,18 @@
 //! let a notice pass, or be confirmed by a query; a refusal must not look like an acceptance; the last event must
 //! say what becomes of all the rest; and whatever deviates from the contract must be listed as an exception.
 
+mod coverage;
+
 use super::ack::Ack;
 use super::filter::Keeps;
-use super::pairs::Write;
-use super::template::{Piece, Source, Template, Token};
-use super::{BODY, Confirm, Content, EventRule, ITEM, Outcome, QUERY, Scheme, SignRule};
+use super::template::{Source, Template, Token};
+use super::{Confirm, EventRule, Outcome, Scheme};
+
 use crate::profile::file::Wrong;
 use crate::profile::{Common, NonceRule, TimeKind};
+
+use self::coverage::{coverage, is_time_signed, weakest};
+pub(super) use self::coverage::{deciding_sources, mark_deciding};
 
 /// Everything that is wrong with a scheme that compiles.
 pub(super) fn check(scheme: &Scheme, common: &Common) -> Vec<Wrong> {
@@ -67,204 +72,6 @@ fn events(scheme: &Scheme, problems: &mut Vec<Wrong>) {
             let problem = "the last [[event]] must have no when: say what becomes of all other kinds, best outcome = \"refuse\" or \"ignore\"";
             problems.push(Wrong { span, problem: problem.to_owned() });
         }
-    }
-}
-
-/// What decides money is signed, or confirmed; values that stand side by side can be told apart.
-fn coverage(scheme: &Scheme, problems: &mut Vec<Wrong>) {
-    if scheme.confirm == Confirm::Always {
-        return;
-    }
-    for sign in &scheme.signs {
-        let mut wrong = |problem: String| problems.push(Wrong { span: sign.span.clone(), problem });
-        if !sign.algorithm.signs_the_text() {
-            if scheme.confirm == Confirm::Never {
-                wrong(format!(
-                    "[[sign]] {} signs nothing of the notice; write confirm = \"when_unsigned\" or \"always\", so that a query confirms it",
-                    sign.name
-                ));
-            }
-            continue;
-        }
-        for (name, token) in deciding(scheme) {
-            if covered(scheme, &sign.text, token, 0) == Keeps::Nothing {
-                wrong(format!(
-                    "[[sign]] {} does not cover {}, which decides {name}: anybody could change it; map a signed place, or write \
-                     confirm = \"always\", so that a query confirms it",
-                    sign.name, token.written
-                ));
-            }
-        }
-        for (first, second) in side_by_side(scheme, &sign.text) {
-            wrong(format!(
-                "[[sign]] {}: nothing stands between {first} and {second}, so text could slide from one into the other; say what \
-                 {first} looks like with a [[field]] (type or pattern), or write confirm = \"always\"",
-                sign.name
-            ));
-        }
-        for number in 0..scheme.pairs.len() {
-            let list = &scheme.pairs[number];
-            let has_no_marks = list.write == Write::Values && list.separator.is_empty();
-            if has_no_marks && mentions(&sign.text, &Source::Pairs(number)) {
-                wrong(format!(
-                    "[[sign]] {}: values with nothing between them can't be told apart; write confirm = \"always\"",
-                    sign.name
-                ));
-            }
-        }
-    }
-}
-
-/// Values of a text that stand side by side, the first of them of no known shape.
-fn side_by_side(scheme: &Scheme, text: &Template) -> Vec<(String, String)> {
-    let value = |piece: &Piece| match piece {
-        Piece::Token(token) if matches!(token.source, Source::Header(_) | Source::Field(..)) => {
-            Some(token.clone())
-        }
-        Piece::Token(_) | Piece::Literal(_) | Piece::Optional(_) => None,
-    };
-    let has_shape = |token: &Token| {
-        scheme.fields.iter().any(|rule| {
-            rule.at.source == token.source && (rule.pattern.is_some() || rule.shape.is_some())
-        })
-    };
-    let pairs =
-        text.pieces.windows(2).filter_map(|pair| Some((value(&pair[0])?, value(&pair[1])?)));
-    pairs
-        .filter(|(first, _)| !has_shape(first))
-        .map(|(first, second)| (first.written, second.written))
-        .collect()
-}
-
-/// Every place whose value decides something, the time and whom it is for among them.
-pub(super) fn deciding_sources(scheme: &Scheme) -> Vec<&Source> {
-    let mut sources: Vec<&Source> =
-        deciding(scheme).into_iter().map(|(_, token)| &token.source).collect();
-    let templates = scheme.map.merchant.iter().chain(scheme.time.iter().map(|(time, _)| time));
-    let templates = templates.chain(scheme.require.iter().map(|rule| &rule.value));
-    let places = scheme.events.iter().map(|event| &event.places).chain([&scheme.map.places]);
-    let others = places.flat_map(|p| [&p.event, &p.paid_at, &p.nonce]).flatten();
-    sources.extend(templates.chain(others).flat_map(Template::tokens).map(|token| &token.source));
-    sources
-}
-
-/// Tells every list of pairs which of its members decide something.
-pub(super) fn mark_deciding(scheme: &mut Scheme) {
-    let places: Vec<(usize, Vec<String>)> = deciding_sources(scheme)
-        .into_iter()
-        .filter_map(|source| match source {
-            Source::Field(document, path) => Some((*document, path.clone())),
-            _ => None,
-        })
-        .collect();
-    for list in &mut scheme.pairs {
-        let members = places.iter().filter_map(|(document, path)| list.member((*document, path)));
-        let mut deciding: Vec<String> = members.collect();
-        deciding.sort();
-        deciding.dedup();
-        list.deciding = deciding;
-    }
-}
-
-/// The tokens that decide money, and what each decides.
-fn deciding<'s>(scheme: &'s Scheme) -> Vec<(&'static str, &'s Token)> {
-    let mut tokens: Vec<(&'static str, &'s Token)> = Vec::new();
-    let all = &scheme.map.places;
-    for (_, event) in facts(scheme) {
-        let own = &event.places;
-        let of = |name, template: Option<&'s Template>| template.map(|t| (name, t));
-        let chosen = [
-            of("the order", own.order.as_ref().or(all.order.as_ref())),
-            of("the ref", own.provider_ref.as_ref().or(all.provider_ref.as_ref())),
-            of("the amount", own.amount.as_ref().or(all.amount.as_ref())),
-            of("the currency", own.currency.as_ref().or(all.currency.as_ref())),
-        ];
-        for (name, template) in chosen.into_iter().flatten() {
-            tokens.extend(template.tokens().into_iter().map(|token| (name, token)));
-        }
-    }
-    for event in &scheme.events {
-        tokens.extend(event.when.iter().map(|condition| ("the status", &condition.value)));
-    }
-    tokens.retain(|(_, token)| {
-        matches!(
-            token.source,
-            Source::Header(_) | Source::Field(..) | Source::Pairs(_) | Source::Text(_)
-        )
-    });
-    let mut seen: Vec<&Source> = Vec::new();
-    tokens.retain(|(_, token)| {
-        let is_new = !seen.contains(&&token.source);
-        seen.push(&token.source);
-        is_new
-    });
-    tokens
-}
-
-/// How much of what a token stands for is left in the text.
-fn covered(scheme: &Scheme, text: &Template, wanted: &Token, depth: usize) -> Keeps {
-    if depth > 16 {
-        return Keeps::Nothing;
-    }
-    let of = |token: &Token| {
-        let filters = token.filters.iter().map(|filter| filter.keeps()).min();
-        let keeps = filters.unwrap_or(Keeps::All);
-        let nested = match &token.source {
-            Source::Text(number) if token.source != wanted.source => {
-                covered(scheme, &scheme.texts[*number], wanted, depth + 1)
-            }
-            _ if token_covers(scheme, token, wanted, depth) => Keeps::All,
-            _ => Keeps::Nothing,
-        };
-        keeps.min(nested)
-    };
-    let mut best = Keeps::Nothing;
-    for piece in &text.pieces {
-        let here = match piece {
-            Piece::Literal(_) => Keeps::Nothing,
-            Piece::Token(token) => of(token),
-            // With others beside it, it is left out when one of those is empty.
-            Piece::Optional(inside) => {
-                let tokens = Template { pieces: inside.clone() };
-                match tokens.tokens().as_slice() {
-                    [only] => of(only),
-                    _ => Keeps::Nothing,
-                }
-            }
-        };
-        best = best.max(here);
-    }
-    best
-}
-
-fn token_covers(scheme: &Scheme, token: &Token, wanted: &Token, depth: usize) -> bool {
-    if token.source == wanted.source {
-        return true;
-    }
-    let of_wrapped = |document: usize| {
-        // A wrapped document is covered where all it is unwrapped from is.
-        let Some(rule) = document.checked_sub(ITEM + 1).and_then(|at| scheme.documents.get(at))
-        else {
-            return false;
-        };
-        let from = rule.from.tokens();
-        !from.is_empty() && from.iter().all(|inner| token_covers(scheme, token, inner, depth + 1))
-    };
-    match (&token.source, &wanted.source) {
-        (Source::Body, Source::Field(BODY | ITEM, _)) => scheme.content != Content::Query,
-        (Source::Query | Source::Url, Source::Field(QUERY, _)) => true,
-        (Source::Pairs(number), Source::Field(document, path)) => {
-            scheme.pairs[*number].covers((*document, path)) || of_wrapped(*document)
-        }
-        (Source::Text(number), _) => {
-            covered(scheme, &scheme.texts[*number], wanted, depth + 1) > Keeps::Nothing
-        }
-        // A part of what stands in the text as a whole.
-        (Source::Field(outer, path), Source::Field(inner, whole)) if outer == inner => {
-            whole.starts_with(path)
-        }
-        (_, Source::Field(document, _)) => of_wrapped(*document),
-        _ => false,
     }
 }
 
@@ -385,28 +192,6 @@ pub(super) fn needed(scheme: &Scheme, time: TimeKind) -> Vec<(&'static str, Stri
         add("no_paid_at", "a payment's notice does not say when it was paid");
     }
     needed
-}
-
-/// What is left of each deciding value in each text that is signed.
-fn weakest(scheme: &Scheme) -> Vec<Keeps> {
-    if scheme.confirm == Confirm::Always {
-        return Vec::new();
-    }
-    let signs = scheme.signs.iter().filter(|sign| sign.algorithm.signs_the_text());
-    let of = |sign: &SignRule| -> Vec<Keeps> {
-        let deciding = deciding(scheme).into_iter();
-        deciding.map(|(_, token)| covered(scheme, &sign.text, token, 0)).collect()
-    };
-    signs.flat_map(of).collect()
-}
-
-fn is_time_signed(scheme: &Scheme) -> bool {
-    let Some((time, _)) = &scheme.time else { return true };
-    let mut signs = scheme.signs.iter().filter(|sign| sign.algorithm.signs_the_text());
-    signs.all(|sign| {
-        let mut tokens = time.tokens().into_iter();
-        tokens.all(|token| covered(scheme, &sign.text, token, 0) > Keeps::Nothing)
-    })
 }
 
 /// Whether a template has a token of this source.
