@@ -35,7 +35,7 @@ pub fn schedule(settings: &Settings, origin: Origin) -> anyhow::Result<Schedule>
 
 /// Whether a partner's notices may count only once a query confirms them.
 pub fn needs_queries(profile: &Profile) -> bool {
-    profile.leaves_unconfirmed()
+    profile.confirms()
 }
 
 /// The same of all partners.
@@ -47,7 +47,7 @@ pub fn confirms(profiles: &[Profile]) -> Confirms {
 pub fn can_be_asked(settings: &Settings, profile: &Profile, origin: Origin) -> bool {
     let partner = settings.partners.get(profile.partner().as_str());
     let has_url = partner.is_some_and(|partner| !partner.api_url.is_empty());
-    profile.query().is_some() && (has_url || origin == Origin::Demo)
+    profile.query_pace().is_some() && (has_url || origin == Origin::Demo)
 }
 
 /// Who is asked and who is left alone. Errors: what is wrong, and how it is mended.

@@ -79,7 +79,7 @@ impl Account {
     /// What of it may stand in a text of its partner's own scheme.
     pub(crate) fn of(&self) -> Of<'_> {
         let SchemeKeys { constants, opening, .. } = &self.scheme_keys;
-        Of { merchant: self.merchant_code.as_str(), constants, opening }
+        Of { merchant: self.merchant_code.as_str(), constants, opening, values: &[] }
     }
 
     /// A value its partner has given out for it, such as an access key's id.

@@ -18,7 +18,7 @@ use payfold_schemas::record::ProfileStamp;
 use serde::Deserialize;
 
 use crate::mac::Output;
-use crate::scheme::Scheme;
+use crate::scheme::{Confirm, Scheme};
 
 pub use create::{CreateField, CreateRule};
 pub use query::{QueryField, QueryPace, QueryRule, Word};
@@ -262,11 +262,6 @@ impl Profile {
         self.scheme.as_deref()
     }
 
-    /// Whether some of its notices count only once a query has confirmed them.
-    pub fn leaves_unconfirmed(&self) -> bool {
-        self.scheme().is_some_and(|scheme| scheme.confirm != crate::scheme::Confirm::Never)
-    }
-
     /// Whose profile it is, its version and the digest of its bytes.
     pub fn stamp(&self) -> &ProfileStamp {
         &self.stamp
@@ -330,6 +325,17 @@ impl Profile {
     /// How one payment is asked for there; `None` if it can't be.
     pub fn query(&self) -> Option<&QueryRule> {
         self.query.as_ref()
+    }
+
+    /// How hard the partner may be asked what a payment came to, in either kind of scheme; `None` if it can't be.
+    pub fn query_pace(&self) -> Option<QueryPace> {
+        let own = || self.scheme.as_ref()?.query.as_ref().map(|query| query.pace);
+        self.query.as_ref().map(|rule| rule.pace).or_else(own)
+    }
+
+    /// Whether some notices count only once a query confirms them.
+    pub fn confirms(&self) -> bool {
+        self.scheme.as_ref().is_some_and(|scheme| scheme.confirm != Confirm::Never)
     }
 
     /// Whether addresses of this machine and of private networks, and http to this machine, are let pass.

@@ -18,6 +18,7 @@ pub(crate) mod filter;
 pub(crate) mod lint;
 pub(crate) mod map;
 pub(crate) mod pairs;
+pub(crate) mod query;
 pub(crate) mod reading;
 pub(crate) mod request;
 pub(crate) mod template;
@@ -257,6 +258,8 @@ pub struct Scheme {
     pub(crate) time: Option<(Template, Format)>,
     pub(crate) confirm: Confirm,
     pub(crate) acks: Acks,
+    /// How a payment is asked for there; absent if it can't be.
+    pub(crate) query: Option<query::SchemeQuery>,
     pub(crate) exceptions: Vec<String>,
     /// Where they stand in the file.
     pub(crate) exceptions_span: std::ops::Range<usize>,
@@ -301,6 +304,16 @@ impl Scheme {
             format!("{}: {:?} over {} at {place}", sign.name, sign.algorithm, tokens.join(" "))
         };
         self.signs.iter().map(line).collect()
+    }
+
+    /// What a question looks like; `None` if none can be asked.
+    pub fn describe_query(&self) -> Option<String> {
+        let query::SchemeQuery { question, pace, .. } = self.query.as_ref()?;
+        let tokens: Vec<_> = question.path.tokens().iter().map(|t| t.written.clone()).collect();
+        let by = if question.needs_ref() { "its transaction" } else { "its order" };
+        let named = if tokens.is_empty() { "in the body".to_owned() } else { tokens.join(" ") };
+        let (method, at_once, per_s) = (question.method.name(), pace.at_once, pace.per_s);
+        Some(format!("{method} by {by}, {named}; {at_once} at once, {per_s} a second"))
     }
 
     /// The answer to a notice of this outcome, where the profile has its own.

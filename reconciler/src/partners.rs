@@ -42,7 +42,7 @@ impl Partners {
         self.api_urls.get(partner)?;
         let directory = self.directory.load();
         let account = directory.accounts().iter().find(|account| account.partner() == partner)?;
-        account.profile().query().map(|rule| rule.pace)
+        account.profile().query_pace()
     }
 
     /// The partners that can be asked now.

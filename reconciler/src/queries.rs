@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use payfold_partners::query::Told;
-use payfold_partners::remote::query::Queried;
+use payfold_partners::remote::query::{Queried, QueryError};
 use payfold_schemas::fact::{Fact, QueryAnswer};
 use payfold_schemas::ids::PartnerCode;
 use tokio::sync::mpsc::{self, Receiver};
@@ -147,6 +147,8 @@ async fn ask(shared: &Shared, partners: &Partners, waiting: Waiting) -> Result<A
     }
     let call = match partners.prepare(&waiting.key, &waiting.target, shared.clock.now()) {
         None => return Ok(unasked(waiting, None, None)),
+        // Nothing is wrong: its notice, which names the transaction, has not come yet.
+        Some(Err(QueryError::NoRef(_))) => return Ok(unasked(waiting, Some("no_ref"), None)),
         Some(Err(error)) => {
             return Ok(unasked(waiting, Some("not_asked"), Some(error.to_string())));
         }

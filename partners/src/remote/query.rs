@@ -1,11 +1,12 @@
-//! Owns the query call: one signed GET, no redirect, within a time and a size, to a checked address. It may be made
+//! Owns the query call: one signed request, no redirect, within a time and a size, to a checked address. It may be made
 //! as often as one likes; what it came to says what may be concluded, and how long to leave the partner alone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use payfold_schemas::time::Time;
-use reqwest::header::{ACCEPT, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode};
+use reqwest::header::{ACCEPT, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Method, Request, Response, StatusCode};
 
 use super::{Remote, read, reason};
 use crate::directory::Account;
@@ -13,6 +14,8 @@ use crate::keys::Channel;
 use crate::outbound::{Reach, UrlProblem};
 use crate::profile::QueryRule;
 use crate::query::{Ambiguous, Question, Told, WrongAnswer, judge};
+use crate::scheme::Scheme;
+use crate::scheme::query::{self, Asked, Asking, SchemeQuery, Unaskable};
 
 /// What a query came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +41,12 @@ pub enum QueryError {
     /// The account has no key that counts now.
     #[error("account {0} has no key that is valid now; add one with payfold key add")]
     NoKey(String),
+    /// The partner is asked for transactions, and none is known yet.
+    #[error("no transaction is known yet, and partner {0} is asked for transactions only")]
+    NoRef(String),
+    /// The question can't be put as the profile says. Why; never a value.
+    #[error("the question to partner {0} can't be put together: {1}")]
+    Unaskable(String, String),
     /// The value holds the separator.
     #[error(transparent)]
     Ambiguous(#[from] Ambiguous),
@@ -49,9 +58,18 @@ pub enum QueryError {
 /// A query that can be made: everything that could be wrong on our side has been looked at.
 pub struct QueryCall {
     client: Client,
-    url: url::Url,
+    request: Request,
     question: Question,
-    rule: QueryRule,
+    judge: Judge,
+    timeout_ms: u64,
+    answer_bytes_max: usize,
+}
+
+/// Whose rules an answer is judged by.
+enum Judge {
+    Contract(QueryRule),
+    /// The account's partner has a scheme of its own.
+    Own(Arc<Account>),
 }
 
 impl Remote {
@@ -59,12 +77,15 @@ impl Remote {
     /// address of the settings.
     pub fn prepare_query(
         &self,
-        account: &Account,
+        account: &Arc<Account>,
         api_url: &str,
         question: Question,
         now: Time,
     ) -> Result<QueryCall, QueryError> {
         let profile = account.profile();
+        if let Some(scheme) = profile.scheme() {
+            return self.prepare_own((account, scheme), api_url, question, now);
+        }
         let rule = profile.query();
         let rule = rule.ok_or_else(|| QueryError::NoQuery(account.partner().to_string()))?;
         let key = account.keys_of(Channel::Create).signing_key(now).ok_or_else(|| {
@@ -73,18 +94,118 @@ impl Remote {
         let reach = Reach::of(profile);
         let url = reach.check(&format!("{}{}", api_url.trim_end_matches('/'), rule.path))?;
         let url = question.signed((profile, rule), key.mac(), now, url)?;
-        let client = match reach {
-            Reach::Public => self.public.clone(),
-            Reach::Sandbox => self.sandbox.clone(),
+        let client = self.visitor(reach);
+        let mut request = Request::new(Method::GET, url);
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let (timeout_ms, answer_bytes_max) = (rule.timeout_ms, rule.answer_bytes_max);
+        let judge = Judge::Contract(rule.clone());
+        Ok(QueryCall { client, request, question, judge, timeout_ms, answer_bytes_max })
+    }
+
+    /// The same in the partner's own scheme.
+    fn prepare_own(
+        &self,
+        (account, scheme): (&Arc<Account>, &Scheme),
+        api_url: &str,
+        question: Question,
+        now: Time,
+    ) -> Result<QueryCall, QueryError> {
+        let (profile, partner) = (account.profile(), || account.partner().to_string());
+        let query = scheme.query.as_ref().ok_or_else(|| QueryError::NoQuery(partner()))?;
+        let api_url = api_url.trim_end_matches('/');
+        let asking = Asking {
+            scheme,
+            rule: &query.question,
+            limits: profile.limits(),
+            of: account.of(),
+            secret: account.scheme_keys().asking_secret(query.question.key, now),
+            api_url,
         };
-        Ok(QueryCall { client, url, question, rule: rule.clone() })
+        let asked = asking.asked(&question, now).map_err(|unaskable| match unaskable {
+            Unaskable::NoRef => QueryError::NoRef(partner()),
+            Unaskable::NoKey => {
+                QueryError::NoKey(format!("{}/{}", account.partner(), account.merchant_code()))
+            }
+            Unaskable::Unusable(_) | Unaskable::Elsewhere => {
+                QueryError::Unaskable(partner(), unaskable.to_string())
+            }
+        })?;
+        let reach = Reach::of(profile);
+        let url = reach.check(&format!("{api_url}{}", asked.target))?;
+        let request = request(asked, url)
+            .map_err(|name| QueryError::Unaskable(partner(), format!("{name} is no header")))?;
+        Ok(QueryCall {
+            client: self.visitor(reach),
+            request,
+            question,
+            timeout_ms: query.timeout_ms,
+            answer_bytes_max: query.answer.bytes_max,
+            judge: Judge::Own(Arc::clone(account)),
+        })
+    }
+}
+
+/// What goes out. Errors: the name of a header whose value is none.
+fn request(asked: Asked, url: url::Url) -> Result<Request, String> {
+    let method = match asked.method {
+        query::Method::Get => Method::GET,
+        query::Method::Post => Method::POST,
+    };
+    let mut request = Request::new(method, url);
+    for (name, value) in asked.headers {
+        let known = HeaderName::from_bytes(name.as_bytes());
+        let value = HeaderValue::from_str(&value);
+        let (Ok(known), Ok(mut value)) = (known, value) else { return Err(name) };
+        value.set_sensitive(true);
+        request.headers_mut().insert(known, value);
+    }
+    if !asked.body.is_empty() {
+        *request.body_mut() = Some(asked.body.into());
+    }
+    Ok(request)
+}
+
+impl Judge {
+    /// Whether this status means that there is no such payment.
+    fn knows_none(&self, status: StatusCode) -> bool {
+        match self.own() {
+            None => status == StatusCode::NOT_FOUND,
+            Some((_, query)) => query.answer.not_found.contains(&status.as_u16()),
+        }
+    }
+
+    /// Whether what comes with this status is an answer.
+    fn answers(&self, status: StatusCode) -> bool {
+        status == StatusCode::OK || (self.own().is_some() && status.is_success())
+    }
+
+    fn own(&self) -> Option<(&Account, &SchemeQuery)> {
+        match self {
+            Self::Contract(_) => None,
+            Self::Own(account) => {
+                let query = account.profile().scheme()?.query.as_ref()?;
+                Some((account.as_ref(), query))
+            }
+        }
+    }
+
+    fn judge(&self, body: &[u8], question: &Question) -> Result<Told, WrongAnswer> {
+        match self {
+            Self::Contract(rule) => judge(body, question, rule),
+            Self::Own(account) => {
+                let profile = account.profile();
+                let scheme = profile.scheme().expect("it was asked by its own scheme");
+                let query = scheme.query.as_ref().expect("it was asked by its query");
+                query::judge((scheme, query), (profile.limits(), account.of()), question, body)
+            }
+        }
     }
 }
 
 impl QueryCall {
     /// Makes the call. Never fails: every end says what it is worth.
     pub async fn make(self, now: impl Fn() -> Time) -> Queried {
-        let timeout = Duration::from_millis(self.rule.timeout_ms);
+        let timeout = Duration::from_millis(self.timeout_ms);
         match tokio::time::timeout(timeout, self.exchange(now)).await {
             Ok(queried) => queried,
             Err(_) => {
@@ -94,8 +215,7 @@ impl QueryCall {
     }
 
     async fn exchange(self, now: impl Fn() -> Time) -> Queried {
-        let request = self.client.get(self.url).header(ACCEPT, "application/json");
-        let response = match request.send().await {
+        let response = match self.client.execute(self.request).await {
             Ok(response) => response,
             Err(error) => return Queried::Unanswered(reason(&error)),
         };
@@ -103,15 +223,19 @@ impl QueryCall {
         if status.is_redirection() {
             return Queried::Wrong(WrongAnswer::Redirect);
         }
+        if self.judge.knows_none(status) {
+            return Queried::Told(Told::Unknown);
+        }
         match status {
-            StatusCode::OK => match read(response, self.rule.answer_bytes_max).await {
-                Ok(body) => {
-                    let judged = judge(&body, &self.question, &self.rule);
-                    judged.map_or_else(Queried::Wrong, Queried::Told)
+            status if self.judge.answers(status) => {
+                match read(response, self.answer_bytes_max).await {
+                    Ok(body) => {
+                        let judged = self.judge.judge(&body, &self.question);
+                        judged.map_or_else(Queried::Wrong, Queried::Told)
+                    }
+                    Err(reason) => Queried::Unanswered(reason),
                 }
-                Err(reason) => Queried::Unanswered(reason),
-            },
-            StatusCode::NOT_FOUND => Queried::Told(Told::Unknown),
+            }
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 Queried::Busy(retry_after_ms(&response, now()))
             }

@@ -34,6 +34,21 @@ impl Zone {
 }
 
 impl Format {
+    /// Writes a time this way; in the zone of a pattern, in UTC where the pattern writes its zone itself.
+    pub(crate) fn write(&self, time: Time) -> String {
+        let utc = DateTime::from_timestamp_nanos(time.unix_nanos());
+        match self {
+            Self::UnixSeconds => time.unix_ms().div_euclid(1_000).to_string(),
+            Self::UnixMilliseconds => time.unix_ms().to_string(),
+            Self::Rfc3339 => time.to_rfc3339(),
+            Self::Pattern(pattern, zone) => match zone {
+                Zone::InText => utc.format(pattern).to_string(),
+                Zone::Fixed(zone) => utc.with_timezone(zone).format(pattern).to_string(),
+                Zone::Named(zone) => utc.with_timezone(zone).format(pattern).to_string(),
+            },
+        }
+    }
+
     /// Reads a time; `None` for what is none.
     pub(crate) fn read(&self, text: &str) -> Option<Time> {
         match self {
@@ -111,6 +126,16 @@ mod tests {
             let read = format.read(text).map(Time::to_rfc3339);
             let expected = expected.map(|text| Time::parse(text).unwrap().to_rfc3339());
             assert_eq!(read, expected, "{format:?} {text}");
+        }
+        for (format, expected) in [
+            (Format::UnixSeconds, "1769853600"),
+            (Format::UnixMilliseconds, "1769853600123"),
+            (Format::Rfc3339, "2026-01-31T10:00:00.123Z"),
+            (pattern("%Y%m%d%H%M%S", "+07:00"), "20260131170000"),
+            (pattern("%Y%m%d%H%M%S", "Asia/Ho_Chi_Minh"), "20260131170000"),
+            (pattern("%Y-%m-%dT%H:%M:%S%z", ""), "2026-01-31T10:00:00+0000"),
+        ] {
+            assert_eq!(format.write(Time::from_unix_ms(1_769_853_600_123)), expected);
         }
         assert!(Zone::parse("Mars/Olympus").is_none());
     }

@@ -22,6 +22,7 @@ use crate::profile::file::Wrong;
 
 mod common;
 mod map;
+mod query;
 
 /// The version of the profile language this program reads.
 pub(crate) const LANGUAGE: u32 = 1;
@@ -110,6 +111,7 @@ impl Compiler {
         let events: Vec<_> = file.events.iter().filter_map(|event| self.event(event)).collect();
         let time = self.time(file.time.as_ref()?);
         let acks = self.acks(&file.acks);
+        let query = file.query.as_ref().and_then(|query| self.query(query));
         let default_types = match content {
             Content::Json => vec!["application/json".to_owned()],
             Content::Form => vec!["application/x-www-form-urlencoded".to_owned()],
@@ -134,6 +136,7 @@ impl Compiler {
             time,
             confirm: head.confirm.as_ref().map(|c| *c.get_ref()).unwrap_or_default(),
             acks,
+            query,
             exceptions: exceptions.map(|name| name.get_ref().clone()).collect(),
             exceptions_span: head.exceptions.as_ref().map_or(0..0, Spanned::span),
         })

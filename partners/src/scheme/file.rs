@@ -1,6 +1,7 @@
 //! Owns the TOML form of a partner's own scheme. Every section is read by itself, so that all mistakes of a file are
 //! told at once, each with its place. Nothing unknown is let pass. `docs/partners.md` explains every key.
 
+pub(super) mod query;
 mod sections;
 
 use std::collections::BTreeMap;
@@ -39,6 +40,7 @@ pub(super) struct SchemeFile {
     pub(super) events: Vec<EventFile>,
     pub(super) time: Option<Spanned<TimeFile>>,
     pub(super) acks: BTreeMap<String, AckFile>,
+    pub(super) query: Option<query::QueryFile>,
 }
 
 #[derive(Deserialize)]

@@ -6,6 +6,7 @@ use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
+use super::encoding::Encoding;
 use super::template::TemplateError;
 
 /// One filter.
@@ -29,6 +30,8 @@ pub(crate) enum Filter {
     Raw,
     /// Inside a JSON string: quotes, backslashes and control characters escaped.
     Json,
+    /// Percent-encoded (RFC 3986): only letters, digits and `- . _ ~` stay.
+    Url,
 }
 
 /// How much of a value a filter leaves in a signed text.
@@ -40,7 +43,7 @@ pub(crate) enum Keeps {
     All,
 }
 
-const ALL: [(&str, Filter); 13] = [
+const ALL: [(&str, Filter); 14] = [
     ("crc32", Filter::Crc32),
     ("md5_hex", Filter::Md5Hex),
     ("sha1_hex", Filter::Sha1Hex),
@@ -54,6 +57,7 @@ const ALL: [(&str, Filter); 13] = [
     ("trim", Filter::Trim),
     ("raw", Filter::Raw),
     ("json", Filter::Json),
+    ("url", Filter::Url),
 ];
 
 impl Filter {
@@ -87,6 +91,12 @@ impl Filter {
                 let quoted = serde_json::Value::from(text).to_string();
                 quoted[1..quoted.len() - 1].to_owned()
             }),
+            Self::Url => {
+                let mut encoded = Vec::with_capacity(value.len());
+                let text = String::from_utf8_lossy(&value);
+                Encoding::Rfc3986.write(&text, "", &mut encoded);
+                encoded
+            }
         }
     }
 
@@ -99,7 +109,8 @@ impl Filter {
             | Self::Base64
             | Self::Reverse
             | Self::Raw
-            | Self::Json => Keeps::All,
+            | Self::Json
+            | Self::Url => Keeps::All,
             // Nobody finds another value of the same digest that also means something; yet it is possible.
             Self::Md5Hex | Self::Sha1Hex => Keeps::Weakly,
             Self::Upper | Self::Lower | Self::Trim => Keeps::ButForCase,
@@ -126,6 +137,7 @@ mod tests {
             ("lower", "ABC", "abc"),
             ("reverse", "añb", "bña"),
             ("trim", " a ", "a"),
+            ("url", "a b/é~", "a%20b%2F%C3%A9~"),
             ("json", "a\"\\\n", "a\\\"\\\\\\n"),
         ] {
             let done = Filter::parse(name).unwrap().apply(value.as_bytes().to_vec());

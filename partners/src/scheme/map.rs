@@ -115,11 +115,11 @@ pub(crate) fn said(
     for rule in &scheme.fields {
         hold(rule, context)?;
     }
-    let places = Chosen { scheme, event, context };
+    let places = Chosen { map: &scheme.map, own: &event.places, context };
     let currency = places.currency()?;
     let amount = places.amount(currency)?;
     let timestamp = time(scheme, context)?;
-    let paid_at = places.paid_at(timestamp, profile)?;
+    let paid_at = places.paid_at(timestamp.filter(|_| is_paid_then(profile, event)))?;
     let provider_ref: ProviderRef = places.id("ref", |places| places.provider_ref.as_ref())?;
     let mut policy = profile.policy(provider_ref.as_str());
     policy.unconfirmed = match scheme.confirm {
@@ -153,15 +153,26 @@ pub(crate) enum Unsigned {
 /// The first event whose conditions all hold.
 fn event<'s>(scheme: &'s Scheme, context: Context<'_>) -> Result<Option<&'s EventRule>, Fault> {
     for event in &scheme.events {
-        let mut holds = true;
-        for condition in &event.when {
-            holds = holds && is_met(condition, context)?;
-        }
-        if holds {
+        if holds(&event.when, context)? {
             return Ok(Some(event));
         }
     }
     Ok(None)
+}
+
+/// Whether all conditions hold. Errors: a place that can't be read.
+pub(crate) fn holds(when: &[Condition], context: Context<'_>) -> Result<bool, Fault> {
+    let mut holds = true;
+    for condition in when {
+        holds = holds && is_met(condition, context)?;
+    }
+    Ok(holds)
+}
+
+/// Whether the notice's own time is when it was paid.
+fn is_paid_then(profile: &Profile, event: &EventRule) -> bool {
+    let is_event = profile.time().kind == crate::profile::TimeKind::Event;
+    is_event && event.outcome == Outcome::Status(Status::Success)
 }
 
 fn is_met(condition: &Condition, context: Context<'_>) -> Result<bool, Fault> {
@@ -223,23 +234,19 @@ fn time(scheme: &Scheme, context: Context<'_>) -> Result<Option<Time>, Fault> {
 }
 
 /// Where the values of the chosen event stand: its own places before the map's.
-struct Chosen<'c> {
-    scheme: &'c Scheme,
-    event: &'c EventRule,
-    context: Context<'c>,
+pub(crate) struct Chosen<'c> {
+    pub(crate) map: &'c MapRule,
+    pub(crate) own: &'c Places,
+    pub(crate) context: Context<'c>,
 }
 
 impl Chosen<'_> {
-    fn map(&self) -> &MapRule {
-        &self.scheme.map
-    }
-
     /// The text at a place; `None` where the profile has none or the notice nothing there.
     fn text<'t>(
         &'t self,
         place: impl Fn(&'t Places) -> Option<&'t Template>,
     ) -> Result<Option<String>, Fault> {
-        let Some(template) = place(&self.event.places).or_else(|| place(&self.map().places)) else {
+        let Some(template) = place(self.own).or_else(|| place(&self.map.places)) else {
             return Ok(None);
         };
         let text = self.context.string(template)?;
@@ -257,18 +264,18 @@ impl Chosen<'_> {
         }
     }
 
-    fn currency(&self) -> Result<Currency, Fault> {
+    pub(crate) fn currency(&self) -> Result<Currency, Fault> {
         let text = self.required("currency", |places| places.currency.as_ref())?;
-        let text = self.map().currencies.get(&text).unwrap_or(&text);
+        let text = self.map.currencies.get(&text).unwrap_or(&text);
         match Currency::parse(text) {
             Ok(currency) => Ok(currency),
             Err(_) => fault(FaultKind::UnknownCurrency, "currency is not of ISO 4217"),
         }
     }
 
-    fn amount(&self, currency: Currency) -> Result<Amount, Fault> {
+    pub(crate) fn amount(&self, currency: Currency) -> Result<Amount, Fault> {
         let text = self.required("amount", |places| places.amount.as_ref())?;
-        self.map().amount.read(&text, currency).or_else(|error| match error {
+        self.map.amount.read(&text, currency).or_else(|error| match error {
             AmountError::NotInteger => fault(
                 FaultKind::AmountNotInteger,
                 "amount is no exact number of the currency's minor units",
@@ -279,20 +286,18 @@ impl Chosen<'_> {
         })
     }
 
-    /// When it was paid; where the profile does not say, the time of the event.
-    fn paid_at(&self, timestamp: Option<Time>, profile: &Profile) -> Result<Option<Time>, Fault> {
-        let is_event = profile.time().kind == crate::profile::TimeKind::Event;
+    /// When it was paid; where the profile does not say, the time that stands for it.
+    fn paid_at(&self, otherwise: Option<Time>) -> Result<Option<Time>, Fault> {
         let Some(text) = self.text(|places| places.paid_at.as_ref())? else {
-            let is_paid = self.event.outcome == Outcome::Status(Status::Success);
-            return Ok(timestamp.filter(|_| is_event && is_paid));
+            return Ok(otherwise);
         };
-        match self.map().paid_at_format.read(&text) {
+        match self.map.paid_at_format.read(&text) {
             Some(time) => Ok(Some(time)),
             None => fault(FaultKind::BadTimestamp, "paid_at is not written as the profile says"),
         }
     }
 
-    fn id<'t, R: TextRule>(
+    pub(crate) fn id<'t, R: TextRule>(
         &'t self,
         name: &str,
         place: impl Fn(&'t Places) -> Option<&'t Template>,

@@ -26,6 +26,8 @@ pub(crate) struct Of<'a> {
     pub(crate) constants: &'a BTreeMap<String, String>,
     /// Keys that open what is encrypted.
     pub(crate) opening: &'a [Secret],
+    /// What a question is made of; none in a notice.
+    pub(crate) values: &'a [String],
 }
 
 /// Why a text can't be put together.
@@ -63,6 +65,18 @@ impl<'r> Reading<'r> {
         documents[BODY] = body;
         documents[QUERY] = Some(query);
         Ok(Self { scheme, request, limits, documents, item: None })
+    }
+
+    /// A reading of what is parsed already: an answer, or nothing at all while a question is put together.
+    pub(crate) fn of_document(
+        scheme: &'r Scheme,
+        request: &'r Request<'r>,
+        limits: Limits,
+        document: Option<Document>,
+    ) -> Self {
+        let mut documents = vec![None; 3 + scheme.documents.len()];
+        documents[BODY] = document;
+        Self { scheme, request, limits, documents, item: None }
     }
 
     /// Parses what is wrapped in values, with an account's keys. Errors: what can't be parsed or opened.
@@ -287,6 +301,9 @@ impl<'c> Context<'c> {
                 let mut text = Vec::new();
                 rule.write(self.reading.document(rule.of.0), &mut text);
                 text
+            }
+            Source::Value(number) => {
+                self.of.values.get(*number).map_or(Vec::new(), |value| value.as_bytes().to_vec())
             }
             Source::Text(number) => self.text(&self.reading.scheme.texts[*number])?,
             Source::Header(_) | Source::Field(..) => {

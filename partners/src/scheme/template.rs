@@ -31,6 +31,8 @@ pub(crate) enum Source {
     Pairs(usize),
     /// A text of the profile, by number.
     Text(usize),
+    /// A value of the question, by number.
+    Value(usize),
 }
 
 /// One `{…}`.
@@ -64,6 +66,8 @@ pub(crate) struct Names {
     pub(crate) pairs: Vec<String>,
     pub(crate) texts: Vec<String>,
     pub(crate) constants: Vec<String>,
+    /// What a question is made of; none in what is read of a notice.
+    pub(crate) values: Vec<String>,
 }
 
 /// Why a text is no template. The message says how to mend it.
@@ -98,6 +102,30 @@ impl Template {
         let mut tokens = Vec::new();
         walk(&self.pieces, &mut tokens);
         tokens
+    }
+
+    /// Whether it has a token of this source that is not optional.
+    pub(crate) fn needs(&self, source: &Source) -> bool {
+        self.pieces.iter().any(|piece| match piece {
+            Piece::Token(token) => token.source == *source,
+            Piece::Literal(_) | Piece::Optional(_) => false,
+        })
+    }
+
+    /// The same with every token's value changed by this filter at last.
+    pub(crate) fn escaped(mut self, filter: Filter) -> Self {
+        fn walk(pieces: &mut [Piece], filter: Filter) {
+            for piece in pieces {
+                match piece {
+                    Piece::Literal(_) => {}
+                    Piece::Token(token) if token.filters.contains(&filter) => {}
+                    Piece::Token(token) => token.filters.push(filter),
+                    Piece::Optional(pieces) => walk(pieces, filter),
+                }
+            }
+        }
+        walk(&mut self.pieces, filter);
+        self
     }
 
     /// The only token of a template that is nothing else.
@@ -202,12 +230,14 @@ fn source(name: &str, names: &Names) -> Result<Source, TemplateError> {
         "merchant" => Some(Source::Merchant),
         _ => None,
     };
-    if let Some(simple) = simple {
+    let value = names.values.iter().position(|value| value == name).map(Source::Value);
+    if let Some(simple) = simple.or(value) {
         return Ok(simple);
     }
     let Some((kind, rest)) = name.split_once('.') else {
+        let values = names.values.iter().map(|value| format!("{value}, ")).collect::<String>();
         return bad(format!(
-            "{{{name}}} names nothing; tokens are body, method, path, query, url, secret, merchant, h.<header>, \
+            "{{{name}}} names nothing; tokens are {values}body, method, path, query, url, secret, merchant, h.<header>, \
              c.<constant>, p.<pairs>, t.<text>, and f.<path>, q.<name> or <document>.<path>"
         ));
     };
@@ -270,6 +300,7 @@ mod tests {
             pairs: list("all"),
             texts: list("first"),
             constants: list("app"),
+            values: Vec::new(),
         }
     }
 

@@ -112,7 +112,7 @@ fn matched(profile: &Profile, scheme: &Scheme, vector: &Vector) -> Result<String
         .filter_map(|(name, value)| Some((name.clone(), value.clone()?)))
         .collect();
     constants.extend(vector.constants.clone());
-    let of = Of { merchant: &vector.merchant, constants: &constants, opening: &[] };
+    let of = Of { merchant: &vector.merchant, constants: &constants, opening: &[], values: &[] };
     let mut reading = Reading::new(scheme, &request, profile.limits())
         .map_err(|rejection| format!("can't be parsed: {}", told(&rejection)))?;
     reading.unwrap(&of).map_err(|rejection| format!("can't be parsed: {}", told(&rejection)))?;

@@ -11,6 +11,7 @@ use payfold_schemas::time::Time;
 use super::ack::{Ack, Answer};
 use super::crypt::{Algorithm, Ready, Strength, Unfit, certificate_ends_s, decode_secret};
 use super::map::{Fault, FaultKind, Said, Unsigned, fault, said};
+use super::query::QueryKey;
 use super::reading::{Context, Of, Reading};
 use super::request::Request;
 use super::unique::{Readings, ambiguous};
@@ -49,6 +50,17 @@ pub struct SchemeKeys {
     pub(crate) constants: BTreeMap<String, String>,
     /// By sign block: how its text could be read in more than one way.
     pub(crate) readings: Vec<Option<Readings>>,
+    /// What our own calls are signed with: the keys of creates, and the shared ones of notices.
+    pub(crate) asking: Vec<AskingKey>,
+}
+
+/// A key of our own calls.
+#[derive(Clone, Debug)]
+pub(crate) struct AskingKey {
+    channel: Channel,
+    valid_from: Time,
+    valid_until: Option<Time>,
+    secret: Secret,
 }
 
 impl SchemeKeys {
@@ -77,9 +89,44 @@ impl SchemeKeys {
             };
             constants.insert(name.clone(), value.clone());
         }
-        let of = Of { merchant: entry.merchant_code.as_str(), constants: &constants, opening: &[] };
+        let merchant = entry.merchant_code.as_str();
+        let of = Of { merchant, constants: &constants, opening: &[], values: &[] };
         let readings = scheme.signs.iter().map(|sign| Readings::of(scheme, sign, &of)).collect();
-        Ok(Self { keys, opening, constants, readings })
+        let asking = asking(entry, &keys);
+        Ok(Self { keys, opening, constants, readings, asking })
+    }
+}
+
+fn asking(entry: &AccountEntry, notices: &[SchemeKey]) -> Vec<AskingKey> {
+    let of_creates = entry.keys.iter().filter(|key| key.channel == Channel::Create).cloned();
+    let own = of_creates.map(|key| {
+        let KeyEntry { channel, valid_from, valid_until, secret, .. } = key;
+        AskingKey { channel, valid_from, valid_until, secret }
+    });
+    // A public key checks notices and proves nothing of us.
+    let shared = |key: &SchemeKey| {
+        let secret = key.ready.iter().flatten().find_map(Ready::secret)?;
+        let secret = Secret::from_bytes(secret.to_vec());
+        let (valid_from, valid_until) = (key.valid_from, key.valid_until);
+        Some(AskingKey { channel: Channel::Ipn, valid_from, valid_until, secret })
+    };
+    own.chain(notices.iter().filter_map(shared)).collect()
+}
+
+impl SchemeKeys {
+    /// What our own calls are signed with at `now`: of the keys that count the one that began last.
+    pub(crate) fn asking_secret(&self, which: QueryKey, now: Time) -> Option<&[u8]> {
+        let has_own = self.asking.iter().any(|key| key.channel == Channel::Create);
+        let channel = match which {
+            QueryKey::Shared if !has_own => Channel::Ipn,
+            QueryKey::Shared | QueryKey::Own => Channel::Create,
+        };
+        let valid = self.asking.iter().filter(|key| {
+            key.channel == channel
+                && key.valid_from <= now
+                && key.valid_until.is_none_or(|until| now < until)
+        });
+        valid.max_by_key(|key| key.valid_from).map(|key| key.secret.expose())
     }
 }
 

@@ -49,7 +49,7 @@ impl Compiler {
         })
     }
 
-    fn within(
+    pub(super) fn within(
         &mut self,
         name: &str,
         value: &Spanned<usize>,

@@ -87,7 +87,7 @@ impl Compiler {
         Some(EventRule { span: file.outcome.span(), when, outcome, places })
     }
 
-    fn condition(&mut self, file: &Spanned<ConditionFile>) -> Option<Condition> {
+    pub(super) fn condition(&mut self, file: &Spanned<ConditionFile>) -> Option<Condition> {
         let ConditionFile { value, is, is_not, one_of, none_of, present } = file.get_ref();
         let value = self.token(value)?;
         let mut tests = Vec::new();
@@ -117,7 +117,7 @@ impl Compiler {
     }
 
     /// How a time is written: `rfc3339`, `unix_s`, `unix_ms`, or a pattern and its zone.
-    fn format(
+    pub(super) fn format(
         &mut self,
         at: &Text,
         (format, zone): (&Option<Text>, &Option<Text>),

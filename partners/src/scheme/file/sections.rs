@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
+use super::query::QueryFile;
 use super::{HeadFile, SchemeFile};
 use crate::profile::file::Wrong;
 
@@ -41,6 +42,7 @@ pub(in crate::scheme) fn read(text: &str) -> (SchemeFile, Vec<Wrong>) {
         events: sections.all("event"),
         time: sections.one("time"),
         acks: sections.one("acks").unwrap_or_default(),
+        query: sections.query(),
         head: None,
     };
     let head = sections.head();
@@ -60,7 +62,10 @@ impl<'i> Sections<'i> {
     }
 
     fn all<T: DeserializeOwned>(&mut self, name: &str) -> Vec<T> {
-        let Some(value) = self.table.remove(name) else { return Vec::new() };
+        self.table.remove(name).map_or_else(Vec::new, |value| self.list(name, value))
+    }
+
+    fn list<T: DeserializeOwned>(&mut self, name: &str, value: Spanned<DeValue<'i>>) -> Vec<T> {
         let span = value.span();
         match value.into_inner() {
             DeValue::Array(items) => items.into_iter().filter_map(|item| self.read(item)).collect(),
@@ -70,6 +75,23 @@ impl<'i> Sections<'i> {
                 Vec::new()
             }
         }
+    }
+
+    /// `[query]` with its parts.
+    fn query(&mut self) -> Option<QueryFile> {
+        let value = self.table.remove("query")?;
+        let span = value.span();
+        let DeValue::Table(mut table) = value.into_inner() else {
+            self.wrong
+                .push(Wrong { span, problem: "query is a section; write [query]".to_owned() });
+            return None;
+        };
+        let sign = table.remove("sign").and_then(|value| self.read(value));
+        let map = table.remove("map").and_then(|value| self.read(value));
+        let events = table.remove("event");
+        let events = events.map_or_else(Vec::new, |value| self.list("query.event", value));
+        let head = self.read(Spanned::new(span, DeValue::Table(table)))?;
+        Some(QueryFile { head, sign, map, events })
     }
 
     fn read<T: DeserializeOwned>(&mut self, value: Spanned<DeValue<'i>>) -> Option<T> {
@@ -93,7 +115,7 @@ impl<'i> Sections<'i> {
             if is_section {
                 let problem = format!(
                     "there is no section {}; there are limits, notice, constants, document, items, pairs, text, key, \
-                     sign, require, field, map, event, time, acks",
+                     sign, require, field, map, event, time, acks, query",
                     name.get_ref()
                 );
                 self.wrong.push(Wrong { span: name.span(), problem });
