@@ -1,6 +1,7 @@
 //! Owns the query loop on the real binary: payments whose notice never comes, created through the shop at a partner
 //! the test scripts, with times of the schedule in the settings file.
 
+mod own_scheme;
 mod partner;
 
 use std::rc::Rc;

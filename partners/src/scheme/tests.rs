@@ -19,8 +19,8 @@ use crate::keys::Channel;
 use crate::profile::Profile;
 use crate::secret::Secret;
 
-pub(super) const NOW: Time = Time::from_unix_ms(1_769_853_600_000);
-pub(super) const SECRET: &str = "a test key that is worth nothing at all";
+pub(crate) const NOW: Time = Time::from_unix_ms(1_769_853_600_000);
+pub(crate) const SECRET: &str = "a test key that is worth nothing at all";
 
 /// What every scheme of these tests begins with.
 pub(super) const HEAD: &str = "
@@ -52,7 +52,7 @@ pub(super) fn partner() -> PartnerCode {
     PartnerCode::parse("acme").unwrap()
 }
 
-pub(super) fn key(id: &str, channel: Channel, secret: &[u8]) -> KeyEntry {
+pub(crate) fn key(id: &str, channel: Channel, secret: &[u8]) -> KeyEntry {
     KeyEntry {
         id: KeyId::parse(id).unwrap(),
         channel,

@@ -157,3 +157,39 @@ async fn what_is_wrong_on_our_side_is_told_before_anything_is_sent() {
         assert!(told.contains(expected), "{told}");
     }
 }
+
+/// Midtrans as it is shipped, let to this machine.
+fn of_its_own() -> String {
+    let profile = crate::profile::Shipped::of("midtrans").unwrap().profile;
+    profile.replace("stage = \"draft\"", "stage = \"sandbox\"")
+}
+
+#[tokio::test]
+async fn a_partner_with_a_scheme_of_its_own_is_asked_in_its_way() {
+    let paid = r#"{"status_code":"200","order_id":"o1","transaction_id":"t1","transaction_status":"settlement","gross_amount":"5.00","currency":"EUR"}"#;
+    let (queried, asked) = ask(&of_its_own(), http("200 OK", paid)).await;
+    let Queried::Told(Told::Ended(end)) = queried else { panic!("{queried:?}") };
+    assert_eq!((end.provider_ref.as_str(), end.amount.minor()), ("t1", 500));
+    assert!(asked.starts_with("GET /base/v2/o1/status HTTP/1.1\r\n"), "{asked}");
+    // base64 of 32 times x, and a colon.
+    let basic = "authorization: Basic eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHg6\r\n";
+    assert!(asked.contains(basic) && asked.contains("accept: application/json\r\n"), "{asked}");
+    for (bytes, expected) in [
+        (http("404 Not Found", "{}"), Queried::Told(Told::Unknown)),
+        (http("201 Created", &paid.replace("settlement", "pending")), Queried::Told(Told::Pending)),
+        (http("200 OK", &paid.replace("o1", "o2")), Queried::Wrong(WrongAnswer::OrderId)),
+        (http("200 OK", ""), Queried::Wrong(WrongAnswer::NotJson)),
+        (http("400 Bad Request", "{}"), Queried::Refused(400)),
+        (http("401 Unauthorized", paid), Queried::Refused(401)),
+        (http("429 Too Many Requests\r\nretry-after: 7", ""), Queried::Busy(Some(7_000))),
+        (http("302 Found\r\nlocation: /else", ""), Queried::Wrong(WrongAnswer::Redirect)),
+        (http("500 Oops", paid), Queried::Unanswered("the partner answered 500".into())),
+    ] {
+        assert_eq!(ask(&of_its_own(), bytes.clone()).await.0, expected, "{bytes:.80}");
+    }
+    let directory = directory(of_its_own().split("[query]").next().unwrap());
+    let remote = Remote::new().unwrap();
+    let account = &directory.accounts()[0];
+    let refused = remote.prepare_query(account, "https://a.example", question(), now()).err();
+    assert_eq!(refused, Some(QueryError::NoQuery("acme".to_owned())));
+}

@@ -44,7 +44,8 @@ impl Compiler {
                 );
             }
         }
-        let paid_at_format = match &file.paid_at {
+        // Where only events say when it was paid, the format is theirs.
+        let paid_at_format = match file.paid_at.as_ref().or(file.paid_at_format.as_ref()) {
             None => Format::Rfc3339,
             Some(at) => self
                 .format(at, (&file.paid_at_format, &file.paid_at_zone))
