@@ -245,3 +245,28 @@ async fn storage_that_is_away_is_waited_for() {
     assert_eq!(world.answered(2).await, ["P o1 r1 SUCCESS", "P o2 r2 SUCCESS"]);
     running.stop().await.unwrap();
 }
+
+/// It waits for the notice that names the transaction: nothing is wrong, and nothing is logged.
+#[tokio::test]
+async fn a_partner_asked_for_transactions_is_not_asked_before_one_is_known() {
+    let (world, partner) = (World::new(), Partner::start().await);
+    world.append("o1 C 23:00; o2 C 23:00; o2 O r2 22:00").await;
+    world.fold().await;
+    let profile = payfold_partners::profile::Shipped::of("razorpay").unwrap().profile;
+    let profile = profile
+        .replace("stage = \"draft\"", "stage = \"sandbox\"")
+        .replace("key = \"own\"", "key = \"shared\"");
+    let partners = partner.partners_of(&profile, Confirms::Never);
+    let running = world.start_asking(asking(), partners);
+    world.clock.set(at("10:01").plus_ms(1));
+    // It knows no such payment; what it is asked for is the last step of the path.
+    assert_eq!(partner.asked_times(1).await, ["r2"]);
+    let begun = tokio::time::Instant::now();
+    while world.queries("no_ref") + world.queries("unknown") < 2.0 {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "both are counted");
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    running.stop().await.unwrap();
+    assert_eq!((world.queries("no_ref"), world.queries("unknown")), (1.0, 1.0));
+    assert_eq!(partner.asked(), ["r2"]);
+}

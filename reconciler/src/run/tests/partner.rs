@@ -74,6 +74,11 @@ impl Partner {
 
     /// Partner p with its account M at this partner.
     pub(super) fn partners(&self, confirms: Confirms) -> Partners {
+        self.partners_of(SANDBOX_PROFILE, confirms)
+    }
+
+    /// The same under this profile.
+    pub(super) fn partners_of(&self, profile: &str, confirms: Confirms) -> Partners {
         let code = PartnerCode::parse("p").unwrap();
         let mut account = AccountEntry::new(code.clone(), MerchantCode::parse("M").unwrap());
         let key = NewKey {
@@ -87,7 +92,7 @@ impl Partner {
         account.add_key(key).unwrap();
         let mut vault = VaultDocument::default();
         vault.add_account(account).unwrap();
-        let profile = Profile::parse(&code, SANDBOX_PROFILE).unwrap();
+        let profile = Profile::parse(&code, profile).unwrap();
         let directory = Directory::build(vec![profile], &vault).unwrap();
         Partners {
             directory: Arc::new(ArcSwap::from_pointee(directory)),

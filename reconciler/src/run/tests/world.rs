@@ -258,7 +258,8 @@ impl World {
     pub(super) fn queries(&self, outcome: &str) -> f64 {
         let families = self.registry.gather();
         let name = "payfold_reconciler_queries_total";
-        let family = families.iter().find(|family| family.name() == name).unwrap();
+        // There is none before the first.
+        let Some(family) = families.iter().find(|family| family.name() == name) else { return 0.0 };
         let of_outcome = |metric: &&prometheus::proto::Metric| {
             metric.get_label().iter().any(|label| label.value() == outcome)
         };
