@@ -139,22 +139,27 @@ fn a_notice_counts_once_the_partners_own_word_on_it_was_fetched() {
     let check = home.payfold(&["check"]);
     assert!(check.stdout.contains("when a payment is stuck: acme"), "{}", check.stdout);
 
+    let of = |order: &str| format!("t-{order}");
     for order in orders.each_ref() {
-        gateway.says(order, [order, "t-1", "pending"]);
+        gateway.says(order, [order, &of(order), "pending"]);
     }
     let system = home.boot();
     for order in orders.each_ref() {
-        notify(&system, order, "t-1", &world.secret);
+        notify(&system, order, &of(order), &world.secret);
         order_when(&system, order, is_unconfirmed);
         gateway.asked_again(order);
         order_when(&system, order, is_unconfirmed);
     }
-    gateway.says(confirmed, [confirmed, "t-1", "settlement"]);
-    gateway.says(denied, [denied, "t-1", "deny"]);
+    gateway.says(confirmed, [confirmed, &of(confirmed), "settlement"]);
+    gateway.says(denied, [denied, &of(denied), "deny"]);
     // What the answer says of another order is believed nothing of.
-    gateway.says(mixed, [confirmed, "t-1", "settlement"]);
+    gateway.says(mixed, [confirmed, &of(mixed), "settlement"]);
     let paid = order_when(&system, confirmed, |order| order["state"] == "PAID");
-    assert_eq!((&paid["paymentRef"], &paid["fulfil"]), (&"t-1".into(), &true.into()));
+    assert_eq!(
+        (&paid["paymentRef"], &paid["fulfil"]),
+        (&of(confirmed).into(), &true.into()),
+        "{paid}"
+    );
     assert!(!flags(&paid).contains(&"UNCONFIRMED".to_owned()), "{paid}");
     let refused = order_when(&system, denied, |order| order["state"] == "FAILED");
     assert_ne!(refused["fulfil"], true, "{refused}");
