@@ -132,6 +132,13 @@ mod tests {
             told.ends_with("stuck: none; left alone (no [query] or no api_url): acme"),
             "{told}"
         );
+        // Notices of this one wait for a query: it must be one that can be asked.
+        let waiting = [Profile::shipped("midtrans", &code).unwrap()];
+        assert_eq!((confirms(&waiting), confirms(&[])), (Confirms::Some, Confirms::Never));
+        let told = summary(&with("https://a.example"), &waiting, Origin::Configured).unwrap();
+        assert!(told.contains("stuck: acme; left alone"), "{told}");
+        let (detail, fix) = summary(&with(""), &waiting, Origin::Configured).unwrap_err();
+        assert!(detail.contains("notices of acme count only once") && fix.contains("[query]"));
         let (detail, fix) = summary(&set(&["x"]), &[], Origin::Configured).unwrap_err();
         assert!(detail.contains("query_after") && fix.contains("payfold.toml"));
     }
