@@ -3,10 +3,11 @@
 mod mistakes;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use hmac::{Hmac, Mac};
 use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode};
+use proptest::prelude::*;
 use sha2::Sha256;
 
 use super::*;
@@ -87,6 +88,9 @@ fn sha256(secret: &str, text: &str) -> String {
     hex::encode(mac.finalize().into_bytes())
 }
 
+static RAZORPAY_ACCOUNT: LazyLock<Arc<Account>> =
+    LazyLock::new(|| account(shipped("razorpay"), &BOTH));
+
 const BOTH: [Channel; 2] = [Channel::Ipn, Channel::Create];
 
 #[test]
@@ -148,6 +152,25 @@ fn square_and_razorpay_are_asked_for_transactions_only() {
         let only_webhook = account(shipped(name), &[Channel::Ipn]);
         let refused = put(&only_webhook, &question(Some("p"))).err();
         assert_eq!(refused, Some(Unaskable::NoKey), "{name}");
+    }
+}
+
+proptest! {
+    /// Whatever a transaction is called, the address asked is that of one payment, under the profile's path.
+    #[test]
+    fn no_ref_leads_anywhere_else(text in "[ -~]{1,64}") {
+        let Ok(provider_ref) = ProviderRef::parse(&text) else { return Ok(()) };
+        let asked_for = Question { provider_ref: Some(provider_ref), ..question(None) };
+        let Ok(asked) = put(&RAZORPAY_ACCOUNT, &asked_for) else {
+            prop_assert!(matches!(text.as_str(), "." | ".."), "{} is not asked for", text);
+            return Ok(());
+        };
+        let url = url::Url::parse(&format!("https://api.example{}", asked.target)).unwrap();
+        let steps: Vec<_> = url.path_segments().unwrap().collect();
+        prop_assert_eq!((url.host_str(), url.query(), url.fragment()), (Some("api.example"), None, None));
+        prop_assert_eq!(&steps[..2], ["v1", "payments"]);
+        let named = percent_encoding::percent_decode_str(steps[2]).decode_utf8().unwrap();
+        prop_assert_eq!((steps.len(), named.as_ref()), (3, text.as_str()));
     }
 }
 
