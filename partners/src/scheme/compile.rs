@@ -107,7 +107,9 @@ impl Compiler {
         let signs: Vec<_> = signs.collect();
         let require = file.require.iter().filter_map(|rule| self.requirement(rule)).collect();
         let fields = file.fields.iter().filter_map(|rule| self.field(rule)).collect();
-        let map = self.map(&file.map.take()?);
+        let map = file.map.take()?;
+        self.formats_of_events(&map, &file.events);
+        let map = self.map(&map);
         let events: Vec<_> = file.events.iter().filter_map(|event| self.event(event)).collect();
         let time = self.time(file.time.as_ref()?);
         let acks = self.acks(&file.acks);

@@ -60,6 +60,14 @@ impl Compiler {
         }
     }
 
+    /// An event that says when it was paid says it in the format of the map.
+    pub(super) fn formats_of_events(&mut self, map: &MapFile, events: &[EventFile]) {
+        let places = events.iter().filter_map(|event| event.paid_at.as_ref());
+        for at in places.filter(|_| map.paid_at.is_none() && map.paid_at_format.is_none()) {
+            self.wrong(at.span(), "a time needs a format; write paid_at_format into [map]");
+        }
+    }
+
     pub(in crate::scheme) fn event(&mut self, file: &EventFile) -> Option<EventRule> {
         let outcome = match file.outcome.get_ref().as_str() {
             "ignore" => Outcome::Ignore,

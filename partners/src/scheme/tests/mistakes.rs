@@ -48,6 +48,7 @@ const MISTAKES: &str = r#"
     currency = "VND" => currency = "VND"\npaid_at = "{f.t}" => a time needs a format
     currency = "VND" => currency = "VND"\npaid_at = "{f.t}"\npaid_at_format = "%Q" => a format is rfc3339
     currency = "VND" => currency = "VND"\npaid_at = "{f.t}"\npaid_at_format = "%Y%m%d" => a pattern needs a zone
+    outcome = "SUCCESS" => outcome = "SUCCESS"\npaid_at = "{f.t}" => a time needs a format; write paid_at_format into [map]
     outcome = "SUCCESS" => outcome = "PAID" => event.outcome is SUCCESS
     is = "paid" => iz = "paid" => unknown field `iz`
     is = "paid" => is = "paid", present = true => a condition has one of
