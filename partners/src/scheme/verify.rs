@@ -15,7 +15,7 @@ use super::query::QueryKey;
 use super::reading::{Context, Of, Reading};
 use super::request::Request;
 use super::unique::{Readings, ambiguous};
-use super::{Forged, Scheme, SignRule};
+use super::{Confirm, Forged, Scheme, SignRule};
 use crate::directory::{Account, Directory, UNNAMED_TRIED_MAX};
 use crate::document::{AccountEntry, KeyEntry};
 use crate::keys::Channel;
@@ -368,7 +368,9 @@ fn verdict(
     let sign = &scheme.signs[signer.sign];
     let is_unsigned = if sign.algorithm.signs_the_text() { Unsigned::No } else { Unsigned::Yes };
     let readings = signer.account.scheme_keys().readings[signer.sign].as_ref();
-    let said = match ambiguous(sign, readings, context).filter(|_| is_unsigned == Unsigned::No) {
+    // What a query confirms is not believed for its signature.
+    let is_believed = is_unsigned == Unsigned::No && scheme.confirm != Confirm::Always;
+    let said = match ambiguous(sign, readings, context).filter(|_| is_believed) {
         Some(why) => fault(FaultKind::Ambiguous, why),
         None => said(signer.account.profile(), context, is_unsigned),
     };
