@@ -28,3 +28,12 @@ pub mod shops;
 pub mod signing;
 pub mod vault;
 pub mod verify;
+
+// The checks that the fuzz targets share with the tests go through the same doors in both.
+#[cfg(test)]
+extern crate self as payfold_partners;
+#[cfg(test)]
+mod corpus;
+#[cfg(test)]
+#[path = "../tests/fuzzed/mod.rs"]
+mod fuzzed;

@@ -361,16 +361,28 @@ impl Compiler {
         let at = self.token(&file.at)?;
         let pattern = match &file.pattern {
             None => None,
-            Some(pattern) => match Regex::new(&format!("^(?:{})$", pattern.get_ref())) {
+            Some(pattern) => match whole(pattern.get_ref()) {
                 Ok(regex) => Some(regex),
-                Err(_) => {
-                    self.wrong(pattern.span(), "this is no regular expression of the regex crate");
+                Err(problem) => {
+                    self.wrong(pattern.span(), problem);
                     None
                 }
             },
         };
         Some(FieldRule { at, pattern, shape: file.shape })
     }
+}
+
+/// A pattern that the whole of a value has. By itself it must be one, too, or `a)|(?:b` would match a part; patterns
+/// stand together where readings are looked for, so none has names. Errors: why it can't be used.
+fn whole(pattern: &str) -> Result<Regex, &'static str> {
+    const WRONG: &str = "this is no regular expression of the regex crate";
+    Regex::new(pattern).map_err(|_| WRONG)?;
+    let whole = Regex::new(&format!("^(?:{pattern})$")).map_err(|_| WRONG)?;
+    if whole.capture_names().any(|name| name.is_some()) {
+        return Err("a group has a name; write (…) for (?P<name>…)");
+    }
+    Ok(whole)
 }
 
 /// The body's document is the number every scheme starts with.

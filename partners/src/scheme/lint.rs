@@ -4,9 +4,13 @@
 
 mod coverage;
 
+use std::collections::BTreeMap;
+
 use super::ack::Ack;
 use super::filter::Keeps;
+use super::reading::Of;
 use super::template::{Source, Template, Token};
+use super::unique::Readings;
 use super::{Confirm, EventRule, Outcome, Scheme};
 
 use crate::profile::file::Wrong;
@@ -102,6 +106,8 @@ fn answers(scheme: &Scheme, problems: &mut Vec<Wrong>) {
 
 fn signs(scheme: &Scheme, problems: &mut Vec<Wrong>) {
     let last = scheme.signs.len().saturating_sub(1);
+    // Whoever the account is; its constants only make the text more definite.
+    let of = Of { merchant: "", constants: &BTreeMap::new(), opening: &[] };
     for (at, sign) in scheme.signs.iter().enumerate() {
         if sign.algorithm == super::crypt::Algorithm::None && at != last {
             let problem = format!("[[sign]] {} takes anything, so it must be the last", sign.name);
@@ -109,6 +115,10 @@ fn signs(scheme: &Scheme, problems: &mut Vec<Wrong>) {
         }
         if scheme.signs[..at].iter().any(|other| other.name == sign.name) {
             let problem = format!("two [[sign]] are named {}; give each its own name", sign.name);
+            problems.push(Wrong { span: sign.span.clone(), problem });
+        }
+        if let Err(error) = Readings::of(scheme, sign, &of) {
+            let problem = format!("[[sign]] {}: {error}", sign.name);
             problems.push(Wrong { span: sign.span.clone(), problem });
         }
     }

@@ -19,19 +19,29 @@ pub(crate) struct Readings {
     longest: Regex,
 }
 
+/// The patterns of a signing text's fields can't be looked for together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the patterns of its fields are too large together; make their lengths smaller")]
+pub(crate) struct TooLarge;
+
 impl Readings {
-    /// For an account's constants; `None` where there is only one value to read.
-    pub(crate) fn of(scheme: &Scheme, sign: &SignRule, of: &Of<'_>) -> Option<Self> {
+    /// For an account's constants; `None` where there is only one value to read. Errors: the patterns of the fields
+    /// are too large together.
+    pub(crate) fn of(
+        scheme: &Scheme,
+        sign: &SignRule,
+        of: &Of<'_>,
+    ) -> Result<Option<Self>, TooLarge> {
         let mut pattern = Pattern { scheme, of, text: String::new(), values: 0 };
         pattern.template(&sign.text, "");
         if pattern.values < 2 {
-            return None;
+            return Ok(None);
         }
+        // Each piece is escaped or was compiled by itself, so only the size of all together can be wrong.
         let compile = |flags: &str| {
-            Regex::new(&format!("(?{flags})^{}$", pattern.text))
-                .expect("its pieces are escaped or checked")
+            Regex::new(&format!("(?{flags})^{}$", pattern.text)).map_err(|_| TooLarge)
         };
-        Some(Self { shortest: compile("s"), longest: compile("sU") })
+        Ok(Some(Self { shortest: compile("s")?, longest: compile("sU")? }))
     }
 
     /// Whether this text, made without the secret, has one reading.

@@ -1,0 +1,135 @@
+//! Owns the way a request stands in a file of the corpus: a first line `METHOD target`, headers line by line, an empty
+//! line, the body. `@SIG@` in it stands for the signature that the known key makes of the rest.
+
+use payfold_partners::directory::Directory;
+use payfold_partners::scheme::Request;
+
+use super::NOW;
+
+/// Stands for the signature.
+pub const MARK: &str = "@SIG@";
+
+/// One request, owned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wire {
+    /// `POST` or `GET`.
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    /// Names and values.
+    pub headers: Vec<(String, String)>,
+    /// The whole body.
+    pub body: Vec<u8>,
+}
+
+impl Wire {
+    /// Reads any bytes as a request.
+    pub fn read(bytes: &[u8]) -> Self {
+        let end = bytes.windows(2).position(|pair| pair == b"\n\n");
+        let (head, body) = match end {
+            Some(at) => (&bytes[..at], &bytes[at + 2..]),
+            None => (bytes, &[][..]),
+        };
+        let head = String::from_utf8_lossy(head);
+        let mut lines = head.split('\n');
+        let first = lines.next().unwrap_or_default();
+        let (method, target) = first.split_once(' ').unwrap_or((first, ""));
+        let header = |line: &str| {
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            (name.to_owned(), value.trim().to_owned())
+        };
+        Self {
+            method: method.to_owned(),
+            target: target.to_owned(),
+            headers: lines.map(header).collect(),
+            body: body.to_vec(),
+        }
+    }
+
+    /// As a scheme sees it.
+    pub fn request(&self) -> Request<'_> {
+        let headers = self.headers.iter();
+        Request {
+            method: &self.method,
+            base_url: "https://pay.example.com",
+            headers: headers.map(|(name, value)| (name.as_str(), value.as_str())).collect(),
+            body: &self.body,
+            ..Request::of_url(&self.target)
+        }
+    }
+
+    /// The same with this signature where the mark stands.
+    pub fn with_signature(&self, signature: &str) -> Self {
+        let put = |text: &str| text.replace(MARK, signature);
+        Self {
+            method: self.method.clone(),
+            target: put(&self.target),
+            headers: self.headers.iter().map(|(n, v)| (n.clone(), put(v))).collect(),
+            body: replaced(&self.body, MARK.as_bytes(), signature.as_bytes()),
+        }
+    }
+
+    /// Whether a signature is wanted.
+    pub fn has_mark(&self) -> bool {
+        self.target.contains(MARK)
+            || self.headers.iter().any(|(_, value)| value.contains(MARK))
+            || self.body.windows(MARK.len()).any(|part| part == MARK.as_bytes())
+    }
+
+    /// The signature a partner's own key makes of this; `None` where nothing can be signed.
+    pub fn signature(&self, directory: &Directory, partner: &str) -> Option<String> {
+        let explanation = directory.explain(partner, &self.request(), NOW)?;
+        explanation.attempts.into_iter().next()?.expected
+    }
+
+    /// Alters a place: what is done, where, at a place of 16 bits, and with what.
+    pub fn alter(&mut self, [kind, part, high, low, with]: [u8; 5]) {
+        let mut target = std::mem::take(&mut self.target).into_bytes();
+        let parts = 2 + self.headers.len();
+        let at = usize::from(u16::from_be_bytes([high, low]));
+        match usize::from(part) % parts {
+            0 => change(&mut self.body, kind, (at, with)),
+            1 => change(&mut target, kind, (at, with)),
+            header => {
+                let value = &mut self.headers[header - 2].1;
+                let mut bytes = std::mem::take(value).into_bytes();
+                change(&mut bytes, kind, (at, with));
+                *value = String::from_utf8_lossy(&bytes).into_owned();
+            }
+        }
+        self.target = String::from_utf8_lossy(&target).into_owned();
+    }
+}
+
+/// Puts, adds, takes away or repeats a byte, or moves the end.
+fn change(bytes: &mut Vec<u8>, kind: u8, (at, with): (usize, u8)) {
+    let at = at % (bytes.len() + 1);
+    match kind % 5 {
+        0 if at < bytes.len() => bytes[at] = with,
+        1 => bytes.insert(at, with),
+        2 if at < bytes.len() => {
+            bytes.remove(at);
+        }
+        3 => {
+            let end = (at + usize::from(with)).min(bytes.len());
+            let part = bytes[at..end].to_vec();
+            bytes.splice(at..at, part);
+        }
+        _ => {
+            let end = (at + usize::from(with)).min(bytes.len());
+            bytes[at..end].reverse();
+        }
+    }
+}
+
+fn replaced(bytes: &[u8], mark: &[u8], with: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = bytes;
+    while let Some(at) = rest.windows(mark.len()).position(|part| part == mark) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(with);
+        rest = &rest[at + mark.len()..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
