@@ -1,15 +1,21 @@
 //! Every file of the fuzz targets' corpus, run as the targets run it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::fuzzed;
 
-/// Runs a check on every file of a target's corpus.
-fn each(target: &str, check: fn(&[u8])) {
+/// The files of a target's corpus.
+fn files(target: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
     let mut files: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
+    files
+}
+
+/// Runs a check on every file of a target's corpus.
+fn each(target: &str, check: fn(&[u8])) {
+    let files = files(target);
     assert!(files.len() > 10, "the corpus of {target} is there");
     for file in files {
         let bytes = std::fs::read(&file).unwrap();
@@ -36,4 +42,17 @@ fn of_the_contract() {
 #[test]
 fn of_one_signature_for_two() {
     each("slide", fuzzed::slide);
+}
+
+/// What is altered in `slide` is worth something only where the honest notice is taken.
+#[test]
+fn the_honest_notice_of_every_known_profile_is_taken() {
+    let of_known =
+        |file: &PathBuf| file.file_name().unwrap().to_string_lossy().starts_with("known-");
+    let verdicts: Vec<_> = (files("notice").iter().filter(|file| of_known(file)))
+        .map(|file| fuzzed::verdict(&std::fs::read(file).unwrap()))
+        .collect();
+    assert!(verdicts.len() > 10);
+    let refused: Vec<_> = verdicts.iter().filter(|said| !said.contains("signed: ")).collect();
+    assert!(refused.is_empty(), "{refused:#?}");
 }

@@ -92,7 +92,8 @@ impl SchemeKeys {
         let merchant = entry.merchant_code.as_str();
         let of = Of { merchant, constants: &constants, opening: &[], values: &[] };
         let readings = scheme.signs.iter().map(|sign| {
-            Readings::of(scheme, sign, &of).map_err(|error| format!("[[sign]] {}: {error}", sign.name))
+            Readings::of(scheme, sign, &of)
+                .map_err(|error| format!("[[sign]] {}: {error}", sign.name))
         });
         let readings = readings.collect::<Result<_, _>>()?;
         let asking = asking(entry, &keys);

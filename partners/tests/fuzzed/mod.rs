@@ -11,7 +11,7 @@ mod text;
 mod wire;
 
 pub use contract::contract;
-pub use notice::notice;
+pub use notice::{notice, verdict};
 pub use profile::profile;
 pub use slide::slide;
 

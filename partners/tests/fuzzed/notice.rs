@@ -14,3 +14,13 @@ pub fn notice(bytes: &[u8]) {
     let taken = known.strangers.verify_scheme(PARTNER, &signed.request(), NOW);
     assert!(taken.is_err(), "{}: taken under a key that has signed nothing", known.name);
 }
+
+/// The verdict on an honest notice of the corpus, once it is signed.
+#[allow(dead_code, reason = "the fuzz targets need no verdict")]
+pub fn verdict(bytes: &[u8]) -> String {
+    let Some((selector, rest)) = bytes.split_first() else { return String::new() };
+    let known = chosen(*selector);
+    let signed = judge(&known.ours, Wire::read(rest));
+    let explained = known.ours.explain(PARTNER, &signed.request(), NOW);
+    format!("{}: {}", known.name, explained.map(|found| found.verdict).unwrap_or_default())
+}

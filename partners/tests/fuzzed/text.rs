@@ -113,9 +113,7 @@ impl Shape {
         };
         let written = match self.output.as_str() {
             "hex-upper" => hex::encode_upper(bytes),
-            "base64" => {
-                base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes)
-            }
+            "base64" => base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes),
             _ => hex::encode(bytes),
         };
         Some(written)
