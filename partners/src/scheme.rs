@@ -321,6 +321,15 @@ impl Scheme {
         &self.acks
     }
 
+    /// Whether a value stands in a signed text whatever else does, not in a part that may be left out.
+    pub(crate) fn always_signs(&self, token: &Token) -> bool {
+        let is_it = |piece: &template::Piece| match piece {
+            template::Piece::Token(other) => other.source == token.source,
+            template::Piece::Literal(_) | template::Piece::Optional(_) => false,
+        };
+        self.signs.iter().any(|sign| sign.text.pieces.iter().any(is_it))
+    }
+
     /// The headers that are signed or read: what has to be kept to check a notice again.
     pub fn headers(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();

@@ -196,7 +196,17 @@ fn is_met(condition: &Condition, context: Context<'_>) -> Result<bool, Fault> {
 
 /// Holds a value to what the profile says it looks like; one that is absent is let pass.
 fn hold(rule: &FieldRule, context: Context<'_>) -> Result<(), Fault> {
-    let Some(value) = context.found(&rule.at)? else { return Ok(()) };
+    let Some(value) = context.found(&rule.at)? else {
+        // Where it stands in a signed text, a value left out is another reading of that text.
+        return match &rule.pattern {
+            Some(pattern)
+                if context.reading.scheme().always_signs(&rule.at) && !pattern.is_match("") =>
+            {
+                fault(FaultKind::Missing, format!("{} is required", rule.at.written))
+            }
+            _ => Ok(()),
+        };
+    };
     let fits = match rule.shape {
         None => true,
         Some(Shape::String) => matches!(value.kind, Kind::String | Kind::Plain),

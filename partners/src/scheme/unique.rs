@@ -171,6 +171,9 @@ impl Pattern<'_> {
             // As compiled it is `^(?:…)$`.
             let inside = pattern.and_then(|p| p.strip_prefix('^')?.strip_suffix('$'));
             match (inside, rule.shape) {
+                (Some(inside), _) if self.scheme.always_signs(token) => {
+                    return format!("(?:{inside})");
+                }
                 (Some(inside), _) => return format!("(?:{inside})?"),
                 (None, Some(Shape::Integer)) => return "-?[0-9]*".to_owned(),
                 (None, Some(Shape::Number)) => return "[-+.eE0-9]*".to_owned(),

@@ -16,7 +16,6 @@ pub fn notice(bytes: &[u8]) {
 }
 
 /// The verdict on an honest notice of the corpus, once it is signed.
-#[allow(dead_code, reason = "the fuzz targets need no verdict")]
 pub fn verdict(bytes: &[u8]) -> String {
     let Some((selector, rest)) = bytes.split_first() else { return String::new() };
     let known = chosen(*selector);
