@@ -39,12 +39,7 @@ fn of_the_contract() {
     each("contract", fuzzed::contract);
 }
 
-#[test]
-fn of_one_signature_for_two() {
-    each("slide", fuzzed::slide);
-}
-
-/// What is altered in `slide` is worth something only where the honest notice is taken.
+/// What is tried on forgeries is worth something only where the honest notice is taken.
 #[test]
 fn the_honest_notice_of_every_known_profile_is_taken() {
     let of_known =

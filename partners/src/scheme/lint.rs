@@ -107,7 +107,7 @@ fn answers(scheme: &Scheme, problems: &mut Vec<Wrong>) {
 fn signs(scheme: &Scheme, problems: &mut Vec<Wrong>) {
     let last = scheme.signs.len().saturating_sub(1);
     // Whoever the account is; its constants only make the text more definite.
-    let of = Of { merchant: "", constants: &BTreeMap::new(), opening: &[] };
+    let of = Of { merchant: "", constants: &BTreeMap::new(), opening: &[], values: &[] };
     for (at, sign) in scheme.signs.iter().enumerate() {
         if sign.algorithm == super::crypt::Algorithm::None && at != last {
             let problem = format!("[[sign]] {} takes anything, so it must be the last", sign.name);

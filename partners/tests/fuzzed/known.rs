@@ -37,8 +37,6 @@ const OWN: [(&str, &str); 6] = [
 pub struct Known {
     /// For messages.
     pub name: &'static str,
-    /// The TOML.
-    pub text: &'static str,
     /// The account has the known key.
     pub ours: Directory,
     /// The account has the other key.
@@ -54,7 +52,6 @@ pub static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     let all = all.filter(|(name, _)| *name != "rsa");
     all.map(|(name, text)| Known {
         name,
-        text,
         ours: build(name, text, SECRET),
         strangers: build(name, text, OTHER_SECRET),
     })

@@ -6,14 +6,11 @@ mod contract;
 mod known;
 mod notice;
 mod profile;
-mod slide;
-mod text;
 mod wire;
 
 pub use contract::contract;
 pub use notice::{notice, verdict};
 pub use profile::profile;
-pub use slide::slide;
 
 use payfold_schemas::time::Time;
 

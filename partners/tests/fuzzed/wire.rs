@@ -81,45 +81,6 @@ impl Wire {
         let explanation = directory.explain(partner, &self.request(), NOW)?;
         explanation.attempts.into_iter().next()?.expected
     }
-
-    /// Alters a place: what is done, where, at a place of 16 bits, and with what.
-    pub fn alter(&mut self, [kind, part, high, low, with]: [u8; 5]) {
-        let mut target = std::mem::take(&mut self.target).into_bytes();
-        let parts = 2 + self.headers.len();
-        let at = usize::from(u16::from_be_bytes([high, low]));
-        match usize::from(part) % parts {
-            0 => change(&mut self.body, kind, (at, with)),
-            1 => change(&mut target, kind, (at, with)),
-            header => {
-                let value = &mut self.headers[header - 2].1;
-                let mut bytes = std::mem::take(value).into_bytes();
-                change(&mut bytes, kind, (at, with));
-                *value = String::from_utf8_lossy(&bytes).into_owned();
-            }
-        }
-        self.target = String::from_utf8_lossy(&target).into_owned();
-    }
-}
-
-/// Puts, adds, takes away or repeats a byte, or moves the end.
-fn change(bytes: &mut Vec<u8>, kind: u8, (at, with): (usize, u8)) {
-    let at = at % (bytes.len() + 1);
-    match kind % 5 {
-        0 if at < bytes.len() => bytes[at] = with,
-        1 => bytes.insert(at, with),
-        2 if at < bytes.len() => {
-            bytes.remove(at);
-        }
-        3 => {
-            let end = (at + usize::from(with)).min(bytes.len());
-            let part = bytes[at..end].to_vec();
-            bytes.splice(at..at, part);
-        }
-        _ => {
-            let end = (at + usize::from(with)).min(bytes.len());
-            bytes[at..end].reverse();
-        }
-    }
 }
 
 fn replaced(bytes: &[u8], mark: &[u8], with: &[u8]) -> Vec<u8> {
