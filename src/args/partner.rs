@@ -91,7 +91,7 @@ pub struct ExplainArgs {
 pub struct VectorsArgs {
     #[command(flatten)]
     pub profile: ProfileArgs,
-    /// File of vectors [default: those of the shipped profile, or <profile>.vectors.json beside it]
+    /// File of vectors [default: those of the shipped profile, or NAME.vectors.json beside it]
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     #[command(flatten)]
