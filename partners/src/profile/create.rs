@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::file::{Wrong, wrong};
+use super::file::{Wrong, within, wrong};
 
 /// A field of the create-payment request (contract 2.1), the signature left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -117,10 +117,10 @@ pub(super) fn compile(file: &CreateFile) -> Result<CreateRule, Wrong> {
         path: path.clone(),
         signed_fields: signed_fields(&file.fields)?,
         presentation_field,
-        timeout_ms: within("create.timeout_s", &file.timeout_s, 1, 60)? * 1_000,
-        answer_bytes_max: within("create.answer_bytes", &file.answer_bytes, 1_024, 1_048_576)?,
-        grace_ms: within("create.grace_s", &file.grace_s, 0, 86_400)? * 1_000,
-        max_session_ms: within("create.max_session_s", &file.max_session_s, 1, 604_800)? * 1_000,
+        timeout_ms: within("create.timeout_s", &file.timeout_s, 1..=60)? * 1_000,
+        answer_bytes_max: within("create.answer_bytes", &file.answer_bytes, 1_024..=1_048_576)?,
+        grace_ms: within("create.grace_s", &file.grace_s, 0..=86_400)? * 1_000,
+        max_session_ms: within("create.max_session_s", &file.max_session_s, 1..=604_800)? * 1_000,
     })
 }
 
@@ -144,19 +144,5 @@ fn signed_fields(list: &Spanned<Vec<Spanned<CreateField>>>) -> Result<Vec<Create
         Some(field) => {
             wrong(list.span(), format!("create.fields must name {field}; add it to the list"))
         }
-    }
-}
-
-fn within<T: Copy + PartialOrd + fmt::Display>(
-    name: &str,
-    value: &Spanned<T>,
-    min: T,
-    max: T,
-) -> Result<T, Wrong> {
-    let found = *value.get_ref();
-    if (min..=max).contains(&found) {
-        Ok(found)
-    } else {
-        wrong(value.span(), format!("{name} must be {min} to {max}"))
     }
 }

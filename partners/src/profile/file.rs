@@ -1,7 +1,8 @@
 //! Owns the TOML form of a profile and what makes one consistent.
 //! Nothing unknown is let pass, and every error says where and how to mend it.
 
-use std::ops::Range;
+use std::fmt;
+use std::ops::{Range, RangeInclusive};
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::PartnerCode;
@@ -168,13 +169,15 @@ fn compile(partner: &PartnerCode, text: &str, file: ProfileFile) -> Result<Profi
     })
 }
 
-fn within(
+/// A number in its bounds.
+pub(super) fn within<T: Copy + PartialOrd + fmt::Display>(
     name: &str,
-    value: &Spanned<usize>,
-    range: std::ops::RangeInclusive<usize>,
-) -> Result<usize, Wrong> {
-    if range.contains(value.get_ref()) {
-        Ok(*value.get_ref())
+    value: &Spanned<T>,
+    range: RangeInclusive<T>,
+) -> Result<T, Wrong> {
+    let found = *value.get_ref();
+    if range.contains(&found) {
+        Ok(found)
     } else {
         wrong(value.span(), format!("{name} must be {} to {}", range.start(), range.end()))
     }

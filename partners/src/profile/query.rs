@@ -9,7 +9,7 @@ use payfold_schemas::ipn::Status;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::file::{Wrong, wrong};
+use super::file::{Wrong, within, wrong};
 
 /// A field of the query, the signature left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -106,16 +106,16 @@ pub(super) fn compile(file: &QueryFile) -> Result<QueryRule, Wrong> {
         let problem = "query.path must be a path that starts with / and does not end with one";
         return wrong(file.path.span(), problem);
     }
-    let timeout_s = within("query.timeout_s", &file.timeout_s, 1, 60)?;
+    let timeout_s = within("query.timeout_s", &file.timeout_s, 1..=60)?;
     Ok(QueryRule {
         path: path.clone(),
         signed_fields: signed_fields(&file.fields)?,
         words: words(&file.words)?,
         timeout_ms: timeout_s * 1_000,
-        answer_bytes_max: within("query.answer_bytes", &file.answer_bytes, 1_024, 1_048_576)?,
+        answer_bytes_max: within("query.answer_bytes", &file.answer_bytes, 1_024..=1_048_576)?,
         pace: QueryPace {
-            at_once: within("query.at_once", &file.at_once, 1, 64)?,
-            per_s: within("query.per_s", &file.per_s, 1, 1_000)?,
+            at_once: within("query.at_once", &file.at_once, 1..=64)?,
+            per_s: within("query.per_s", &file.per_s, 1..=1_000)?,
         },
     })
 }
@@ -144,20 +144,6 @@ fn words(file: &Spanned<BTreeMap<String, Word>>) -> Result<BTreeMap<String, Word
         Ok(words.clone())
     } else {
         wrong(file.span(), "query.words must name the partner's word for SUCCESS")
-    }
-}
-
-fn within<T: Copy + PartialOrd + fmt::Display>(
-    name: &str,
-    value: &Spanned<T>,
-    min: T,
-    max: T,
-) -> Result<T, Wrong> {
-    let found = *value.get_ref();
-    if (min..=max).contains(&found) {
-        Ok(found)
-    } else {
-        wrong(value.span(), format!("{name} must be {min} to {max}"))
     }
 }
 

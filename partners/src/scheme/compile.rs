@@ -14,7 +14,7 @@ use super::file::{
 use super::pairs::{Order, Pairs, Pick};
 use super::template::{Names, Source, Template, Token, path};
 use super::{
-    BODY, Content, DecryptRule, DocumentContent, DocumentRule, FieldRule, ITEM, ItemsRule, KeyRule,
+    Content, DecryptRule, DocumentContent, DocumentRule, FieldRule, ITEM, ItemsRule, KeyRule,
     Requirement, Scheme, SignRule, lint,
 };
 use crate::profile::Profile;
@@ -384,6 +384,3 @@ fn whole(pattern: &str) -> Result<Regex, &'static str> {
     }
     Ok(whole)
 }
-
-/// The body's document is the number every scheme starts with.
-const _: () = assert!(BODY == 0);

@@ -162,11 +162,12 @@ fn event<'s>(scheme: &'s Scheme, context: Context<'_>) -> Result<Option<&'s Even
 
 /// Whether all conditions hold. Errors: a place that can't be read.
 pub(crate) fn holds(when: &[Condition], context: Context<'_>) -> Result<bool, Fault> {
-    let mut holds = true;
     for condition in when {
-        holds = holds && is_met(condition, context)?;
+        if !is_met(condition, context)? {
+            return Ok(false);
+        }
     }
-    Ok(holds)
+    Ok(true)
 }
 
 /// Whether the notice's own time is when it was paid.
@@ -180,9 +181,8 @@ fn is_met(condition: &Condition, context: Context<'_>) -> Result<bool, Fault> {
         if !context.is_present(&condition.value)? {
             return Ok(None);
         }
-        let template =
-            Template { pieces: vec![super::template::Piece::Token(condition.value.clone())] };
-        Ok(Some(context.string(&template)?))
+        let text = context.token(&condition.value)?;
+        Ok(Some(String::from_utf8_lossy(&text).into_owned()))
     };
     Ok(match &condition.test {
         Test::Present => context.is_present(&condition.value)?,

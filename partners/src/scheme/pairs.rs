@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::document::{Document, Kind, Value};
+use super::document::{Kind, Value};
 use super::encoding::Encoding;
 
 /// Which members are taken.
@@ -66,14 +66,14 @@ pub(crate) struct Pairs {
     pub(crate) deciding: Vec<String>,
 }
 
-type Member<'d> = (&'d str, &'d str, Value<'d>);
+/// A name as received, the same decoded, and the value.
+pub(crate) type Member<'d> = (&'d str, &'d str, Value<'d>);
 
 const NOTHING: Value<'static> = Value { kind: Kind::Null, text: "", raw: "" };
 
 impl Pairs {
-    /// Writes the list. A document that is not there has no members.
-    pub(crate) fn write(&self, document: Option<&Document>, into: &mut Vec<u8>) {
-        let members = document.map(|document| document.members(&self.of.1)).unwrap_or_default();
+    /// Writes the list of these members of its document.
+    pub(crate) fn write(&self, members: Vec<Member<'_>>, into: &mut Vec<u8>) {
         let mut taken: Vec<Member<'_>> = match &self.pick {
             Pick::All => members,
             Pick::Prefix(prefix) => {
@@ -100,11 +100,10 @@ impl Pairs {
 
     /// A member that makes the text ambiguous: it could be of another one, too, so that text was moved from a value into
     /// a name or back. Whoever moved it had to hide what really decides in a name or a value: there it is found.
-    pub(crate) fn ambiguous<'d>(&self, document: Option<&'d Document>) -> Option<&'d str> {
+    pub(crate) fn ambiguous<'d>(&self, members: &[Member<'d>]) -> Option<&'d str> {
         if !self.encoding.lets_marks_through() {
             return None;
         }
-        let members = document.map(|document| document.members(&self.of.1)).unwrap_or_default();
         let found = members.iter().find(|(_, name, value)| {
             let is_left_out = self.except.iter().any(|other| other == name);
             !is_left_out && (self.name_is_ambiguous(name) || self.value_is_ambiguous(value.text))
@@ -171,7 +170,7 @@ fn listed<'m>(members: &[Member<'m>], name: &'m str) -> Member<'m> {
 mod tests {
     use super::*;
     use crate::profile::Limits;
-    use crate::scheme::document::{Json, form};
+    use crate::scheme::document::{Document, Json, form};
 
     const LIMITS: Limits = Limits { body_bytes: 16_384, depth: 8, keys: 64 };
 
@@ -192,7 +191,7 @@ mod tests {
 
     fn text(pairs: &Pairs, document: &Document) -> String {
         let mut text = Vec::new();
-        pairs.write(Some(document), &mut text);
+        pairs.write(document.members(&pairs.of.1), &mut text);
         String::from_utf8(text).unwrap()
     }
 
@@ -246,7 +245,7 @@ mod tests {
             (&bare, "note=1&amount=1", None),
         ] {
             let document = form(query, LIMITS).unwrap();
-            assert_eq!(pairs.ambiguous(Some(&document)), expected, "{query} {pairs:?}");
+            assert_eq!(pairs.ambiguous(&document.members(&[])), expected, "{query} {pairs:?}");
         }
     }
 

@@ -2,6 +2,7 @@
 //! Invariants: a place that is there twice is never read; what is absent or `null` is empty; nothing is read through a
 //! float; a value that is an object or an array stands in a text only where the profile says `raw`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
@@ -11,7 +12,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
 use super::document::{Document, Json, Kind, Value, form, parts};
 use super::filter::Filter;
-use super::pairs::Pairs;
+use super::pairs::{Member, Pairs};
 use super::request::Request;
 use super::template::{Piece, Source, Template, Token};
 use super::{BODY, Content, Decode, DocumentContent, DocumentRule, ITEM, QUERY, Scheme};
@@ -44,6 +45,7 @@ pub(crate) enum Unusable {
 }
 
 /// One notice with its documents.
+#[derive(Clone)]
 pub(crate) struct Reading<'r> {
     scheme: &'r Scheme,
     request: &'r Request<'r>,
@@ -133,16 +135,30 @@ impl<'r> Reading<'r> {
         self.item = Some(item);
     }
 
-    /// The value at a place.
-    fn find(&self, document: usize, path: &[String]) -> Result<Option<Value<'_>>, RejectCode> {
-        if document != ITEM {
-            return self.documents[document].as_ref().map_or(Ok(None), |found| found.find(path));
+    /// The document a place is in and its path there, also of a place in the item.
+    fn resolved<'p>(
+        &self,
+        number: usize,
+        path: &'p [String],
+    ) -> Option<(usize, Cow<'p, [String]>)> {
+        if number != ITEM {
+            return Some((number, Cow::Borrowed(path)));
         }
-        let (Some(rule), Some(item)) = (&self.scheme.items, self.item) else { return Ok(None) };
-        let mut whole = rule.of.1.clone();
-        whole.push(item.to_string());
-        whole.extend_from_slice(path);
-        self.documents[rule.of.0].as_ref().map_or(Ok(None), |found| found.find(&whole))
+        let (rule, item) = (self.scheme.items.as_ref()?, self.item?);
+        let whole = rule.of.1.iter().cloned().chain([item.to_string()]);
+        Some((rule.of.0, whole.chain(path.iter().cloned()).collect()))
+    }
+
+    /// The value at a place.
+    fn find(&self, number: usize, path: &[String]) -> Result<Option<Value<'_>>, RejectCode> {
+        let Some((number, path)) = self.resolved(number, path) else { return Ok(None) };
+        self.document(number).map_or(Ok(None), |found| found.find(&path))
+    }
+
+    /// The members a list of pairs is made of; none of a document that is not there.
+    fn members(&self, list: &Pairs) -> Vec<Member<'_>> {
+        let Some((number, path)) = self.resolved(list.of.0, &list.of.1) else { return Vec::new() };
+        self.document(number).map(|found| found.members(&path)).unwrap_or_default()
     }
 
     pub(crate) fn document(&self, number: usize) -> Option<&Document> {
@@ -151,18 +167,6 @@ impl<'r> Reading<'r> {
 
     pub(crate) fn scheme(&self) -> &'r Scheme {
         self.scheme
-    }
-
-    fn pairs_path(&self, of: &(usize, Vec<String>)) -> (usize, Vec<String>) {
-        match (&self.scheme.items, self.item) {
-            (Some(rule), Some(item)) if of.0 == ITEM => {
-                let mut whole = rule.of.1.clone();
-                whole.push(item.to_string());
-                whole.extend_from_slice(&of.1);
-                (rule.of.0, whole)
-            }
-            _ => of.clone(),
-        }
     }
 }
 
@@ -272,7 +276,8 @@ impl<'c> Context<'c> {
         Ok(())
     }
 
-    fn token(&self, token: &Token) -> Result<Vec<u8>, Unusable> {
+    /// What a token becomes.
+    pub(crate) fn token(&self, token: &Token) -> Result<Vec<u8>, Unusable> {
         let value = self.value(token)?;
         Ok(token.filters.iter().fold(value, |value, filter| filter.apply(value)))
     }
@@ -296,10 +301,9 @@ impl<'c> Context<'c> {
             },
             Source::Pairs(number) => {
                 let lists = self.lists.unwrap_or(&self.reading.scheme.pairs);
-                let mut rule = lists[*number].clone();
-                rule.of = self.reading.pairs_path(&rule.of);
+                let list = &lists[*number];
                 let mut text = Vec::new();
-                rule.write(self.reading.document(rule.of.0), &mut text);
+                list.write(self.reading.members(list), &mut text);
                 text
             }
             Source::Value(number) => {
@@ -340,9 +344,8 @@ impl<'c> Context<'c> {
 
     /// A member of a list of pairs that could be read another way.
     pub(crate) fn ambiguous_member(&self, number: usize) -> Option<String> {
-        let mut rule = self.reading.scheme.pairs[number].clone();
-        rule.of = self.reading.pairs_path(&rule.of);
-        rule.ambiguous(self.reading.document(rule.of.0)).map(str::to_owned)
+        let list = &self.reading.scheme.pairs[number];
+        list.ambiguous(&self.reading.members(list)).map(str::to_owned)
     }
 
     /// Whether what a token stands for is there and is not `null`.

@@ -231,71 +231,64 @@ impl Directory {
         let unauthenticated = || Rejection::new(RejectCode::Unauthenticated);
         let profile = self.profile(partner).ok_or_else(unauthenticated)?;
         let scheme = profile.scheme().ok_or_else(unauthenticated)?;
-        let accounts = self.of_partner(partner);
+        let mut opened = opened(profile, scheme, request, self.of_partner(partner))?;
+        let Some((_, first)) = opened.first() else { return Err(unauthenticated()) };
+        let items = first.items()?;
         let mut verified = Vec::new();
-        let items = with_account(scheme, profile, request, accounts)?;
         for item in 0..items {
             let place = scheme.items.as_ref().map(|_| item);
-            match self.verify_item(profile, request, (accounts, place), now) {
-                Ok(notice) => verified.push(notice),
-                Err(rejection) => {
-                    let forged =
-                        scheme.items.as_ref().map_or(Forged::RefuseAll, |rule| rule.forged);
-                    let is_last_chance = forged == Forged::RefuseAll
-                        || rejection.code() != RejectCode::Unauthenticated;
-                    if is_last_chance {
-                        return Err(rejection);
-                    }
-                }
+            match verify_item(&mut opened, place, now) {
+                Some(notice) => verified.push(notice),
+                None if is_refused_whole(scheme) => return Err(unauthenticated()),
+                None => {}
             }
         }
         if verified.is_empty() { Err(unauthenticated()) } else { Ok(verified) }
     }
-
-    fn verify_item(
-        &self,
-        profile: &Arc<Profile>,
-        request: &Request<'_>,
-        (accounts, item): (&[Arc<Account>], Option<usize>),
-        now: Time,
-    ) -> Result<VerifiedNotice, Rejection> {
-        let scheme = profile.scheme().expect("the caller has looked");
-        for account in accounts.iter().take(UNNAMED_TRIED_MAX) {
-            let of = account.of();
-            let mut reading = Reading::new(scheme, request, profile.limits())?;
-            // What is wrapped may hang on the account's keys; what can't be opened is not for this one.
-            if reading.unwrap(&of).is_err() {
-                continue;
-            }
-            if let Some(item) = item {
-                reading.go_to(item);
-            }
-            let Some(signer) = signer(account, &reading, &of, now) else { continue };
-            return Ok(verdict(signer, &reading, &of, item));
-        }
-        Err(Rejection::new(RejectCode::Unauthenticated))
-    }
 }
 
-/// How many notices a request carries, by the first account that can open it.
-fn with_account(
-    scheme: &Scheme,
+/// The request as each account reads it that can open it. Errors: what can't be parsed by anybody.
+fn opened<'r>(
     profile: &Profile,
-    request: &Request<'_>,
-    accounts: &[Arc<Account>],
-) -> Result<usize, Rejection> {
-    let mut reading = Reading::new(scheme, request, profile.limits())?;
-    if let Some(rule) = &scheme.items
-        && rule.of.0 > super::ITEM
-    {
-        for account in accounts.iter().take(UNNAMED_TRIED_MAX) {
-            if reading.unwrap(&account.of()).is_ok() {
-                return reading.items();
-            }
-        }
-        return Err(Rejection::new(RejectCode::Unauthenticated));
+    scheme: &'r Scheme,
+    request: &'r Request<'r>,
+    accounts: &'r [Arc<Account>],
+) -> Result<Vec<(&'r Arc<Account>, Reading<'r>)>, Rejection> {
+    let parsed = Reading::new(scheme, request, profile.limits())?;
+    if scheme.items.as_ref().is_none_or(|rule| rule.of.0 <= super::ITEM) {
+        // Who nobody is known to be is told what can't be parsed as everybody is.
+        parsed.items()?;
     }
-    reading.items()
+    let mut opened = Vec::new();
+    for account in accounts.iter().take(UNNAMED_TRIED_MAX) {
+        let mut reading = parsed.clone();
+        // What is wrapped may hang on the account's keys; what can't be opened is not for this one.
+        if reading.unwrap(&account.of()).is_ok() {
+            opened.push((account, reading));
+        }
+    }
+    Ok(opened)
+}
+
+/// Whether one item that nobody signed leaves nothing of the others.
+fn is_refused_whole(scheme: &Scheme) -> bool {
+    scheme.items.as_ref().is_none_or(|rule| rule.forged == Forged::RefuseAll)
+}
+
+/// One item by the first account whose partner has signed it.
+fn verify_item(
+    opened: &mut [(&Arc<Account>, Reading<'_>)],
+    item: Option<usize>,
+    now: Time,
+) -> Option<VerifiedNotice> {
+    opened.iter_mut().find_map(|(account, reading)| {
+        if let Some(item) = item {
+            reading.go_to(item);
+        }
+        let of = account.of();
+        let signer = signer(account, reading, &of, now)?;
+        Some(verdict(signer, reading, &of, item))
+    })
 }
 
 /// Whether this account's partner signed the reading for this account, and with which key.

@@ -16,17 +16,9 @@ use crate::scheme::{Condition, EventRule, MapRule, Outcome, Places, Test};
 
 impl Compiler {
     pub(in crate::scheme) fn map(&mut self, file: &MapFile) -> MapRule {
-        let mut place = |text: &Option<Text>| text.as_ref().and_then(|text| self.template(text));
-        let merchant = place(&file.merchant);
-        let places = Places {
-            order: place(&file.order),
-            provider_ref: place(&file.provider_ref),
-            amount: place(&file.amount),
-            currency: place(&file.currency),
-            paid_at: place(&file.paid_at),
-            event: place(&file.event),
-            nonce: place(&file.nonce),
-        };
+        let merchant = file.merchant.as_ref().and_then(|text| self.template(text));
+        let MapFile { order, provider_ref, amount, currency, paid_at, event, nonce, .. } = file;
+        let places = self.places([order, provider_ref, amount, currency, paid_at, event, nonce]);
         let span = file.currency.as_ref().or(file.amount.as_ref()).map_or(0..0, Spanned::span);
         for (code, digits) in &file.exponents {
             if Currency::parse(code).is_err() || *digits > 4 {
@@ -60,6 +52,13 @@ impl Compiler {
         }
     }
 
+    /// Where order, ref, amount, currency, time of payment, event and nonce stand.
+    fn places(&mut self, texts: [&Option<Text>; 7]) -> Places {
+        let places = texts.map(|text| text.as_ref().and_then(|text| self.template(text)));
+        let [order, provider_ref, amount, currency, paid_at, event, nonce] = places;
+        Places { order, provider_ref, amount, currency, paid_at, event, nonce }
+    }
+
     /// An event that says when it was paid says it in the format of the map.
     pub(super) fn formats_of_events(&mut self, map: &MapFile, events: &[EventFile]) {
         let places = events.iter().filter_map(|event| event.paid_at.as_ref());
@@ -83,16 +82,8 @@ impl Compiler {
             },
         };
         let when = file.when.iter().filter_map(|condition| self.condition(condition)).collect();
-        let mut place = |text: &Option<Text>| text.as_ref().and_then(|text| self.template(text));
-        let places = Places {
-            order: place(&file.order),
-            provider_ref: place(&file.provider_ref),
-            amount: place(&file.amount),
-            currency: place(&file.currency),
-            paid_at: place(&file.paid_at),
-            event: place(&file.event),
-            nonce: place(&file.nonce),
-        };
+        let EventFile { order, provider_ref, amount, currency, paid_at, event, nonce, .. } = file;
+        let places = self.places([order, provider_ref, amount, currency, paid_at, event, nonce]);
         Some(EventRule { span: file.outcome.span(), when, outcome, places })
     }
 
