@@ -26,12 +26,8 @@ pub struct Admitted {
 
 impl Admitted {
     /// Puts where it came from beside it.
-    pub fn with_source(
-        self,
-        verified: &VerifiedIpn<'_>,
-        request: NoticeRequest,
-    ) -> intake::Admitted {
-        intake::Admitted { order: self.order, ipn: self.ipn, source: source(verified, request) }
+    pub fn with_source(self, source: NoticeSource) -> intake::Admitted {
+        intake::Admitted { order: self.order, ipn: self.ipn, source }
     }
 }
 

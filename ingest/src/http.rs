@@ -15,11 +15,12 @@ use payfold_partners::directory::Directory;
 use payfold_partners::verify::VerifiedIpn;
 use payfold_schemas::record::NoticeRequest;
 
+use crate::genuine::Genuine;
 use crate::intake::{Intake, Receipt};
-use crate::limits::{Limits, NOBODY};
+use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::quarantine::{self, Budget, Refused};
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
 use crate::sampler::Sampler;
 use crate::{admit, body, elsewhere, own_scheme, transport};
 
@@ -154,58 +155,21 @@ impl Ingest {
         receipt: Receipt,
         raw: &[u8],
     ) -> Result<(), HttpResponse> {
-        let account = verified.account();
-        let refuse = |refusal: &Refusal| {
-            self.metrics.notice_refused(Some(account.partner()), refusal.code);
-            self.sampler.refused(&receipt, Some(raw), refusal.code);
-            refusal.respond(receipt.request_id)
-        };
-        if !account.allows_source(self.source(request).unwrap_or(NOBODY)) {
-            return Err(refuse(&Refusal::new(Code::SourceNotAllowed)));
-        }
-        self.limits
-            .pass_account(account.index(), account.rate_per_s())
-            .map_err(|refusal| refuse(&refusal))?;
-
         let target = request.uri().path_and_query().map_or("", |target| target.as_str());
         let notice_request =
             NoticeRequest { target: target.to_owned(), ..NoticeRequest::default() };
-        match admit::admit(verified, receipt.received_at) {
-            Ok(admitted) => {
-                let (timestamp, started) = (admitted.ipn.timestamp, Instant::now());
-                let admitted = admitted.with_source(verified, notice_request);
-                self.intake
-                    .append(receipt, admitted, raw)
-                    .await
-                    .map_err(|refusal| refuse(&refusal))?;
-                self.metrics.append_took(started.elapsed());
-                let accepted = self.metrics.partner(account.partner());
-                self.metrics.notice_accepted(&accepted, (account.partner(), verified.key_id()));
-                self.look_at_key(verified, &receipt);
-                accepted.seen_at(receipt.received_at, timestamp);
-                self.metrics.unknown_fields_seen(u64::from(verified.unknown_fields()));
-                Ok(())
-            }
-            Err(refusal) => {
-                let refused = Refused {
-                    account: format!("{}/{}", account.partner(), account.merchant_code()),
-                    refusal: &refusal,
-                    source: admit::source(verified, notice_request),
-                    raw,
-                };
-                self.keep(receipt, refused).await.map_err(|unavailable| refuse(&unavailable))?;
-                Err(refuse(&refusal))
-            }
-        }
-    }
-
-    /// Tells of a partner that goes on signing with the key before: when its overlap ends, its notices are refused.
-    fn look_at_key(&self, verified: &VerifiedIpn<'_>, receipt: &Receipt) {
-        let (account, old) = (verified.account(), verified.key_id());
-        if let Some(new) = account.keys().replacement_of(old, receipt.received_at) {
-            self.metrics.old_key_used(account.partner(), old);
-            self.sampler.old_key_used(receipt, account, (old, new.id()));
-        }
+        let genuine = Genuine {
+            account: verified.account(),
+            key_id: verified.key_id(),
+            source: admit::source(verified, notice_request),
+            receipt,
+            raw,
+        };
+        let judge = || admit::admit(verified, receipt.received_at).map(Some);
+        let taken = self.take(request, genuine, judge).await;
+        taken.map_err(|refusal| refusal.respond(receipt.request_id))?;
+        self.metrics.unknown_fields_seen(u64::from(verified.unknown_fields()));
+        Ok(())
     }
 
     /// Keeps a signed notice that was refused, as far as its account's budget goes.

@@ -10,6 +10,7 @@ pub mod admit;
 pub mod body;
 pub mod browser_return;
 mod elsewhere;
+mod genuine;
 pub mod health;
 pub mod http;
 pub mod intake;

@@ -15,12 +15,12 @@ use payfold_schemas::ids::OrderKey;
 use payfold_schemas::ipn::Ipn;
 use payfold_schemas::record::{NoticeRequest, NoticeSource};
 
+use crate::admit::{self, Admitted};
+use crate::genuine::{Genuine, Taken};
 use crate::http::Ingest;
-use crate::intake::{Admitted, Receipt};
-use crate::limits::NOBODY;
-use crate::quarantine::Refused;
+use crate::intake::Receipt;
 use crate::refusal::{Code, Refusal};
-use crate::{admit, body, transport};
+use crate::{body, transport};
 
 /// Whether this path's partner sends its notices by GET.
 pub(crate) fn takes_get(context: &GuardContext<'_>) -> bool {
@@ -108,63 +108,26 @@ impl Ingest {
                 sign: Some(one.sign().to_owned()),
             },
         };
+        let genuine = |one| Genuine {
+            account: VerifiedNotice::account(one),
+            key_id: one.key_id(),
+            source: source(one),
+            receipt,
+            raw: notice.body,
+        };
         let takings = verified
             .iter()
-            .map(|one| self.take_own(request, one, (receipt, source(one), notice.body)));
+            .map(|one| self.take(request, genuine(one), move || admitted(one, &receipt)));
         let outcomes = join_all(takings).await;
         let mut outcomes = verified.iter().zip(outcomes);
         let first = outcomes.clone().find(|(_, outcome)| outcome.is_err()).or(outcomes.next());
         let (one, outcome) = first.expect("a verified request has a notice");
         answer(one, outcome, receipt)
     }
-
-    /// Takes one genuine notice. Errors: why it was not taken, once what has to be kept is durable.
-    async fn take_own(
-        &self,
-        request: &HttpRequest,
-        notice: &VerifiedNotice,
-        (receipt, source, raw): (Receipt, NoticeSource, &[u8]),
-    ) -> Result<Ack, Refusal> {
-        let account = notice.account();
-        let refused = |refusal: Refusal| {
-            self.metrics.notice_refused(Some(account.partner()), refusal.code);
-            self.sampler.refused(&receipt, Some(raw), refusal.code);
-            refusal
-        };
-        if !account.allows_source(self.source(request).unwrap_or(NOBODY)) {
-            return Err(refused(Refusal::new(Code::SourceNotAllowed)));
-        }
-        self.limits.pass_account(account.index(), account.rate_per_s()).map_err(refused)?;
-        match admitted(notice, &receipt) {
-            Ok(None) => {
-                self.metrics.notice_ignored(account.partner());
-                Ok(Ack::Ignored)
-            }
-            Ok(Some((order, ipn))) => {
-                let (timestamp, started) = (ipn.timestamp, std::time::Instant::now());
-                let admitted = Admitted { order, ipn, source };
-                self.intake.append(receipt, admitted, raw).await.map_err(refused)?;
-                self.metrics.append_took(started.elapsed());
-                let accepted = self.metrics.partner(account.partner());
-                self.metrics.notice_accepted(&accepted, (account.partner(), notice.key_id()));
-                accepted.seen_at(receipt.received_at, timestamp);
-                Ok(Ack::Accepted)
-            }
-            Err(refusal) => {
-                let account = format!("{}/{}", account.partner(), account.merchant_code());
-                let kept = Refused { account, refusal: &refusal, source, raw };
-                self.keep(receipt, kept).await.map_err(refused)?;
-                Err(refused(refusal))
-            }
-        }
-    }
 }
 
 /// What a genuine notice is for the log: an order and an IPN, or nothing. Errors: why it can't be taken.
-fn admitted(
-    notice: &VerifiedNotice,
-    receipt: &Receipt,
-) -> Result<Option<(OrderKey, Ipn)>, Refusal> {
+fn admitted(notice: &VerifiedNotice, receipt: &Receipt) -> Result<Option<Admitted>, Refusal> {
     let said =
         notice.said().map_err(|fault| Refusal::because(code_of(fault.kind), fault.to_string()))?;
     let mapped: &Mapped = match said {
@@ -189,7 +152,7 @@ fn admitted(
         nonce: mapped.nonce.clone(),
         policy: mapped.policy,
     };
-    Ok(Some((order, ipn)))
+    Ok(Some(Admitted { order, ipn }))
 }
 
 fn code_of(kind: FaultKind) -> Code {
@@ -218,9 +181,15 @@ fn ack_of(code: Code) -> Ack {
 }
 
 /// What the partner is told. What limits its traffic is told in HTTP's words, all else in its own where it has some.
-fn answer(one: &VerifiedNotice, outcome: Result<Ack, Refusal>, receipt: Receipt) -> HttpResponse {
+fn answer(one: &VerifiedNotice, outcome: Result<Taken, Refusal>, receipt: Receipt) -> HttpResponse {
     let refusal = match outcome {
-        Ok(ack) => return one.answer(ack).map_or_else(|| HttpResponse::Ok().finish(), respond),
+        Ok(taken) => {
+            let ack = match taken {
+                Taken::Stored => Ack::Accepted,
+                Taken::Ignored => Ack::Ignored,
+            };
+            return one.answer(ack).map_or_else(|| HttpResponse::Ok().finish(), respond);
+        }
         Err(refusal) => refusal,
     };
     let plain = refusal.respond(receipt.request_id);
