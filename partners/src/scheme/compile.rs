@@ -80,7 +80,7 @@ impl Compiler {
         }
         let common = self.common(partner, text, (head.as_ref()?, &file))?;
         let mut scheme = self.scheme(file)?;
-        lint::mark_deciding(&mut scheme);
+        lint::complete_lists(&mut scheme);
         for wrong in lint::check(&scheme, &common) {
             self.wrong(wrong.span, wrong.problem);
         }
@@ -285,6 +285,7 @@ impl Compiler {
             separator: file.separator.clone().unwrap_or_else(|| "&".to_owned()),
             empty: file.empty,
             encoding: file.encoding,
+            is_flat: false,
             deciding: Vec::new(),
         })
     }

@@ -16,8 +16,8 @@ use super::{Confirm, EventRule, Outcome, Scheme};
 use crate::profile::file::Wrong;
 use crate::profile::{Common, NonceRule, TimeKind};
 
+pub(super) use self::coverage::{complete_lists, deciding_sources};
 use self::coverage::{coverage, is_time_signed, weakest};
-pub(super) use self::coverage::{deciding_sources, mark_deciding};
 
 /// Everything that is wrong with a scheme that compiles.
 pub(super) fn check(scheme: &Scheme, common: &Common) -> Vec<Wrong> {

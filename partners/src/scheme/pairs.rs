@@ -62,6 +62,8 @@ pub(crate) struct Pairs {
     pub(crate) separator: String,
     pub(crate) empty: Empty,
     pub(crate) encoding: Encoding,
+    /// Whether its document has no levels: what looks like a path is one name there.
+    pub(crate) is_flat: bool,
     /// The names among them that decide something: no other value may look as if it held one of these.
     pub(crate) deciding: Vec<String>,
 }
@@ -133,7 +135,11 @@ impl Pairs {
     /// The name by which a place is a member of this list.
     pub(crate) fn member(&self, (document, path): (usize, &[String])) -> Option<String> {
         let inside = path.strip_prefix(self.of.1.as_slice()).filter(|_| document == self.of.0)?;
-        (!inside.is_empty()).then(|| inside.join("."))
+        if self.is_flat && !inside.is_empty() {
+            Some(inside.join("."))
+        } else {
+            inside.first().cloned()
+        }
     }
 
     fn write_one(&self, (raw_name, name, value): &Member<'_>, into: &mut Vec<u8>) {
@@ -148,16 +154,13 @@ impl Pairs {
 
     /// Whether a change of this member changes the text.
     pub(crate) fn covers(&self, (document, path): (usize, &[String])) -> bool {
-        let Some(inside) = path.strip_prefix(self.of.1.as_slice()) else { return false };
-        // A form has no levels: what looks like a path is one name.
-        let name = if document == 0 || inside.len() == 1 { inside.first().cloned() } else { None };
-        let name = name.unwrap_or_else(|| inside.join("."));
+        let Some(name) = self.member((document, path)) else { return false };
         let is_picked = match &self.pick {
             Pick::All => true,
             Pick::Prefix(prefix) => name.starts_with(prefix),
             Pick::Listed(names) => names.contains(&name),
         };
-        document == self.of.0 && is_picked && !self.except.contains(&name)
+        is_picked && !self.except.contains(&name)
     }
 }
 
@@ -185,6 +188,7 @@ mod tests {
             separator: "&".to_owned(),
             empty: Empty::Keep,
             encoding: Encoding::None,
+            is_flat: false,
             deciding: Vec::new(),
         }
     }
@@ -256,6 +260,12 @@ mod tests {
         let pairs = Pairs { of: (0, vec!["x".into()]), ..pairs() };
         assert_eq!(text(&pairs, &document), "a=é\n&b=10.10&n=&o={\"k\": 1}&t=true");
         assert!(pairs.covers((0, &["x".into(), "b".into()])));
+        let excepted = Pairs { except: vec!["a.b".into()], is_flat: true, ..self::pairs() };
+        assert!(
+            !excepted.covers((0, &["a".into(), "b".into()])),
+            "one name of a form, and left out"
+        );
+        assert!(excepted.covers((0, &["a".into(), "c".into()])));
         assert!(!pairs.covers((0, &["y".into()])) && !pairs.covers((1, &["x".into(), "b".into()])));
     }
 }

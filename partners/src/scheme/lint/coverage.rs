@@ -5,7 +5,7 @@ use crate::profile::file::Wrong;
 use crate::scheme::filter::Keeps;
 use crate::scheme::pairs::Write;
 use crate::scheme::template::{Piece, Source, Template, Token};
-use crate::scheme::{BODY, Confirm, Content, ITEM, QUERY, Scheme, SignRule};
+use crate::scheme::{BODY, Confirm, Content, DocumentContent, ITEM, QUERY, Scheme, SignRule};
 
 /// What decides money is signed, or confirmed; values that stand side by side can be told apart.
 pub(super) fn coverage(scheme: &Scheme, problems: &mut Vec<Wrong>) {
@@ -85,8 +85,19 @@ pub(in crate::scheme) fn deciding_sources(scheme: &Scheme) -> Vec<&Source> {
     sources
 }
 
-/// Tells every list of pairs which of its members decide something.
-pub(in crate::scheme) fn mark_deciding(scheme: &mut Scheme) {
+/// Whether a document is names and values without levels.
+fn is_flat(scheme: &Scheme, document: usize) -> bool {
+    match document {
+        BODY => scheme.content != Content::Json,
+        QUERY => true,
+        // An item of an array is JSON.
+        ITEM => false,
+        own => scheme.documents[own - ITEM - 1].content != DocumentContent::Json,
+    }
+}
+
+/// Tells every list of pairs what its document is, and which of its members decide something.
+pub(in crate::scheme) fn complete_lists(scheme: &mut Scheme) {
     let places: Vec<(usize, Vec<String>)> = deciding_sources(scheme)
         .into_iter()
         .filter_map(|source| match source {
@@ -94,7 +105,9 @@ pub(in crate::scheme) fn mark_deciding(scheme: &mut Scheme) {
             _ => None,
         })
         .collect();
-    for list in &mut scheme.pairs {
+    let flat: Vec<bool> = scheme.pairs.iter().map(|list| is_flat(scheme, list.of.0)).collect();
+    for (list, is_flat) in scheme.pairs.iter_mut().zip(flat) {
+        list.is_flat = is_flat;
         let members = places.iter().filter_map(|(document, path)| list.member((*document, path)));
         let mut deciding: Vec<String> = members.collect();
         deciding.sort();
