@@ -18,6 +18,7 @@ use payfold_schemas::record::ProfileStamp;
 use serde::Deserialize;
 
 use crate::mac::Output;
+use crate::records::RecordsSpec;
 use crate::scheme::{Confirm, Scheme};
 
 pub use create::{CreateField, CreateRule};
@@ -174,6 +175,7 @@ pub struct Profile {
     /// The partner's own scheme; then separator, output and signed fields are nobody's.
     scheme: Option<Arc<Scheme>>,
     query: Option<QueryRule>,
+    records: Option<Arc<RecordsSpec>>,
 }
 
 /// What a profile of either kind says.
@@ -252,9 +254,20 @@ impl Profile {
             time: common.time,
             create: None,
             query: None,
+            records: None,
             retry_horizon_ms: common.retry_horizon_ms,
             scheme: Some(Arc::new(scheme)),
         }
+    }
+
+    pub(crate) fn with_records(mut self, records: Option<RecordsSpec>) -> Self {
+        self.records = records.map(Arc::new);
+        self
+    }
+
+    /// How the partner's own books are written and read, in either kind of scheme; `None` if there are none.
+    pub fn records(&self) -> Option<&RecordsSpec> {
+        self.records.as_deref()
     }
 
     /// The partner's own scheme; `None` for the contract's.

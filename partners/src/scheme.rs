@@ -172,8 +172,25 @@ pub(crate) enum Test {
     IsNot(String),
     OneOf(Vec<String>),
     NoneOf(Vec<String>),
+    StartsWith(String),
     Present,
     Absent,
+}
+
+impl Test {
+    /// Whether a value passes; `None` is one that is absent.
+    pub(crate) fn takes(&self, text: Option<&str>) -> bool {
+        let is = |wanted: &String| text == Some(wanted.as_str());
+        match self {
+            Self::Is(wanted) => is(wanted),
+            Self::IsNot(wanted) => !is(wanted),
+            Self::OneOf(wanted) => wanted.iter().any(is),
+            Self::NoneOf(wanted) => !wanted.iter().any(is),
+            Self::StartsWith(start) => text.is_some_and(|text| text.starts_with(start)),
+            Self::Present => text.is_some(),
+            Self::Absent => text.is_none(),
+        }
+    }
 }
 
 /// One condition of an event.

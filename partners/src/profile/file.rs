@@ -48,6 +48,9 @@ struct ProfileFile {
     time: Spanned<TimeFile>,
     create: Option<CreateFile>,
     query: Option<QueryFile>,
+    /// Read apart, so that all its mistakes are told.
+    #[serde(rename = "records")]
+    _records: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -107,7 +110,12 @@ pub(super) fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, Profil
     let parsed = if scheme::file::is_own_scheme(text) {
         scheme::compile::parse(partner, text)
     } else {
-        read(text).map_err(|wrong| vec![wrong])
+        match (read(text), scheme::compile::records_of(text)) {
+            (Ok(profile), Ok(records)) => Ok(profile.with_records(records)),
+            (profile, records) => {
+                Err(profile.err().into_iter().chain(records.err().into_iter().flatten()).collect())
+            }
+        }
     };
     parsed.map_err(|wrong| {
         let mut errors = wrong.into_iter().map(|wrong| placed(partner, text, wrong));
@@ -166,6 +174,7 @@ fn compile(partner: &PartnerCode, text: &str, file: ProfileFile) -> Result<Profi
         create: file.create.as_ref().map(create::compile).transpose()?,
         scheme: None,
         query: file.query.as_ref().map(query::compile).transpose()?,
+        records: None,
     })
 }
 

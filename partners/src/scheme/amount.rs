@@ -31,6 +31,12 @@ impl AmountRule {
     /// Minor units (ISO 4217) of what `text` says. Errors: `NotInteger` for what is no exact number of them,
     /// `OutOfRange`.
     pub(crate) fn read(&self, text: &str, currency: Currency) -> Result<Amount, AmountError> {
+        let minor = i64::try_from(self.minor(text, currency)?);
+        minor.map_err(|_| AmountError::OutOfRange).and_then(Amount::from_minor)
+    }
+
+    /// The same for any number, 0 too. Errors: `NotInteger`, `OutOfRange` for one that nothing could hold.
+    pub(crate) fn minor(&self, text: &str, currency: Currency) -> Result<u128, AmountError> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let is_plain = !whole.is_empty()
@@ -48,22 +54,20 @@ impl AmountRule {
             Unit::Major => 0,
         };
         // The number is `all` / 10^scale units of the currency.
-        let all = format!("{whole}{fraction}");
+        let all = whole.bytes().chain(fraction.bytes()).try_fold(0_u128, |all, digit| {
+            all.checked_mul(10)?.checked_add(u128::from(digit - b'0'))
+        });
+        let all = all.ok_or(AmountError::OutOfRange)?;
         let scale = theirs + u32::try_from(fraction.len()).map_err(|_| AmountError::NotInteger)?;
-        let significant = all.trim_start_matches('0');
-        if significant.is_empty() {
-            return Amount::parse("0");
-        }
         if scale <= ours {
-            let zeros = "0".repeat(usize::try_from(ours - scale).unwrap_or(0));
-            return Amount::parse(&format!("{significant}{zeros}"));
+            let unit = 10_u128.checked_pow(ours - scale);
+            return unit.and_then(|unit| all.checked_mul(unit)).ok_or(AmountError::OutOfRange);
         }
-        let surplus = usize::try_from(scale - ours).unwrap_or(usize::MAX);
-        let zeros = significant.bytes().rev().take_while(|byte| *byte == b'0').count();
-        if zeros < surplus || significant.len() <= surplus {
-            return Err(AmountError::NotInteger);
+        match 10_u128.checked_pow(scale - ours) {
+            Some(unit) if all % unit == 0 => Ok(all / unit),
+            None if all == 0 => Ok(0),
+            Some(_) | None => Err(AmountError::NotInteger),
         }
-        Amount::parse(&significant[..significant.len() - surplus])
     }
 }
 

@@ -23,6 +23,9 @@ use crate::profile::file::Wrong;
 mod common;
 mod map;
 mod query;
+mod records;
+
+pub(crate) use self::records::records_of;
 
 /// The version of the profile language this program reads.
 pub(crate) const LANGUAGE: u32 = 1;
@@ -64,7 +67,12 @@ impl Compiler {
         self.wrong.push(Wrong { span, problem: problem.into() });
     }
 
-    fn profile(&mut self, partner: &PartnerCode, text: &str, file: SchemeFile) -> Option<Profile> {
+    fn profile(
+        &mut self,
+        partner: &PartnerCode,
+        text: &str,
+        mut file: SchemeFile,
+    ) -> Option<Profile> {
         let SchemeFile { head, limits, notice, .. } = &file;
         for (is_there, name) in [
             (limits.is_some(), "limits"),
@@ -79,12 +87,13 @@ impl Compiler {
             }
         }
         let common = self.common(partner, text, (head.as_ref()?, &file))?;
+        let records = file.records.take().map(|records| self.records(&records));
         let mut scheme = self.scheme(file)?;
         lint::complete_lists(&mut scheme);
         for wrong in lint::check(&scheme, &common) {
             self.wrong(wrong.span, wrong.problem);
         }
-        Some(Profile::of_scheme(common, scheme))
+        Some(Profile::of_scheme(common, scheme).with_records(records.flatten()))
     }
 
     fn scheme(&mut self, mut file: SchemeFile) -> Option<Scheme> {

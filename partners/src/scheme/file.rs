@@ -2,6 +2,7 @@
 //! told at once, each with its place. Nothing unknown is let pass. `docs/partners.md` explains every key.
 
 pub(super) mod query;
+pub(super) mod records;
 mod sections;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use super::{Confirm, Content, Decode, Forged, Shape};
 use crate::profile::{NonceRule, Stage, TimeKind};
 
 pub(crate) use self::sections::is_own_scheme;
-pub(super) use self::sections::read;
+pub(super) use self::sections::{read, records as read_records};
 
 pub(super) type Text = Spanned<String>;
 
@@ -41,6 +42,7 @@ pub(super) struct SchemeFile {
     pub(super) time: Option<Spanned<TimeFile>>,
     pub(super) acks: BTreeMap<String, AckFile>,
     pub(super) query: Option<query::QueryFile>,
+    pub(super) records: Option<records::RecordsFile>,
 }
 
 #[derive(Deserialize)]
@@ -273,6 +275,8 @@ pub(super) struct ConditionFile {
     pub(super) one_of: Option<Vec<String>>,
     #[serde(default)]
     pub(super) none_of: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) starts_with: Option<String>,
     #[serde(default)]
     pub(super) present: Option<bool>,
 }

@@ -61,7 +61,7 @@ impl Compiler {
         Some(SchemeQuery { question: question?, answer: answer?, timeout_ms, pace })
     }
 
-    fn or_default(
+    pub(super) fn or_default(
         &mut self,
         name: &str,
         value: &Option<Spanned<usize>>,

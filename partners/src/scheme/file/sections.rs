@@ -7,6 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::query::QueryFile;
+use super::records::RecordsFile;
 use super::{HeadFile, SchemeFile};
 use crate::profile::file::Wrong;
 
@@ -43,10 +44,19 @@ pub(in crate::scheme) fn read(text: &str) -> (SchemeFile, Vec<Wrong>) {
         time: sections.one("time"),
         acks: sections.one("acks").unwrap_or_default(),
         query: sections.query(),
+        records: sections.records(),
         head: None,
     };
     let head = sections.head();
     (SchemeFile { head, ..file }, sections.wrong)
+}
+
+/// `[records]` alone, of a file whose other sections are read elsewhere.
+pub(in crate::scheme) fn records(text: &str) -> (Option<RecordsFile>, Vec<Wrong>) {
+    let Ok(table) = DeTable::parse(text) else { return (None, Vec::new()) };
+    let (wrong, head) = (Vec::new(), DeTable::new());
+    let mut sections = Sections { table: table.into_inner(), head, wrong };
+    (sections.records(), sections.wrong)
 }
 
 struct Sections<'i> {
@@ -94,6 +104,24 @@ impl<'i> Sections<'i> {
         Some(QueryFile { head, sign, map, events })
     }
 
+    /// `[records]` with its parts.
+    fn records(&mut self) -> Option<RecordsFile> {
+        let value = self.table.remove("records")?;
+        let span = value.span();
+        let DeValue::Table(mut table) = value.into_inner() else {
+            let problem = "records is a section; write [records]".to_owned();
+            self.wrong.push(Wrong { span, problem });
+            return None;
+        };
+        let (map, events) = (table.remove("map"), table.remove("event"));
+        let (has_map, has_events) = (map.is_some(), events.is_some());
+        let map = map.and_then(|value| self.read(value));
+        let tail = table.remove("tail").and_then(|value| self.read(value));
+        let events = events.map_or_else(Vec::new, |value| self.list("records.event", value));
+        let head = self.read(Spanned::new(span.clone(), DeValue::Table(table)));
+        Some(RecordsFile { span, head, map, tail, events, has_map, has_events })
+    }
+
     fn read<T: DeserializeOwned>(&mut self, value: Spanned<DeValue<'i>>) -> Option<T> {
         let span = value.span();
         match T::deserialize(ValueDeserializer::from(value)) {
@@ -115,7 +143,7 @@ impl<'i> Sections<'i> {
             if is_section {
                 let problem = format!(
                     "there is no section {}; there are limits, notice, constants, document, items, pairs, text, key, \
-                     sign, require, field, map, event, time, acks, query",
+                     sign, require, field, map, event, time, acks, query, records",
                     name.get_ref()
                 );
                 self.wrong.push(Wrong { span: name.span(), problem });

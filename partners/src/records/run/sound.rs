@@ -1,0 +1,89 @@
+//! Owns what must hold of bytes before anything is read of them: a text in its encoding, no longer than a record may be,
+//! without NUL; of an object, JSON without a name that comes twice.
+
+use memchr::memchr;
+
+use crate::profile::Limits;
+use crate::records::cells::{Cell, Dialect, Encoding};
+use crate::records::frame::{Broken, Frame, Frames};
+use crate::records::row::Columns;
+use crate::records::{Fault, RECORD_BYTES_MAX, Unfit};
+use crate::scheme::document::{Document, Json};
+use crate::verify::RejectCode;
+
+/// What an object of a line may be.
+const OBJECT: Limits = Limits { body_bytes: RECORD_BYTES_MAX, depth: 16, keys: 1_024 };
+
+/// Leaves out the mark of UTF-8, and tells at once what is no text. Errors: `Unfit`.
+pub(super) fn begin(frames: &mut Frames<'_>) -> Result<(), Unfit> {
+    let problem = match frames.peek()? {
+        [] => "the file is empty",
+        [0xef, 0xbb, 0xbf, ..] => {
+            frames.skip(3);
+            return Ok(());
+        }
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is UTF-16; convert it to UTF-8",
+        [_, 0, _, 0, ..] | [0, _, 0, _, ..] => "it looks like UTF-16; convert it to UTF-8",
+        [b'P', b'K', 3 | 5, 4 | 6, ..] => {
+            "it is a zip archive or a spreadsheet, no text; unpack it, or export it as CSV"
+        }
+        [b'%', b'P', b'D', b'F', ..] => "it is a PDF, no text; fetch it in the format of [records]",
+        [0xd0, 0xcf, 0x11, 0xe0, ..] => "it is a spreadsheet, no text; export it as CSV",
+        [0x1f, 0x8b, ..] => "it is packed twice; unpack it once",
+        [b'<', ..] => {
+            "it begins like HTML or XML: an error page in place of the file? Fetch it again"
+        }
+        _ => return Ok(()),
+    };
+    Err(Unfit::whole(problem))
+}
+
+/// The record as text, where it is UTF-8; cells of another encoding are read one by one. Errors: what is wrong.
+pub(super) fn sound<'f>(
+    frame: &Frame<'f>,
+    csv: Option<(&Dialect, &[Cell])>,
+    columns: &Columns,
+) -> Result<&'f str, Fault> {
+    match frame.broken {
+        None => {}
+        Some(Broken::TooLong) => {
+            let problem = format!("it is longer than {RECORD_BYTES_MAX} bytes");
+            return Err(Fault { column: None, problem });
+        }
+        Some(Broken::Stray(cell)) => {
+            let problem =
+                "behind its closing quote stands more; a quote inside a cell is written twice";
+            return Err(Fault::of(&columns.label(cell), problem));
+        }
+    }
+    let column = |at: usize| {
+        let cells = csv.map_or(&[][..], |(_, cells)| cells);
+        cells.iter().position(|cell| cell.holds(at)).map(|cell| columns.label(cell))
+    };
+    if let Some(at) = memchr(0, frame.bytes) {
+        let problem = format!("a NUL stands at byte {}", at + 1);
+        return Err(Fault { column: column(at), problem });
+    }
+    match std::str::from_utf8(frame.bytes) {
+        Ok(text) => Ok(text),
+        Err(_) if csv.is_some_and(|(dialect, _)| dialect.encoding == Encoding::Latin1) => Ok(""),
+        Err(error) => {
+            let at = error.valid_up_to();
+            let problem = format!("it is not UTF-8 at byte {}", at + 1);
+            Err(Fault { column: column(at), problem })
+        }
+    }
+}
+
+/// The object a line is. Errors: it is none.
+pub(super) fn object(text: &str) -> Result<Document, Fault> {
+    let problem = match Json::parse(text, OBJECT).map(Document::Json) {
+        Ok(document) if text.trim_ascii_start().starts_with('{') => return Ok(document),
+        Ok(_) => "it is JSON, but no object",
+        Err(RejectCode::DuplicateField) => "a name comes twice in it",
+        Err(RejectCode::TooComplex) => "it is nested too deeply, or has too many names",
+        Err(RejectCode::InvalidEncoding) => "half of a surrogate pair stands in it",
+        Err(_) => "it is no JSON object",
+    };
+    Err(Fault { column: None, problem: problem.to_owned() })
+}

@@ -1,0 +1,449 @@
+//! Files that are cut off, doubled, wrongly encoded, packed badly or just wrong: what is told of each.
+
+use std::io::{self, Read as _};
+
+use super::{LINES, SHOP, gzipped, spec, told};
+use crate::records::{RECORD_BYTES_MAX, RecordsSpec};
+
+const HEAD: &str = "Type,Order,Ref,Amount,Currency,Booked\n";
+const GOOD: &str = "payment,o-1,T-1,10.00,USD,2026-01-31 00:30:00\n";
+
+/// What is added to the head of the section, the file behind header and one good row, what is told.
+const ROWS: &[(&str, &str, &str)] = &[
+    ("", "payment,o-2,T-2,10.00,USD,2026-01-31 00:30:00", "2 entries, 0 bad"),
+    ("", "payment,o-2,T-2,10.00,USD\n", "3 bad: it has 5 columns, not 6: is it cut off?"),
+    (
+        "",
+        "payment,o-2,T-2,10.00,US",
+        "unfit: line 3: the file is cut off: its last line has no end, and it has 5 columns, not 6",
+    ),
+    (
+        "",
+        "payment,o-2,T-2,10.00,USD,2026-01-31 00:3",
+        "unfit: line 3: the file is cut off: its last line has no end, and Booked: \"2026-01-31 00:3\" is no time",
+    ),
+    (
+        "",
+        "payment,o-2,T-2,10.00,USD,2026-01-",
+        "unfit: line 3: the file is cut off: its last line has no end, and Booked: \"2026-01-\" is no time",
+    ),
+    (
+        "",
+        "payment,o-2,T-2,10,00,USD,2026-01-31 00:30:00\n",
+        "3 bad: it has 7 columns, not 6: a delimiter in a cell without quotes?",
+    ),
+    ("", "payment,o-2,T-2,10.00,USD,2026-01-31 00:30:00,\n", "3 bad: it has 7 columns, not 6"),
+    (
+        "",
+        "payment,\"o-2,T-2,10.00,USD,2026-01-31 00:30:00\n",
+        "unfit: line 3: the quote that column 2 begins with is not closed",
+    ),
+    (
+        "",
+        "payment,\"o-2\"x,T-2,10.00,USD,2026-01-31 00:30:00\n",
+        "3 bad Order: behind its closing quote stands more",
+    ),
+    (
+        "",
+        "payment,\"o-2\" ,T-2,10.00,USD,2026-01-31 00:30:00\n",
+        "3 bad Order: behind its closing quote stands more",
+    ),
+    (
+        "",
+        "payment,\"o-2\"x,T-2",
+        "unfit: line 3: the file is cut off: its last line has no end, and Order: behind its closing",
+    ),
+    (
+        "",
+        "payment,\"o\n2\",T-2,10.00,USD,2026-01-31 00:30:00\npayment,x,x,x,x,x\n",
+        "3 bad Order: \"o\\n2\" is none: orderId has an illegal character at byte 1",
+    ),
+    (
+        "",
+        "payment,\"o\n2\",T-2,10.00,USD,2026-01-31 00:30:00\npayment,x,x,x,x,x\n",
+        "5 bad Currency: \"x\" is no currency of ISO 4217",
+    ),
+    (
+        "",
+        "payment,o-2,T-2,10.00,USD,2026-01-31 00:30:00\rpayment,o-3,T-3,10.00,USD,2026-01-31 00:30:00\r",
+        "unfit: line 3: the file is cut off: its last line has no end, and it has 11 columns",
+    ),
+    (
+        "",
+        "Type,Order,Ref,Amount,Currency,Booked\n",
+        "unfit: line 3: the header stands here again: two files in one; give each by itself",
+    ),
+    (
+        "",
+        "payment,,T-2,10.00,USD,2026-01-31 00:30:00\n",
+        "3 bad Order: it is empty, and every entry must say it",
+    ),
+    (
+        "",
+        "payment,o 2,T-2,10.00,USD,2026-01-31 00:30:00\n",
+        "3 bad Order: \"o 2\" is none: orderId has an illegal character at byte 1",
+    ),
+    ("", "payment,o-2,T-2,,USD,2026-01-31 00:30:00\n", "3 bad Amount: it is empty"),
+    (
+        "",
+        "payment,o-2,T-2,10.005,USD,2026-01-31 00:30:00\n",
+        "3 bad Amount: \"10.005\" is no exact number of minor units of USD",
+    ),
+    (
+        "",
+        "payment,o-2,T-2,\"1,000.00\",USD,2026-01-31 00:30:00\n",
+        "3 bad Amount: \"1,000.00\" is no exact number of minor units",
+    ),
+    (
+        "",
+        "payment,o-2,T-2,1e3,USD,2026-01-31 00:30:00\n",
+        "3 bad Amount: \"1e3\" is no exact number",
+    ),
+    (
+        "",
+        "payment,o-2,T-2,NaN,USD,2026-01-31 00:30:00\n",
+        "3 bad Amount: \"NaN\" is no exact number",
+    ),
+    (
+        "",
+        "payment,o-2,T-2,$10,USD,2026-01-31 00:30:00\n",
+        "3 bad Amount: \"$10\" is no exact number",
+    ),
+    (
+        "",
+        "payment,o-2,T-2,0.00,USD,2026-01-31 00:30:00\n",
+        "3 bad Amount: \"0.00\" is not between 1 and 1000000000000000 minor units of USD",
+    ),
+    (
+        "",
+        "payment,o-2,T-2,99999999999999999999999999999999999999999,USD,2026-01-31 00:30:00\n",
+        "3 bad Amount: \"9999999999999999999999999999999999999999\"… is no exact number",
+    ),
+    (
+        "",
+        "payment,o-2,T-2,-10.00,USD,2026-01-31 00:30:00\n",
+        "3 bad Amount: \"-10.00\" has a minus, and SUCCESS is no refund",
+    ),
+    (
+        "",
+        "refund,o-2,T-2,10.00,USD,2026-01-31 00:30:00\n",
+        "3 bad Amount: \"10.00\" is a refund without a minus",
+    ),
+    (
+        "",
+        "payment,o-2,T-2,10.00,usd,2026-01-31 00:30:00\n",
+        "3 bad Currency: \"usd\" is no currency of ISO 4217",
+    ),
+    ("", "payment,o-2,T-2,10.00,,2026-01-31 00:30:00\n", "3 bad Currency: it is empty"),
+    (
+        "",
+        "payment,o-2,T-2,10.00,USD,31/01/2026\n",
+        "3 bad Booked: \"31/01/2026\" is no time, written as the profile says",
+    ),
+    (
+        "",
+        "payment,o-2,T-2,10.00,USD,2026-02-30 00:30:00\n",
+        "3 bad Booked: \"2026-02-30 00:30:00\" is no time",
+    ),
+    ("", "payment,o-2,T-2,10.00,USD,\n", "3 bad Booked: it is empty"),
+    (
+        "",
+        "chargeback,o-2,T-2,10.00,USD,2026-01-31 00:30:00\n",
+        "3 bad: the profile refuses lines of this kind: no other kind",
+    ),
+    (
+        "",
+        ",o-2,T-2,10.00,USD,2026-01-31 00:30:00\n",
+        "3 bad: the profile refuses lines of this kind",
+    ),
+    ("", "fee,,,1,USD,\n", "3 ignored: {r.Type} is one of [\"fee\", \"payout\"]"),
+    ("", "\n", "3 ignored: blank"),
+    ("", ",,,,,\n", "3 ignored: blank"),
+    ("", " \t \n", "3 ignored: blank"),
+    ("", "# made by acme\n", "3 bad: it has 1 columns, not 6"),
+    ("comment = \"#\"", "# made by acme, \"2026\n", "3 ignored: a comment"),
+    (
+        "",
+        "payment,o-2,T-2,10.00,USD,2026-01-31 00:30:00\0\n",
+        "3 bad Booked: a NUL stands at byte 46",
+    ),
+    (
+        "",
+        "payment\u{feff},o-2,T-2,10.00,USD,2026-01-31 00:30:00\n",
+        "3 bad: the profile refuses lines of this kind",
+    ),
+    (
+        "quote = \"\"",
+        "payment,\"o-2\",T-2,10.00,USD,2026-01-31 00:30:00\n",
+        "3 bad Order: \"\\\"o-2\\\"\" is none: orderId has an illegal character at byte 0",
+    ),
+    (
+        "cell_prefix = \"`\"",
+        "payment,``o-2,T-2,10.00,USD,2026-01-31 00:30:00\n",
+        "3 bad Order: \"`o-2\" is none",
+    ),
+    ("", "payment,`o-2,T-2,10.00,USD,2026-01-31 00:30:00\n", "3 bad Order: \"`o-2\" is none"),
+    ("", "=HYPERLINK(1),o-2,T-2,10.00,USD,2026-01-31 00:30:00\n", "3 bad: the profile refuses"),
+];
+
+/// What is added to the head of the section, a whole file, what is told.
+const WHOLE: &[(&str, &[u8], &str)] = &[
+    ("", b"", "unfit: the file is empty"),
+    ("empty = true", b"", "unfit: the file is empty"),
+    ("", b"\n\n", "unfit: there is no header: the file is empty or cut off"),
+    ("", b"\xef\xbb\xbf", "unfit: there is no header"),
+    (
+        "",
+        b"Type,Order,Ref,Amount,Currency,Booked\n",
+        "unfit: it has no entries; if that is how a day without payments looks, write empty = true",
+    ),
+    ("empty = true", b"Type,Order,Ref,Amount,Currency,Booked\n", "0 entries, 0 bad"),
+    ("", b"Type,Order,Ref,Amount,Currency,Booked\nfee,,,,,\n", "unfit: it has no entries"),
+    (
+        "",
+        b"Type;Order;Ref;Amount;Currency;Booked\n",
+        "unfit: line 1: the header has no column \"Type\"; it has \"Type;Order;Ref;Amount;Currency;Booked\": another delimiter",
+    ),
+    (
+        "",
+        b"Type,Order,Ref,Sum,Currency,Booked\n",
+        "the header has no column \"Amount\"; it has \"Type\", \"Order\", \"Ref\", \"Sum\"",
+    ),
+    (
+        "",
+        b"type,order,ref,amount,currency,booked\n",
+        "the header has no column \"Type\"; it has \"type\"",
+    ),
+    (
+        "",
+        b"Type,Order,Ref,Amount,Currency,Booked,Amount\n",
+        "unfit: line 1: the header has \"Amount\" twice, in columns 4 and 7; write {n.4} or {n.7}",
+    ),
+    ("", b"Type,Order,Ref,Amount,Currency,Booked,Fee,Fee\n", "unfit: it has no entries"),
+    (
+        "",
+        b"payment,o-1,T-1,10.00,USD,2026-01-31 00:30:00\n",
+        "the header has no column \"Type\"; it has \"payment\"",
+    ),
+    (
+        "",
+        b"Type,Order,\xfcRef,Amount,Currency,Booked\n",
+        "unfit: line 1: the header can't be read: column 3: it is not UTF-8 at byte 12",
+    ),
+    ("", b"Type,\"Order,Ref\n", "unfit: line 1: the quote that column 2 begins with is not closed"),
+    ("skip_head = 2", b"Settlement\n", "unfit: it ends within the 2 lines of records.skip_head"),
+    ("skip_head = 2", b"Settlement\nof today\n", "unfit: there is no header"),
+    (
+        "skip_head = 1",
+        b"Settlement\nType,Order\n",
+        "unfit: line 2: the header has no column \"Ref\"",
+    ),
+    ("", b"\xff\xfeT\0y\0p\0e\0", "unfit: it is UTF-16; convert it to UTF-8"),
+    ("", b"\xfe\xff\0T\0y\0p\0e", "unfit: it is UTF-16; convert it to UTF-8"),
+    ("", b"T\0y\0p\0e\0,\0", "unfit: it looks like UTF-16"),
+    ("", b"\0T\0y\0p\0e\0,", "unfit: it looks like UTF-16"),
+    ("", b"PK\x03\x04\x14\0", "unfit: it is a zip archive or a spreadsheet"),
+    ("", b"\xd0\xcf\x11\xe0\xa1\xb1", "unfit: it is a spreadsheet, no text"),
+    ("", b"%PDF-1.7\n", "unfit: it is a PDF"),
+    (
+        "",
+        b"<!DOCTYPE html><html>Please log in</html>",
+        "unfit: it begins like HTML or XML: an error page in place of the file?",
+    ),
+    ("", b"\x1f\x8b", "unfit: the gzip data is cut off"),
+    ("", b"\x1f\x8bnot gzip at all", "unfit: the gzip data is damaged"),
+    ("", b"{\"error\":\"no such report\"}\n", "the header has no column"),
+];
+
+/// A whole file of JSON lines, what is told.
+const OBJECTS: &[(&[u8], &str)] = &[
+    (b"", "unfit: the file is empty"),
+    (b"{}\n", "unfit: it has no entries"),
+    (b"[]\n", "1 bad: it is JSON, but no object"),
+    (b"1\n", "1 bad: it is JSON, but no object"),
+    (b"{} {}\n", "1 bad: it is no JSON object"),
+    (b"{\"a\":1,}\n", "1 bad: it is no JSON object"),
+    (b"{\"a\":1,\"a\":2}\n", "1 bad: a name comes twice in it"),
+    (b"{\"a\":{\"b\":1,\"\\u0062\":2}}\n", "1 bad: a name comes twice in it"),
+    (b"{\"a\":\"\\ud800\"}\n", "1 bad: half of a surrogate pair stands in it"),
+    (b"{\"a\":[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]}\n", "1 bad: it is nested too deeply"),
+    (b"{\"a\":\"\xff\"}\n", "1 bad: it is not UTF-8 at byte 7"),
+    (b"{\"a\":\0}\n", "1 bad: a NUL stands at byte 6"),
+    (b"{\"tx\":{\"id\":\"7\"", "unfit: line 1: the file is cut off: its last line has no end, and it is no JSON object"),
+    (b"{\"tx\":{\"id\":7}}\n", "1 bad shop: it is empty"),
+    (b"{\"shop\":\"S\",\"tx\":{\"id\":{}}}\n", "1 bad tx.id: it is an object or an array"),
+    (b"{\"shop\":\"S\",\"tx\":{\"id\":\"7\",\"amount\":1.5,\"currency\":\"USD\"}}\n", "1 bad tx.amount: \"1.5\" is no exact number"),
+    (b"{\"shop\":\"S\",\"tx\":{\"id\":\"7\",\"amount\":1e2,\"currency\":\"USD\"}}\n", "1 bad tx.amount: \"1e2\" is no exact number"),
+    (b"{\"shop\":\"S\",\"tx\":{\"id\":\"7\",\"amount\":true,\"currency\":\"USD\"}}\n", "1 bad tx.amount: \"true\" is no exact number"),
+    (b"{\"shop\":\"S\",\"tx\":{\"id\":\"7\",\"amount\":15,\"currency\":null}}\n", "1 bad tx.currency: it is empty"),
+    (b"{\"shop\":\"S\",\"tx\":{\"id\":\"7\",\"amount\":15,\"currency\":\"USD\"},\"at\":\"2026-01-31\"}\n", "1 bad at: \"2026-01-31\" is no time"),
+    (b"{\"shop\":\"S\",\"tx\":{\"id\":\"7\",\"amount\":15,\"currency\":\"USD\"},\"at\":\"2026-01-31T10:00:00Z\",\"paid\":\"soon\"}\n", "1 bad paid: \"soon\" is no time"),
+    (b"\r\n{}\r\n", "1 ignored: blank"),
+    (b"shop,tx\nS,7\n", "1 bad: it is no JSON object"),
+];
+
+fn expect(spec: &RecordsSpec, file: &[u8], expected: &str) -> Option<String> {
+    let told = told(spec, file);
+    let is_met = told.iter().any(|line| line.contains(expected));
+    (!is_met).then(|| format!("{:?}\n  {expected}\n  {told:#?}", String::from_utf8_lossy(file)))
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    assert!(ROWS.len() + WHOLE.len() + OBJECTS.len() > 90);
+    let lines = spec(LINES);
+    let shop = |head: &str| spec(&SHOP.replace("#head", head));
+    let rows = ROWS.iter().filter_map(|(head, rows, expected)| {
+        expect(&shop(head), format!("{HEAD}{GOOD}{rows}").as_bytes(), expected)
+    });
+    let whole = WHOLE.iter().filter_map(|(head, file, told)| expect(&shop(head), file, told));
+    let objects = OBJECTS.iter().filter_map(|(file, expected)| expect(&lines, file, expected));
+    let missed: Vec<_> = rows.chain(whole).chain(objects).collect();
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+#[test]
+fn without_a_header_every_row_has_as_many_columns_as_the_section_says() {
+    let numbers =
+        [("Type", 1), ("Order", 2), ("Ref", 3), ("Amount", 4), ("Currency", 5), ("Booked", 6)];
+    let section = numbers.iter().fold(SHOP.to_owned(), |section, (name, number)| {
+        section.replace(&format!("{{r.{name}}}"), &format!("{{n.{number}}}"))
+    });
+    let spec = spec(&section.replace("#head", "header = false\ncolumns = 6"));
+    assert_eq!(told(&spec, GOOD.as_bytes()), ["1 entries, 0 bad"]);
+    let told = told(&spec, format!("{GOOD}payment,o-2,T-2,x,USD\n").as_bytes());
+    assert_eq!(told[0], "2 bad: it has 5 columns, not 6: is it cut off?");
+    let told = super::told(&spec, format!("payment,o-2,T-2,x,USD,\n{GOOD}").as_bytes());
+    assert_eq!(
+        told[0],
+        "1 bad column 4: \"x\" is no exact number of minor units of USD, written as records.map says"
+    );
+}
+
+#[test]
+fn bytes_of_another_encoding_are_named() {
+    let shop = spec(SHOP);
+    let file = [HEAD.as_bytes(), GOOD.as_bytes(), b"fee,,\xfc,,,\n"].concat();
+    assert_eq!(told(&shop, &file)[0], "3 bad Ref: it is not UTF-8 at byte 6");
+    let latin = spec(&SHOP.replace("#head", "encoding = \"latin-1\""));
+    assert_eq!(told(&latin, &file)[0], "3 ignored: {r.Type} is one of [\"fee\", \"payout\"]");
+    let file = [HEAD.as_bytes(), GOOD.as_bytes(), b"payment,o-\xfc,T,1,USD,2026-01-31 00:30:00\n"]
+        .concat();
+    assert!(told(&latin, &file)[0].starts_with("3 bad Order: \"o-ü\" is none"));
+}
+
+#[test]
+fn a_record_that_is_too_long_is_bad_and_the_next_one_is_read() {
+    let shop = spec(SHOP);
+    let of = |length: usize| "x".repeat(length);
+    let row = |length: usize| format!("fee,{},,,,\n", of(length - 8));
+    let file = |long: &str| format!("{HEAD}{GOOD}{long}{GOOD}");
+    let said = |long: &str| told(&shop, file(long).as_bytes());
+    assert_eq!(said(&row(RECORD_BYTES_MAX)).len(), 2);
+    assert_eq!(said(&row(RECORD_BYTES_MAX))[1], "2 entries, 0 bad");
+    let too_long = format!("3 bad: it is longer than {RECORD_BYTES_MAX} bytes");
+    for length in [RECORD_BYTES_MAX + 1, RECORD_BYTES_MAX + 2, RECORD_BYTES_MAX + 3, 1_000_000] {
+        assert_eq!(said(&row(length)), [too_long.as_str(), "2 entries, 1 bad"], "{length}");
+        let windows = row(length).replace('\n', "\r\n");
+        assert_eq!(said(&windows), [too_long.as_str(), "2 entries, 1 bad"], "{length}");
+    }
+    assert_eq!(said(&row(RECORD_BYTES_MAX).replace('\n', "\r\n"))[1], "2 entries, 0 bad");
+    let endless = told(&shop, format!("{HEAD}{GOOD}{}", of(300_000)).as_bytes());
+    assert!(endless[0].starts_with("unfit: line 3: the file is cut off"), "{endless:?}");
+    // A quote that is not closed hides all that follows; memory stays what it is.
+    let open = format!("{HEAD}{GOOD}fee,\"{}", row(100).repeat(10_000));
+    assert!(told(&shop, open.as_bytes())[0].starts_with("unfit: line 3: the quote that column 2"));
+    let lines = spec(LINES);
+    let object = format!("{{\"a\":\"{}\"}}\n", of(RECORD_BYTES_MAX));
+    let too_long = format!("1 bad: it is longer than {RECORD_BYTES_MAX} bytes");
+    assert_eq!(told(&lines, object.as_bytes())[0], too_long);
+}
+
+#[test]
+fn gzip_that_is_cut_off_or_damaged_is_no_file() {
+    let shop = spec(SHOP);
+    let rows = |from: usize| -> String {
+        (from..from + 300).map(|n| GOOD.replace("T-1", &format!("T-{n}"))).collect()
+    };
+    let (first, second) =
+        (gzipped(format!("{HEAD}{}", rows(0)).as_bytes()), gzipped(rows(300).as_bytes()));
+    assert_eq!(told(&shop, &first), ["300 entries, 0 bad"]);
+    let both = [first.clone(), second].concat();
+    assert_eq!(told(&shop, &both), ["600 entries, 0 bad"], "members go on one after the other");
+    for length in
+        [3, 10, 18, 200, first.len() - 8, first.len() - 1, first.len() + 5, both.len() - 1]
+    {
+        let told = told(&shop, &both[..length]);
+        assert!(
+            told.last().unwrap().starts_with("unfit: the gzip data is cut off"),
+            "{length}: {told:?}"
+        );
+    }
+    let mut damaged = first.clone();
+    let at = damaged.len() - 6;
+    damaged[at] ^= 1;
+    assert!(told(&shop, &damaged).last().unwrap().starts_with("unfit: the gzip data is damaged"));
+    let trailed = [first.as_slice(), b"\n"].concat();
+    assert!(
+        told(&shop, &trailed).last().unwrap().starts_with("unfit: the gzip data is"),
+        "{:?}",
+        told(&shop, &trailed)
+    );
+    let twice = gzipped(&first);
+    assert_eq!(told(&shop, &twice), ["unfit: it is packed twice; unpack it once"]);
+    // 100 MB of zeros in some 100 KB: one line that is too long, read without being held.
+    let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    io::copy(&mut io::repeat(b'a').take(100_000_000), &mut bomb).unwrap();
+    let told = told(&shop, &bomb.finish().unwrap());
+    assert_eq!(
+        told,
+        [format!(
+            "unfit: line 1: the header can't be read: it is longer than {RECORD_BYTES_MAX} bytes"
+        )]
+    );
+}
+
+#[test]
+fn a_source_that_breaks_is_no_file() {
+    struct Broken;
+    impl io::Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("the disk is gone"))
+        }
+    }
+    let shop = spec(SHOP);
+    let source = [HEAD.as_bytes(), GOOD.as_bytes()].concat();
+    let read = |source: &mut dyn io::Read| shop.read(source, &mut |_| {}).unwrap_err().to_string();
+    let broken = read(&mut source.as_slice().chain(Broken));
+    assert_eq!(broken, "the file can't be read: the disk is gone");
+    assert_eq!(read(&mut Broken), "the file can't be read: the disk is gone");
+}
+
+#[test]
+fn a_tail_that_does_not_fit_is_told() {
+    let by_name = "[records.tail]\nwhen = [{ value = \"{n.1}\", is = \"TOTAL\" }]\ncount = \"{n.2}\"\nsum = \"{n.3}\"\n";
+    let by_name = spec(&format!("{SHOP}\n{by_name}"));
+    let last = spec(&format!("{SHOP}\n[records.tail]\nlines = 2\n"));
+    let said = |spec: &RecordsSpec, rest: &str| {
+        told(spec, format!("{HEAD}{GOOD}{rest}").as_bytes()).pop().unwrap()
+    };
+    let row = GOOD.replace("USD", "EUR");
+    assert_eq!(said(&by_name, "TOTAL,1,10.00\n"), "1 entries, 0 bad");
+    for (rest, expected) in [
+        ("", "unfit: the tail has 0 of its 1 rows: the file is cut off"),
+        ("TOTAL,1,10.00\npayment", "unfit: line 4: it stands behind the tail: two files in one"),
+        ("TOTAL,one,10.00\n", "unfit: line 3: the tail counts \"one\" rows, and 1 stand before it"),
+        ("TOTAL,1,-10.00\n", "unfit: line 3: the tail says a sum of \"-10.00\""),
+        ("TOTAL,1\n", "unfit: line 3: the tail says no column 3"),
+        ("TOTAL,1,\0\n", "unfit: the tail has 0 of its 1 rows"),
+        ("payment,o,T,x,USD,2026-01-31 00:30:00\nTOTAL,2,999\n", "1 entries, 1 bad"),
+    ] {
+        let said = said(&by_name, rest);
+        assert!(said.starts_with(expected), "{rest}: {said}");
+    }
+    assert!(said(&by_name, &format!("{row}TOTAL,2,20.00\n")).contains("are in several currencies"));
+    assert_eq!(said(&last, "a\n\nb,,\n"), "1 entries, 0 bad");
+    assert!(said(&last, "a\n").starts_with("unfit: it has no entries"));
+    let short = told(&last, HEAD.as_bytes()).pop().unwrap();
+    assert!(short.starts_with("unfit: the tail has 0 of its 2 rows"), "{short}");
+}
