@@ -39,6 +39,21 @@ fn of_the_contract() {
     each("contract", fuzzed::contract);
 }
 
+#[test]
+fn of_books() {
+    each("records", fuzzed::records);
+}
+
+/// What is tried on broken files is worth something only where the whole one is read.
+#[test]
+fn the_honest_file_of_every_section_has_entries() {
+    let honest: Vec<_> = (files("records").iter())
+        .filter(|file| file.file_name().unwrap().to_string_lossy().starts_with("known-"))
+        .map(|file| fuzzed::fate(&std::fs::read(file).unwrap()))
+        .collect();
+    assert_eq!(honest, ["2 entries"; 4]);
+}
+
 /// What is tried on forgeries is worth something only where the honest notice is taken.
 #[test]
 fn the_honest_notice_of_every_known_profile_is_taken() {

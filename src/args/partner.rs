@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{CertifyArgs, OutputArgs};
+use super::{CertifyArgs, OutputArgs, PageArgs};
 
 #[derive(Debug, Subcommand)]
 pub enum PartnerCommand {
@@ -21,6 +21,8 @@ pub enum PartnerCommand {
     Explain(ExplainArgs),
     /// Check a profile against test vectors: signing text and signature of each must come out; exit 3 if one does not
     Vectors(VectorsArgs),
+    /// What a partner's file of payments says, line by line, read as [records] of the profile; exit 1 if a line is bad
+    Records(RecordsArgs),
     /// What differs between a profile and its frozen copy, or another file; exit 3 if anything does
     Diff {
         #[command(flatten)]
@@ -96,4 +98,28 @@ pub struct VectorsArgs {
     pub file: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct RecordsArgs {
+    #[command(flatten)]
+    pub profile: ProfileArgs,
+    /// The partner's file, plain or gzip (- is standard input)
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Only lines of this fate
+    #[arg(long, value_enum)]
+    pub only: Option<Fate>,
+    #[command(flatten)]
+    pub page: PageArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// What becomes of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Fate {
+    Entry,
+    Ignored,
+    Bad,
 }

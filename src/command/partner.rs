@@ -4,6 +4,7 @@ mod certify;
 mod explain;
 mod freeze;
 mod new;
+mod records;
 mod request;
 mod show;
 mod vectors;
@@ -33,6 +34,9 @@ pub fn run(global: &Global, command: &PartnerCommand) -> anyhow::Result<()> {
         PartnerCommand::Vectors(args) => {
             let source = Source::of(&settings::load(global)?, &args.profile)?;
             vectors::run(&source, args)
+        }
+        PartnerCommand::Records(args) => {
+            records::run(&Source::of(&settings::load(global)?, &args.profile)?, args)
         }
         PartnerCommand::Diff { profile, against } => {
             freeze::diff(&Source::of(&settings::load(global)?, profile)?, against.as_deref())

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod books;
 mod browser;
 mod certify;
 mod first_light;

@@ -6,11 +6,13 @@ mod contract;
 mod known;
 mod notice;
 mod profile;
+mod records;
 mod wire;
 
 pub use contract::contract;
 pub use notice::{notice, verdict};
 pub use profile::profile;
+pub use records::{fate, records};
 
 use payfold_schemas::time::Time;
 

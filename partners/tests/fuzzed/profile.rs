@@ -1,5 +1,5 @@
 //! Owns the check of the profile language: no text panics, a wrong one says where it is wrong, and what is taken can be
-//! shown, can have an account, and judges a notice.
+//! shown, can have an account, judges a notice and reads books.
 
 use payfold_partners::directory::Directory;
 use payfold_partners::profile::Profile;
@@ -39,6 +39,10 @@ pub fn profile(bytes: &[u8]) {
         for ack in Ack::ALL {
             let _ = scheme.acks().plain(ack);
         }
+    }
+    if let Some(records) = profile.records() {
+        assert!(!records.describe().is_empty());
+        let _ = records.read(request, &mut |_| {});
     }
     // A key may not fit, then the account has its problem and says so.
     let Ok(directory) = directory(profile, text, SECRET) else { return };

@@ -91,6 +91,9 @@ pub(super) fn show(source: &Source) -> anyhow::Result<()> {
             }
         }
     }
+    if let Some(records) = profile.records() {
+        lines.push(("records", records.describe()));
+    }
     for (name, value) in lines {
         output::line(&format!("{name:<13} {value}"));
     }

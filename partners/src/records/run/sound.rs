@@ -20,7 +20,10 @@ pub(super) fn begin(frames: &mut Frames<'_>) -> Result<(), Unfit> {
         [] => "the file is empty",
         [0xef, 0xbb, 0xbf, ..] => {
             frames.skip(3);
-            return Ok(());
+            if !frames.peek()?.is_empty() {
+                return Ok(());
+            }
+            "the file is empty"
         }
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is UTF-16; convert it to UTF-8",
         [_, 0, _, 0, ..] | [0, _, 0, _, ..] => "it looks like UTF-16; convert it to UTF-8",

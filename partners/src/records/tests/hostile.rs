@@ -191,7 +191,7 @@ const WHOLE: &[(&str, &[u8], &str)] = &[
     ("", b"", "unfit: the file is empty"),
     ("empty = true", b"", "unfit: the file is empty"),
     ("", b"\n\n", "unfit: there is no header: the file is empty or cut off"),
-    ("", b"\xef\xbb\xbf", "unfit: there is no header"),
+    ("", b"\xef\xbb\xbf", "unfit: the file is empty"),
     (
         "",
         b"Type,Order,Ref,Amount,Currency,Booked\n",

@@ -1,0 +1,4 @@
+//! Any file as a partner's books.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| payfold_fuzz::fuzzed::records(bytes));
