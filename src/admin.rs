@@ -1,6 +1,8 @@
 //! Owns the admin listener: probes, metrics, and the calls of verbs that change state, for named tokens.
 //! Loopback by default. A token's name is the author of what it does.
 
+mod books;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,6 +17,7 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::Author;
 use prometheus::{Encoder, Registry, TextEncoder};
 
+pub use self::books::BooksDesk;
 use crate::demo::DemoOrders;
 use crate::gauges::Gauges;
 
@@ -36,6 +39,8 @@ pub struct Admin {
     pub demo: Option<DemoOrders>,
     /// What is read when metrics are.
     pub gauges: Gauges,
+    /// Where records are compared and findings decided; none without the reconciler role.
+    pub books: Option<BooksDesk>,
 }
 
 /// Where a process stands in its life.
@@ -84,6 +89,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(only("/readyz", web::get().to(readyz)))
         .service(only("/metrics", web::get().to(metrics)))
         .service(only("/v1/demo/orders", web::post().to(open_demo_order)))
+        .configure(books::routes)
         .default_service(web::to(|| async {
             problem(404, "not_found", "there is nothing at this path")
         }));
@@ -138,11 +144,7 @@ async fn open_demo_order(
     admin: Data<Admin>,
 ) -> HttpResponse {
     if admin.author(&request).is_none() {
-        return problem(
-            401,
-            "unauthenticated",
-            "an admin token is needed: Authorization: Bearer …",
-        );
+        return unauthenticated();
     }
     let (Some(demo), Some(log)) = (&admin.demo, &admin.log) else {
         return problem(
@@ -169,6 +171,10 @@ impl Admin {
         let tokens = self.tokens.load();
         tokens.iter().find(|token| token.sha256 == sha256).map(|token| token.name.clone())
     }
+}
+
+fn unauthenticated() -> HttpResponse {
+    problem(401, "unauthenticated", "an admin token is needed: Authorization: Bearer …")
 }
 
 fn problem(status: u16, code: &str, detail: &str) -> HttpResponse {

@@ -9,6 +9,7 @@ mod certify;
 mod demo;
 mod keys;
 mod partner;
+mod reconcile;
 
 pub use bench::{BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs};
 pub use certify::CertifyArgs;
@@ -19,6 +20,10 @@ pub use keys::{
 pub use partner::{
     ExplainArgs, Fate, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo, RecordsArgs,
     VectorsArgs,
+};
+
+pub use reconcile::{
+    DayArgs, DecideArgs, FindingsArgs, ReconcileCommand, ReportArgs, RunBooksArgs, TokenCommand,
 };
 
 /// Takes payment notifications, answers 200 only when they are durable, folds them into order state.
@@ -43,6 +48,9 @@ pub struct Global {
     /// Admin listener of a running system [default: the one the data folder names]
     #[arg(long, global = true, value_name = "URL", env = "PAYFOLD_ADMIN_URL")]
     pub admin_url: Option<String>,
+    /// File with the token changes are made with: its name is their author [default: the data folder's own]
+    #[arg(long, global = true, value_name = "FILE", env = "PAYFOLD_ADMIN_TOKEN_FILE")]
+    pub admin_token_file: Option<PathBuf>,
 }
 
 /// The commands.
@@ -76,6 +84,12 @@ pub enum Command {
     /// Shops that may call the shop listener, and their tokens
     #[command(subcommand)]
     Shop(ShopCommand),
+    /// People who may change things on the admin listener, each with a token
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Compare orders with partners' own records, decide differences, close days
+    #[command(subcommand)]
+    Reconcile(ReconcileCommand),
     /// Signed notices that could not be admitted
     #[command(subcommand)]
     Quarantine(QuarantineCommand),

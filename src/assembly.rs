@@ -17,11 +17,13 @@ use payfold_ingest::quarantine::Budget;
 use payfold_partners::remote::Remote;
 use payfold_projector::Projector;
 use payfold_reconciler::Reconciler;
+use payfold_reconciler::books::desk::{Books, Desk};
+use payfold_reconciler::books::folder::{Due, Folder};
 use payfold_sandbox::{Sandbox, SandboxSettings};
 use payfold_schemas::ids::PartnerCode;
 use tokio::sync::{mpsc, watch};
 
-use crate::admin::{Admin, Life};
+use crate::admin::{Admin, BooksDesk, Life};
 use crate::asking;
 use crate::demo::{self, DemoOrders};
 use crate::error::Fixable;
@@ -111,7 +113,7 @@ impl Server {
         urls: &Urls,
         stopped: watch::Receiver<bool>,
         failed: mpsc::UnboundedSender<anyhow::Error>,
-    ) -> anyhow::Result<RoleThread> {
+    ) -> anyhow::Result<(RoleThread, Desk)> {
         let set = &self.settings.reconciler;
         let settings = payfold_reconciler::Settings {
             deadline_poll: Duration::from_millis(set.deadline_poll_ms),
@@ -133,8 +135,38 @@ impl Server {
                 confirms: asking::confirms(self.keys.profiles()),
             });
         }
+        let (books, desk) = self.books()?;
+        let reconciler = reconciler.comparing(books);
         let halted = move || metrics.halted();
-        RoleThread::start("reconciler", failed, halted, reconciler.run(stopped))
+        let thread = RoleThread::start("reconciler", failed, halted, reconciler.run(stopped))?;
+        Ok((thread, desk))
+    }
+
+    /// How partners' records are compared, and where that is asked for.
+    fn books(&self) -> anyhow::Result<(Books, Desk)> {
+        let set = &self.settings.reconciler;
+        let (mut books, desk) = Books::new(self.keys.directory(), self.scratch());
+        books.lookback_ms = i64::from(set.lookback_days) * 24 * 3_600 * 1_000;
+        books.poll = Duration::from_millis(set.books_poll_ms.max(1));
+        for (code, partner) in &self.settings.partners {
+            if partner.records_folder.is_empty() {
+                continue;
+            }
+            let due = Due::parse(&partner.records_due).map_err(|problem| {
+                Fixable::error(
+                    format!("partners.{code}.records_due = \"{}\": {problem}", partner.records_due),
+                    "write minute, hour, day, month and weekday, such as \"0 6 * * *\"",
+                )
+            })?;
+            let folder = partner.records_folder.clone().into();
+            books.folders.push(Folder { partner: PartnerCode::parse(code)?, folder, due });
+        }
+        Ok((books, desk))
+    }
+
+    /// Where files are taken and sorted that are compared.
+    fn scratch(&self) -> std::path::PathBuf {
+        self.data.file("reconcile")
     }
 
     /// Checkout, and the runtime its create calls run on.
@@ -218,6 +250,7 @@ impl Server {
         ingest: Option<Data<Ingest>>,
         storage: &Arc<StorageHealth>,
         life: &Arc<Life>,
+        desk: Option<Desk>,
     ) -> anyhow::Result<Admin> {
         let log = self.engines().ok().map(|engines| Arc::clone(&engines.log));
         let (clock, data) = (Arc::clone(&self.clock), self.data.path().to_owned());
@@ -230,6 +263,7 @@ impl Server {
             tokens: self.keys.tokens(),
             demo: self.demo.then(DemoOrders::default),
             gauges: Gauges::new(&self.registry, log, clock, ingest, data)?,
+            books: desk.map(|desk| BooksDesk::new(desk, self.scratch())),
         })
     }
 }

@@ -26,7 +26,7 @@ use crate::settings::{Loaded, Origin, Settings};
 use crate::vault::{self, Instead};
 
 /// The name of the admin token that lies in the data folder; no vault has it, so that none need be written for it.
-const LOCAL_ADMIN: &str = "local";
+pub const LOCAL_ADMIN: &str = "local";
 
 /// Accounts, keys and tokens as they are now.
 pub struct Keys {

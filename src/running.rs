@@ -13,6 +13,8 @@ use crate::error::Fixable;
 
 /// How long an admin call may take.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// How long the sending of a file may take.
+const UPLOAD_MAX: Duration = Duration::from_secs(3_600);
 /// How long a probe waits for its answer.
 const READY_MAX: Duration = Duration::from_secs(5);
 
@@ -150,11 +152,12 @@ impl AdminClient {
     /// Finds the running system by `--admin-url` or through the data folder.
     pub fn find(global: &Global, data: &DataDir) -> anyhow::Result<Self> {
         let url = admin_url(global, data)?;
-        let path = data.admin_token();
+        let path = global.admin_token_file.clone().unwrap_or_else(|| data.admin_token());
         let token = std::fs::read_to_string(&path).map_err(|error| {
             Fixable::error(
                 format!("the admin token {} can't be read: {error}", path.display()),
-                "run the command as the user that runs payfold, with the same --data DIR",
+                "run the command as the user that runs payfold, with the same --data DIR, or name your own token's \
+                 file with --admin-token-file",
             )
         })?;
         Ok(Self { url, token: token.trim().to_owned(), agent: agent(ANSWER_MAX) })
@@ -167,6 +170,40 @@ impl AdminClient {
             .post(format!("{}{path}", self.url))
             .header("authorization", format!("Bearer {}", self.token))
             .send_json(body);
+        self.answer(sent)
+    }
+
+    /// Reads JSON from an admin path. Errors: as of `post`.
+    pub fn get(&self, path: &str) -> anyhow::Result<serde_json::Value> {
+        let sent = self
+            .agent
+            .get(format!("{}{path}", self.url))
+            .header("authorization", format!("Bearer {}", self.token))
+            .call();
+        self.answer(sent)
+    }
+
+    /// Sends a file to an admin path, with these names and values in its query. Errors: as of `post`.
+    pub fn send_file(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        file: std::fs::File,
+    ) -> anyhow::Result<serde_json::Value> {
+        let mut request = agent(UPLOAD_MAX)
+            .post(format!("{}{path}", self.url))
+            .header("authorization", format!("Bearer {}", self.token))
+            .content_type("application/octet-stream");
+        for (name, value) in query {
+            request = request.query(name, value);
+        }
+        self.answer(request.send(file))
+    }
+
+    fn answer(
+        &self,
+        sent: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    ) -> anyhow::Result<serde_json::Value> {
         let mut answer = sent.map_err(|error| silent(&self.url, &error))?;
         let status = answer.status();
         let value: serde_json::Value = answer.body_mut().read_json().unwrap_or_default();
@@ -175,6 +212,12 @@ impl AdminClient {
         }
         let title =
             value["detail"].as_str().or(value["title"].as_str()).unwrap_or("no reason given");
-        anyhow::bail!("the admin listener answered {status}: {title}")
+        if status == 401 {
+            return Err(Fixable::error(
+                "the admin listener does not know this token",
+                "it was made for another system, or retired; `payfold token add NAME` makes a new one",
+            ));
+        }
+        anyhow::bail!("{title}")
     }
 }

@@ -171,17 +171,19 @@ impl Server {
         let sockets = Sockets::bind(&self.settings, roles)?;
         let urls = Urls::of(&self.settings, &sockets, roles)?;
 
-        let mut threads = Vec::new();
+        let (mut threads, mut desk) = (Vec::new(), None);
         if roles.projector {
             threads.push(self.start_projector(stopped.clone(), failed.clone())?);
         }
         if roles.reconciler {
-            threads.push(self.start_reconciler(&urls, stopped, failed)?);
+            let (thread, its_desk) = self.start_reconciler(&urls, stopped, failed)?;
+            threads.push(thread);
+            desk = Some(its_desk);
         }
         let ingest = roles.ingest.then(|| self.ingest(&storage)).transpose()?.map(Data::new);
         let checkout = roles.checkout.then(|| self.checkout(&urls)).transpose()?;
         let sandbox = roles.sandbox.then(|| self.sandbox(&urls)).transpose()?;
-        let admin = Data::new(self.admin(ingest.clone(), &storage, &life)?);
+        let admin = Data::new(self.admin(ingest.clone(), &storage, &life, desk)?);
         let admin = listen_admin(sockets.admin, admin)?;
         let mut listeners = Listeners { public: None, shop: None, sandbox: None };
         if let (Some(ingest), Some(socket)) = (&ingest, sockets.public) {

@@ -138,6 +138,10 @@ pub struct ReconcilerSettings {
     pub query_after: Vec<String>,
     /// Milliseconds between two looks for such orders.
     pub query_poll_ms: u64,
+    /// Days before the compared one that an order paid on it may have been created on.
+    pub lookback_days: u32,
+    /// Milliseconds between two looks for records that have come and findings that have mended themselves.
+    pub books_poll_ms: u64,
 }
 
 /// The SQLite engines.
@@ -157,6 +161,16 @@ pub struct PartnerSettings {
     /// The partner's API address, for create calls and queries; empty: payments are neither created nor asked for.
     #[serde(default)]
     pub api_url: String,
+    /// The folder its records come into; empty: they are given by hand.
+    #[serde(default)]
+    pub records_folder: String,
+    /// When a day's records are due, a cron expression in the zone of the profile's `[records]`.
+    #[serde(default = "six_in_the_morning")]
+    pub records_due: String,
+}
+
+fn six_in_the_morning() -> String {
+    "0 6 * * *".to_owned()
 }
 
 impl Default for Settings {
@@ -228,6 +242,8 @@ impl Default for ReconcilerSettings {
             deadline_poll_ms: 1_000,
             query_after: after.map(str::to_owned).into(),
             query_poll_ms: 1_000,
+            lookback_days: 7,
+            books_poll_ms: 10_000,
         }
     }
 }
@@ -341,7 +357,7 @@ fn known_variables() -> anyhow::Result<(HashMap<String, String>, Vec<String>)> {
     let defaults = serde_json::to_value(Settings::default()).context("settings serialise")?;
     let mut known = Vec::new();
     setting_names("", &defaults, &mut known);
-    let flags = ["config", "data", "admin_url"];
+    let flags = ["config", "data", "admin_url", "admin_token_file"];
     let mut set = HashMap::new();
     let mut ignored = Vec::new();
     for (name, value) in std::env::vars() {
@@ -396,7 +412,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("payfold.toml");
         std::fs::write(&path, "[ingest]\nqueue_maxx = 5\n").unwrap();
-        let global = Global { config: Some(path), data: None, admin_url: None };
+        let global =
+            Global { config: Some(path), data: None, admin_url: None, admin_token_file: None };
         let error = load(&global).unwrap_err().to_string();
         assert!(error.contains("queue_maxx") && error.contains("fix:"), "{error}");
     }
@@ -410,7 +427,12 @@ mod tests {
             "listen_public = \"127.0.0.1:1\"\n[partners.acme]\nprofile = \"default\"\n",
         )
         .unwrap();
-        let global = Global { config: Some(path), data: Some("elsewhere".into()), admin_url: None };
+        let global = Global {
+            config: Some(path),
+            data: Some("elsewhere".into()),
+            admin_url: None,
+            admin_token_file: None,
+        };
         let loaded = load(&global).unwrap();
         assert_eq!(loaded.settings.listen_public, "127.0.0.1:1");
         assert_eq!(loaded.settings.partners["acme"].profile, "default");

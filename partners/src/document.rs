@@ -354,6 +354,13 @@ impl VaultDocument {
         Ok(())
     }
 
+    /// Forgets a token. Whether there was one.
+    pub fn retire_token(&mut self, name: &str) -> bool {
+        let before = self.tokens.len();
+        self.tokens.retain(|token| token.name.as_str() != name);
+        self.tokens.len() < before
+    }
+
     /// Whose token this is. The tokens' hashes are compared, so timing tells nothing of a token.
     pub fn author(&self, token: &[u8]) -> Option<&Author> {
         let sha256 = Digest::of_bytes(token);

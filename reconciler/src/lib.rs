@@ -8,6 +8,7 @@
 //! `unconfirmed` find who is to be asked about; `partners` is who can be asked.
 #![warn(missing_docs)]
 
+pub mod books;
 mod deadlines;
 mod due;
 mod expiry;

@@ -1,9 +1,14 @@
 //! Owns what the reconciler counts, as verbs.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use payfold_schemas::ids::PartnerCode;
-use prometheus::{Gauge, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+use payfold_schemas::time::Time;
+use prometheus::core::Collector;
+use prometheus::{
+    Gauge, GaugeVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+};
 
 /// The reconciler's metrics.
 pub struct Metrics {
@@ -16,6 +21,9 @@ pub struct Metrics {
     queries_waiting: IntGauge,
     query_oldest_seconds: Gauge,
     unconfirmed_waiting: IntGauge,
+    findings_open: IntGaugeVec,
+    money_at_risk_minor: IntGaugeVec,
+    last_complete_run: GaugeVec,
 }
 
 impl Metrics {
@@ -61,17 +69,47 @@ impl Metrics {
                 "payfold_reconciler_unconfirmed_waiting",
                 "notices that count only once a query confirms them, and wait for it",
             )?,
+            findings_open: IntGaugeVec::new(
+                Opts::new(
+                    "payfold_reconciler_findings_open",
+                    "differences to partners' records that nobody has decided",
+                ),
+                &["code", "severity"],
+            )?,
+            money_at_risk_minor: IntGaugeVec::new(
+                Opts::new(
+                    "payfold_reconciler_money_at_risk_minor",
+                    "minor units that open findings put at risk",
+                ),
+                &["currency"],
+            )?,
+            last_complete_run: GaugeVec::new(
+                Opts::new(
+                    "payfold_reconciler_last_complete_run_timestamp_seconds",
+                    "when the partner's records were last compared whole, unix time",
+                ),
+                &["partner"],
+            )?,
         };
-        registry.register(Box::new(metrics.pending_past_deadline.clone()))?;
-        registry.register(Box::new(metrics.deadlines_appended.clone()))?;
-        registry.register(Box::new(metrics.refs_shared.clone()))?;
-        registry.register(Box::new(metrics.lag_records.clone()))?;
-        registry.register(Box::new(metrics.halted.clone()))?;
-        registry.register(Box::new(metrics.queries.clone()))?;
-        registry.register(Box::new(metrics.queries_waiting.clone()))?;
-        registry.register(Box::new(metrics.query_oldest_seconds.clone()))?;
-        registry.register(Box::new(metrics.unconfirmed_waiting.clone()))?;
+        metrics.all().into_iter().try_for_each(|metric| registry.register(metric))?;
         Ok(metrics)
+    }
+
+    fn all(&self) -> Vec<Box<dyn Collector>> {
+        vec![
+            Box::new(self.pending_past_deadline.clone()),
+            Box::new(self.deadlines_appended.clone()),
+            Box::new(self.refs_shared.clone()),
+            Box::new(self.lag_records.clone()),
+            Box::new(self.halted.clone()),
+            Box::new(self.queries.clone()),
+            Box::new(self.queries_waiting.clone()),
+            Box::new(self.query_oldest_seconds.clone()),
+            Box::new(self.unconfirmed_waiting.clone()),
+            Box::new(self.findings_open.clone()),
+            Box::new(self.money_at_risk_minor.clone()),
+            Box::new(self.last_complete_run.clone()),
+        ]
     }
 
     /// The reconciler has ended with an error (or panicked): nothing expires any more.
@@ -109,5 +147,26 @@ impl Metrics {
 
     pub(crate) fn oldest_query_waits(&self, waited: Duration) {
         self.query_oldest_seconds.set(waited.as_secs_f64());
+    }
+
+    /// Findings by code and severity, and money by currency; what is not named is none.
+    pub(crate) fn findings_are(
+        &self,
+        open: &BTreeMap<(&'static str, &'static str), i64>,
+        at_risk: &BTreeMap<&'static str, i64>,
+    ) {
+        self.findings_open.reset();
+        for ((code, severity), count) in open {
+            self.findings_open.with_label_values(&[*code, *severity]).set(*count);
+        }
+        self.money_at_risk_minor.reset();
+        for (currency, minor) in at_risk {
+            self.money_at_risk_minor.with_label_values(&[*currency]).set(*minor);
+        }
+    }
+
+    pub(crate) fn compared(&self, partner: &PartnerCode, at: Time) {
+        let seconds = Duration::from_millis(u64::try_from(at.unix_ms()).unwrap_or(0)).as_secs_f64();
+        self.last_complete_run.with_label_values(&[partner.as_str()]).set(seconds);
     }
 }

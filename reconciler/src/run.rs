@@ -17,6 +17,7 @@ use payfold_schemas::record::{FactRecord, Position, RecordError, encode_fact};
 use payfold_schemas::time::Time;
 use tokio::sync::watch;
 
+use crate::books::desk::{self, Books};
 use crate::expiry::Expiry;
 use crate::metrics::Metrics;
 use crate::partners::Partners;
@@ -131,6 +132,7 @@ pub struct Reconciler {
     metrics: Arc<Metrics>,
     settings: Settings,
     partners: Option<Partners>,
+    books: Option<Books>,
 }
 
 impl Reconciler {
@@ -142,7 +144,7 @@ impl Reconciler {
         metrics: Arc<Metrics>,
         settings: Settings,
     ) -> Self {
-        Self { log, store, clock, metrics, settings, partners: None }
+        Self { log, store, clock, metrics, settings, partners: None, books: None }
     }
 
     /// Asks these partners what stuck payments came to; without, nobody is asked.
@@ -150,10 +152,15 @@ impl Reconciler {
         Self { partners: Some(partners), ..self }
     }
 
+    /// Compares partners' records with the orders; without, nobody can ask for it.
+    pub fn comparing(self, books: Books) -> Self {
+        Self { books: Some(books), ..self }
+    }
+
     /// Runs until `stop` holds true (or its sender is gone). While storage is unavailable it waits and tries
     /// again. Errors: `RunError`; it is logged here.
     pub async fn run(self, stop: watch::Receiver<bool>) -> Result<(), RunError> {
-        let Self { log, store, clock, metrics, settings, partners } = self;
+        let Self { log, store, clock, metrics, settings, partners, books } = self;
         let (checked, reached) = Default::default();
         let shared = Shared { log, store, clock, metrics, settings, stop, checked, reached };
         let expiry = tokio::sync::Mutex::new(Expiry::default());
@@ -163,9 +170,15 @@ impl Reconciler {
                 None => Ok(()),
             }
         };
+        let compared = async {
+            match books {
+                Some(books) => desk::run(&shared, books).await,
+                None => Ok(()),
+            }
+        };
         let (walked, followed) = (deadlines::run(&shared, &expiry), follow::run(&shared, &expiry));
-        match tokio::try_join!(walked, followed, asked) {
-            Ok(((), (), ())) | Err(Halt::Stopped) => Ok(()),
+        match tokio::try_join!(walked, followed, asked, compared) {
+            Ok(((), (), (), ())) | Err(Halt::Stopped) => Ok(()),
             Err(Halt::Failed(error)) => {
                 shared.metrics.halted();
                 tracing::error!(error = %error, "reconciler halted");

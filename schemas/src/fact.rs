@@ -141,6 +141,17 @@ pub enum Verdict {
     WriteOff,
 }
 
+impl Verdict {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ours => "ours",
+            Self::Partner => "partner",
+            Self::WriteOff => "write-off",
+        }
+    }
+}
+
 /// D: a person decided a flag on its evidence (from the console or the command line).
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
@@ -165,6 +176,10 @@ pub struct Decision {
     /// Why.
     #[n(5)]
     pub reason: String,
+    /// The second person, for what is critical.
+    #[n(6)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconded_by: Option<Author>,
 }
 
 /// One thing known about one order (design: the set of these is the order).

@@ -15,14 +15,17 @@
     deny(clippy::arithmetic_side_effects, clippy::as_conversions, clippy::wildcard_enum_match_arm)
 )]
 
+pub mod decision;
 pub mod digest;
 pub mod event;
 pub mod fact;
+pub mod finding;
 pub mod flag;
 pub mod ids;
 pub mod ipn;
 pub mod money;
 pub mod order;
 pub mod record;
+pub mod run;
 pub mod text;
 pub mod time;

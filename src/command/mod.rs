@@ -12,10 +12,12 @@ pub mod log;
 pub mod order;
 pub mod partner;
 pub mod quarantine;
+pub mod reconcile;
 pub mod run;
 pub mod shop;
 pub mod stuck;
 pub mod tail;
+pub mod token;
 pub mod trace;
 
 use std::process::ExitCode;
@@ -42,8 +44,10 @@ pub fn main() -> ExitCode {
 
 fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
     let global = &arguments.global;
-    if matches!(arguments.command, Command::Key(_) | Command::Account(_) | Command::Shop(_))
-        && let Err(error) = privacy::keep_memory_private()
+    if matches!(
+        arguments.command,
+        Command::Key(_) | Command::Account(_) | Command::Shop(_) | Command::Token(_)
+    ) && let Err(error) = privacy::keep_memory_private()
     {
         output::error_line(&format!(
             "warning: core files of this command can't be forbidden: {error}"
@@ -64,6 +68,8 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Key(command) => key::run(global, &command),
         Command::Account(command) => account::run(global, &command),
         Command::Shop(command) => shop::run(global, &command),
+        Command::Token(command) => token::run(global, &command),
+        Command::Reconcile(command) => reconcile::run(global, &command),
         Command::Quarantine(command) => quarantine::run(global, &command),
         Command::Log(command) => log::run(global, &command),
         Command::Topics(ApplyCommand::Apply(args)) => apply::topics(global, &args),

@@ -277,6 +277,7 @@ pub fn decision(id: String, flag: Flag, evidence: Digest, accept: Verdict) -> Fa
         accept,
         author: Author::parse("an operator").expect("valid"),
         reason: "seen".to_owned(),
+        seconded_by: None,
     })
 }
 

@@ -66,6 +66,7 @@ pub fn fact(text: &str) -> Fact {
             accept: verdict(next()),
             author: Author::parse("mai").unwrap(),
             reason: "seen".into(),
+            seconded_by: None,
         }),
         letter => {
             let status = status(letter);

@@ -135,6 +135,7 @@ fn decision() -> Decision {
         accept: Verdict::WriteOff,
         author: Author::parse("finance-1").expect("an author"),
         reason: "agreed by phone".to_owned(),
+        seconded_by: None,
     }
 }
 

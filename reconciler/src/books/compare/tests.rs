@@ -1,0 +1,253 @@
+//! A table of what a comparison says, and what it says of what is young, undated or not listed.
+
+use payfold_schemas::ids::MerchantCode;
+use payfold_schemas::order::OrderState;
+use payfold_schemas::record::Position;
+use payfold_schemas::time::Time;
+
+use super::super::ours::Refund;
+use super::super::rules::{Lists, Rules};
+use super::*;
+
+/// `10:05` of the day, `-1 23:55` of the day before, `+1 00:05` of the day after, `-3 10:00` of another one.
+fn at(text: &str) -> Time {
+    let (days, clock) = match text.split_once(' ') {
+        Some((days, clock)) => (days.parse::<i64>().unwrap(), clock),
+        None => (0, text),
+    };
+    Time::parse(&format!("2026-01-31T{clock}:00Z")).unwrap().plus_ms(days * 86_400_000)
+}
+
+fn rules(now: &str) -> Rules {
+    Rules {
+        day: "2026-01-31".parse().unwrap(),
+        from: at("00:00"),
+        until: at("+1 00:00"),
+        now: at(now),
+        grace_ms: 3_600_000,
+        cut_off_ms: 1_800_000,
+        time_tolerance_ms: Some(300_000),
+        lists: Lists { payments: true, refunds: true },
+    }
+}
+
+fn money(text: &str) -> Money {
+    let (amount, rest) = text.split_once(' ').unwrap();
+    let (currency, time) = rest.split_once(' ').unwrap_or((rest, ""));
+    Money {
+        amount: payfold_schemas::money::Amount::parse(amount).unwrap(),
+        currency: Currency::parse(currency).unwrap(),
+        at: (!time.is_empty()).then(|| at(time)),
+    }
+}
+
+/// `PAID r1 paid 100 VND 10:05; r1 refunded 100 VND; r2 claimed 90 VND; r1 shared o2; r1 unnoticed`; empty is no order.
+fn ours(text: &str) -> Option<OurOrder> {
+    let (state, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let mut order = OurOrder {
+        merchant_code: MerchantCode::parse("M").unwrap(),
+        order_id: OrderId::parse("o1").unwrap(),
+        reference: None,
+        state: OrderState::parse(state)?,
+        first_seen: at("09:00"),
+        refs: Vec::new(),
+    };
+    for said in rest.split(';').map(str::trim).filter(|said| !said.is_empty()) {
+        let mut words = said.splitn(3, ' ');
+        let provider_ref = ProviderRef::parse(words.next().unwrap()).unwrap();
+        let (what, value) = (words.next().unwrap(), words.next().unwrap_or_default());
+        if order.find(&provider_ref).is_none() {
+            order.refs.push(OurRef {
+                provider_ref: provider_ref.clone(),
+                paid: Vec::new(),
+                claimed: Vec::new(),
+                refunds: Vec::new(),
+                shared_with: None,
+                noticed: true,
+            });
+        }
+        let known = order.refs.iter_mut().find(|known| known.provider_ref == provider_ref).unwrap();
+        match what {
+            "paid" => known.paid.push(money(value)),
+            "claimed" => known.claimed.push(money(value)),
+            "refunded" => known.refunds.push(Refund {
+                money: money(value),
+                event_ref: None,
+                position: Position::default(),
+            }),
+            "shared" => known.shared_with = Some(OrderId::parse(value).unwrap()),
+            "unnoticed" => known.noticed = false,
+            "failed" => {}
+            other => panic!("{other:?} is nothing an order says"),
+        }
+    }
+    Some(order)
+}
+
+/// `SUCCESS r1 100 VND 10:05`, one after the other, numbered from 1.
+fn lines(text: &str) -> Vec<BookLine> {
+    let line = |(said, number): (&str, u64)| {
+        let mut words = said.trim().splitn(3, ' ');
+        let status = Status::parse(words.next().unwrap()).unwrap();
+        let provider_ref = words.next().filter(|word| *word != "-");
+        let money = money(words.next().unwrap());
+        BookLine {
+            line: number,
+            merchant_code: MerchantCode::parse("M").unwrap(),
+            order_id: Some(OrderId::parse("o1").unwrap()),
+            provider_ref: provider_ref.map(|word| ProviderRef::parse(word).unwrap()),
+            status,
+            amount: money.amount,
+            currency: money.currency,
+            at: money.at.unwrap(),
+            paid_at: None,
+            event_ref: None,
+        }
+    };
+    text.split(';').filter(|said| !said.trim().is_empty()).zip(1..).map(line).collect()
+}
+
+/// `matched 1; AMOUNT_DIFFERS 100|90 risk 10`.
+fn told(outcome: &Outcome) -> String {
+    let mut told = Vec::new();
+    for (count, word) in
+        [(outcome.matched, "matched"), (outcome.pending, "pending"), (outcome.cut_off, "cut off")]
+    {
+        if count > 0 {
+            told.push(format!("{word} {count}"));
+        }
+    }
+    let word = |d: &Difference| format!("{} {}|{} risk {}", d.code, d.ours, d.partners, d.at_risk);
+    told.extend(outcome.differences.iter().map(word));
+    told.extend(outcome.left_over.iter().map(|d| format!("left over {}", word(d))));
+    told.join("; ")
+}
+
+/// What is known here / what the records list => what the comparison says, at noon of the day after.
+const TABLE: &str = "
+    PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:06 => matched 1
+    PAID r1 paid 100 VND 10:05 / SUCCESS - 100 VND 10:06 => matched 1
+    PAID r1 paid 100 VND 10:05 / SUCCESS r1 90 VND 10:06 => AMOUNT_DIFFERS 100|90 risk 10
+    PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 EUR 10:06 => CURRENCY_DIFFERS VND|EUR risk 100
+    PAID r1 paid 100 VND 10:05 / SUCCESS r1 90 EUR 10:06 => CURRENCY_DIFFERS VND|EUR risk 90; AMOUNT_DIFFERS 100|90 risk 90
+    PAID r1 paid 100 VND 10:05 / SUCCESS r2 100 VND 10:06 => REF_DIFFERS r1|r2 risk 100
+    PAID r1 paid 100 VND 10:05 / SUCCESS r2 90 VND 10:06 => REF_DIFFERS r1|r2 risk 90; AMOUNT_DIFFERS 100|90 risk 10
+    PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:06; SUCCESS r2 100 VND 11:00 => matched 1; STATUS_DIFFERS PAID|SUCCESS risk 100
+    PAID r1 paid 100 VND 10:05; r2 paid 100 VND 11:00 / SUCCESS r1 100 VND 10:06; SUCCESS r2 100 VND 11:00 => matched 2
+    PAID r1 paid 100 VND 10:05; r2 paid 100 VND 11:00 / SUCCESS r1 100 VND 10:06 => matched 1; MISSING_THERE SUCCESS 100 VND|nothing risk 100
+    PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:11 => matched 1; TIME_DIFFERS 2026-01-31T10:05:00Z|2026-01-31T10:11:00Z risk 0
+    PAID r1 paid 100 VND 10:05; r1 paid 100 VND 10:20 / SUCCESS r1 100 VND 10:20 => matched 1
+    PAID r1 paid 100 VND / SUCCESS r1 100 VND 10:20 => matched 1
+    PAID r1 paid 100 VND 10:05 / =>  MISSING_THERE SUCCESS 100 VND|nothing risk 100
+    PAID r1 paid 100 VND / =>  MISSING_THERE SUCCESS 100 VND|nothing risk 100
+    PAID r1 paid 100 VND -3 10:05 / =>
+    PAID r1 paid 100 VND 23:45 / => CUT_OFF SUCCESS 100 VND|nothing risk 0
+    PAID r1 paid 100 VND -1 23:45 / => left over MISSING_THERE SUCCESS 100 VND|nothing risk 100
+    PAID r1 paid 100 VND +1 00:15 / =>
+    PAID r1 paid 100 VND -1 23:45 / SUCCESS r1 100 VND 00:01 => matched 1; cut off 1; TIME_DIFFERS 2026-01-30T23:45:00Z|2026-01-31T00:01:00Z risk 0
+    PAID r1 paid 100 VND -1 23:58 / SUCCESS r1 100 VND 00:01 => matched 1; cut off 1
+    PAID r1 paid 100 VND +1 00:01 / SUCCESS r1 100 VND 23:59 => matched 1; cut off 1
+    PAID r1 paid 100 VND -3 10:05 / SUCCESS r1 100 VND 10:05 => matched 1; OTHER_DAY 2026-01-28T10:05:00Z|2026-01-31T10:05:00Z risk 0
+    / SUCCESS r1 100 VND 10:05 => MISSING_HERE nothing|SUCCESS risk 100
+    / SUCCESS r1 100 VND 10:05; SUCCESS r1 100 VND 10:05 => DUPLICATED_THERE one|once more, like line 1 risk 100; MISSING_HERE nothing|SUCCESS risk 100
+    / REFUNDED r1 100 VND 10:05 => MISSING_HERE nothing|REFUNDED risk 100
+    / FAILED r1 100 VND 10:05 => matched 1
+    PENDING / SUCCESS r1 100 VND 10:05 => STATUS_DIFFERS PENDING|SUCCESS risk 100
+    EXPIRED / SUCCESS r1 100 VND 10:05 => STATUS_DIFFERS EXPIRED|SUCCESS risk 100
+    FAILED r1 failed / SUCCESS r1 100 VND 10:05 => STATUS_DIFFERS FAILED|SUCCESS risk 100
+    PENDING r1 claimed 101 VND 10:05 / SUCCESS r1 100 VND 10:05 => AMOUNT_DIFFERS 101|100 risk 1
+    PENDING r1 claimed 100 EUR 10:05 / SUCCESS r1 100 VND 10:05 => CURRENCY_DIFFERS EUR|VND risk 100
+    PENDING r1 claimed 101 VND 10:05 / SUCCESS r1 101 VND 10:05 => STATUS_DIFFERS PENDING|SUCCESS risk 101
+    UNMATCHED r1 claimed 100 VND 10:05 / SUCCESS r1 100 VND 10:05 => STATUS_DIFFERS UNMATCHED|SUCCESS risk 100
+    PENDING / FAILED r1 100 VND 10:05 => matched 1
+    FAILED r1 failed / FAILED r1 100 VND 10:05 => matched 1
+    PAID r1 paid 100 VND 10:05 / FAILED r1 100 VND 10:05 => STATUS_DIFFERS PAID|FAILED risk 100
+    PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:05; FAILED r1 100 VND 10:06 => matched 2
+    PAID r1 paid 100 VND 10:05 / FAILED r2 100 VND 09:55; SUCCESS r1 100 VND 10:05 => matched 2
+    PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:05; SUCCESS r1 100 VND 10:05 => matched 1; DUPLICATED_THERE one|once more, like line 1 risk 100
+    PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:05; SUCCESS r1 100 VND 10:07 => matched 1; DUPLICATED_THERE one|once more risk 100
+    PAID r1 paid 100 VND 10:05 / SUCCESS r1 90 VND 10:05; SUCCESS r1 100 VND 10:05 => matched 1; DUPLICATED_THERE one|once more risk 90
+    PAID r1 paid 100 VND 10:05; r1 shared o2 / SUCCESS r1 100 VND 10:05 => matched 1; REF_ON_TWO_ORDERS also of order o2|of this order risk 100
+    REFUNDED r1 paid 100 VND 10:05; r1 refunded 100 VND / SUCCESS r1 100 VND 10:05; REFUNDED r1 100 VND 12:00 => matched 2
+    REFUNDED r1 refunded 100 VND / SUCCESS r1 100 VND 10:05; REFUNDED r1 100 VND 12:00 => matched 2
+    REFUNDED r1 paid 100 VND -3 10:05; r1 refunded 100 VND / REFUNDED r1 100 VND 12:00 => matched 1
+    REFUNDED r1 paid 100 VND -3 10:05; r1 refunded 100 VND 12:00 / => MISSING_THERE REFUNDED 100 VND|nothing risk 100
+    REFUNDED r1 paid 100 VND -3 10:05; r1 refunded 100 VND -2 12:00 / =>
+    REFUNDED r1 paid 100 VND -3 10:05; r1 refunded 100 VND / =>
+    PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:05; REFUNDED r1 100 VND 12:00 => matched 1; STATUS_DIFFERS PAID|REFUNDED 100 risk 100
+    PAID r1 paid 100 VND 10:05; r1 refunded 40 VND / SUCCESS r1 100 VND 10:05; REFUNDED r1 50 VND 12:00 => matched 1; AMOUNT_DIFFERS 40|50 risk 10
+    PAID r1 paid 100 VND -3 10:05; r1 refunded 40 VND; r1 refunded 60 VND / REFUNDED r1 60 VND 12:00 => matched 1
+    PAID r1 paid 100 VND -3 10:05; r1 refunded 50 VND / REFUNDED r1 50 VND 12:00; REFUNDED r1 50 VND 13:00 => matched 1; MISSING_HERE REFUNDED 50|REFUNDED 50 risk 50
+    PAID r1 paid 100 VND -3 10:05; r1 refunded 40 VND 11:00; r1 refunded 60 VND 12:00 / REFUNDED r1 60 VND 12:00 => matched 1; MISSING_THERE REFUNDED 40 VND|nothing risk 40
+";
+
+#[test]
+fn what_a_comparison_says() {
+    for case in TABLE.lines().map(str::trim).filter(|case| !case.is_empty()) {
+        let (given, expected) = case.split_once("=>").unwrap();
+        let (order, books) = given.split_once('/').unwrap();
+        let (order, lines) = (ours(order.trim()), lines(books));
+        let outcome = compare(order.as_ref(), &lines, &rules("+1 12:00"));
+        assert_eq!(told(&outcome), expected.trim(), "{case}");
+        // The order of lines is irrelevant.
+        let mut reversed = lines;
+        reversed.reverse();
+        assert_eq!(compare(order.as_ref(), &reversed, &rules("+1 12:00")), outcome, "{case}");
+    }
+}
+
+#[test]
+fn what_is_young_is_pending() {
+    for (order, books, now) in [
+        ("PAID r1 paid 100 VND 10:05", "", "11:04"),
+        ("", "SUCCESS r1 100 VND 10:05", "11:04"),
+        ("PENDING", "SUCCESS r1 100 VND 10:05", "11:04"),
+        ("PENDING r1 claimed 99 VND 10:05", "SUCCESS r1 100 VND 10:05", "11:04"),
+        (
+            "PAID r1 paid 100 VND 10:05",
+            "SUCCESS r1 100 VND 10:05; REFUNDED r1 100 VND 10:30",
+            "11:29",
+        ),
+        ("PAID r1 paid 100 VND 23:50", "", "+1 00:20"),
+    ] {
+        let (order, lines) = (ours(order), lines(books));
+        let outcome = compare(order.as_ref(), &lines, &rules(now));
+        assert_eq!((outcome.pending, outcome.differences.len()), (1, 0), "{books:?} at {now}");
+        let later = compare(order.as_ref(), &lines, &rules("+1 12:00"));
+        assert_eq!((later.pending, later.differences.len()), (0, 1), "{books:?} at noon after");
+    }
+}
+
+#[test]
+fn records_that_list_no_refunds_miss_none() {
+    let order = ours("REFUNDED r1 paid 100 VND 10:05; r1 refunded 100 VND 12:00");
+    let lists = Lists { payments: true, refunds: false };
+    let rules = Rules { lists, ..rules("+1 12:00") };
+    assert_eq!(
+        told(&compare(order.as_ref(), &lines("SUCCESS r1 100 VND 10:05"), &rules)),
+        "matched 1"
+    );
+    let lists = Lists { payments: false, refunds: true };
+    let rules = Rules { lists, ..rules };
+    assert_eq!(
+        told(&compare(order.as_ref(), &lines("REFUNDED r1 100 VND 12:00"), &rules)),
+        "matched 1"
+    );
+}
+
+#[test]
+fn records_with_dates_only_compare_no_times() {
+    let rules = Rules { time_tolerance_ms: None, ..rules("+1 12:00") };
+    let order = ours("PAID r1 paid 100 VND 22:05");
+    assert_eq!(
+        told(&compare(order.as_ref(), &lines("SUCCESS r1 100 VND 12:00"), &rules)),
+        "matched 1"
+    );
+}
+
+#[test]
+fn a_payment_nobody_gave_notice_of_is_counted() {
+    let order = ours("PAID r1 paid 100 VND; r1 unnoticed");
+    let outcome = compare(order.as_ref(), &lines("SUCCESS r1 100 VND 12:00"), &rules("+1 12:00"));
+    assert_eq!((outcome.matched, outcome.unnoticed), (1, 1));
+}

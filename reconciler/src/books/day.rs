@@ -1,0 +1,338 @@
+//! Owns one run: a partner's records of one day against the orders, from the reading of the file to the telling of what it
+//! found. Invariants: nothing is judged ahead of what is folded; a run that is interrupted and repeated tells the same
+//! things under the same ids; that it has ended is told last.
+
+use std::path::PathBuf;
+
+use chrono::NaiveDate;
+use payfold_engines::log::{Message, Topic};
+use payfold_engines::orders::Claimed;
+use payfold_partners::records::{MatchBy, RecordsSpec};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::event::EventAttributes;
+use payfold_schemas::finding::{FINDING_CHANGED_TYPE, FindingChanged};
+use payfold_schemas::ids::{MerchantCode, PartnerCode};
+use payfold_schemas::ipn::Status;
+use payfold_schemas::run::{RUN_ENDED_TYPE, RecordsFile, RunEnded, RunResult};
+use payfold_schemas::time::Time;
+
+use super::conclude::{conclude, watched};
+use super::desk::{Books, Progress};
+use super::judge::{By, Judge, Tally};
+use super::ledger::Ledger;
+use super::lines::{self, Lines};
+use super::rules::{Lists, Rules, day_bounds, day_of};
+use super::settle::Moment;
+use super::{BooksError, blocking, matching, orders, silence};
+use crate::run::Shared;
+use crate::watermark::Watermark;
+
+/// Findings of one append.
+const APPEND_MAX: usize = 500;
+/// A projector that is further behind is told of.
+const BEHIND_MS: i64 = 2_000;
+
+/// What to compare.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Whose records.
+    pub partner: PartnerCode,
+    /// The day in the partner's zone; none is yesterday.
+    pub day: Option<NaiveDate>,
+    /// The records.
+    pub path: PathBuf,
+    /// What the person who gave them calls them.
+    pub name: String,
+}
+
+impl Request {
+    /// What a file is called in findings: its name without its folders.
+    pub fn name_of(path: &std::path::Path) -> String {
+        path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    }
+}
+
+/// A partner as its profile and the vault have it now.
+struct Partner {
+    profile: std::sync::Arc<payfold_partners::profile::Profile>,
+    accounts: Vec<MerchantCode>,
+}
+
+impl Partner {
+    fn of(books: &Books, partner: &PartnerCode) -> Result<Self, BooksError> {
+        let directory = books.directory.load();
+        let accounts = || directory.accounts().iter().filter(|a| a.partner() == partner);
+        let Some(first) = accounts().next() else {
+            return Err(BooksError::Refused(format!(
+                "there is no account at {partner}; `payfold partner list` shows whom there is"
+            )));
+        };
+        let profile = std::sync::Arc::clone(first.profile());
+        if profile.records().is_none() {
+            return Err(BooksError::Refused(format!(
+                "the profile of {partner} does not say how its records are written: add [records] (docs/partners.md), \
+                 and try it with `payfold partner records {partner} FILE`"
+            )));
+        }
+        let accounts = accounts().map(|account| account.merchant_code().clone()).collect();
+        Ok(Self { profile, accounts })
+    }
+
+    fn spec(&self) -> &RecordsSpec {
+        self.profile.records().expect("it was looked for when this was made")
+    }
+
+    fn by(&self) -> By {
+        match self.spec().match_by() {
+            MatchBy::Order => By::Order,
+            MatchBy::Ref => By::Ref,
+        }
+    }
+}
+
+/// What a partner's day is judged by as of `now`.
+pub(crate) fn rules(spec: &RecordsSpec, day: NaiveDate, now: Time) -> Rules {
+    let (from, until) = day_bounds(day, spec.zone());
+    let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(0);
+    Rules {
+        day,
+        from,
+        until,
+        now,
+        grace_ms: ms(spec.grace()),
+        cut_off_ms: ms(spec.cut_off()),
+        time_tolerance_ms: spec.time_tolerance().map(ms),
+        lists: Lists {
+            payments: spec.lists().contains(&Status::Success),
+            refunds: spec.lists().contains(&Status::Refunded),
+        },
+    }
+}
+
+/// Compares. Errors: it can't be done, or the role is to end.
+pub(crate) async fn run(
+    shared: &Shared,
+    books: &Books,
+    ledger: &mut Ledger,
+    request: Request,
+) -> Result<RunEnded, BooksError> {
+    let partner = Partner::of(books, &request.partner)?;
+    let begun = shared.clock.now();
+    let zone = partner.spec().zone();
+    let day = request.day.unwrap_or_else(|| day_of(begun, zone).pred_opt().unwrap_or_default());
+    let rules = rules(partner.spec(), day, begun);
+    if rules.from > begun {
+        return Err(BooksError::Refused(format!(
+            "{day} has not begun in {zone}, the zone of {}'s records",
+            request.partner
+        )));
+    }
+    folded_through(shared, books, begun).await?;
+    let (lines, orders) = read(shared, books, (&request, &partner), &rules).await?;
+    catch_up(shared, ledger).await?;
+    let run = Run::begin(shared, ledger, (&request, day), &lines.file, begun).await?;
+    let judge = Judge {
+        partner: request.partner.clone(),
+        file: lines.file.name.clone(),
+        rules: Rules { now: run.started_at, ..rules },
+        zone,
+        by: partner.by(),
+        watched: watched(ledger, &request.partner, partner.by()),
+    };
+    let paid_twice = orders.paid_twice;
+    books.tell(Progress { stage: "comparing", done: 0 });
+    let trusted = lines.trusted;
+    let mut tally = match trusted {
+        true => matching::all(shared, judge.clone(), (orders.sorted, lines.sorted)).await?,
+        false => Tally::default(),
+    };
+    if trusted {
+        tally.found.extend(paid_twice);
+        tally.found.extend(silence::found(&judge, &tally));
+    }
+    let mut problems = lines.problems;
+    problems.extend(tally.problems());
+    let ended = run.end(shared, ledger, (judge, tally), (lines.file, problems)).await?;
+    books.tell(Progress { stage: "done", done: 0 });
+    Ok(ended)
+}
+
+/// Both sides, read at the same time.
+async fn read(
+    shared: &Shared,
+    books: &Books,
+    (request, partner): (&Request, &Partner),
+    rules: &Rules,
+) -> Result<(Lines, orders::Orders), BooksError> {
+    std::fs::create_dir_all(&books.scratch).map_err(BooksError::scratch)?;
+    let by = partner.by();
+    let (profile, accounts) = (partner.profile.clone(), partner.accounts.clone());
+    let (path, name, folder) = (request.path.clone(), request.name.clone(), books.scratch.clone());
+    let reading = blocking(move || {
+        let spec = profile.records().expect("it was looked for before");
+        lines::read(spec, (&path, &name), &accounts, (by, &folder))
+    });
+    let from = rules.from.plus_ms(-books.lookback_ms);
+    let tell = |done| books.tell(Progress { stage: "reading orders", done });
+    let ours = orders::read(shared, &request.partner, (rules, by), (from, &books.scratch), tell);
+    let lines = async { reading.await.map_err(|error| BooksError::Refused(error.to_string())) };
+    tokio::try_join!(lines, ours)
+}
+
+/// Waits until everything that was appended before is folded; says so if that takes long.
+async fn folded_through(shared: &Shared, books: &Books, begun: Time) -> Result<(), BooksError> {
+    let mut told = false;
+    loop {
+        let low = Watermark::measure(shared).await?.low();
+        if low >= begun {
+            return Ok(());
+        }
+        let behind_ms = shared.clock.now().unix_ms() - low.unix_ms().max(0);
+        let behind_s = u64::try_from(behind_ms / 1_000).unwrap_or(0);
+        books.tell(Progress { stage: "waiting for the projector, seconds behind", done: behind_s });
+        if behind_ms > BEHIND_MS && !told {
+            told = true;
+            tracing::warn!(
+                behind_s,
+                "the projector is behind: the comparison with a partner's records waits for it"
+            );
+        }
+        shared.pause(std::time::Duration::from_millis(50)).await?;
+    }
+}
+
+/// Reads the ledger on. Errors: the role is to end.
+pub(crate) async fn catch_up(shared: &Shared, ledger: &mut Ledger) -> Result<(), BooksError> {
+    let mut outage = crate::outage::Outage::none(shared, "read the findings");
+    loop {
+        match ledger.catch_up(&*shared.log).await {
+            Ok(()) => {
+                outage.over();
+                return Ok(());
+            }
+            Err(error) => outage.wait(error).await?,
+        }
+    }
+}
+
+/// One comparison, by its name.
+struct Run {
+    id: String,
+    started_at: Time,
+    day: NaiveDate,
+}
+
+impl Run {
+    /// Who compares the same records of a day for the same time, here or elsewhere or again after a crash, does the same
+    /// run: it began when the first of them did.
+    async fn begin(
+        shared: &Shared,
+        ledger: &Ledger,
+        (request, day): (&Request, NaiveDate),
+        file: &RecordsFile,
+        begun: Time,
+    ) -> Result<Self, BooksError> {
+        let of_day = (request.partner.clone(), day.to_string());
+        let times = ledger.times_compared(&of_day, file.sha256);
+        let name = format!("run/{}/{day}/{}/{times}", request.partner, file.sha256);
+        let record = begun.unix_nanos().to_be_bytes().to_vec();
+        let ask = || shared.store.claim(name.clone(), record.clone());
+        let started_at = match shared.ask("claim a run", ask).await? {
+            Claimed::Mine => begun,
+            Claimed::Taken(record) => <[u8; 8]>::try_from(record.as_slice())
+                .map_or(begun, |nanos| Time::from_unix_nanos(i64::from_be_bytes(nanos))),
+        };
+        let mut id = Digest::of_bytes(name.as_bytes()).to_string();
+        id.truncate(16);
+        Ok(Self { id, started_at, day })
+    }
+
+    async fn end(
+        self,
+        shared: &Shared,
+        ledger: &mut Ledger,
+        (judge, mut tally): (Judge, Tally),
+        (records, problems): (RecordsFile, Vec<String>),
+    ) -> Result<RunEnded, BooksError> {
+        let result = if problems.is_empty() { RunResult::Complete } else { RunResult::Incomplete };
+        let day = self.day.to_string();
+        let moment = Moment { day: &day, run: Some(&self.id), at: self.started_at };
+        let of = (&judge.partner, judge.by);
+        let (changes, findings) = conclude(ledger, &mut tally, of, result, moment);
+        tell(shared, ledger, changes, self.started_at).await?;
+        let of_day = (judge.partner.clone(), day.clone());
+        let ended = RunEnded {
+            run: self.id,
+            partner: judge.partner,
+            day,
+            from: judge.rules.from,
+            until: judge.rules.until,
+            zone: judge.zone.name().to_owned(),
+            started_at: self.started_at,
+            result,
+            problems,
+            records,
+            compared: tally.compared,
+            findings,
+            totals: tally.totals.told(),
+            adjusts: None,
+        };
+        let ended = RunEnded { adjusts: adjusts(ledger, &of_day, &ended), ..ended };
+        append(shared, vec![event_of_run(&ended)]).await?;
+        catch_up(shared, ledger).await?;
+        Ok(ended)
+    }
+}
+
+/// The seal of a closed day whose totals are others now.
+fn adjusts(ledger: &Ledger, day: &super::ledger::Day, ended: &RunEnded) -> Option<Digest> {
+    let closed = ledger.closed(day)?;
+    (closed.totals != ended.totals).then_some(closed.seal)
+}
+
+/// Appends findings, and the ledger knows them.
+pub(crate) async fn tell(
+    shared: &Shared,
+    ledger: &mut Ledger,
+    changes: Vec<FindingChanged>,
+    at: Time,
+) -> Result<(), BooksError> {
+    for chunk in changes.chunks(APPEND_MAX) {
+        append(shared, chunk.iter().map(|change| event_of(change, at)).collect()).await?;
+    }
+    changes.into_iter().for_each(|change| ledger.finding(change));
+    Ok(())
+}
+
+pub(crate) async fn append(shared: &Shared, messages: Vec<Message>) -> Result<(), BooksError> {
+    let ask = || shared.log.append_all(Topic::Findings, messages.clone());
+    shared.ask("append findings", ask).await?;
+    Ok(())
+}
+
+fn event_of(change: &FindingChanged, at: Time) -> Message {
+    let account = change.merchant_code.as_ref().map(|code| format!("/{code}"));
+    let order = change.order_id.as_ref().map(|order| format!("/{order}"));
+    let key = [Some(change.partner.to_string()), account, order];
+    Message {
+        key: key.into_iter().flatten().collect(),
+        event: Some(EventAttributes {
+            id: change.event_id(),
+            kind: FINDING_CHANGED_TYPE,
+            time: at,
+        }),
+        value: serde_json::to_vec(change).expect("a finding is JSON"),
+    }
+}
+
+fn event_of_run(ended: &RunEnded) -> Message {
+    Message {
+        key: ended.partner.to_string(),
+        event: Some(EventAttributes {
+            id: ended.event_id(),
+            kind: RUN_ENDED_TYPE,
+            time: ended.started_at,
+        }),
+        value: serde_json::to_vec(ended).expect("a run is JSON"),
+    }
+}

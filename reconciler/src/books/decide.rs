@@ -1,0 +1,199 @@
+//! Owns the taking of people's words: on findings, and on flags of orders. What is critical takes two people. Nothing is
+//! changed but by an event or a fact that says who said what on which evidence.
+
+use payfold_engines::log::Message;
+use payfold_schemas::decision::{FLAG_DECIDED_TYPE, FlagDecided};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::event::EventAttributes;
+use payfold_schemas::fact::{Decision, Fact};
+use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus};
+use payfold_schemas::order::{Order, RaisedFlag, Severity};
+use serde::Serialize;
+
+use super::BooksError;
+use super::day::{append, tell};
+use super::desk::{OnFinding, OnFlag};
+use super::ledger::Ledger;
+use super::settle;
+use crate::run::Shared;
+
+/// What a word came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decided {
+    /// The finding's id, or the order and its flag.
+    pub what: String,
+    /// Whether it is decided; otherwise it waits for a second person.
+    pub decided: bool,
+    /// Whose word is the first.
+    pub author: String,
+    /// Who said the same, where it takes two.
+    pub seconded_by: Option<String>,
+}
+
+/// Takes a word on a finding.
+pub(crate) async fn finding(
+    shared: &Shared,
+    ledger: &mut Ledger,
+    word: OnFinding,
+) -> Result<Decided, BooksError> {
+    let known = named(ledger, &word.finding)?.clone();
+    let at = shared.clock.now();
+    let decision = FindingDecision {
+        accept: word.accept,
+        author: word.author,
+        reason: word.reason,
+        at,
+        evidence: known.evidence,
+        seconded_by: None,
+    };
+    let changed = settle::decided(&known, decision)
+        .map_err(|error| BooksError::Refused(error.to_string()))?;
+    let decision = changed.decision.clone();
+    let decided = Decided {
+        what: changed.finding_id.clone(),
+        decided: changed.status == FindingStatus::Decided,
+        author: decision.as_ref().map_or_else(String::new, |d| d.author.to_string()),
+        seconded_by: decision.and_then(|d| d.seconded_by).map(|author| author.to_string()),
+    };
+    tell(shared, ledger, vec![changed], at).await?;
+    Ok(decided)
+}
+
+/// The finding of this id, or the only one that begins so.
+fn named<'a>(ledger: &'a Ledger, id: &str) -> Result<&'a FindingChanged, BooksError> {
+    if let Some(known) = ledger.find(id) {
+        return Ok(known);
+    }
+    let mut named = ledger.findings().filter(|known| known.finding_id.starts_with(id));
+    match (named.next(), named.next()) {
+        (Some(known), None) if id.len() >= 6 => Ok(known),
+        (None, _) => Err(BooksError::Refused(format!(
+            "there is no finding {id}; `payfold reconcile findings` lists them"
+        ))),
+        (Some(_), _) => Err(BooksError::Refused(format!(
+            "{id} names more than one finding, or has less than 6 digits: give more of its id"
+        ))),
+    }
+}
+
+/// Takes a word on a flag: the fact D, once it takes no other person.
+pub(crate) async fn flag(
+    shared: &Shared,
+    ledger: &mut Ledger,
+    word: OnFlag,
+) -> Result<Decided, BooksError> {
+    let rows = shared.load(std::slice::from_ref(&word.order)).await?;
+    let Some(order) = rows.into_iter().flatten().next() else {
+        return Err(BooksError::Refused(format!("there is no order {}", word.order)));
+    };
+    let raised = open_flag(&order, &word)?.clone();
+    let waiting = ledger.waiting(&word.order, word.flag, raised.evidence).cloned();
+    let said = said(shared, &word, &raised, waiting.as_ref())?;
+    let decided = Decided {
+        what: format!("{} {}", word.order, word.flag),
+        decided: said.decision_id.is_some(),
+        author: said.author.to_string(),
+        seconded_by: said.seconded_by.as_ref().map(ToString::to_string),
+    };
+    if let Some(id) = said.decision_id.clone() {
+        let decision = Decision {
+            id,
+            flag: said.flag,
+            evidence: said.evidence,
+            accept: said.accept,
+            author: said.author.clone(),
+            reason: said.reason.clone(),
+            seconded_by: said.seconded_by.clone(),
+        };
+        shared.append(vec![(word.order.clone(), Fact::Decided(decision))]).await?;
+    }
+    append(shared, vec![event_of(&said)]).await?;
+    ledger.flag(said);
+    Ok(decided)
+}
+
+fn open_flag<'a>(order: &'a Order, word: &OnFlag) -> Result<&'a RaisedFlag, BooksError> {
+    let mut raised =
+        order.summary.flags.iter().filter(|raised| raised.flag == word.flag).peekable();
+    if raised.peek().is_none() {
+        let flags: Vec<_> = order.summary.flags.iter().map(|raised| raised.flag.as_str()).collect();
+        let has = if flags.is_empty() { "none".to_owned() } else { flags.join(", ") };
+        return Err(BooksError::Refused(format!(
+            "{} has no flag {}; its flags: {has}",
+            word.order, word.flag
+        )));
+    }
+    raised.find(|raised| raised.is_open()).ok_or_else(|| {
+        BooksError::Refused(format!(
+            "{} of {} is decided already; `payfold order show --facts` tells by whom",
+            word.flag, word.order
+        ))
+    })
+}
+
+/// What is said now, the first word included if there was one.
+fn said(
+    shared: &Shared,
+    word: &OnFlag,
+    raised: &RaisedFlag,
+    waiting: Option<&FlagDecided>,
+) -> Result<FlagDecided, BooksError> {
+    let at = shared.clock.now();
+    let first = FlagDecided {
+        order: word.order.clone(),
+        flag: word.flag,
+        evidence: raised.evidence,
+        accept: word.accept,
+        author: word.author.clone(),
+        reason: word.reason.clone(),
+        at,
+        seconded_by: None,
+        decision_id: None,
+    };
+    match waiting {
+        None if raised.severity == Severity::Critical => Ok(first),
+        None => Ok(FlagDecided { decision_id: Some(decision_id(&first)), ..first }),
+        Some(before) if before.author == word.author => {
+            let by = before.author.clone();
+            Err(BooksError::Refused(settle::DecideError::SamePerson { by }.to_string()))
+        }
+        Some(before) if before.accept != word.accept => {
+            let (by, accept) = (before.author.clone(), before.accept.as_str());
+            Err(BooksError::Refused(settle::DecideError::Disagree { by, accept }.to_string()))
+        }
+        Some(before) => Ok(FlagDecided {
+            at,
+            seconded_by: Some(word.author.clone()),
+            decision_id: Some(decision_id(before)),
+            ..before.clone()
+        }),
+    }
+}
+
+/// One id for one decision: told twice, it is one fact.
+fn decision_id(said: &FlagDecided) -> String {
+    let said = format!(
+        "{} {} {} {} {}",
+        said.order,
+        said.flag,
+        said.evidence,
+        said.accept.as_str(),
+        said.author
+    );
+    let mut id = Digest::of_bytes(said.as_bytes()).to_string();
+    id.truncate(32);
+    id
+}
+
+fn event_of(said: &FlagDecided) -> Message {
+    Message {
+        key: said.order.to_message_key(),
+        event: Some(EventAttributes {
+            id: said.event_id(),
+            kind: FLAG_DECIDED_TYPE,
+            time: said.at,
+        }),
+        value: serde_json::to_vec(said).expect("a decision is JSON"),
+    }
+}

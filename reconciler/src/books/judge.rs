@@ -1,0 +1,205 @@
+//! Owns the judging of one group, an order with its lines: compares them and adds what comes of it to the tally. Pure.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono_tz::Tz;
+use payfold_schemas::finding::{BookLine, Code};
+use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode, ProviderRef};
+use payfold_schemas::ipn::Status;
+use payfold_schemas::run::Compared;
+
+use super::compare::{Outcome, compare};
+use super::found::{Found, Subject};
+use super::join::{GROUP_MAX, Group};
+use super::ours::OurOrder;
+use super::rules::Rules;
+use super::totals::Totals;
+
+/// More differences than these are no differences: the records are another day's, or the profile reads them wrong.
+pub(crate) const FINDINGS_MAX: usize = 100_000;
+
+/// By what orders and lines are brought together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Our order id, which the records carry.
+    Order,
+    /// The partner's ref.
+    Ref,
+}
+
+/// The name of a group: account, then order or ref.
+pub(crate) fn group_key(merchant_code: &MerchantCode, name: &str) -> Vec<u8> {
+    [merchant_code.as_str().as_bytes(), b"\0", name.as_bytes()].concat()
+}
+
+/// The group a line is of; none if it names neither.
+pub(crate) fn key_of_line(by: By, line: &BookLine) -> Option<Vec<u8>> {
+    let name = match by {
+        By::Order => line.order_id.as_ref().map(OrderId::as_str),
+        By::Ref => line.provider_ref.as_ref().map(ProviderRef::as_str),
+    };
+    name.map(|name| group_key(&line.merchant_code, name))
+}
+
+/// The groups an order is of, with what each has of it.
+pub(crate) fn groups_of(by: By, order: OurOrder) -> Vec<(Vec<u8>, OurOrder)> {
+    match by {
+        By::Order => vec![(group_key(&order.merchant_code, order.order_id.as_str()), order)],
+        By::Ref => {
+            let of_ref = |known: &super::ours::OurRef| {
+                let key = group_key(&order.merchant_code, known.provider_ref.as_str());
+                (key, OurOrder { refs: vec![known.clone()], ..order.clone() })
+            };
+            order.refs.iter().map(of_ref).collect()
+        }
+    }
+}
+
+/// What all groups are judged by.
+#[derive(Clone, Debug)]
+pub(crate) struct Judge {
+    pub(crate) partner: PartnerCode,
+    pub(crate) file: String,
+    pub(crate) rules: Rules,
+    pub(crate) zone: Tz,
+    pub(crate) by: By,
+    /// Groups with a finding that is not cleared: what is listed of them is remembered.
+    pub(crate) watched: HashSet<Vec<u8>>,
+}
+
+/// What the groups came to.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) compared: Compared,
+    pub(crate) totals: Totals,
+    pub(crate) found: Vec<Found>,
+    pub(crate) left_over: Vec<Found>,
+    /// Watched groups that were judged, with what these records list of them.
+    pub(crate) examined: HashMap<Vec<u8>, Vec<(ProviderRef, Status)>>,
+    /// Payments that these records list and this system knows.
+    pub(crate) payments: u64,
+    /// Those of them that no notice told.
+    pub(crate) unnoticed: u64,
+    /// Differences over the bound.
+    pub(crate) left_out: u64,
+    /// Lines of groups that have more than any payment has.
+    pub(crate) crowded: u64,
+}
+
+impl Judge {
+    /// Compares a group.
+    pub(crate) fn judge(
+        &self,
+        tally: &mut Tally,
+        key: Vec<u8>,
+        ours: Option<&OurOrder>,
+        lines: &[BookLine],
+    ) {
+        let outcome = compare(ours, lines, &self.rules);
+        tally.count(ours, lines, &outcome);
+        if let Some(ours) = ours {
+            tally.totals.add_order(ours, &outcome, &self.rules);
+        }
+        for line in lines {
+            tally.totals.add_line(line, self.zone);
+        }
+        let Outcome { differences, left_over, listed, .. } = outcome;
+        if self.watched.contains(&key) {
+            tally.examined.insert(key, listed);
+        }
+        let Some(subject) = self.subject(ours, lines) else { return };
+        for difference in differences {
+            if tally.found.len() < FINDINGS_MAX {
+                tally.found.push(Found::of(&subject, difference));
+            } else {
+                tally.left_out += 1;
+            }
+        }
+        tally.left_over.extend(left_over.into_iter().map(|d| Found::of(&subject, d)));
+    }
+
+    /// Compares a group whose order had to be looked for; `elsewhere` is another order that has its ref.
+    pub(crate) fn judge_found(
+        &self,
+        tally: &mut Tally,
+        group: Group,
+        (ours, elsewhere): (Option<&OurOrder>, Option<OrderId>),
+    ) {
+        let before = tally.found.len();
+        self.judge(tally, group.key, ours, &group.lines);
+        let Some(other) = elsewhere else { return };
+        for found in tally.found.iter_mut().skip(before) {
+            if found.code == Code::MissingHere {
+                found.is_of_another_order(&other);
+            }
+        }
+    }
+
+    fn subject<'a>(
+        &'a self,
+        ours: Option<&'a OurOrder>,
+        lines: &'a [BookLine],
+    ) -> Option<Subject<'a>> {
+        let of_line = lines.first().map(|line| (&line.merchant_code, line.order_id.as_ref()));
+        let named = ours.map(|order| (&order.merchant_code, Some(&order.order_id)));
+        let (merchant_code, order_id) = named.or(of_line)?;
+        Some(Subject {
+            partner: &self.partner,
+            merchant_code,
+            order_id,
+            reference: ours.and_then(|order| order.reference.as_ref()),
+            file: &self.file,
+            lines,
+        })
+    }
+}
+
+impl Tally {
+    fn count(&mut self, ours: Option<&OurOrder>, lines: &[BookLine], outcome: &Outcome) {
+        let compared = &mut self.compared;
+        compared.orders += u64::from(ours.is_some());
+        compared.matched += outcome.matched;
+        compared.pending += outcome.pending;
+        compared.cut_off += outcome.cut_off;
+        let known = |line: &&BookLine| line.status == Status::Success && ours.is_some();
+        let payments = lines.iter().filter(known).count();
+        self.payments += u64::try_from(payments).unwrap_or(u64::MAX);
+        self.unnoticed += outcome.unnoticed;
+    }
+
+    /// Both together.
+    pub(crate) fn merge(&mut self, other: Self) {
+        let (mine, theirs) = (&mut self.compared, other.compared);
+        mine.orders += theirs.orders;
+        mine.matched += theirs.matched;
+        mine.pending += theirs.pending;
+        mine.cut_off += theirs.cut_off;
+        self.totals.merge(other.totals);
+        self.found.extend(other.found);
+        self.left_over.extend(other.left_over);
+        self.examined.extend(other.examined);
+        self.payments += other.payments;
+        self.unnoticed += other.unnoticed;
+        self.left_out += other.left_out;
+        self.crowded += other.crowded;
+    }
+
+    /// Why something that was not found may be there.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.left_out > 0 {
+            problems.push(format!(
+                "more than {FINDINGS_MAX} differences: these are another day's or another partner's records, or the \
+                 profile's [records] reads them wrong; {} are not told",
+                self.left_out
+            ));
+        }
+        if self.crowded > 0 {
+            problems.push(format!(
+                "one order or ref is on more than {GROUP_MAX} lines; {} of them are not compared",
+                self.crowded
+            ));
+        }
+        problems
+    }
+}

@@ -1,0 +1,174 @@
+//! Owns what is known of findings, runs and closed days: the fold of the `findings` topic. Invariant: of two events with one
+//! id the first stands, and a finding is what its highest version says.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use payfold_engines::EngineError;
+use payfold_engines::log::{Delivered, EventLog, Extent, Topic};
+use payfold_schemas::decision::{FLAG_DECIDED_TYPE, FlagDecided};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::finding::{FINDING_CHANGED_TYPE, FindingChanged, FindingStatus};
+use payfold_schemas::ids::{OrderKey, PartnerCode};
+use payfold_schemas::order::{Flag, Severity};
+use payfold_schemas::record::Position;
+use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RUN_ENDED_TYPE, RunEnded};
+
+/// Messages of one page.
+const PAGE: usize = 1_000;
+
+/// Partner and day.
+pub type Day = (PartnerCode, String);
+
+/// What the topic says, up to where it was read.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    places: BTreeMap<u32, u64>,
+    findings: HashMap<String, FindingChanged>,
+    runs: BTreeMap<Day, RunEnded>,
+    /// How often the same records of a day were compared to the end.
+    compared: HashMap<(Day, Digest), BTreeSet<String>>,
+    closed: BTreeMap<Day, PeriodClosed>,
+    /// First words on critical flags that wait for a second person, and decided ones.
+    flags: Vec<FlagDecided>,
+}
+
+/// Whether a person has to look at it: open, and more than worth knowing.
+pub fn is_open(finding: &FindingChanged) -> bool {
+    finding.status == FindingStatus::Open && finding.severity > Severity::Info
+}
+
+impl Ledger {
+    /// Reads on to the topic's end as it is now. Errors: the log's; `Corrupt` for an event that can't be read.
+    pub async fn catch_up(&mut self, log: &dyn EventLog) -> Result<(), EngineError> {
+        for extent in log.extent(Topic::Findings).await? {
+            self.read_partition(log, &extent).await?;
+        }
+        Ok(())
+    }
+
+    async fn read_partition(
+        &mut self,
+        log: &dyn EventLog,
+        extent: &Extent,
+    ) -> Result<(), EngineError> {
+        let partition = extent.partition;
+        let mut offset =
+            self.places.get(&partition).copied().unwrap_or(extent.first.saturating_sub(1));
+        while offset < extent.last {
+            let page =
+                log.read_after(Topic::Findings, Position { partition, offset }, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            offset = last.position.offset;
+            for message in &page {
+                self.apply(message)?;
+            }
+            self.places.insert(partition, offset);
+        }
+        Ok(())
+    }
+
+    /// Folds one message. Events of other types are other people's. Errors: `Corrupt`.
+    pub fn apply(&mut self, message: &Delivered) -> Result<(), EngineError> {
+        let kind = message.event.as_ref().map_or("", |event| event.kind.as_str());
+        let unreadable = |error: serde_json::Error| {
+            EngineError::Corrupt(format!(
+                "the {kind} at {} of findings can't be read: {error}; upgrade if a newer version wrote it",
+                message.position
+            ))
+        };
+        match kind {
+            FINDING_CHANGED_TYPE => {
+                self.finding(serde_json::from_slice(&message.value).map_err(unreadable)?);
+            }
+            RUN_ENDED_TYPE => self.run(serde_json::from_slice(&message.value).map_err(unreadable)?),
+            PERIOD_CLOSED_TYPE => {
+                self.close(serde_json::from_slice(&message.value).map_err(unreadable)?);
+            }
+            FLAG_DECIDED_TYPE => {
+                self.flag(serde_json::from_slice(&message.value).map_err(unreadable)?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A word on a flag.
+    pub fn flag(&mut self, said: FlagDecided) {
+        if !self.flags.contains(&said) {
+            self.flags.push(said);
+        }
+    }
+
+    /// The first word on this evidence, while nobody has said the same.
+    pub fn waiting(&self, order: &OrderKey, flag: Flag, evidence: Digest) -> Option<&FlagDecided> {
+        let on_it = |said: &&FlagDecided| {
+            said.order == *order && said.flag == flag && said.evidence == evidence
+        };
+        let decided = self.flags.iter().filter(on_it).any(|said| said.decision_id.is_some());
+        self.flags.iter().find(on_it).filter(|_| !decided)
+    }
+
+    /// Every word on a flag, as they were said.
+    pub fn flags(&self) -> impl Iterator<Item = &FlagDecided> {
+        self.flags.iter()
+    }
+
+    /// The findings that were first found on a day.
+    pub fn of_day<'a>(&'a self, day: &'a Day) -> impl Iterator<Item = &'a FindingChanged> {
+        self.findings().filter(|known| (&known.partner, &known.day) == (&day.0, &day.1))
+    }
+
+    /// A finding's next version.
+    pub fn finding(&mut self, mut changed: FindingChanged) {
+        let known = self.findings.get(&changed.finding_id).map_or(0, |known| known.version);
+        if changed.version <= known {
+            return;
+        }
+        if changed.status == FindingStatus::Cleared {
+            changed.lines = Vec::new();
+        }
+        self.findings.insert(changed.finding_id.clone(), changed);
+    }
+
+    fn run(&mut self, ended: RunEnded) {
+        let day = (ended.partner.clone(), ended.day.clone());
+        let runs = self.compared.entry((day.clone(), ended.records.sha256)).or_default();
+        if runs.insert(ended.run.clone()) {
+            self.runs.insert(day, ended);
+        }
+    }
+
+    fn close(&mut self, closed: PeriodClosed) {
+        self.closed.entry((closed.partner.clone(), closed.day.clone())).or_insert(closed);
+    }
+
+    /// The finding of this id.
+    pub fn find(&self, id: &str) -> Option<&FindingChanged> {
+        self.findings.get(id)
+    }
+
+    /// All findings, in no order.
+    pub fn findings(&self) -> impl Iterator<Item = &FindingChanged> {
+        self.findings.values()
+    }
+
+    /// The last run of each day, by partner and day.
+    pub fn runs(&self) -> impl DoubleEndedIterator<Item = &RunEnded> {
+        self.runs.values()
+    }
+
+    /// The last run of a day.
+    pub fn run_of(&self, day: &Day) -> Option<&RunEnded> {
+        self.runs.get(day)
+    }
+
+    /// How often these records of a day were compared to the end.
+    pub fn times_compared(&self, day: &Day, records: Digest) -> usize {
+        self.compared.get(&(day.clone(), records)).map_or(0, BTreeSet::len)
+    }
+
+    /// The seal of a day, if it is closed.
+    pub fn closed(&self, day: &Day) -> Option<&PeriodClosed> {
+        self.closed.get(day)
+    }
+}

@@ -1,0 +1,145 @@
+//! Owns the comparing of all groups: those with both sides where they are sorted, those without an order once it was
+//! looked for by its key. Memory is a few pages.
+
+use payfold_engines::orders::Scan;
+use payfold_schemas::finding::BookLine;
+use payfold_schemas::ids::{OrderId, OrderKey};
+use tokio::sync::mpsc;
+
+use super::join::{Group, Join};
+use super::judge::{By, Judge, Tally};
+use super::ours::OurOrder;
+use super::spool::Sorted;
+use super::{BooksError, blocking};
+use crate::run::Shared;
+
+/// Groups that wait to be looked for.
+const WAITING: usize = 1_024;
+/// Orders that are looked for at once.
+const AT_ONCE: usize = 256;
+/// Orders of one ref that are looked at.
+const OF_REF_MAX: usize = 8;
+
+/// Compares all. Errors: the disk of the sorted files; the role is to end.
+pub(crate) async fn all(
+    shared: &Shared,
+    judge: Judge,
+    (ours, lines): (Sorted<OurOrder>, Sorted<BookLine>),
+) -> Result<Tally, BooksError> {
+    let (sender, mut receiver) = mpsc::channel(WAITING);
+    let of_pairs = judge.clone();
+    let pairs = blocking(move || pairs(&of_pairs, Join::of(ours, lines), &sender));
+    let rest = async {
+        let (mut tally, mut groups) = (Tally::default(), Vec::with_capacity(AT_ONCE));
+        while receiver.recv_many(&mut groups, AT_ONCE).await > 0 {
+            look_for(shared, &judge, &mut groups, &mut tally).await?;
+        }
+        Ok(tally)
+    };
+    let pairs = async { pairs.await.map_err(BooksError::scratch) };
+    let (mut tally, rest) = tokio::try_join!(pairs, rest)?;
+    tally.merge(rest);
+    Ok(tally)
+}
+
+/// Groups that have an order; the others are sent on.
+fn pairs(judge: &Judge, join: Join, others: &mpsc::Sender<Group>) -> std::io::Result<Tally> {
+    let mut tally = Tally::default();
+    for group in join {
+        let group = group?;
+        tally.crowded += group.left_out;
+        match group.ours.as_slice() {
+            [] => {
+                // Nobody takes it if the role is to end, and then nobody asks for the tally.
+                let _ = others.blocking_send(group);
+            }
+            [ours, rest @ ..] => {
+                judge.judge(&mut tally, group.key.clone(), Some(ours), &group.lines);
+                // A ref that several orders have: the lines are held against the first, K tells of the rest.
+                for other in rest {
+                    judge.judge(&mut tally, group.key.clone(), Some(other), &[]);
+                }
+            }
+        }
+    }
+    Ok(tally)
+}
+
+/// Orders that were created too long ago to be read with the others, or that nothing was said of, or that don't exist.
+async fn look_for(
+    shared: &Shared,
+    judge: &Judge,
+    groups: &mut Vec<Group>,
+    tally: &mut Tally,
+) -> Result<(), BooksError> {
+    match judge.by {
+        By::Order => {
+            let mut keys = Vec::with_capacity(groups.len());
+            for group in groups.iter() {
+                let named =
+                    group.lines.first().and_then(|line| Some((line, line.order_id.clone()?)));
+                keys.extend(named.map(|(line, order_id)| OrderKey {
+                    partner: judge.partner.clone(),
+                    merchant_code: line.merchant_code.clone(),
+                    order_id,
+                }));
+            }
+            let rows = shared.load(&keys).await?;
+            for (group, row) in groups.drain(..).zip(rows) {
+                let ours = row.as_ref().map(OurOrder::of);
+                let elsewhere = match &ours {
+                    Some(_) => None,
+                    None => under_another_order(shared, judge, &group.lines).await?,
+                };
+                judge.judge_found(tally, group, (ours.as_ref(), elsewhere));
+            }
+        }
+        By::Ref => {
+            for group in groups.drain(..) {
+                let ours = by_ref(shared, judge, &group.lines).await?;
+                judge.judge_found(tally, group, (ours.as_ref(), None));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn by_ref(
+    shared: &Shared,
+    judge: &Judge,
+    lines: &[BookLine],
+) -> Result<Option<OurOrder>, BooksError> {
+    let keys = keys_of_ref(shared, judge, lines).await?;
+    let rows = shared.load(&keys).await?;
+    let ours = rows.iter().flatten().map(OurOrder::of);
+    let provider_ref = lines.first().and_then(|line| line.provider_ref.as_ref());
+    Ok(ours
+        .map(|order| {
+            let of_ref = order.refs.iter().filter(|r| Some(&r.provider_ref) == provider_ref);
+            OurOrder { refs: of_ref.cloned().collect(), ..order }
+        })
+        .max_by_key(|order| order.refs.len()))
+}
+
+/// The order of ours that has the ref of a line whose own order is not known.
+async fn under_another_order(
+    shared: &Shared,
+    judge: &Judge,
+    lines: &[BookLine],
+) -> Result<Option<OrderId>, BooksError> {
+    let keys = keys_of_ref(shared, judge, lines).await?;
+    Ok(keys.into_iter().next().map(|key| key.order_id))
+}
+
+async fn keys_of_ref(
+    shared: &Shared,
+    judge: &Judge,
+    lines: &[BookLine],
+) -> Result<Vec<OrderKey>, BooksError> {
+    let named = lines.iter().find_map(|line| Some((line, line.provider_ref.clone()?)));
+    let Some((line, provider_ref)) = named else { return Ok(Vec::new()) };
+    let scan = Scan::ProviderRef(judge.partner.clone(), line.merchant_code.clone(), provider_ref);
+    let ask = || shared.store.scan(scan.clone(), None, OF_REF_MAX);
+    let page = shared.ask("look up a ref", ask).await?;
+    Ok(page.entries.into_iter().map(|(key, _)| key).collect())
+}

@@ -1,0 +1,206 @@
+//! Owns what is known here of one order as its books are compared: each of its refs, what was paid on it and what went
+//! back. Pure; the same rules of what counts as in the fold, told ref by ref.
+
+use minicbor::{Decode, Encode};
+use payfold_schemas::fact::Create;
+use payfold_schemas::ids::{EventRef, MerchantCode, OrderId, ProviderRef, Reference};
+use payfold_schemas::ipn::Status;
+use payfold_schemas::money::{Amount, Currency};
+use payfold_schemas::order::{Known, KnownIpn, Order, OrderState};
+use payfold_schemas::record::Position;
+use payfold_schemas::time::Time;
+
+use crate::stuck::unconfirmed;
+
+/// One order, or one ref of it where the partner's records know no orders.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct OurOrder {
+    /// Which account.
+    #[n(0)]
+    pub merchant_code: MerchantCode,
+    /// Which order.
+    #[n(1)]
+    pub order_id: OrderId,
+    /// The shop's reference.
+    #[n(2)]
+    pub reference: Option<Reference>,
+    /// Where it stands.
+    #[n(3)]
+    pub state: OrderState,
+    /// When it was first seen: the time of a payment that nobody dated.
+    #[n(4)]
+    pub first_seen: Time,
+    /// Its refs that something is said of, by ref.
+    #[n(5)]
+    pub refs: Vec<OurRef>,
+}
+
+/// What is known of one transaction of an order.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct OurRef {
+    /// Which.
+    #[n(0)]
+    pub provider_ref: ProviderRef,
+    /// What was paid, told in as many ways as notices and answers did; none if it isn't paid.
+    #[n(1)]
+    pub paid: Vec<Money>,
+    /// What notices say was paid and that does not count: another amount, nothing asked for, not confirmed.
+    #[n(2)]
+    pub claimed: Vec<Money>,
+    /// What went back.
+    #[n(3)]
+    pub refunds: Vec<Refund>,
+    /// Another order of the account has this ref too.
+    #[n(4)]
+    pub shared_with: Option<OrderId>,
+    /// Whether a notice told anything of it.
+    #[n(5)]
+    pub noticed: bool,
+}
+
+/// Money, and when it was paid if that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Money {
+    /// Minor units.
+    #[n(0)]
+    pub amount: Amount,
+    /// ISO 4217.
+    #[n(1)]
+    pub currency: Currency,
+    /// When.
+    #[n(2)]
+    pub at: Option<Time>,
+}
+
+/// Money that went back.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Refund {
+    /// How much.
+    #[n(0)]
+    pub money: Money,
+    /// The partner's name of this refund, if it has one.
+    #[n(1)]
+    pub event_ref: Option<EventRef>,
+    /// The record that told it: its receipt dates it where nothing else does.
+    #[n(2)]
+    pub position: Position,
+}
+
+impl OurOrder {
+    /// What is known of an order.
+    pub fn of(order: &Order) -> Self {
+        let mut refs: Vec<OurRef> = Vec::new();
+        for known in &order.facts.ipns {
+            add_notice(&mut refs, order, known);
+        }
+        for known in &order.facts.query_answers {
+            let answer = &known.content;
+            let money = Money { amount: answer.amount, currency: answer.currency, at: None };
+            let entry = entry(&mut refs, &answer.provider_ref);
+            match answer.status {
+                Status::Success if counts(&order.facts.creates, &money) => entry.pays(money),
+                Status::Refunded => entry.refunds_once(money, known.position),
+                Status::Success | Status::Failed | Status::Expired => {}
+            }
+        }
+        for known in &order.facts.shared_refs {
+            let shared = &known.content;
+            if let Some(entry) = refs.iter_mut().find(|r| r.provider_ref == shared.provider_ref) {
+                entry.shared_with.get_or_insert_with(|| shared.other_order.clone());
+            }
+        }
+        refs.sort_by(|a, b| a.provider_ref.cmp(&b.provider_ref));
+        Self {
+            merchant_code: order.key.merchant_code.clone(),
+            order_id: order.key.order_id.clone(),
+            reference: order.summary.reference.clone(),
+            state: order.summary.state,
+            first_seen: order.first_seen,
+            refs,
+        }
+    }
+
+    /// The ref of this name.
+    pub(crate) fn find(&self, provider_ref: &ProviderRef) -> Option<&OurRef> {
+        self.refs.iter().find(|known| known.provider_ref == *provider_ref)
+    }
+}
+
+impl OurRef {
+    /// Whether money moved on it, as far as is known here.
+    pub(crate) fn is_paid(&self) -> bool {
+        !self.paid.is_empty() || !self.refunds.is_empty()
+    }
+
+    /// When it was paid; the order's first sight where nobody dated it.
+    pub(crate) fn paid_at(&self, order: &OurOrder) -> Time {
+        self.paid.iter().filter_map(|money| money.at).min().unwrap_or(order.first_seen)
+    }
+
+    /// A counting success, or a refund that implies one.
+    pub(crate) fn payment(&self) -> Option<Money> {
+        let implied = || self.refunds.iter().map(|refund| refund.money).max_by_key(|m| m.amount);
+        self.paid.first().copied().or_else(implied)
+    }
+
+    fn pays(&mut self, money: Money) {
+        // An undated answer tells nothing beside a dated notice of the same money.
+        let same = |known: &Money| (known.amount, known.currency) == (money.amount, money.currency);
+        if money.at.is_some() || !self.paid.iter().any(same) {
+            self.paid.push(money);
+        }
+    }
+
+    fn refunds_once(&mut self, money: Money, position: Position) {
+        let same = |known: &Refund| {
+            (known.money.amount, known.money.currency) == (money.amount, money.currency)
+        };
+        if !self.refunds.iter().any(same) {
+            self.refunds.push(Refund { money, event_ref: None, position });
+        }
+    }
+}
+
+fn add_notice(refs: &mut Vec<OurRef>, order: &Order, known: &Known<KnownIpn>) {
+    let ipn = &known.content;
+    if ipn.policy.placeholder_ref {
+        return;
+    }
+    let confirmed = !ipn.policy.unconfirmed || !unconfirmed(order).any(|waiting| waiting == known);
+    let money =
+        Money { amount: ipn.money.amount, currency: ipn.money.currency, at: ipn.money.paid_at };
+    let entry = entry(refs, &ipn.provider_ref);
+    entry.noticed = true;
+    match ipn.status {
+        Status::Success if confirmed && counts(&order.facts.creates, &money) => entry.pays(money),
+        Status::Success => entry.claimed.push(money),
+        Status::Refunded if confirmed => {
+            let event_ref = ipn.money.event_ref.clone();
+            entry.refunds.push(Refund { money, event_ref, position: known.position });
+        }
+        Status::Refunded | Status::Failed | Status::Expired => {}
+    }
+}
+
+fn entry<'a>(refs: &'a mut Vec<OurRef>, provider_ref: &ProviderRef) -> &'a mut OurRef {
+    let place = refs.iter().position(|known| known.provider_ref == *provider_ref);
+    let place = place.unwrap_or_else(|| {
+        refs.push(OurRef {
+            provider_ref: provider_ref.clone(),
+            paid: Vec::new(),
+            claimed: Vec::new(),
+            refunds: Vec::new(),
+            shared_with: None,
+            noticed: false,
+        });
+        refs.len() - 1
+    });
+    &mut refs[place]
+}
+
+/// Whether a create request asked for this money.
+fn counts(creates: &[Known<Create>], money: &Money) -> bool {
+    creates.iter().any(|known| {
+        known.content.amount == money.amount && known.content.currency == money.currency
+    })
+}

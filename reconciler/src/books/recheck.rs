@@ -1,0 +1,133 @@
+//! Owns the second look at findings that stand: when the order has changed since, it is compared again with the lines the
+//! finding carries. So a finding clears by itself once a notice or a query's answer has mended its cause.
+
+use std::collections::{BTreeMap, HashMap};
+
+use payfold_partners::profile::Profile;
+use payfold_schemas::finding::{BookLine, FindingChanged, FindingStatus};
+use payfold_schemas::ids::OrderKey;
+use payfold_schemas::order::Order;
+use payfold_schemas::time::Time;
+
+use super::BooksError;
+use super::compare::compare;
+use super::conclude::as_known;
+use super::day::{rules, tell};
+use super::desk::Books;
+use super::found::{Found, LINES_MAX, Subject};
+use super::ledger::Ledger;
+use super::orders::date_refunds;
+use super::ours::OurOrder;
+use super::settle::{self, Moment};
+use crate::run::Shared;
+
+/// The versions of the orders that were looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Recheck {
+    versions: HashMap<OrderKey, u64>,
+}
+
+impl Recheck {
+    /// Looks at every order with a finding that stands, if it has changed since the last look.
+    pub(crate) async fn look(
+        &mut self,
+        shared: &Shared,
+        books: &Books,
+        ledger: &mut Ledger,
+    ) -> Result<(), BooksError> {
+        let standing = standing(ledger);
+        let keys: Vec<OrderKey> = standing.keys().cloned().collect();
+        self.versions.retain(|key, _| standing.contains_key(key));
+        for page in keys.chunks(shared.settings.page_entries) {
+            for order in shared.load(page).await?.into_iter().flatten() {
+                let seen = self.versions.insert(order.key.clone(), order.version);
+                if seen == Some(order.version) {
+                    continue;
+                }
+                let Some(findings) = standing.get(&order.key) else { continue };
+                let changes = again(shared, books, ledger, (&order, findings)).await?;
+                tell(shared, ledger, changes, shared.clock.now()).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The findings that stand and carry all they stand on, by order.
+fn standing(ledger: &Ledger) -> BTreeMap<OrderKey, Vec<FindingChanged>> {
+    let mut standing: BTreeMap<OrderKey, Vec<FindingChanged>> = BTreeMap::new();
+    for known in ledger.findings() {
+        let whole = known.status != FindingStatus::Cleared && known.lines.len() < LINES_MAX;
+        let named = known.merchant_code.clone().zip(known.order_id.clone());
+        let Some((merchant_code, order_id)) = named.filter(|_| whole) else { continue };
+        let key = OrderKey { partner: known.partner.clone(), merchant_code, order_id };
+        standing.entry(key).or_default().push(known.clone());
+    }
+    standing
+}
+
+/// Compares an order again with the lines of each day that has findings of it.
+async fn again(
+    shared: &Shared,
+    books: &Books,
+    ledger: &Ledger,
+    (order, findings): (&Order, &[FindingChanged]),
+) -> Result<Vec<FindingChanged>, BooksError> {
+    let Some(profile) = profile(books, &order.key) else { return Ok(Vec::new()) };
+    let mut ours = OurOrder::of(order);
+    date_refunds(shared, &mut ours).await?;
+    let mut days: Vec<&str> = findings.iter().map(|known| known.day.as_str()).collect();
+    days.sort_unstable();
+    days.dedup();
+    let now = shared.clock.now();
+    let mut changes = Vec::new();
+    for day in days {
+        let of_day: Vec<_> = findings.iter().filter(|known| known.day == day).collect();
+        changes.extend(of_one_day(ledger, (&profile, &ours, &order.key), (day, &of_day), now));
+    }
+    Ok(changes)
+}
+
+fn profile(books: &Books, key: &OrderKey) -> Option<std::sync::Arc<Profile>> {
+    let directory = books.directory.load();
+    let account = directory.accounts().iter().find(|account| *account.partner() == key.partner)?;
+    Some(std::sync::Arc::clone(account.profile())).filter(|profile| profile.records().is_some())
+}
+
+fn of_one_day(
+    ledger: &Ledger,
+    (profile, ours, key): (&Profile, &OurOrder, &OrderKey),
+    (day, findings): (&str, &[&FindingChanged]),
+    now: Time,
+) -> Vec<FindingChanged> {
+    let (Some(spec), Ok(date)) = (profile.records(), day.parse()) else { return Vec::new() };
+    let rules = rules(spec, date, now);
+    let mut lines: Vec<BookLine> =
+        findings.iter().flat_map(|known| known.lines.iter().cloned()).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    let source = findings.first().map_or("", |known| known.partners.source.as_str());
+    let subject = Subject {
+        partner: &key.partner,
+        merchant_code: &key.merchant_code,
+        order_id: Some(&key.order_id),
+        reference: ours.reference.as_ref(),
+        file: source.rsplit_once(" line ").map_or(source, |(file, _)| file),
+        lines: &lines,
+    };
+    let found = compare(Some(ours), &lines, &rules).differences.into_iter();
+    let found: Vec<Found> =
+        found.map(|difference| as_known(ledger, Found::of(&subject, difference))).collect();
+    let moment = Moment { day, run: None, at: now };
+    let gone = findings
+        .iter()
+        .filter(|known| found.iter().all(|found| found.id != known.finding_id))
+        .filter_map(|known| settle::gone(known, moment));
+    let mut changes: Vec<FindingChanged> = gone.collect();
+    changes.extend(
+        found
+            .into_iter()
+            .filter_map(|found| settle::found(ledger.find(&found.id.clone()), found, moment)),
+    );
+    changes
+}

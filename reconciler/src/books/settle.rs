@@ -1,0 +1,124 @@
+//! Owns how a finding changes: opened, changed, decided, cleared, opened again. Pure. Invariant: what is the same is not
+//! told again, so a repeated run appends nothing.
+
+use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus};
+use payfold_schemas::ids::Author;
+use payfold_schemas::order::Severity;
+use payfold_schemas::time::Time;
+
+use super::found::Found;
+
+/// Which run, or which moment, changes findings.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    /// The partner's day.
+    pub day: &'a str,
+    /// The run; none outside of one.
+    pub run: Option<&'a str>,
+    /// When it began.
+    pub at: Time,
+}
+
+/// What finding a difference changes; none if it is known as it is.
+pub fn found(
+    known: Option<&FindingChanged>,
+    found: Found,
+    moment: Moment<'_>,
+) -> Option<FindingChanged> {
+    let Some(known) = known else {
+        return Some(found.opened(1, (moment.day, moment.run), moment.at));
+    };
+    let same = known.evidence == found.evidence && known.status != FindingStatus::Cleared;
+    if same {
+        return None;
+    }
+    let version = known.version.saturating_add(1);
+    Some(found.opened(version, (&known.day, moment.run), known.first_seen))
+}
+
+/// What the going of its cause changes; none if it is cleared already.
+pub fn gone(known: &FindingChanged, moment: Moment<'_>) -> Option<FindingChanged> {
+    (known.status != FindingStatus::Cleared).then(|| FindingChanged {
+        version: known.version.saturating_add(1),
+        status: FindingStatus::Cleared,
+        money_at_risk: 0,
+        run: moment.run.map(str::to_owned),
+        action: "nothing: its cause has gone".to_owned(),
+        ..known.clone()
+    })
+}
+
+/// Why a decision can't be taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecideError {
+    /// It is cleared.
+    #[error("this finding has cleared: there is nothing left to decide")]
+    Cleared,
+    /// It is decided.
+    #[error("this finding was decided by {by} on this evidence already")]
+    Decided {
+        /// Who.
+        by: Author,
+    },
+    /// The second person is the first.
+    #[error(
+        "{by} has decided this before; it is critical and takes a second person: the same command with another token"
+    )]
+    SamePerson {
+        /// Who.
+        by: Author,
+    },
+    /// The two want different things.
+    #[error(
+        "{by} decided to accept {accept}; the second person has to say the same, or nothing is decided"
+    )]
+    Disagree {
+        /// Who was first.
+        by: Author,
+        /// What they want.
+        accept: &'static str,
+    },
+}
+
+/// What a person's word changes. What is critical waits open for a second person who says the same.
+/// Errors: `DecideError`.
+pub fn decided(
+    known: &FindingChanged,
+    decision: FindingDecision,
+) -> Result<FindingChanged, DecideError> {
+    match (known.status, &known.decision) {
+        (FindingStatus::Cleared, _) => return Err(DecideError::Cleared),
+        (FindingStatus::Decided, Some(before)) => {
+            return Err(DecideError::Decided { by: before.author.clone() });
+        }
+        (FindingStatus::Open | FindingStatus::Decided, _) => {}
+    }
+    let waiting = known.decision.as_ref().filter(|before| before.evidence == known.evidence);
+    let (decision, is_whole) = match waiting {
+        None => (decision, known.severity < Severity::Critical),
+        Some(first) if first.author == decision.author => {
+            return Err(DecideError::SamePerson { by: first.author.clone() });
+        }
+        Some(first) if first.accept != decision.accept => {
+            let (by, accept) = (first.author.clone(), word(first));
+            return Err(DecideError::Disagree { by, accept });
+        }
+        Some(first) => {
+            (FindingDecision { seconded_by: Some(decision.author), ..first.clone() }, true)
+        }
+    };
+    Ok(FindingChanged {
+        version: known.version.saturating_add(1),
+        status: if is_whole { FindingStatus::Decided } else { FindingStatus::Open },
+        run: None,
+        decision: Some(FindingDecision { evidence: known.evidence, ..decision }),
+        ..known.clone()
+    })
+}
+
+fn word(decision: &FindingDecision) -> &'static str {
+    decision.accept.as_str()
+}
+
+#[cfg(test)]
+mod tests;

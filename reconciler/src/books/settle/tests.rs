@@ -1,0 +1,110 @@
+//! How a finding opens, stays, changes, is decided, clears and comes back.
+
+use payfold_schemas::digest::Digest;
+use payfold_schemas::fact::Verdict;
+use payfold_schemas::finding::{Code, Side};
+use payfold_schemas::ids::PartnerCode;
+
+use super::super::found::About;
+use super::*;
+
+fn difference(code: Code, value: &str) -> Found {
+    let about = About {
+        partner: PartnerCode::parse("acme").unwrap(),
+        merchant_code: None,
+        order_id: None,
+        provider_ref: None,
+        code: code.to_string(),
+        what: "amount SUCCESS".into(),
+    };
+    let side = |value: &str| Side { value: value.into(), source: "somewhere".into() };
+    Found {
+        id: about.id(),
+        code,
+        reference: None,
+        field: "amount".into(),
+        ours: side(value),
+        partners: side("90"),
+        at_risk: 10,
+        currency: None,
+        lines: Vec::new(),
+        evidence: Digest::of_bytes(value.as_bytes()),
+        about,
+    }
+}
+
+fn moment(run: &'static str) -> Moment<'static> {
+    Moment { day: "2026-01-31", run: Some(run), at: Time::from_unix_ms(1_000) }
+}
+
+fn word(author: &str, accept: Verdict) -> FindingDecision {
+    FindingDecision {
+        accept,
+        author: Author::parse(author).unwrap(),
+        reason: "seen".into(),
+        at: Time::from_unix_ms(2_000),
+        evidence: Digest::of_bytes(b"whatever the caller says"),
+        seconded_by: None,
+    }
+}
+
+fn open(code: Code) -> FindingChanged {
+    found(None, difference(code, "100"), moment("run 1")).unwrap()
+}
+
+#[test]
+fn a_finding_opens_stays_changes_clears_and_comes_back() {
+    let first = open(Code::AmountDiffers);
+    assert_eq!((first.version, first.status), (1, FindingStatus::Open));
+    assert_eq!(found(Some(&first), difference(Code::AmountDiffers, "100"), moment("run 2")), None);
+    let second =
+        found(Some(&first), difference(Code::AmountDiffers, "99"), moment("run 2")).unwrap();
+    assert_eq!((second.version, second.status), (2, FindingStatus::Open));
+    assert_eq!(second.first_seen, first.first_seen);
+    let cleared = gone(&second, moment("run 3")).unwrap();
+    assert_eq!((cleared.version, cleared.status), (3, FindingStatus::Cleared));
+    assert_eq!(cleared.money_at_risk, 0);
+    assert_eq!(gone(&cleared, moment("run 4")), None);
+    let later = Moment { at: Time::from_unix_ms(9_000), ..moment("run 5") };
+    let again = found(Some(&cleared), difference(Code::AmountDiffers, "99"), later).unwrap();
+    assert_eq!((again.version, again.status), (4, FindingStatus::Open));
+    assert_eq!((again.first_seen, again.money_at_risk), (first.first_seen, 10));
+}
+
+#[test]
+fn a_decision_holds_while_its_evidence_does() {
+    let first = open(Code::DuplicatedThere);
+    let done = decided(&first, word("mai", Verdict::Ours)).unwrap();
+    assert_eq!((done.version, done.status), (2, FindingStatus::Decided));
+    assert_eq!(done.decision.as_ref().unwrap().evidence, first.evidence);
+    let same = difference(Code::DuplicatedThere, "100");
+    assert_eq!(found(Some(&done), same, moment("run 2")), None);
+    let other = difference(Code::DuplicatedThere, "99");
+    let again = found(Some(&done), other, moment("run 2")).unwrap();
+    assert_eq!((again.version, again.status, &again.decision), (3, FindingStatus::Open, &None));
+    let by = Author::parse("mai").unwrap();
+    assert_eq!(decided(&done, word("linh", Verdict::Ours)), Err(DecideError::Decided { by }));
+    let cleared = gone(&done, moment("run 3")).unwrap();
+    assert_eq!(decided(&cleared, word("linh", Verdict::Ours)), Err(DecideError::Cleared));
+}
+
+#[test]
+fn what_is_critical_takes_two_people_of_one_mind() {
+    let first = open(Code::AmountDiffers);
+    let waiting = decided(&first, word("mai", Verdict::Partner)).unwrap();
+    assert_eq!((waiting.version, waiting.status), (2, FindingStatus::Open));
+    let by = Author::parse("mai").unwrap();
+    let same = decided(&waiting, word("mai", Verdict::Partner));
+    assert_eq!(same, Err(DecideError::SamePerson { by: by.clone() }));
+    let other = decided(&waiting, word("linh", Verdict::Ours));
+    assert_eq!(other, Err(DecideError::Disagree { by: by.clone(), accept: "partner" }));
+    let done = decided(&waiting, word("linh", Verdict::Partner)).unwrap();
+    assert_eq!((done.version, done.status), (3, FindingStatus::Decided));
+    let decision = done.decision.unwrap();
+    assert_eq!((decision.author, decision.seconded_by), (by, Author::parse("linh").ok()));
+    // A run that finds it as it was lets the first word stand; another evidence takes it back.
+    assert_eq!(found(Some(&waiting), difference(Code::AmountDiffers, "100"), moment("r")), None);
+    let other = found(Some(&waiting), difference(Code::AmountDiffers, "99"), moment("r")).unwrap();
+    assert_eq!(other.decision, None);
+    assert_eq!(decided(&other, word("mai", Verdict::Partner)).unwrap().status, FindingStatus::Open);
+}

@@ -1,0 +1,266 @@
+//! Owns the admin calls of the comparison with partners' records: a file is taken and compared, a finding or a flag
+//! decided, a day closed. A run takes longer than a request should: it is answered with a ticket that tells how far it is.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use actix_web::web::{self, Data, Payload, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use chrono::NaiveDate;
+use futures_util::StreamExt;
+use payfold_reconciler::books::day::Request;
+use payfold_reconciler::books::desk::{Closing, Desk, DeskError, OnFinding, OnFlag};
+use payfold_schemas::fact::Verdict;
+use payfold_schemas::ids::{Author, OrderKey, PartnerCode};
+use payfold_schemas::order::Flag;
+use payfold_schemas::run::RunEnded;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Admin, only, problem};
+
+/// Tickets that are remembered.
+const TICKETS: usize = 64;
+/// Longer reasons are no reasons.
+const REASON_CHARS: usize = 1_000;
+
+/// The comparison's side of the admin listener.
+pub struct BooksDesk {
+    desk: Desk,
+    uploads: PathBuf,
+    tickets: Arc<Mutex<VecDeque<(String, Outcome)>>>,
+}
+
+/// What became of a run.
+#[derive(Clone)]
+enum Outcome {
+    Running,
+    Ended(Box<RunEnded>),
+    Refused(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    /// In the partner's zone; none is yesterday.
+    day: Option<String>,
+    /// What the file is called.
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Word {
+    accept: Verdict,
+    reason: String,
+}
+
+/// The routes.
+pub(super) fn routes(config: &mut ServiceConfig) {
+    config
+        .service(only("/v1/reconcile/{partner}", web::post().to(run)))
+        .service(only("/v1/reconcile/runs/{ticket}", web::get().to(ticket)))
+        .service(only("/v1/findings/{finding}/decision", web::post().to(decide_finding)))
+        .service(only(
+            "/v1/orders/{partner}/{merchant}/{order}/flags/{flag}/decision",
+            web::post().to(decide_flag),
+        ))
+        .service(only("/v1/periods/{partner}/{day}/close", web::post().to(close)));
+}
+
+impl BooksDesk {
+    /// Takes files into this folder, for this desk.
+    pub fn new(desk: Desk, uploads: PathBuf) -> Self {
+        Self { desk, uploads, tickets: Arc::default() }
+    }
+
+    /// Begins a run; the ticket tells of it. The file is taken away at its end.
+    fn begin(&self, ticket: String, request: Request) {
+        let tickets = Arc::clone(&self.tickets);
+        remember(&tickets, ticket.clone(), Outcome::Running);
+        let desk = self.desk.clone();
+        actix_web::rt::spawn(async move {
+            let path = request.path.clone();
+            let outcome = match desk.run(request).await {
+                Ok(ended) => Outcome::Ended(Box::new(ended)),
+                Err(error) => Outcome::Refused(error.to_string()),
+            };
+            remember(&tickets, ticket, outcome);
+            if let Err(error) = fs::remove_file(&path) {
+                tracing::warn!(%error, file = %path.display(), "a compared file could not be taken away");
+            }
+        });
+    }
+
+    fn outcome(&self, ticket: &str) -> Option<Outcome> {
+        let tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
+        tickets.iter().find(|(known, _)| known == ticket).map(|(_, outcome)| outcome.clone())
+    }
+}
+
+fn remember(tickets: &Mutex<VecDeque<(String, Outcome)>>, ticket: String, outcome: Outcome) {
+    let mut tickets = tickets.lock().unwrap_or_else(PoisonError::into_inner);
+    tickets.retain(|(known, _)| *known != ticket);
+    tickets.push_back((ticket, outcome));
+    while tickets.len() > TICKETS {
+        tickets.pop_front();
+    }
+}
+
+/// Why nothing is done.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error("an admin token is needed: Authorization: Bearer …")]
+    Unauthenticated,
+    #[error("this process has no reconciler: ask the admin listener of one that runs the role")]
+    NoReconciler,
+    #[error("{0}")]
+    Bad(String),
+    #[error("this process knows of no such run; `payfold reconcile runs` lists what ended")]
+    NoSuchRun,
+    #[error("the file can't be kept: {0}")]
+    NotStored(anyhow::Error),
+    #[error(transparent)]
+    Desk(#[from] DeskError),
+}
+
+impl ResponseError for Refusal {
+    fn error_response(&self) -> HttpResponse {
+        let (status, code) = match self {
+            Self::Unauthenticated => (401, "unauthenticated"),
+            Self::NoReconciler => (404, "no_reconciler"),
+            Self::Bad(_) => (400, "bad_request"),
+            Self::NoSuchRun => (404, "no_such_run"),
+            Self::NotStored(_) => (507, "not_stored"),
+            Self::Desk(DeskError::Refused(_)) => (422, "refused"),
+            Self::Desk(DeskError::Busy) => (429, "busy"),
+            Self::Desk(DeskError::Ended) => (503, "reconciler_ended"),
+        };
+        problem(status, code, &self.to_string())
+    }
+}
+
+type Answer = Result<HttpResponse, Refusal>;
+
+/// Who asks, and whom.
+fn at_desk<'a>(
+    admin: &'a Admin,
+    request: &HttpRequest,
+) -> Result<(Author, &'a BooksDesk), Refusal> {
+    let author = admin.author(request).ok_or(Refusal::Unauthenticated)?;
+    Ok((author, admin.books.as_ref().ok_or(Refusal::NoReconciler)?))
+}
+
+fn bad(detail: impl Into<String>) -> Refusal {
+    Refusal::Bad(detail.into())
+}
+
+fn partner_of(code: &str) -> Result<PartnerCode, Refusal> {
+    PartnerCode::parse(code).map_err(|_| bad("that is no partner's code"))
+}
+
+fn day_of(day: &str) -> Result<NaiveDate, Refusal> {
+    day.parse().map_err(|_| bad("a day is a date such as 2026-01-31"))
+}
+
+async fn run(
+    request: HttpRequest,
+    partner: web::Path<String>,
+    asked: web::Query<Asked>,
+    body: Payload,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, books) = at_desk(&admin, &request)?;
+    let (partner, asked) = (partner_of(&partner)?, asked.into_inner());
+    let day = asked.day.as_deref().map(day_of).transpose()?;
+    let ticket = admin.clock.request_id().to_string();
+    let path = books.uploads.join(format!("upload-{ticket}"));
+    if let Err(error) = take(&books.uploads, &path, body).await {
+        // What is there of it is of no use to anybody.
+        let _ = fs::remove_file(&path);
+        return Err(Refusal::NotStored(error));
+    }
+    tracing::info!(%author, %partner, file = asked.name, "records are to be compared");
+    books.begin(ticket.clone(), Request { partner, day, path, name: asked.name });
+    Ok(HttpResponse::Accepted().json(json!({ "ticket": ticket })))
+}
+
+/// Chunks are small and go to the page cache: nothing else waits for them that would mind.
+async fn take(folder: &Path, path: &Path, mut body: Payload) -> anyhow::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut file = fs::File::create_new(path)?;
+    while let Some(chunk) = body.next().await {
+        file.write_all(&chunk.map_err(|error| anyhow::anyhow!("{error}"))?)?;
+    }
+    Ok(())
+}
+
+async fn ticket(request: HttpRequest, ticket: web::Path<String>, admin: Data<Admin>) -> Answer {
+    let (_, books) = at_desk(&admin, &request)?;
+    let told = match books.outcome(&ticket).ok_or(Refusal::NoSuchRun)? {
+        Outcome::Running => {
+            let progress = books.desk.progress();
+            let (stage, done) = (progress.stage, progress.done);
+            json!({ "state": "running", "stage": stage, "done": done })
+        }
+        Outcome::Ended(ended) => json!({ "state": "ended", "run": *ended }),
+        Outcome::Refused(problem) => json!({ "state": "refused", "problem": problem }),
+    };
+    Ok(HttpResponse::Ok().json(told))
+}
+
+/// A word with a reason.
+fn word(body: &[u8]) -> Result<Word, Refusal> {
+    let word: Word = serde_json::from_slice(body).map_err(|error| {
+        let form = "{\"accept\": \"ours|partner|write-off\", \"reason\": …}";
+        bad(format!("the body must be {form}: {error}"))
+    })?;
+    let chars = word.reason.trim().chars().count();
+    if chars == 0 || chars > REASON_CHARS {
+        return Err(bad(format!("a decision takes a reason of 1 to {REASON_CHARS} characters")));
+    }
+    Ok(word)
+}
+
+async fn decide_finding(
+    request: HttpRequest,
+    finding: web::Path<String>,
+    body: web::Bytes,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, books) = at_desk(&admin, &request)?;
+    let Word { accept, reason } = word(&body)?;
+    let finding = finding.into_inner();
+    let word = OnFinding { finding, accept, author, reason };
+    Ok(HttpResponse::Ok().json(books.desk.decide_finding(word).await?))
+}
+
+async fn decide_flag(
+    request: HttpRequest,
+    path: web::Path<(String, String, String, String)>,
+    body: web::Bytes,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, books) = at_desk(&admin, &request)?;
+    let Word { accept, reason } = word(&body)?;
+    let (partner, merchant, order, flag) = path.into_inner();
+    let order = OrderKey::parse(&format!("{partner}/{merchant}/{order}"))
+        .map_err(|_| bad("that names no order"))?;
+    let flag = Flag::parse(&flag)
+        .ok_or_else(|| bad(format!("{flag} is no flag; docs/order-state.md has them")))?;
+    let word = OnFlag { order, flag, accept, author, reason };
+    Ok(HttpResponse::Ok().json(books.desk.decide_flag(word).await?))
+}
+
+async fn close(
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, books) = at_desk(&admin, &request)?;
+    let (partner, day) = (partner_of(&path.0)?, day_of(&path.1)?);
+    Ok(HttpResponse::Ok().json(books.desk.close(Closing { partner, day, author }).await?))
+}
