@@ -1,5 +1,6 @@
 //! Tests of the reading of books: what honest files say here, hostile ones, mistakes in the section and laws beside it.
 
+mod broken;
 mod hostile;
 mod laws;
 mod mistakes;

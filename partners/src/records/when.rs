@@ -1,17 +1,19 @@
 //! Owns the times of a partner's books: moments as in notices, and dates alone, which stand for their noon.
 
-use chrono::format::StrftimeItems;
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
+use chrono::format::{Item, Parsed, StrftimeItems, parse};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Utc};
 use payfold_schemas::time::Time;
 
 use crate::scheme::clock::{Format, Zone};
 
 /// How a time is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum When {
     Moment(Format),
+    /// A date and a time of day in a zone; the pattern read once, for it is read a million times.
+    Local(Vec<Item<'static>>, Zone),
     /// A date in a zone.
-    Day(String, Zone),
+    Day(Vec<Item<'static>>, Zone),
 }
 
 impl When {
@@ -20,19 +22,21 @@ impl When {
         let Format::Pattern(pattern, zone) = &format else { return Ok(Self::Moment(format)) };
         let sample = DateTime::from_timestamp_nanos(1_769_853_600_000_000_000);
         let written = sample.format_with_items(StrftimeItems::new(pattern)).to_string();
-        let says_moment = match zone {
-            Zone::InText => DateTime::parse_from_str(&written, pattern).is_ok(),
-            Zone::Fixed(_) | Zone::Named(_) => {
-                NaiveDateTime::parse_from_str(&written, pattern).is_ok()
+        let items = StrftimeItems::new(pattern).parse_to_owned();
+        match (zone, items) {
+            (Zone::InText, _) if DateTime::parse_from_str(&written, pattern).is_ok() => {
+                Ok(Self::Moment(format))
             }
-        };
-        let says_date = NaiveDate::parse_from_str(&written, pattern).is_ok();
-        match zone {
-            _ if says_moment => Ok(Self::Moment(format)),
-            Zone::Fixed(_) | Zone::Named(_) if says_date => Ok(Self::Day(pattern.clone(), *zone)),
-            _ => Err(
-                "a pattern must say date and time, such as %Y-%m-%d %H:%M:%S, or the date alone, such as %Y%m%d",
-            ),
+            (Zone::Fixed(_) | Zone::Named(_), Ok(items)) => {
+                if local(&items, &written).is_some() {
+                    return Ok(Self::Local(items, *zone));
+                }
+                if noon(&items, &written).is_some() {
+                    return Ok(Self::Day(items, *zone));
+                }
+                Err(NO_TIME)
+            }
+            (Zone::InText | Zone::Fixed(_) | Zone::Named(_), _) => Err(NO_TIME),
         }
     }
 
@@ -43,20 +47,40 @@ impl When {
 
     /// Reads a time; `None` for what is none.
     pub(crate) fn read(&self, text: &str) -> Option<Time> {
-        match self {
-            Self::Moment(format) => format.read(text),
-            Self::Day(pattern, zone) => {
-                let noon = NaiveTime::from_hms_opt(12, 0, 0)?;
-                let naive = NaiveDate::parse_from_str(text, pattern).ok()?.and_time(noon);
-                let moment = match zone {
-                    Zone::Fixed(zone) => zone.from_local_datetime(&naive).earliest()?.to_utc(),
-                    Zone::Named(zone) => zone.from_local_datetime(&naive).earliest()?.to_utc(),
-                    Zone::InText => return None,
-                };
-                moment.timestamp_nanos_opt().map(Time::from_unix_nanos)
-            }
-        }
+        let (naive, zone) = match self {
+            Self::Moment(format) => return format.read(text),
+            Self::Local(items, zone) => (local(items, text)?, zone),
+            Self::Day(items, zone) => (noon(items, text)?, zone),
+        };
+        let moment = match zone {
+            Zone::Fixed(zone) => earliest(zone, &naive)?,
+            Zone::Named(zone) => earliest(zone, &naive)?,
+            Zone::InText => return None,
+        };
+        moment.timestamp_nanos_opt().map(Time::from_unix_nanos)
     }
+}
+
+const NO_TIME: &str = "a pattern must say date and time, such as %Y-%m-%d %H:%M:%S, or the date alone, such as %Y%m%d";
+
+/// Of the hour that comes twice the first; the hour that never was is no time.
+fn earliest<Z: TimeZone>(zone: &Z, naive: &NaiveDateTime) -> Option<DateTime<Utc>> {
+    zone.from_local_datetime(naive).earliest().map(|time| time.to_utc())
+}
+
+fn parsed(items: &[Item<'static>], text: &str) -> Option<Parsed> {
+    let mut parsed = Parsed::new();
+    parse(&mut parsed, text, items.iter()).ok()?;
+    Some(parsed)
+}
+
+fn local(items: &[Item<'static>], text: &str) -> Option<NaiveDateTime> {
+    parsed(items, text)?.to_naive_datetime_with_offset(0).ok()
+}
+
+fn noon(items: &[Item<'static>], text: &str) -> Option<NaiveDateTime> {
+    let date: NaiveDate = parsed(items, text)?.to_naive_date().ok()?;
+    Some(date.and_time(NaiveTime::from_hms_opt(12, 0, 0)?))
 }
 
 #[cfg(test)]
@@ -80,5 +104,14 @@ mod tests {
         }
         assert!(When::of(Format::Pattern("%Y%m%d%z".to_owned(), Zone::InText)).is_err());
         assert!(!When::of(Format::UnixMilliseconds).unwrap().is_day());
+        let written = When::of(Format::Pattern("%Y%m%d%H%M%S%z".to_owned(), Zone::InText)).unwrap();
+        let at = written.read("20260131170000+0700").unwrap();
+        assert_eq!(at.to_rfc3339(), "2026-01-31T10:00:00Z");
+        // The hour that never was is no time; of the one that comes twice the first is taken.
+        let berlin = Zone::parse("Europe/Berlin").unwrap();
+        let berlin = When::of(Format::Pattern("%Y-%m-%d %H:%M:%S".to_owned(), berlin)).unwrap();
+        assert_eq!(berlin.read("2026-03-29 02:30:00"), None);
+        let twice = berlin.read("2026-10-25 02:30:00").unwrap();
+        assert_eq!(twice.to_rfc3339(), "2026-10-25T00:30:00Z");
     }
 }
