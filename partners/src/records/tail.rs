@@ -111,7 +111,14 @@ fn check_sum(
     totals: &Totals,
 ) -> Result<(), Unfit> {
     let (currency, sum) = match totals.sums.as_slice() {
-        [] => return Ok(()),
+        [] if !said.contains(|digit: char| ('1'..='9').contains(&digit)) => return Ok(()),
+        [] => {
+            let problem = format!(
+                "the tail says a sum of {}, and there are no entries: fetch the file again",
+                shown(said)
+            );
+            return Err(Unfit::at(line, problem));
+        }
         [one] => *one,
         _ => {
             let problem = "the entries are in several currencies, and the tail says one sum: remove records.tail.sum";

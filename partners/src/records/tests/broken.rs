@@ -109,6 +109,7 @@ fn a_tail_that_does_not_fit_is_told() {
         ("TOTAL,one,10.00\n", "unfit: line 3: the tail counts \"one\" rows, and 1 stand before it"),
         ("TOTAL,1,-10.00\n", "unfit: line 3: the tail says a sum of \"-10.00\""),
         ("TOTAL,1\n", "unfit: line 3: the tail says no column 3"),
+        ("TOTAL,1,\n", "unfit: line 3: the tail says no column 3"),
         ("TOTAL,1,\0\n", "unfit: the tail has 0 of its 1 rows"),
         ("payment,o,T,x,USD,2026-01-31 00:30:00\nTOTAL,2,999\n", "1 entries, 1 bad"),
     ] {
@@ -116,6 +117,13 @@ fn a_tail_that_does_not_fit_is_told() {
         assert!(said.starts_with(expected), "{rest}: {said}");
     }
     assert!(said(&by_name, &format!("{row}TOTAL,2,20.00\n")).contains("are in several currencies"));
+    let none = told(&by_name, format!("{HEAD}TOTAL,0,10.00\n").as_bytes()).pop().unwrap();
+    assert_eq!(
+        none,
+        "unfit: line 2: the tail says a sum of \"10.00\", and there are no entries: fetch the file again"
+    );
+    let none = told(&by_name, format!("{HEAD}TOTAL,0,0.00\n").as_bytes()).pop().unwrap();
+    assert!(none.starts_with("unfit: it has no entries"), "{none}");
     assert_eq!(said(&last, "a\n\nb,,\n"), "1 entries, 0 bad");
     assert!(said(&last, "a\n").starts_with("unfit: it has no entries"));
     let short = told(&last, HEAD.as_bytes()).pop().unwrap();
