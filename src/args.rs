@@ -11,7 +11,9 @@ mod keys;
 mod partner;
 mod reconcile;
 
-pub use bench::{BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs};
+pub use bench::{
+    BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs, BenchReconcileArgs,
+};
 pub use certify::CertifyArgs;
 pub use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};
 pub use keys::{

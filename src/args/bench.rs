@@ -1,5 +1,7 @@
 //! Owns the arguments of `payfold bench`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -10,6 +12,8 @@ pub enum BenchCommand {
     E2e(BenchE2eArgs),
     /// Facts folded into orders, events published, rows committed
     Projector(BenchProjectorArgs),
+    /// A day of orders compared with the partner's file of it
+    Reconcile(BenchReconcileArgs),
     /// An empty handler, for `bench ingest` to measure against
     #[command(hide = true)]
     Server,
@@ -92,4 +96,24 @@ fn rate(text: &str) -> Result<f64, String> {
     } else {
         Err("1 to 1000000 is possible".to_owned())
     }
+}
+
+#[derive(Debug, Args)]
+pub struct BenchReconcileArgs {
+    /// Orders, and lines of the partner's file; a difference of each of eight kinds in every thousand
+    #[arg(long, default_value_t = 1_000_000)]
+    pub orders: u64,
+    /// Rounds; the median is reported
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+    /// A program that compares the same in turns: it is given our file and theirs, and prints seconds, memoryPeakKib
+    /// and findings as JSON, such as `python3 benches/duckdb_join.py`
+    #[arg(long, value_name = "COMMAND")]
+    pub beside: Option<String>,
+    /// Figures as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Only compare what this folder has
+    #[arg(long, hide = true, value_name = "DIR")]
+    pub compare_only: Option<PathBuf>,
 }

@@ -1,6 +1,7 @@
 //! `payfold bench`: figures of this program on this machine, side by side in one run, medians of alternating
 //! rounds. Every figure is printed with engine, durability and machine.
 
+mod books;
 mod cluster;
 mod e2e;
 mod empty;
@@ -9,6 +10,7 @@ mod load;
 mod notices;
 mod process;
 mod projector;
+mod reconcile;
 mod unstored;
 mod world;
 
@@ -20,6 +22,7 @@ pub fn run(global: &Global, command: &BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Ingest(args) => ingest::run(args),
         BenchCommand::E2e(args) => e2e::run(args),
         BenchCommand::Projector(args) => projector::run(global, args),
+        BenchCommand::Reconcile(args) => reconcile::run(args),
         BenchCommand::Server => empty::run(),
     }
 }

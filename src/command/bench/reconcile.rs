@@ -1,0 +1,256 @@
+//! `payfold bench reconcile`: a day of orders in the order store against the partner's file of it. The store and the file
+//! are made first; then a process of its own compares them, so that its memory is its own. With `--beside` another
+//! program compares the same as files, in turns.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use arc_swap::ArcSwap;
+use indicatif::{ProgressBar, ProgressStyle};
+use payfold_engines::clock::SystemClock;
+use payfold_partners::directory::Directory;
+use payfold_partners::document::{AccountEntry, VaultDocument};
+use payfold_partners::profile::{DEFAULT_PROFILE, Profile};
+use payfold_reconciler::books::day::Request;
+use payfold_reconciler::books::desk::Books;
+use payfold_reconciler::books::ledger::Ledger;
+use payfold_reconciler::{Metrics, Reconciler};
+use payfold_schemas::finding::Code;
+use payfold_schemas::ids::{MerchantCode, PartnerCode};
+use payfold_schemas::run::RunResult;
+use prometheus::Registry;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::books::{DAY, Day, MERCHANT, PARTNER, RECORDS};
+use super::process::memory_peak_kib;
+use super::{machine, median};
+use crate::args::BenchReconcileArgs;
+use crate::settings::Settings;
+use crate::wiring::{Engines, Need};
+use crate::{output, roles};
+
+const THEIRS: &str = "theirs.csv";
+const OURS: &str = "ours.csv";
+
+/// What one comparison took.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Took {
+    seconds: f64,
+    memory_peak_kib: u64,
+    findings: u64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    engine: &'static str,
+    machine: String,
+    orders: u64,
+    findings: u64,
+    seconds: f64,
+    memory_peak_mib: u64,
+    rounds: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    beside: Option<Beside>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Beside {
+    command: String,
+    seconds: f64,
+    memory_peak_mib: u64,
+    /// Ours by theirs.
+    time_ratio: f64,
+}
+
+/// Makes the world, compares in turns, reports.
+pub fn run(args: &BenchReconcileArgs) -> anyhow::Result<()> {
+    if let Some(folder) = &args.compare_only {
+        let took = compare(folder, args.orders)?;
+        output::line(&serde_json::to_string(&took)?);
+        return Ok(());
+    }
+    let folder = tempfile::Builder::new().prefix("payfold-bench-").tempdir_in(".")?;
+    make(folder.path(), args.orders)?;
+    let (mut ours, mut others) = (Vec::new(), Vec::new());
+    for _ in 0..args.rounds.max(1) {
+        ours.push(in_a_process(folder.path(), args.orders)?);
+        if let Some(command) = &args.beside {
+            others.push(beside(command, folder.path())?);
+        }
+    }
+    let seconds = |of: &[Took]| median(of.iter().map(|took| took.seconds).collect());
+    let peak_mib = |of: &[Took]| of.iter().map(|took| took.memory_peak_kib / 1_024).max();
+    let beside = args.beside.clone().map(|command| Beside {
+        command,
+        seconds: seconds(&others),
+        memory_peak_mib: peak_mib(&others).unwrap_or(0),
+        time_ratio: seconds(&ours) / seconds(&others),
+    });
+    report(
+        args,
+        &Report {
+            engine: "SQLite order store and log",
+            machine: machine(),
+            orders: args.orders,
+            findings: ours.first().map_or(0, |took| took.findings),
+            seconds: seconds(&ours),
+            memory_peak_mib: peak_mib(&ours).unwrap_or(0),
+            rounds: ours.len(),
+            beside,
+        },
+    )
+}
+
+fn report(args: &BenchReconcileArgs, report: &Report) -> anyhow::Result<()> {
+    if args.json {
+        output::line(&serde_json::to_string_pretty(report)?);
+        return Ok(());
+    }
+    output::line(&format!(
+        "payfold bench reconcile: {} (findings synced); {}; {} orders against as many lines, median of {} rounds",
+        report.engine, report.machine, report.orders, report.rounds
+    ));
+    output::line(&format!(
+        "{:.2} s, memory peak {} MiB, {} findings: every seeded one and no other",
+        report.seconds, report.memory_peak_mib, report.findings
+    ));
+    if let Some(beside) = &report.beside {
+        output::line(&format!(
+            "{}: {:.2} s, memory peak {} MiB; ours takes {:.2} times that",
+            beside.command, beside.seconds, beside.memory_peak_mib, beside.time_ratio
+        ));
+    }
+    Ok(())
+}
+
+fn settings(folder: &Path) -> Settings {
+    Settings { data: folder.to_owned(), log_filter: "error".to_owned(), ..Settings::default() }
+}
+
+fn make(folder: &Path, orders: u64) -> anyhow::Result<()> {
+    let style = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len}")?;
+    let progress = ProgressBar::new(orders).with_style(style).with_message("orders");
+    let day = Day::of(orders);
+    let runtime = roles::runtime("bench")?;
+    runtime.block_on(async {
+        let registry = Registry::new();
+        let engines = Engines::open(&settings(folder), &registry, Need::Both).await?;
+        let engines = engines.context("both engines")?;
+        let tell = |done| progress.set_position(done);
+        day.fill(&*engines.log, &**engines.store()?, tell).await?;
+        engines.log.close().await?;
+        anyhow::Ok(())
+    })?;
+    progress.finish_and_clear();
+    day.write(BufWriter::new(File::create(folder.join(THEIRS))?))?;
+    day.write_ours(BufWriter::new(File::create(folder.join(OURS))?))?;
+    Ok(())
+}
+
+/// One comparison whose memory is its own. What it has appended is taken back before: each begins with none.
+fn in_a_process(folder: &Path, orders: u64) -> anyhow::Result<Took> {
+    for name in ["log.db", "log.db-wal", "log.db-shm"] {
+        let (file, kept) = (folder.join(name), folder.join(format!("kept-{name}")));
+        match (kept.exists(), file.exists()) {
+            (true, _) => drop(std::fs::copy(&kept, &file)?),
+            (false, true) => drop(std::fs::copy(&file, &kept)?),
+            (false, false) => {}
+        }
+    }
+    let ran = Command::new(std::env::current_exe()?)
+        .args(["bench", "reconcile", "--orders", &orders.to_string(), "--compare-only"])
+        .arg(folder)
+        .stderr(Stdio::inherit())
+        .output()?;
+    ensure!(ran.status.success(), "the comparison failed");
+    Ok(serde_json::from_slice(&ran.stdout)?)
+}
+
+/// Another program, which is told both files and prints the same figures as JSON.
+fn beside(command: &str, folder: &Path) -> anyhow::Result<Took> {
+    let mut words = command.split_whitespace();
+    let ran = Command::new(words.next().context("a command")?)
+        .args(words)
+        .args([folder.join(OURS), folder.join(THEIRS)])
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("{command} can't be run"))?;
+    std::io::stderr().flush()?;
+    ensure!(ran.status.success(), "{command} failed");
+    serde_json::from_slice(&ran.stdout).with_context(|| format!("{command} prints no figures"))
+}
+
+fn compare(folder: &Path, orders: u64) -> anyhow::Result<Took> {
+    roles::runtime("reconciler")?.block_on(async {
+        let registry = Registry::new();
+        let engines = Engines::open(&settings(folder), &registry, Need::Both).await?;
+        let engines = engines.context("both engines")?;
+        let (log, store) = (Arc::clone(&engines.log), Arc::clone(engines.store()?));
+        let (books, desk) =
+            Books::new(Arc::new(ArcSwap::from_pointee(directory()?)), folder.join("reconcile"));
+        let metrics = Arc::new(Metrics::new(&registry)?);
+        let reconciler = Reconciler::new(
+            Arc::clone(&log),
+            store,
+            Arc::new(SystemClock),
+            metrics,
+            payfold_reconciler::Settings::default(),
+        );
+        let (stop, stopped) = watch::channel(false);
+        let running = tokio::spawn(reconciler.comparing(books).run(stopped));
+        let begun = Instant::now();
+        let ended = desk
+            .run(Request {
+                partner: PartnerCode::parse(PARTNER)?,
+                day: Some(DAY.parse()?),
+                path: folder.join(THEIRS),
+                name: THEIRS.to_owned(),
+            })
+            .await?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let memory_peak_kib = memory_peak_kib("/proc/self/status")?;
+        ensure!(ended.result == RunResult::Complete, "{:?}", ended.problems);
+        stop.send(true).context("the reconciler listens")?;
+        running.await??;
+        let mut ledger = Ledger::default();
+        ledger.catch_up(&*log).await?;
+        let of = |finding: &payfold_schemas::finding::FindingChanged| {
+            (finding.order_id.as_ref().map_or_else(String::new, ToString::to_string), finding.code)
+        };
+        let found: BTreeSet<(String, Code)> = ledger.findings().map(of).collect();
+        let expected = Day::of(orders).expected();
+        ensure!(
+            found == expected && ledger.findings().count() == expected.len(),
+            "{} findings, {} of them not seeded; {} seeded ones were not found",
+            ledger.findings().count(),
+            found.difference(&expected).count(),
+            expected.difference(&found).count()
+        );
+        log.close().await?;
+        let findings = u64::try_from(found.len())?;
+        Ok(Took { seconds, memory_peak_kib, findings })
+    })
+}
+
+fn directory() -> anyhow::Result<Directory> {
+    let partner = PartnerCode::parse(PARTNER)?;
+    let profile = Profile::parse(&partner, &format!("{DEFAULT_PROFILE}{RECORDS}"))?;
+    let mut vault = VaultDocument::default();
+    vault.accounts.push(AccountEntry::new(partner, MerchantCode::parse(MERCHANT)?));
+    Directory::build(vec![profile], &vault).map_err(|problems| {
+        anyhow::anyhow!(
+            "{}",
+            problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        )
+    })
+}
