@@ -377,7 +377,7 @@ mod tests {
             (Topic::Intake, true),
             (Topic::Quarantine, true),
             (Topic::Orders, false),
-            (Topic::Findings, false),
+            (Topic::Findings, true),
         ] {
             let found = beginnings(topic, 0, "pay.x", &one);
             assert_eq!(found.len(), usize::from(missed), "{found:?}");

@@ -23,8 +23,8 @@ pub struct TopicsWanted {
     pub partitions: u32,
     /// Copies of each partition.
     pub replication: i32,
-    /// How long `orders` and `findings` are kept. Who subscribes has to come back within that time, or read
-    /// the orders anew; `intake` and `quarantine` are kept for ever.
+    /// How long `orders` is kept. Who subscribes has to come back within that time, or read the orders anew; the
+    /// other topics are kept for ever.
     pub retention: Duration,
     /// What may be asked of the cluster.
     pub footing: Footing,
@@ -94,10 +94,10 @@ pub(super) enum Kept {
     AWhile,
 }
 
-/// Facts and evidence are kept for ever; what is made from facts can be made again.
+/// Facts, evidence and what people decided of findings are kept for ever; what is made from facts can be made again.
 pub(super) fn kept(topic: Topic) -> Kept {
     match topic {
-        Topic::Intake | Topic::Quarantine => Kept::Forever,
-        Topic::Orders | Topic::Findings => Kept::AWhile,
+        Topic::Intake | Topic::Quarantine | Topic::Findings => Kept::Forever,
+        Topic::Orders => Kept::AWhile,
     }
 }
