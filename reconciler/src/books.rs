@@ -18,6 +18,7 @@ mod judge;
 pub mod ledger;
 mod lines;
 mod matching;
+pub(crate) mod nonces;
 mod orders;
 pub mod ours;
 mod recheck;

@@ -18,6 +18,7 @@ use payfold_schemas::time::Time;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use crate::books::nonces::{self, Used};
 use crate::expiry::Expiry;
 use crate::outage::Outage;
 use crate::refs::{MUTUAL_MAX, missing, named};
@@ -104,6 +105,14 @@ struct Questions {
     pairs: Vec<Digest>,
     /// Orders with a session or create request whose deadline has passed already.
     late: BTreeSet<OrderKey>,
+    /// Nonces that have to be used once.
+    nonces: Vec<Used>,
+}
+
+impl Questions {
+    fn is_empty(&self) -> bool {
+        self.refs.is_empty() && self.late.is_empty() && self.nonces.is_empty()
+    }
 }
 
 impl Follower {
@@ -117,11 +126,14 @@ impl Follower {
         let (records, bad) = decode(batch);
         let read = &batch[..records.len()];
         let questions = self.questions(&records, shared.clock.now());
-        if !questions.refs.is_empty() || !questions.late.is_empty() {
+        if !questions.is_empty() {
             let folded = folded_through(shared, &ends(read)).await?;
             look_at_late(shared, expiry, (questions.late, &folded)).await?;
             for (named, orders) in questions.refs {
                 share(shared, named, orders).await?;
+            }
+            for used in questions.nonces {
+                nonces::look(shared, used).await?;
             }
             self.looked_up.extend(questions.pairs);
         }
@@ -139,6 +151,7 @@ impl Follower {
             if deadline(&record.fact).is_some_and(|deadline| deadline < now) {
                 questions.late.insert(order.clone());
             }
+            questions.nonces.extend(Used::of(record));
             let Some(provider_ref) = named(record) else { continue };
             let pair = Digest::of_bytes(format!("{order}/{provider_ref}").as_bytes());
             if self.looked_up.contains(&pair) {

@@ -16,6 +16,7 @@ mod oracle_laws;
 mod own_schemes;
 mod payments;
 mod queries;
+mod reconcile;
 mod refusals;
 mod same_input;
 mod start_up;

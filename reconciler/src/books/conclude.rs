@@ -61,7 +61,8 @@ pub(crate) fn conclude(
         }
     }
     for known in standing(ledger, partner) {
-        if seen.contains(&known.finding_id) {
+        // No records tell whether a nonce was used twice.
+        if seen.contains(&known.finding_id) || known.code == Code::NonceReused {
             continue;
         }
         let examined = group(known, by).and_then(|key| tally.examined.get(&key));

@@ -310,7 +310,7 @@ pub(crate) async fn append(shared: &Shared, messages: Vec<Message>) -> Result<()
     Ok(())
 }
 
-fn event_of(change: &FindingChanged, at: Time) -> Message {
+pub(crate) fn event_of(change: &FindingChanged, at: Time) -> Message {
     let account = change.merchant_code.as_ref().map(|code| format!("/{code}"));
     let order = change.order_id.as_ref().map(|order| format!("/{order}"));
     let key = [Some(change.partner.to_string()), account, order];

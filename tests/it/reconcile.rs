@@ -1,0 +1,186 @@
+//! Owns the comparison with a partner's records on the real binary: the demo's troubles against the sandbox's own books,
+//! decisions by two people, the closing of a day, and a finding that mends itself.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::notice::Notice;
+use crate::support::system::{Home, System, until};
+
+const WAIT_MAX: Duration = Duration::from_secs(40);
+
+/// The sandbox's books as they are now, kept under another name; with the day of their first line.
+fn books(system: &System) -> (String, String) {
+    let home = system.home();
+    let text = std::fs::read_to_string(home.data().join("sandbox-records.jsonl")).expect("books");
+    let first: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+    let day = first["at"].as_str().expect("a time")[..10].to_owned();
+    home.write("books.jsonl", &text);
+    (home.path().join("books.jsonl").display().to_string(), day)
+}
+
+/// `order code` of the findings that are open.
+fn open(system: &System) -> BTreeSet<(String, String)> {
+    let listing = ["reconcile", "findings", "--open", "--limit", "1000", "--output", "jsonl"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let findings = system.payfold(&listing).json_lines();
+    findings.iter().map(|finding| (text(&finding["orderId"]), text(&finding["code"]))).collect()
+}
+
+/// The orders with this flag, and what a comparison must say of them.
+fn flagged(system: &System, flag: &str, code: &str) -> BTreeSet<(String, String)> {
+    let listing = ["order", "list", "--flag", flag, "--limit", "1000", "--output", "jsonl"];
+    let orders = system.payfold(&listing).json_lines();
+    let differs = |order: &&Value| code != "STATUS_DIFFERS" || order["state"] == "PENDING";
+    let id = |order: &Value| order["orderId"].as_str().expect("an id").to_owned();
+    orders.iter().filter(differs).map(|order| (id(order), code.to_owned())).collect()
+}
+
+#[test]
+fn what_the_trouble_made_is_found_decided_and_closed() {
+    let system = System::demo();
+    let paid = system.payfold(&["demo", "pay", "--count", "90", "--trouble", "all", "--seed", "7"]);
+    assert_eq!(paid.code(), 0, "{}", paid.stdout);
+    let (file, day) = books(&system);
+    let run = ["reconcile", "run", "sandbox", "--day", &day, "--records", &file];
+    let first = system.payfold(&run);
+    assert_eq!(first.code(), 3, "{}{}", first.stdout, first.stderr);
+    // Both orders of a shared ref; and what was told and settles nothing, whose books say it is paid.
+    let mut expected = flagged(&system, "PROVIDER_REF_REUSED", "REF_ON_TWO_ORDERS");
+    expected.extend(flagged(&system, "AMOUNT_MISMATCH", "STATUS_DIFFERS"));
+    expected.extend(flagged(&system, "CURRENCY_MISMATCH", "STATUS_DIFFERS"));
+    assert!(expected.len() >= 6, "{expected:?}");
+    assert_eq!(open(&system), expected);
+    let close = ["reconcile", "close", "sandbox", "--day", &day];
+    let early = system.payfold(&close);
+    assert_eq!(early.code(), 1);
+    assert!(early.stderr.contains("are open"), "{}", early.stderr);
+
+    decide_all(&system);
+    let second = system.payfold(&run);
+    assert_eq!(second.code(), 0, "{}{}", second.stdout, second.stderr);
+    assert!(second.stdout.contains("0 new or changed, 0 cleared"), "{}", second.stdout);
+    let closed = system.payfold(&close).ok();
+    assert!(closed.contains("is closed by local") && closed.contains("seal"), "{closed}");
+    let again = system.payfold(&close);
+    assert!(again.stderr.contains("was closed by local"), "{}", again.stderr);
+    let decisions = system.payfold(&["reconcile", "decisions", "--output", "jsonl"]).json_lines();
+    assert_eq!(decisions.len(), expected.len());
+    let of_two = |one: &Value| {
+        one["decision"]["author"] == "local" && one["decision"]["secondedBy"] == "linh"
+    };
+    assert!(decisions.iter().all(of_two), "{decisions:?}");
+}
+
+/// All open findings, by two people; the same person twice is refused.
+fn decide_all(system: &System) {
+    let token = system.payfold(&["token", "add", "linh"]).ok();
+    system.home().write("linh.token", token.trim());
+    let file = system.home().path().join("linh.token").display().to_string();
+    let listing = ["reconcile", "findings", "--open", "--limit", "1000", "--output", "jsonl"];
+    for finding in system.payfold(&listing).json_lines() {
+        let id = finding["findingId"].as_str().expect("an id");
+        let decide = ["reconcile", "decide", id, "--accept", "ours", "--reason", "seen"];
+        let first = system.payfold(&decide).ok();
+        assert!(first.contains("a second person has to say the same"), "{first}");
+        let same = system.payfold(&decide);
+        assert_eq!(same.code(), 1);
+        assert!(same.stderr.contains("takes a second person"), "{}", same.stderr);
+        let second = [&decide[..], &["--admin-token-file", &file]].concat();
+        // A new token is taken within a second.
+        let decided = until("the second token counts", WAIT_MAX, || {
+            let done = system.payfold(&second);
+            (!done.stderr.contains("does not know this token")).then_some(done)
+        });
+        assert!(decided.ok().contains("is decided by local and linh"));
+    }
+}
+
+#[test]
+fn a_lost_notice_is_found_and_clears_by_itself() {
+    let system = System::demo_with(&[
+        ("PAYFOLD_RECONCILER__QUERY_AFTER", "12s,14s,18s,30s"),
+        ("PAYFOLD_RECONCILER__BOOKS_POLL_MS", "100"),
+    ]);
+    let pay = ["demo", "pay", "--count", "1", "--trouble", "never", "--seed", "3"];
+    let mut paying = system.home().command(&pay).spawn().expect("it starts");
+    let path = system.home().data().join("sandbox-records.jsonl");
+    until("the partner books the payment", WAIT_MAX, || {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        text.contains("\"payment\"").then_some(())
+    });
+    let (file, day) = books(&system);
+    let run = ["reconcile", "run", "sandbox", "--day", &day, "--records", &file];
+    let found = system.payfold(&run);
+    assert_eq!(found.code(), 3, "{}{}", found.stdout, found.stderr);
+    let codes: Vec<String> = open(&system).into_iter().map(|(_, code)| code).collect();
+    assert_eq!(codes, ["STATUS_DIFFERS"]);
+    until("the finding clears", WAIT_MAX, || open(&system).is_empty().then_some(()));
+    assert!(paying.wait().expect("it ends").success(), "the order is PAID by the query");
+    let all = ["reconcile", "findings", "--output", "jsonl"];
+    let findings = system.payfold(&all).json_lines();
+    assert_eq!(findings.len(), 1);
+    assert_eq!((&findings[0]["status"], &findings[0]["version"]), (&"cleared".into(), &2.into()));
+    assert_eq!(system.payfold(&run).code(), 0);
+}
+
+#[test]
+fn what_can_not_be_compared_says_why() {
+    let system = System::demo();
+    let home = system.home();
+    home.write("none.jsonl", "");
+    home.write("half.jsonl", "{\"record\":\"payment\",\"at\":\"2026-01-31T10:00:00Z\",\"merch\n");
+    let file = |name: &str| home.path().join(name).display().to_string();
+    let (none, half, gone) = (file("none.jsonl"), file("half.jsonl"), file("gone.jsonl"));
+    for (arguments, expected) in [
+        (["nobody", "--day", "2026-01-31", "--records", &none], "no account at nobody"),
+        (["sandbox", "--day", "2199-01-31", "--records", &none], "has not begun"),
+        (["sandbox", "--day", "2026-01-31", "--records", &gone], "gone.jsonl can't be read"),
+        (["sandbox", "--day", "2026-01-31", "--records", &half], "the run is incomplete"),
+    ] {
+        let refused = system.payfold(&[&["reconcile", "run"][..], &arguments].concat());
+        assert_eq!(refused.code(), 1, "{}{}", refused.stdout, refused.stderr);
+        assert!(refused.stderr.contains(expected), "{expected}: {}", refused.stderr);
+    }
+    let decide = ["reconcile", "decide", "abcdef", "--accept", "ours", "--reason", "seen"];
+    let refused = system.payfold(&decide);
+    assert!(refused.stderr.contains("there is no finding abcdef"), "{}", refused.stderr);
+    home.write("stranger.token", "not a token");
+    let stranger = file("stranger.token");
+    let refused = system.payfold(&[&decide[..], &["--admin-token-file", &stranger]].concat());
+    assert!(refused.stderr.contains("does not know this token"), "{}", refused.stderr);
+    let left = std::fs::read_dir(home.data().join("reconcile")).expect("the folder").count();
+    assert_eq!(left, 0, "files that were taken are gone");
+}
+
+#[test]
+fn a_nonce_that_came_with_two_contents_is_found() {
+    let profile = include_str!("../../partners/profiles/default.toml");
+    assert!(profile.contains("nonce = \"optional\""));
+    let home = Home::configured("[partners.acme]\nprofile = \"acme.toml\"\n");
+    home.write("acme.toml", &profile.replace("nonce = \"optional\"", "nonce = \"required\""));
+    let printed = home.payfold(&["key", "add", "acme", "--merchant", "M"]).ok();
+    let secret = printed.split_whitespace().last().expect("a secret").to_owned();
+    let system = home.boot();
+    let notice = |order: &str, provider_ref: &str, nonce: &str| {
+        Notice::paid("M", order, provider_ref).with_text("nonce", nonce).signed(&secret)
+    };
+    // The same notice again, and another one with another nonce, are nothing.
+    for (order, provider_ref, nonce) in [("o1", "r1", "n1"), ("o1", "r1", "n1"), ("o2", "r2", "n2")]
+    {
+        assert_eq!(system.post_ipn(&notice(order, provider_ref, nonce)).status, 200);
+    }
+    system.order_when(["acme", "M", "o2"], |order| order["state"] == "UNMATCHED");
+    assert_eq!(open(&system), BTreeSet::new());
+    assert_eq!(system.post_ipn(&notice("o3", "r3", "n1")).status, 200);
+    let findings = until("it is found", WAIT_MAX, || {
+        let listing = ["reconcile", "findings", "--open", "--output", "jsonl"];
+        let findings = system.payfold(&listing).json_lines();
+        (!findings.is_empty()).then_some(findings)
+    });
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(findings[0]["code"], "NONCE_REUSED");
+    assert_eq!(findings[0]["ours"]["value"], "in notices of o1, o3");
+}
