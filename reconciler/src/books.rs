@@ -27,6 +27,8 @@ pub mod settle;
 mod siblings;
 mod silence;
 mod spool;
+#[cfg(test)]
+mod tests;
 mod totals;
 
 use crate::run::Halt;

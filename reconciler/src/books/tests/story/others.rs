@@ -1,0 +1,202 @@
+//! The stories at a day's border, of refunds, of two orders, and of orders that are not paid here.
+
+use payfold_schemas::finding::Code;
+use payfold_schemas::ipn::Status;
+use payfold_schemas::order::OrderState;
+
+use super::{Expect, HOUR, Kind, Line, MINUTE, Plot, Scene, shared};
+use crate::books::judge::By;
+use crate::books::tests::bed::Told;
+
+impl Scene {
+    pub(super) fn at_a_border(self, kind: Kind) -> Plot {
+        // A border between two of the three days.
+        let day = u64::from(self.roll(7, 2));
+        let seconds = i64::from(self.roll(8, 100)) * 1_000;
+        let (before, after) = (self.calendar.at(day, -1_000 - seconds), self.calendar.at(day + 1, seconds));
+        match kind {
+            Kind::LeftToNextDay => {
+                let plot = self.paid(before, day).listed(day + 1, self.line(Status::Success, after));
+                plot.agrees(day + 1).notices(day + 1).cut_off(day + 1)
+            }
+            Kind::LeftAndLost => {
+                let mut plot = self.paid(before, day);
+                plot.expect.push(self.missing(day, Status::Success, self.amount()));
+                let truth = vec![(day + 1, self.line(Status::Success, after))];
+                Plot { truth: Some(truth), ..plot }
+            }
+            Kind::ListedEarly => {
+                let plot = self.paid(after, day + 1).listed(day, self.line(Status::Success, before));
+                plot.agrees(day).notices(day).cut_off(day)
+            }
+            _ => {
+                // Paid on the first day, listed on the last one.
+                let at = self.paid_at(0);
+                let line = self.line(Status::Success, at);
+                let mut plot = self.paid(at, 0).listed(2, line.clone()).agrees(2).notices(2);
+                let told = (at.to_string(), at.to_string());
+                let found = self.expect(2, Code::OtherDay, (&told.0, &told.1));
+                plot.expect.push(Expect { at_risk: 0, ..found });
+                Plot { truth: Some(vec![(0, line)]), ..plot }
+            }
+        }
+    }
+
+    pub(super) fn refunded(self, kind: Kind) -> Plot {
+        let day = self.day();
+        let (at, minor) = (self.paid_at(day), self.amount());
+        let back = at.plus_ms(3 * HOUR + 17 * MINUTE);
+        let success = self.line(Status::Success, at.plus_ms(self.drift_ms()));
+        let mut plot = self.paid(at, day).listed(day, success.clone()).agrees(day).notices(day);
+        let refund = |minor| Line { amount: minor, ..self.line(Status::Refunded, back) };
+        let mut truth = vec![(day, success)];
+        let refunds = |plot: Plot, state, minor| {
+            let mut plot = plot.moved(day, Status::Refunded, (self.currency(), minor));
+            plot.told[0].facts.push(self.notice(Status::Refunded, minor, back.plus_ms(minor)));
+            plot.told[0].state = state;
+            plot
+        };
+        match kind {
+            Kind::RefundNotListed => {
+                plot = refunds(plot, OrderState::Refunded, minor);
+                plot.expect.push(self.missing(day, Status::Refunded, minor));
+                truth.push((day, refund(minor)));
+            }
+            Kind::PartNotListed => {
+                // Two parts, of which the records list one, if any.
+                let (one, other) = (minor / 4, minor / 3);
+                plot = refunds(refunds(plot, OrderState::Paid, one), OrderState::Paid, other);
+                plot.expect.push(self.missing(day, Status::Refunded, other));
+                if self.roll(6, 2) == 0 {
+                    plot = plot.listed(day, refund(one)).agrees(day);
+                } else {
+                    plot.expect.push(self.missing(day, Status::Refunded, one));
+                }
+                truth.extend([(day, refund(one)), (day, refund(other))]);
+            }
+            Kind::RefundsNotTold => {
+                for part in [minor / 4, minor / 3] {
+                    plot = plot.listed(day, refund(part));
+                    let says = format!("REFUNDED {part}");
+                    let found = self.expect(day, Code::StatusDiffers, ("PAID", &says));
+                    plot.expect.push(Expect { at_risk: part, ..found });
+                }
+            }
+            _ => {
+                let (told, listed) = (minor / 4, minor / 3);
+                plot = refunds(plot, OrderState::Paid, told).listed(day, refund(listed));
+                let says = (told.to_string(), listed.to_string());
+                let found = self.expect(day, Code::AmountDiffers, (&says.0, &says.1));
+                plot.expect.push(Expect { at_risk: listed - told, ..found });
+                truth.push((day, refund(told)));
+            }
+        }
+        Plot { truth: Some(truth), ..plot }
+    }
+
+    pub(super) fn two_orders(self, kind: Kind) -> Plot {
+        let day = self.day();
+        let (at, minor) = (self.paid_at(day), self.amount());
+        let line = self.line(Status::Success, at);
+        let second = format!("{}-2", self.order());
+        let plot = self.paid(at, day);
+        match kind {
+            Kind::UnderAnotherOrder => {
+                let mut plot = plot.listed(day, Line { order: second.clone(), ..line.clone() });
+                let ours = format!("of order {}", self.order());
+                let of_second = |found: Expect| Expect { order: Some(second.clone()), ..found };
+                match self.by {
+                    By::Order => {
+                        plot.expect.push(self.missing(day, Status::Success, minor));
+                        let found = self.expect(day, Code::RefOnTwoOrders, (&ours, "SUCCESS"));
+                        plot.expect.push(of_second(found));
+                    }
+                    By::Ref => {
+                        plot = plot.agrees(day).notices(day);
+                        let theirs = format!("of order {second}");
+                        let found = self.expect(day, Code::RefOnTwoOrders, ("of this order", &theirs));
+                        plot.expect.push(found);
+                    }
+                }
+                Plot { truth: Some(vec![(day, line)]), ..plot }
+            }
+            Kind::PaidTwice => {
+                let other = format!("{}-2", self.reference());
+                let facts = vec![
+                    self.created(&second, at, 2),
+                    self.notice_of(&other, Status::Success, (minor, Some(at), ""), at),
+                ];
+                let mut plot = plot.moved(day, Status::Success, (self.currency(), minor));
+                plot.told.push(Told { id: second.clone(), state: OrderState::Paid, facts });
+                let of_second = Line { order: second.clone(), reference: other, ..line.clone() };
+                plot = plot.listed(day, line).listed(day, of_second);
+                plot = plot.agrees(day).agrees(day).notices(day).notices(day);
+                let ours = format!("paid as {}, {second}", self.order());
+                let found = self.expect(0, Code::ReferencePaidTwice, (&ours, "one payment"));
+                plot.expect.push(Expect { order: None, reference: None, ..found });
+                // The orders are there on the day they were created at the earliest.
+                let seen = u64::from(day > 0) * day;
+                plot.expect[0].day = self.calendar.date(seen).to_string();
+                plot
+            }
+            _ if self.by == By::Ref => plot.listed(day, line).agrees(day).notices(day),
+            _ => {
+                let facts = vec![
+                    self.created(&second, at, 1),
+                    self.notice(Status::Success, minor, at),
+                    (at, shared(&self.reference(), &self.order())),
+                ];
+                let mut plot = plot.moved(day, Status::Success, (self.currency(), minor));
+                plot.told[0].facts.push((at, shared(&self.reference(), &second)));
+                plot.told.push(Told { id: second.clone(), state: OrderState::Paid, facts });
+                for (order, other) in [(self.order(), &second), (second.clone(), &self.order())] {
+                    plot = plot.listed(day, Line { order: order.clone(), ..line.clone() });
+                    plot = plot.agrees(day).notices(day);
+                    let ours = format!("also of order {other}");
+                    let found = self.expect(day, Code::RefOnTwoOrders, (&ours, "of this order"));
+                    plot.expect.push(Expect { order: Some(order), ..found });
+                }
+                plot
+            }
+        }
+    }
+
+    pub(super) fn not_paid_here(self, kind: Kind) -> Plot {
+        let day = self.day();
+        let (at, minor) = (self.paid_at(day), self.amount());
+        let created = self.created(&self.order(), at.plus_ms(-HOUR), 1);
+        let line = self.line(Status::Success, at);
+        let (state, facts) = match kind {
+            Kind::SaysPaidOfFailed => {
+                let failed = self.notice(Status::Failed, minor, at);
+                (OrderState::Failed, vec![created, self.opened(at), failed])
+            }
+            Kind::SaysPaidOfPending => (OrderState::Pending, vec![created, self.opened(at)]),
+            Kind::NeverAskedFor => {
+                (OrderState::Unmatched, vec![self.notice(Status::Success, minor, at)])
+            }
+            _ => {
+                let told = self.notice(Status::Success, minor + 5, at);
+                (OrderState::Pending, vec![created, self.opened(at), told])
+            }
+        };
+        let mut plot = self.one(state, facts).listed(day, line);
+        plot.noticed.push((day, kind != Kind::SaysPaidOfPending));
+        if kind == Kind::OtherAmountTold {
+            let told = (minor + 5).to_string();
+            let found = self.expect(day, Code::AmountDiffers, (&told, &minor.to_string()));
+            plot.expect.push(Expect { at_risk: 5, ..found });
+        } else {
+            let found = self.expect(day, Code::StatusDiffers, (state.as_str(), "SUCCESS"));
+            plot.expect.push(found);
+        }
+        Plot { truth: Some(Vec::new()), ..plot }
+    }
+}
+
+impl Plot {
+    fn cut_off(mut self, day: u64) -> Self {
+        *self.cut_off.entry(day).or_default() += 1;
+        self
+    }
+}
