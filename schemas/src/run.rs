@@ -146,7 +146,11 @@ pub struct RunEnded {
     pub findings: FindingCounts,
     /// Ours against theirs.
     pub totals: Vec<ControlTotal>,
-    /// Whose closed totals these change, if the day was closed: the digest of its seal.
+    /// The findings that the next day's run would make of what these records list before their day: it makes none.
+    /// Ids, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listed_early: Vec<String>,
+    /// Whose closed totals or findings these change, if the day was closed: the digest of its seal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adjusts: Option<Digest>,
 }

@@ -53,8 +53,7 @@ fn seal(
             run.problems.first().map_or("", String::as_str)
         ));
     }
-    let of_day = || ledger.of_day(&day);
-    let open = of_day().filter(|finding| super::ledger::is_open(finding)).count();
+    let open = ledger.of_day(&day).filter(|finding| super::ledger::is_open(finding)).count();
     if open > 0 {
         return Err(format!(
             "{open} findings of {} are open: `payfold reconcile findings --open` lists them, `payfold reconcile \
@@ -62,8 +61,7 @@ fn seal(
             day.1
         ));
     }
-    let mut findings: Vec<String> = of_day().map(|finding| finding.event_id()).collect();
-    findings.sort_unstable();
+    let findings = ledger.sealed(&day);
     let sealed = serde_json::to_vec(&(&day, &run.run, &run.totals, &findings)).expect("JSON");
     Ok(PeriodClosed {
         partner: day.0,

@@ -6,11 +6,11 @@ mod payments;
 mod refunds;
 
 use payfold_schemas::finding::{BookLine, Code};
-use payfold_schemas::ids::{OrderId, ProviderRef};
+use payfold_schemas::ids::{EventRef, OrderId, ProviderRef};
 use payfold_schemas::ipn::Status;
-use payfold_schemas::money::Currency;
+use payfold_schemas::money::{Amount, Currency};
 
-use super::ours::{Money, OurOrder, OurRef};
+use super::ours::{Money, OurOrder, OurRef, Refund};
 use super::rules::Rules;
 
 /// One thing that differs.
@@ -24,6 +24,8 @@ pub struct Difference {
     pub status: Status,
     /// Of which transaction.
     pub provider_ref: Option<ProviderRef>,
+    /// Of which of its refunds: a transaction may be refunded in parts.
+    pub part: Option<String>,
     /// What is known here.
     pub ours: String,
     /// What the partner says.
@@ -45,17 +47,24 @@ pub struct Outcome {
     pub differences: Vec<Difference>,
     /// What would be missing on the day before, if that day's records have left it to this day's.
     pub left_over: Vec<Difference>,
-    /// The (ref, status) of ours that a line of these records speaks of.
-    pub listed: Vec<(ProviderRef, Status)>,
+    /// What of ours a line of these records speaks of.
+    pub listed: Vec<Spoken>,
+    /// What of it is of the day after: that day's records won't list it again.
+    pub early: Vec<Spoken>,
     /// Lines that agree.
     pub matched: u64,
     /// Lines or payments too young to be missed.
     pub pending: u64,
     /// Payments of a neighbouring day that these records list.
     pub cut_off: u64,
-    /// Payments of the day as these records list them, that no notice told.
+    /// Payments that these records list, of an order that is known here.
+    pub payments: u64,
+    /// Those of them that no notice told anything of.
     pub unnoticed: u64,
 }
+
+/// A transaction, what became of it, and of a refund which one.
+pub type Spoken = (ProviderRef, Status, Option<String>);
 
 /// Compares an order, or none, with all lines that name it. Lines may come in any order.
 pub fn compare(ours: Option<&OurOrder>, lines: &[BookLine], rules: &Rules) -> Outcome {
@@ -67,7 +76,7 @@ pub fn compare(ours: Option<&OurOrder>, lines: &[BookLine], rules: &Rules) -> Ou
     comparison.refunds(&lines);
     comparison.ends(&lines);
     comparison.unlisted();
-    comparison.outcome
+    comparison.merged()
 }
 
 /// All of a line but where it stands.
@@ -89,18 +98,17 @@ impl<'a> Comparison<'a> {
         let mut kept: Vec<&BookLine> = Vec::with_capacity(sorted.len());
         for line in sorted {
             match kept.last() {
-                Some(last) if content(last) == content(line) => self.repeated(line, last.line),
+                Some(last) if content(last) == content(line) => self.repeated(line),
                 _ => kept.push(line),
             }
         }
         kept
     }
 
-    fn repeated(&mut self, line: &BookLine, first: u64) {
+    fn repeated(&mut self, line: &BookLine) {
         let money_moved = matches!(line.status, Status::Success | Status::Refunded);
         self.outcome.differences.push(Difference {
-            ours: "one".to_owned(),
-            partners: format!("once more, like line {first}"),
+            ours: "once".to_owned(),
             at_risk: if money_moved { line.amount.minor() } else { 0 },
             ..difference(Code::DuplicatedThere, "providerRef", line)
         });
@@ -110,13 +118,20 @@ impl<'a> Comparison<'a> {
     fn ends(&mut self, lines: &[&BookLine]) {
         let is_end = |status| matches!(status, Status::Failed | Status::Expired);
         for line in lines.iter().filter(|line| is_end(line.status)) {
+            let is_told = |told: &Difference| {
+                (told.status, &told.provider_ref) == (line.status, &line.provider_ref)
+                    && told.code == Code::StatusDiffers
+            };
+            if self.outcome.differences.iter().any(is_told) {
+                continue;
+            }
             let paid = self.counterpart(line).filter(|ours| !ours.paid.is_empty());
             let listed = |ours: &OurRef| {
                 lines.iter().any(|other| !is_end(other.status) && self.speaks_of(other, ours))
             };
             match paid {
                 Some(ours) if !listed(ours) => {
-                    self.listed(ours, Status::Success);
+                    self.listed(ours, Status::Success, None);
                     let found = Difference {
                         ours: self.state(),
                         partners: line.status.to_string(),
@@ -151,8 +166,52 @@ impl<'a> Comparison<'a> {
         self.ours.map_or_else(|| NOTHING.to_owned(), |ours| ours.state.to_string())
     }
 
-    fn listed(&mut self, ours: &OurRef, status: Status) {
-        self.outcome.listed.push((ours.provider_ref.clone(), status));
+    /// A line speaks of our payment or end, or of this refund of ours.
+    fn listed(&mut self, ours: &OurRef, status: Status, refund: Option<&Refund>) {
+        let at = match refund {
+            Some(refund) => refund.money.at,
+            None => ours.paid.iter().filter_map(|money| money.at).min(),
+        };
+        let spoken = (ours.provider_ref.clone(), status, refund.map(part_of_ours));
+        if at.is_some_and(|at| self.rules.is_head_of_tomorrow(at)) {
+            self.outcome.early.push(spoken.clone());
+        }
+        self.outcome.listed.push(spoken);
+    }
+
+    /// Whether a line speaks of a ref of ours in this status.
+    fn is_listed(&self, ours: &OurRef, status: Status) -> bool {
+        self.outcome.is_listed(&ours.provider_ref, status)
+    }
+
+    /// One difference of each name: what is there more than once is one finding, with all its money.
+    fn merged(mut self) -> Outcome {
+        let mut merged: Vec<(Difference, u64)> = Vec::new();
+        for difference in std::mem::take(&mut self.outcome.differences) {
+            match merged.iter_mut().find(|(known, _)| has_one_name(known, &difference)) {
+                Some((known, times)) => {
+                    known.at_risk = known.at_risk.saturating_add(difference.at_risk);
+                    known.line = known.line.min(difference.line);
+                    *times += 1;
+                }
+                None => merged.push((difference, 1)),
+            }
+        }
+        let told = |(difference, times): (Difference, u64)| match (difference.code, times) {
+            (Code::DuplicatedThere, _) => {
+                Difference { partners: format!("{} times", times + 1), ..difference }
+            }
+            (_, 1) => difference,
+            (Code::MissingThere, _) => {
+                Difference { ours: format!("{times} times {}", difference.ours), ..difference }
+            }
+            _ => Difference {
+                partners: format!("{times} times {}", difference.partners),
+                ..difference
+            },
+        };
+        self.outcome.differences = merged.into_iter().map(told).collect();
+        self.outcome
     }
 
     /// What a line says that no transaction here answers to.
@@ -171,6 +230,28 @@ impl<'a> Comparison<'a> {
     }
 }
 
+impl Outcome {
+    /// Whether a line speaks of this transaction in this status.
+    pub(crate) fn is_listed(&self, provider_ref: &ProviderRef, status: Status) -> bool {
+        self.listed.iter().any(|(named, said, _)| (named, *said) == (provider_ref, status))
+    }
+}
+
+/// Whether two differences would be one finding.
+fn has_one_name(a: &Difference, b: &Difference) -> bool {
+    let name = |d: &Difference| (d.code, d.field, d.status, d.provider_ref.clone(), d.part.clone());
+    name(a) == name(b)
+}
+
+/// Which of a transaction's refunds it is: by the partner's name of it, else by its money.
+fn part(event_ref: Option<&EventRef>, amount: Amount, currency: Currency) -> String {
+    event_ref.map_or_else(|| format!("{amount} {currency}"), ToString::to_string)
+}
+
+fn part_of_ours(refund: &Refund) -> String {
+    part(refund.event_ref.as_ref(), refund.money.amount, refund.money.currency)
+}
+
 /// What a side that says nothing says.
 pub(crate) const NOTHING: &str = "nothing";
 
@@ -181,6 +262,8 @@ fn difference(code: Code, field: &'static str, line: &BookLine) -> Difference {
         field,
         status: line.status,
         provider_ref: line.provider_ref.clone(),
+        part: (line.status == Status::Refunded)
+            .then(|| part(line.event_ref.as_ref(), line.amount, line.currency)),
         ours: String::new(),
         partners: String::new(),
         line: Some(line.line),

@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use chrono::NaiveDate;
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
-use payfold_schemas::ids::{PartnerCode, ProviderRef};
-use payfold_schemas::ipn::Status;
+use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::order::Severity;
 use payfold_schemas::run::{FindingCounts, RunResult};
 
-use super::found::{About, Found, what};
+use super::found::{About, Found};
 use super::judge::{By, Tally, group_key};
 use super::ledger::Ledger;
 use super::settle::{self, Moment};
@@ -30,7 +30,8 @@ fn standing<'a>(
         .filter(move |known| known.partner == *partner && known.status != FindingStatus::Cleared)
 }
 
-fn group(known: &FindingChanged, by: By) -> Option<Vec<u8>> {
+/// The group a finding is of.
+pub(crate) fn group(known: &FindingChanged, by: By) -> Option<Vec<u8>> {
     let merchant_code = known.merchant_code.as_ref()?;
     let name = match by {
         By::Order => known.order_id.as_ref()?.as_str(),
@@ -43,121 +44,149 @@ fn group(known: &FindingChanged, by: By) -> Option<Vec<u8>> {
 pub(crate) fn conclude(
     ledger: &Ledger,
     tally: &mut Tally,
-    (partner, by): (&PartnerCode, By),
+    partner: &PartnerCode,
     result: RunResult,
     moment: Moment<'_>,
 ) -> (Vec<FindingChanged>, FindingCounts) {
     let mut changes: BTreeMap<String, FindingChanged> = BTreeMap::new();
-    let mut seen: HashSet<String> = HashSet::new();
-    let left_over = std::mem::take(&mut tally.left_over).into_iter();
-    let left_over = left_over.filter_map(|found| Some((waited_for(ledger, &found)?, found)));
+    let (mut seen, mut replaced) = (HashSet::new(), HashSet::new());
+    let complete = result == RunResult::Complete;
+    let left_over = std::mem::take(&mut tally.left_over).into_iter().filter_map(|found| {
+        let day = waited_for(ledger, &found, moment)?;
+        replaced.insert(with_code(&found, Code::CutOff));
+        Some((day, found))
+    });
+    let left_over: Vec<_> = left_over.collect();
     let of_day = std::mem::take(&mut tally.found).into_iter().map(|found| (moment.day, found));
-    for (day, found) in left_over.chain(of_day) {
-        let found = as_known(ledger, found);
+    let all = left_over.into_iter().chain(of_day);
+    // What could not be read may be what is missed.
+    let all = all.filter(|(_, found)| complete || !is_waiting(found.code));
+    for (day, found) in all {
+        let Some(found) = as_known(ledger, (partner, moment.day), found) else { continue };
         seen.insert(found.id.clone());
         let known = ledger.find(&found.id);
         if let Some(change) = settle::found(known, found, Moment { day, ..moment }) {
             changes.insert(change.finding_id.clone(), change);
         }
     }
-    for known in standing(ledger, partner) {
-        // No records tell whether a nonce was used twice.
-        if seen.contains(&known.finding_id) || known.code == Code::NonceReused {
-            continue;
-        }
-        let examined = group(known, by).and_then(|key| tally.examined.get(&key));
-        let of_day = known.day == moment.day;
-        let complete = result == RunResult::Complete;
-        let is_gone = match examined {
-            Some(listed) if is_listed(known, listed) => of_day || is_waiting(known),
-            Some(_) => (of_day && complete) || is_replaced(known, &seen),
-            None => of_day && complete,
-        };
+    // No records tell whether a nonce was used twice.
+    let unseen = |known: &&FindingChanged| {
+        !seen.contains(&known.finding_id) && known.code != Code::NonceReused
+    };
+    for known in standing(ledger, partner).filter(unseen) {
+        let id = &known.finding_id;
+        let came = is_waiting(known.code) && tally.came.contains(id);
+        let is_gone = came || (complete && (known.day == moment.day || replaced.contains(id)));
         if is_gone && let Some(change) = settle::gone(known, moment) {
             changes.insert(change.finding_id.clone(), change);
         }
     }
-    let counts = counts(ledger, &changes, (partner, moment.day));
+    let counts = counts(ledger, &changes, (partner, moment));
     (changes.into_values().collect(), counts)
 }
 
 /// A payment of yesterday's end that neither day's records list is missing only if yesterday's run left it to today's:
-/// the day it was left on.
-fn waited_for<'a>(ledger: &'a Ledger, found: &Found) -> Option<&'a str> {
-    let standing =
-        |id: &str| ledger.find(id).filter(|known| known.status != FindingStatus::Cleared);
-    let known = standing(&with_code(found, Code::CutOff)).or_else(|| standing(&found.id));
+/// the day it was left on. It may have been listed in earlier records of today.
+fn waited_for<'a>(ledger: &'a Ledger, found: &Found, moment: Moment<'_>) -> Option<&'a str> {
+    let waits = |known: &&FindingChanged| {
+        known.status != FindingStatus::Cleared
+            || known.run.as_deref() == moment.run
+            || ledger.day_of_run(known) == Some(moment.day)
+    };
+    let known = |id: &str| ledger.find(id).filter(waits);
+    let known = known(&with_code(found, Code::CutOff)).or_else(|| known(&found.id));
     known.map(|known| known.day.as_str())
 }
 
-/// A payment at the day's end that is known to be missing from the next day's records too is not waited for again.
-pub(crate) fn as_known(ledger: &Ledger, found: Found) -> Found {
-    if found.code != Code::CutOff {
-        return found;
+/// What is left of a finding beside what is known. Not missed is what the day before has listed early. A payment at the
+/// day's end that is known to be missing from the next day's records too is not waited for again, nor one that they
+/// turned out to list.
+pub(crate) fn as_known(
+    ledger: &Ledger,
+    (partner, day): (&PartnerCode, &str),
+    found: Found,
+) -> Option<Found> {
+    match found.code {
+        Code::MissingThere => {
+            let is_listed = is_listed_early(ledger, (partner, day), &found.id)
+                || is_listed_elsewhere(ledger, day, &found);
+            (!is_listed).then_some(found)
+        }
+        Code::CutOff => {
+            let missing = with_code(&found, Code::MissingThere);
+            let known = ledger.find(&missing);
+            if let Some(known) = known.filter(|known| known.status != FindingStatus::Cleared) {
+                return Some(Found {
+                    id: missing,
+                    code: Code::MissingThere,
+                    evidence: known.evidence,
+                    at_risk: known.money_at_risk,
+                    ..found
+                });
+            }
+            let came = [known, ledger.find(&found.id)].into_iter().flatten().any(|known| {
+                known.status == FindingStatus::Cleared
+                    && ledger.day_of_run(known).is_some_and(|cleared_on| cleared_on != day)
+            });
+            (!came).then_some(found)
+        }
+        _ => Some(found),
     }
-    let missing = with_code(&found, Code::MissingThere);
-    match ledger.find(&missing) {
-        Some(known) if known.status != FindingStatus::Cleared => Found {
-            id: missing,
-            code: Code::MissingThere,
-            evidence: known.evidence,
-            at_risk: known.money_at_risk,
-            ..found
-        },
-        Some(_) | None => found,
-    }
+}
+
+/// Whether the records of the day before have it already.
+fn is_listed_early(ledger: &Ledger, (partner, day): (&PartnerCode, &str), missing: &str) -> bool {
+    let Ok(day) = day.parse::<NaiveDate>() else { return false };
+    let before = day.pred_opt().map(|day| (partner.clone(), day.to_string()));
+    let run = before.and_then(|before| ledger.run_of(&before));
+    run.is_some_and(|run| run.listed_early.binary_search_by(|id| id.as_str().cmp(missing)).is_ok())
+}
+
+/// Whether the records of another day have it, as a finding of theirs says.
+fn is_listed_elsewhere(ledger: &Ledger, day: &str, found: &Found) -> bool {
+    let says = [
+        (Code::OtherDay, "paidAt"),
+        (Code::AmountDiffers, "amount"),
+        (Code::CurrencyDiffers, "currency"),
+    ];
+    says.into_iter().any(|(code, field)| {
+        let what = found.about.what.replacen("status", field, 1);
+        let id = About { code: code.to_string(), what, ..found.about.clone() }.id();
+        ledger
+            .find(&id)
+            .is_some_and(|known| known.status != FindingStatus::Cleared && known.day != day)
+    })
 }
 
 fn with_code(found: &Found, code: Code) -> String {
     About { code: code.to_string(), ..found.about.clone() }.id()
 }
 
-/// Whether the records list the payment it is about.
-fn is_listed(known: &FindingChanged, listed: &[(ProviderRef, Status)]) -> bool {
-    listed.iter().any(|(named, _)| Some(named) == known.payment_ref.as_ref())
-}
-
-/// Whether it waits for the records of whatever day to list the payment.
-fn is_waiting(known: &FindingChanged) -> bool {
-    matches!(known.code, Code::MissingThere | Code::CutOff)
-}
-
-/// It waited for the next day's records, which don't list it either: another finding says so now.
-fn is_replaced(known: &FindingChanged, seen: &HashSet<String>) -> bool {
-    let missing = |status: &Status| {
-        let about = About {
-            partner: known.partner.clone(),
-            merchant_code: known.merchant_code.clone(),
-            order_id: known.order_id.clone(),
-            provider_ref: known.payment_ref.clone(),
-            code: Code::MissingThere.to_string(),
-            what: what(known.field.as_deref().unwrap_or_default(), *status),
-        };
-        seen.contains(&about.id())
-    };
-    known.code == Code::CutOff && [Status::Success, Status::Refunded].iter().any(missing)
+/// Whether it says that records don't list something, so that whatever day's records may yet do.
+fn is_waiting(code: Code) -> bool {
+    matches!(code, Code::MissingThere | Code::CutOff)
 }
 
 /// Of the partner's day, as they stand after these changes.
 fn counts(
     ledger: &Ledger,
     changes: &BTreeMap<String, FindingChanged>,
-    (partner, day): (&PartnerCode, &str),
+    (partner, moment): (&PartnerCode, Moment<'_>),
 ) -> FindingCounts {
     let mut counts = FindingCounts::default();
-    for change in changes.values() {
-        match change.status {
-            FindingStatus::Open => counts.opened += 1,
-            FindingStatus::Cleared => counts.cleared += 1,
-            FindingStatus::Decided => {}
-        }
-    }
-    let known = standing(ledger, partner).filter(|known| !changes.contains_key(&known.finding_id));
-    for finding in known.chain(changes.values()).filter(|finding| finding.day == day) {
+    // Also what this run told before it was interrupted.
+    let known = ledger.findings().filter(|known| known.partner == *partner);
+    let known = known.filter(|known| !changes.contains_key(&known.finding_id));
+    for finding in known.chain(changes.values()) {
+        let by_this = finding.run.as_deref() == moment.run && moment.run.is_some();
+        let of_day = finding.day == moment.day;
         match finding.status {
-            FindingStatus::Open if finding.severity > Severity::Info => counts.open += 1,
-            FindingStatus::Decided => counts.decided += 1,
-            FindingStatus::Open | FindingStatus::Cleared => {}
+            FindingStatus::Open => {
+                counts.opened += u64::from(by_this);
+                counts.open += u64::from(of_day && finding.severity > Severity::Info);
+            }
+            FindingStatus::Cleared => counts.cleared += u64::from(by_this),
+            FindingStatus::Decided => counts.decided += u64::from(of_day),
         }
     }
     counts

@@ -29,6 +29,8 @@ use crate::watermark::Watermark;
 
 /// Findings of one append.
 const APPEND_MAX: usize = 500;
+/// More payments of the day after are no matter of clocks that differ.
+const EARLY_MAX: usize = 10_000;
 /// A projector that is further behind is told of.
 const BEHIND_MS: i64 = 2_000;
 
@@ -83,10 +85,15 @@ impl Partner {
     }
 
     fn by(&self) -> By {
-        match self.spec().match_by() {
-            MatchBy::Order => By::Order,
-            MatchBy::Ref => By::Ref,
-        }
+        by(self.spec())
+    }
+}
+
+/// By what a partner's lines find their orders.
+pub(crate) fn by(spec: &RecordsSpec) -> By {
+    match spec.match_by() {
+        MatchBy::Order => By::Order,
+        MatchBy::Ref => By::Ref,
     }
 }
 
@@ -257,8 +264,7 @@ impl Run {
         let result = if problems.is_empty() { RunResult::Complete } else { RunResult::Incomplete };
         let day = self.day.to_string();
         let moment = Moment { day: &day, run: Some(&self.id), at: self.started_at };
-        let of = (&judge.partner, judge.by);
-        let (changes, findings) = conclude(ledger, &mut tally, of, result, moment);
+        let (changes, findings) = conclude(ledger, &mut tally, &judge.partner, result, moment);
         tell(shared, ledger, changes, self.started_at).await?;
         let of_day = (judge.partner.clone(), day.clone());
         let ended = RunEnded {
@@ -275,6 +281,7 @@ impl Run {
             compared: tally.compared,
             findings,
             totals: tally.totals.told(),
+            listed_early: tally.early.into_iter().take(EARLY_MAX).collect(),
             adjusts: None,
         };
         let ended = RunEnded { adjusts: adjusts(ledger, &of_day, &ended), ..ended };
@@ -284,10 +291,11 @@ impl Run {
     }
 }
 
-/// The seal of a closed day whose totals are others now.
+/// The seal of a closed day whose totals or findings are others now.
 fn adjusts(ledger: &Ledger, day: &super::ledger::Day, ended: &RunEnded) -> Option<Digest> {
     let closed = ledger.closed(day)?;
-    (closed.totals != ended.totals).then_some(closed.seal)
+    let findings = ledger.sealed(day);
+    (closed.totals != ended.totals || closed.findings != findings).then_some(closed.seal)
 }
 
 /// Appends findings, and the ledger knows them.
@@ -300,8 +308,8 @@ pub(crate) async fn tell(
     for chunk in changes.chunks(APPEND_MAX) {
         append(shared, chunk.iter().map(|change| event_of(change, at)).collect()).await?;
     }
-    changes.into_iter().for_each(|change| ledger.finding(change));
-    Ok(())
+    // Not from here: another instance may have told something else before.
+    catch_up(shared, ledger).await
 }
 
 pub(crate) async fn append(shared: &Shared, messages: Vec<Message>) -> Result<(), BooksError> {

@@ -49,7 +49,7 @@ pub(crate) async fn finding(
     };
     let changed = settle::decided(&known, decision)
         .map_err(|error| BooksError::Refused(error.to_string()))?;
-    let decision = changed.decision.clone();
+    let (decision, said) = (changed.decision.clone(), changed.clone());
     let decided = Decided {
         what: changed.finding_id.clone(),
         decided: changed.status == FindingStatus::Decided,
@@ -57,6 +57,12 @@ pub(crate) async fn finding(
         seconded_by: decision.and_then(|d| d.seconded_by).map(|author| author.to_string()),
     };
     tell(shared, ledger, vec![changed], at).await?;
+    if ledger.find(&said.finding_id) != Some(&said) {
+        return Err(BooksError::Refused(format!(
+            "finding {} has changed meanwhile: look at it again",
+            said.finding_id
+        )));
+    }
     Ok(decided)
 }
 

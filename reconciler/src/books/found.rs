@@ -11,7 +11,7 @@ use payfold_schemas::money::Currency;
 use payfold_schemas::order::OrderState;
 use payfold_schemas::time::Time;
 
-use super::compare::Difference;
+use super::compare::{Difference, Spoken};
 
 /// What a finding is about, as far as that makes it the same one again.
 #[derive(Clone, Debug, PartialEq, Eq, Encode)]
@@ -45,9 +45,10 @@ impl About {
     }
 }
 
-/// Field and status in one word: one payment may differ in several.
-pub(crate) fn what(field: &str, status: Status) -> String {
-    format!("{field} {status}")
+/// Field, status and which refund in one word: one payment may differ in several.
+fn what(field: &str, status: Status, part: Option<&str>) -> String {
+    let part = part.map_or_else(String::new, |part| format!(" {part}"));
+    format!("{field} {status}{part}")
 }
 
 /// A difference with everything the finding tells of it, but its version and its times.
@@ -97,17 +98,33 @@ pub struct Subject<'a> {
 /// How many lines a finding carries with it.
 pub(crate) const LINES_MAX: usize = 16;
 
+impl Subject<'_> {
+    fn about(&self, code: Code, field: &str, (provider_ref, status, part): Named<'_>) -> About {
+        About {
+            partner: self.partner.clone(),
+            merchant_code: Some(self.merchant_code.clone()),
+            order_id: self.order_id.cloned(),
+            provider_ref: provider_ref.cloned(),
+            code: code.to_string(),
+            what: what(field, status, part),
+        }
+    }
+
+    /// The id of the finding that these records don't list what they list.
+    pub(crate) fn id_of_missing(&self, code: Code, spoken: &Spoken) -> String {
+        let (provider_ref, status, part) = spoken;
+        self.about(code, "status", (Some(provider_ref), *status, part.as_deref())).id()
+    }
+}
+
+type Named<'a> = (Option<&'a ProviderRef>, Status, Option<&'a str>);
+
 impl Found {
     /// The finding of a difference.
     pub fn of(subject: &Subject<'_>, difference: Difference) -> Self {
-        let about = About {
-            partner: subject.partner.clone(),
-            merchant_code: Some(subject.merchant_code.clone()),
-            order_id: subject.order_id.cloned(),
-            provider_ref: difference.provider_ref.clone(),
-            code: difference.code.to_string(),
-            what: what(difference.field, difference.status),
-        };
+        let Difference { provider_ref, status, part, .. } = &difference;
+        let named = (provider_ref.as_ref(), *status, part.as_deref());
+        let about = subject.about(difference.code, difference.field, named);
         let ours_source = match subject.order_id {
             Some(order_id) => {
                 format!("{}/{}/{order_id}", subject.partner, subject.merchant_code)
@@ -198,7 +215,7 @@ fn as_evidence(ours: &str) -> &str {
 
 /// What a person should do next.
 fn action(code: Code, about: &About) -> String {
-    let is_refund = about.what.ends_with(Status::Refunded.as_str());
+    let is_refund = about.what.split(' ').nth(1) == Some(Status::Refunded.as_str());
     match code {
         Code::MissingHere if is_refund => {
             "ask the partner which refunds they made; a notice or a query's answer brings it here"

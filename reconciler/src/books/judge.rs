@@ -1,11 +1,10 @@
 //! Owns the judging of one group, an order with its lines: compares them and adds what comes of it to the tally. Pure.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use chrono_tz::Tz;
 use payfold_schemas::finding::{BookLine, Code};
 use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode, ProviderRef};
-use payfold_schemas::ipn::Status;
 use payfold_schemas::run::Compared;
 
 use super::compare::{Outcome, compare};
@@ -74,8 +73,10 @@ pub(crate) struct Tally {
     pub(crate) totals: Totals,
     pub(crate) found: Vec<Found>,
     pub(crate) left_over: Vec<Found>,
-    /// Watched groups that were judged, with what these records list of them.
-    pub(crate) examined: HashMap<Vec<u8>, Vec<(ProviderRef, Status)>>,
+    /// The findings that waited for what these records list, of watched groups.
+    pub(crate) came: HashSet<String>,
+    /// The findings that tomorrow's records would make of what these list early.
+    pub(crate) early: BTreeSet<String>,
     /// Payments that these records list and this system knows.
     pub(crate) payments: u64,
     /// Those of them that no notice told.
@@ -96,18 +97,24 @@ impl Judge {
         lines: &[BookLine],
     ) {
         let outcome = compare(ours, lines, &self.rules);
-        tally.count(ours, lines, &outcome);
+        tally.count(ours, &outcome);
         if let Some(ours) = ours {
             tally.totals.add_order(ours, &outcome, &self.rules);
         }
         for line in lines {
             tally.totals.add_line(line, self.zone);
         }
-        let Outcome { differences, left_over, listed, .. } = outcome;
-        if self.watched.contains(&key) {
-            tally.examined.insert(key, listed);
-        }
+        let Outcome { differences, left_over, listed, early, .. } = outcome;
         let Some(subject) = self.subject(ours, lines) else { return };
+        if self.watched.contains(&key) {
+            let waited = |spoken| {
+                [Code::MissingThere, Code::CutOff].map(|code| subject.id_of_missing(code, spoken))
+            };
+            tally.came.extend(listed.iter().flat_map(waited));
+        }
+        tally
+            .early
+            .extend(early.iter().map(|said| subject.id_of_missing(Code::MissingThere, said)));
         for difference in differences {
             if tally.found.len() < FINDINGS_MAX {
                 tally.found.push(Found::of(&subject, difference));
@@ -123,13 +130,14 @@ impl Judge {
         &self,
         tally: &mut Tally,
         group: Group,
-        (ours, elsewhere): (Option<&OurOrder>, Option<OrderId>),
+        (ours, elsewhere): (Option<&OurOrder>, Option<(ProviderRef, OrderId)>),
     ) {
         let before = tally.found.len();
         self.judge(tally, group.key, ours, &group.lines);
-        let Some(other) = elsewhere else { return };
+        let Some((of_ref, other)) = elsewhere else { return };
         for found in tally.found.iter_mut().skip(before) {
-            if found.code == Code::MissingHere {
+            if found.code == Code::MissingHere && found.about.provider_ref.as_ref() == Some(&of_ref)
+            {
                 found.is_of_another_order(&other);
             }
         }
@@ -140,7 +148,9 @@ impl Judge {
         ours: Option<&'a OurOrder>,
         lines: &'a [BookLine],
     ) -> Option<Subject<'a>> {
-        let of_line = lines.first().map(|line| (&line.merchant_code, line.order_id.as_ref()));
+        // Not the first of them: it may be another one in a file of another order.
+        let order_id = lines.iter().filter_map(|line| line.order_id.as_ref()).min();
+        let of_line = lines.first().map(|line| (&line.merchant_code, order_id));
         let named = ours.map(|order| (&order.merchant_code, Some(&order.order_id)));
         let (merchant_code, order_id) = named.or(of_line)?;
         Some(Subject {
@@ -155,15 +165,13 @@ impl Judge {
 }
 
 impl Tally {
-    fn count(&mut self, ours: Option<&OurOrder>, lines: &[BookLine], outcome: &Outcome) {
+    fn count(&mut self, ours: Option<&OurOrder>, outcome: &Outcome) {
         let compared = &mut self.compared;
         compared.orders += u64::from(ours.is_some());
         compared.matched += outcome.matched;
         compared.pending += outcome.pending;
         compared.cut_off += outcome.cut_off;
-        let known = |line: &&BookLine| line.status == Status::Success && ours.is_some();
-        let payments = lines.iter().filter(known).count();
-        self.payments += u64::try_from(payments).unwrap_or(u64::MAX);
+        self.payments += outcome.payments;
         self.unnoticed += outcome.unnoticed;
     }
 
@@ -177,7 +185,8 @@ impl Tally {
         self.totals.merge(other.totals);
         self.found.extend(other.found);
         self.left_over.extend(other.left_over);
-        self.examined.extend(other.examined);
+        self.came.extend(other.came);
+        self.early.extend(other.early);
         self.payments += other.payments;
         self.unnoticed += other.unnoticed;
         self.left_out += other.left_out;

@@ -27,6 +27,8 @@ pub struct Ledger {
     runs: BTreeMap<Day, RunEnded>,
     /// How often the same records of a day were compared to the end.
     compared: HashMap<(Day, Digest), BTreeSet<String>>,
+    /// The day of each run that has ended.
+    days: HashMap<String, String>,
     closed: BTreeMap<Day, PeriodClosed>,
     /// First words on critical flags that wait for a second person, and decided ones.
     flags: Vec<FlagDecided>,
@@ -118,6 +120,13 @@ impl Ledger {
         self.findings().filter(|known| (&known.partner, &known.day) == (&day.0, &day.1))
     }
 
+    /// The day's findings as a seal holds them: id and version, sorted.
+    pub(crate) fn sealed(&self, day: &Day) -> Vec<String> {
+        let mut findings: Vec<String> = self.of_day(day).map(FindingChanged::event_id).collect();
+        findings.sort_unstable();
+        findings
+    }
+
     /// A finding's next version.
     pub fn finding(&mut self, mut changed: FindingChanged) {
         let known = self.findings.get(&changed.finding_id).map_or(0, |known| known.version);
@@ -133,6 +142,7 @@ impl Ledger {
     fn run(&mut self, ended: RunEnded) {
         let day = (ended.partner.clone(), ended.day.clone());
         let runs = self.compared.entry((day.clone(), ended.records.sha256)).or_default();
+        self.days.insert(ended.run.clone(), ended.day.clone());
         if runs.insert(ended.run.clone()) {
             self.runs.insert(day, ended);
         }
@@ -160,6 +170,11 @@ impl Ledger {
     /// The last run of a day.
     pub fn run_of(&self, day: &Day) -> Option<&RunEnded> {
         self.runs.get(day)
+    }
+
+    /// The day whose run changed a finding last; none if no run did, or it has not ended.
+    pub(crate) fn day_of_run(&self, known: &FindingChanged) -> Option<&str> {
+        known.run.as_ref().and_then(|run| self.days.get(run)).map(String::as_str)
     }
 
     /// How often these records of a day were compared to the end.

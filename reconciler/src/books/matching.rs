@@ -3,11 +3,12 @@
 
 use payfold_engines::orders::Scan;
 use payfold_schemas::finding::BookLine;
-use payfold_schemas::ids::{OrderId, OrderKey};
+use payfold_schemas::ids::{OrderId, OrderKey, ProviderRef};
 use tokio::sync::mpsc;
 
 use super::join::{Group, Join};
 use super::judge::{By, Judge, Tally};
+use super::orders::date_refunds;
 use super::ours::OurOrder;
 use super::spool::Sorted;
 use super::{BooksError, blocking};
@@ -46,7 +47,8 @@ pub(crate) async fn all(
 fn pairs(judge: &Judge, join: Join, others: &mpsc::Sender<Group>) -> std::io::Result<Tally> {
     let mut tally = Tally::default();
     for group in join {
-        let group = group?;
+        let mut group = group?;
+        first_named(&mut group);
         tally.crowded += group.left_out;
         match group.ours.as_slice() {
             [] => {
@@ -63,6 +65,14 @@ fn pairs(judge: &Judge, join: Join, others: &mpsc::Sender<Group>) -> std::io::Re
         }
     }
     Ok(tally)
+}
+
+/// Of several orders with one ref that first which the lines name; in an order that does not depend on the sorting.
+fn first_named(group: &mut Group) {
+    let Group { ours, lines, .. } = group;
+    let is_named =
+        |order: &OurOrder| lines.iter().any(|line| line.order_id.as_ref() == Some(&order.order_id));
+    ours.sort_by_cached_key(|order| (!is_named(order), order.order_id.clone()));
 }
 
 /// Orders that were created too long ago to be read with the others, or that nothing was said of, or that don't exist.
@@ -86,7 +96,8 @@ async fn look_for(
             }
             let rows = shared.load(&keys).await?;
             for (group, row) in groups.drain(..).zip(rows) {
-                let ours = row.as_ref().map(OurOrder::of);
+                let mut ours = row.as_ref().map(OurOrder::of);
+                dated(shared, judge, ours.as_mut()).await?;
                 let elsewhere = match &ours {
                     Some(_) => None,
                     None => under_another_order(shared, judge, &group.lines).await?,
@@ -96,12 +107,24 @@ async fn look_for(
         }
         By::Ref => {
             for group in groups.drain(..) {
-                let ours = by_ref(shared, judge, &group.lines).await?;
+                let mut ours = by_ref(shared, judge, &group.lines).await?;
+                dated(shared, judge, ours.as_mut()).await?;
                 judge.judge_found(tally, group, (ours.as_ref(), None));
             }
         }
     }
     Ok(())
+}
+
+async fn dated(
+    shared: &Shared,
+    judge: &Judge,
+    ours: Option<&mut OurOrder>,
+) -> Result<(), BooksError> {
+    match ours.filter(|_| judge.rules.lists.refunds) {
+        Some(ours) => date_refunds(shared, ours).await,
+        None => Ok(()),
+    }
 }
 
 async fn by_ref(
@@ -126,9 +149,10 @@ async fn under_another_order(
     shared: &Shared,
     judge: &Judge,
     lines: &[BookLine],
-) -> Result<Option<OrderId>, BooksError> {
+) -> Result<Option<(ProviderRef, OrderId)>, BooksError> {
     let keys = keys_of_ref(shared, judge, lines).await?;
-    Ok(keys.into_iter().next().map(|key| key.order_id))
+    let provider_ref = lines.iter().find_map(|line| line.provider_ref.clone());
+    Ok(provider_ref.zip(keys.into_iter().next().map(|key| key.order_id)))
 }
 
 async fn keys_of_ref(

@@ -1,20 +1,21 @@
 //! Owns the second look at findings that stand: when the order has changed since, it is compared again with the lines the
 //! finding carries. So a finding clears by itself once a notice or a query's answer has mended its cause.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use payfold_partners::profile::Profile;
-use payfold_schemas::finding::{BookLine, FindingChanged, FindingStatus};
+use payfold_schemas::finding::{BookLine, Code, FindingChanged, FindingStatus};
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use payfold_schemas::time::Time;
 
 use super::BooksError;
 use super::compare::compare;
-use super::conclude::as_known;
-use super::day::{rules, tell};
+use super::conclude::{as_known, group};
+use super::day::{by, rules, tell};
 use super::desk::Books;
 use super::found::{Found, LINES_MAX, Subject};
+use super::judge::{By, groups_of};
 use super::ledger::Ledger;
 use super::orders::date_refunds;
 use super::ours::OurOrder;
@@ -81,11 +82,33 @@ async fn again(
     days.dedup();
     let now = shared.clock.now();
     let mut changes = Vec::new();
+    let by = profile.records().map_or(By::Order, by);
     for day in days {
-        let of_day: Vec<_> = findings.iter().filter(|known| known.day == day).collect();
-        changes.extend(of_one_day(ledger, (&profile, &ours, &order.key), (day, &of_day), now));
+        let of_day = || findings.iter().filter(|known| known.day == day);
+        // Each with the lines it was compared with: where the records know no orders, ref by ref.
+        let groups: BTreeSet<Vec<u8>> = of_day().filter_map(|known| group(known, by)).collect();
+        for key in groups {
+            let of_group: Vec<_> =
+                of_day().filter(|known| group(known, by).as_ref() == Some(&key)).collect();
+            // An order that does not know the ref yet is not the one that is missed.
+            let Some(ours) = part_of(by, &ours, &key).or_else(|| {
+                let missed = of_group.iter().all(|known| known.code == Code::MissingHere);
+                (!missed).then(|| OurOrder { refs: Vec::new(), ..ours.clone() })
+            }) else {
+                continue;
+            };
+            let sides = (&*profile, &ours, &order.key);
+            changes.extend(of_one_day(ledger, sides, (day, &of_group), now));
+        }
     }
     Ok(changes)
+}
+
+/// What an order has of a group; none of a ref it does not know.
+fn part_of(by: By, ours: &OurOrder, key: &[u8]) -> Option<OurOrder> {
+    let parts = groups_of(by, ours.clone()).into_iter();
+    let mut parts = parts.filter(|(of, _)| of.as_slice() == key).map(|(_, part)| part);
+    parts.next()
 }
 
 fn profile(books: &Books, key: &OrderKey) -> Option<std::sync::Arc<Profile>> {
@@ -115,9 +138,12 @@ fn of_one_day(
         file: source.rsplit_once(" line ").map_or(source, |(file, _)| file),
         lines: &lines,
     };
-    let found = compare(Some(ours), &lines, &rules).differences.into_iter();
-    let found: Vec<Found> =
-        found.map(|difference| as_known(ledger, Found::of(&subject, difference))).collect();
+    let of_day = (&key.partner, day);
+    let found: Vec<Found> = compare(Some(ours), &lines, &rules)
+        .differences
+        .into_iter()
+        .filter_map(|difference| as_known(ledger, of_day, Found::of(&subject, difference)))
+        .collect();
     let moment = Moment { day, run: None, at: now };
     let gone = findings
         .iter()

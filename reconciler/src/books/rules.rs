@@ -79,6 +79,11 @@ impl Rules {
         at < self.from && at.plus_ms(self.cut_off_ms) >= self.from
     }
 
+    /// Whether it happened at the beginning of the day after, where this day's records may have it already.
+    pub(crate) fn is_head_of_tomorrow(&self, at: Time) -> bool {
+        at >= self.until && self.lies(at) == Lies::Neighbour
+    }
+
     /// Whether two times of one payment are as good as the same.
     pub(crate) fn agree(&self, ours: Time, theirs: Time) -> bool {
         match self.time_tolerance_ms {

@@ -29,9 +29,12 @@ impl Totals {
     /// What an order has of the day; refunds that nobody dated are of it if its records list them.
     pub(crate) fn add_order(&mut self, order: &OurOrder, outcome: &Outcome, rules: &Rules) {
         for known in &order.refs {
-            let is_listed = |status| outcome.listed.contains(&(known.provider_ref.clone(), status));
+            let is_listed = |status| outcome.is_listed(&known.provider_ref, status);
             let at = known.paid_at(order);
-            let of_day = matches!(rules.lies(at), Lies::Inside | Lies::NearEnd);
+            // What nobody dated is of the day that lists it.
+            let is_dated = known.paid.iter().any(|money| money.at.is_some());
+            let of_day = matches!(rules.lies(at), Lies::Inside | Lies::NearEnd)
+                || (!is_dated && is_listed(Status::Success));
             let payment = match known.paid.is_empty() {
                 false => known.payment().filter(|_| of_day),
                 true => known.payment().filter(|_| is_listed(Status::Success)),

@@ -13,19 +13,28 @@ use super::{Comparison, Difference, NOTHING, difference, money_differs};
 
 impl Comparison<'_> {
     pub(super) fn payments(&mut self, lines: &[&BookLine]) {
-        let mut settled: BTreeSet<Option<&ProviderRef>> = BTreeSet::new();
+        let mut settled: BTreeSet<Option<ProviderRef>> = BTreeSet::new();
         for line in self.best_first(lines) {
-            if !settled.insert(line.provider_ref.as_ref()) {
+            // A line that names none may be about one that another line names.
+            let about = self.counterpart(line).map(|ours| ours.provider_ref.clone());
+            if !settled.insert(about.or_else(|| line.provider_ref.clone())) {
                 // A transaction is paid once.
                 self.outcome.differences.push(Difference {
-                    ours: "one".to_owned(),
-                    partners: "once more".to_owned(),
+                    ours: "once".to_owned(),
                     ..difference(Code::DuplicatedThere, "providerRef", line)
                 });
                 continue;
             }
+            self.notice(line);
             self.payment(line, lines);
         }
+    }
+
+    /// Counts a payment of an order that is known, and whether a notice told anything of it.
+    fn notice(&mut self, line: &BookLine) {
+        let Some(ours) = self.ours.filter(|_| !self.rules.is_young(line.at)) else { return };
+        self.outcome.payments += 1;
+        self.outcome.unnoticed += u64::from(!ours.refs.iter().any(|known| known.noticed));
     }
 
     /// SUCCESS lines, of one ref that first which agrees with ours in amount and currency.
@@ -44,7 +53,8 @@ impl Comparison<'_> {
         let Some(ours) = self.counterpart(line) else {
             return self.other_ref(line, lines);
         };
-        self.listed(ours, Status::Success);
+        self.listed(ours, Status::Success, None);
+        self.of_other_order(line);
         if let Some(other_order) = ours.shared_with.clone() {
             let found = Difference {
                 ours: format!("also of order {other_order}"),
@@ -54,9 +64,6 @@ impl Comparison<'_> {
             };
             self.outcome.differences.push(found);
         }
-        if !ours.noticed {
-            self.outcome.unnoticed += 1;
-        }
         if !ours.paid.is_empty() {
             self.paid(ours, line);
         } else if ours.is_paid() {
@@ -64,6 +71,21 @@ impl Comparison<'_> {
             self.outcome.matched += 1;
         } else {
             self.claimed(ours, line);
+        }
+    }
+
+    /// Lines that are matched by their ref may name an order, and then it has to be ours.
+    fn of_other_order(&mut self, line: &BookLine) {
+        let named = line.order_id.as_ref().zip(self.ours.map(|ours| &ours.order_id));
+        if let Some((theirs, ours)) = named
+            && theirs != ours
+        {
+            self.outcome.differences.push(Difference {
+                ours: "of this order".to_owned(),
+                partners: format!("of order {theirs}"),
+                other_order: Some(theirs.clone()),
+                ..difference(Code::RefOnTwoOrders, "providerRef", line)
+            });
         }
     }
 
@@ -96,7 +118,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn time_differs(&mut self, code: Code, at: Time, line: &BookLine) {
+    pub(super) fn time_differs(&mut self, code: Code, at: Time, line: &BookLine) {
         self.outcome.differences.push(Difference {
             ours: at.to_string(),
             partners: line.paid_at.unwrap_or(line.at).to_string(),
@@ -127,13 +149,11 @@ impl Comparison<'_> {
             let unnamed = |known: &&OurRef| !known.paid.is_empty() && !named(known);
             ours.refs.iter().find(unnamed)
         });
-        let taken = |known: &OurRef| {
-            self.outcome.listed.contains(&(known.provider_ref.clone(), Status::Success))
-        };
+        let taken = |known: &&OurRef| self.is_listed(known, Status::Success);
         let Some(known) = paid.filter(|known| !taken(known)) else {
             return self.unanswered(line);
         };
-        self.listed(known, Status::Success);
+        self.listed(known, Status::Success, None);
         self.outcome.differences.push(Difference {
             ours: known.provider_ref.to_string(),
             partners: line.provider_ref.as_ref().map_or(NOTHING.to_owned(), ToString::to_string),
@@ -148,20 +168,19 @@ impl Comparison<'_> {
     pub(super) fn unlisted(&mut self) {
         let Some(order) = self.ours else { return };
         for known in &order.refs {
-            let payment = (known.provider_ref.clone(), Status::Success);
-            let listed = self.outcome.listed.contains(&payment);
+            let listed = self.is_listed(known, Status::Success);
             let Some(money) = known.paid.first() else { continue };
             if listed || !self.rules.lists.has(Status::Success) {
                 continue;
             }
             let at = known.paid_at(order);
-            self.missing_there((known, Status::Success), *money, at);
+            self.missing_there((known, Status::Success, None), *money, at);
         }
     }
 
     pub(super) fn missing_there(
         &mut self,
-        (known, status): (&OurRef, Status),
+        (known, status, part): (&OurRef, Status, Option<String>),
         money: Money,
         at: Time,
     ) {
@@ -170,6 +189,7 @@ impl Comparison<'_> {
             field: "status",
             status,
             provider_ref: Some(known.provider_ref.clone()),
+            part: part.clone(),
             ours: format!("{status} {} {}", money.amount, money.currency),
             partners: NOTHING.to_owned(),
             line: None,

@@ -6,19 +6,23 @@ use payfold_schemas::ids::ProviderRef;
 use payfold_schemas::ipn::Status;
 
 use super::super::ours::{OurRef, Refund};
-use super::{Comparison, Difference, difference, money_differs};
+use super::super::rules::Lies;
+use super::{Comparison, Difference, difference, money_differs, part_of_ours};
 
 impl Comparison<'_> {
     pub(super) fn refunds(&mut self, lines: &[&BookLine]) {
         let refunds = || lines.iter().filter(|line| line.status == Status::Refunded);
-        let mut refs: Vec<Option<&ProviderRef>> =
-            refunds().map(|line| line.provider_ref.as_ref()).collect();
+        // A line that names none may be about one that another line names.
+        let about = |this: &Self, line: &BookLine| -> Option<ProviderRef> {
+            let ours = this.counterpart(line).map(|ours| ours.provider_ref.clone());
+            ours.or_else(|| line.provider_ref.clone())
+        };
+        let mut refs: Vec<Option<ProviderRef>> = refunds().map(|line| about(self, line)).collect();
+        refs.sort_unstable();
         refs.dedup();
         for provider_ref in refs {
-            let of_ref: Vec<&BookLine> = refunds()
-                .filter(|line| line.provider_ref.as_ref() == provider_ref)
-                .copied()
-                .collect();
+            let of_ref: Vec<&BookLine> =
+                refunds().filter(|line| about(self, line) == provider_ref).copied().collect();
             self.refunds_of(&of_ref);
         }
         self.unlisted_refunds();
@@ -40,7 +44,7 @@ impl Comparison<'_> {
             match place {
                 Some(place) => {
                     let refund = left.remove(place);
-                    self.listed(ours, Status::Refunded);
+                    self.listed(ours, Status::Refunded, Some(refund));
                     self.refund(refund, line);
                 }
                 None => unmatched.push(line),
@@ -53,21 +57,33 @@ impl Comparison<'_> {
         let differing = money_differs(&ours.money, line);
         if differing.is_empty() {
             self.outcome.matched += 1;
+            self.day_of_refund(ours, line);
         }
         self.outcome.differences.extend(differing);
+    }
+
+    /// Records that list refunds when they are made list each on its day.
+    fn day_of_refund(&mut self, ours: &Refund, line: &BookLine) {
+        match ours.money.at.map(|at| (at, self.rules.lies(at))) {
+            Some((at, Lies::Elsewhere)) if self.rules.lists.refunds => {
+                self.time_differs(Code::OtherDay, at, line);
+            }
+            Some((_, Lies::Neighbour)) => self.outcome.cut_off += 1,
+            Some((_, Lies::Elsewhere | Lies::Inside | Lies::NearEnd)) | None => {}
+        }
     }
 
     fn unmatched_refunds(&mut self, ours: &OurRef, left: &[&Refund], unmatched: &[&BookLine]) {
         if let ([refund], [line]) = (left, unmatched)
             && ours.refunds.len() == 1
         {
-            self.listed(ours, Status::Refunded);
+            self.listed(ours, Status::Refunded, Some(refund));
             self.outcome.differences.extend(money_differs(&refund.money, line));
             return;
         }
         self.missing_refunds(ours, left);
         for line in unmatched {
-            self.listed(ours, Status::Refunded);
+            self.listed(ours, Status::Refunded, None);
             if self.rules.is_young(line.at) {
                 self.outcome.pending += 1;
                 continue;
@@ -94,8 +110,7 @@ impl Comparison<'_> {
     fn unlisted_refunds(&mut self) {
         let Some(order) = self.ours else { return };
         for known in &order.refs {
-            let listed = (known.provider_ref.clone(), Status::Refunded);
-            if !self.outcome.listed.contains(&listed) {
+            if !self.is_listed(known, Status::Refunded) {
                 self.missing_refunds(known, &known.refunds.iter().collect::<Vec<_>>());
             }
         }
@@ -108,7 +123,8 @@ impl Comparison<'_> {
         }
         for refund in left {
             let Some(at) = refund.money.at else { continue };
-            self.missing_there((known, Status::Refunded), refund.money, at);
+            let part = Some(part_of_ours(refund));
+            self.missing_there((known, Status::Refunded, part), refund.money, at);
         }
     }
 }

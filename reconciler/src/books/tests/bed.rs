@@ -150,10 +150,7 @@ impl Bed {
     /// Appends what is told of orders; the rows stay as they are.
     pub(super) async fn append(&self, told: &[Told]) -> Vec<Position> {
         let message = |told: &Told, (received_at, fact): &(Time, Fact)| {
-            let record = FactRecord {
-                received_at: *received_at,
-                ..record(&told.id, fact.clone())
-            };
+            let record = FactRecord { received_at: *received_at, ..record(&told.id, fact.clone()) };
             Message {
                 key: record.order.to_message_key(),
                 event: None,

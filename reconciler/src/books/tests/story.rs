@@ -329,10 +329,9 @@ impl Scene {
             | Kind::QueriedOnly
             | Kind::RefundedInParts
             | Kind::CreatedLongAgo => self.sound(kind),
-            Kind::LeftToNextDay
-            | Kind::LeftAndLost
-            | Kind::ListedEarly
-            | Kind::ListedDaysLater => self.at_a_border(kind),
+            Kind::LeftToNextDay | Kind::LeftAndLost | Kind::ListedEarly | Kind::ListedDaysLater => {
+                self.at_a_border(kind)
+            }
             Kind::RefundNotListed
             | Kind::PartNotListed
             | Kind::RefundsNotTold
@@ -372,13 +371,26 @@ impl Scene {
             }
             Kind::RefundedInParts => {
                 let part = self.amount() / 3;
-                let mut plot = self.paid(self.paid_at(0), 0).listed(0, self.line(Status::Success, self.paid_at(0)));
+                let mut plot = self
+                    .paid(self.paid_at(0), 0)
+                    .listed(0, self.line(Status::Success, self.paid_at(0)));
                 plot = plot.agrees(0).notices(0);
-                for (day, minor, event) in [(0, part, "e1"), (1, part, "e2"), (2, self.amount() - 2 * part, "e3")] {
+                for (day, minor, event) in
+                    [(0, part, "e1"), (1, part, "e2"), (2, self.amount() - 2 * part, "e3")]
+                {
                     let at = self.paid_at(day).plus_ms(4 * HOUR);
-                    let notice = self.notice_of(&self.reference(), Status::Refunded, (minor, None, event), at);
+                    let notice = self.notice_of(
+                        &self.reference(),
+                        Status::Refunded,
+                        (minor, None, event),
+                        at,
+                    );
                     plot.told[0].facts.push(notice);
-                    let line = Line { amount: minor, event, ..self.line(Status::Refunded, at.plus_ms(self.drift_ms())) };
+                    let line = Line {
+                        amount: minor,
+                        event,
+                        ..self.line(Status::Refunded, at.plus_ms(self.drift_ms()))
+                    };
                     plot = plot.listed(day, line).agrees(day);
                     plot = plot.moved(day, Status::Refunded, (self.currency(), minor));
                 }
@@ -424,7 +436,9 @@ impl Scene {
                 plot = plot.listed(day, Line { reference: other.clone(), ..line });
                 let of_other = |found: Expect| Expect { reference: Some(other.clone()), ..found };
                 plot.expect.extend(match self.by {
-                    By::Order => vec![of_other(expect(Code::RefDiffers, &self.reference(), &other))],
+                    By::Order => {
+                        vec![of_other(expect(Code::RefDiffers, &self.reference(), &other))]
+                    }
                     By::Ref => vec![
                         self.missing(day, Status::Success, minor),
                         of_other(expect(Code::MissingHere, "nothing", "SUCCESS")),
@@ -446,7 +460,8 @@ impl Scene {
                 let apart = if kind == Kind::Repeated { 0 } else { 1_000 };
                 plot = plot.listed(day, line.clone()).agrees(day);
                 for n in 1..=more {
-                    plot = plot.listed(day, Line { at: line.at.plus_ms(n * apart), ..line.clone() });
+                    plot =
+                        plot.listed(day, Line { at: line.at.plus_ms(n * apart), ..line.clone() });
                 }
                 let partners = format!("{} times", more + 1);
                 let found = expect(Code::DuplicatedThere, "once", &partners);
@@ -455,7 +470,8 @@ impl Scene {
             other => panic!("{other:?} is told elsewhere"),
         }
         let plot = if kind == Kind::OrderDropped { plot } else { plot.notices(day) };
-        let is_listed = plot.lines.iter().any(|(_, line)| line.kind == Status::Success);
+        let of_known = kind != Kind::RefChanged || self.by == By::Order;
+        let is_listed = of_known && plot.lines.iter().any(|(_, line)| line.kind == Status::Success);
         let noticed = if is_listed { plot.noticed.clone() } else { Vec::new() };
         // Nothing the partner could mend is wrong where the order is missing here.
         let truth = if kind == Kind::OrderDropped { Some(Vec::new()) } else { Some(truth) };
@@ -483,7 +499,12 @@ impl Plot {
         self
     }
 
-    pub(super) fn moved(mut self, day: u64, status: Status, (currency, minor): (&'static str, i64)) -> Self {
+    pub(super) fn moved(
+        mut self,
+        day: u64,
+        status: Status,
+        (currency, minor): (&'static str, i64),
+    ) -> Self {
         self.moves.push((day, status, currency, minor));
         self
     }

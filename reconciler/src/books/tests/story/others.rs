@@ -13,10 +13,12 @@ impl Scene {
         // A border between two of the three days.
         let day = u64::from(self.roll(7, 2));
         let seconds = i64::from(self.roll(8, 100)) * 1_000;
-        let (before, after) = (self.calendar.at(day, -1_000 - seconds), self.calendar.at(day + 1, seconds));
+        let (before, after) =
+            (self.calendar.at(day, -1_000 - seconds), self.calendar.at(day + 1, seconds));
         match kind {
             Kind::LeftToNextDay => {
-                let plot = self.paid(before, day).listed(day + 1, self.line(Status::Success, after));
+                let plot =
+                    self.paid(before, day).listed(day + 1, self.line(Status::Success, after));
                 plot.agrees(day + 1).notices(day + 1).cut_off(day + 1)
             }
             Kind::LeftAndLost => {
@@ -26,7 +28,8 @@ impl Scene {
                 Plot { truth: Some(truth), ..plot }
             }
             Kind::ListedEarly => {
-                let plot = self.paid(after, day + 1).listed(day, self.line(Status::Success, before));
+                let plot =
+                    self.paid(after, day + 1).listed(day, self.line(Status::Success, before));
                 plot.agrees(day).notices(day).cut_off(day)
             }
             _ => {
@@ -114,7 +117,8 @@ impl Scene {
                     By::Ref => {
                         plot = plot.agrees(day).notices(day);
                         let theirs = format!("of order {second}");
-                        let found = self.expect(day, Code::RefOnTwoOrders, ("of this order", &theirs));
+                        let found =
+                            self.expect(day, Code::RefOnTwoOrders, ("of this order", &theirs));
                         plot.expect.push(found);
                     }
                 }
