@@ -21,7 +21,7 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::finding::{FINDING_CHANGED_TYPE, FindingChanged, FindingStatus};
 use payfold_schemas::ids::{KeyId, MerchantCode, OrderKey, PartnerCode};
-use payfold_schemas::order::{Known, Order, OrderState};
+use payfold_schemas::order::{Known, Order, OrderState, RaisedFlag};
 use payfold_schemas::record::{FactRecord, Position, encode_fact};
 use payfold_schemas::run::RunEnded;
 use payfold_schemas::time::Time;
@@ -185,6 +185,16 @@ impl Bed {
         self.store.commit(Commit { orders, views, folded, log_id }).await.unwrap();
     }
 
+    /// Raises these flags of an order.
+    pub(super) async fn flag(&self, order: &str, flags: Vec<RaisedFlag>) {
+        let mut row = self.store.load(vec![key(order)]).await.unwrap().remove(0).unwrap();
+        row.summary.flags = flags;
+        row.version += 1;
+        let folded = self.store.progress().await.unwrap().unwrap().folded;
+        let (orders, log_id) = (vec![row], self.log.id());
+        self.store.commit(Commit { orders, views: Vec::new(), folded, log_id }).await.unwrap();
+    }
+
     /// A day's records, as a file of this text.
     pub(super) fn file(&self, name: &str, lines: &[String]) -> PathBuf {
         let path = self.dir.path().join(name);
@@ -250,8 +260,8 @@ impl Bed {
 fn row(told: &Told, places: &[Position]) -> Order {
     let mut row = order(&told.id, told.state, None);
     row.first_seen = told.facts[0].0;
-    row.version = u64::try_from(told.facts.len()).unwrap();
     row.position = *places.last().unwrap();
+    row.version = row.position.offset;
     for ((_, fact), place) in told.facts.iter().zip(places) {
         let facts = &mut row.facts;
         match fact {

@@ -233,12 +233,12 @@ impl Scene {
         (at, Fact::SessionOpened(session))
     }
 
-    fn notice(self, status: Status, minor: i64, at: Time) -> (Time, Fact) {
+    pub(super) fn notice(self, status: Status, minor: i64, at: Time) -> (Time, Fact) {
         let paid_at = (status == Status::Success).then_some(at);
         self.notice_of(&self.reference(), status, (minor, paid_at, ""), at)
     }
 
-    fn notice_of(
+    pub(super) fn notice_of(
         self,
         reference: &str,
         status: Status,
@@ -262,7 +262,7 @@ impl Scene {
         (at.plus_ms(1_500), Fact::Ipn(ipn))
     }
 
-    fn line(self, kind: Status, at: Time) -> Line {
+    pub(super) fn line(self, kind: Status, at: Time) -> Line {
         Line {
             order: self.order(),
             reference: self.reference(),

@@ -1,0 +1,98 @@
+//! Runs that are cut off and repeated, and two instances that do one run: what stands at the end is what one run that
+//! was left alone comes to, and no event has two contents.
+
+use payfold_engines::log::Topic;
+use payfold_schemas::run::{RUN_ENDED_TYPE, RunEnded};
+
+use super::cut::Cut;
+use super::*;
+
+/// Every run that ended: of one id the first, and that no id has two contents.
+async fn ended(bed: &Bed) -> BTreeMap<String, RunEnded> {
+    let mut runs: BTreeMap<String, RunEnded> = BTreeMap::new();
+    for message in bed.messages(Topic::Findings).await {
+        if message.event.as_ref().is_none_or(|event| event.kind != RUN_ENDED_TYPE) {
+            continue;
+        }
+        let ended: RunEnded = serde_json::from_slice(&message.value).unwrap();
+        let first = runs.entry(ended.run.clone()).or_insert_with(|| ended.clone());
+        assert_eq!(*first, ended, "one run, two ends");
+    }
+    runs
+}
+
+/// What one run of each day comes to that is left alone.
+async fn left_alone(
+    world: &World,
+) -> (BTreeMap<String, FindingChanged>, BTreeMap<String, RunEnded>) {
+    let stage = Stage::set(world).await;
+    let running = stage.bed.start();
+    stage.run_all(&running, Given::AsToldByStories).await;
+    running.stop().await.unwrap();
+    (stage.bed.findings().await, ended(&stage.bed).await)
+}
+
+#[test]
+fn a_run_that_was_cut_off_goes_on_where_it_was() {
+    hold(25, async |world: &World| {
+        let expected = left_alone(world).await;
+        let stage = Stage::set(world).await;
+        let mut seed = world.shuffle;
+        for day in 0..DAYS {
+            let date = stage.calendar.date(day).to_string();
+            let lines = stage.lines(day, Given::AsToldByStories);
+            for _ in 0..2 {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let cut = Cut::after(stage.bed.log.clone(), i64::from(seed >> 29));
+                let running = stage.bed.start_over(cut, Duration::from_secs(3_600));
+                let _ = running.desk.run(stage.bed.request(&date, &lines)).await;
+                let _ = running.stop().await;
+                // Whoever goes on does so later; the run is the one that was begun.
+                stage
+                    .bed
+                    .clock
+                    .set(stage.calendar.at(DAYS, 12 * HOUR).plus_ms(i64::from(seed >> 20)));
+                if stage.ran(day).await {
+                    break;
+                }
+            }
+            if !stage.ran(day).await {
+                stage.bed.run(&date, &lines).await.unwrap();
+            }
+            stage.bed.clock.set(stage.calendar.at(DAYS, 12 * HOUR));
+        }
+        let found = (stage.bed.findings().await, ended(&stage.bed).await);
+        assert_eq!(found.0, expected.0);
+        assert_eq!(found.1, expected.1);
+    });
+}
+
+impl Stage {
+    /// Whether a day was compared to the end.
+    async fn ran(&self, day: u64) -> bool {
+        let date = self.calendar.date(day).to_string();
+        ended(&self.bed).await.values().any(|run| run.day == date)
+    }
+}
+
+#[test]
+fn two_at_once_find_what_one_finds() {
+    hold(25, async |world: &World| {
+        let expected = left_alone(world).await;
+        let stage = Stage::set(world).await;
+        let (one, other) = (stage.bed.start(), stage.bed.start());
+        for day in 0..DAYS {
+            let date = stage.calendar.date(day).to_string();
+            let lines = stage.lines(day, Given::AsToldByStories);
+            let request = || stage.bed.request(&date, &lines);
+            let (one, other) = tokio::join!(one.desk.run(request()), other.desk.run(request()));
+            let (one, other) = (one.unwrap(), other.unwrap());
+            assert_eq!(one.totals, other.totals);
+        }
+        one.stop().await.unwrap();
+        other.stop().await.unwrap();
+        assert_eq!(stage.bed.findings().await, expected.0);
+        let ended = ended(&stage.bed).await;
+        assert!(expected.1.iter().all(|(run, end)| ended.get(run) == Some(end)));
+    });
+}
