@@ -26,6 +26,7 @@ WHERE os IS NULL OR ts IS NULL OR os <> ts OR lines > 1 OR oa <> ta OR oc <> tc 
 MEASURE = """
 import json, resource, sys, time
 import duckdb
+duckdb.execute("SET enable_progress_bar = false")
 begun = time.perf_counter()
 findings = duckdb.execute(sys.argv[1], sys.argv[2:4]).fetchone()[0]
 seconds = time.perf_counter() - begun

@@ -10,8 +10,8 @@ use extsort::{ExternalSorter, Sortable};
 use minicbor::{Decode, Encode};
 use tempfile::TempDir;
 
-/// So many values are sorted in memory at once: some 30 MB of lines.
-const SEGMENT: usize = 100_000;
+/// So many values are sorted in memory at once: some 15 MB of orders.
+const SEGMENT: usize = 40_000;
 /// From so many files on they are merged over a heap.
 const HEAP_FROM: usize = 16;
 /// A key or value of more is none of ours.
