@@ -18,6 +18,7 @@ pub mod listener;
 pub mod output;
 pub mod patience;
 pub mod privacy;
+pub mod report;
 pub mod roles;
 pub mod running;
 pub mod search;

@@ -2,6 +2,7 @@
 //! left alone. Needs Debian's chromium and chromium-driver; without them it says so and passes, but never under CI.
 
 mod driver;
+mod report;
 mod shop;
 
 use std::time::Duration;

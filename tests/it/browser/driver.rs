@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use fantoccini::wd::Capabilities;
+use fantoccini::wd::{Capabilities, WebDriverCompatibleCommand};
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::support::knobs;
@@ -110,11 +110,21 @@ impl Browser {
         self.runtime.block_on(self.client.enter_parent_frame()).expect("there is a window");
     }
 
+    /// What a script of ours returns, whatever the page allows its own.
+    pub fn ask(&self, script: &str) -> Value {
+        let asked = self.client.execute(script, Vec::new());
+        self.runtime.block_on(asked).expect("scripts run")
+    }
+
     /// How wide the content is, in points.
     pub fn page_width(&self) -> u64 {
-        let script = "return document.documentElement.scrollWidth";
-        let width = self.runtime.block_on(self.client.execute(script, Vec::new()));
-        width.expect("scripts run").as_u64().expect("a number")
+        self.ask("return document.documentElement.scrollWidth").as_u64().expect("a number")
+    }
+
+    /// A command of Chrome's own protocol, for what WebDriver has no word for.
+    pub fn command(&self, name: &'static str, parameters: Value) -> Value {
+        let done = self.client.issue_cmd(ChromeCommand { name, parameters });
+        self.runtime.block_on(done).expect("Chrome knows the command")
     }
 
     pub fn cookies(&self) -> usize {
@@ -124,9 +134,36 @@ impl Browser {
     /// A picture of the window, in `target/screenshots`.
     pub fn screenshot(&self, name: &str) {
         let picture = self.runtime.block_on(self.client.screenshot()).expect("a picture");
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
-        std::fs::create_dir_all(&folder).expect("the target folder can be written");
-        std::fs::write(folder.join(format!("{name}.png")), picture).expect("a picture is a file");
+        std::fs::write(pictures().join(format!("{name}.png")), picture)
+            .expect("a picture is a file");
+    }
+}
+
+/// Where pictures are kept for people.
+pub fn pictures() -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
+    std::fs::create_dir_all(&folder).expect("the target folder can be written");
+    folder
+}
+
+#[derive(Debug)]
+struct ChromeCommand {
+    name: &'static str,
+    parameters: Value,
+}
+
+impl WebDriverCompatibleCommand for ChromeCommand {
+    fn endpoint(
+        &self,
+        base: &url::Url,
+        session: Option<&str>,
+    ) -> Result<url::Url, url::ParseError> {
+        base.join(&format!("session/{}/goog/cdp/execute", session.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &url::Url) -> (reqwest::Method, Option<String>) {
+        let body = json!({ "cmd": self.name, "params": self.parameters });
+        (reqwest::Method::POST, Some(body.to_string()))
     }
 }
 

@@ -1,0 +1,95 @@
+//! Owns how money is written: major units by the currency's exponent, from the digits of the minor units, never through a
+//! float. Pure.
+
+use std::collections::BTreeMap;
+
+use payfold_schemas::money::Currency;
+
+use super::words::grouped;
+
+/// Sums of minor units by currency.
+pub(super) type Sums = BTreeMap<Currency, i128>;
+
+/// `1,234.56` of 123456 minor units of EUR, `−150,000` of as many VND.
+pub(super) fn major(minor: i128, currency: Currency) -> String {
+    let exponent = usize::from(currency.exponent());
+    let digits = format!("{:0>width$}", minor.unsigned_abs(), width = exponent + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - exponent);
+    let sign = if minor < 0 { "−" } else { "" };
+    match fraction {
+        "" => format!("{sign}{}", grouped(whole)),
+        _ => format!("{sign}{}.{fraction}", grouped(whole)),
+    }
+}
+
+/// The same with its currency: `1,234.56 EUR`.
+pub(super) fn named(minor: i128, currency: Currency) -> String {
+    format!("{} {currency}", major(minor, currency))
+}
+
+/// A difference: `+1.00`, `−1.00`, `0.00`.
+pub(super) fn signed(minor: i128, currency: Currency) -> String {
+    let plus = if minor > 0 { "+" } else { "" };
+    format!("{plus}{}", major(minor, currency))
+}
+
+/// `1,000 VND and 12.50 EUR`; empty if there is nothing.
+pub(super) fn listed(sums: &Sums) -> String {
+    let texts: Vec<String> = (sums.iter())
+        .filter(|(_, minor)| **minor != 0)
+        .map(|(currency, minor)| named(*minor, *currency))
+        .collect();
+    match texts.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(code: &str) -> Currency {
+        Currency::parse(code).unwrap()
+    }
+
+    #[test]
+    fn money_is_written_by_its_currency() {
+        for (minor, code, expected) in [
+            (0, "VND", "0"),
+            (0, "EUR", "0.00"),
+            (1, "JPY", "1"),
+            (150_000, "VND", "150,000"),
+            (1, "EUR", "0.01"),
+            (100, "EUR", "1.00"),
+            (-5, "EUR", "−0.05"),
+            (123_456, "EUR", "1,234.56"),
+            (1_234, "KWD", "1.234"),
+            (999_999, "KWD", "999.999"),
+            (-1_000_000, "KWD", "−1,000.000"),
+            (i128::from(i64::MAX), "USD", "92,233,720,368,547,758.07"),
+            (i128::from(i64::MIN), "JPY", "−9,223,372,036,854,775,808"),
+            // 2^53 + 1, which a float of 64 bits does not have
+            (9_007_199_254_740_993, "USD", "90,071,992,547,409.93"),
+        ] {
+            assert_eq!(major(minor, of(code)), expected, "{minor} {code}");
+        }
+        assert_eq!(signed(5, of("EUR")), "+0.05");
+        assert_eq!(signed(0, of("EUR")), "0.00");
+    }
+
+    #[test]
+    fn sums_are_told_by_currency() {
+        let sums = |of_codes: &[(&str, i128)]| -> Sums {
+            of_codes.iter().map(|(code, minor)| (of(code), *minor)).collect()
+        };
+        assert_eq!(listed(&sums(&[])), "");
+        assert_eq!(listed(&sums(&[("VND", 0)])), "");
+        assert_eq!(listed(&sums(&[("VND", 1_000)])), "1,000 VND");
+        assert_eq!(
+            listed(&sums(&[("VND", 1), ("EUR", 250), ("KWD", 1)])),
+            "2.50 EUR, 0.001 KWD and 1 VND"
+        );
+    }
+}

@@ -1,0 +1,362 @@
+//! The report of a run: what stands on it and in which order, and that nothing anybody wrote can do anything but be read.
+
+mod hostile;
+mod markup;
+mod worlds;
+
+use markup::{Element, elements};
+use payfold_schemas::finding::{Code, FindingStatus};
+use payfold_schemas::ipn::Status;
+use worlds::World;
+
+use super::*;
+
+/// Each of these texts stands behind the one before it.
+fn in_order(page: &str, texts: &[&str]) {
+    texts.iter().fold(page, |rest, text| {
+        let (_, rest) = rest.split_once(text).unwrap_or_else(|| panic!("no {text:?} in its turn"));
+        rest
+    });
+}
+
+/// The text of the first element of this class.
+fn text_of(found: &[Element], class: &str) -> String {
+    let element = found.iter().find(|element| element.has_class(class));
+    element.unwrap_or_else(|| panic!("no .{class}")).text.clone()
+}
+
+#[test]
+fn what_matters_most_comes_first() {
+    let page = World::sample().page();
+    in_order(
+        &page,
+        &[
+            "9 differences are open, with 0.50 USD and 7,680,000 VND at risk",
+            "What to do next",
+            "Open differences by kind",
+            "Open differences by age",
+            "Open differences",
+        ],
+    );
+    in_order(
+        &page,
+        &[
+            "id=\"open\"",
+            "id=\"noted\"",
+            "id=\"decided\"",
+            "id=\"cleared\"",
+            "id=\"totals\"",
+            "id=\"records\"",
+        ],
+    );
+}
+
+#[test]
+fn a_finding_says_both_sides_with_their_sources() {
+    let found = elements(&World::sample().page());
+    let row = |id: &str| {
+        let row = found.iter().find(|e| e.name == "tr" && e.text.contains(id));
+        row.unwrap_or_else(|| panic!("no row {id}")).text.clone()
+    };
+    let missing = row("cart-21007");
+    for part in [
+        "MG7730355",
+        "SUCCESS 2,750,000 VND",
+        "the order",
+        "nothing",
+        "settlement-20260131.csv",
+        "1 day",
+    ] {
+        assert!(missing.contains(part), "{part}: {missing}");
+    }
+    let amount = row("cart-21110");
+    for part in
+        ["129.99 USD", "129.49 USD", "0.50 USD", "settlement-20260131.csv line 240", "6 days"]
+    {
+        assert!(amount.contains(part), "{part}: {amount}");
+    }
+    // In the partner's zone.
+    assert!(row("cart-20955").contains("2026-01-31 11:00:00 +07:00"));
+}
+
+#[test]
+fn decisions_say_who_when_why_and_on_what() {
+    let world = World::sample();
+    let found = elements(&world.page());
+    let waits = text_of(&found, "waits");
+    for part in [
+        "Waits for a second person",
+        "anna.tran",
+        "the partner's stands",
+        "2026-02-02 09:15:30 +07:00",
+        "console",
+    ] {
+        assert!(waits.contains(part), "{part}: {waits}");
+    }
+    let decided = found.iter().find(|e| e.name == "tr" && e.text.contains("third part")).unwrap();
+    let evidence = world.finding("third part").decision.as_ref().unwrap().evidence.to_string();
+    for part in [
+        "anna.tran and minh.le",
+        "the partner's stands",
+        "REFUNDED 150.00 USD + 200.00 USD",
+        &evidence,
+    ] {
+        assert!(decided.text.contains(part), "{part}: {}", decided.text);
+    }
+}
+
+#[test]
+fn a_word_on_other_evidence_waits_for_nobody() {
+    let mut world = World::sample();
+    for finding in &mut world.findings {
+        finding.evidence = Digest::of_bytes(b"changed since");
+    }
+    let page = world.page();
+    assert!(
+        !page.contains("Waits for a second person") && !page.contains("for a second person, who")
+    );
+}
+
+#[test]
+fn groups_have_one_kind_and_one_thing_to_do() {
+    let found = elements(&World::sample().page());
+    let groups: Vec<_> = found.iter().filter(|element| element.has_class("group")).collect();
+    let codes: Vec<&str> = groups
+        .iter()
+        .filter_map(|group| {
+            Code::ALL.map(Code::as_str).into_iter().find(|code| group.text.contains(code))
+        })
+        .collect();
+    assert_eq!(
+        codes,
+        [
+            "MISSING_HERE",
+            "MISSING_THERE",
+            "STATUS_DIFFERS",
+            "AMOUNT_DIFFERS",
+            "REFERENCE_PAID_TWICE",
+            "DUPLICATED_THERE",
+            "TIME_DIFFERS",
+            // Its action names what it would become.
+            "MISSING_THERE",
+        ]
+    );
+    assert!(groups.iter().all(|group| group.text.contains("Do: ")));
+}
+
+#[test]
+fn totals_are_explained_by_findings_and_the_rest_is_told() {
+    let found = elements(&World::sample().page());
+    let why: Vec<&str> =
+        found.iter().filter(|e| e.has_class("why")).map(|e| e.text.as_str()).collect();
+    let [refunded, usd, vnd] = why.as_slice() else { panic!("{why:?}") };
+    assert_eq!(*refunded, "Findings: Missing here × 1 −50.00. Nothing is left unexplained.");
+    assert_eq!(*usd, "Findings: Amount differs × 1 +0.50. Nothing is left unexplained.");
+    for part in [
+        "Missing here × 1 −1,250,000",
+        "Missing at the partner × 2 +3,230,000",
+        "Status differs × 1 −890,000",
+        "Amount differs × 1 −1,350,000",
+        "Twice at the partner × 1 −320,000",
+        "next day's records × 1 +210,000",
+        "No finding explains −75,000: it should be among 1 payment too young",
+    ] {
+        assert!(vnd.contains(part), "{part}: {vnd}");
+    }
+}
+
+#[test]
+fn amounts_in_two_currencies_are_each_written_in_their_own() {
+    let mut world = World::sample();
+    world.findings.retain(|finding| finding.code == Code::AmountDiffers);
+    world.findings.truncate(1);
+    world.ended.totals.clear();
+    let mut currency = world.findings[0].clone();
+    currency.code = Code::CurrencyDiffers;
+    currency.field = Some("currency".to_owned());
+    currency.finding_id = "c".repeat(32);
+    currency.ours.value = "KWD".to_owned();
+    world.findings.push(currency);
+    let page = world.page();
+    in_order(&page, &["AMOUNT_DIFFERS", "150.000 KWD", "1,500,000 VND", "CURRENCY_DIFFERS", "KWD"]);
+    let report = world.report();
+    let shares = explain::shares(&report);
+    let minor = |code: &str| {
+        let key = ("2026-01-31".to_owned(), worlds::currency(code), Status::Success);
+        shares[&key][&Code::CurrencyDiffers].minor
+    };
+    assert_eq!((minor("KWD"), minor("VND")), (150_000, -1_500_000));
+}
+
+#[test]
+fn a_day_without_anything_is_one_quiet_page() {
+    let page = World::empty().page();
+    elements(&page);
+    in_order(
+        &page,
+        &[
+            "Complete. Nothing happened on this day",
+            "payfold reconcile close mygateway --day 2026-01-31",
+            "None.",
+            "No money moved",
+        ],
+    );
+    assert!(!page.contains("by age"));
+}
+
+#[test]
+fn a_clean_day_says_so_and_a_closed_one_too() {
+    let mut world = World::sample();
+    world.findings.clear();
+    let page = world.page();
+    assert!(
+        page.contains("Complete. Nothing is open: the partner's records and the orders agree.")
+    );
+    world.close();
+    let page = world.page();
+    in_order(
+        &page,
+        &["day closed", "Nothing: the day is closed.", "Closed by ", "as they were sealed"],
+    );
+}
+
+#[test]
+fn what_changes_a_closed_day_is_an_adjustment() {
+    let mut world = World::sample();
+    world.findings.clear();
+    world.close();
+    let closed = world.closed.as_mut().unwrap();
+    closed.totals[1].ours.amount -= 12_999;
+    closed.totals[1].ours.count -= 1;
+    world.ended.adjusts = Some(closed.seal);
+    let page = world.page();
+    in_order(
+        &page,
+        &[
+            "this run is an adjustment",
+            "Book the adjustment",
+            "Adjustments: what has changed",
+            "11,920.00",
+            "12,049.99",
+            "+129.99",
+        ],
+    );
+}
+
+#[test]
+fn an_incomplete_run_never_looks_fine() {
+    let mut world = World::empty();
+    world.incomplete();
+    let page = world.page();
+    let found = elements(&page);
+    let verdict = text_of(&found, "verdict");
+    for part in [
+        "Incomplete: not everything could be compared",
+        "the file is cut off",
+        "may still be there",
+    ] {
+        assert!(verdict.contains(part), "{part}: {verdict}");
+    }
+    in_order(
+        &page,
+        &[
+            "payfold reconcile run mygateway --day 2026-01-31 --records FILE",
+            "None that could be found",
+        ],
+    );
+    assert!(!page.contains("reconcile close") && !page.contains("Nothing happened"));
+    let bad = text_of(&found, "bad");
+    assert!(!bad.is_empty());
+    let lines = found.iter().filter(|e| e.name == "table" && e.has_class("bad")).count();
+    assert_eq!(lines, 1);
+    in_order(
+        &page,
+        &[
+            "Lines that could not be read",
+            "1,017",
+            "amount: not a number",
+            "1 more line could not be read",
+        ],
+    );
+}
+
+#[test]
+fn a_page_is_bounded_and_says_what_it_leaves_out() {
+    let world = World::of_many(5_000);
+    let page = world.page();
+    let found = elements(&page);
+    let rows = found.iter().filter(|e| e.name == "th" && e.has_class("about")).count();
+    assert_eq!(rows, FINDINGS_MAX);
+    assert!(page.len() < 6_000_000, "{} bytes", page.len());
+    in_order(
+        &page,
+        &[
+            "5,000 differences are open",
+            "(5,000)",
+            "3,000 more findings of this kind are not on this page",
+            "payfold reconcile findings --partner mygateway --day 2026-01-31 --output csv",
+        ],
+    );
+}
+
+#[test]
+fn open_ones_go_before_decided_ones_where_there_is_no_room() {
+    let mut world = World::of_many(3_000);
+    for finding in world.findings.iter_mut().take(1_500) {
+        finding.status = FindingStatus::Decided;
+    }
+    let page = world.page();
+    in_order(
+        &page,
+        &[
+            "(1,500)",
+            "id=\"decided\"",
+            "1,000 more findings of this kind are not on this page (decided)",
+        ],
+    );
+}
+
+#[test]
+fn the_policy_lets_in_this_style_and_nothing_else() {
+    let found = elements(&World::sample().page());
+    let style = &found.iter().find(|element| element.name == "style").unwrap().text;
+    let policy =
+        found.iter().find_map(|e| e.attribute("content").filter(|c| c.contains("default-src")));
+    let hash = STANDARD.encode(Digest::of_bytes(style.as_bytes()).as_bytes());
+    assert_eq!(
+        policy.unwrap(),
+        format!(
+            "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
+        )
+    );
+    assert!(!style.contains("url(") && !style.contains("@import") && !style.contains('<'));
+    assert!(
+        style.contains("Payfold\\20 \\20 mygateway\\20 \\20 2026-01-31"),
+        "on every printed page"
+    );
+}
+
+#[test]
+fn plots_say_in_words_what_they_draw() {
+    let found = elements(&World::sample().page());
+    let ageing = found.iter().find(|e| e.attribute("role") == Some("img")).unwrap();
+    assert_eq!(
+        ageing.attribute("aria-label"),
+        Some("0–1 days: 6, 2–3 days: 1, 4–7 days: 1, 8–30 days: 0, over 30 days: 1")
+    );
+    let drawn: u64 = found
+        .iter()
+        .filter(|e| e.name == "rect" && e.attribute("x").is_some())
+        .map(|e| e.attribute("height").unwrap().parse::<u64>().unwrap())
+        .sum();
+    // Nine findings, the six of the first age 96 high; what rounding takes is less than a point each.
+    assert!((141..=144).contains(&drawn), "{drawn}");
+    for bar in found.iter().filter(|e| e.name == "svg" && e.has_class("bar")) {
+        assert_eq!(bar.attribute("aria-hidden"), Some("true"), "its number stands beside it");
+    }
+    for table in found.iter().filter(|e| e.name == "table") {
+        assert!(!table.text.is_empty());
+    }
+    let captions = found.iter().filter(|e| e.name == "caption").count();
+    assert_eq!(captions, found.iter().filter(|e| e.name == "table").count(), "every table has one");
+}

@@ -1,0 +1,112 @@
+//! Owns the control totals: ours beside the partner's by day, currency and kind, and what explains each difference.
+
+use maud::{Markup, html};
+use payfold_schemas::run::ControlTotal;
+
+use super::explain::{self, Shares};
+use super::kinds::title;
+use super::plots::{moved, side_by_side};
+use super::words::{count, counted, said};
+use super::{Report, money};
+
+/// The totals, drawn and in figures.
+pub(super) fn section(report: &Report<'_>) -> Markup {
+    let totals = &report.ended.totals;
+    let shares = explain::shares(report);
+    html! {
+        section aria-labelledby="totals" {
+            h2 #totals { "Control totals" }
+            @if totals.is_empty() {
+                p { "No money moved on either side." }
+            } @else {
+                (side_by_side(totals))
+                div.scroll tabindex="0" role="region" aria-labelledby="totals" {
+                    table.ledger {
+                        caption { "Count and sum by day, currency and kind, as the run found them; the difference is ours less the partner's" }
+                        thead {
+                            tr {
+                                th scope="col" rowspan="2" { "Day" }
+                                th scope="col" rowspan="2" { "Currency" }
+                                th scope="col" rowspan="2" { "Kind" }
+                                th.num scope="colgroup" colspan="2" { "Ours" }
+                                th.num scope="colgroup" colspan="2" { "Partner" }
+                                th.num scope="colgroup" colspan="2" { "Difference" }
+                            }
+                            tr { @for _ in 0..3 { th.num scope="col" { "Count" } th.num scope="col" { "Sum" } } }
+                        }
+                        @for total in totals { (rows(report, total, &shares)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn rows(report: &Report<'_>, total: &ControlTotal, shares: &Shares) -> Markup {
+    let currency = total.currency;
+    let sum = |minor: i64| money::major(i128::from(minor), currency);
+    let explained = explanation(report, total, shares);
+    let (ours, partners) = (&total.ours, &total.partners);
+    let counts = i128::from(ours.count) - i128::from(partners.count);
+    html! {
+        tbody {
+            tr {
+                th scope="row" { (said(&total.day)) }
+                td { (currency) }
+                td { (moved(total.status)) }
+                td.num { (count(ours.count)) }
+                td.num { (sum(ours.amount)) }
+                td.num { (count(partners.count)) }
+                td.num { (sum(partners.amount)) }
+                td.num { @if counts > 0 { "+" } @else if counts < 0 { "−" } (counts.unsigned_abs()) }
+                td.num { b { (money::signed(difference(total), currency)) } }
+            }
+            @if let Some(explained) = explained {
+                tr.why { td colspan="9" { (explained) } }
+            }
+        }
+    }
+}
+
+fn difference(total: &ControlTotal) -> i128 {
+    i128::from(total.ours.amount) - i128::from(total.partners.amount)
+}
+
+/// What findings add, and the rest that none explains. Nothing where both sides agree.
+fn explanation(report: &Report<'_>, total: &ControlTotal, shares: &Shares) -> Option<Markup> {
+    let key = (total.day.clone(), total.currency, total.status);
+    let shares = shares.get(&key);
+    let explained: i128 = shares.into_iter().flatten().map(|(_, share)| share.minor).sum();
+    let rest = difference(total) - explained;
+    let agrees = difference(total) == 0 && total.ours.count == total.partners.count;
+    if agrees && shares.is_none() {
+        return None;
+    }
+    let signed = |minor| money::signed(minor, total.currency);
+    Some(html! {
+        @if let Some(shares) = shares {
+            "Findings: "
+            @for (place, (code, share)) in shares.iter().enumerate() {
+                @if place > 0 { "; " }
+                (title(*code)) " × " (count(share.findings)) " " span.figure { (signed(share.minor)) }
+            }
+            ". "
+        }
+        @if rest != 0 { (unexplained(report, &signed(rest))) } @else if shares.is_some() { "Nothing is left unexplained." }
+    })
+}
+
+fn unexplained(report: &Report<'_>, rest: &str) -> Markup {
+    let compared = &report.ended.compared;
+    let (pending, cut_off) = (compared.pending, compared.cut_off);
+    html! {
+        "No finding explains " span.figure { (rest) } ": "
+        @if pending > 0 || cut_off > 0 {
+            "it should be among " (counted(pending, "payment")) " too young to be missed and " (count(cut_off))
+            " that the neighbouring day lists."
+        } @else {
+            "it belongs to findings that cleared after the run, or to notices of another amount, which don't count as paid \
+             here. Run the day again to see what is left."
+        }
+    }
+}
