@@ -135,6 +135,7 @@ impl<'a> Rows<'a> {
                     (cell("At risk", "num", &at_stake(finding)))
                     (cell("Open for", "", &self.standing(finding)))
                 }
+                (self.waits(finding))
             } },
         )
     }
@@ -153,16 +154,23 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// How long, and whose word waits for a second one.
+    /// How long.
     fn standing(&self, finding: &FindingChanged) -> Markup {
         html! {
             (counted(age_days(finding.first_seen, self.report.now), "day"))
             small { "since " (self.zone.moment(finding.first_seen)) }
-            @if let Some(first) = first_word(finding) {
-                p.waits { b { "Waits for a second person." } " " (said(first.author.as_str())) " said “" (stands(first.accept)) "”, "
-                    (self.zone.moment(first.at)) ": " (said(&first.reason)) }
-            }
         }
+    }
+
+    /// The first person's word, in a row of its own.
+    fn waits(&self, finding: &FindingChanged) -> Markup {
+        html! { @if let Some(first) = first_word(finding) {
+            tr.waits role="row" { td role="cell" colspan="6" { div {
+                b { "Waits for a second person." } " "
+                (said(first.author.as_str())) " said “" (stands(first.accept)) "”, "
+                (self.zone.moment(first.at)) ": " (said(&first.reason))
+            } } }
+        } }
     }
 
     fn decided(&self, findings: &[&'a FindingChanged]) -> Markup {
@@ -179,7 +187,7 @@ impl<'a> Rows<'a> {
                     (cell("Here", "", &side(&ours, finding, &finding.ours)))
                     (cell("Partner", "", &side(&partners, finding, &finding.partners)))
                     (cell("At risk", "num", &at_stake(finding)))
-                    (cell("Decision", "wide", &html! { @if let Some(decision) = &finding.decision { (self.decision(decision)) } }))
+                    (cell("Decision", "", &html! { @if let Some(decision) = &finding.decision { (self.decision(decision)) } }))
                 }
             } },
         )
@@ -263,7 +271,7 @@ fn stands(accept: Verdict) -> &'static str {
 /// A table whose rows become cards where there is no room; the roles keep it a table for who listens to it.
 fn table(caption: &Markup, heads: &[(&str, &str)], rows: &Markup) -> Markup {
     html! {
-        table.cards role="table" {
+        table.cards.{ "of" (heads.len()) } role="table" {
             caption { (caption) }
             thead role="rowgroup" { tr role="row" {
                 @for (head, class) in heads { th role="columnheader" scope="col" class=(class) { (head) } }
@@ -278,5 +286,5 @@ fn head_cell(inside: &Markup) -> Markup {
 }
 
 fn cell(head: &str, class: &str, inside: &Markup) -> Markup {
-    html! { td role="cell" data-head=(head) class=(class) { (inside) } }
+    html! { td role="cell" data-head=(head) class=(class) { div { (inside) } } }
 }

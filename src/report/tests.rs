@@ -150,16 +150,16 @@ fn totals_are_explained_by_findings_and_the_rest_is_told() {
     let why: Vec<&str> =
         found.iter().filter(|e| e.has_class("why")).map(|e| e.text.as_str()).collect();
     let [refunded, usd, vnd] = why.as_slice() else { panic!("{why:?}") };
-    assert_eq!(*refunded, "Findings: Missing here × 1 −50.00. Nothing is left unexplained.");
-    assert_eq!(*usd, "Findings: Amount differs × 1 +0.50. Nothing is left unexplained.");
+    assert_eq!(*refunded, "Findings: 1 × Missing here −50.00. Nothing is left unexplained.");
+    assert_eq!(*usd, "Findings: 1 × Amount differs +0.50. Nothing is left unexplained.");
     for part in [
-        "Missing here × 1 −1,250,000",
-        "Missing at the partner × 2 +3,230,000",
-        "Status differs × 1 −890,000",
-        "Amount differs × 1 −1,350,000",
-        "Twice at the partner × 1 −320,000",
-        "next day's records × 1 +210,000",
-        "No finding explains −75,000: it should be among 1 payment too young",
+        "1 × Missing here −1,250,000",
+        "2 × Missing at the partner +3,230,000",
+        "1 × Status differs −890,000",
+        "1 × Amount differs −1,350,000",
+        "1 × Twice at the partner −320,000",
+        "1 × Near midnight, next day's records +210,000",
+        "No finding explains −75,000: look among the payments that have none, 1 too young",
     ] {
         assert!(vnd.contains(part), "{part}: {vnd}");
     }

@@ -6,7 +6,7 @@ use payfold_schemas::run::ControlTotal;
 use super::explain::{self, Shares};
 use super::kinds::title;
 use super::plots::{moved, side_by_side};
-use super::words::{count, counted, said};
+use super::words::{count, said};
 use super::{Report, money};
 
 /// The totals, drawn and in figures.
@@ -88,7 +88,7 @@ fn explanation(report: &Report<'_>, total: &ControlTotal, shares: &Shares) -> Op
             "Findings: "
             @for (place, (code, share)) in shares.iter().enumerate() {
                 @if place > 0 { "; " }
-                (title(*code)) " × " (count(share.findings)) " " span.figure { (signed(share.minor)) }
+                (count(share.findings)) " × " (title(*code)) " " span.figure { (signed(share.minor)) }
             }
             ". "
         }
@@ -102,7 +102,7 @@ fn unexplained(report: &Report<'_>, rest: &str) -> Markup {
     html! {
         "No finding explains " span.figure { (rest) } ": "
         @if pending > 0 || cut_off > 0 {
-            "it should be among " (counted(pending, "payment")) " too young to be missed and " (count(cut_off))
+            "look among the payments that have none, " (count(pending)) " too young to be missed and " (count(cut_off))
             " that the neighbouring day lists."
         } @else {
             "it belongs to findings that cleared after the run, or to notices of another amount, which don't count as paid \

@@ -124,8 +124,8 @@ fn steps(report: &Report<'_>, parts: &Parts<'_>) -> Vec<Markup> {
     }
     if parts.waiting() > 0 {
         steps.push(html! {
-            (counted(parts.waiting(), "decision")) " below " @if parts.waiting() == 1 { "waits" } @else { "wait" }
-            " for a second person, who says the same with a token of their own: "
+            "Ask a second person for " (counted(parts.waiting(), "decision")) " below: what is critical takes two, who say the \
+             same, each with a token of their own. "
             code { "payfold reconcile decide FINDING --accept ours|partner|write-off --reason …" }
         });
     }
@@ -138,8 +138,8 @@ fn steps(report: &Report<'_>, parts: &Parts<'_>) -> Vec<Markup> {
     }
     if !parts.noted.is_empty() {
         steps.push(html! {
-            "Nothing for the " (counted(len(&parts.noted), "payment")) " that the next day's records should list: \
-             compare those when they come."
+            "Compare the next day's records when they come: they should list " (counted(len(&parts.noted), "payment")) " of this \
+             day's end."
         });
     }
     if steps.is_empty() {
