@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use payfold_schemas::money::Currency;
-use payfold_schemas::run::{ControlTotal, PeriodClosed, Sum};
+use payfold_schemas::run::{ControlTotal, PeriodClosed, RunResult, Sum};
 
 use super::plots::moved;
 use super::words::{count, counted, len, said};
@@ -21,7 +21,12 @@ pub(super) fn section(report: &Report<'_>) -> Markup {
                 code { (said(&closed.run)) } " and " (counted(len(&closed.findings), "finding")) "."
             }
             p { "Seal " code { (closed.seal) } }
-            (adjustments(closed, &report.ended.totals))
+            @match report.ended.result {
+                RunResult::Complete => { (adjustments(closed, &report.ended.totals)) },
+                RunResult::Incomplete => {
+                    p { "The run of this page is incomplete: what its totals say is no adjustment." }
+                },
+            }
         }
     }
 }

@@ -265,6 +265,7 @@ fn an_incomplete_run_never_looks_fine() {
         ],
     );
     assert!(!page.contains("reconcile close") && !page.contains("Nothing happened"));
+    assert!(page.contains("There are none: the run is incomplete") && !page.contains("No money"));
     let bad = text_of(&found, "bad");
     assert!(!bad.is_empty());
     let lines = found.iter().filter(|e| e.name == "table" && e.has_class("bad")).count();
@@ -278,6 +279,18 @@ fn an_incomplete_run_never_looks_fine() {
             "1 more line could not be read",
         ],
     );
+}
+
+#[test]
+fn what_an_incomplete_run_comes_to_adjusts_nothing() {
+    let mut world = World::sample();
+    world.close();
+    world.incomplete();
+    world.ended.totals.truncate(1);
+    world.ended.adjusts = world.closed.as_ref().map(|closed| closed.seal);
+    let page = world.page();
+    assert!(page.contains("what its totals say is no adjustment"));
+    assert!(!page.contains("is an adjustment") && !page.contains("Adjustments:"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Owns the control totals: ours beside the partner's by day, currency and kind, and what explains each difference.
 
 use maud::{Markup, html};
-use payfold_schemas::run::ControlTotal;
+use payfold_schemas::run::{ControlTotal, RunResult};
 
 use super::explain::{self, Shares};
 use super::kinds::title;
@@ -17,7 +17,10 @@ pub(super) fn section(report: &Report<'_>) -> Markup {
         section aria-labelledby="totals" {
             h2 #totals { "Control totals" }
             @if totals.is_empty() {
-                p { "No money moved on either side." }
+                p { @match report.ended.result {
+                    RunResult::Complete => "No money moved on either side.",
+                    RunResult::Incomplete => "There are none: the run is incomplete.",
+                } }
             } @else {
                 (side_by_side(totals))
                 div.scroll tabindex="0" role="region" aria-labelledby="totals" {
@@ -101,7 +104,9 @@ fn unexplained(report: &Report<'_>, rest: &str) -> Markup {
     let (pending, cut_off) = (compared.pending, compared.cut_off);
     html! {
         "No finding explains " span.figure { (rest) } ": "
-        @if pending > 0 || cut_off > 0 {
+        @if report.ended.records.bad > 0 {
+            "look among the lines that could not be read first."
+        } @else if pending > 0 || cut_off > 0 {
             "look among the payments that have none, " (count(pending)) " too young to be missed and " (count(cut_off))
             " that the neighbouring day lists."
         } @else {

@@ -36,9 +36,9 @@ pub(super) fn section(report: &Report<'_>, parts: &Parts<'_>) -> Markup {
             h2 #verdict { (sentence) }
             @if report.ended.result == RunResult::Incomplete {
                 ul { @for problem in &report.ended.problems { li { (said(problem)) } } }
-                p { "What was found holds. What was not found may still be there, so nothing of this day was cleared." }
+                p { "What was found holds. What was not found may still be there: no finding was cleared for being absent." }
             }
-            @if report.ended.adjusts.is_some() {
+            @if report.ended.adjusts.is_some() && report.ended.result == RunResult::Complete {
                 p { "The day was closed before and its totals have changed since: this run is an adjustment (see “Closing”)." }
             }
         }

@@ -2,8 +2,9 @@
 //! paper.
 
 use payfold::report::{Report, page};
+use payfold_schemas::digest::Digest;
 use payfold_schemas::finding::FindingChanged;
-use payfold_schemas::run::RunEnded;
+use payfold_schemas::run::{BadLine, PeriodClosed, RunEnded, RunResult};
 use payfold_schemas::time::Time;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ const SAMPLE: &str = include_str!("../../../src/report/tests/sample.json");
 struct Day {
     ended: RunEnded,
     findings: Vec<FindingChanged>,
+    closed: Option<PeriodClosed>,
     now: Time,
 }
 
@@ -43,10 +45,45 @@ impl Day {
         day
     }
 
+    /// Closed with other totals.
+    fn adjusted() -> Self {
+        let mut day = Self::sample();
+        let seal = Digest::of_bytes(b"seal");
+        day.closed = Some(PeriodClosed {
+            partner: day.ended.partner.clone(),
+            day: day.ended.day.clone(),
+            run: "0f3c2a9be4d17756".to_owned(),
+            author: "minh.le".parse().expect("a name"),
+            at: day.now,
+            totals: day.ended.totals.clone(),
+            findings: day.findings.iter().map(FindingChanged::event_id).collect(),
+            seal,
+        });
+        for total in &mut day.ended.totals {
+            total.ours.amount += 129_900;
+            total.ours.count += 1;
+        }
+        day.ended.adjusts = Some(seal);
+        day
+    }
+
+    /// Of a file that could not be read whole.
+    fn incomplete() -> Self {
+        let mut day = Self::sample();
+        day.ended.result = RunResult::Incomplete;
+        day.ended.problems = vec![format!("{}: 2 lines can't be read", day.ended.records.name)];
+        day.ended.records.bad = 2;
+        let bad = |(line, problem): (u64, &str)| BadLine { line, problem: problem.to_owned() };
+        let problems =
+            [(214, "Amount: \"1.2oo\" is no amount"), (1_586, "it has 3 columns, not 9")];
+        day.ended.records.bad_lines = problems.map(bad).to_vec();
+        day
+    }
+
     /// Its page as a file; its address.
     fn saved(&self, name: &str) -> String {
         let (ended, findings) = (&self.ended, self.findings.as_slice());
-        let page = page(&Report { ended, findings, closed: None, now: self.now });
+        let page = page(&Report { ended, findings, closed: self.closed.as_ref(), now: self.now });
         let path = pictures().join(format!("{name}.html"));
         std::fs::write(&path, page).expect("the target folder can be written");
         url::Url::from_file_path(path).expect("a whole path").into()
@@ -105,7 +142,13 @@ fn is_legible(browser: &Browser, how: &str) {
 fn a_report_is_read_from_a_file_in_any_width_and_light() {
     let Some(browser) = Browser::start(DESKTOP) else { return };
     browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": true }));
-    for (name, day) in [("report", Day::sample()), ("report-crowded", Day::crowded())] {
+    let days = [
+        ("report", Day::sample()),
+        ("report-crowded", Day::crowded()),
+        ("report-adjusted", Day::adjusted()),
+        ("report-incomplete", Day::incomplete()),
+    ];
+    for (name, day) in days {
         browser.goto(&day.saved(name));
         let loaded = browser.ask("return performance.getEntriesByType('resource').length");
         assert_eq!(loaded, 0, "it needs nothing else");
@@ -117,7 +160,10 @@ fn a_report_is_read_from_a_file_in_any_width_and_light() {
                 in_width(&browser, width);
                 let seen = browser.page_width();
                 assert!(seen <= width, "{name}: {seen} points are wider than {width}");
-                browser.screenshot(&format!("{name}-{width}-{scheme}"));
+                // The other pages lie beside the pictures.
+                if name == "report" {
+                    browser.screenshot(&format!("{name}-{width}-{scheme}"));
+                }
             }
             is_legible(&browser, scheme);
         }
