@@ -7,6 +7,7 @@ mod worlds;
 use markup::{Element, elements};
 use payfold_schemas::finding::{Code, FindingStatus};
 use payfold_schemas::ipn::Status;
+use payfold_schemas::money::Amount;
 use worlds::World;
 
 use super::*;
@@ -372,4 +373,58 @@ fn plots_say_in_words_what_they_draw() {
     }
     let captions = found.iter().filter(|e| e.name == "caption").count();
     assert_eq!(captions, found.iter().filter(|e| e.name == "table").count(), "every table has one");
+}
+
+/// What is found of the line `SUCCESS 1500 USD` of the day after, with ours as told => what it adds to which total.
+const SHARES: &[(Code, &str, &str)] = &[
+    (Code::MissingHere, "nothing", "2026-02-01 SUCCESS -1500"),
+    (Code::StatusDiffers, "PENDING", "2026-02-01 SUCCESS -1500"),
+    (Code::DuplicatedThere, "one", "2026-02-01 SUCCESS -1500"),
+    (Code::OtherDay, "2026-01-20T10:00:00Z", "2026-02-01 SUCCESS -1500"),
+    (Code::RefOnTwoOrders, "of order o2", "2026-02-01 SUCCESS -1500"),
+    (Code::RefOnTwoOrders, "also of order o2", ""),
+    (Code::AmountDiffers, "2000", "2026-01-31 SUCCESS +2000, 2026-02-01 SUCCESS -1500"),
+    (Code::MissingThere, "REFUNDED 700 USD", "2026-01-31 REFUNDED +700"),
+    (Code::CutOff, "SUCCESS 700 USD", "2026-01-31 SUCCESS +700"),
+    (Code::MissingThere, "nobody knows", ""),
+    (Code::RefDiffers, "r2", ""),
+    (Code::TimeDiffers, "2026-01-31T10:00:00Z", ""),
+    (Code::ReferencePaidTwice, "paid as a, b", ""),
+    (Code::NonceReused, "two contents", ""),
+    (Code::PartnerSilent, "no notice", ""),
+];
+
+#[test]
+fn each_kind_adds_what_only_one_side_has() {
+    let sample = World::sample();
+    let on_line = sample.findings.iter().find(|finding| finding.code == Code::MissingHere).unwrap();
+    for (code, ours, expected) in SHARES {
+        let mut world = World::empty();
+        let mut finding = on_line.clone();
+        finding.code = *code;
+        (*ours).clone_into(&mut finding.ours.value);
+        finding.lines[0].currency = worlds::currency("USD");
+        finding.lines[0].amount = Amount::from_minor(1_500).unwrap();
+        finding.lines[0].at = Time::parse("2026-01-31T17:00:00Z").unwrap();
+        world.findings = vec![finding];
+        let mut told: Vec<String> = explain::shares(&world.report())
+            .into_iter()
+            .map(|((day, _, status), shares)| format!("{day} {status} {:+}", shares[code].minor))
+            .collect();
+        told.sort_unstable();
+        assert_eq!(told.join(", "), *expected, "{code} {ours}");
+    }
+}
+
+#[test]
+fn an_end_there_of_what_is_paid_here_adds_ours() {
+    let mut world = World::sample();
+    world.findings.retain(|finding| finding.code == Code::StatusDiffers);
+    world.findings.truncate(1);
+    world.findings[0].lines[0].status = Status::Failed;
+    let shares = explain::shares(&world.report());
+    let key = ("2026-01-31".to_owned(), worlds::currency("VND"), Status::Success);
+    assert_eq!(shares[&key][&Code::StatusDiffers].minor, 890_000);
+    world.findings[0].status = FindingStatus::Cleared;
+    assert!(explain::shares(&world.report()).is_empty(), "what is cleared explains nothing");
 }
