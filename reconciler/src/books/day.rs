@@ -291,9 +291,9 @@ impl Run {
     }
 }
 
-/// The seal of a closed day whose totals or findings are others now.
+/// The seal of a closed day whose totals or findings are others now. A run that could not look at everything adjusts none.
 fn adjusts(ledger: &Ledger, day: &super::ledger::Day, ended: &RunEnded) -> Option<Digest> {
-    let closed = ledger.closed(day)?;
+    let closed = ledger.closed(day).filter(|_| ended.result == RunResult::Complete)?;
     let findings = ledger.sealed(day);
     (closed.totals != ended.totals || closed.findings != findings).then_some(closed.seal)
 }
