@@ -189,6 +189,7 @@ fn is_met(condition: &Condition, context: Context<'_>) -> Result<bool, Fault> {
         Test::Absent => !context.is_present(&condition.value)?,
         Test::Is(wanted) => text()?.as_ref() == Some(wanted),
         Test::IsNot(wanted) => text()?.as_ref() != Some(wanted),
+        Test::Begins(wanted) => text()?.is_some_and(|text| text.starts_with(wanted)),
         Test::OneOf(wanted) => text()?.is_some_and(|text| wanted.contains(&text)),
         Test::NoneOf(wanted) => text()?.is_none_or(|text| !wanted.contains(&text)),
     })

@@ -88,18 +88,19 @@ impl Compiler {
     }
 
     pub(super) fn condition(&mut self, file: &Spanned<ConditionFile>) -> Option<Condition> {
-        let ConditionFile { value, is, is_not, one_of, none_of, present } = file.get_ref();
+        let ConditionFile { value, is, is_not, one_of, none_of, begins, present } = file.get_ref();
         let value = self.token(value)?;
         let mut tests = Vec::new();
         tests.extend(is.clone().map(Test::Is));
         tests.extend(is_not.clone().map(Test::IsNot));
         tests.extend(one_of.clone().map(Test::OneOf));
         tests.extend(none_of.clone().map(Test::NoneOf));
+        tests.extend(begins.clone().map(Test::Begins));
         tests.extend(present.map(|present| if present { Test::Present } else { Test::Absent }));
         match (tests.pop(), tests.pop()) {
             (Some(test), None) => Some(Condition { value, test }),
             _ => {
-                let problem = "a condition has one of is, is_not, one_of, none_of, present";
+                let problem = "a condition has one of is, is_not, one_of, none_of, begins, present";
                 self.wrong(file.span(), problem);
                 None
             }
