@@ -41,9 +41,7 @@ impl Remote {
             Uncallable::NoRef
             | Uncallable::Unusable(_)
             | Uncallable::Elsewhere
-            | Uncallable::Order => {
-                CallError::Uncallable(partner(), why.to_string())
-            }
+            | Uncallable::Order => CallError::Uncallable(partner(), why.to_string()),
         })?;
         let reach = Reach::of(profile);
         let url = reach.check(&format!("{}{}", sent.base, sent.target))?;

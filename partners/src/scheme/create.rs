@@ -118,7 +118,8 @@ impl SchemeCreate {
         let currency = self.currency(request).ok_or(Uncallable::Currency)?;
         let amount = self.amount.write(request.amount, request.currency);
         let seconds = expires_at.nanos_since(now).div_euclid(1_000_000_000);
-        let nonce = Digest::of_bytes(format!("{}/{}", request.order_id, now.unix_nanos()).as_bytes());
+        let nonce =
+            Digest::of_bytes(format!("{}/{}", request.order_id, now.unix_nanos()).as_bytes());
         let reference = request.reference.as_ref().map_or("", |reference| reference.as_str());
         values.extend([
             amount.ok_or(Uncallable::Amount)?,

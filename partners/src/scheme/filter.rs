@@ -83,7 +83,8 @@ const ALL: [(&str, Filter); 17] = [
 ];
 
 /// Those with an argument, as they are shown.
-const WITH_ARGUMENT: &str = "after:<text>, before:<text>, first:<number>, uuid_time:<pattern> <zone>";
+const WITH_ARGUMENT: &str =
+    "after:<text>, before:<text>, first:<number>, uuid_time:<pattern> <zone>";
 
 impl Filter {
     pub(crate) fn parse(name: &str) -> Result<Self, TemplateError> {
@@ -265,7 +266,11 @@ mod tests {
             ("before:x", "abc", ""),
             ("first:3", "éàüx", "éàü"),
             ("first:3", "é", "é"),
-            ("uuid_time:%y%m%d %H:%M +07:00", "ord-019c137e-c100-7000-8000-000000000001", "260131 17:00"),
+            (
+                "uuid_time:%y%m%d %H:%M +07:00",
+                "ord-019c137e-c100-7000-8000-000000000001",
+                "260131 17:00",
+            ),
             ("uuid_time:%y%m%d UTC", "019c137e-c100-4000-8000-000000000001", ""),
             ("uuid_time:%y%m%d UTC", "ord-1", ""),
         ] {
@@ -277,8 +282,17 @@ mod tests {
     #[test]
     fn an_argument_that_can_t_be_is_refused() {
         for name in [
-            "after", "after:", "first:", "first:0", "first:x", "first:-1", "shout:x",
-            "uuid_time:%y%m%d", "uuid_time:%y%m%d Mars", "uuid_time:%Q UTC", "uuid_time:y UTC",
+            "after",
+            "after:",
+            "first:",
+            "first:0",
+            "first:x",
+            "first:-1",
+            "shout:x",
+            "uuid_time:%y%m%d",
+            "uuid_time:%y%m%d Mars",
+            "uuid_time:%Q UTC",
+            "uuid_time:y UTC",
         ] {
             let error = Filter::parse(name).unwrap_err();
             assert!(error.0.starts_with(&format!("there is no filter {name}; there are: crc32")));

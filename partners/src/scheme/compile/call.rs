@@ -7,7 +7,8 @@ use toml::Spanned;
 use super::Compiler;
 use crate::scheme::BODY;
 use crate::scheme::call::{
-    BodyContent, COMMON, CallRule, CallSign, Credential, Fields, FieldsPlace, Method, SIGN, mentions,
+    BodyContent, COMMON, CallRule, CallSign, Credential, Fields, FieldsPlace, Method, SIGN,
+    mentions,
 };
 use crate::scheme::clock::Format;
 use crate::scheme::crypt::KeyKind;
@@ -137,7 +138,10 @@ impl Compiler {
         let template = self.template(text)?;
         let mut tokens = template.tokens().into_iter();
         if let Some(other) = tokens.find(|token| !matches!(token.source, Source::Constant(_))) {
-            let problem = format!("{}.base is an address or a constant; {} can't stand here", self.section, other.written);
+            let problem = format!(
+                "{}.base is an address or a constant; {} can't stand here",
+                self.section, other.written
+            );
             self.wrong(text.span(), problem);
             return None;
         }
@@ -203,7 +207,8 @@ impl Compiler {
                 self.wrong(name.span(), problem);
             } else if lower == "authorization" && has_credential {
                 let section = self.section;
-                let problem = format!("{section}.credential writes Authorization already; keep one");
+                let problem =
+                    format!("{section}.credential writes Authorization already; keep one");
                 self.wrong(name.span(), problem);
             }
             match (self.of_call(text, Part::Header), &mut headers) {

@@ -36,8 +36,8 @@ impl Compiler {
                 self.call("create", &file.call, Method::Get)
             }
         };
-        let expires = self
-            .written_format("create.expires", (&head.expires_format, &head.expires_zone));
+        let expires =
+            self.written_format("create.expires", (&head.expires_format, &head.expires_zone));
         self.begin_answer();
         let offer = self.offer(file, kind);
         self.names = outer;
@@ -85,7 +85,8 @@ impl Compiler {
                 self.wrong(code.span(), problem);
             }
         }
-        let exponents = head.exponents.iter().map(|(code, digits)| (code.get_ref().clone(), *digits));
+        let exponents =
+            head.exponents.iter().map(|(code, digits)| (code.get_ref().clone(), *digits));
         AmountRule { unit: head.amount_unit, exponents: exponents.collect() }
     }
 
@@ -143,7 +144,8 @@ impl Compiler {
             self.of_answer(text);
         }
         if redirect.is_none() && qr.is_none() {
-            let problem = "[create.answer] needs redirect or qr: where the payer is sent, or what is shown";
+            let problem =
+                "[create.answer] needs redirect or qr: where the payer is sent, or what is shown";
             self.wrong(offer.provider_ref.span(), problem);
         }
         let success: Vec<_> = offer.success.iter().map(|c| self.condition(c)).collect();
@@ -203,7 +205,8 @@ impl Compiler {
         let is_sent = |value| rule.sent().iter().any(|t| mentions(t, &Source::Value(value)));
         for (value, name) in [(ORDER, "order"), (AMOUNT, "amount")] {
             if !is_sent(value) {
-                let problem = format!("{{{name}}} stands nowhere: the partner would not know which {name}");
+                let problem =
+                    format!("{{{name}}} stands nowhere: the partner would not know which {name}");
                 self.wrong(at.clone(), problem);
             } else if rule.sign.is_some() && !signs(rule, value) {
                 let problem = format!(
@@ -223,10 +226,18 @@ impl Compiler {
         let tells = [EXPIRES, EXPIRES_IN_S, EXPIRES_IN_MIN].into_iter().any(is_sent);
         let told = create.offer.as_ref().is_some_and(|offer| offer.expires.is_some());
         let problem = match create.expiry {
-            Expiry::Request if !tells => "expiry = \"request\" needs {expires}, {expires_in_s} or {expires_in_min} in what is sent",
-            Expiry::Ttl if tells => "the partner is told when to end, so it is expiry = \"request\"",
-            Expiry::Response if !told => "expiry = \"response\" needs [create.answer] expires: where it stands",
-            Expiry::Request | Expiry::Ttl if told => "the answer says when it ends, so it is expiry = \"response\"",
+            Expiry::Request if !tells => {
+                "expiry = \"request\" needs {expires}, {expires_in_s} or {expires_in_min} in what is sent"
+            }
+            Expiry::Ttl if tells => {
+                "the partner is told when to end, so it is expiry = \"request\""
+            }
+            Expiry::Response if !told => {
+                "expiry = \"response\" needs [create.answer] expires: where it stands"
+            }
+            Expiry::Request | Expiry::Ttl if told => {
+                "the answer says when it ends, so it is expiry = \"response\""
+            }
             Expiry::Request | Expiry::Ttl | Expiry::Response => return,
         };
         self.wrong(file.head.expiry.span(), problem);

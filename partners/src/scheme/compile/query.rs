@@ -62,7 +62,10 @@ impl Compiler {
         };
         let events: Vec<_> = file.events.iter().map(|event| self.answer_event(event)).collect();
         let Some(map) = &file.map else {
-            self.wrong(file.call.head.path.span(), "[query.map] is missing: where the answer says what");
+            self.wrong(
+                file.call.head.path.span(),
+                "[query.map] is missing: where the answer says what",
+            );
             return None;
         };
         let map = self.answer_map(map);

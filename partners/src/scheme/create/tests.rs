@@ -130,10 +130,8 @@ fn zalopay_is_sent_a_form_under_a_name_that_leads_back_to_the_order() {
     let (told, asked) = sent(shipped("zalopay"), &request);
     let id = "260131_019c137ec1007abc800000000000000f";
     let embed = r#"{"redirecturl":"https://pay.example/api/payment/result"}"#;
-    let mac = hmac::<Hmac<Sha256>>(
-        KEY1,
-        &format!("SHOP|{id}|payer|150000|1769853600000|{embed}|[]"),
-    );
+    let mac =
+        hmac::<Hmac<Sha256>>(KEY1, &format!("SHOP|{id}|payer|150000|1769853600000|{embed}|[]"));
     let (head, body) = told.rsplit_once('\n').unwrap();
     assert_eq!(
         head,
@@ -203,10 +201,16 @@ fn square_and_razorpay_are_sent_links() {
     let (told, asked) = sent(shipped("razorpay"), &request(5_000, "INR"));
     let (head, body) = told.rsplit_once('\n').unwrap();
     let basic = "Authorization: Basic cnpwX3Rlc3RfMTphbm90aGVyIHRlc3Qga2V5LCB3b3J0aCBub3RoaW5n\n";
-    assert!(head.starts_with(&format!("POST https://api.example/v1/payment_links\n{basic}")), "{head}");
+    assert!(
+        head.starts_with(&format!("POST https://api.example/v1/payment_links\n{basic}")),
+        "{head}"
+    );
     let body: serde_json::Value = serde_json::from_str(body).unwrap();
     let told = [&body["amount"], &body["currency"], &body["expire_by"], &body["notes"]["order_id"]];
-    assert_eq!(told.map(ToString::to_string), ["5000", "\"INR\"", "1769855400", &format!("\"{ORDER_ID}\"")]);
+    assert_eq!(
+        told.map(ToString::to_string),
+        ["5000", "\"INR\"", "1769855400", &format!("\"{ORDER_ID}\"")]
+    );
     assert_eq!(asked.expires_at, NOW.plus_ms(1_800_000));
 }
 
@@ -257,7 +261,8 @@ output = "hex-lower"
 #[test]
 fn a_signed_address_is_only_built() {
     let account = account_of(&vnpay());
-    let (sent, asked) = put(&account, &request(150_000, "VND")).unwrap_or_else(|why| panic!("{why}"));
+    let (sent, asked) =
+        put(&account, &request(150_000, "VND")).unwrap_or_else(|why| panic!("{why}"));
     let reach = Reach::Public;
     let offer = create(&account).offer_of(&sent, &asked, reach).unwrap();
     let payfold_schemas::fact::Presentation::RedirectUrl(address) = &offer.presentation else {
@@ -309,11 +314,15 @@ fn what_is_signed_over_the_body_and_sent_as_fields_is_the_same() {
         .replace("kind = \"signed_url\"", "kind = \"call\"\nmethod = \"POST\"\ncontent = \"json\"\nheaders = { X-Sign = \"{sign}\" }")
         .replace("vnp_SecureHash = \"{sign}\"\n", "")
         .replace("text = \"{p.sent}\"", "text = \"{method}{path}{body}\"");
-    let of_body = format!("{of_body}[create.answer]\nref = \"{{a.id}}\"\nredirect = \"{{a.url}}\"\n");
+    let of_body =
+        format!("{of_body}[create.answer]\nref = \"{{a.id}}\"\nredirect = \"{{a.url}}\"\n");
     let (told, _) = sent(&of_body, &request(150_000, "VND"));
     let (head, body) = told.rsplit_once('\n').unwrap();
     let parsed: serde_json::Value = serde_json::from_str(body).unwrap();
-    assert_eq!((&parsed["vnp_Amount"], parsed.as_object().unwrap().len()), (&"15000000".into(), 13));
+    assert_eq!(
+        (&parsed["vnp_Amount"], parsed.as_object().unwrap().len()),
+        (&"15000000".into(), 13)
+    );
     let signature = hmac::<Hmac<Sha512>>(KEY1, &format!("POST/paymentv2/vpcpay.html{body}"));
     assert!(head.contains(&format!("X-Sign: {signature}\n")), "{head}");
 }
@@ -428,7 +437,9 @@ fn an_answer_is_worth_what_it_is() {
         let body = if from == "-" { good.to_owned() } else { good.replacen(from, to, 1) };
         let profile = match name {
             "told" => told("expires = \"{a.in}\"\nexpires_format = \"in_s\""),
-            "at" => told("expires = \"{a.until}\"\nexpires_format = \"%Y-%m-%d %H:%M:%S\"\nexpires_zone = \"+07:00\""),
+            "at" => told(
+                "expires = \"{a.until}\"\nexpires_format = \"%Y-%m-%d %H:%M:%S\"\nexpires_zone = \"+07:00\"",
+            ),
             name => shipped(name).to_owned(),
         };
         let worth = worth(&profile, Some(Wish::Qr).filter(|_| wish == "qr"), &body);

@@ -23,7 +23,8 @@ pub(super) fn creates(scheme: &Scheme, common: &Common, problems: &mut Vec<Wrong
     let sent_otherwise = !sends_order_as_it_is(&create.rule);
     let read_as_it_is = |place: &Option<Template>| place.as_ref().is_some_and(is_one_plain_place);
     let mut places = facts(scheme).map(|(_, event)| &event.places.order);
-    let all_plain = read_as_it_is(&scheme.map.places.order) && places.all(|own| own.is_none() || read_as_it_is(own));
+    let all_plain = read_as_it_is(&scheme.map.places.order)
+        && places.all(|own| own.is_none() || read_as_it_is(own));
     if sent_otherwise && all_plain {
         wrong(
             "the order is sent in another form than notices are read by: [map] order would name another one; write the \

@@ -11,12 +11,12 @@ use proptest::prelude::*;
 use sha2::Sha256;
 
 use super::*;
-use crate::scheme::crypt::Output;
 use crate::directory::{Account, Directory};
 use crate::document::{AccountEntry, VaultDocument};
 use crate::keys::Channel;
 use crate::profile::{Profile, Shipped};
 use crate::query::{Told, WrongAnswer};
+use crate::scheme::crypt::Output;
 use crate::scheme::tests::{NOW, SECRET, key};
 
 const CREATE_SECRET: &str = "rzp_test_1:another test key, worth nothing";

@@ -153,7 +153,8 @@ fn a_mistake_in_a_signed_address_is_refused() {
 #[test]
 fn a_call_that_shows_nobody_is_refused() {
     let unsigned = call().replace("sign = \"{sign}\"\n", "");
-    let sign = "[create.sign]\nalgorithm = \"hmac-sha256\"\ntext = \"{p.sent}\"\noutput = \"hex-lower\"\n";
+    let sign =
+        "[create.sign]\nalgorithm = \"hmac-sha256\"\ntext = \"{p.sent}\"\noutput = \"hex-lower\"\n";
     let unsigned = unsigned.replace(sign, "");
     assert_eq!(told(&unsigned), None, "the bearer token is enough");
     let nobody = unsigned.replace("credential = \"bearer\"\ntoken = \"{secret}\"\n", "");
