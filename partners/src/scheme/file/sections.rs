@@ -133,7 +133,7 @@ impl<'i> Sections<'i> {
         }
         let head = self.read(Spanned::new(span.clone(), DeValue::Table(head)))?;
         let sign = sign.map_or(Some(None), |sign: Option<_>| sign.map(Some))?;
-        let fields = fields.map_or_else(|| Some(BTreeMap::new()), |fields| fields)?;
+        let fields = fields.unwrap_or_else(|| Some(BTreeMap::new()))?;
         Some(CallFile { span, head, fields, pairs, sign })
     }
 
