@@ -17,7 +17,7 @@ pub use keys::{
     AccountCommand, AccountSetArgs, KeyAddArgs, KeyChannel, KeyCommand, ShopAddArgs, ShopCommand,
 };
 pub use partner::{
-    ExplainArgs, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo, VectorsArgs,
+    DraftArgs, ExplainArgs, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo, VectorsArgs,
 };
 
 /// Takes payment notifications, answers 200 only when they are durable, folds them into order state.

@@ -18,7 +18,10 @@ use crate::scheme::call::{self, Sent};
 use crate::scheme::create::{Asked, NoOffer};
 
 mod create;
+mod draft;
 pub mod query;
+
+pub use self::draft::Draft;
 
 /// How many idle connections to one partner are kept.
 const IDLE_PER_HOST: usize = 32;

@@ -277,3 +277,50 @@ fn a_signed_address_is_paid_for_by_a_signed_query() {
     let shows = world.system.payfold(&["partner", "show", "acme"]).ok();
     assert!(shows.contains("creates       a signed address, any currency"), "{shows}");
 }
+
+#[test]
+fn a_draft_shows_what_would_be_sent_and_no_secret() {
+    let home = Home::configured("[partners.acme]\nprofile = \"zalopay\"\n");
+    for (file, secret, channel) in [("ipn.txt", IPN_KEY, "ipn"), ("c.txt", CREATE_KEY, "create")] {
+        home.write(file, &format!("text:{secret}\n"));
+        let add = ["key", "add", "acme", "--merchant", "2553", "--channel", channel];
+        home.payfold(&[add.as_slice(), &["--secret-file", file]].concat()).ok();
+    }
+    let draft = ["partner", "draft", "acme", "--amount", "150000", "--currency", "VND"];
+    let nowhere = home.payfold(&draft);
+    assert!(nowhere.code() == 1 && nowhere.stderr.contains("--url"), "{}", nowhere.stderr);
+    let draft = [draft.as_slice(), &["--url", "https://openapi.zalopay.vn"]].concat();
+    let told = home.payfold(&[draft.as_slice(), &["--output", "json"]].concat()).json();
+    assert_eq!(
+        (text(&told, "method"), text(&told, "url")),
+        ("POST", "https://openapi.zalopay.vn/v2/create")
+    );
+    let signing_text = text(&told, "signingText");
+    assert!(signing_text.starts_with("2553|") && signing_text.ends_with("|[]"), "{signing_text}");
+    let mac = hmac::<Hmac<Sha256>>(CREATE_KEY, signing_text);
+    assert_eq!(
+        (text(&told, "signature"), field(text(&told, "body"), "mac")),
+        (mac.as_str(), mac.clone())
+    );
+    let shown = home.payfold(&draft).ok();
+    assert!(shown.contains("content-type: application/x-www-form-urlencoded"), "{shown}");
+    let usd = home.payfold(&[&draft[..6], &["USD"], &draft[7..]].concat());
+    assert!(usd.code() == 1 && usd.stderr.contains("takes no such currency"), "{}", usd.stderr);
+
+    // A credential is masked, also where it is the secret itself.
+    home.write(
+        "payfold.toml",
+        "[partners.acme]\nprofile = \"razorpay\"\napi_url = \"https://api.razorpay.com\"\n",
+    );
+    let told =
+        home.payfold(&["partner", "draft", "acme", "--amount", "5000", "--currency", "INR"]).ok();
+    // base64 of {secret}
+    assert!(told.contains("Authorization: Basic e3NlY3JldH0="), "{told}");
+    home.write("payfold.toml", "[partners.acme]\nprofile = \"default\"\n");
+    let contract = home.payfold(&draft);
+    assert!(
+        contract.stderr.contains("creates nothing in a scheme of its own"),
+        "{}",
+        contract.stderr
+    );
+}

@@ -11,7 +11,7 @@ use crate::directory::Account;
 use crate::outbound::Reach;
 use crate::scheme::Scheme;
 use crate::scheme::call::{AnswerContent, Calling, Uncallable};
-use crate::scheme::create::{self, NoOffer, OfferRule};
+use crate::scheme::create::{self, NoOffer, OfferRule, SchemeCreate};
 
 impl Remote {
     pub(super) fn prepare_own_create(
@@ -23,26 +23,10 @@ impl Remote {
     ) -> Result<Call, CallError> {
         let (profile, partner) = (account.profile(), || account.partner().to_string());
         let create = scheme.create.as_ref().ok_or_else(|| CallError::NoCreate(partner()))?;
-        let content = create.offer.as_ref().map(|offer| offer.content);
-        let calling = Calling {
-            scheme,
-            rule: &create.rule,
-            limits: profile.limits(),
-            of: account.of(),
-            secret: account.scheme_keys().asking_secret(create.rule.key, now),
-            api_url: api_url.trim_end_matches('/'),
-            accept: content.and_then(AnswerContent::accept),
-        };
-        let (sent, asked) = create.asked(&calling, asked_for, now).map_err(|why| match why {
-            Uncallable::NoKey => no_key(account),
-            Uncallable::Currency => CallError::Currency(partner()),
-            Uncallable::Amount => CallError::Amount(partner()),
-            Uncallable::Expiry => CallError::Expiry(partner()),
-            Uncallable::NoRef
-            | Uncallable::Unusable(_)
-            | Uncallable::Elsewhere
-            | Uncallable::Order => CallError::Uncallable(partner(), why.to_string()),
-        })?;
+        let secret = account.scheme_keys().asking_secret(create.rule.key, now);
+        let calling = calling((account, scheme), create, secret, api_url);
+        let asked = create.asked(&calling, asked_for, now);
+        let (sent, asked) = asked.map_err(|why| refused(account, &why))?;
         let reach = Reach::of(profile);
         let url = reach.check(&format!("{}{}", sent.base, sent.target))?;
         if create.offer.is_none() {
@@ -61,6 +45,38 @@ impl Remote {
             timeout_ms: create.timeout_ms,
             answer_bytes_max: create.bytes_max,
         }))))
+    }
+}
+
+/// What a create is put together with.
+pub(super) fn calling<'a>(
+    (account, scheme): (&'a Account, &'a Scheme),
+    create: &'a SchemeCreate,
+    secret: Option<&'a [u8]>,
+    api_url: &'a str,
+) -> Calling<'a> {
+    let content = create.offer.as_ref().map(|offer| offer.content);
+    Calling {
+        scheme,
+        rule: &create.rule,
+        limits: account.profile().limits(),
+        of: account.of(),
+        secret,
+        api_url: api_url.trim_end_matches('/'),
+        accept: content.and_then(AnswerContent::accept),
+    }
+}
+
+pub(super) fn refused(account: &Account, why: &Uncallable) -> CallError {
+    let partner = account.partner().to_string();
+    match why {
+        Uncallable::NoKey => no_key(account),
+        Uncallable::Currency => CallError::Currency(partner),
+        Uncallable::Amount => CallError::Amount(partner),
+        Uncallable::Expiry => CallError::Expiry(partner),
+        Uncallable::NoRef | Uncallable::Unusable(_) | Uncallable::Elsewhere | Uncallable::Order => {
+            CallError::Uncallable(partner, why.to_string())
+        }
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Sent {
     pub(crate) target: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
+    /// What was signed, and the signature; nothing where the profile signs nothing.
+    pub(crate) signed: Option<(String, String)>,
 }
 
 /// Why a call can't be made.
@@ -103,9 +105,11 @@ impl Calling<'_> {
         if !signed_body {
             draft.body = self.body(&draft, &values)?;
         }
+        let mut signed = None;
         if let Some(sign) = &rule.sign {
             let text = self.string(&sign.text, &draft, &values)?;
             values[SIGN] = self.signature(sign, text.as_bytes())?;
+            signed = Some((text, values[SIGN].clone()));
         }
         self.put_fields(Signed::Yes, &mut draft, &values)?;
         if signed_path {
@@ -120,7 +124,7 @@ impl Calling<'_> {
         }
         let headers = self.headers(&draft, &values)?;
         let Draft { base, target, body, .. } = draft;
-        Ok(Sent { method: rule.method, base, target, headers, body: body.into_bytes() })
+        Ok(Sent { method: rule.method, base, target, headers, body: body.into_bytes(), signed })
     }
 
     /// Whether something is left of the order's id wherever it is sent.
