@@ -128,13 +128,13 @@ impl Template {
         })
     }
 
-    /// The same with every token's value changed by this filter at last.
+    /// The same with every token's value changed by this filter at last: nothing done after it can undo it.
     pub(crate) fn escaped(mut self, filter: &Filter) -> Self {
         fn walk(pieces: &mut [Piece], filter: &Filter) {
             for piece in pieces {
                 match piece {
                     Piece::Literal(_) => {}
-                    Piece::Token(token) if token.filters.contains(filter) => {}
+                    Piece::Token(token) if token.filters.last() == Some(filter) => {}
                     Piece::Token(token) => token.filters.push(filter.clone()),
                     Piece::Optional(pieces) => walk(pieces, filter),
                 }

@@ -308,6 +308,19 @@ fn what_can_t_be_asked_for_is_not() {
     assert_eq!(refused(shipped("momo"), &other), None);
 }
 
+/// Cut behind the escape of its quote, the description would end the string it stands in.
+#[test]
+fn no_value_leaves_its_place() {
+    let momo = shipped("momo").replace("{description}", "{description|json|first:9}");
+    let (told, _) = sent(&momo, &request(150_000, "VND"));
+    let body: serde_json::Value = serde_json::from_str(told.split_once(JSON).unwrap().1).unwrap();
+    assert_eq!(body["orderInfo"], "Hai vé \\\"");
+    let address = vnpay()
+        .replace("path = \"/paymentv2/vpcpay.html\"", "path = \"/{description|url|before:%22}/p\"");
+    let (told, _) = sent(&address, &request(150_000, "VND"));
+    assert!(told.starts_with("GET https://api.example/Hai%2520v%25C3%25A9%2520/p?"), "{told}");
+}
+
 #[test]
 fn what_is_signed_over_the_body_and_sent_as_fields_is_the_same() {
     let of_body = vnpay()

@@ -185,10 +185,10 @@ fn all_mistakes_of_the_section_are_told_at_once() {
     let text = call()
         .replace("\"POST\"", "\"PUT\"")
         .replace("hmac-sha256", "rot13")
-        .replace("\"minor\"", "\"cents\"")
+        .replace("ttl_s = 900", "ttl_s = \"soon\"")
         .replace("redirect =", "redirekt =");
     let told = told(&text).unwrap();
-    for part in ["PUT", "rot13", "cents", "redirekt"] {
+    for part in ["PUT", "rot13", "soon", "redirekt"] {
         assert!(told.contains(part), "{part} in {told}");
     }
 }
