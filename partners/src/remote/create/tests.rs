@@ -1,7 +1,10 @@
 //! Creates of shipped profiles over real sockets: what the gateway is sent, and what each of its answers is worth.
 
+use std::collections::BTreeMap;
 use std::io;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use payfold_schemas::fact::Presentation;
 use payfold_schemas::ids::{KeyId, MerchantCode, OrderId, PartnerCode};
 use payfold_schemas::money::{Amount, Currency};
@@ -144,6 +147,107 @@ async fn every_end_is_worth_what_it_is() {
     let (created, _) = ask_momo(cut).await;
     assert!(matches!(created, Created::Unknown(_)), "{created:?}");
     assert_eq!(Failure::Declined("41".into()).code(), "partner_refused");
+}
+
+/// The gateway, its currency and amount, what it answers, and the path it is called at.
+const GATEWAYS: [(&str, &str, i64, &str, &str); 5] = [
+    ("momo", "VND", 150_000, PAY_URL, "/v2/gateway/api/create"),
+    (
+        "zalopay",
+        "VND",
+        150_000,
+        r#"{"return_code":1,"sub_return_code":1,"zp_trans_token":"t","order_url":"https://qcgateway.zalopay.vn/openinapp?order=e"}"#,
+        "/v2/create",
+    ),
+    (
+        "midtrans",
+        "IDR",
+        15_000_000,
+        r#"{"token":"t","redirect_url":"https://app.midtrans.com/snap/v2/vtweb/t"}"#,
+        "/snap/v1/transactions",
+    ),
+    (
+        "square",
+        "USD",
+        1_050,
+        r#"{"payment_link":{"id":"F","version":1,"order_id":"C","url":"https://square.link/u/j"}}"#,
+        "/v2/online-checkout/payment-links",
+    ),
+    (
+        "razorpay",
+        "INR",
+        5_000,
+        r#"{"id":"plink_1","status":"created","short_url":"https://rzp.io/i/n","reference_id":"x"}"#,
+        "/v1/payment_links",
+    ),
+];
+
+/// How a gateway checks who calls it, from what it was sent alone.
+fn is_from_us(name: &str, head: &str, body: &str) -> bool {
+    let secret = "x".repeat(32);
+    let header = |name: &str| {
+        let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
+    };
+    let signed = |text: &str| {
+        let key = mac_key(secret.as_bytes());
+        let tag = aws_lc_rs::hmac::sign(&key, text.as_bytes());
+        tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    let form = |name: &str| {
+        let mut pairs = url::form_urlencoded::parse(body.as_bytes());
+        pairs.find(|(known, _)| known == name).unwrap().1.into_owned()
+    };
+    let basic = |both: String| Some(format!("Basic {}", STANDARD.encode(both)));
+    match name {
+        // Everything that was sent but language and signature, and the access key, by name.
+        "momo" => {
+            let mut all: BTreeMap<String, serde_json::Value> = serde_json::from_str(body).unwrap();
+            let signature = all.remove("signature").unwrap();
+            all.remove("lang");
+            all.insert("accessKey".to_owned(), "A-7".into());
+            let pair = |(name, value): (&String, &serde_json::Value)| {
+                format!("{name}={}", value.as_str().map_or(value.to_string(), str::to_owned))
+            };
+            signature == signed(&all.iter().map(pair).collect::<Vec<_>>().join("&"))
+        }
+        "zalopay" => {
+            let names =
+                ["app_id", "app_trans_id", "app_user", "amount", "app_time", "embed_data", "item"];
+            form("mac") == signed(&names.map(form).join("|"))
+        }
+        "midtrans" => header("authorization") == basic(format!("{secret}:")),
+        "square" => header("authorization") == Some(format!("Bearer {secret}")),
+        _ => header("authorization") == basic(secret),
+    }
+}
+
+fn mac_key(secret: &[u8]) -> aws_lc_rs::hmac::Key {
+    aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, secret)
+}
+
+#[tokio::test]
+async fn every_shipped_gateway_knows_who_calls_and_opens_a_session() {
+    install_tls();
+    let remote = Remote::new().unwrap();
+    for (name, currency, amount, answer, path) in GATEWAYS {
+        let (url, told) = gateway(http("200 OK", answer)).await;
+        let constants = match name {
+            "momo" => vec![("accessKey", "A-7")],
+            "midtrans" => vec![("snap_url", url.as_str())],
+            "square" => vec![("notification_url", "u"), ("location_id", "L1")],
+            _ => Vec::new(),
+        };
+        let account = account(Shipped::of(name).unwrap().profile, &constants);
+        let call = remote.prepare(&account, &url, &wanted(amount, currency), now());
+        let created = call.unwrap_or_else(|error| panic!("{error}")).make(now).await;
+        let Created::Opened(offer) = created else { panic!("{name}: {created:?}") };
+        assert_eq!(offer.provider_ref.as_str(), ORDER_ID, "{name}");
+        let told = told.await.unwrap().unwrap();
+        let (head, body) = told.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with(&format!("POST {path} HTTP/1.1\r\n")), "{name}: {head}");
+        assert!(is_from_us(name, head, body), "{name}: {told}");
+    }
 }
 
 #[tokio::test]

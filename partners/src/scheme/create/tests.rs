@@ -3,6 +3,7 @@
 
 mod answers;
 mod mistakes;
+mod notices;
 
 use std::sync::Arc;
 
@@ -34,6 +35,10 @@ fn shipped(name: &str) -> &'static str {
 
 /// acme/SHOP under this profile, with a key of each channel.
 fn account_of(profile: &str) -> Arc<Account> {
+    Arc::clone(&directory_of(profile).accounts()[0])
+}
+
+fn directory_of(profile: &str) -> Directory {
     let profile = Profile::parse(&partner(), profile).unwrap_or_else(|error| panic!("{error}"));
     let mut entry = AccountEntry::new(partner(), MerchantCode::parse("SHOP").unwrap());
     entry.keys = vec![
@@ -44,8 +49,7 @@ fn account_of(profile: &str) -> Arc<Account> {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
     let vault = VaultDocument { accounts: vec![entry], ..VaultDocument::default() };
-    let directory = Directory::build(vec![profile], &vault);
-    Arc::clone(&directory.unwrap_or_else(|problems| panic!("{problems:?}")).accounts()[0])
+    Directory::build(vec![profile], &vault).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
 fn request(amount: i64, currency: &str) -> CreateRequest {

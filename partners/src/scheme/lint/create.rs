@@ -28,7 +28,7 @@ pub(super) fn creates(scheme: &Scheme, common: &Common, problems: &mut Vec<Wrong
     if sent_otherwise && all_plain {
         wrong(
             "the order is sent in another form than notices are read by: [map] order would name another one; write the \
-             way back there, such as \"ord-{f.order|after:_|uuid}\"",
+             way back there, such as \"[ord-{f.order|after:_|uuid}]\"",
         );
     }
 }
