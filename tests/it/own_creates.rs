@@ -307,6 +307,10 @@ fn a_draft_shows_what_would_be_sent_and_no_secret() {
     let usd = home.payfold(&[&draft[..6], &["USD"], &draft[7..]].concat());
     assert!(usd.code() == 1 && usd.stderr.contains("takes no such currency"), "{}", usd.stderr);
 
+    let certify = ["partner", "certify", "acme", "--report", "r.json", "--url"];
+    let certified = home.payfold(&[certify.as_slice(), &["http://127.0.0.1:9"]].concat());
+    assert!(certified.stderr.contains("has a scheme of its own"), "{}", certified.stderr);
+
     // A credential is masked, also where it is the secret itself.
     home.write(
         "payfold.toml",
