@@ -129,53 +129,40 @@ impl Filter {
             Self::Sha512Hex => hex::encode(Sha512::digest(&value)).into_bytes(),
             Self::Base64 => STANDARD.encode(&value).into_bytes(),
             Self::Raw => value,
-            Self::Upper | Self::Lower | Self::Reverse | Self::Trim | Self::Json | Self::Url => {
-                text(value, |text| self.rewritten(text))
-            }
-            Self::Compact | Self::Uuid | Self::Ascii => text(value, |text| self.rewritten(text)),
-            Self::After(_) | Self::Before(_) | Self::First(_) | Self::UuidTime(_) => {
-                text(value, |text| self.cut(text))
-            }
-        }
-    }
-
-    /// The same text in another way.
-    fn rewritten(&self, text: &str) -> String {
-        match self {
-            Self::Upper => text.to_uppercase(),
-            Self::Lower => text.to_lowercase(),
-            Self::Reverse => text.chars().rev().collect(),
-            Self::Trim => text.trim().to_owned(),
-            Self::Json => {
+            Self::Upper => text(value, str::to_uppercase),
+            Self::Lower => text(value, str::to_lowercase),
+            Self::Reverse => text(value, |text| text.chars().rev().collect()),
+            Self::Trim => text(value, |text| text.trim().to_owned()),
+            Self::Json => text(value, |text| {
                 let quoted = serde_json::Value::from(text).to_string();
                 quoted[1..quoted.len() - 1].to_owned()
-            }
+            }),
             Self::Url => {
-                let mut encoded = Vec::with_capacity(text.len());
-                Encoding::Rfc3986.write(text, "", &mut encoded);
-                String::from_utf8_lossy(&encoded).into_owned()
+                let mut encoded = Vec::with_capacity(value.len());
+                let text = String::from_utf8_lossy(&value);
+                Encoding::Rfc3986.write(&text, "", &mut encoded);
+                encoded
             }
-            Self::Compact => text.replace('-', ""),
-            Self::Uuid => uuid(text).unwrap_or_default(),
-            Self::Ascii => {
+            Self::Compact => text(value, |text| text.replace('-', "")),
+            Self::Uuid => text(value, |text| uuid(text).unwrap_or_default()),
+            Self::Ascii => text(value, |text| {
                 let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { ' ' };
                 text.chars().map(plain).collect()
-            }
-            _ => text.to_owned(),
+            }),
+            Self::After(mark) => text(value, |text| {
+                text.split_once(mark.as_str()).map_or("", |(_, behind)| behind).to_owned()
+            }),
+            Self::Before(mark) => text(value, |text| {
+                text.split_once(mark.as_str()).map_or("", |(before, _)| before).to_owned()
+            }),
+            Self::First(count) => text(value, |text| text.chars().take(*count).collect()),
+            Self::UuidTime(format) => text(value, |text| {
+                let made = uuid_ms(text).map(|ms| format.write(Time::from_unix_ms(ms)));
+                made.unwrap_or_default()
+            }),
         }
     }
 
-    /// A part of the text, or what is told by it.
-    fn cut(&self, text: &str) -> String {
-        let cut = match self {
-            Self::After(mark) => text.split_once(mark.as_str()).map(|(_, rest)| rest.to_owned()),
-            Self::Before(mark) => text.split_once(mark.as_str()).map(|(rest, _)| rest.to_owned()),
-            Self::First(count) => Some(text.chars().take(*count).collect()),
-            Self::UuidTime(format) => uuid_ms(text).map(|ms| format.write(Time::from_unix_ms(ms))),
-            _ => None,
-        };
-        cut.unwrap_or_default()
-    }
     /// What a signature over what comes out says of the value that went in.
     pub(crate) const fn keeps(&self) -> Keeps {
         match self {
