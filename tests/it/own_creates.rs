@@ -189,6 +189,8 @@ fn a_payment_is_created_shown_and_paid_in_a_scheme_of_its_own() {
         ("150000", "Two tickets & more")
     );
 
+    assert_eq!(field(form, "expire_duration_seconds"), "900", "all the profile gives");
+
     let data = json!({
         "app_id": "SHOP", "app_trans_id": trans, "app_user": "payer", "amount": 150_000,
         "zp_trans_id": 240_331_000_000_175_u64, "server_time": SystemClock.now().unix_ms(),

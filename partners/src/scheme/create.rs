@@ -117,7 +117,7 @@ impl SchemeCreate {
         let mut values = common_values(request.order_id.as_str(), &self.rule.now, now);
         let currency = self.currency(request).ok_or(Uncallable::Currency)?;
         let amount = self.amount.write(request.amount, request.currency);
-        let seconds = expires_at.nanos_since(now).div_euclid(1_000_000_000);
+        let seconds = expires_at.unix_ms().saturating_sub(now.unix_ms()).div_euclid(1_000);
         let nonce =
             Digest::of_bytes(format!("{}/{}", request.order_id, now.unix_nanos()).as_bytes());
         let reference = request.reference.as_ref().map_or("", |reference| reference.as_str());
