@@ -20,8 +20,8 @@ pub use keys::{
     AccountCommand, AccountSetArgs, KeyAddArgs, KeyChannel, KeyCommand, ShopAddArgs, ShopCommand,
 };
 pub use partner::{
-    ExplainArgs, Fate, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo, RecordsArgs,
-    VectorsArgs,
+    DraftArgs, ExplainArgs, Fate, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo,
+    RecordsArgs, VectorsArgs,
 };
 
 pub use reconcile::{

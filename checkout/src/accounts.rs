@@ -2,7 +2,6 @@
 
 use actix_web::HttpResponse;
 use payfold_partners::directory::{Account, Directory};
-use payfold_partners::keys::Channel;
 use payfold_partners::shops::ShopAccount;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -47,8 +46,8 @@ pub(crate) async fn partners(call: &mut Call) -> Result<HttpResponse, Problem> {
 fn view(checkout: &Checkout, directory: &Directory, account: &ShopAccount) -> AccountView {
     let ShopAccount { partner, merchant_code } = account;
     let known = directory.account(partner, merchant_code);
-    let rule = known.and_then(|account| account.profile().create());
-    let asks = rule.is_some_and(|rule| rule.presentation_field.is_some());
+    let terms = known.and_then(|account| account.profile().create_terms());
+    let asks = terms.is_some_and(|terms| terms.asks_presentation);
     AccountView {
         partner: partner.to_string(),
         merchant_code: merchant_code.to_string(),
@@ -64,6 +63,5 @@ fn view(checkout: &Checkout, directory: &Directory, account: &ShopAccount) -> Ac
 fn can_create(checkout: &Checkout, account: &Account) -> bool {
     let has_address =
         checkout.parts.addresses.api_urls.get(account.partner()).is_some_and(|url| !url.is_empty());
-    let key = account.keys_of(Channel::Create).signing_key(checkout.now());
-    account.profile().create().is_some() && has_address && key.is_some()
+    has_address && account.can_sign_creates(checkout.now())
 }

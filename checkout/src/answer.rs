@@ -39,7 +39,7 @@ pub struct CreatedPayment {
     pub version: Option<String>,
     /// The description as it was sent to the partner.
     pub description: String,
-    /// The partner's transaction (contract 2.2).
+    /// The partner's transaction (contract 2.2); the order's own id where only a notice will name it.
     pub provider_ref: String,
     /// The hosted page to send the payer to; there is this or `qrPayload`.
     #[serde(skip_serializing_if = "Option::is_none")]

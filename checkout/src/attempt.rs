@@ -7,7 +7,7 @@ use std::sync::Arc;
 use payfold_engines::orders::Scan;
 use payfold_partners::create::CreateRequest;
 use payfold_partners::directory::{Account, Directory};
-use payfold_partners::profile::{CreateField, CreateRule};
+use payfold_partners::profile::{CreateField, CreateTerms};
 use payfold_partners::remote::{Call, CallError};
 use payfold_partners::shops::ShopEntry;
 use payfold_schemas::fact::{Create, Fact};
@@ -44,7 +44,7 @@ pub(crate) async fn plan(
     receipt: Receipt,
 ) -> Result<Attempt, Problem> {
     let account = account(&checkout.parts.directory.load(), shop, asked)?;
-    let rule = account.profile().create().ok_or_else(not_supported)?;
+    let terms = account.profile().create_terms().ok_or_else(not_supported)?;
     let order_id = format!("ord-{}", receipt.request_id);
     let key = OrderKey {
         partner: account.partner().clone(),
@@ -59,7 +59,7 @@ pub(crate) async fn plan(
         currency: asked.currency,
         reference: asked.reference.clone(),
         attempt: 1 + earlier_attempts(checkout, &key, asked).await?,
-        deadline: deadline(rule, asked, receipt.received_at),
+        deadline: deadline(&terms, asked, receipt.received_at),
     };
     let fact = FactRecord {
         order: key.clone(),
@@ -109,14 +109,15 @@ fn create_request(
     now: Time,
 ) -> Result<CreateRequest, Problem> {
     let addresses = &checkout.parts.addresses;
-    let rule = account.profile().create().ok_or_else(not_supported)?;
+    let profile = account.profile();
+    let terms = profile.create_terms().ok_or_else(not_supported)?;
     if asked.expires_at.is_some_and(|expires_at| expires_at <= now) {
         return Err(Problem::at(&kinds::EXPIRES_AT_PAST, "/expiresAt"));
     }
-    if asked.presentation.is_some() && rule.presentation_field.is_none() {
+    if asked.presentation.is_some() && !terms.asks_presentation {
         return Err(Problem::at(&kinds::PRESENTATION_NOT_SUPPORTED, "/presentation"));
     }
-    let description = cleaned(&asked.description, Some(account.profile().separator()));
+    let description = cleaned(&asked.description, profile.text_separator());
     if description.trim().is_empty() {
         return Err(Problem::at(&kinds::EMPTY_FIELD, "/description"));
     }
@@ -135,15 +136,19 @@ fn create_request(
         currency: asked.currency,
         description,
         return_url,
-        ipn_url: format!("{base}/api/payment/ipn"),
+        ipn_url: match profile.scheme() {
+            None => format!("{base}/api/payment/ipn"),
+            Some(_) => format!("{base}/api/payment/ipn/{}", account.partner()),
+        },
         expires_at: asked.expires_at,
         wish: asked.presentation.map(|presentation| presentation.wish()),
+        reference: Some(asked.reference.clone()),
     })
 }
 
 fn prepare(
     checkout: &Checkout,
-    account: &Account,
+    account: &Arc<Account>,
     request: &CreateRequest,
     now: Time,
 ) -> Result<Call, Problem> {
@@ -152,7 +157,12 @@ fn prepare(
     checkout.parts.remote.prepare(account, api_url, request, now).map_err(|error| match error {
         CallError::NoCreate(_) => not_supported(),
         CallError::Ambiguous(ambiguous) => ambiguous_field(ambiguous.0),
-        CallError::NoKey(_) | CallError::Address(_) => {
+        CallError::Currency(_) => Problem::at(&kinds::CURRENCY_NOT_SUPPORTED, "/currency"),
+        CallError::Amount(_) => Problem::at(&kinds::AMOUNT_NOT_SUPPORTED, "/amount"),
+        CallError::Expiry(_) => {
+            Problem::at(&kinds::EXPIRES_AT_PAST, "/expiresAt").because(error.to_string())
+        }
+        CallError::NoKey(_) | CallError::Address(_) | CallError::Uncallable(..) => {
             tracing::error!(partner = %account.partner(), %error, "payments can't be created");
             Problem::new(&kinds::ACCOUNT_NOT_READY)
         }
@@ -180,10 +190,10 @@ fn ambiguous_field(field: CreateField) -> Problem {
 }
 
 /// When the order expires while no session is known.
-fn deadline(rule: &CreateRule, asked: &PaymentRequest, now: Time) -> Time {
-    let of_rule = now.plus_ms(rule.max_session_ms);
-    let of_shop = asked.expires_at.map(|expires_at| expires_at.plus_ms(rule.grace_ms));
-    of_shop.map_or(of_rule, |of_shop| of_shop.min(of_rule))
+fn deadline(terms: &CreateTerms, asked: &PaymentRequest, now: Time) -> Time {
+    let of_terms = now.plus_ms(terms.max_session_ms);
+    let of_shop = asked.expires_at.map(|expires_at| expires_at.plus_ms(terms.grace_ms));
+    of_shop.map_or(of_terms, |of_shop| of_shop.min(of_terms))
 }
 
 /// How many orders of the account are known for the reference.

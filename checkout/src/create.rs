@@ -103,10 +103,12 @@ async fn make(
         outcome.not_called(record);
         return Err(problem);
     }
-    let started = Instant::now();
+    let (started, goes_out) = (Instant::now(), call.goes_out());
     let created = call.make(|| checkout.now()).await;
     drop(permit);
-    metrics.call_took(&key.partner, started.elapsed());
+    if goes_out {
+        metrics.call_took(&key.partner, started.elapsed());
+    }
     metrics.created(&key.partner, outcome_of(&created));
     checkout.teller.called(&key, &created, checkout.now());
     let mut watcher = checkout.watch(&key).ok();
@@ -114,7 +116,7 @@ async fn make(
     let told = Told { key: &key, create: &create, row: None, now: checkout.now() };
     match created {
         Created::Opened(offer) => {
-            let grace_ms = account.profile().create().map_or(0, |rule| rule.grace_ms);
+            let grace_ms = account.profile().create_terms().map_or(0, |terms| terms.grace_ms);
             let session = Session {
                 provider_ref: offer.provider_ref,
                 presentation: offer.presentation,
@@ -156,7 +158,7 @@ pub(crate) async fn folded(
 fn outcome_of(created: &Created) -> Outcome {
     match created {
         Created::Opened(_) => Outcome::Opened,
-        Created::Failed(Failure::Refused(_)) => Outcome::Refused,
+        Created::Failed(Failure::Refused(_) | Failure::Declined(_)) => Outcome::Refused,
         Created::Failed(Failure::Unreachable(_)) => Outcome::Unreachable,
         Created::Failed(Failure::Violation(_)) => Outcome::ContractViolation,
         Created::Unknown(_) => Outcome::Unknown,

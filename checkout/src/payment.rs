@@ -73,7 +73,7 @@ pub struct Payment {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = DateTime, required = false)]
     pub paid_at: Option<Time>,
-    /// The partner's transaction of the session.
+    /// The partner's transaction of the session; the order's own id where only a notice names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub provider_ref: Option<String>,

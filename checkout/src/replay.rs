@@ -87,7 +87,8 @@ impl Job {
             *account.partner() == key.partner && *account.merchant_code() == key.merchant_code
         };
         let account = directory.accounts().iter().find(is_its);
-        cleaned(&self.asked.description, account.map(|account| account.profile().separator()))
+        let separator = account.and_then(|account| account.profile().text_separator());
+        cleaned(&self.asked.description, separator)
     }
 }
 

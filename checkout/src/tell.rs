@@ -56,6 +56,16 @@ impl Teller {
                     "the partner refuses a create call"
                 );
             }
+            Failure::Declined(code) => {
+                let Some(since_last) = self.due(partner, now) else { return };
+                tracing::warn!(
+                    order.id = %order_id,
+                    partner = %partner,
+                    code,
+                    since_last,
+                    "the partner's answer to a create call says no"
+                );
+            }
             Failure::Unreachable(reason) => {
                 let Some(since_last) = self.due(partner, now) else { return };
                 tracing::warn!(

@@ -2,7 +2,7 @@
 //! A complete answer is an offer or breaks a named rule; nothing of it is repaired or guessed.
 
 use payfold_schemas::fact::Presentation;
-use payfold_schemas::ids::{MerchantCode, OrderId, ProviderRef};
+use payfold_schemas::ids::{MerchantCode, OrderId, ProviderRef, Reference};
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
 use serde_json::{Map, Value};
@@ -45,8 +45,10 @@ pub struct CreateRequest {
     pub ipn_url: String,
     /// When the shop wants the session to end.
     pub expires_at: Option<Time>,
-    /// Page or QR, where the profile has a field for it.
+    /// Page or QR, where the partner can be asked.
     pub wish: Option<Wish>,
+    /// The shop's name for what is paid, for schemes that tell the partner.
+    pub reference: Option<Reference>,
 }
 
 /// A field can't be sent: its value holds the separator, so the signature would prove nothing.
@@ -195,11 +197,7 @@ pub fn judge(body: &[u8], reach: Reach, now: Time) -> Result<Offer, Violation> {
         (Some(_), Some(_)) => return Err(Violation::TwoPresentations),
         (Some(Value::String(url)), None) => redirect_url(url, reach)?,
         (Some(_), None) => return Err(Violation::RedirectUrl),
-        (None, Some(Value::String(text)))
-            if (1..=QR_BYTES_MAX).contains(&text.len()) && !text.contains(char::is_control) =>
-        {
-            Presentation::QrPayload(text.clone())
-        }
+        (None, Some(Value::String(text))) => qr_payload(text)?,
         (None, Some(_)) => return Err(Violation::QrPayload),
     };
     let expires_at = match &answer.expires_at {
@@ -212,7 +210,14 @@ pub fn judge(body: &[u8], reach: Reach, now: Time) -> Result<Offer, Violation> {
     Ok(Offer { provider_ref, presentation, expires_at })
 }
 
-fn redirect_url(url: &str, reach: Reach) -> Result<Presentation, Violation> {
+/// What a QR code shows. Errors: it can't carry it.
+pub(crate) fn qr_payload(text: &str) -> Result<Presentation, Violation> {
+    let is_carried = (1..=QR_BYTES_MAX).contains(&text.len()) && !text.contains(char::is_control);
+    is_carried.then(|| Presentation::QrPayload(text.to_owned())).ok_or(Violation::QrPayload)
+}
+
+/// A page a payer may be sent to. Errors: the rule its address breaks.
+pub(crate) fn redirect_url(url: &str, reach: Reach) -> Result<Presentation, Violation> {
     if url.len() > URL_BYTES_MAX {
         return Err(Violation::RedirectUrl);
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
+use payfold_schemas::time::Time;
 
 use crate::document::{AccountEntry, VaultDocument};
 use crate::keys::{Channel, KeySet, SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
@@ -70,6 +71,20 @@ impl Account {
             Channel::Unwrap => return &self.unwrap_keys,
         };
         if own.keys().is_empty() { &self.keys } else { own }
+    }
+
+    /// Whether there is what our create calls are made with at `now`; nothing where the profile has none.
+    pub fn can_sign_creates(&self, now: Time) -> bool {
+        match self.profile.scheme() {
+            None => {
+                let key = self.keys_of(Channel::Create).signing_key(now);
+                self.profile.create().is_some() && key.is_some()
+            }
+            Some(scheme) => scheme.create.as_ref().is_some_and(|create| {
+                let secret = self.scheme_keys.asking_secret(create.rule.key, now);
+                secret.is_some() || !create.rule.needs_secret()
+            }),
+        }
     }
 
     pub(crate) fn scheme_keys(&self) -> &SchemeKeys {
@@ -354,7 +369,6 @@ fn has_secret_of(a: &AccountEntry, b: &AccountEntry) -> bool {
 #[cfg(test)]
 mod tests {
     use payfold_schemas::ids::KeyId;
-    use payfold_schemas::time::Time;
 
     use super::*;
     use crate::document::NewKey;

@@ -21,7 +21,7 @@ use crate::mac::Output;
 use crate::records::RecordsSpec;
 use crate::scheme::{Confirm, Scheme};
 
-pub use create::{CreateField, CreateRule};
+pub use create::{CreateField, CreateRule, CreateTerms};
 pub use query::{QueryField, QueryPace, QueryRule, Word};
 pub use shipped::{SHIPPED, STARTERS, Shipped, Starter};
 pub use time::{OutOfWindow, TimeKind, TimeRule};
@@ -330,7 +330,19 @@ impl Profile {
         &self.time
     }
 
-    /// How a payment is created there; `None` if that is not done through this system.
+    /// What an order of a payment that is created there has to know, in either kind of scheme; `None` if none is.
+    pub fn create_terms(&self) -> Option<CreateTerms> {
+        let own = || self.scheme.as_ref()?.create.as_ref().map(CreateTerms::of_scheme);
+        self.create.as_ref().map(CreateTerms::of_contract).or_else(own)
+    }
+
+    /// What a text must not hold to be sent there; `None` where anything is escaped.
+    pub fn text_separator(&self) -> Option<u8> {
+        self.scheme.is_none().then_some(self.separator)
+    }
+
+    /// How a payment is created in the contract's scheme; `None` if that is not done through this system, or in the
+    /// partner's own scheme.
     pub fn create(&self) -> Option<&CreateRule> {
         self.create.as_ref()
     }

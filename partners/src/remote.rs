@@ -1,5 +1,5 @@
-//! Owns the call to a partner: one signed POST, no redirect, within a time and a size, to a checked address.
-//! Its result says what may be concluded: nothing was created, this was created, or nobody knows.
+//! Owns the call to a partner: one signed request, no redirect, within a time and a size, to a checked address. What it
+//! is in a partner's own scheme is put together in `create`. Its result says what may be concluded: nothing was created, this was created, or nobody knows.
 //! It never calls twice for one request; whoever holds a claim calls once.
 
 use std::sync::Arc;
@@ -7,16 +7,21 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use payfold_schemas::time::Time;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, Response, StatusCode, redirect};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::{Client, Method, Request, Response, StatusCode, redirect};
 
-use crate::create::{CreateRequest, Offer, Violation, judge};
+use crate::create::{CreateRequest, Offer, Violation};
 use crate::directory::Account;
 use crate::keys::Channel;
 use crate::outbound::{CheckedResolver, Lookup, Reach, UrlProblem, system_lookup};
-use crate::profile::CreateRule;
+use crate::scheme::call::{self, Sent};
+use crate::scheme::create::{Asked, NoOffer};
 
+mod create;
+mod draft;
 pub mod query;
+
+pub use self::draft::Draft;
 
 /// How many idle connections to one partner are kept.
 const IDLE_PER_HOST: usize = 32;
@@ -42,6 +47,8 @@ pub enum Failure {
     Unreachable(String),
     /// The partner answered with this 4xx.
     Refused(u16),
+    /// A complete answer that says no, with the partner's code for why, as far as it can be printed.
+    Declined(String),
     /// A complete answer that breaks a rule of the contract.
     Violation(Violation),
 }
@@ -51,7 +58,7 @@ impl Failure {
     pub fn code(&self) -> String {
         match self {
             Self::Unreachable(_) => "partner_unreachable".to_owned(),
-            Self::Refused(_) => "partner_refused".to_owned(),
+            Self::Refused(_) | Self::Declined(_) => "partner_refused".to_owned(),
             Self::Violation(rule) => rule.code(),
         }
     }
@@ -69,6 +76,18 @@ pub enum CallError {
     /// The value holds the separator.
     #[error(transparent)]
     Ambiguous(#[from] crate::create::Ambiguous),
+    /// The profile creates no payments in this currency.
+    #[error("partner {0} takes no such currency")]
+    Currency(String),
+    /// The partner has no number for this amount.
+    #[error("partner {0} can't be asked for such a part of the currency's unit")]
+    Amount(String),
+    /// The partner counts in longer units than are left until then.
+    #[error("the expiry is nearer than partner {0} can be told")]
+    Expiry(String),
+    /// What is sent can't be put together as the profile says. Why; never a value.
+    #[error("the call to partner {0} can't be put together: {1}")]
+    Uncallable(String, String),
     /// The partner's address.
     #[error("the partner's address can't be called: {0}")]
     Address(#[from] UrlProblem),
@@ -81,13 +100,31 @@ pub struct Remote {
     sandbox: Client,
 }
 
-/// A call that can be made: everything that could be wrong on our side has been looked at.
-pub struct Call {
+/// An attempt that can be made: everything that could be wrong on our side has been looked at.
+pub struct Call(Way);
+
+enum Way {
+    /// One request.
+    Sent(Box<Exchange>),
+    /// Nothing is called: what the payer gets is built already.
+    Built(Offer),
+}
+
+/// One request, and what its answer is judged by.
+struct Exchange {
     client: Client,
-    url: url::Url,
-    body: Vec<u8>,
+    request: Request,
     reach: Reach,
-    rule: CreateRule,
+    judge: Judge,
+    timeout_ms: u64,
+    answer_bytes_max: usize,
+}
+
+/// Whose rules an answer is judged by.
+enum Judge {
+    Contract,
+    /// The account's partner has a scheme of its own.
+    Own(Arc<Account>, Asked),
 }
 
 impl Remote {
@@ -110,23 +147,59 @@ impl Remote {
     /// Signs a request and looks at where it goes. `api_url` is the partner's address of the settings.
     pub fn prepare(
         &self,
-        account: &Account,
+        account: &Arc<Account>,
         api_url: &str,
         request: &CreateRequest,
         now: Time,
     ) -> Result<Call, CallError> {
         let profile = account.profile();
+        if let Some(scheme) = profile.scheme() {
+            return self.prepare_own_create((account, scheme), api_url, request, now);
+        }
         let rule = profile.create();
         let rule = rule.ok_or_else(|| CallError::NoCreate(account.partner().to_string()))?;
-        let key = account.keys_of(Channel::Create).signing_key(now).ok_or_else(|| {
-            CallError::NoKey(format!("{}/{}", account.partner(), account.merchant_code()))
-        })?;
+        let key = account.keys_of(Channel::Create).signing_key(now);
+        let key = key.ok_or_else(|| no_key(account))?;
         let reach = Reach::of(profile);
         let url = reach.check(&format!("{}{}", api_url.trim_end_matches('/'), rule.path))?;
-        let body = request.body(profile, rule, key.mac())?;
-        let client = self.visitor(reach);
-        Ok(Call { client, url, body, reach, rule: rule.clone() })
+        let mut sent = Request::new(Method::POST, url);
+        for name in [CONTENT_TYPE, ACCEPT] {
+            sent.headers_mut().insert(name, HeaderValue::from_static("application/json"));
+        }
+        *sent.body_mut() = Some(request.body(profile, rule, key.mac())?.into());
+        Ok(Call(Way::Sent(Box::new(Exchange {
+            client: self.visitor(reach),
+            request: sent,
+            reach,
+            judge: Judge::Contract,
+            timeout_ms: rule.timeout_ms,
+            answer_bytes_max: rule.answer_bytes_max,
+        }))))
     }
+}
+
+fn no_key(account: &Account) -> CallError {
+    CallError::NoKey(format!("{}/{}", account.partner(), account.merchant_code()))
+}
+
+/// What goes out of a partner's own scheme. Errors: the name of a header whose value is none.
+fn request(sent: Sent, url: url::Url) -> Result<Request, String> {
+    let method = match sent.method {
+        call::Method::Get => Method::GET,
+        call::Method::Post => Method::POST,
+    };
+    let mut request = Request::new(method, url);
+    for (name, value) in sent.headers {
+        let known = HeaderName::from_bytes(name.as_bytes());
+        let value = HeaderValue::from_str(&value);
+        let (Ok(known), Ok(mut value)) = (known, value) else { return Err(name) };
+        value.set_sensitive(true);
+        request.headers_mut().insert(known, value);
+    }
+    if !sent.body.is_empty() {
+        *request.body_mut() = Some(sent.body.into());
+    }
+    Ok(request)
 }
 
 /// Chooses the cryptography of every TLS connection of this process; before the first client is made.
@@ -149,22 +222,30 @@ fn client(reach: Reach, lookup: Lookup) -> Result<Client, reqwest::Error> {
 }
 
 impl Call {
+    /// Whether the partner is called; else the payer is only given an address.
+    pub fn goes_out(&self) -> bool {
+        matches!(self.0, Way::Sent(_))
+    }
+
     /// Makes the call; `now` is asked when the answer is there. Never fails: every end says what it is worth.
     pub async fn make(self, now: impl Fn() -> Time) -> Created {
-        let timeout = Duration::from_millis(self.rule.timeout_ms);
-        match tokio::time::timeout(timeout, self.exchange(now)).await {
+        let exchange = match self.0 {
+            Way::Sent(exchange) => exchange,
+            Way::Built(offer) => return Created::Opened(offer),
+        };
+        let timeout = Duration::from_millis(exchange.timeout_ms);
+        match tokio::time::timeout(timeout, exchange.run(now)).await {
             Ok(created) => created,
             Err(_) => {
                 Created::Unknown(format!("no whole answer within {} ms", timeout.as_millis()))
             }
         }
     }
+}
 
-    async fn exchange(self, now: impl Fn() -> Time) -> Created {
-        let (reach, bytes_max) = (self.reach, self.rule.answer_bytes_max);
-        let json = HeaderValue::from_static("application/json");
-        let request = self.client.post(self.url).header(CONTENT_TYPE, &json).header(ACCEPT, &json);
-        let response = match request.body(self.body).send().await {
+impl Exchange {
+    async fn run(self, now: impl Fn() -> Time) -> Created {
+        let response = match self.client.execute(self.request).await {
             Ok(response) => response,
             // Refused, unresolved, no TLS: the request never went out.
             Err(error) if error.is_connect() => {
@@ -182,10 +263,11 @@ impl Call {
         if !status.is_success() {
             return Created::Unknown(format!("the partner answered {}", status.as_u16()));
         }
-        match read(response, bytes_max).await {
-            Ok(body) => match judge(&body, reach, now()) {
+        match read(response, self.answer_bytes_max).await {
+            Ok(body) => match self.judge.judge(&body, self.reach, now()) {
                 Ok(offer) => Created::Opened(offer),
-                Err(rule) => Created::Failed(Failure::Violation(rule)),
+                Err(NoOffer::Declined(code)) => Created::Failed(Failure::Declined(code)),
+                Err(NoOffer::Violation(rule)) => Created::Failed(Failure::Violation(rule)),
             },
             Err(reason) => Created::Unknown(reason),
         }

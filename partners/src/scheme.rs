@@ -7,8 +7,10 @@
 
 pub(crate) mod ack;
 pub(crate) mod amount;
+pub(crate) mod call;
 pub(crate) mod clock;
 pub(crate) mod compile;
+pub(crate) mod create;
 pub(crate) mod crypt;
 pub(crate) mod document;
 pub(crate) mod encoding;
@@ -277,6 +279,8 @@ pub struct Scheme {
     pub(crate) acks: Acks,
     /// How a payment is asked for there; absent if it can't be.
     pub(crate) query: Option<query::SchemeQuery>,
+    /// How a payment is created there; absent if none is.
+    pub(crate) create: Option<create::SchemeCreate>,
     pub(crate) exceptions: Vec<String>,
     /// Where they stand in the file.
     pub(crate) exceptions_span: std::ops::Range<usize>,
@@ -327,10 +331,15 @@ impl Scheme {
     pub fn describe_query(&self) -> Option<String> {
         let query::SchemeQuery { question, pace, .. } = self.query.as_ref()?;
         let tokens: Vec<_> = question.path.tokens().iter().map(|t| t.written.clone()).collect();
-        let by = if question.needs_ref() { "its transaction" } else { "its order" };
+        let by = if self.query.as_ref()?.needs_ref() { "its transaction" } else { "its order" };
         let named = if tokens.is_empty() { "in the body".to_owned() } else { tokens.join(" ") };
         let (method, at_once, per_s) = (question.method.name(), pace.at_once, pace.per_s);
         Some(format!("{method} by {by}, {named}; {at_once} at once, {per_s} a second"))
+    }
+
+    /// How a payment is created; `None` if none is.
+    pub fn describe_create(&self) -> Option<String> {
+        self.create.as_ref().map(create::SchemeCreate::describe)
     }
 
     /// The answer to a notice of this outcome, where the profile has its own.

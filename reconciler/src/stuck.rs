@@ -118,8 +118,10 @@ fn says_as(answer: &QueryAnswer, ipn: &KnownIpn) -> bool {
         && answer.currency == ipn.money.currency
 }
 
+/// A session that is named by its order names no transaction: only a notice does.
 fn session_refs(order: &Order) -> impl Iterator<Item = ProviderRef> {
-    order.facts.sessions.iter().map(|known| known.content.provider_ref.clone())
+    let refs = order.facts.sessions.iter().map(|known| &known.content.provider_ref);
+    refs.filter(|named| named.as_str() != order.key.order_id.as_str()).cloned()
 }
 
 /// A placeholder names no transaction.

@@ -19,6 +19,8 @@ pub enum PartnerCommand {
     Show(ProfileArgs),
     /// Why a request got its answer: every field, the signing text, expected and received, and what would have matched
     Explain(ExplainArgs),
+    /// What would be sent to create a payment in a partner's own scheme, with what is signed; nobody is called
+    Draft(DraftArgs),
     /// Check a profile against test vectors: signing text and signature of each must come out; exit 3 if one does not
     Vectors(VectorsArgs),
     /// What a partner's file of payments says, line by line, read as [records] of the profile; exit 1 if a line is bad
@@ -85,6 +87,35 @@ pub struct ExplainArgs {
     /// Our address as the partner has it registered, where the URL is signed [default: public_url, or the request's]
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct DraftArgs {
+    #[command(flatten)]
+    pub profile: ProfileArgs,
+    /// Minor units of the currency
+    #[arg(long)]
+    pub amount: i64,
+    /// ISO 4217
+    #[arg(long)]
+    pub currency: String,
+    /// The account there [default: the only one]
+    #[arg(long, value_name = "CODE")]
+    pub merchant: Option<String>,
+    /// Shown to the payer
+    #[arg(long, default_value = "Two tickets")]
+    pub description: String,
+    /// When the shop wants it to end
+    #[arg(long, value_name = "TIME")]
+    pub expires_at: Option<String>,
+    /// Ask for a QR code, where the partner can be asked
+    #[arg(long)]
+    pub qr: bool,
+    /// The partner's address [default: its api_url]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
     #[command(flatten)]
     pub output: OutputArgs,
 }

@@ -1,6 +1,7 @@
 //! `payfold partner`: profiles as files, from the first draft to live, and why a request got its answer.
 
 mod certify;
+mod draft;
 mod explain;
 mod freeze;
 mod new;
@@ -31,6 +32,7 @@ pub fn run(global: &Global, command: &PartnerCommand) -> anyhow::Result<()> {
         PartnerCommand::List { output } => show::list(&settings::load(global)?, output),
         PartnerCommand::Show(args) => show::show(&Source::of(&settings::load(global)?, args)?),
         PartnerCommand::Explain(args) => explain::run(&settings::load(global)?, args),
+        PartnerCommand::Draft(args) => draft::run(&settings::load(global)?, args),
         PartnerCommand::Vectors(args) => {
             let source = Source::of(&settings::load(global)?, &args.profile)?;
             vectors::run(&source, args)

@@ -13,6 +13,7 @@ mod laws;
 mod on_kafka_and_cql;
 mod on_sqlite;
 mod oracle_laws;
+mod own_creates;
 mod own_schemes;
 mod payments;
 mod queries;

@@ -225,6 +225,8 @@ const CREATE_PROBLEMS: &[&Kind] = &[
     &kinds::UNKNOWN_ACCOUNT,
     &kinds::UNKNOWN_RETURN_TO,
     &kinds::PRESENTATION_NOT_SUPPORTED,
+    &kinds::CURRENCY_NOT_SUPPORTED,
+    &kinds::AMOUNT_NOT_SUPPORTED,
     &kinds::SEPARATOR_IN_FIELD,
     &kinds::CREATE_NOT_SUPPORTED,
     &kinds::IDEMPOTENCY_KEY_REUSED,

@@ -74,6 +74,8 @@ mod table {
     pub static UNKNOWN_RETURN_TO: Kind = kind("unknown_return_to", 422, "returnTo names no place of the settings");
     pub static PRESENTATION_NOT_SUPPORTED: Kind = kind("presentation_not_supported", 422, "this partner can't be asked for a presentation");
     pub static SEPARATOR_IN_FIELD: Kind = kind("separator_in_field", 422, "a signed value holds the separator of the partner's signing text");
+    pub static CURRENCY_NOT_SUPPORTED: Kind = kind("currency_not_supported", 422, "payments are not created in this currency at this partner");
+    pub static AMOUNT_NOT_SUPPORTED: Kind = kind("amount_not_supported", 422, "this partner can't be asked for this part of the currency's unit");
     pub static CREATE_NOT_SUPPORTED: Kind = kind("create_not_supported", 422, "payments are not created at this partner through this system");
     // The key of the request.
     pub static IDEMPOTENCY_KEY_MISSING: Kind = kind("idempotency_key_missing", 400, "one Idempotency-Key of 1 to 255 printable ASCII characters is needed");
@@ -99,7 +101,7 @@ pub use table::*;
 
 /// Every kind, to hold the description of the interface to.
 #[cfg(test)]
-pub static ALL: [&Kind; 45] = [
+pub static ALL: [&Kind; 47] = [
     &NOT_FOUND,
     &METHOD_NOT_ALLOWED,
     &UNAUTHENTICATED,
@@ -130,6 +132,8 @@ pub static ALL: [&Kind; 45] = [
     &UNKNOWN_RETURN_TO,
     &PRESENTATION_NOT_SUPPORTED,
     &SEPARATOR_IN_FIELD,
+    &CURRENCY_NOT_SUPPORTED,
+    &AMOUNT_NOT_SUPPORTED,
     &CREATE_NOT_SUPPORTED,
     &IDEMPOTENCY_KEY_MISSING,
     &IDEMPOTENCY_KEY_REUSED,

@@ -21,6 +21,7 @@ fn request() -> CreateRequest {
         ipn_url: "https://pay.shop.example/api/payment/ipn".to_owned(),
         expires_at: None,
         wish: Some(Wish::Qr),
+        reference: None,
     }
 }
 

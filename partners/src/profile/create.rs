@@ -7,6 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::file::{Wrong, within, wrong};
+use crate::scheme::create::SchemeCreate;
 
 /// A field of the create-payment request (contract 2.1), the signature left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -81,6 +82,30 @@ pub struct CreateRule {
     pub grace_ms: i64,
     /// How long an order waits while no session is known, ms.
     pub max_session_ms: i64,
+}
+
+/// What an order has to know of how it was created, whatever the scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreateTerms {
+    /// Whether the partner can be asked for a page or a QR code.
+    pub asks_presentation: bool,
+    /// What an order is given beyond the session's expiry, ms.
+    pub grace_ms: i64,
+    /// How long an order waits while no session is known, ms.
+    pub max_session_ms: i64,
+}
+
+impl CreateTerms {
+    pub(crate) fn of_contract(rule: &CreateRule) -> Self {
+        let CreateRule { grace_ms, max_session_ms, .. } = *rule;
+        let asks_presentation = rule.presentation_field.is_some();
+        Self { asks_presentation, grace_ms, max_session_ms }
+    }
+
+    pub(crate) fn of_scheme(create: &SchemeCreate) -> Self {
+        let SchemeCreate { grace_ms, max_session_ms, .. } = *create;
+        Self { asks_presentation: create.offers_both(), grace_ms, max_session_ms }
+    }
 }
 
 #[derive(Deserialize)]

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use payfold_schemas::time::Time;
-use reqwest::header::{ACCEPT, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{ACCEPT, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Request, Response, StatusCode};
 
-use super::{Remote, read, reason};
+use super::{Remote, read, reason, request};
 use crate::directory::Account;
 use crate::keys::Channel;
 use crate::outbound::{Reach, UrlProblem};
 use crate::profile::QueryRule;
 use crate::query::{Ambiguous, Question, Told, WrongAnswer, judge};
 use crate::scheme::Scheme;
-use crate::scheme::query::{self, Asked, Asking, SchemeQuery, Unaskable};
+use crate::scheme::call::{Calling, Uncallable};
+use crate::scheme::query::{self, SchemeQuery};
 
 /// What a query came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,26 +113,24 @@ impl Remote {
     ) -> Result<QueryCall, QueryError> {
         let (profile, partner) = (account.profile(), || account.partner().to_string());
         let query = scheme.query.as_ref().ok_or_else(|| QueryError::NoQuery(partner()))?;
-        let api_url = api_url.trim_end_matches('/');
-        let asking = Asking {
+        let calling = Calling {
             scheme,
             rule: &query.question,
             limits: profile.limits(),
             of: account.of(),
             secret: account.scheme_keys().asking_secret(query.question.key, now),
-            api_url,
+            api_url: api_url.trim_end_matches('/'),
+            accept: query.answer.content.accept(),
         };
-        let asked = asking.asked(&question, now).map_err(|unaskable| match unaskable {
-            Unaskable::NoRef => QueryError::NoRef(partner()),
-            Unaskable::NoKey => {
+        let asked = query.asked(&calling, &question, now).map_err(|why| match why {
+            Uncallable::NoRef => QueryError::NoRef(partner()),
+            Uncallable::NoKey => {
                 QueryError::NoKey(format!("{}/{}", account.partner(), account.merchant_code()))
             }
-            Unaskable::Unusable(_) | Unaskable::Elsewhere => {
-                QueryError::Unaskable(partner(), unaskable.to_string())
-            }
+            _ => QueryError::Unaskable(partner(), why.to_string()),
         })?;
         let reach = Reach::of(profile);
-        let url = reach.check(&format!("{api_url}{}", asked.target))?;
+        let url = reach.check(&format!("{}{}", asked.base, asked.target))?;
         let request = request(asked, url)
             .map_err(|name| QueryError::Unaskable(partner(), format!("{name} is no header")))?;
         Ok(QueryCall {
@@ -143,26 +142,6 @@ impl Remote {
             judge: Judge::Own(Arc::clone(account)),
         })
     }
-}
-
-/// What goes out. Errors: the name of a header whose value is none.
-fn request(asked: Asked, url: url::Url) -> Result<Request, String> {
-    let method = match asked.method {
-        query::Method::Get => Method::GET,
-        query::Method::Post => Method::POST,
-    };
-    let mut request = Request::new(method, url);
-    for (name, value) in asked.headers {
-        let known = HeaderName::from_bytes(name.as_bytes());
-        let value = HeaderValue::from_str(&value);
-        let (Ok(known), Ok(mut value)) = (known, value) else { return Err(name) };
-        value.set_sensitive(true);
-        request.headers_mut().insert(known, value);
-    }
-    if !asked.body.is_empty() {
-        *request.body_mut() = Some(asked.body.into());
-    }
-    Ok(request)
 }
 
 impl Judge {

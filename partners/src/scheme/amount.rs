@@ -28,6 +28,22 @@ pub(crate) struct AmountRule {
 }
 
 impl AmountRule {
+    /// The amount as the partner writes it; `None` for one it has no number for.
+    pub(crate) fn write(&self, amount: Amount, currency: Currency) -> Option<String> {
+        let ours = u32::from(currency.exponent());
+        let theirs = match self.unit {
+            Unit::Minor => self.exponents.get(currency.code()).copied().unwrap_or(ours),
+            Unit::Hundredths => 2,
+            Unit::Major => return Some(major(amount.minor(), ours)),
+        };
+        let shift = |digits: u32| 10_i64.checked_pow(digits);
+        if theirs >= ours {
+            return Some(amount.minor().checked_mul(shift(theirs - ours)?)?.to_string());
+        }
+        let unit = shift(ours - theirs)?;
+        (amount.minor() % unit == 0).then(|| (amount.minor() / unit).to_string())
+    }
+
     /// Minor units (ISO 4217) of what `text` says. Errors: `NotInteger` for what is no exact number of them,
     /// `OutOfRange`.
     pub(crate) fn read(&self, text: &str, currency: Currency) -> Result<Amount, AmountError> {
@@ -68,6 +84,16 @@ impl AmountRule {
             None if all == 0 => Ok(0),
             Some(_) | None => Err(AmountError::NotInteger),
         }
+    }
+}
+
+/// The currency's unit with all its decimals.
+fn major(minor: i64, digits: u32) -> String {
+    let width = usize::try_from(digits).unwrap_or(0);
+    let padded = format!("{minor:0>0$}", width + 1);
+    match padded.split_at(padded.len() - width) {
+        (whole, "") => whole.to_owned(),
+        (whole, fraction) => format!("{whole}.{fraction}"),
     }
 }
 
@@ -122,6 +148,45 @@ mod tests {
                 Err(AmountError::OutOfRange) => "!".to_owned(),
             };
             assert_eq!(got, words[4], "{case}");
+        }
+    }
+
+    /// Unit, minor units, currency => what the partner is told, or `-`.
+    const WRITTEN: &str = "
+        minor 150000 VND => 150000
+        minor 1050 USD => 1050
+        hundredths 1500 VND => 150000
+        hundredths 1234 KWD => -
+        hundredths 1230 KWD => 123
+        major 150000 VND => 150000
+        major 1050 USD => 10.50
+        major 5 USD => 0.05
+        major 1234 KWD => 1.234
+        whole 15000000 IDR => 150000
+        whole 15000050 IDR => -
+        minor 1000000000000000 USD => 1000000000000000
+        hundredths 1000000000000000 VND => 100000000000000000
+    ";
+
+    #[test]
+    fn an_amount_is_written_as_it_would_be_read() {
+        for case in WRITTEN.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let words: Vec<_> = case.split(' ').collect();
+            let unit = match words[0] {
+                "hundredths" => Unit::Hundredths,
+                "major" => Unit::Major,
+                _ => Unit::Minor,
+            };
+            let exponents = BTreeMap::from([("IDR".to_owned(), 0)]);
+            let exponents = if words[0] == "whole" { exponents } else { BTreeMap::new() };
+            let rule = AmountRule { unit, exponents };
+            let currency = Currency::parse(words[2]).unwrap();
+            let amount = Amount::parse(words[1]).unwrap();
+            let written = rule.write(amount, currency);
+            assert_eq!(written.as_deref().unwrap_or("-"), words[4], "{case}");
+            if let Some(written) = written {
+                assert_eq!(rule.read(&written, currency).unwrap(), amount, "{case}");
+            }
         }
     }
 

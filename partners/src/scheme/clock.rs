@@ -1,5 +1,7 @@
 //! Owns how a partner writes times. A time without a zone is read in the profile's; what is no time is refused.
 
+use std::fmt::Write as _;
+
 use chrono::{DateTime, FixedOffset, LocalResult, NaiveDateTime, TimeZone};
 use chrono_tz::Tz;
 use payfold_schemas::time::Time;
@@ -47,6 +49,13 @@ impl Format {
                 Zone::Named(zone) => utc.with_timezone(zone).format(pattern).to_string(),
             },
         }
+    }
+
+    /// Whether times can be written this way; some patterns are for reading only.
+    pub(crate) fn writes(&self) -> bool {
+        let Self::Pattern(pattern, _) = self else { return true };
+        let mut written = String::new();
+        write!(written, "{}", DateTime::UNIX_EPOCH.format(pattern)).is_ok()
     }
 
     /// Reads a time; `None` for what is none.
@@ -138,5 +147,6 @@ mod tests {
             assert_eq!(format.write(Time::from_unix_ms(1_769_853_600_123)), expected);
         }
         assert!(Zone::parse("Mars/Olympus").is_none());
+        assert!(pattern("%y%m%d", "UTC").writes() && !pattern("%y%#z", "").writes());
     }
 }

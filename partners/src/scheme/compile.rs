@@ -20,7 +20,9 @@ use super::{
 use crate::profile::Profile;
 use crate::profile::file::Wrong;
 
+mod call;
 mod common;
+mod create;
 mod map;
 mod query;
 mod records;
@@ -35,7 +37,8 @@ const RESERVED: [&str; 8] = ["f", "q", "i", "h", "c", "p", "t", "body"];
 /// Reads and checks a profile of a partner's own scheme. Errors: all that is wrong with it.
 pub(crate) fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, Vec<Wrong>> {
     let (file, wrong) = read(text);
-    let mut compiler = Compiler { wrong, names: Names::default(), texts: Vec::new() };
+    let (names, texts) = (Names::default(), Vec::new());
+    let mut compiler = Compiler { wrong, names, texts, section: "" };
     let profile = compiler.profile(partner, text, file);
     compiler.wrong.sort_by_key(|wrong| wrong.span.start);
     match profile {
@@ -49,6 +52,8 @@ pub(super) struct Compiler {
     pub(super) wrong: Vec<Wrong>,
     pub(super) names: Names,
     texts: Vec<Template>,
+    /// The section whose call is read.
+    section: &'static str,
 }
 
 impl Compiler {
@@ -123,6 +128,7 @@ impl Compiler {
         let time = self.time(file.time.as_ref()?);
         let acks = self.acks(&file.acks);
         let query = file.query.as_ref().and_then(|query| self.query(query));
+        let create = file.create.as_ref().and_then(|create| self.create(create));
         let default_types = match content {
             Content::Json => vec!["application/json".to_owned()],
             Content::Form => vec!["application/x-www-form-urlencoded".to_owned()],
@@ -148,6 +154,7 @@ impl Compiler {
             confirm: head.confirm.as_ref().map(|c| *c.get_ref()).unwrap_or_default(),
             acks,
             query,
+            create,
             exceptions: exceptions.map(|name| name.get_ref().clone()).collect(),
             exceptions_span: head.exceptions.as_ref().map_or(0..0, Spanned::span),
         })

@@ -1,6 +1,8 @@
 //! Owns the TOML form of a partner's own scheme. Every section is read by itself, so that all mistakes of a file are
 //! told at once, each with its place. Nothing unknown is let pass. `docs/partners.md` explains every key.
 
+pub(super) mod call;
+pub(super) mod create;
 pub(super) mod query;
 pub(super) mod records;
 mod sections;
@@ -42,6 +44,7 @@ pub(super) struct SchemeFile {
     pub(super) time: Option<Spanned<TimeFile>>,
     pub(super) acks: BTreeMap<String, AckFile>,
     pub(super) query: Option<query::QueryFile>,
+    pub(super) create: Option<create::CreateFile>,
     pub(super) records: Option<records::RecordsFile>,
 }
 

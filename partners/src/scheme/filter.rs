@@ -1,16 +1,21 @@
-//! Owns the filters of a template: what a value is turned into on its way into a text.
+//! Owns the filters of a template: what a value is turned into on its way into a text. A filter with an argument has it
+//! behind a colon: `after:_`. Those that cut leave nothing of a value that is not as they need it, so that it is missed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use chrono::format::{Item, StrftimeItems};
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
+use payfold_schemas::time::Time;
+
+use super::clock::{Format, Zone};
 use super::encoding::Encoding;
 use super::template::TemplateError;
 
 /// One filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Filter {
     /// CRC-32 (IEEE) as decimal digits.
     Crc32,
@@ -32,6 +37,20 @@ pub(crate) enum Filter {
     Json,
     /// Percent-encoded (RFC 3986): only letters, digits and `- . _ ~` stay.
     Url,
+    /// Without hyphens.
+    Compact,
+    /// 32 hex digits with the hyphens of a UUID; nothing of any other text.
+    Uuid,
+    /// Every character but ASCII letters and digits becomes a blank.
+    Ascii,
+    /// What stands behind the first of this; nothing where there is none.
+    After(String),
+    /// What stands before the first of this; nothing where there is none.
+    Before(String),
+    /// So many characters at most.
+    First(usize),
+    /// The time a UUID of version 7 at the end of the value was made, written so.
+    UuidTime(Format),
 }
 
 /// How much of a value a filter leaves in a signed text.
@@ -43,7 +62,7 @@ pub(crate) enum Keeps {
     All,
 }
 
-const ALL: [(&str, Filter); 14] = [
+const ALL: [(&str, Filter); 17] = [
     ("crc32", Filter::Crc32),
     ("md5_hex", Filter::Md5Hex),
     ("sha1_hex", Filter::Sha1Hex),
@@ -58,22 +77,49 @@ const ALL: [(&str, Filter); 14] = [
     ("raw", Filter::Raw),
     ("json", Filter::Json),
     ("url", Filter::Url),
+    ("compact", Filter::Compact),
+    ("uuid", Filter::Uuid),
+    ("ascii", Filter::Ascii),
 ];
+
+/// Those with an argument, as they are shown.
+const WITH_ARGUMENT: &str =
+    "after:<text>, before:<text>, first:<number>, uuid_time:<pattern> <zone>";
 
 impl Filter {
     pub(crate) fn parse(name: &str) -> Result<Self, TemplateError> {
-        ALL.iter().find(|(known, _)| *known == name).map(|(_, filter)| *filter).ok_or_else(|| {
+        let plain = ALL.iter().find(|(known, _)| *known == name).map(|(_, filter)| filter.clone());
+        let with = || name.split_once(':').and_then(|(name, argument)| Self::with(name, argument));
+        plain.or_else(with).ok_or_else(|| {
             let known: Vec<_> = ALL.iter().map(|(name, _)| *name).collect();
-            TemplateError(format!("there is no filter {name}; there are: {}", known.join(", ")))
+            TemplateError(format!(
+                "there is no filter {name}; there are: {}, {WITH_ARGUMENT}",
+                known.join(", ")
+            ))
         })
     }
 
+    /// One with an argument; `None` if there is none of this name, or it can't have this one.
+    fn with(name: &str, argument: &str) -> Option<Self> {
+        let text = Some(argument.to_owned()).filter(|text| !text.is_empty());
+        match name {
+            "after" => text.map(Self::After),
+            "before" => text.map(Self::Before),
+            "first" => argument.parse().ok().filter(|count| *count > 0).map(Self::First),
+            "uuid_time" => {
+                let (pattern, zone) = argument.rsplit_once(' ')?;
+                let is_pattern = pattern.contains('%')
+                    && !StrftimeItems::new(pattern).any(|item| matches!(item, Item::Error));
+                let zone = Zone::parse(zone).filter(|_| is_pattern)?;
+                let format = Format::Pattern(pattern.to_owned(), zone);
+                format.writes().then_some(Self::UuidTime(format))
+            }
+            _ => None,
+        }
+    }
+
     /// What becomes of a value. `Raw` is done where the value is found.
-    pub(crate) fn apply(self, value: Vec<u8>) -> Vec<u8> {
-        let text = |value: Vec<u8>, change: fn(&str) -> String| match std::str::from_utf8(&value) {
-            Ok(text) => change(text).into_bytes(),
-            Err(_) => value,
-        };
+    pub(crate) fn apply(&self, value: Vec<u8>) -> Vec<u8> {
         match self {
             Self::Crc32 => crc32fast::hash(&value).to_string().into_bytes(),
             Self::Md5Hex => hex::encode(Md5::digest(&value)).into_bytes(),
@@ -82,11 +128,11 @@ impl Filter {
             Self::Sha256Base64 => STANDARD.encode(Sha256::digest(&value)).into_bytes(),
             Self::Sha512Hex => hex::encode(Sha512::digest(&value)).into_bytes(),
             Self::Base64 => STANDARD.encode(&value).into_bytes(),
+            Self::Raw => value,
             Self::Upper => text(value, str::to_uppercase),
             Self::Lower => text(value, str::to_lowercase),
             Self::Reverse => text(value, |text| text.chars().rev().collect()),
             Self::Trim => text(value, |text| text.trim().to_owned()),
-            Self::Raw => value,
             Self::Json => text(value, |text| {
                 let quoted = serde_json::Value::from(text).to_string();
                 quoted[1..quoted.len() - 1].to_owned()
@@ -97,11 +143,28 @@ impl Filter {
                 Encoding::Rfc3986.write(&text, "", &mut encoded);
                 encoded
             }
+            Self::Compact => text(value, |text| text.replace('-', "")),
+            Self::Uuid => text(value, |text| uuid(text).unwrap_or_default()),
+            Self::Ascii => text(value, |text| {
+                let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { ' ' };
+                text.chars().map(plain).collect()
+            }),
+            Self::After(mark) => text(value, |text| {
+                text.split_once(mark.as_str()).map_or("", |(_, behind)| behind).to_owned()
+            }),
+            Self::Before(mark) => text(value, |text| {
+                text.split_once(mark.as_str()).map_or("", |(before, _)| before).to_owned()
+            }),
+            Self::First(count) => text(value, |text| text.chars().take(*count).collect()),
+            Self::UuidTime(format) => text(value, |text| {
+                let made = uuid_ms(text).map(|ms| format.write(Time::from_unix_ms(ms)));
+                made.unwrap_or_default()
+            }),
         }
     }
 
     /// What a signature over what comes out says of the value that went in.
-    pub(crate) const fn keeps(self) -> Keeps {
+    pub(crate) const fn keeps(&self) -> Keeps {
         match self {
             Self::Sha256Hex
             | Self::Sha256Base64
@@ -116,8 +179,47 @@ impl Filter {
             Self::Upper | Self::Lower | Self::Trim => Keeps::ButForCase,
             // Whoever changes one place can put another right.
             Self::Crc32 => Keeps::Nothing,
+            // What is left out can be changed.
+            Self::Compact
+            | Self::Uuid
+            | Self::Ascii
+            | Self::After(_)
+            | Self::Before(_)
+            | Self::First(_)
+            | Self::UuidTime(_) => Keeps::Nothing,
         }
     }
+
+    /// Whether another value may come out as the same, so that nobody could tell which it was.
+    pub(crate) const fn loses(&self) -> bool {
+        !matches!(self, Self::Raw | Self::Json | Self::Url | Self::Base64)
+    }
+}
+
+fn text(value: Vec<u8>, change: impl Fn(&str) -> String) -> Vec<u8> {
+    match std::str::from_utf8(&value) {
+        Ok(text) => change(text).into_bytes(),
+        Err(_) => value,
+    }
+}
+
+/// 32 hex digits as 8-4-4-4-12.
+fn uuid(text: &str) -> Option<String> {
+    let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex.then(|| {
+        let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| &text[range]);
+        parts.join("-")
+    })
+}
+
+/// When a UUID of version 7 at the end of a text was made, ms (RFC 9562, 5.7).
+fn uuid_ms(text: &str) -> Option<i64> {
+    let start = text.len().checked_sub(36).filter(|start| text.is_char_boundary(*start))?;
+    let digits = text[start..].replace('-', "");
+    let is_seven = uuid(&digits).is_some_and(|hyphened| {
+        hyphened.eq_ignore_ascii_case(&text[start..]) && hyphened.as_bytes()[14] == b'7'
+    });
+    is_seven.then(|| i64::from_str_radix(&digits[..12], 16).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -139,9 +241,62 @@ mod tests {
             ("trim", " a ", "a"),
             ("url", "a b/é~", "a%20b%2F%C3%A9~"),
             ("json", "a\"\\\n", "a\\\"\\\\\\n"),
+            ("compact", "a-b--c", "abc"),
+            ("uuid", "019c137ec10070008000000000000001", "019c137e-c100-7000-8000-000000000001"),
+            ("uuid", "019c137ec1007000800000000000000", ""),
+            ("uuid", "019c137ec10070008000000000000x01", ""),
+            ("ascii", "Vé số_1!", "V  s  1 "),
+            ("after:_", "260131_x_y", "x_y"),
+            ("after:_", "260131", ""),
+            ("after:ord-", "ord-7", "7"),
+            ("before:::", "a:b::c", "a:b"),
+            ("before:x", "abc", ""),
+            ("first:3", "éàüx", "éàü"),
+            ("first:3", "é", "é"),
+            (
+                "uuid_time:%y%m%d %H:%M +07:00",
+                "ord-019c137e-c100-7000-8000-000000000001",
+                "260131 17:00",
+            ),
+            ("uuid_time:%y%m%d UTC", "019c137e-c100-4000-8000-000000000001", ""),
+            ("uuid_time:%y%m%d UTC", "ord-1", ""),
         ] {
             let done = Filter::parse(name).unwrap().apply(value.as_bytes().to_vec());
-            assert_eq!(String::from_utf8(done).unwrap(), expected, "{name}");
+            assert_eq!(String::from_utf8(done).unwrap(), expected, "{name} {value}");
         }
+    }
+
+    #[test]
+    fn an_argument_that_can_t_be_is_refused() {
+        for name in [
+            "after",
+            "after:",
+            "first:",
+            "first:0",
+            "first:x",
+            "first:-1",
+            "shout:x",
+            "uuid_time:%y%m%d",
+            "uuid_time:%y%m%d Mars",
+            "uuid_time:%Q UTC",
+            "uuid_time:y UTC",
+        ] {
+            let error = Filter::parse(name).unwrap_err();
+            assert!(error.0.starts_with(&format!("there is no filter {name}; there are: crc32")));
+        }
+    }
+
+    /// An order id in the form a gateway wants, and back.
+    #[test]
+    fn a_short_form_of_an_order_leads_back_to_it() {
+        let order = "ord-019c137e-c100-7abc-8000-00000000000f";
+        let through = |names: &[&str], text: &str| {
+            let apply = |value, name: &&str| Filter::parse(name).unwrap().apply(value);
+            String::from_utf8(names.iter().fold(text.as_bytes().to_vec(), apply)).unwrap()
+        };
+        let short = through(&["after:ord-", "compact"], order);
+        let sent = format!("{}_{short}", through(&["uuid_time:%y%m%d +07:00"], order));
+        assert_eq!(sent, "260131_019c137ec1007abc800000000000000f");
+        assert_eq!(format!("ord-{}", through(&["after:_", "uuid"], &sent)), order);
     }
 }

@@ -3,6 +3,7 @@
 //! say what becomes of all the rest; and whatever deviates from the contract must be listed as an exception.
 
 mod coverage;
+mod create;
 
 use std::collections::BTreeMap;
 
@@ -27,6 +28,7 @@ pub(super) fn check(scheme: &Scheme, common: &Common) -> Vec<Wrong> {
     coverage(scheme, &mut problems);
     answers(scheme, &mut problems);
     signs(scheme, &mut problems);
+    create::creates(scheme, common, &mut problems);
     if common.nonce == NonceRule::Required && scheme.map.places.nonce.is_none() {
         let problem = "nonce = \"required\" needs map.nonce: where it stands".to_owned();
         problems.push(Wrong { span: 0..0, problem });

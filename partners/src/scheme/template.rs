@@ -104,6 +104,22 @@ impl Template {
         tokens
     }
 
+    /// Every text between tokens, those of optional pieces included.
+    pub(crate) fn literals(&self) -> Vec<&str> {
+        fn walk<'t>(pieces: &'t [Piece], into: &mut Vec<&'t str>) {
+            for piece in pieces {
+                match piece {
+                    Piece::Literal(literal) => into.push(literal),
+                    Piece::Token(_) => {}
+                    Piece::Optional(pieces) => walk(pieces, into),
+                }
+            }
+        }
+        let mut literals = Vec::new();
+        walk(&self.pieces, &mut literals);
+        literals
+    }
+
     /// Whether it has a token of this source that is not optional.
     pub(crate) fn needs(&self, source: &Source) -> bool {
         self.pieces.iter().any(|piece| match piece {
@@ -112,14 +128,14 @@ impl Template {
         })
     }
 
-    /// The same with every token's value changed by this filter at last.
-    pub(crate) fn escaped(mut self, filter: Filter) -> Self {
-        fn walk(pieces: &mut [Piece], filter: Filter) {
+    /// The same with every token's value changed by this filter at last: nothing done after it can undo it.
+    pub(crate) fn escaped(mut self, filter: &Filter) -> Self {
+        fn walk(pieces: &mut [Piece], filter: &Filter) {
             for piece in pieces {
                 match piece {
                     Piece::Literal(_) => {}
-                    Piece::Token(token) if token.filters.contains(&filter) => {}
-                    Piece::Token(token) => token.filters.push(filter),
+                    Piece::Token(token) if token.filters.last() == Some(filter) => {}
+                    Piece::Token(token) => token.filters.push(filter.clone()),
                     Piece::Optional(pieces) => walk(pieces, filter),
                 }
             }

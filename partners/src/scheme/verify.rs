@@ -9,9 +9,9 @@ use payfold_schemas::ids::KeyId;
 use payfold_schemas::time::Time;
 
 use super::ack::{Ack, Answer};
+use super::call::CallKey;
 use super::crypt::{Algorithm, Ready, Strength, Unfit, certificate_ends_s, decode_secret};
 use super::map::{Fault, FaultKind, Said, Unsigned, fault, said};
-use super::query::QueryKey;
 use super::reading::{Context, Of, Reading};
 use super::request::Request;
 use super::unique::{Readings, ambiguous};
@@ -119,11 +119,11 @@ fn asking(entry: &AccountEntry, notices: &[SchemeKey]) -> Vec<AskingKey> {
 
 impl SchemeKeys {
     /// What our own calls are signed with at `now`: of the keys that count the one that began last.
-    pub(crate) fn asking_secret(&self, which: QueryKey, now: Time) -> Option<&[u8]> {
+    pub(crate) fn asking_secret(&self, which: CallKey, now: Time) -> Option<&[u8]> {
         let has_own = self.asking.iter().any(|key| key.channel == Channel::Create);
         let channel = match which {
-            QueryKey::Shared if !has_own => Channel::Ipn,
-            QueryKey::Shared | QueryKey::Own => Channel::Create,
+            CallKey::Shared if !has_own => Channel::Ipn,
+            CallKey::Shared | CallKey::Own => Channel::Create,
         };
         let valid = self.asking.iter().filter(|key| {
             key.channel == channel

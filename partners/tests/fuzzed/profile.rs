@@ -1,14 +1,19 @@
 //! Owns the check of the profile language: no text panics, a wrong one says where it is wrong, and what is taken can be
 //! shown, can have an account, judges a notice and reads books.
 
+use payfold_partners::create::CreateRequest;
 use payfold_partners::directory::Directory;
 use payfold_partners::profile::Profile;
 use payfold_partners::scheme::Ack;
-use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode};
+use payfold_schemas::money::{Amount, Currency};
 
 use super::known::{MERCHANT, PARTNER, directory};
 use super::wire::Wire;
 use super::{NOW, SECRET};
+
+/// As checkout makes it.
+const ORDER_ID: &str = "ord-019c137e-c100-7abc-8000-00000000000f";
 
 /// Bytes up to the first 0 are a profile, those behind it a request to its partner.
 pub fn profile(bytes: &[u8]) {
@@ -35,6 +40,7 @@ pub fn profile(bytes: &[u8]) {
     if let Some(scheme) = profile.scheme() {
         assert!(!scheme.describe().is_empty(), "somebody signs, or nobody does and it says so");
         assert_eq!(scheme.exceptions_explained(&profile).len(), scheme.exceptions().len());
+        let _ = (scheme.describe_query(), scheme.describe_create());
         assert!(scheme.headers().iter().all(|name| !name.is_empty()));
         for ack in Ack::ALL {
             let _ = scheme.acks().plain(ack);
@@ -46,7 +52,36 @@ pub fn profile(bytes: &[u8]) {
     }
     // A key may not fit, then the account has its problem and says so.
     let Ok(directory) = directory(profile, text, SECRET) else { return };
+    creates(&directory, text);
     judge(&directory, Wire::read(request));
+}
+
+/// What a create would send is put together, goes where the profile says, and shows no key; or it is told why not.
+fn creates(directory: &Directory, text: &str) {
+    for (amount, currency) in [(150_000, "VND"), (15_000_000, "IDR"), (1_050, "USD")] {
+        let request = CreateRequest {
+            merchant_code: MerchantCode::parse(MERCHANT).expect("a merchant code"),
+            order_id: OrderId::parse(ORDER_ID).expect("an order id"),
+            amount: Amount::from_minor(amount).expect("an amount"),
+            currency: Currency::parse(currency).expect("a currency"),
+            description: "Hai vé \"A&B\" \\ {x} / .. ".to_owned(),
+            return_url: "https://pay.example/r".to_owned(),
+            ipn_url: "https://pay.example/n".to_owned(),
+            expires_at: None,
+            wish: None,
+            reference: None,
+        };
+        for account in directory.accounts() {
+            let Ok(draft) = account.draft_create("https://api.example", &request, NOW) else {
+                continue;
+            };
+            assert!(draft.expires_at > NOW);
+            assert!(draft.url.starts_with("https://api.example/") || text.contains("base"));
+            let headers = draft.headers.iter().map(|(_, value)| value);
+            let mut shown = headers.chain([&draft.url, &draft.body]).chain(&draft.signing_text);
+            assert!(text.contains(SECRET) || !shown.any(|part| part.contains(SECRET)));
+        }
+    }
 }
 
 /// A notice is judged and explained alike; it comes back with its signature where one was wanted.

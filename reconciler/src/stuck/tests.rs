@@ -59,6 +59,8 @@ const ROWS: &str = "
     REQUESTED C                                 => REQUESTED => order => -
     PENDING C Or1                               => PENDING => r1 => -
     PENDING C Or1 Or2                           => PENDING => r1 r2 => -
+    PENDING C Oa                                => PENDING => order => -
+    PENDING C Oa Sr2 !AMOUNT_MISMATCH           => PENDING AMOUNT_MISMATCH => r2 => -
     EXPIRED C Or1                               => EXPIRED => r1 => -
     EXPIRED C                                   => EXPIRED => order => -
     EXPIRED C Or1 Er1                           => - => - => -

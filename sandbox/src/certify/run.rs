@@ -226,6 +226,7 @@ impl Run {
             ipn_url: format!("{public}/api/payment/ipn/{order_id}"),
             expires_at: None,
             wish: Some(if case == Case::Qr { Wish::Qr } else { Wish::Page }),
+            reference: None,
         }
     }
 

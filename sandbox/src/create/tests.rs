@@ -36,6 +36,7 @@ fn request() -> CreateRequest {
         ipn_url: "http://127.0.0.1:8080/api/payment/ipn".to_owned(),
         expires_at: Some(Time::from_unix_ms(1_769_853_600_000)),
         wish: Some(Wish::Qr),
+        reference: None,
     }
 }
 

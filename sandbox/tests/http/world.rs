@@ -132,6 +132,7 @@ impl World {
             ipn_url: format!("{}/api/payment/ipn", self.sink.url),
             expires_at: wanted.expires_at,
             wish: wanted.wish,
+            reference: None,
         }
     }
 

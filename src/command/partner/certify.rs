@@ -111,6 +111,7 @@ fn settings_of(loaded: &Loaded, data: &DataDir, args: &CertifyArgs) -> anyhow::R
     };
     let api_url = api_url(loaded, data, args, &partner)?;
     if let Some(account) = directory.account(&partner, &merchant_code) {
+        refuse_own_scheme(account.profile())?;
         refuse_production(loaded, account.profile(), &api_url)?;
     }
     refuse_unreachable(&api_url, &public_url)?;
@@ -175,6 +176,17 @@ fn api_url(
             format!("where partner {partner}'s sandbox is called is not known"),
             "name it with --url URL",
         )
+    })
+}
+
+/// What is tried are the contract's rules; a scheme of the partner's own keeps others.
+fn refuse_own_scheme(profile: &Profile) -> anyhow::Result<()> {
+    let partner = profile.partner();
+    profile.scheme().map_or(Ok(()), |_| {
+        Err(Fixable::error(
+            format!("partner {partner} has a scheme of its own, and the contract's rules are not its"),
+            format!("try its create with payfold partner draft {partner}, its notices with vectors and explain"),
+        ))
     })
 }
 

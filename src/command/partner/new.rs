@@ -38,6 +38,11 @@ pub(super) fn run(args: &NewPartnerArgs) -> anyhow::Result<()> {
     output::line(&format!(
         "  5. notices go to /api/payment/ipn/{code}; payfold partner explain {code} says why one is refused"
     ));
+    if vectors.is_some() {
+        output::line(&format!(
+            "  6. where [create] stands in it: api_url in payfold.toml; payfold partner draft {code} shows what is sent"
+        ));
+    }
     Ok(())
 }
 

@@ -81,6 +81,8 @@ pub(super) fn show(source: &Source) -> anyhow::Result<()> {
             for sign in scheme.describe() {
                 lines.push(("signs", sign));
             }
+            let created = scheme.describe_create().unwrap_or_else(|| "nothing".to_owned());
+            lines.push(("creates", created));
             lines.push(("asks", scheme.describe_query().unwrap_or_else(|| "nothing".to_owned())));
             lines.push(("headers kept", scheme.headers().join(" ")));
             for (name, why) in scheme.exceptions_explained(&profile) {

@@ -30,7 +30,8 @@ use crate::scheme::{EventRule, MapRule, Outcome, Places};
 /// `[records]` of a profile whose other sections are read elsewhere. Errors: all that is wrong with it.
 pub(crate) fn records_of(text: &str) -> Result<Option<RecordsSpec>, Vec<Wrong>> {
     let (file, wrong) = read_records(text);
-    let mut compiler = Compiler { wrong, names: template::Names::default(), texts: Vec::new() };
+    let (names, texts) = (template::Names::default(), Vec::new());
+    let mut compiler = Compiler { wrong, names, texts, section: "records" };
     let spec = file.as_ref().and_then(|file| compiler.records(file));
     compiler.wrong.sort_by_key(|wrong| wrong.span.start);
     if compiler.wrong.is_empty() { Ok(spec) } else { Err(compiler.wrong) }

@@ -1,11 +1,15 @@
 //! Owns the reading of a profile section by section, so that a mistake in one hides none in another.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
+use super::call::{CallFile, CallHeadFile};
+use super::create::CreateFile;
 use super::query::QueryFile;
 use super::records::RecordsFile;
 use super::{HeadFile, SchemeFile};
@@ -45,6 +49,7 @@ pub(in crate::scheme) fn read(text: &str) -> (SchemeFile, Vec<Wrong>) {
         acks: sections.one("acks").unwrap_or_default(),
         query: sections.query(),
         records: sections.records(),
+        create: sections.create(),
         head: None,
     };
     let head = sections.head();
@@ -89,19 +94,70 @@ impl<'i> Sections<'i> {
 
     /// `[query]` with its parts.
     fn query(&mut self) -> Option<QueryFile> {
-        let value = self.table.remove("query")?;
-        let span = value.span();
-        let DeValue::Table(mut table) = value.into_inner() else {
-            self.wrong
-                .push(Wrong { span, problem: "query is a section; write [query]".to_owned() });
-            return None;
-        };
-        let sign = table.remove("sign").and_then(|value| self.read(value));
+        let (span, mut table) = self.section("query")?;
         let map = table.remove("map").and_then(|value| self.read(value));
         let events = table.remove("event");
         let events = events.map_or_else(Vec::new, |value| self.list("query.event", value));
-        let head = self.read(Spanned::new(span, DeValue::Table(table)))?;
-        Some(QueryFile { head, sign, map, events })
+        let call = self.call("query", span.clone(), &mut table);
+        let head = self.rest(span, table);
+        Some(QueryFile { call: call?, head: head?, map, events })
+    }
+
+    /// `[create]` with its parts.
+    fn create(&mut self) -> Option<CreateFile> {
+        let (span, mut table) = self.section("create")?;
+        let answer = table.remove("answer").map(|value| self.read(value));
+        let call = self.call("create", span.clone(), &mut table);
+        let head = self.rest(span, table);
+        // One that is there and can't be read is not missing.
+        let answer = answer.map_or(Some(None), |answer| answer.map(Some));
+        Some(CreateFile { call: call?, head: head?, answer: answer? })
+    }
+
+    fn section(&mut self, name: &str) -> Option<(Range<usize>, DeTable<'i>)> {
+        let value = self.table.remove(name)?;
+        let span = value.span();
+        if let DeValue::Table(table) = value.into_inner() {
+            return Some((span, table));
+        }
+        self.wrong.push(Wrong { span, problem: format!("{name} is a section; write [{name}]") });
+        None
+    }
+
+    /// What of a section is the call's; it is taken out.
+    fn call(
+        &mut self,
+        name: &str,
+        span: Range<usize>,
+        table: &mut DeTable<'i>,
+    ) -> Option<CallFile> {
+        let sign = table.remove("sign").map(|value| self.read(value));
+        let fields = table.remove("fields").map(|value| self.read(value));
+        let pairs = table.remove("pairs");
+        let pairs = pairs.map_or_else(Vec::new, |value| self.list(&format!("{name}.pairs"), value));
+        let mut head = DeTable::new();
+        for key in CallHeadFile::KEYS {
+            if let Some((key, value)) = table.remove_entry(key) {
+                head.insert(key, value);
+            }
+        }
+        let head = self.read(Spanned::new(span.clone(), DeValue::Table(head)))?;
+        let sign = sign.map_or(Some(None), |sign: Option<_>| sign.map(Some))?;
+        let fields = fields.unwrap_or_else(|| Some(BTreeMap::new()))?;
+        Some(CallFile { span, head, fields, pairs, sign })
+    }
+
+    /// What is left of a section of which the call was taken out.
+    fn rest<T: DeserializeOwned>(&mut self, span: Range<usize>, table: DeTable<'i>) -> Option<T> {
+        let before = self.wrong.len();
+        let read = self.read(Spanned::new(span, DeValue::Table(table)));
+        for wrong in &mut self.wrong[before..] {
+            if wrong.problem.starts_with("unknown field") {
+                let keys = CallHeadFile::KEYS.map(|key| format!("`{key}`")).join(", ");
+                wrong.problem.push_str(&format!("; and those of the call: {keys}"));
+            }
+        }
+        read
     }
 
     /// `[records]` with its parts.
@@ -143,7 +199,7 @@ impl<'i> Sections<'i> {
             if is_section {
                 let problem = format!(
                     "there is no section {}; there are limits, notice, constants, document, items, pairs, text, key, \
-                     sign, require, field, map, event, time, acks, query, records",
+                     sign, require, field, map, event, time, acks, query, create, records",
                     name.get_ref()
                 );
                 self.wrong.push(Wrong { span: name.span(), problem });

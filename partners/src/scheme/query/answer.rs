@@ -4,11 +4,10 @@
 use payfold_schemas::fact::QueryAnswer;
 use payfold_schemas::ids::ProviderRef;
 
-use super::{AnswerContent, AnswerEvent, SchemeQuery};
+use super::{AnswerEvent, SchemeQuery};
 use crate::profile::{Limits, Word};
 use crate::query::{Question, Told, WrongAnswer};
 use crate::scheme::Scheme;
-use crate::scheme::document::{Document, Json, form};
 use crate::scheme::map::{Chosen, holds};
 use crate::scheme::reading::{Context, Of, Reading};
 use crate::scheme::request::Request;
@@ -20,13 +19,10 @@ pub(crate) fn judge(
     question: &Question,
     body: &[u8],
 ) -> Result<Told, WrongAnswer> {
-    let document = parse(query.answer.content, limits, body).ok_or(WrongAnswer::NotJson)?;
+    let document = query.answer.content.parse(limits, body).ok_or(WrongAnswer::NotJson)?;
     let asked_ref = question.provider_ref.as_ref();
-    let values =
-        [question.order_id.to_string(), asked_ref.map(ToString::to_string).unwrap_or_default()];
     let request = Request::default();
     let reading = Reading::of_document(scheme, &request, limits, Some(document));
-    let of = Of { values: &values, ..of };
     let context = Context::bare(&reading, &of);
 
     let event = event(query, context).ok_or(WrongAnswer::Status)?;
@@ -40,7 +36,7 @@ pub(crate) fn judge(
     {
         return Err(WrongAnswer::MerchantCode);
     }
-    if let Some(order) = &map.places.order
+    if let Some(order) = event.places.order.as_ref().or(map.places.order.as_ref())
         && context.string(order).ok().as_deref() != Some(question.order_id.as_str())
     {
         return Err(WrongAnswer::OrderId);
@@ -49,20 +45,12 @@ pub(crate) fn judge(
     let provider_ref = chosen.id("ref", |places| places.provider_ref.as_ref());
     let provider_ref: ProviderRef = provider_ref.map_err(|_| WrongAnswer::ProviderRef)?;
     // Who was asked for the order may tell of another transaction of it.
-    if query.question.names_ref() && asked_ref.is_some_and(|asked| *asked != provider_ref) {
+    if query.names_ref() && asked_ref.is_some_and(|asked| *asked != provider_ref) {
         return Err(WrongAnswer::ProviderRef);
     }
     let currency = chosen.currency().map_err(|_| WrongAnswer::Currency)?;
     let amount = chosen.amount(currency).map_err(|_| WrongAnswer::Amount)?;
     Ok(Told::Ended(QueryAnswer { provider_ref, status, amount, currency }))
-}
-
-fn parse(content: AnswerContent, limits: Limits, body: &[u8]) -> Option<Document> {
-    let text = std::str::from_utf8(body).ok()?;
-    match content {
-        AnswerContent::Json => Json::parse(text, limits).ok().map(Document::Json),
-        AnswerContent::Form => form(text, limits).ok(),
-    }
 }
 
 /// The first kind whose conditions all hold; none where a place it looks at can't be read.

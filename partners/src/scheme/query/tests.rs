@@ -16,9 +16,13 @@ use crate::document::{AccountEntry, VaultDocument};
 use crate::keys::Channel;
 use crate::profile::{Profile, Shipped};
 use crate::query::{Told, WrongAnswer};
+use crate::scheme::crypt::Output;
 use crate::scheme::tests::{NOW, SECRET, key};
 
 const CREATE_SECRET: &str = "rzp_test_1:another test key, worth nothing";
+
+/// An order id as checkout makes it, at NOW.
+const MADE: &str = "ord-019c137e-c100-7abc-8000-00000000000f";
 
 fn partner() -> PartnerCode {
     PartnerCode::parse("acme").unwrap()
@@ -56,21 +60,22 @@ fn query(account: &Account) -> &SchemeQuery {
     account.profile().scheme().unwrap().query.as_ref().unwrap()
 }
 
-fn put(account: &Account, question: &Question) -> Result<Asked, Unaskable> {
+fn put(account: &Account, question: &Question) -> Result<Sent, Uncallable> {
     let rule = &query(account).question;
-    let asking = Asking {
+    let calling = Calling {
         scheme: account.profile().scheme().unwrap(),
         rule,
         limits: account.profile().limits(),
         of: account.of(),
         secret: account.scheme_keys().asking_secret(rule.key, NOW),
         api_url: "https://api.example",
+        accept: query(account).answer.content.accept(),
     };
-    asking.asked(question, NOW)
+    query(account).asked(&calling, question, NOW)
 }
 
 /// Method, target, headers in their order and body, each on its line.
-fn written(asked: Asked) -> String {
+fn written(asked: Sent) -> String {
     let headers = asked.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
     let headers: String = headers.collect();
     let body = String::from_utf8(asked.body).unwrap();
@@ -109,15 +114,20 @@ fn momo_is_asked_with_a_signed_json() {
 
 #[test]
 fn zalopay_is_asked_with_a_form_signed_with_key1() {
-    let mac = sha256(CREATE_SECRET, &format!("SHOP|o-1|{CREATE_SECRET}"));
+    let made = Question { order_id: OrderId::parse(MADE).unwrap(), ..question(None) };
+    let id = "260131_019c137ec1007abc800000000000000f";
+    let mac = sha256(CREATE_SECRET, &format!("SHOP|{id}|{CREATE_SECRET}"));
     let expected = format!(
         "POST /v2/query\naccept: application/json\ncontent-type: application/x-www-form-urlencoded\n\
-         app_id=SHOP&app_trans_id=o-1&mac={mac}"
+         app_id=SHOP&app_trans_id={id}&mac={mac}"
     );
-    assert_eq!(asked(shipped("zalopay"), &BOTH, None), expected);
+    let both = account(shipped("zalopay"), &BOTH);
+    assert_eq!(put(&both, &made).map(written), Ok(expected));
+    // What was not made here has no such name there.
+    assert_eq!(put(&both, &question(None)).err(), Some(Uncallable::Order));
     // The callback's key would sign a question that is taken for a failed payment.
     let only_key2 = account(shipped("zalopay"), &[Channel::Ipn]);
-    assert_eq!(put(&only_key2, &question(None)).err(), Some(Unaskable::NoKey));
+    assert_eq!(put(&only_key2, &made).err(), Some(Uncallable::NoKey));
 }
 
 #[test]
@@ -144,14 +154,14 @@ fn square_and_razorpay_are_asked_for_transactions_only() {
     assert_eq!(asked(shipped("razorpay"), &BOTH, Some("pay_1")), expected);
     for name in ["square", "razorpay"] {
         let account_here = account(shipped(name), &BOTH);
-        assert_eq!(put(&account_here, &question(None)).err(), Some(Unaskable::NoRef), "{name}");
+        assert_eq!(put(&account_here, &question(None)).err(), Some(Uncallable::NoRef), "{name}");
         for elsewhere in [".", ".."] {
             let refused = put(&account_here, &question(Some(elsewhere))).err();
-            assert_eq!(refused, Some(Unaskable::Elsewhere), "{name} {elsewhere}");
+            assert_eq!(refused, Some(Uncallable::Elsewhere), "{name} {elsewhere}");
         }
         let only_webhook = account(shipped(name), &[Channel::Ipn]);
         let refused = put(&only_webhook, &question(Some("p"))).err();
-        assert_eq!(refused, Some(Unaskable::NoKey), "{name}");
+        assert_eq!(refused, Some(Uncallable::NoKey), "{name}");
     }
 }
 
@@ -240,7 +250,7 @@ fn a_public_key_asks_nothing() {
     let vault = VaultDocument { accounts: vec![entry], ..VaultDocument::default() };
     let directory = Directory::build(vec![profile], &vault).unwrap_or_else(|p| panic!("{p:?}"));
     let refused = put(&directory.accounts()[0], &question(None)).err();
-    assert_eq!(refused, Some(Unaskable::NoKey));
+    assert_eq!(refused, Some(Uncallable::NoKey));
 }
 
 const MOMO: &str = r#"{"partnerCode":"SHOP","requestId":"q","orderId":"o-1","extraData":"","amount":150000,"transId":4014083433,"payType":"qr","resultCode":0,"refundTrans":[],"message":"ok","responseTime":1769853600000}"#;

@@ -21,6 +21,9 @@ pub(super) fn answered(seen: &Seen) -> Tally {
             Created::Failed(Failure::Refused(status)) => {
                 Some(format!("{}: answered {status}", payment.case))
             }
+            Created::Failed(Failure::Declined(code)) => {
+                Some(format!("{}: declined, {code}", payment.case))
+            }
             Created::Failed(Failure::Unreachable(why)) => {
                 Some(format!("{}: not connected, {why}", payment.case))
             }

@@ -1,0 +1,194 @@
+//! A `[create]` that is wrong: every mistake told with its place.
+
+use super::*;
+
+/// A call with everything in it.
+fn call() -> String {
+    let (head, _) = Starter::of("sorted-pairs").unwrap().profile.split_once("[create]").unwrap();
+    format!(
+        r#"{head}[create]
+kind = "call"
+method = "POST"
+path = "/payments"
+credential = "bearer"
+token = "{{secret}}"
+content = "form"
+amount_unit = "minor"
+expiry = "request"
+ttl_s = 900
+[create.fields]
+order = "{{order}}"
+amount = "{{amount}}"
+currency = "{{currency}}"
+until = "{{expires}}"
+sign = "{{sign}}"
+[[create.pairs]]
+name = "sent"
+of = "s"
+[create.sign]
+algorithm = "hmac-sha256"
+text = "{{p.sent}}"
+output = "hex-lower"
+[create.answer]
+success = [{{ value = "{{a.code}}", is = "0" }}]
+ref = "{{a.id}}"
+redirect = "{{a.url}}"
+"#
+    )
+}
+
+/// What stands in the good section => what is put there => part of the error, `line:column` of the section before it
+/// where it has one.
+const MISTAKES: &str = r#"
+    kind = "call" => kind = "form_post" => 2:8: unknown variant `form_post`, expected `call` or `signed_url`
+    kind = "call" =>  => missing field `kind`
+    method = "POST" => => create.method is missing: GET or POST
+    method = "POST" => method = "PUT" => 3:10: unknown variant `PUT`
+    path = "/payments" => path = "payments" => 4:8: create.path must be a path
+    path = "/payments" => path = "/a b" => create.path must be a path
+    path = "/payments" => path = "/{secret}" => the secret must not stand in an address
+    path = "/payments" => path = "/{body}" => {body} can't stand here
+    path = "/payments" => path = "/{ref}" => {ref} names nothing; tokens are order, now, now_s, now_ms, sign, amount, currency
+    path = "/payments" => path = "/{s.none}" => {s.none} is none of [create.fields]
+    path = "/payments" => path = "/{order|after}" => there is no filter after; there are: crc32
+    path = "/payments" => base = "https://{merchant}.example"\npath = "/payments" => create.base is an address or a constant
+    credential = "bearer" => credential = "basic" => a credential is none
+    credential = "bearer" => colour = "red"\ncredential = "bearer" => unknown field `colour`
+    content = "form" => content = "xml" => unknown variant `xml`
+    content = "form" => => a body needs method = "POST"
+    content = "form" => content = "form"\nencoding = "none" => what is sent is encoded
+    amount_unit = "minor" => => missing field `amount_unit`
+    amount_unit = "minor" => amount_unit = "cents" => unknown variant `cents`
+    amount_unit = "minor" => amount_unit = "minor"\nexponents = { XXY = 1 } => exponents.XXY must be a currency
+    amount_unit = "minor" => amount_unit = "minor"\ncurrencies = { usd = "US" } => currencies.usd must be a currency
+    amount_unit = "minor" => amount_unit = "minor"\ncurrencies = { a = "USD", b = "USD" } => currencies.b is a second word for USD
+    expiry = "request" => expiry = "never" => unknown variant `never`
+    expiry = "request" => expiry = "response" => 9:10: expiry = "response" needs [create.answer] expires
+    expiry = "request" => expiry = "ttl" => the partner is told when to end, so it is expiry = "request"
+    until = "{expires}" => => expiry = "request" needs {expires}, {expires_in_s} or {expires_in_min}
+    ttl_s = 900 => ttl_s = 59 => create.ttl_s must be 60 to 31536000
+    ttl_s = 900 => => missing field `ttl_s`
+    ttl_s = 900 => ttl_s = 900\ntimeout_s = 61 => create.timeout_s must be 1 to 60
+    ttl_s = 900 => ttl_s = 900\nanswer_bytes = 65537 => create.answer_bytes must be 1024 to 65536
+    ttl_s = 900 => ttl_s = 900\ngrace_s = 86401 => create.grace_s must be 0 to 86400
+    ttl_s = 900 => ttl_s = 900\nmax_session_s = 0 => create.max_session_s must be 1 to 604800
+    ttl_s = 900 => ttl_s = 900\nexpires_format = "%Q" => a format is rfc3339
+    ttl_s = 900 => ttl_s = 900\nexpires_format = "%H%#z" => this pattern is for reading only
+    ttl_s = 900 => ttl_s = 900\nexpires_zone = "UTC" => create.expires_zone is for a pattern
+    order = "{order}" => => {order} stands nowhere
+    order = "{order}" => order = "{order|compact}" => the order is sent in another form than notices are read by
+    amount = "{amount}" => => {amount} stands nowhere
+    currency = "{currency}" => => {currency} stands nowhere, so the amount would mean any
+    order = "{order}" => order = "{f.order}" => there is no document f before this
+    sign = "{sign}" => => [create.sign] makes {sign}, and {sign} stands nowhere
+    of = "s" => of = "f" => there is no document f before this; there are: s
+    of = "s" => of = "s"\nexcept = ["amount"] => [create.sign] does not cover {amount}
+    of = "s" => of = "s"\nkeys = ["amount"] => [create.sign] does not cover {order}
+    text = "{p.sent}" => text = "{body}" => create.sign.text is over what {sign} itself stands in
+    text = "{p.sent}" => text = "{s.sign}{amount}" => create.sign.text is over what {sign} itself stands in
+    text = "{p.sent}" => text = "{order}" => [create.sign] does not cover {amount}
+    hmac-sha256 => rsa-sha256 => a call is signed with a shared secret
+    hmac-sha256 => md5 => a plain digest without {secret}
+    ref = "{a.id}" => ref = "{order}" => {order} is nothing the answer says
+    ref = "{a.id}" => ref = "soon" => ref is "later", where only the notice names the transaction
+    ref = "{a.id}" => => missing field `ref`
+    redirect = "{a.url}" => => [create.answer] needs redirect or qr
+    redirect = "{a.url}" => redirect = "{s.url}" => there is no document s before this; there are: a
+    redirect = "{a.url}" => redirect = "{a.url}"\nexpires_format = "unix_s" => it is about expires
+    redirect = "{a.url}" => redirect = "{a.url}"\nexpires = "{a.until}" => a time needs a format
+    redirect = "{a.url}" => redirect = "{a.url}"\nexpires = "{a.until}"\nexpires_format = "unix_s" => the answer says when it ends, so it is expiry = "response"
+    value = "{a.code}" => value = "{amount}" => {amount} is nothing the answer says
+"#;
+
+/// The same of a signed address.
+const OF_ADDRESSES: &str = r#"
+    kind = "signed_url" => kind = "signed_url"\nmethod = "GET" => kind = "signed_url" calls nobody
+    kind = "signed_url" => kind = "signed_url"\nheaders = { X = "1" } => kind = "signed_url" calls nobody
+    kind = "signed_url" => kind = "signed_url"\ncontent = "json"\nbody = "x" => kind = "signed_url" calls nobody
+    vnp_OrderType = "other" => vnp_OrderType = "{secret}" => the secret must not stand in an address
+    encoding = "form"\namount_unit => encoding = "raw"\namount_unit => what is sent is encoded
+    vnp_SecureHash = "{sign}" => => [create.sign] makes {sign}, and {sign} stands nowhere
+    [create.sign]\nalgorithm = "hmac-sha512"\ntext = "{p.sent}"\noutput = "hex-lower" => => an address anybody could have built; sign it
+    text = "{p.sent}" => text = "{query}" => create.sign.text is over what {sign} itself stands in
+    vnp_Amount = "{amount}" => vnp_Amount = "100" => {amount} stands nowhere
+"#;
+
+fn told(profile: &str) -> Option<String> {
+    let head = profile[..profile.find("[create]").unwrap()].lines().count();
+    let error = Profile::parse(&partner(), profile).err()?;
+    let all = std::iter::once(&error).chain(&error.others);
+    let line = |e: &crate::profile::ProfileError| {
+        format!("{}:{}: {}\n", e.line.saturating_sub(head), e.column, e.problem)
+    };
+    Some(all.map(line).collect())
+}
+
+fn check(good: &str, cases: &str) {
+    assert_eq!(told(good), None);
+    let mut missed = Vec::new();
+    for case in cases.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let parts: Vec<_> = case.split("=>").map(|part| part.trim().replace("\\n", "\n")).collect();
+        let [from, to, expected] = parts.try_into().unwrap();
+        let (head, create) = good.split_at(good.find("[create]").unwrap());
+        assert!(create.contains(&from), "{case}");
+        let told = told(&format!("{head}{}", create.replacen(&from, &to, 1)));
+        let told = told.unwrap_or_else(|| "taken".to_owned());
+        if !told.contains(&expected) {
+            missed.push(format!("{case}\n  {told}"));
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+#[test]
+fn a_mistake_is_refused_with_its_place() {
+    check(&call(), MISTAKES);
+}
+
+#[test]
+fn a_mistake_in_a_signed_address_is_refused() {
+    check(&vnpay(), OF_ADDRESSES);
+}
+
+#[test]
+fn a_call_that_shows_nobody_is_refused() {
+    let unsigned = call().replace("sign = \"{sign}\"\n", "");
+    let sign =
+        "[create.sign]\nalgorithm = \"hmac-sha256\"\ntext = \"{p.sent}\"\noutput = \"hex-lower\"\n";
+    let unsigned = unsigned.replace(sign, "");
+    assert_eq!(told(&unsigned), None, "the bearer token is enough");
+    let nobody = unsigned.replace("credential = \"bearer\"\ntoken = \"{secret}\"\n", "");
+    assert!(told(&nobody).unwrap().contains("nothing shows who asks"));
+    let by_field = nobody.replace("order = \"{order}\"", "order = \"{order}\"\nkey = \"{secret}\"");
+    assert_eq!(told(&by_field), None);
+}
+
+#[test]
+fn a_session_without_its_transaction_can_t_be_named_by_a_notice() {
+    let session = |profile: &str| profile.replacen("stage =", "ref_is_session = true\nstage =", 1);
+    assert_eq!(told(&session(&call())), None);
+    let later = session(&call().replace("ref = \"{a.id}\"", "ref = \"later\""));
+    assert!(told(&later).unwrap().contains("no notice's ref could ever be it"));
+    assert!(told(&session(&vnpay())).unwrap().contains("no notice's ref could ever be it"));
+    let by_order = later.replace("ref = \"{q.transaction_id}\"", "ref = \"{q.order_id}\"");
+    assert_eq!(told(&by_order), None);
+}
+
+#[test]
+fn an_answer_that_is_missing_is_told() {
+    let without = call().split("[create.answer]").next().unwrap().to_owned();
+    assert!(told(&without).unwrap().contains("2:8: [create.answer] is missing"));
+}
+
+#[test]
+fn all_mistakes_of_the_section_are_told_at_once() {
+    let text = call()
+        .replace("\"POST\"", "\"PUT\"")
+        .replace("hmac-sha256", "rot13")
+        .replace("ttl_s = 900", "ttl_s = \"soon\"")
+        .replace("redirect =", "redirekt =");
+    let told = told(&text).unwrap();
+    for part in ["PUT", "rot13", "soon", "redirekt"] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+}

@@ -1,0 +1,123 @@
+//! Shows what would be sent to create a payment in a partner's own scheme, and what of it is signed. Nobody is called.
+
+use std::sync::Arc;
+
+use payfold_engines::clock::{Clock, SystemClock, request_id};
+use payfold_partners::create::{CreateRequest, Wish};
+use payfold_partners::directory::{Account, Directory};
+use payfold_partners::remote::Draft;
+use payfold_schemas::ids::{OrderId, PartnerCode, Reference};
+use payfold_schemas::money::{Amount, Currency};
+use payfold_schemas::time::Time;
+use serde_json::json;
+
+use super::Source;
+use crate::args::{DraftArgs, Form};
+use crate::error::Fixable;
+use crate::keys;
+use crate::output;
+use crate::settings::Loaded;
+
+pub(super) fn run(loaded: &Loaded, args: &DraftArgs) -> anyhow::Result<()> {
+    let profile = Source::of(loaded, &args.profile)?.profile()?;
+    if profile.scheme().is_none_or(|scheme| scheme.describe_create().is_none()) {
+        return Err(Fixable::error(
+            format!(
+                "the profile of {} creates nothing in a scheme of its own",
+                args.profile.partner
+            ),
+            "write [create] into it: docs/partners.md",
+        ));
+    }
+    let directory = keys::directory_with(loaded, profile)?;
+    let account = account(&directory, args)?;
+    let configured = loaded.settings.partners.get(&args.profile.partner);
+    let configured = configured.map(|partner| partner.api_url.clone()).unwrap_or_default();
+    let api_url = args.url.clone().unwrap_or(configured);
+    if api_url.is_empty() {
+        return Err(Fixable::error(
+            "the partner's address is not known",
+            "set api_url of the partner in payfold.toml, or give it with --url",
+        ));
+    }
+    let now = SystemClock.now();
+    let draft = account.draft_create(&api_url, &request(loaded, args, &account, now)?, now)?;
+    match args.output.output {
+        Form::Table | Form::Csv => print(&draft),
+        Form::Json | Form::Jsonl => output::line(&as_json(&draft).to_string()),
+    }
+    Ok(())
+}
+
+fn account(directory: &Directory, args: &DraftArgs) -> anyhow::Result<Arc<Account>> {
+    let code = PartnerCode::parse(&args.profile.partner)?;
+    let of_partner = directory.accounts().iter().filter(|account| *account.partner() == code);
+    let mut named = of_partner.filter(|account| {
+        args.merchant.as_deref().is_none_or(|name| account.merchant_code().as_str() == name)
+    });
+    match (named.next(), named.next()) {
+        (Some(account), None) => Ok(Arc::clone(account)),
+        (None, _) => Err(Fixable::error(
+            format!("partner {code} has no such account"),
+            format!("give it a key: payfold key add {code} --merchant CODE --secret-file FILE"),
+        )),
+        (Some(_), Some(_)) => Err(Fixable::error(
+            format!("partner {code} has several accounts"),
+            "name one with --merchant",
+        )),
+    }
+}
+
+fn request(
+    loaded: &Loaded,
+    args: &DraftArgs,
+    account: &Account,
+    now: Time,
+) -> anyhow::Result<CreateRequest> {
+    let settings = &loaded.settings;
+    let base = match settings.public_url.trim_end_matches('/') {
+        "" => format!("http://{}", settings.listen_public),
+        set => set.to_owned(),
+    };
+    let order_id = OrderId::parse(&format!("ord-{}", request_id(now)))?;
+    Ok(CreateRequest {
+        merchant_code: account.merchant_code().clone(),
+        order_id,
+        amount: Amount::from_minor(args.amount)?,
+        currency: Currency::parse(&args.currency)?,
+        description: args.description.clone(),
+        return_url: format!("{base}/api/payment/result"),
+        ipn_url: format!("{base}/api/payment/ipn/{}", account.partner()),
+        expires_at: args.expires_at.as_deref().map(Time::parse).transpose()?,
+        wish: args.qr.then_some(Wish::Qr),
+        reference: Some(Reference::parse("draft")?),
+    })
+}
+
+fn print(draft: &Draft) {
+    let to = if draft.goes_out { draft.method } else { "the payer is sent to" };
+    output::line(&format!("{to} {}", draft.url));
+    for (name, value) in &draft.headers {
+        output::line(&format!("{name}: {value}"));
+    }
+    if !draft.body.is_empty() {
+        output::line("");
+        output::line(&draft.body);
+    }
+    output::line("");
+    let [text, signature] = [&draft.signing_text, &draft.signature];
+    for (name, value) in [("signing text", text), ("signature", signature)] {
+        output::line(&format!("{name:<13} {}", value.as_deref().unwrap_or("none")));
+    }
+    output::line(&format!("{:<13} {}", "ends", draft.expires_at));
+}
+
+fn as_json(draft: &Draft) -> serde_json::Value {
+    let headers: serde_json::Map<String, serde_json::Value> =
+        draft.headers.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+    json!({
+        "goesOut": draft.goes_out, "method": draft.method, "url": draft.url, "headers": headers,
+        "body": draft.body, "signingText": draft.signing_text, "signature": draft.signature,
+        "expiresAt": draft.expires_at,
+    })
+}

@@ -1,0 +1,332 @@
+//! Payments created in partners' own schemes on the real binary: a shop creates them, the partner is a server of this
+//! test that answers as the gateway's documents show, and its notices end them.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use hmac::{Hmac, Mac};
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_partners::profile::Shipped;
+use serde_json::{Value, json};
+use sha2::{Sha256, Sha512};
+
+use crate::support::system::{Home, System};
+use crate::support::wire::Connection;
+
+const IPN_KEY: &str = "key2 of these tests, worth nothing at all";
+const CREATE_KEY: &str = "key1 of these tests, worth nothing at all";
+const PAIRS: &str = include_str!("../../partners/profiles/templates/sorted-pairs.toml");
+
+/// A gateway that says the same to every request.
+struct Gateway {
+    url: String,
+    says: Arc<Mutex<(String, String)>>,
+    /// First line and body of each request.
+    asked: Arc<Mutex<Vec<(String, String)>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Gateway {
+    fn start(answer: &Value) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let says = Arc::new(Mutex::new(("200 OK".to_owned(), answer.to_string())));
+        let asked = Arc::<Mutex<Vec<_>>>::default();
+        let (told, books) = (Arc::clone(&says), Arc::clone(&asked));
+        // It ends with the test's process.
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                serve(stream, &told, &books);
+            }
+        });
+        Self { url, says, asked }
+    }
+
+    fn says(&self, head: &str, answer: &Value) {
+        *lock(&self.says) = (head.to_owned(), answer.to_string());
+    }
+
+    fn asked(&self) -> Vec<(String, String)> {
+        lock(&self.asked).clone()
+    }
+}
+
+fn serve(
+    mut stream: TcpStream,
+    says: &Mutex<(String, String)>,
+    asked: &Mutex<Vec<(String, String)>>,
+) {
+    let (mut read, mut chunk) = (String::new(), [0; 4_096]);
+    let (head, body) = loop {
+        match stream.read(&mut chunk) {
+            Ok(count @ 1..) => read.push_str(&String::from_utf8_lossy(&chunk[..count])),
+            Ok(0) | Err(_) => return,
+        }
+        let Some((head, body)) = read.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if body.len() >= length.map_or(0, |length| length.parse().expect("a length")) {
+            break (head, body);
+        }
+    };
+    let first = head.lines().next().unwrap_or_default().to_owned();
+    lock(asked).push((first, body.to_owned()));
+    let (head, body) = lock(says).clone();
+    let answer = format!(
+        "HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    // Who has hung up reads nothing.
+    let _ = stream.write_all(answer.as_bytes());
+}
+
+/// A system with partner acme under this profile, called at this address, and a shop that may use it.
+struct World {
+    system: System,
+    token: String,
+}
+
+impl World {
+    fn boot(profile: &str, api_url: &str) -> Self {
+        let home = Home::configured(&format!(
+            "[partners.acme]\nprofile = \"acme.toml\"\napi_url = \"{api_url}\"\n"
+        ));
+        home.write("acme.toml", &profile.replace("stage = \"draft\"", "stage = \"sandbox\""));
+        home.write("ipn.txt", &format!("text:{IPN_KEY}\n"));
+        home.write("create.txt", &format!("text:{CREATE_KEY}\n"));
+        let add = ["key", "add", "acme", "--merchant", "SHOP", "--secret-file"];
+        home.payfold(&[add.as_slice(), &["ipn.txt"]].concat()).ok();
+        home.payfold(&[add.as_slice(), &["create.txt", "--channel", "create"]].concat()).ok();
+        let token = home.payfold(&["shop", "add", "web", "--account", "acme/SHOP"]).ok();
+        let token = token.split_whitespace().last().expect("a token").to_owned();
+        Self { system: Rc::clone(&home).boot(), token }
+    }
+
+    /// `POST /v1/payments`: status and body.
+    fn create(&self, key: &str, members: &Value) -> (u16, Value) {
+        let mut body = json!({
+            "partner": "acme", "reference": key, "amount": 150_000, "currency": "VND",
+            "description": "Two tickets & more",
+        });
+        let into = body.as_object_mut().expect("an object");
+        into.extend(members.as_object().expect("an object").clone());
+        let agent: ureq::Agent =
+            ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let answer = agent
+            .post(format!("{}/v1/payments", self.system.shop_url()))
+            .header("authorization", format!("Bearer {}", self.token))
+            .header("idempotency-key", key)
+            .send_json(body);
+        let mut answer = answer.expect("an answer");
+        (answer.status().as_u16(), answer.body_mut().read_json().expect("JSON"))
+    }
+
+    fn order_when(&self, order: &str, state: &str) -> Value {
+        self.system.order_when(["acme", "SHOP", order], |order| order["state"] == state)
+    }
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_else(|| panic!("{name} in {value}"))
+}
+
+fn hmac<M: Mac + hmac::digest::KeyInit>(secret: &str, text: &str) -> String {
+    let mut mac = <M as Mac>::new_from_slice(secret.as_bytes()).expect("any key will do");
+    mac.update(text.as_bytes());
+    mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn shipped(name: &str) -> &'static str {
+    Shipped::of(name).expect("it is shipped").profile
+}
+
+/// A form's value.
+fn field(form: &str, name: &str) -> String {
+    let mut pairs = url::form_urlencoded::parse(form.as_bytes());
+    let found = pairs.find(|(other, _)| other == name);
+    found.unwrap_or_else(|| panic!("{name} in {form}")).1.into_owned()
+}
+
+/// ZaloPay: the order travels under another name, the create and the notice are signed with different keys.
+#[test]
+fn a_payment_is_created_shown_and_paid_in_a_scheme_of_its_own() {
+    let order_url = "https://qcgateway.zalopay.vn/openinapp?order=e";
+    let gateway = Gateway::start(&json!({
+        "return_code": 1, "return_message": "Giao dịch thành công", "sub_return_code": 1, "zp_trans_token": "t",
+        "order_url": order_url, "order_token": "o", "qr_code": "000201",
+    }));
+    let world = World::boot(shipped("zalopay"), &gateway.url);
+    let (status, payment) = world.create("cart-1", &json!({}));
+    assert_eq!(status, 201, "{payment}");
+    let order = text(&payment, "orderId").to_owned();
+    assert_eq!(
+        [text(&payment, "state"), text(&payment, "redirectUrl"), text(&payment, "providerRef")],
+        ["PENDING", order_url, &order]
+    );
+    // The same request again is answered from the order, and nobody is asked again.
+    let (again, same) = world.create("cart-1", &json!({}));
+    assert_eq!((again, text(&same, "orderId")), (201, order.as_str()));
+    let asked = gateway.asked();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    let (first, form) = &asked[0];
+    assert_eq!(first, "POST /v2/create HTTP/1.1");
+    let trans = field(form, "app_trans_id");
+    assert_eq!(trans.len(), 39, "ZaloPay takes 40 at most: {trans}");
+    let ipn_url = field(form, "callback_url");
+    assert!(ipn_url.ends_with("/api/payment/ipn/acme"), "{ipn_url}");
+    let signed: Vec<_> =
+        ["app_id", "app_trans_id", "app_user", "amount", "app_time", "embed_data", "item"]
+            .map(|name| field(form, name))
+            .into();
+    assert_eq!(field(form, "mac"), hmac::<Hmac<Sha256>>(CREATE_KEY, &signed.join("|")));
+    assert_eq!(
+        (field(form, "amount").as_str(), field(form, "description").as_str()),
+        ("150000", "Two tickets & more")
+    );
+
+    assert_eq!(field(form, "expire_duration_seconds"), "900", "all the profile gives");
+
+    let data = json!({
+        "app_id": "SHOP", "app_trans_id": trans, "app_user": "payer", "amount": 150_000,
+        "zp_trans_id": 240_331_000_000_175_u64, "server_time": SystemClock.now().unix_ms(),
+    })
+    .to_string();
+    let notice = json!({"data": data, "mac": hmac::<Hmac<Sha256>>(IPN_KEY, &data), "type": 1});
+    let answer = world.system.post("/api/payment/ipn/acme", notice.to_string().as_bytes());
+    assert_eq!(answer.json()["return_code"], 1, "{}", answer.text());
+    let paid = world.order_when(&order, "PAID");
+    assert_eq!((&paid["paymentRef"], &paid["fulfil"]), (&"240331000000175".into(), &true.into()));
+    assert_eq!(paid["flags"], json!([]), "{paid}");
+    let metrics = world.system.get("/metrics").text();
+    assert!(
+        metrics.contains("payfold_checkout_creates_total{outcome=\"opened\",partner=\"acme\"} 1")
+    );
+}
+
+#[test]
+fn what_the_gateway_says_no_to_is_told_and_what_it_can_t_be_asked_is_not_asked() {
+    let gateway = Gateway::start(&json!({"return_code": 2, "sub_return_code": -401}));
+    let world = World::boot(shipped("zalopay"), &gateway.url);
+    let told = |key: &str, members: Value| {
+        let (status, body) = world.create(key, &members);
+        (status, text(&body, "code").to_owned())
+    };
+    assert_eq!(told("no", json!({})), (502, "partner_refused".to_owned()));
+    gateway.says("400 Bad Request", &json!({}));
+    assert_eq!(told("bad", json!({})), (502, "partner_refused".to_owned()));
+    gateway.says("200 OK", &json!({"return_code": 1, "order_url": "http://zalopay.vn/x"}));
+    let not_https = (502, "contract_violation.redirect_url_not_https".to_owned());
+    assert_eq!(told("http", json!({})), not_https);
+    let asked = gateway.asked().len();
+    assert_eq!(asked, 3);
+    let other = told("usd", json!({"currency": "USD"}));
+    assert_eq!(other, (422, "currency_not_supported".to_owned()));
+    assert_eq!(gateway.asked().len(), asked, "nobody was asked");
+    gateway.says("500 Oops", &json!({}));
+    let (status, body) = world.create("unknown", &json!({}));
+    assert_eq!((status, text(&body, "state")), (202, "REQUESTED"));
+    // A page or a code, as the shop wants it.
+    gateway.says(
+        "200 OK",
+        &json!({"return_code": 1, "order_url": "https://z.vn/", "qr_code": "0002"}),
+    );
+    let (status, body) = world.create("qr", &json!({"presentation": "qr"}));
+    assert_eq!((status, text(&body, "qrPayload"), body.get("redirectUrl")), (201, "0002", None));
+    let (home, _) = world.system.stop();
+    let log = home.log();
+    assert!(log.contains("2 -401"), "the partner's code is told: {log}");
+    assert!(!log.contains(CREATE_KEY) && !log.contains(IPN_KEY), "the log holds no secret");
+}
+
+/// A partner like VNPay: the payer is sent to an address only we can have signed.
+#[test]
+fn a_signed_address_is_paid_for_by_a_signed_query() {
+    // Nobody listens there: nobody is called.
+    let world = World::boot(PAIRS, "http://127.0.0.1:9");
+    let (status, payment) = world.create("cart-1", &json!({}));
+    assert_eq!(status, 201, "{payment}");
+    let order = text(&payment, "orderId").to_owned();
+    let url = url::Url::parse(text(&payment, "redirectUrl")).expect("an address");
+    assert_eq!(url.path(), "/pay");
+    let mut pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    let signature = pairs.pop().expect("the signature stands last");
+    pairs.sort();
+    let mut signed = url::form_urlencoded::Serializer::new(String::new());
+    let signed = signed.extend_pairs(&pairs).finish();
+    assert_eq!(signature, ("signature".to_owned(), hmac::<Hmac<Sha512>>(CREATE_KEY, &signed)));
+    let shown = |name: &str| pairs.iter().find(|(other, _)| other == name).map(|(_, v)| v.as_str());
+    assert_eq!((shown("order_id"), shown("amount")), (Some(order.as_str()), Some("150000")));
+
+    let at = payfold_schemas::time::Time::from_unix_ms(SystemClock.now().unix_ms())
+        .plus_ms(7 * 3_600_000)
+        .to_rfc3339();
+    let at: String = at.chars().filter(char::is_ascii_digit).take(14).collect();
+    let notice = format!(
+        "amount=150000&created_at={at}&currency=VND&merchant_id=SHOP&order_id={order}&status=paid&transaction_id=t-1"
+    );
+    let signature = hmac::<Hmac<Sha512>>(IPN_KEY, &notice);
+    let mut connection = Connection::open(world.system.public());
+    let target = format!("/api/payment/ipn/acme?{notice}&signature={signature}");
+    connection.send(format!("GET {target} HTTP/1.1\r\nhost: payfold\r\n\r\n").as_bytes());
+    assert_eq!(connection.answer().expect("an answer").status, 200);
+    let paid = world.order_when(&order, "PAID");
+    assert_eq!((&paid["paymentRef"], &paid["fulfil"]), (&"t-1".into(), &true.into()), "{paid}");
+    let shows = world.system.payfold(&["partner", "show", "acme"]).ok();
+    assert!(shows.contains("creates       a signed address, any currency"), "{shows}");
+}
+
+#[test]
+fn a_draft_shows_what_would_be_sent_and_no_secret() {
+    let home = Home::configured("[partners.acme]\nprofile = \"zalopay\"\n");
+    for (file, secret, channel) in [("ipn.txt", IPN_KEY, "ipn"), ("c.txt", CREATE_KEY, "create")] {
+        home.write(file, &format!("text:{secret}\n"));
+        let add = ["key", "add", "acme", "--merchant", "2553", "--channel", channel];
+        home.payfold(&[add.as_slice(), &["--secret-file", file]].concat()).ok();
+    }
+    let draft = ["partner", "draft", "acme", "--amount", "150000", "--currency", "VND"];
+    let nowhere = home.payfold(&draft);
+    assert!(nowhere.code() == 1 && nowhere.stderr.contains("--url"), "{}", nowhere.stderr);
+    let draft = [draft.as_slice(), &["--url", "https://openapi.zalopay.vn"]].concat();
+    let told = home.payfold(&[draft.as_slice(), &["--output", "json"]].concat()).json();
+    assert_eq!(
+        (text(&told, "method"), text(&told, "url")),
+        ("POST", "https://openapi.zalopay.vn/v2/create")
+    );
+    let signing_text = text(&told, "signingText");
+    assert!(signing_text.starts_with("2553|") && signing_text.ends_with("|[]"), "{signing_text}");
+    let mac = hmac::<Hmac<Sha256>>(CREATE_KEY, signing_text);
+    assert_eq!(
+        (text(&told, "signature"), field(text(&told, "body"), "mac")),
+        (mac.as_str(), mac.clone())
+    );
+    let shown = home.payfold(&draft).ok();
+    assert!(shown.contains("content-type: application/x-www-form-urlencoded"), "{shown}");
+    let usd = home.payfold(&[&draft[..6], &["USD"], &draft[7..]].concat());
+    assert!(usd.code() == 1 && usd.stderr.contains("takes no such currency"), "{}", usd.stderr);
+
+    let certify = ["partner", "certify", "acme", "--report", "r.json", "--url"];
+    let certified = home.payfold(&[certify.as_slice(), &["http://127.0.0.1:9"]].concat());
+    assert!(certified.stderr.contains("has a scheme of its own"), "{}", certified.stderr);
+
+    // A credential is masked, also where it is the secret itself.
+    home.write(
+        "payfold.toml",
+        "[partners.acme]\nprofile = \"razorpay\"\napi_url = \"https://api.razorpay.com\"\n",
+    );
+    let told =
+        home.payfold(&["partner", "draft", "acme", "--amount", "5000", "--currency", "INR"]).ok();
+    // base64 of {secret}
+    assert!(told.contains("Authorization: Basic e3NlY3JldH0="), "{told}");
+    home.write("payfold.toml", "[partners.acme]\nprofile = \"default\"\n");
+    let contract = home.payfold(&draft);
+    assert!(
+        contract.stderr.contains("creates nothing in a scheme of its own"),
+        "{}",
+        contract.stderr
+    );
+}
