@@ -59,10 +59,12 @@ impl<R: TextRule> Text<R> {
         if value.trim().is_empty() {
             return Err(TextError::Empty { name: R::NAME });
         }
-        if let Some((offset, _)) = value.char_indices().find(|(_, c)| !R::allows(*c)) {
+        // Nearly all are plain ASCII: then bytes are characters. Which one is illegal is looked for only if one is.
+        let is_plain = value.bytes().all(|byte| byte.is_ascii() && R::allows(char::from(byte)));
+        if !is_plain && let Some((offset, _)) = value.char_indices().find(|(_, c)| !R::allows(*c)) {
             return Err(TextError::IllegalCharacter { name: R::NAME, offset });
         }
-        let chars = value.chars().count();
+        let chars = if is_plain { value.len() } else { value.chars().count() };
         if chars > R::MAX_CHARS {
             return Err(TextError::TooLong { name: R::NAME, chars, max: R::MAX_CHARS });
         }

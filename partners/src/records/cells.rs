@@ -39,10 +39,10 @@ pub(super) struct Cell {
 /// Where a record ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// After `text` bytes; the next one begins at `next`.
-    Whole { text: usize, next: usize, is_ended: bool },
+    /// After `text` bytes; the next one begins at `next`, behind so many newlines.
+    Whole { text: usize, next: usize, newlines: usize, is_ended: bool },
     /// The closing quote of this cell, from 0, has text behind it; the next record begins at `next`.
-    Stray { cell: usize, next: usize, is_ended: bool },
+    Stray { cell: usize, next: usize, newlines: usize, is_ended: bool },
     /// The quote of this cell, from 0, is not closed in what is there.
     Open { cell: usize },
     /// There is no end in what is there, and it is no quote that hides it.
@@ -102,7 +102,10 @@ impl Dialect {
                 return stray(window, next, cells.len() - 1);
             }
             let end = memchr(b'\n', rest).map_or(window.len(), |i| next + i);
-            let whole = whole(window, end);
+            let mut whole = whole(window, end);
+            if let End::Whole { newlines, .. } = &mut whole {
+                *newlines += memchr_iter(b'\n', &window[..end]).count();
+            }
             if let (End::Whole { text, .. }, false, Some(last)) =
                 (whole, is_quoted, cells.last_mut())
             {
@@ -112,35 +115,44 @@ impl Dialect {
         }
     }
 
-    /// What stands in a cell, without what is around it. `None`: it is not in the file's encoding.
-    pub(super) fn text<'r>(&self, record: &'r [u8], cell: Cell) -> Option<Cow<'r, str>> {
-        let mut bytes = &record[cell.start..cell.end];
-        if let Some((first, rest)) = bytes.split_first()
-            && self.prefix.contains(first)
-        {
-            bytes = rest;
-            // Spreadsheets are made to leave digits alone with ="0012".
-            if *first == b'='
-                && let [b'"', inside @ .., b'"'] = bytes
-            {
-                bytes = inside;
-            }
-        }
-        let text = match self.encoding {
-            Encoding::Utf8 => Cow::Borrowed(std::str::from_utf8(bytes).ok()?),
-            Encoding::Latin1 if bytes.is_ascii() => Cow::Borrowed(std::str::from_utf8(bytes).ok()?),
-            Encoding::Latin1 => {
-                bytes.iter().map(|byte| char::from(*byte)).collect::<String>().into()
+    /// What stands in a cell, without what is around it.
+    pub(super) fn text<'r>(&self, record: Record<'r>, cell: Cell) -> Cow<'r, str> {
+        let written = match record.text.and_then(|text| text.get(cell.start..cell.end)) {
+            Some(text) => Cow::Borrowed(text),
+            None => {
+                let bytes = &record.bytes[cell.start..cell.end];
+                Cow::Owned(bytes.iter().map(|byte| char::from(*byte)).collect())
             }
         };
-        Some(match self.quote.map(char::from) {
-            Some(quote) if cell.is_doubled => {
-                let twice: String = [quote, quote].iter().collect();
-                text.replace(&twice, quote.encode_utf8(&mut [0; 4])).into()
+        match (written, self.quote) {
+            (Cow::Borrowed(text), _) if !cell.is_doubled => Cow::Borrowed(self.bare(text)),
+            (text, Some(quote)) if cell.is_doubled => {
+                let quote = char::from(quote).to_string();
+                Cow::Owned(self.bare(&text.replace(&quote.repeat(2), &quote)).to_owned())
+            }
+            (text, _) => Cow::Owned(self.bare(&text).to_owned()),
+        }
+    }
+
+    /// A value without what may stand before it.
+    fn bare<'t>(&self, text: &'t str) -> &'t str {
+        match text.as_bytes().first() {
+            Some(first) if self.prefix.contains(first) => {
+                let rest = &text[1..];
+                // Spreadsheets are made to leave digits alone with ="0012".
+                let quoted = rest.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+                quoted.filter(|_| *first == b'=').unwrap_or(rest)
             }
             _ => text,
-        })
+        }
     }
+}
+
+/// A record's bytes, and what they are as text; without it each byte is a character of latin-1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record<'r> {
+    pub(super) bytes: &'r [u8],
+    pub(super) text: Option<&'r str>,
 }
 
 impl Cell {
@@ -166,15 +178,18 @@ fn whole(window: &[u8], end: usize) -> End {
     if text > RECORD_BYTES_MAX || (!is_ended && is_over(window)) {
         return End::None;
     }
-    End::Whole { text, next: end + usize::from(is_ended), is_ended }
+    let newlines = usize::from(is_ended);
+    End::Whole { text, next: end + newlines, newlines, is_ended }
 }
 
 fn stray(window: &[u8], from: usize, cell: usize) -> End {
-    match memchr(b'\n', &window[from..]) {
-        Some(at) => End::Stray { cell, next: from + at + 1, is_ended: true },
-        None if is_over(window) => End::None,
-        None => End::Stray { cell, next: window.len(), is_ended: false },
-    }
+    let (next, is_ended) = match memchr(b'\n', &window[from..]) {
+        Some(at) => (from + at + 1, true),
+        None if is_over(window) => return End::None,
+        None => (window.len(), false),
+    };
+    let newlines = memchr_iter(b'\n', &window[..next]).count();
+    End::Stray { cell, next, newlines, is_ended }
 }
 
 /// The place of the quote that closes a cell, and whether one is written twice before it.

@@ -16,7 +16,7 @@ use crate::scheme::Outcome;
 /// What a row is.
 pub(super) enum Said<'s> {
     /// An entry, and what its amount adds to the sum of the file.
-    Entry(Box<Entry>, i128),
+    Entry(Entry, i128),
     Ignored(&'s str),
 }
 
@@ -30,7 +30,7 @@ pub(super) fn said<'s>(spec: &'s RecordsSpec, row: &Row<'_>, line: u64) -> Resul
             (Outcome::Ignore, _) => Ok(Said::Ignored(&rule.why)),
             (Outcome::Status(status), Some(values)) => {
                 let (entry, signed) = entry((spec, values), status, row, line)?;
-                Ok(Said::Entry(Box::new(entry), signed))
+                Ok(Said::Entry(entry, signed))
             }
             (Outcome::Refuse | Outcome::Status(_), _) => Err(refused(rule)),
         };

@@ -1,7 +1,7 @@
 //! Owns the cutting of a file into records: physical lines, or CSV records whose quoted cells may hold several. One
 //! buffer, in which a whole record always fits: how the bytes arrive changes nothing of what is read.
 
-use memchr::{memchr, memchr_iter};
+use memchr::memchr;
 
 use super::cells::{Cell, Dialect, End};
 use super::source::Source;
@@ -95,9 +95,11 @@ impl<'s> Frames<'s> {
         if window.is_empty() {
             return Ok(None);
         }
-        let (text, next, broken, is_ended) = match dialect.split(window, cells) {
-            End::Whole { text, next, is_ended } => (text, next, None, is_ended),
-            End::Stray { cell, next, is_ended } => (0, next, Some(Broken::Stray(cell)), is_ended),
+        let (text, next, newlines, broken, is_ended) = match dialect.split(window, cells) {
+            End::Whole { text, next, newlines, is_ended } => (text, next, newlines, None, is_ended),
+            End::Stray { cell, next, newlines, is_ended } => {
+                (0, next, newlines, Some(Broken::Stray(cell)), is_ended)
+            }
             End::Open { cell } => {
                 let problem = format!(
                     "the quote that column {} begins with is not closed, so nothing behind it can be told apart: \
@@ -116,7 +118,6 @@ impl<'s> Frames<'s> {
                 }));
             }
         };
-        let newlines = memchr_iter(b'\n', &window[..next]).count();
         let newlines = newlines + usize::from(!is_ended);
         self.lines += u64::try_from(newlines).unwrap_or(u64::MAX);
         let start = self.start;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Fault;
-use super::cells::{Cell, Dialect};
+use super::cells::{Cell, Dialect, Record};
 use super::plan::Place;
 use crate::scheme::document::{Document, Kind};
 
@@ -28,7 +28,7 @@ impl Columns {
 /// One row.
 #[derive(Clone, Copy)]
 pub(super) enum Row<'r> {
-    Cells { bytes: &'r [u8], cells: &'r [Cell], columns: &'r Columns, dialect: &'r Dialect },
+    Cells { record: Record<'r>, cells: &'r [Cell], columns: &'r Columns, dialect: &'r Dialect },
     Object { document: &'r Document, places: &'r [Place] },
 }
 
@@ -36,13 +36,10 @@ impl<'r> Row<'r> {
     /// The value at a place; `None` for nothing. Errors: it can't be read.
     pub(super) fn value(&self, place: usize, raw: Raw) -> Result<Option<Cow<'r, str>>, Fault> {
         match *self {
-            Self::Cells { bytes, cells, columns, dialect } => {
-                let column = columns.of_places[place];
-                let Some(cell) = cells.get(column) else { return Ok(None) };
-                match dialect.text(bytes, *cell) {
-                    Some(text) => Ok(Some(text).filter(|text| !text.is_empty())),
-                    None => Err(Fault::of(&columns.label(column), "it is not UTF-8")),
-                }
+            Self::Cells { record, cells, columns, dialect } => {
+                let cell = cells.get(columns.of_places[place]);
+                let text = cell.map(|cell| dialect.text(record, *cell));
+                Ok(text.filter(|text| !text.is_empty()))
             }
             Self::Object { document, places } => {
                 let Place::Path(path) = &places[place] else { return Ok(None) };

@@ -141,11 +141,12 @@ impl<'r> Run<'r> {
                 self.ignored(line, why);
                 continue;
             }
-            sound(&frame, Some((dialect, &cells)), &self.columns).map_err(|fault| {
-                Unfit::at(line, format!("the header can't be read: {}", told(&fault)))
-            })?;
-            let name = |cell: &Cell| dialect.text(frame.bytes, *cell).unwrap_or_default();
-            self.columns.names = cells.iter().map(|cell| name(cell).trim().to_owned()).collect();
+            let record =
+                sound(&frame, Some((dialect, &cells)), &self.columns).map_err(|fault| {
+                    Unfit::at(line, format!("the header can't be read: {}", told(&fault)))
+                })?;
+            let name = |cell: &Cell| dialect.text(record, *cell).trim().to_owned();
+            self.columns.names = cells.iter().map(name).collect();
             self.columns.count = cells.len();
             self.header = frame.bytes.to_vec();
             self.columns.find(&self.spec.places, line)?;
@@ -212,7 +213,7 @@ impl<'r> Run<'r> {
             Ok(Said::Entry(entry, signed)) => {
                 self.totals.add(entry.currency, signed);
                 self.counts.entries += 1;
-                (self.each)(Read::Entry(*entry));
+                (self.each)(Read::Entry(entry));
             }
             Err(fault) if !frame.is_ended => {
                 let problem =
@@ -253,13 +254,12 @@ impl<'r> Run<'r> {
     ) -> Result<T, Fault> {
         match &self.spec.shape {
             Shape::Csv { dialect, .. } => {
-                sound(frame, Some((dialect, cells)), &self.columns)?;
-                let columns = &self.columns;
-                Ok(then(&Row::Cells { bytes: frame.bytes, cells, columns, dialect }))
+                let record = sound(frame, Some((dialect, cells)), &self.columns)?;
+                Ok(then(&Row::Cells { record, cells, columns: &self.columns, dialect }))
             }
             Shape::Jsonl => {
-                let text = sound(frame, None, &self.columns)?;
-                let document = object(text)?;
+                let record = sound(frame, None, &self.columns)?;
+                let document = object(record.text.unwrap_or_default())?;
                 Ok(then(&Row::Object { document: &document, places: &self.spec.places }))
             }
         }

@@ -239,6 +239,31 @@ fn a_file_of_another_dialect_is_read_as_the_section_says() {
 }
 
 #[test]
+fn digits_that_spreadsheets_must_leave_alone_are_read() {
+    let spec = spec(&SHOP.replace("#head", "cell_prefix = \"=`\""));
+    let row = |cell: &str| {
+        let file = format!(
+            "Type,Order,Ref,Amount,Currency,Booked\npayment,o-1,{cell},1,USD,2026-01-31 00:30:00\n"
+        );
+        entries(&spec, &file)[0].split(' ').nth(3).unwrap().to_owned()
+    };
+    for (cell, expected) in [
+        ("=\"0012\"", "0012"),
+        ("\"=\"\"0012\"\"\"", "0012"),
+        ("`0012", "0012"),
+        ("\"`0012\"", "0012"),
+        ("`\"0012\"", "\"0012\""),
+        ("=0012", "0012"),
+        ("=\"", "\""),
+        ("\"=\"\"\"", "\""),
+        ("``0012", "`0012"),
+        ("\"\"\"0012\"\"\"", "\"0012\""),
+    ] {
+        assert_eq!(row(cell), expected, "{cell}");
+    }
+}
+
+#[test]
 fn a_tail_is_held_against_what_stands_before_it() {
     let tail = "[records.tail]\nwhen = [{ value = \"{n.1}\", is = \"TOTAL\" }]\nlines = 2\nrow = 2\ncount = \"{n.2}\"\nsum = \"{r.Amount}\"\n";
     let by_name = spec(&format!("{SHOP}\n{tail}"));

@@ -4,7 +4,7 @@
 use memchr::memchr;
 
 use crate::profile::Limits;
-use crate::records::cells::{Cell, Dialect, Encoding};
+use crate::records::cells::{Cell, Dialect, Encoding, Record};
 use crate::records::frame::{Broken, Frame, Frames};
 use crate::records::row::Columns;
 use crate::records::{Fault, RECORD_BYTES_MAX, Unfit};
@@ -41,12 +41,12 @@ pub(super) fn begin(frames: &mut Frames<'_>) -> Result<(), Unfit> {
     Err(Unfit::whole(problem))
 }
 
-/// The record as text, where it is UTF-8; cells of another encoding are read one by one. Errors: what is wrong.
+/// The record, once it is known to be text. Errors: what is wrong.
 pub(super) fn sound<'f>(
     frame: &Frame<'f>,
     csv: Option<(&Dialect, &[Cell])>,
     columns: &Columns,
-) -> Result<&'f str, Fault> {
+) -> Result<Record<'f>, Fault> {
     match frame.broken {
         None => {}
         Some(Broken::TooLong) => {
@@ -67,9 +67,11 @@ pub(super) fn sound<'f>(
         let problem = format!("a NUL stands at byte {}", at + 1);
         return Err(Fault { column: column(at), problem });
     }
-    match std::str::from_utf8(frame.bytes) {
-        Ok(text) => Ok(text),
-        Err(_) if csv.is_some_and(|(dialect, _)| dialect.encoding == Encoding::Latin1) => Ok(""),
+    let bytes = frame.bytes;
+    let is_latin = csv.is_some_and(|(dialect, _)| dialect.encoding == Encoding::Latin1);
+    match std::str::from_utf8(bytes) {
+        _ if is_latin && !bytes.is_ascii() => Ok(Record { bytes, text: None }),
+        Ok(text) => Ok(Record { bytes, text: Some(text) }),
         Err(error) => {
             let at = error.valid_up_to();
             let problem = format!("it is not UTF-8 at byte {}", at + 1);
