@@ -23,7 +23,7 @@ pub enum PartnerCommand {
     Draft(DraftArgs),
     /// Check a profile against test vectors: signing text and signature of each must come out; exit 3 if one does not
     Vectors(VectorsArgs),
-    /// What a partner's file of payments says, line by line, read as [records] of the profile; exit 1 if a line is bad
+    /// What a partner's file of payments says, line by line, as its profile reads it; exit 1 if a line is bad
     Records(RecordsArgs),
     /// What differs between a profile and its frozen copy, or another file; exit 3 if anything does
     Diff {
