@@ -305,6 +305,9 @@ pub(crate) async fn tell(
     changes: Vec<FindingChanged>,
     at: Time,
 ) -> Result<(), BooksError> {
+    if changes.is_empty() {
+        return Ok(());
+    }
     for chunk in changes.chunks(APPEND_MAX) {
         append(shared, chunk.iter().map(|change| event_of(change, at)).collect()).await?;
     }

@@ -20,6 +20,7 @@ use super::ledger::Ledger;
 use super::orders::date_refunds;
 use super::ours::OurOrder;
 use super::settle::{self, Moment};
+use super::siblings;
 use crate::run::Shared;
 
 /// The versions of the orders that were looked at.
@@ -50,8 +51,26 @@ impl Recheck {
                 tell(shared, ledger, changes, shared.clock.now()).await?;
             }
         }
-        Ok(())
+        attempts(shared, ledger).await
     }
+}
+
+/// Looks at references of which two attempts were paid: giving one back mends that.
+async fn attempts(shared: &Shared, ledger: &mut Ledger) -> Result<(), BooksError> {
+    let stands = |known: &&FindingChanged| {
+        known.code == Code::ReferencePaidTwice && known.status != FindingStatus::Cleared
+    };
+    let standing: Vec<_> = ledger.findings().filter(stands).cloned().collect();
+    let at = shared.clock.now();
+    for known in standing {
+        let moment = Moment { day: &known.day, run: None, at };
+        let change = match siblings::again(shared, &known).await? {
+            None => settle::gone(&known, moment),
+            Some(found) => settle::found(Some(&known), found, moment),
+        };
+        tell(shared, ledger, change.into_iter().collect(), at).await?;
+    }
+    Ok(())
 }
 
 /// The findings that stand and carry all they stand on, by order.

@@ -179,6 +179,15 @@ const TABLE: &str = "
     PAID r1 paid 100 VND -3 10:05; r1 refunded 40 VND; r1 refunded 60 VND / REFUNDED r1 60 VND 12:00 => matched 1
     PAID r1 paid 100 VND -3 10:05; r1 refunded 50 VND / REFUNDED r1 50 VND 12:00; REFUNDED r1 50 VND 13:00 => matched 1; MISSING_HERE REFUNDED 50|REFUNDED 50 risk 50
     PAID r1 paid 100 VND -3 10:05; r1 refunded 40 VND 11:00; r1 refunded 60 VND 12:00 / REFUNDED r1 60 VND 12:00 => matched 1; MISSING_THERE REFUNDED 40 VND|nothing risk 40
+    PAID r1 paid 100 VND -3 10:05; r1 refunded 40 VND 11:00; r1 refunded 60 VND 12:00 / => MISSING_THERE REFUNDED 40 VND|nothing risk 40; MISSING_THERE REFUNDED 60 VND|nothing risk 60
+    PAID r1 paid 100 VND -3 10:05; r1 refunded 50 VND 11:00; r1 refunded 50 VND 12:00 / => MISSING_THERE 2 times REFUNDED 50 VND|nothing risk 100
+    PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:05; REFUNDED r1 10 VND 12:00; REFUNDED r1 20 VND 12:00 => matched 1; STATUS_DIFFERS PAID|REFUNDED 10 risk 10; STATUS_DIFFERS PAID|REFUNDED 20 risk 20
+    PAID r1 paid 100 VND -3 10:05; r1 refunded 100 VND / REFUNDED - 100 VND 12:00; REFUNDED r1 100 VND 12:00 => matched 1; MISSING_HERE REFUNDED 100|REFUNDED 100 risk 100
+    REFUNDED r1 paid 100 VND -3 10:05; r1 refunded 100 VND -2 12:00 / REFUNDED r1 100 VND 12:00 => matched 1; OTHER_DAY 2026-01-29T12:00:00Z|2026-01-31T12:00:00Z risk 0
+    REFUNDED r1 paid 100 VND -3 10:05; r1 refunded 100 VND -1 23:50 / REFUNDED r1 100 VND 00:01 => matched 1; cut off 1
+    PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:05; SUCCESS r1 100 VND 10:05; SUCCESS r1 100 VND 10:07 => matched 1; DUPLICATED_THERE once|3 times risk 200
+    PAID r1 paid 100 VND 10:05 / SUCCESS - 100 VND 10:05; SUCCESS r1 100 VND 10:05 => matched 1; DUPLICATED_THERE once|2 times risk 100
+    PAID r1 paid 100 VND 10:05 / FAILED r1 100 VND 10:05; FAILED r1 100 VND 10:07 => STATUS_DIFFERS PAID|FAILED risk 100
 ";
 
 #[test]
@@ -194,6 +203,42 @@ fn what_a_comparison_says() {
         reversed.reverse();
         assert_eq!(compare(order.as_ref(), &reversed, &rules("+1 12:00")), outcome, "{case}");
     }
+}
+
+/// The records of the day after won't list it again.
+#[test]
+fn what_is_listed_before_its_day_is_remembered() {
+    let spoken = |status, part: Option<&str>| {
+        (ProviderRef::parse("r1").unwrap(), status, part.map(str::to_owned))
+    };
+    for (order, books, early) in [
+        (
+            "PAID r1 paid 100 VND +1 00:01",
+            "SUCCESS r1 100 VND 23:59",
+            spoken(Status::Success, None),
+        ),
+        (
+            "PAID r1 paid 100 VND -3 10:00; r1 refunded 40 VND +1 00:01",
+            "REFUNDED r1 40 VND 23:59",
+            spoken(Status::Refunded, Some("40 VND")),
+        ),
+    ] {
+        let outcome = compare(ours(order).as_ref(), &lines(books), &rules("+1 12:00"));
+        assert_eq!(outcome.early, [early]);
+    }
+    let (order, books) = ("PAID r1 paid 100 VND -1 23:59", "SUCCESS r1 100 VND 00:01");
+    assert_eq!(compare(ours(order).as_ref(), &lines(books), &rules("+1 12:00")).early, []);
+}
+
+#[test]
+fn a_ref_that_the_records_give_another_order_is_told_of() {
+    let order = ours("PAID r1 paid 100 VND 10:05");
+    let mut books = lines("SUCCESS r1 100 VND 10:06");
+    books[0].order_id = Some(OrderId::parse("o9").unwrap());
+    assert_eq!(
+        told(&compare(order.as_ref(), &books, &rules("+1 12:00"))),
+        "matched 1; REF_ON_TWO_ORDERS of this order|of order o9 risk 100"
+    );
 }
 
 #[test]
@@ -249,5 +294,9 @@ fn records_with_dates_only_compare_no_times() {
 fn a_payment_nobody_gave_notice_of_is_counted() {
     let order = ours("PAID r1 paid 100 VND; r1 unnoticed");
     let outcome = compare(order.as_ref(), &lines("SUCCESS r1 100 VND 12:00"), &rules("+1 12:00"));
-    assert_eq!((outcome.matched, outcome.unnoticed), (1, 1));
+    assert_eq!((outcome.matched, outcome.payments, outcome.unnoticed), (1, 1, 1));
+    // Nor of one that nobody asked about either.
+    let outcome =
+        compare(ours("PENDING").as_ref(), &lines("SUCCESS r1 100 VND 12:00"), &rules("+1 12:00"));
+    assert_eq!((outcome.payments, outcome.unnoticed), (1, 1));
 }

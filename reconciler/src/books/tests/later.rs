@@ -74,6 +74,20 @@ async fn an_order_that_mends_itself_clears_its_findings() {
     }
 }
 
+/// Of two paid attempts one is given back: nothing is left to do.
+#[tokio::test]
+async fn an_attempt_that_is_given_back_clears_its_finding() {
+    let stage = Stage::of(By::Order, &[Kind::PaidTwice]).await;
+    let running = stage.bed.start_over(stage.bed.log.clone(), POLL);
+    compared(&stage, &running).await;
+    stage.stands(&[(Code::ReferencePaidTwice, "paid as o0, o0-2")]).await;
+    let mut told = stage.plots[0].told[1].clone();
+    told.state = OrderState::Refunded;
+    stage.bed.put(&[told]).await;
+    stage.stands(&[]).await;
+    running.stop().await.unwrap();
+}
+
 /// By ref, what the records list of one transaction is no word on the order's other ones.
 #[tokio::test]
 async fn a_second_look_misses_nothing_it_was_not_given() {

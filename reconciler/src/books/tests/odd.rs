@@ -190,3 +190,20 @@ async fn an_order_of_long_ago_is_not_missed() {
     run(&stage, DAY, &[]).await;
     assert_eq!(stage.codes().await, []);
 }
+
+/// Payments that nobody gave notice of, whether they were asked about or not.
+#[tokio::test]
+async fn a_partner_without_notices_is_told_of() {
+    for kinds in [[Kind::QueriedOnly; 3], [Kind::SaysPaidOfPending; 3]] {
+        let stage = Stage::of(By::Order, &kinds).await;
+        let lines = stage.lines(0, Given::AsToldByStories);
+        run(&stage, DAY, &lines[1..]).await;
+        assert!(!stage.codes().await.contains(&Code::PartnerSilent), "two tell nothing");
+        // One that is listed twice is one.
+        let twice = [lines.clone(), vec![lines[0].clone()]].concat();
+        run(&stage, DAY, &twice).await;
+        let standing = stage.bed.standing().await;
+        let silent = standing.iter().find(|found| found.code == Code::PartnerSilent).unwrap();
+        assert_eq!(silent.partners.value, "3 payments");
+    }
+}

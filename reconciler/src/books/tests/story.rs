@@ -394,6 +394,10 @@ impl Scene {
                     plot = plot.listed(day, line).agrees(day);
                     plot = plot.moved(day, Status::Refunded, (self.currency(), minor));
                 }
+                if self.roll(6, 2) == 0 {
+                    // So long ago that only its lines lead to it.
+                    plot.told[0].facts[0].0 = at.plus_ms(-20 * 24 * HOUR);
+                }
                 plot.told[0].state = OrderState::Refunded;
                 plot
             }

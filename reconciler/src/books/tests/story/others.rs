@@ -143,7 +143,6 @@ impl Scene {
                 plot.expect[0].day = self.calendar.date(seen).to_string();
                 plot
             }
-            _ if self.by == By::Ref => plot.listed(day, line).agrees(day).notices(day),
             _ => {
                 let facts = vec![
                     self.created(&second, at, 1),
@@ -153,6 +152,16 @@ impl Scene {
                 let mut plot = plot.moved(day, Status::Success, (self.currency(), minor));
                 plot.told[0].facts.push((at, shared(&self.reference(), &second)));
                 plot.told.push(Told { id: second.clone(), state: OrderState::Paid, facts });
+                if self.by == By::Ref {
+                    // Listed once: it is the order's that the line names, and missing of the other.
+                    let found = self.missing(day, Status::Success, minor);
+                    plot.expect.push(found);
+                    let ours = format!("also of order {}", self.order());
+                    let found = self.expect(day, Code::RefOnTwoOrders, (&ours, "of this order"));
+                    plot.expect.push(Expect { order: Some(second.clone()), ..found });
+                    let line = Line { order: second, ..line };
+                    return plot.listed(day, line).agrees(day).notices(day);
+                }
                 for (order, other) in [(self.order(), &second), (second.clone(), &self.order())] {
                     plot = plot.listed(day, Line { order: order.clone(), ..line.clone() });
                     plot = plot.agrees(day).notices(day);
