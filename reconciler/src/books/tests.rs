@@ -105,7 +105,7 @@ impl Stage {
     /// A world of these stories, all on its first day.
     async fn of(by: By, stories: &[Kind]) -> Self {
         // Dice that put every story there.
-        let dice = (1..).find(|dice: &u32| dice.rotate_left(15) % 3 == 0).unwrap();
+        let dice = (1..).find(|dice: &u32| dice.rotate_left(15).is_multiple_of(3)).unwrap();
         let stories = stories.iter().map(|kind| (*kind, dice)).collect();
         let (zone, date) = ("Asia/Ho_Chi_Minh", "2026-02-10");
         Self::set(&World { zone, date, by, stories, shuffle: 1 }).await

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use payfold_engines::clock::FixedClock;
+use payfold_engines::clock::{Clock, FixedClock};
 use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
 use payfold_engines::log::{Delivered, EventLog, Message, Topic};
 use payfold_engines::orders::sqlite::SqliteOrders;
@@ -123,6 +123,21 @@ impl Bed {
     }
 
     pub(super) fn start_over(&self, log: Arc<dyn EventLog>, poll: Duration) -> Running {
+        self.start_with(log, poll, self.clock.clone())
+    }
+
+    /// One whose clock goes differently.
+    pub(super) fn start_late(&self, ms: i64) -> Running {
+        let clock = Arc::new(FixedClock::at(self.clock.now().plus_ms(ms)));
+        self.start_with(self.log.clone(), Duration::from_secs(3_600), clock)
+    }
+
+    fn start_with(
+        &self,
+        log: Arc<dyn EventLog>,
+        poll: Duration,
+        clock: Arc<FixedClock>,
+    ) -> Running {
         let scratch = self.dir.path().join("scratch");
         let (mut books, desk) = Books::new(self.directory.clone(), scratch);
         books.poll = poll;
@@ -135,7 +150,7 @@ impl Bed {
             deadline_poll: Duration::from_secs(3_600),
             ..Settings::default()
         };
-        let (store, clock) = (self.store.clone(), self.clock.clone());
+        let store = self.store.clone();
         let reconciler = Reconciler::new(log, store, clock, metrics, settings).comparing(books);
         let (stop, stopped) = watch::channel(false);
         Running { stop, running: tokio::spawn(reconciler.run(stopped)), desk }

@@ -115,6 +115,7 @@ pub(super) enum Kind {
     Repeated,
     RepeatedLater,
     LeftToNextDay,
+    QueriedNextDay,
     LeftAndLost,
     ListedEarly,
     ListedDaysLater,
@@ -130,7 +131,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 30] = [
+    pub(super) const ALL: [Self; 31] = [
         Self::Agrees,
         Self::Unpaid,
         Self::Fails,
@@ -149,6 +150,7 @@ impl Kind {
         Self::Repeated,
         Self::RepeatedLater,
         Self::LeftToNextDay,
+        Self::QueriedNextDay,
         Self::LeftAndLost,
         Self::ListedEarly,
         Self::ListedDaysLater,
@@ -209,7 +211,7 @@ impl Scene {
         i64::from(self.roll(5, 600)) * 1_000 - 299_000
     }
 
-    fn created(self, id: &str, at: Time, attempt: u32) -> (Time, Fact) {
+    fn created(self, at: Time, attempt: u32) -> (Time, Fact) {
         let create = Create {
             amount: amount(self.amount()),
             currency: Currency::parse(self.currency()).unwrap(),
@@ -217,8 +219,17 @@ impl Scene {
             attempt,
             deadline: Time::from_unix_ms(4_000_000_000_000),
         };
-        let _ = id;
         (at, Fact::CreateRequested(create))
+    }
+
+    fn answered(self, at: Time) -> (Time, Fact) {
+        let answer = QueryAnswer {
+            provider_ref: ProviderRef::parse(&self.reference()).unwrap(),
+            status: Status::Success,
+            amount: amount(self.amount()),
+            currency: Currency::parse(self.currency()).unwrap(),
+        };
+        (at, Fact::QueryAnswered(answer))
     }
 
     fn opened(self, at: Time) -> (Time, Fact) {
@@ -312,7 +323,7 @@ impl Scene {
     fn paid(self, at: Time, day: u64) -> Plot {
         let created = at.plus_ms(-10 * MINUTE);
         let facts = vec![
-            self.created(&self.order(), created, 1),
+            self.created(created, 1),
             self.opened(created.plus_ms(900)),
             self.notice(Status::Success, self.amount(), at),
         ];
@@ -329,9 +340,11 @@ impl Scene {
             | Kind::QueriedOnly
             | Kind::RefundedInParts
             | Kind::CreatedLongAgo => self.sound(kind),
-            Kind::LeftToNextDay | Kind::LeftAndLost | Kind::ListedEarly | Kind::ListedDaysLater => {
-                self.at_a_border(kind)
-            }
+            Kind::LeftToNextDay
+            | Kind::QueriedNextDay
+            | Kind::LeftAndLost
+            | Kind::ListedEarly
+            | Kind::ListedDaysLater => self.at_a_border(kind),
             Kind::RefundNotListed
             | Kind::PartNotListed
             | Kind::RefundsNotTold
@@ -348,8 +361,8 @@ impl Scene {
     fn sound(self, kind: Kind) -> Plot {
         let day = self.day();
         let at = self.paid_at(day);
-        let (order, line) = (self.order(), self.line(Status::Success, at.plus_ms(self.drift_ms())));
-        let created = self.created(&order, at.plus_ms(-HOUR), 1);
+        let line = self.line(Status::Success, at.plus_ms(self.drift_ms()));
+        let created = self.created(at.plus_ms(-HOUR), 1);
         match kind {
             Kind::Unpaid => self.one(OrderState::Pending, vec![created, self.opened(at)]),
             Kind::Fails => {
@@ -358,13 +371,7 @@ impl Scene {
                 plot.listed(day, self.line(Status::Failed, at)).agrees(day)
             }
             Kind::QueriedOnly => {
-                let answer = QueryAnswer {
-                    provider_ref: ProviderRef::parse(&self.reference()).unwrap(),
-                    status: Status::Success,
-                    amount: amount(self.amount()),
-                    currency: Currency::parse(self.currency()).unwrap(),
-                };
-                let facts = vec![created, self.opened(at), (at, Fact::QueryAnswered(answer))];
+                let facts = vec![created, self.opened(at), self.answered(at)];
                 let plot = self.one(OrderState::Paid, facts).listed(day, line).agrees(day);
                 let plot = plot.moved(day, Status::Success, (self.currency(), self.amount()));
                 Plot { noticed: vec![(day, false)], ..plot }

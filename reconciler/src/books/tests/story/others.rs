@@ -27,6 +27,16 @@ impl Scene {
                 let truth = vec![(day + 1, self.line(Status::Success, after))];
                 Plot { truth: Some(truth), ..plot }
             }
+            Kind::QueriedNextDay => {
+                // Nobody dated the payment: it is of the day that lists it, and waited for on the day of the order.
+                let facts = vec![self.created(before, 1), self.answered(after)];
+                let line = self.line(Status::Success, after);
+                let plot = self.one(OrderState::Paid, facts).listed(day + 1, line).agrees(day + 1);
+                let money = (self.currency(), self.amount());
+                let plot = plot.moved(day, Status::Success, money);
+                let plot = plot.moved(day + 1, Status::Success, money);
+                Plot { noticed: vec![(day + 1, false)], ..plot }
+            }
             Kind::ListedEarly => {
                 let plot =
                     self.paid(after, day + 1).listed(day, self.line(Status::Success, before));
@@ -127,7 +137,7 @@ impl Scene {
             Kind::PaidTwice => {
                 let other = format!("{}-2", self.reference());
                 let facts = vec![
-                    self.created(&second, at, 2),
+                    self.created(at, 2),
                     self.notice_of(&other, Status::Success, (minor, Some(at), ""), at),
                 ];
                 let mut plot = plot.moved(day, Status::Success, (self.currency(), minor));
@@ -136,48 +146,49 @@ impl Scene {
                 plot = plot.listed(day, line).listed(day, of_second);
                 plot = plot.agrees(day).agrees(day).notices(day).notices(day);
                 let ours = format!("paid as {}, {second}", self.order());
-                let found = self.expect(0, Code::ReferencePaidTwice, (&ours, "one payment"));
+                let found = self.expect(day, Code::ReferencePaidTwice, (&ours, "one payment"));
                 plot.expect.push(Expect { order: None, reference: None, ..found });
-                // The orders are there on the day they were created at the earliest.
-                let seen = u64::from(day > 0) * day;
-                plot.expect[0].day = self.calendar.date(seen).to_string();
                 plot
             }
-            _ => {
-                let facts = vec![
-                    self.created(&second, at, 1),
-                    self.notice(Status::Success, minor, at),
-                    (at, shared(&self.reference(), &self.order())),
-                ];
-                let mut plot = plot.moved(day, Status::Success, (self.currency(), minor));
-                plot.told[0].facts.push((at, shared(&self.reference(), &second)));
-                plot.told.push(Told { id: second.clone(), state: OrderState::Paid, facts });
-                if self.by == By::Ref {
-                    // Listed once: it is the order's that the line names, and missing of the other.
-                    let found = self.missing(day, Status::Success, minor);
-                    plot.expect.push(found);
-                    let ours = format!("also of order {}", self.order());
-                    let found = self.expect(day, Code::RefOnTwoOrders, (&ours, "of this order"));
-                    plot.expect.push(Expect { order: Some(second.clone()), ..found });
-                    let line = Line { order: second, ..line };
-                    return plot.listed(day, line).agrees(day).notices(day);
-                }
-                for (order, other) in [(self.order(), &second), (second.clone(), &self.order())] {
-                    plot = plot.listed(day, Line { order: order.clone(), ..line.clone() });
-                    plot = plot.agrees(day).notices(day);
-                    let ours = format!("also of order {other}");
-                    let found = self.expect(day, Code::RefOnTwoOrders, (&ours, "of this order"));
-                    plot.expect.push(Expect { order: Some(order), ..found });
-                }
-                plot
-            }
+            _ => self.shared_ref(plot, (day, line)),
         }
+    }
+
+    /// Both orders are paid under one ref, which both know.
+    fn shared_ref(self, mut plot: Plot, (day, line): (u64, Line)) -> Plot {
+        let (at, minor) = (line.at, self.amount());
+        let second = format!("{}-2", self.order());
+        let facts = vec![
+            self.created(at, 1),
+            self.notice(Status::Success, minor, at),
+            (at, shared(&self.reference(), &self.order())),
+        ];
+        plot = plot.moved(day, Status::Success, (self.currency(), minor));
+        plot.told[0].facts.push((at, shared(&self.reference(), &second)));
+        plot.told.push(Told { id: second.clone(), state: OrderState::Paid, facts });
+        if self.by == By::Ref {
+            // Listed once: it is the order's that the line names, and missing of the other.
+            plot.expect.push(self.missing(day, Status::Success, minor));
+            let ours = format!("also of order {}", self.order());
+            let found = self.expect(day, Code::RefOnTwoOrders, (&ours, "of this order"));
+            plot.expect.push(Expect { order: Some(second.clone()), ..found });
+            let line = Line { order: second, ..line };
+            return plot.listed(day, line).agrees(day).notices(day);
+        }
+        for (order, other) in [(self.order(), &second), (second.clone(), &self.order())] {
+            plot = plot.listed(day, Line { order: order.clone(), ..line.clone() });
+            plot = plot.agrees(day).notices(day);
+            let ours = format!("also of order {other}");
+            let found = self.expect(day, Code::RefOnTwoOrders, (&ours, "of this order"));
+            plot.expect.push(Expect { order: Some(order), ..found });
+        }
+        plot
     }
 
     pub(super) fn not_paid_here(self, kind: Kind) -> Plot {
         let day = self.day();
         let (at, minor) = (self.paid_at(day), self.amount());
-        let created = self.created(&self.order(), at.plus_ms(-HOUR), 1);
+        let created = self.created(at.plus_ms(-HOUR), 1);
         let line = self.line(Status::Success, at);
         let (state, facts) = match kind {
             Kind::SaysPaidOfFailed => {
