@@ -1,10 +1,12 @@
 //! The stories at a day's border, of refunds, of two orders, and of orders that are not paid here.
 
+use payfold_schemas::fact::{Fact, SharedRef};
 use payfold_schemas::finding::Code;
+use payfold_schemas::ids::{OrderId, ProviderRef};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::order::OrderState;
 
-use super::{Expect, HOUR, Kind, Line, MINUTE, Plot, Scene, shared};
+use super::{Expect, HOUR, Kind, Line, MINUTE, Plot, Scene};
 use crate::books::judge::By;
 use crate::books::tests::bed::Told;
 
@@ -223,4 +225,12 @@ impl Plot {
         *self.cut_off.entry(day).or_default() += 1;
         self
     }
+}
+
+/// Two orders that know of each other.
+fn shared(reference: &str, other: &str) -> Fact {
+    Fact::RefShared(SharedRef {
+        provider_ref: ProviderRef::parse(reference).unwrap(),
+        other_order: OrderId::parse(other).unwrap(),
+    })
 }
