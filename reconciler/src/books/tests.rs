@@ -290,6 +290,34 @@ fn what_is_mended_clears_and_comes_back() {
     });
 }
 
+/// Days that were compared in any order come to the same once they were compared in theirs.
+#[test]
+fn the_order_of_days_is_irrelevant_in_the_end() {
+    hold(25, async |world: &World| {
+        let stage = Stage::set(world).await;
+        let running = stage.bed.start();
+        let first = u64::from(world.shuffle) % DAYS;
+        let step = 1 + u64::from(world.shuffle >> 8) % (DAYS - 1);
+        for turn in 0..DAYS {
+            let day = (first + turn * step) % DAYS;
+            let lines = stage.lines(day, Given::Shuffled);
+            let request = stage.bed.request(&stage.calendar.date(day).to_string(), &lines);
+            running.desk.run(request).await.unwrap();
+        }
+        stage.run_all(&running, Given::AsToldByStories).await;
+        // Of two orders no day is theirs: it is the first that was compared.
+        let dayless = |mut all: Vec<Expect>| {
+            let of_two = all.iter_mut().filter(|found| found.code == Code::ReferencePaidTwice);
+            of_two.for_each(|found| found.day.clear());
+            all.sort();
+            all
+        };
+        let standing = all_seen(&stage.bed.standing().await);
+        assert_eq!(dayless(standing), dayless(stage.expected()));
+        running.stop().await.unwrap();
+    });
+}
+
 /// Right in the middle of a day, with a grace of an hour.
 #[test]
 fn what_is_young_is_not_missed_yet() {
