@@ -57,17 +57,6 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// Whether the secret stands in a text, or in one it is made of.
-    fn mentions_secret(&self, text: &Template) -> bool {
-        text.tokens().into_iter().any(|token| match &token.source {
-            Source::Secret => true,
-            Source::Text(number) => {
-                self.texts.get(*number).is_some_and(|t| self.mentions_secret(t))
-            }
-            _ => false,
-        })
-    }
-
     pub(super) fn wrong(&mut self, span: std::ops::Range<usize>, problem: impl Into<String>) {
         self.wrong.push(Wrong { span, problem: problem.into() });
     }

@@ -33,6 +33,17 @@ enum Part {
 }
 
 impl Compiler {
+    /// Whether the secret stands in a text, or in one it is made of.
+    pub(super) fn mentions_secret(&self, text: &Template) -> bool {
+        text.tokens().into_iter().any(|token| match &token.source {
+            Source::Secret => true,
+            Source::Text(number) => {
+                self.texts.get(*number).is_some_and(|t| self.mentions_secret(t))
+            }
+            _ => false,
+        })
+    }
+
     /// Templates may name constants and the values of a call from now on. What they could name before is given back.
     pub(super) fn begin_call(&mut self, own: &[&str]) -> Names {
         let constants = self.names.constants.clone();
