@@ -1,6 +1,6 @@
 //! Owns the judging of one group, an order with its lines: compares them and adds what comes of it to the tally. Pure.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use chrono_tz::Tz;
 use payfold_schemas::finding::{BookLine, Code};
@@ -125,20 +125,20 @@ impl Judge {
         tally.left_over.extend(left_over.into_iter().map(|d| Found::of(&subject, d)));
     }
 
-    /// Compares a group whose order had to be looked for; `elsewhere` is another order that has its ref.
+    /// Compares a group whose order had to be looked for; `elsewhere` are other orders that have its refs.
     pub(crate) fn judge_found(
         &self,
         tally: &mut Tally,
         group: Group,
-        (ours, elsewhere): (Option<&OurOrder>, Option<(ProviderRef, OrderId)>),
+        (ours, elsewhere): (Option<&OurOrder>, &BTreeMap<ProviderRef, OrderId>),
     ) {
         let before = tally.found.len();
         self.judge(tally, group.key, ours, &group.lines);
-        let Some((of_ref, other)) = elsewhere else { return };
         for found in tally.found.iter_mut().skip(before) {
-            if found.code == Code::MissingHere && found.about.provider_ref.as_ref() == Some(&of_ref)
-            {
-                found.is_of_another_order(&other);
+            let provider_ref = found.about.provider_ref.as_ref();
+            let other = provider_ref.and_then(|provider_ref| elsewhere.get(provider_ref));
+            if let Some(other) = other.filter(|_| found.code == Code::MissingHere) {
+                found.is_of_another_order(other);
             }
         }
     }

@@ -1,9 +1,11 @@
 //! Owns the comparing of all groups: those with both sides where they are sorted, those without an order once it was
 //! looked for by its key. Memory is a few pages.
 
+use std::collections::BTreeMap;
+
 use payfold_engines::orders::Scan;
 use payfold_schemas::finding::BookLine;
-use payfold_schemas::ids::{OrderId, OrderKey, ProviderRef};
+use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, ProviderRef};
 use tokio::sync::mpsc;
 
 use super::join::{Group, Join};
@@ -18,6 +20,8 @@ use crate::run::Shared;
 const WAITING: usize = 1_024;
 /// Orders that are looked for at once.
 const AT_ONCE: usize = 256;
+/// Refs of one order that is not known which are looked for.
+const OF_ORDER_MAX: usize = 64;
 /// Orders of one ref that are looked at.
 const OF_REF_MAX: usize = 8;
 
@@ -99,17 +103,17 @@ async fn look_for(
                 let mut ours = row.as_ref().map(OurOrder::of);
                 dated(shared, judge, ours.as_mut()).await?;
                 let elsewhere = match &ours {
-                    Some(_) => None,
-                    None => under_another_order(shared, judge, &group.lines).await?,
+                    Some(_) => BTreeMap::new(),
+                    None => under_other_orders(shared, judge, &group.lines).await?,
                 };
-                judge.judge_found(tally, group, (ours.as_ref(), elsewhere));
+                judge.judge_found(tally, group, (ours.as_ref(), &elsewhere));
             }
         }
         By::Ref => {
             for group in groups.drain(..) {
                 let mut ours = by_ref(shared, judge, &group.lines).await?;
                 dated(shared, judge, ours.as_mut()).await?;
-                judge.judge_found(tally, group, (ours.as_ref(), None));
+                judge.judge_found(tally, group, (ours.as_ref(), &BTreeMap::new()));
             }
         }
     }
@@ -132,7 +136,9 @@ async fn by_ref(
     judge: &Judge,
     lines: &[BookLine],
 ) -> Result<Option<OurOrder>, BooksError> {
-    let keys = keys_of_ref(shared, judge, lines).await?;
+    let named =
+        lines.first().and_then(|line| Some((&line.merchant_code, line.provider_ref.as_ref()?)));
+    let keys = keys_of_ref(shared, judge, named).await?;
     let rows = shared.load(&keys).await?;
     let ours = rows.iter().flatten().map(OurOrder::of);
     let provider_ref = lines.first().and_then(|line| line.provider_ref.as_ref());
@@ -144,25 +150,33 @@ async fn by_ref(
         .max_by_key(|order| order.refs.len()))
 }
 
-/// The order of ours that has the ref of a line whose own order is not known.
-async fn under_another_order(
+/// The orders of ours that have the refs of lines whose own order is not known, by ref.
+async fn under_other_orders(
     shared: &Shared,
     judge: &Judge,
     lines: &[BookLine],
-) -> Result<Option<(ProviderRef, OrderId)>, BooksError> {
-    let keys = keys_of_ref(shared, judge, lines).await?;
-    let provider_ref = lines.iter().find_map(|line| line.provider_ref.clone());
-    Ok(provider_ref.zip(keys.into_iter().next().map(|key| key.order_id)))
+) -> Result<BTreeMap<ProviderRef, OrderId>, BooksError> {
+    let mut refs: Vec<&ProviderRef> =
+        lines.iter().filter_map(|line| line.provider_ref.as_ref()).collect();
+    refs.sort_unstable();
+    refs.dedup();
+    let mut found = BTreeMap::new();
+    for provider_ref in refs.into_iter().take(OF_ORDER_MAX) {
+        let named = lines.first().map(|line| (&line.merchant_code, provider_ref));
+        let keys = keys_of_ref(shared, judge, named).await?;
+        found.extend(keys.into_iter().next().map(|key| (provider_ref.clone(), key.order_id)));
+    }
+    Ok(found)
 }
 
 async fn keys_of_ref(
     shared: &Shared,
     judge: &Judge,
-    lines: &[BookLine],
+    named: Option<(&MerchantCode, &ProviderRef)>,
 ) -> Result<Vec<OrderKey>, BooksError> {
-    let named = lines.iter().find_map(|line| Some((line, line.provider_ref.clone()?)));
-    let Some((line, provider_ref)) = named else { return Ok(Vec::new()) };
-    let scan = Scan::ProviderRef(judge.partner.clone(), line.merchant_code.clone(), provider_ref);
+    let Some((merchant_code, provider_ref)) = named else { return Ok(Vec::new()) };
+    let (partner, merchant_code) = (judge.partner.clone(), merchant_code.clone());
+    let scan = Scan::ProviderRef(partner, merchant_code, provider_ref.clone());
     let ask = || shared.store.scan(scan.clone(), None, OF_REF_MAX);
     let page = shared.ask("look up a ref", ask).await?;
     Ok(page.entries.into_iter().map(|(key, _)| key).collect())

@@ -109,10 +109,11 @@ async fn again(
         for key in groups {
             let of_group: Vec<_> =
                 of_day().filter(|known| group(known, by).as_ref() == Some(&key)).collect();
-            // An order that does not know the ref yet is not the one that is missed.
+            // An order that the records name, and that does not know the ref, is not the one it is of.
+            let is_of = |known: &&FindingChanged| names(order, by, known);
             let Some(ours) = part_of(by, &ours, &key).or_else(|| {
-                let missed = of_group.iter().all(|known| known.code == Code::MissingHere);
-                (!missed).then(|| OurOrder { refs: Vec::new(), ..ours.clone() })
+                let is_known = of_group.first().is_some_and(is_of);
+                is_known.then(|| OurOrder { refs: Vec::new(), ..ours.clone() })
             }) else {
                 continue;
             };
@@ -121,6 +122,12 @@ async fn again(
         }
     }
     Ok(changes)
+}
+
+/// Whether a finding is of this order: where records are matched by their refs, if its session has the ref.
+fn names(order: &Order, by: By, known: &FindingChanged) -> bool {
+    let mut sessions = order.facts.sessions.iter().map(|session| &session.content.provider_ref);
+    by == By::Order || sessions.any(|named| Some(named) == known.payment_ref.as_ref())
 }
 
 /// What an order has of a group; none of a ref it does not know.

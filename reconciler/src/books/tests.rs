@@ -5,6 +5,7 @@ mod cut;
 mod later;
 mod odd;
 mod repeats;
+mod soup;
 mod story;
 
 use std::collections::BTreeMap;

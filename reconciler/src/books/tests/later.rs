@@ -12,7 +12,7 @@ use super::bed::Told;
 use super::*;
 use crate::books::desk::{Closing, DeskError, OnFinding, OnFlag};
 
-const POLL: Duration = Duration::from_millis(5);
+pub(super) const POLL: Duration = Duration::from_millis(5);
 
 async fn compared(stage: &Stage, running: &Running) -> RunEnded {
     let lines = stage.lines(0, Given::AsToldByStories);

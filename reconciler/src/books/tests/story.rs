@@ -214,7 +214,7 @@ impl Scene {
         i64::from(self.roll(5, 600)) * 1_000 - 299_000
     }
 
-    fn created(self, at: Time, attempt: u32) -> (Time, Fact) {
+    pub(super) fn created(self, at: Time, attempt: u32) -> (Time, Fact) {
         let create = Create {
             amount: amount(self.amount()),
             currency: Currency::parse(self.currency()).unwrap(),
@@ -235,7 +235,7 @@ impl Scene {
         (at, Fact::QueryAnswered(answer))
     }
 
-    fn opened(self, at: Time) -> (Time, Fact) {
+    pub(super) fn opened(self, at: Time) -> (Time, Fact) {
         let far = Time::from_unix_ms(4_000_000_000_000);
         let session = Session {
             provider_ref: ProviderRef::parse(&self.reference()).unwrap(),
