@@ -15,7 +15,7 @@ use payfold_engines::orders::{Commit, Folded, OrderStore, ViewEntry};
 use payfold_partners::directory::Directory;
 use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
 use payfold_partners::keys::Channel;
-use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
+use payfold_partners::profile::{Profile, DEFAULT_PROFILE};
 use payfold_partners::secret::Secret;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Fact;
@@ -97,7 +97,7 @@ pub(super) fn directory(records: &str, accounts: &[&str]) -> Directory {
         account.add_key(key).unwrap();
         vault.add_account(account).unwrap();
     }
-    let profile = Profile::parse(&code, &format!("{SANDBOX_PROFILE}\n{records}"))
+    let profile = Profile::parse(&code, &format!("{DEFAULT_PROFILE}\n{records}"))
         .unwrap_or_else(|error| panic!("{error:?}"));
     Directory::build(vec![profile], &vault).unwrap()
 }
