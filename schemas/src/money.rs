@@ -73,6 +73,11 @@ impl fmt::Display for Amount {
     }
 }
 
+thread_local! {
+    /// The currency that was read last on this thread.
+    static LAST: std::cell::Cell<Option<iso_currency::Currency>> = const { std::cell::Cell::new(None) };
+}
+
 /// An ISO 4217 currency.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Currency(iso_currency::Currency);
@@ -85,10 +90,15 @@ pub struct CurrencyError;
 impl Currency {
     /// Reads a three-letter code in capitals. Errors: `CurrencyError`.
     pub fn parse(code: &str) -> Result<Self, CurrencyError> {
-        iso_currency::Currency::from_code(code)
+        // The library's table is long, and what is read in one go is of few currencies.
+        if let Some(last) = LAST.get().filter(|last| last.code() == code) {
+            return Ok(Self(last));
+        }
+        let currency = iso_currency::Currency::from_code(code)
             .filter(|currency| currency.code() == code)
-            .map(Self)
-            .ok_or(CurrencyError)
+            .ok_or(CurrencyError)?;
+        LAST.set(Some(currency));
+        Ok(Self(currency))
     }
 
     /// The three-letter code.

@@ -42,6 +42,12 @@ pub enum PartnerCommand {
         /// The stage it is for
         #[arg(long, value_enum)]
         to: PromoteTo,
+        /// For live, in the contract's scheme: the report of `partner certify` on exactly this frozen profile
+        #[arg(long, value_name = "FILE", conflicts_with = "uncertified")]
+        report: Option<PathBuf>,
+        /// For live without a passed report: why
+        #[arg(long, value_name = "REASON")]
+        uncertified: Option<String>,
     },
     /// Try a partner's sandbox against every rule of the contract, and write a signed report; exit 3 if a rule fails
     Certify(Box<CertifyArgs>),

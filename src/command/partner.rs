@@ -46,8 +46,10 @@ pub fn run(global: &Global, command: &PartnerCommand) -> anyhow::Result<()> {
         PartnerCommand::Freeze(args) => {
             freeze::freeze(&Source::of(&settings::load(global)?, args)?)
         }
-        PartnerCommand::Promote { profile, to } => {
-            freeze::promote(&Source::of(&settings::load(global)?, profile)?, *to)
+        PartnerCommand::Promote { profile, to, report, uncertified } => {
+            let proof =
+                freeze::Proof { report: report.as_deref(), uncertified: uncertified.as_deref() };
+            freeze::promote(&Source::of(&settings::load(global)?, profile)?, *to, proof)
         }
     }
 }

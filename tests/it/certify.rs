@@ -244,6 +244,8 @@ fn the_command_writes_a_report_that_verifies() {
     assert_eq!(changed.code(), 1);
     assert!(changed.stderr.contains("proves nothing"), "{}", changed.stderr);
 
+    goes_live_with_its_own_report_only(&system);
+
     let failed = certify(&["--report", "f.json", "--trouble", "frame-denied", "--output", "csv"]);
     assert_eq!(failed.code(), 3, "{failed:?}");
     let row = failed.stdout.lines().find(|line| line.starts_with("page.x_frame_options,"));
@@ -254,6 +256,29 @@ fn the_command_writes_a_report_that_verifies() {
     );
     assert_eq!(verify("f.json", &[]).code(), 3, "genuine, and it failed");
     assert!(failed.stderr.contains("2 open"), "nobody has looked at it: {}", failed.stderr);
+}
+
+/// The folder has the passed report `r.json` of another profile, and `changed.json`.
+fn goes_live_with_its_own_report_only(system: &System) {
+    let home = system.home();
+    home.write("acme.toml", &DEFAULT_PROFILE.replace("stage = \"draft\"", "stage = \"sandbox\""));
+    let of_file = ["--profile", "acme.toml"];
+    let partner = |arguments: &[&str]| home.payfold(&[&["partner"], arguments, &of_file].concat());
+    partner(&["freeze", "acme"]).ok();
+    let promote = ["promote", "acme", "--to", "live"];
+    for (proof, told) in [
+        (&[][..], "with the report of its certification"),
+        (&["--report", "none.json"], "can't be read"),
+        (&["--report", "changed.json"], "proves nothing"),
+        (&["--report", "r.json"], "is about sandbox with digest"),
+    ] {
+        let refused = partner(&[&promote, proof].concat());
+        assert_eq!(refused.code(), 1, "{refused:?}");
+        assert!(refused.stderr.contains(told), "{told}: {}", refused.stderr);
+    }
+    let live = partner(&[&promote[..], &["--uncertified", "they have no sandbox"]].concat()).ok();
+    assert!(live.contains("not certified: they have no sandbox"), "{live}");
+    assert!(live.contains("is at stage live now"), "{live}");
 }
 
 /// Real payments at a live partner, or a partner that could never answer: not by mistake.

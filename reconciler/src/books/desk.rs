@@ -21,7 +21,7 @@ use super::decide::{self, Decided};
 use super::folder::{self, Folder};
 use super::ledger::Ledger;
 use super::recheck::Recheck;
-use super::{BooksError, close, gauges};
+use super::{BooksError, close, gauges, spool};
 use crate::run::{Halt, Shared};
 
 /// Tasks that wait; more are told to come again.
@@ -181,6 +181,7 @@ impl Books {
 
 /// Does what is asked for until told to stop.
 pub(crate) async fn run(shared: &Shared, mut books: Books) -> Result<(), Halt> {
+    spool::clear_left(&books.scratch);
     let mut ledger = Ledger::default();
     let mut recheck = Recheck::default();
     let mut seen = folder::Seen::default();

@@ -13,14 +13,14 @@ use payfold_schemas::run::{BadLine, RecordsFile};
 use sha2::{Digest as _, Sha256};
 
 use super::judge::{By, key_of_line};
-use super::spool::{Sorted, Spool};
+use super::spool::{LANES, Lanes, Sorted};
 
 /// So many bad lines are told one by one.
 const BAD_TOLD: usize = 100;
 
 /// What a file came to.
 pub(crate) struct Lines {
-    pub(crate) sorted: Sorted<BookLine>,
+    pub(crate) sorted: [Sorted<BookLine>; LANES],
     pub(crate) file: RecordsFile,
     /// Why nothing may be concluded from what is not in it.
     pub(crate) problems: Vec<String>,
@@ -48,7 +48,7 @@ pub(crate) fn read(
         .map_err(|error| LinesError::Unreadable { name: name.to_owned(), error })?;
     let spool_failed = |error| LinesError::Spool { name: name.to_owned(), error };
     let mut reading = Reading {
-        spool: Spool::in_folder(folder).map_err(spool_failed)?,
+        spool: Lanes::in_folder(folder).map_err(spool_failed)?,
         by,
         accounts,
         bad: Vec::new(),
@@ -95,7 +95,7 @@ fn untrusted(path: &Path) -> io::Result<FileFacts> {
 }
 
 struct Reading<'a> {
-    spool: Spool<BookLine>,
+    spool: Lanes<BookLine>,
     by: By,
     accounts: &'a [MerchantCode],
     bad: Vec<BadLine>,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::future::try_join_all;
 use payfold_engines::orders::Scan;
 use payfold_schemas::finding::BookLine;
 use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, ProviderRef};
@@ -12,7 +13,7 @@ use super::join::{Group, Join};
 use super::judge::{By, Judge, Tally};
 use super::orders::date_refunds;
 use super::ours::OurOrder;
-use super::spool::Sorted;
+use super::spool::{LANES, Sorted};
 use super::{BooksError, blocking};
 use crate::run::Shared;
 
@@ -29,11 +30,15 @@ const OF_REF_MAX: usize = 8;
 pub(crate) async fn all(
     shared: &Shared,
     judge: Judge,
-    (ours, lines): (Sorted<OurOrder>, Sorted<BookLine>),
+    (ours, lines): ([Sorted<OurOrder>; LANES], [Sorted<BookLine>; LANES]),
 ) -> Result<Tally, BooksError> {
     let (sender, mut receiver) = mpsc::channel(WAITING);
-    let of_pairs = judge.clone();
-    let pairs = blocking(move || pairs(&of_pairs, Join::of(ours, lines), &sender));
+    let lane = |(ours, lines): (Sorted<OurOrder>, Sorted<BookLine>)| {
+        let (judge, sender) = (judge.clone(), sender.clone());
+        blocking(move || pairs(&judge, Join::of(ours, lines), &sender))
+    };
+    let lanes: Vec<_> = ours.into_iter().zip(lines).map(lane).collect();
+    drop(sender);
     let rest = async {
         let (mut tally, mut groups) = (Tally::default(), Vec::with_capacity(AT_ONCE));
         while receiver.recv_many(&mut groups, AT_ONCE).await > 0 {
@@ -41,9 +46,9 @@ pub(crate) async fn all(
         }
         Ok(tally)
     };
-    let pairs = async { pairs.await.map_err(BooksError::scratch) };
-    let (mut tally, rest) = tokio::try_join!(pairs, rest)?;
-    tally.merge(rest);
+    let pairs = async { try_join_all(lanes).await.map_err(BooksError::scratch) };
+    let (pairs, mut tally) = tokio::try_join!(pairs, rest)?;
+    pairs.into_iter().for_each(|of_lane| tally.merge(of_lane));
     Ok(tally)
 }
 

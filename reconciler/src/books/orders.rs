@@ -11,18 +11,25 @@ use payfold_schemas::order::{Order, OrderState};
 use payfold_schemas::record::{Position, decode_fact};
 use payfold_schemas::time::Time;
 
+use tokio::sync::mpsc;
+
 use super::BooksError;
 use super::found::Found;
 use super::judge::{By, groups_of};
 use super::ours::OurOrder;
 use super::rules::Rules;
 use super::siblings;
-use super::spool::{Sorted, Spool};
+use super::spool::{LANES, Lanes, Sorted};
 use crate::run::Shared;
+
+/// Orders of one page: some 2 MB. With fewer, threads wait for each other more than they work.
+const PAGE: usize = 1_024;
+/// Pages that wait to be sorted in.
+const PAGES_WAITING: usize = 1;
 
 /// What our side came to.
 pub(crate) struct Orders {
-    pub(crate) sorted: Sorted<OurOrder>,
+    pub(crate) sorted: [Sorted<OurOrder>; LANES],
     /// Two attempts of one reference are paid.
     pub(crate) paid_twice: Vec<Found>,
 }
@@ -37,36 +44,63 @@ pub(crate) async fn read(
 ) -> Result<Orders, BooksError> {
     let until = rules.until.plus_ms(rules.cut_off_ms).min(rules.now);
     let scan = Scan::Created { from, until };
-    let mut spool = Spool::in_folder(folder).map_err(BooksError::scratch)?;
-    let (mut paid_twice, mut count) = (Vec::new(), 0);
-    let mut page = next(shared, &scan, None).await?;
+    let mut spool = Lanes::in_folder(folder).map_err(BooksError::scratch)?;
+    let mut paid_twice = Vec::new();
+    // Pages are loaded while those before them are sorted in.
+    let (sender, mut pages) = mpsc::channel(PAGES_WAITING);
+    let loaded = async {
+        load(shared, partner, &scan, &sender, tell).await?;
+        drop(sender);
+        Ok::<(), BooksError>(())
+    };
+    let taken = async {
+        while let Some(rows) = pages.recv().await {
+            for order in &rows {
+                if is_second_attempt(order) {
+                    paid_twice.extend(siblings::paid_twice(shared, order).await?);
+                }
+                take(shared, order, (rules, by), &mut spool).await?;
+            }
+        }
+        Ok(())
+    };
+    tokio::try_join!(loaded, taken)?;
+    let sorted = super::blocking(move || spool.sorted()).await.map_err(BooksError::scratch)?;
+    Ok(Orders { sorted, paid_twice })
+}
+
+/// All orders of the partner in the window, page by page.
+async fn load(
+    shared: &Shared,
+    partner: &PartnerCode,
+    scan: &Scan,
+    pages: &mpsc::Sender<Vec<Order>>,
+    tell: impl Fn(u64),
+) -> Result<(), BooksError> {
+    let mut count = 0;
+    let mut page = next(shared, scan, None).await?;
     loop {
         let mine = page.entries.into_iter().map(|(key, _)| key);
         let keys: Vec<OrderKey> = mine.filter(|key| key.partner == *partner).collect();
-        // The next page is looked up while this one's orders are loaded.
-        let (rows, following) = match page.next {
-            None => (shared.load(&keys).await?, None),
-            Some(after) => {
-                let (rows, page) =
-                    tokio::try_join!(shared.load(&keys), next(shared, &scan, Some(after)))?;
-                (rows, Some(page))
+        let (one, other) = keys.split_at(keys.len() / 2);
+        let following = async {
+            match page.next {
+                None => Ok(None),
+                Some(after) => next(shared, scan, Some(after)).await.map(Some),
             }
         };
-        for order in rows.into_iter().flatten() {
-            if is_second_attempt(&order) {
-                paid_twice.extend(siblings::paid_twice(shared, &order).await?);
-            }
-            take(shared, &order, (rules, by), &mut spool).await?;
-        }
+        // The next page is looked up while this one's orders are loaded, and these by two.
+        let (one, other, following) =
+            tokio::try_join!(shared.load(one), shared.load(other), following)?;
+        // Nobody takes them if what is taken failed, and then nobody asks.
+        let _ = pages.send(one.into_iter().chain(other).flatten().collect()).await;
         count += u64::try_from(keys.len()).unwrap_or(0);
         tell(count);
         match following {
             Some(following) => page = following,
-            None => break,
+            None => return Ok(()),
         }
     }
-    let sorted = super::blocking(move || spool.sorted()).await.map_err(BooksError::scratch)?;
-    Ok(Orders { sorted, paid_twice })
 }
 
 async fn next(
@@ -74,8 +108,7 @@ async fn next(
     scan: &Scan,
     after: Option<Cursor>,
 ) -> Result<Page, crate::run::Halt> {
-    let limit = shared.settings.page_entries;
-    let ask = || shared.store.scan(scan.clone(), after.clone(), limit);
+    let ask = || shared.store.scan(scan.clone(), after.clone(), PAGE);
     shared.ask("walk the orders by creation", ask).await
 }
 
@@ -88,7 +121,7 @@ async fn take(
     shared: &Shared,
     order: &Order,
     (rules, by): (&Rules, By),
-    spool: &mut Spool<OurOrder>,
+    spool: &mut Lanes<OurOrder>,
 ) -> Result<(), BooksError> {
     if order.facts.ipns.is_empty() && order.facts.query_answers.is_empty() {
         return Ok(());

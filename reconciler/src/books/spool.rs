@@ -5,19 +5,40 @@ use std::cmp::Ordering;
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
 use std::path::Path;
+use std::time::Duration;
 
 use extsort::{ExternalSorter, Sortable};
 use minicbor::{Decode, Encode};
 use tempfile::TempDir;
 
-/// So many values are sorted in memory at once: some 15 MB of orders.
-const SEGMENT: usize = 40_000;
+/// So many values are sorted in memory at once: some 5 MB of orders.
+const SEGMENT: usize = 16_000;
 /// From so many files on they are merged over a heap.
 const HEAP_FROM: usize = 16;
 /// A key or value of more is none of ours.
 const BYTES_MAX: u32 = 1 << 20;
 
 type Compare = fn(&Packed, &Packed) -> Ordering;
+
+/// What every temporary folder's name begins with.
+const PREFIX: &str = "sorting-";
+/// No run takes so long: what is older is left from a process that was killed.
+const LEFT_AFTER: Duration = Duration::from_secs(24 * 3_600);
+
+/// Takes away what killed processes have left in a folder; others may be at work there.
+pub(crate) fn clear_left(folder: &Path) {
+    let is_old = |entry: &std::fs::DirEntry| {
+        let modified = entry.metadata().and_then(|metadata| metadata.modified());
+        let age = modified.ok().and_then(|modified| modified.elapsed().ok());
+        entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && age.is_some_and(|age| age > LEFT_AFTER)
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.filter(is_old) {
+        // What can't be taken away is in nobody's way.
+        let _ = std::fs::remove_dir_all(entry.path());
+    }
+}
 
 /// A key and its value, encoded: two bytes with the key's length, the key, the value.
 struct Packed(Box<[u8]>);
@@ -73,7 +94,7 @@ pub(crate) struct Sorted<T> {
 impl<T: Encode<()> + for<'b> Decode<'b, ()>> Spool<T> {
     /// Keeps its temporary files in a folder of its own in this one. Errors: the folder's disk.
     pub(crate) fn in_folder(folder: &Path) -> io::Result<Self> {
-        let folder = TempDir::with_prefix_in("sorting-", folder)?;
+        let folder = TempDir::with_prefix_in(PREFIX, folder)?;
         let sorter = ExternalSorter::new()
             .with_segment_size(SEGMENT)
             .with_heap_iter_segment_count(HEAP_FROM)
@@ -97,6 +118,31 @@ impl<T: Encode<()> + for<'b> Decode<'b, ()>> Spool<T> {
     pub(crate) fn sorted(self) -> io::Result<Sorted<T>> {
         let (items, left) = (self.sorter.done()?, self.count);
         Ok(Sorted { items, _folder: self.folder, left, values: PhantomData })
+    }
+}
+
+/// So many sortings side by side: what they give is compared on as many threads.
+pub(crate) const LANES: usize = 2;
+
+/// Sortings side by side; a key is always in the same one.
+pub(crate) struct Lanes<T>([Spool<T>; LANES]);
+
+impl<T: Encode<()> + for<'b> Decode<'b, ()>> Lanes<T> {
+    /// As `Spool::in_folder`.
+    pub(crate) fn in_folder(folder: &Path) -> io::Result<Self> {
+        Ok(Self([Spool::in_folder(folder)?, Spool::in_folder(folder)?]))
+    }
+
+    /// As `Spool::push`.
+    pub(crate) fn push(&mut self, key: &[u8], value: &T) -> io::Result<()> {
+        let sum = key.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
+        self.0[usize::from(sum) % LANES].push(key, value)
+    }
+
+    /// As `Spool::sorted`, lane by lane.
+    pub(crate) fn sorted(self) -> io::Result<[Sorted<T>; LANES]> {
+        let [one, other] = self.0;
+        Ok([one.sorted()?, other.sorted()?])
     }
 }
 
@@ -164,6 +210,24 @@ mod tests {
         assert_eq!(one.map(|item| item.unwrap().1).sum::<u64>(), (0..150_000_u64).sum::<u64>());
         assert_eq!(other.map(|item| item.unwrap().1).min(), Some(1_000_000));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_taken_away_after_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            path
+        };
+        let long_ago = std::time::SystemTime::UNIX_EPOCH + LEFT_AFTER;
+        let aged = |path: &Path| std::fs::File::open(path).unwrap().set_modified(long_ago).unwrap();
+        let [old, young, other] = ["sorting-old", "sorting-young", "other"].map(made);
+        aged(&old);
+        aged(&other);
+        clear_left(folder.path());
+        assert_eq!((old.exists(), young.exists(), other.exists()), (false, true, true));
+        clear_left(Path::new("/nowhere/at/all"));
     }
 
     #[test]

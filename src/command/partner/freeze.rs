@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use payfold_partners::profile::Stage;
+use payfold_partners::profile::{Profile, Stage};
+use payfold_sandbox::certify::report;
+use serde_json::Value;
 
 use super::Source;
 use super::show::stage_name;
@@ -39,7 +41,16 @@ pub(super) fn freeze(source: &Source) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn promote(source: &Source, to: PromoteTo) -> anyhow::Result<()> {
+/// What speaks for a profile that goes live.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Proof<'a> {
+    /// A certification's report.
+    pub(super) report: Option<&'a Path>,
+    /// Why it goes live without one.
+    pub(super) uncertified: Option<&'a str>,
+}
+
+pub(super) fn promote(source: &Source, to: PromoteTo, proof: Proof<'_>) -> anyhow::Result<()> {
     let (path, profile) = (source.file()?, source.profile()?);
     let (from, to) = match to {
         PromoteTo::Sandbox => (Stage::Draft, Stage::Sandbox),
@@ -56,10 +67,64 @@ pub(super) fn promote(source: &Source, to: PromoteTo) -> anyhow::Result<()> {
     }
     if to == Stage::Live {
         frozen::check(path, &profile, &source.text)?;
+        output::line(&proven(source, &profile, proof)?);
     }
     write(path, &with_stage(source, to)?)?;
     output::line(&format!("{} is at stage {} now; restart what runs", source.code, stage_name(to)));
     Ok(())
+}
+
+/// What is to be said of how this profile was tried. Errors: it was not, or the report is not of it.
+fn proven(source: &Source, profile: &Profile, proof: Proof<'_>) -> anyhow::Result<String> {
+    let file = match (proof.report, proof.uncertified) {
+        (Some(file), _) => file,
+        (None, Some(reason)) => return Ok(format!("not certified: {reason}")),
+        (None, None) if profile.scheme().is_some() => {
+            return Ok(
+                "certification is for the contract's scheme; this partner has its own".to_owned()
+            );
+        }
+        (None, None) => {
+            return Err(Fixable::error(
+                "a profile goes live with the report of its certification",
+                format!(
+                    "payfold partner certify {} --url … --report FILE, then promote with --report FILE; or say why not \
+                     with --uncertified REASON",
+                    source.code
+                ),
+            ));
+        }
+    };
+    let text = std::fs::read(file)
+        .map_err(|error| anyhow::anyhow!("{} can't be read: {error}", file.display()))?;
+    let verified = report::verify(&text)
+        .map_err(|error| anyhow::anyhow!("{} proves nothing: {error}", file.display()))?;
+    let body = Value::Object(verified.report);
+    let said = |pointer| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let digest = profile.stamp().digest.to_string();
+    if said("/partner") != source.code.to_string() || said("/profile/digest") != digest {
+        return Err(Fixable::error(
+            format!(
+                "{} is about {} with digest {}; this profile is {} with digest {digest}",
+                file.display(),
+                said("/partner"),
+                said("/profile/digest"),
+                source.code
+            ),
+            "certify the profile as it is frozen now",
+        ));
+    }
+    if said("/verdict") != "passed" {
+        return Err(Fixable::error(
+            format!("{} says {}", file.display(), said("/verdict")),
+            "mend what failed and certify again, or say why it goes live all the same with --uncertified REASON",
+        ));
+    }
+    Ok(format!(
+        "certified: passed {}, signed by {}",
+        said("/finishedAt"),
+        hex::encode(verified.public_key)
+    ))
 }
 
 pub(super) fn diff(source: &Source, against: Option<&Path>) -> anyhow::Result<()> {

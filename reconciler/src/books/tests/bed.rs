@@ -15,7 +15,7 @@ use payfold_engines::orders::{Commit, Folded, OrderStore, ViewEntry};
 use payfold_partners::directory::Directory;
 use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
 use payfold_partners::keys::Channel;
-use payfold_partners::profile::{Profile, DEFAULT_PROFILE};
+use payfold_partners::profile::{DEFAULT_PROFILE, Profile};
 use payfold_partners::secret::Secret;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Fact;
