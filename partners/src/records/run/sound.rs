@@ -14,6 +14,15 @@ use crate::verify::RejectCode;
 /// What an object of a line may be.
 const OBJECT: Limits = Limits { body_bytes: RECORD_BYTES_MAX, depth: 16, keys: 1_024 };
 
+/// Whether a page or an XML document begins so; a cell may begin with `<`, too.
+fn is_markup(head: &[u8]) -> bool {
+    const BEGINNINGS: [&str; 6] = ["<!doctype", "<!--", "<?xml", "<html", "<head", "<body"];
+    let begins = |word: &&str| {
+        head.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    BEGINNINGS.iter().any(|word| begins(&word))
+}
+
 /// Leaves out the mark of UTF-8, and tells at once what is no text. Errors: `Unfit`.
 pub(super) fn begin(frames: &mut Frames<'_>) -> Result<(), Unfit> {
     let problem = match frames.peek()? {
@@ -33,7 +42,7 @@ pub(super) fn begin(frames: &mut Frames<'_>) -> Result<(), Unfit> {
         [b'%', b'P', b'D', b'F', ..] => "it is a PDF, no text; fetch it in the format of [records]",
         [0xd0, 0xcf, 0x11, 0xe0, ..] => "it is a spreadsheet, no text; export it as CSV",
         [0x1f, 0x8b, ..] => "it is packed twice; unpack it once",
-        [b'<', ..] => {
+        head if is_markup(head) => {
             "it begins like HTML or XML: an error page in place of the file? Fetch it again"
         }
         _ => return Ok(()),
@@ -91,4 +100,19 @@ pub(super) fn object(text: &str) -> Result<Document, Fault> {
         Err(_) => "it is no JSON object",
     };
     Err(Fault { column: None, problem: problem.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_markup;
+
+    #[test]
+    fn a_page_is_told_from_a_cell_that_begins_with_its_sign() {
+        for page in ["<!DOCTYPE html>", "<html lang=en>", "<?xml version=\"1.0\"?>", "<!-- hello"] {
+            assert!(is_markup(page.as_bytes()), "{page}");
+        }
+        for cell in ["<", "<,ord-1,100", "<a>,1", "<!,1", "< html"] {
+            assert!(!is_markup(cell.as_bytes()), "{cell}");
+        }
+    }
 }
