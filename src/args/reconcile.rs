@@ -40,7 +40,7 @@ pub struct RunBooksArgs {
     /// The day in the zone of the partner's records, such as 2026-01-31 [default: yesterday]
     #[arg(long)]
     pub day: Option<NaiveDate>,
-    /// The partner's records of that day, as [records] of its profile says they are written
+    /// The partner's records of that day, as its profile says they are written
     #[arg(long, value_name = "FILE")]
     pub records: PathBuf,
     #[command(flatten)]
