@@ -20,7 +20,7 @@ fn is_markup(head: &[u8]) -> bool {
     let begins = |word: &&str| {
         head.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word.as_bytes()))
     };
-    BEGINNINGS.iter().any(|word| begins(&word))
+    BEGINNINGS.iter().any(begins)
 }
 
 /// Leaves out the mark of UTF-8, and tells at once what is no text. Errors: `Unfit`.
