@@ -239,6 +239,12 @@ impl Directory {
         enabled.find(|a| a.partner() == partner && a.merchant_code == *merchant_code)
     }
 
+    /// How a partner does it; none if there is no account at it.
+    pub fn profile_of(&self, partner: &PartnerCode) -> Option<&Arc<Profile>> {
+        let account = self.accounts().iter().find(|account| account.partner() == partner)?;
+        Some(account.profile())
+    }
+
     /// Every account in the order of the vault, disabled ones included.
     pub fn accounts(&self) -> &[Arc<Account>] {
         &self.accounts

@@ -31,6 +31,11 @@ mod spool;
 mod tests;
 mod totals;
 
+use std::path::Path;
+
+use payfold_schemas::digest::Digest;
+use sha2::{Digest as _, Sha256};
+
 use crate::run::Halt;
 
 /// Why a run did not come to its end.
@@ -62,4 +67,11 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
+}
+
+/// The SHA-256 of a file, and how many bytes it has. Blocks. Errors: the file can't be read.
+fn sha256_of(path: &Path) -> std::io::Result<(Digest, u64)> {
+    let mut hasher = Sha256::new();
+    let bytes = std::io::copy(&mut std::fs::File::open(path)?, &mut hasher)?;
+    Ok((Digest::from_bytes(hasher.finalize().into()), bytes))
 }

@@ -40,9 +40,7 @@ impl Partners {
     /// How hard a partner may be asked; none if it can't be.
     pub(crate) fn pace(&self, partner: &PartnerCode) -> Option<QueryPace> {
         self.api_urls.get(partner)?;
-        let directory = self.directory.load();
-        let account = directory.accounts().iter().find(|account| account.partner() == partner)?;
-        account.profile().query_pace()
+        self.directory.load().profile_of(partner)?.query_pace()
     }
 
     /// The partners that can be asked now.

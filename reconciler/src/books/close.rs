@@ -1,12 +1,10 @@
 //! Owns the closing of a day: its totals and findings are sealed by a digest, and what changes them later is an adjustment.
 
-use payfold_engines::log::Message;
 use payfold_schemas::digest::Digest;
-use payfold_schemas::event::EventAttributes;
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RunResult};
 
 use super::BooksError;
-use super::day::append;
+use super::day::{append, event};
 use super::desk::Closing;
 use super::ledger::Ledger;
 use crate::run::Shared;
@@ -18,11 +16,8 @@ pub(crate) async fn close(
     closing: Closing,
 ) -> Result<PeriodClosed, BooksError> {
     let closed = seal(ledger, &closing, shared.clock.now()).map_err(BooksError::Refused)?;
-    let event =
-        EventAttributes { id: closed.event_id(), kind: PERIOD_CLOSED_TYPE, time: closed.at };
-    let value = serde_json::to_vec(&closed).expect("a closed day is JSON");
-    let key = closed.partner.to_string();
-    append(shared, vec![Message { key, event: Some(event), value }]).await?;
+    let named = (closed.event_id(), PERIOD_CLOSED_TYPE, closed.at);
+    append(shared, vec![event(closed.partner.to_string(), named, &closed)]).await?;
     super::day::catch_up(shared, ledger).await?;
     Ok(closed)
 }

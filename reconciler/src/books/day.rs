@@ -15,6 +15,7 @@ use payfold_schemas::ids::{MerchantCode, PartnerCode};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::run::{RUN_ENDED_TYPE, RecordsFile, RunEnded, RunResult};
 use payfold_schemas::time::Time;
+use serde::Serialize;
 
 use super::conclude::{conclude, watched};
 use super::desk::{Books, Progress};
@@ -325,25 +326,20 @@ pub(crate) fn event_of(change: &FindingChanged, at: Time) -> Message {
     let account = change.merchant_code.as_ref().map(|code| format!("/{code}"));
     let order = change.order_id.as_ref().map(|order| format!("/{order}"));
     let key = [Some(change.partner.to_string()), account, order];
-    Message {
-        key: key.into_iter().flatten().collect(),
-        event: Some(EventAttributes {
-            id: change.event_id(),
-            kind: FINDING_CHANGED_TYPE,
-            time: at,
-        }),
-        value: serde_json::to_vec(change).expect("a finding is JSON"),
-    }
+    let key = key.into_iter().flatten().collect();
+    event(key, (change.event_id(), FINDING_CHANGED_TYPE, at), change)
 }
 
 fn event_of_run(ended: &RunEnded) -> Message {
-    Message {
-        key: ended.partner.to_string(),
-        event: Some(EventAttributes {
-            id: ended.event_id(),
-            kind: RUN_ENDED_TYPE,
-            time: ended.started_at,
-        }),
-        value: serde_json::to_vec(ended).expect("a run is JSON"),
-    }
+    event(ended.partner.to_string(), (ended.event_id(), RUN_ENDED_TYPE, ended.started_at), ended)
+}
+
+/// An event of the topic.
+pub(crate) fn event(
+    key: String,
+    (id, kind, time): (String, &'static str, Time),
+    data: &impl Serialize,
+) -> Message {
+    let value = serde_json::to_vec(data).expect("what is told is JSON");
+    Message { key, event: Some(EventAttributes { id, kind, time }), value }
 }

@@ -4,14 +4,13 @@
 use payfold_engines::log::Message;
 use payfold_schemas::decision::{FLAG_DECIDED_TYPE, FlagDecided};
 use payfold_schemas::digest::Digest;
-use payfold_schemas::event::EventAttributes;
 use payfold_schemas::fact::{Decision, Fact};
 use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus};
 use payfold_schemas::order::{Order, RaisedFlag, Severity};
 use serde::Serialize;
 
 use super::BooksError;
-use super::day::{append, tell};
+use super::day::{append, event, tell};
 use super::desk::{OnFinding, OnFlag};
 use super::ledger::Ledger;
 use super::settle;
@@ -193,13 +192,6 @@ fn decision_id(said: &FlagDecided) -> String {
 }
 
 fn event_of(said: &FlagDecided) -> Message {
-    Message {
-        key: said.order.to_message_key(),
-        event: Some(EventAttributes {
-            id: said.event_id(),
-            kind: FLAG_DECIDED_TYPE,
-            time: said.at,
-        }),
-        value: serde_json::to_vec(said).expect("a decision is JSON"),
-    }
+    let named = (said.event_id(), FLAG_DECIDED_TYPE, said.at);
+    event(said.order.to_message_key(), named, said)
 }

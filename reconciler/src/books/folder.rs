@@ -9,15 +9,14 @@ use std::time::SystemTime;
 use chrono::{Days, NaiveDate};
 use chrono_tz::Tz;
 use croner::Cron;
-use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::time::Time;
-use sha2::{Digest as _, Sha256};
 
 use super::day::Request;
 use super::desk::Books;
 use super::ledger::Ledger;
 use super::rules::{day_bounds, day_of};
+use super::sha256_of;
 use crate::run::{Halt, Shared};
 
 /// Records of so many days are waited for: later ones are run by hand.
@@ -112,7 +111,7 @@ impl Seen {
             return None;
         }
         let hashed = path.clone();
-        let sha256 = super::blocking(move || sha256(&hashed)).await.ok()?;
+        let sha256 = super::blocking(move || sha256_of(&hashed)).await.ok()?.0;
         self.known.insert(path.clone(), state);
         let known = ledger.run_of(&of_day).is_some_and(|run| run.records.sha256 == sha256);
         (!known).then(|| Request { partner: folder.partner.clone(), day: Some(day), path, name })
@@ -122,20 +121,13 @@ impl Seen {
 /// The zone of a partner's days and what its files are called.
 fn written(books: &Books, partner: &PartnerCode) -> Option<(Tz, String)> {
     let directory = books.directory.load();
-    let account = directory.accounts().iter().find(|account| account.partner() == partner)?;
-    let spec = account.profile().records()?;
+    let spec = directory.profile_of(partner)?.records()?;
     Some((spec.zone(), spec.file_name()?.to_owned()))
 }
 
 fn state(path: &Path) -> Option<(u64, SystemTime)> {
     let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
     Some((metadata.len(), metadata.modified().ok()?))
-}
-
-fn sha256(path: &Path) -> std::io::Result<Digest> {
-    let mut hasher = Sha256::new();
-    std::io::copy(&mut std::fs::File::open(path)?, &mut hasher)?;
-    Ok(Digest::from_bytes(hasher.finalize().into()))
 }
 
 #[cfg(test)]

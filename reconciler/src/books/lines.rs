@@ -6,13 +6,12 @@ use std::io;
 use std::path::Path;
 
 use payfold_partners::records::{Entry, FileFacts, Read, RecordsSpec};
-use payfold_schemas::digest::Digest;
 use payfold_schemas::finding::BookLine;
 use payfold_schemas::ids::MerchantCode;
 use payfold_schemas::run::{BadLine, RecordsFile};
-use sha2::{Digest as _, Sha256};
 
 use super::judge::{By, key_of_line};
+use super::sha256_of;
 use super::spool::{LANES, Lanes, Sorted};
 
 /// So many bad lines are told one by one.
@@ -88,9 +87,7 @@ pub(crate) fn read(
 
 /// What can be said of a file that is no records file.
 fn untrusted(path: &Path) -> io::Result<FileFacts> {
-    let mut hasher = Sha256::new();
-    let bytes = io::copy(&mut File::open(path)?, &mut hasher)?;
-    let sha256 = Digest::from_bytes(hasher.finalize().into());
+    let (sha256, bytes) = sha256_of(path)?;
     Ok(FileFacts { lines: 0, entries: 0, ignored: 0, bad: 0, sha256, bytes })
 }
 

@@ -139,8 +139,7 @@ fn part_of(by: By, ours: &OurOrder, key: &[u8]) -> Option<OurOrder> {
 
 fn profile(books: &Books, key: &OrderKey) -> Option<std::sync::Arc<Profile>> {
     let directory = books.directory.load();
-    let account = directory.accounts().iter().find(|account| *account.partner() == key.partner)?;
-    Some(std::sync::Arc::clone(account.profile())).filter(|profile| profile.records().is_some())
+    directory.profile_of(&key.partner).filter(|profile| profile.records().is_some()).cloned()
 }
 
 fn of_one_day(
