@@ -333,7 +333,29 @@ pub enum LogCommand {
     },
     /// Read every record, check its checksum, and fold everything again to compare with the orders
     Verify {
+        /// Tell the state digest instead: one number for the content of all orders, the same on every engine and after
+        /// every rebuild
+        #[arg(long)]
+        state: bool,
         #[command(flatten)]
         output: OutputArgs,
+    },
+    /// Copy log, orders, claims and the encrypted vault beside the running system, and verify the copy
+    Backup {
+        /// The folder of the copy; it must be new or empty
+        #[arg(value_name = "FOLDER")]
+        to: PathBuf,
+        /// Leave out folding the copy again, which takes as long as `log verify`
+        #[arg(long)]
+        no_verify: bool,
+    },
+    /// Put a backup into a data folder that holds no log yet
+    Restore {
+        /// The folder `payfold log backup` wrote
+        #[arg(value_name = "FOLDER")]
+        from: PathBuf,
+        /// The newest claims that are whole (orders.claims.db of the old folder), to be taken in place of the backup's
+        #[arg(long, value_name = "FILE")]
+        claims: Option<PathBuf>,
     },
 }

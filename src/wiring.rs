@@ -13,7 +13,7 @@ use payfold_engines::log::kafka::KafkaLog;
 use payfold_engines::log::sqlite::{CommitObserver, SqliteLog, SqliteLogSettings};
 use payfold_engines::orders::OrderStore;
 use payfold_engines::orders::cql::CqlOrders;
-use payfold_engines::orders::sqlite::{SqliteOrders, SqliteOrdersSettings};
+use payfold_engines::orders::sqlite::{SqliteOrders, SqliteOrdersSettings, claims_beside};
 use payfold_engines::{EngineError, pairing};
 use prometheus::{Histogram, HistogramOpts, IntCounter, Registry};
 
@@ -58,6 +58,13 @@ pub struct Paths {
     pub log: PathBuf,
     /// The orders' database.
     pub orders: PathBuf,
+}
+
+impl Paths {
+    /// Where the claims are.
+    pub fn claims(&self) -> PathBuf {
+        claims_beside(&self.orders)
+    }
 }
 
 /// The engines the settings name. Errors: a URL that names none, or a mix.
@@ -185,6 +192,11 @@ impl Engines {
                 });
             }
         };
+        Self::open_files_to_read(&paths)
+    }
+
+    /// Opens embedded engines for listings. Errors: a file is not there, or is none of theirs.
+    pub fn open_files_to_read(paths: &Paths) -> anyhow::Result<Self> {
         for path in [&paths.log, &paths.orders] {
             if !path.is_file() {
                 return Err(Fixable::error(
@@ -196,6 +208,11 @@ impl Engines {
         let log = Arc::new(SqliteLog::open_read_only(&paths.log).map_err(explain)?);
         let store = Arc::new(SqliteOrders::open_read_only(&paths.orders).map_err(explain)?);
         Ok(Self { log, store: Some(store), durability: "read-only" })
+    }
+
+    /// Checks that the order store was folded from the log. Errors: it was not, with what to do.
+    pub async fn check_pair(&self) -> anyhow::Result<()> {
+        pairing::check(&*self.log, &**self.store()?).await.map_err(explain)
     }
 }
 

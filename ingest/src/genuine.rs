@@ -74,7 +74,6 @@ impl Ingest {
                 Ok(Taken::Stored)
             }
             Err(refusal) => {
-                let account = format!("{}/{}", account.partner(), account.merchant_code());
                 let kept = Refused { account, refusal: &refusal, source, raw };
                 self.keep(receipt, kept).await.map_err(refused)?;
                 Err(refused(refusal))

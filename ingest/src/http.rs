@@ -174,15 +174,16 @@ impl Ingest {
 
     /// Keeps a signed notice that was refused, as far as its account's budget goes.
     pub(crate) async fn keep(&self, receipt: Receipt, refused: Refused<'_>) -> Result<(), Refusal> {
-        let code = refused.refusal.code;
-        if !self.quarantine.take(&refused.account, refused.raw.len(), receipt.received_at) {
+        let (account, code, bytes) = (refused.account, refused.refusal.code, refused.raw.len());
+        let name = quarantine::name(account);
+        if !self.quarantine.take(&name, bytes, receipt.received_at) {
             self.metrics.quarantine_over_budget();
-            self.sampler.not_kept(&receipt, refused.raw, &refused.account);
+            self.sampler.not_kept(&receipt, refused.raw, &name);
             return Ok(());
         }
-        let (account, bytes) = (refused.account.clone(), refused.raw.len());
-        if let Err(unavailable) = quarantine::append(&self.intake, receipt, refused).await {
-            self.quarantine.give_back(&account, bytes);
+        let stored = quarantine::append(&self.intake, receipt, (name, refused)).await;
+        if let Err(unavailable) = stored {
+            self.quarantine.give_back(&quarantine::name(account), bytes);
             return Err(unavailable);
         }
         self.metrics.notice_quarantined(code);

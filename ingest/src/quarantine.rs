@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use payfold_engines::log::{Message, Topic};
+use payfold_partners::directory::Account;
 use payfold_schemas::record::{NoticeSource, QuarantineRecord, encode_quarantine};
 use payfold_schemas::time::Time;
 
@@ -36,10 +37,10 @@ impl Budget {
     pub fn take(&self, account: &str, bytes: usize, now: Time) -> bool {
         let hour = now.unix_ms().div_euclid(HOUR_MS);
         let mut spent = self.spent.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if !spent.contains_key(account) {
-            spent.insert(account.to_owned(), Spent { hour, bytes: 0 });
-        }
-        let Some(entry) = spent.get_mut(account) else { return false };
+        let entry = match spent.get_mut(account) {
+            Some(entry) => entry,
+            None => spent.entry(account.to_owned()).or_insert(Spent { hour, bytes: 0 }),
+        };
         if entry.hour != hour {
             *entry = Spent { hour, bytes: 0 };
         }
@@ -62,8 +63,8 @@ impl Budget {
 
 /// A signed notice that was refused.
 pub struct Refused<'a> {
-    /// `partner/merchantCode`.
-    pub account: String,
+    /// Whose it is.
+    pub account: &'a Account,
     /// Why.
     pub refusal: &'a Refusal,
     /// Profile, key and request.
@@ -72,15 +73,20 @@ pub struct Refused<'a> {
     pub raw: &'a [u8],
 }
 
-/// Appends a refused notice; returns when it is durable. Errors: `storage_unavailable`, and the sender must
-/// be told that instead of the refusal.
+/// What an account's records and budget are kept under: `partner/merchantCode`.
+pub fn name(account: &Account) -> String {
+    [account.partner().as_str(), "/", account.merchant_code().as_str()].concat()
+}
+
+/// Appends a refused notice under its account's name; returns when it is durable. Errors: `storage_unavailable`,
+/// and the sender must be told that instead of the refusal.
 pub async fn append(
     intake: &Intake,
     receipt: Receipt,
-    refused: Refused<'_>,
+    (account, refused): (String, Refused<'_>),
 ) -> Result<(), Refusal> {
     let record = QuarantineRecord {
-        account: refused.account.clone(),
+        account,
         code: refused.refusal.code.as_str().to_owned(),
         detail: refused.refusal.detail.clone().unwrap_or_default(),
         request_id: receipt.request_id,
@@ -88,6 +94,6 @@ pub async fn append(
         source: refused.source,
     };
     let value = encode_quarantine(&record, refused.raw);
-    let message = Message { key: refused.account, event: None, value };
+    let message = Message { key: record.account, event: None, value };
     intake.durable(Topic::Quarantine, message).await
 }

@@ -21,6 +21,13 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// The digest of all that comes out of `reader`, untagged, and how many bytes that was. Errors: its own.
+    pub fn of_reader(reader: &mut impl std::io::Read) -> std::io::Result<(Self, u64)> {
+        let mut hasher = Sha256::new();
+        let bytes = std::io::copy(reader, &mut hasher)?;
+        Ok((Self(hasher.finalize().into()), bytes))
+    }
+
     /// The digest of `content`'s encoding under `tag`; the tag keeps kinds of content apart.
     pub fn of_content<T: Encode<()>>(tag: &str, content: &T) -> Self {
         let encoded = minicbor::to_vec(content).expect("encoding into memory can't fail");

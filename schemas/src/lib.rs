@@ -27,5 +27,6 @@ pub mod money;
 pub mod order;
 pub mod record;
 pub mod run;
+pub mod state;
 pub mod text;
 pub mod time;

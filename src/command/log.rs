@@ -1,5 +1,10 @@
-//! `payfold log stats|verify`: how far the topics reach, and whether the log is whole and the orders follow
-//! from it.
+//! `payfold log stats|verify|backup|restore`: how far the topics reach, whether the log is whole and the orders follow
+//! from it, and copies of both.
+
+mod backup;
+mod manifest;
+mod restore;
+mod state;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -31,12 +36,23 @@ const ORDERS_PER_PASS: u64 = 200_000;
 
 /// Runs one of its commands.
 pub fn run(global: &Global, command: &LogCommand) -> anyhow::Result<()> {
-    let loaded = settings::load(global)?;
+    let settings = settings::load(global)?.settings;
     block_on(async {
-        let engines = Engines::open_to_read(&loaded.settings).await?;
+        let engines = async || Engines::open_to_read(&settings).await;
         match command {
-            LogCommand::Stats { output } => stats(&engines, output).await,
-            LogCommand::Verify { output } => verify(&engines, output).await,
+            LogCommand::Stats { output } => stats(&engines().await?, output).await,
+            LogCommand::Verify { state: true, output } => {
+                state::print(&engines().await?, output).await
+            }
+            LogCommand::Verify { state: false, output } => verify(&engines().await?, output).await,
+            LogCommand::Backup { to, no_verify } => {
+                let copy = backup::run(&settings, to).await?;
+                let output = OutputArgs { output: Form::Table };
+                if *no_verify { Ok(()) } else { verify(&copy, &output).await }
+            }
+            LogCommand::Restore { from, claims } => {
+                restore::run(&settings, from, claims.as_deref()).await
+            }
         }
     })
 }
@@ -155,7 +171,8 @@ async fn verify(engines: &Engines, output: &OutputArgs) -> anyhow::Result<()> {
     for pass in 0..passes {
         let mut world =
             read_pass(engines, (pass, passes), (&through, &progress), &mut verdict).await?;
-        read_events(engines, (pass, passes), &mut world, &mut verdict).await?;
+        read_events(engines, (pass, passes), (&mut world, &through), &mut verdict).await?;
+        find_strangers(engines, (pass, passes), (&world, &through), &mut verdict).await?;
         compare(engines, world, &through, &mut verdict).await?;
     }
     progress.finish_and_clear();
@@ -254,7 +271,7 @@ fn fold_into(world: &mut HashMap<OrderKey, Folded>, position: Position, record: 
 async fn read_events(
     engines: &Engines,
     pass: (u64, u64),
-    world: &mut HashMap<OrderKey, Folded>,
+    (world, through): (&mut HashMap<OrderKey, Folded>, &Through),
     verdict: &mut Verdict,
 ) -> anyhow::Result<()> {
     let mut walk = Walk::from_the_start(&*engines.log, Topic::Orders).await?;
@@ -262,7 +279,14 @@ async fn read_events(
         for message in page.iter().filter(|message| in_pass(&message.key, pass)) {
             verdict.events += 1;
             let change: OrderChanged = serde_json::from_slice(&message.value)?;
-            let Some(folded) = world.get_mut(&OrderKey::parse(&message.key)?) else { continue };
+            let Some(folded) = world.get_mut(&OrderKey::parse(&message.key)?) else {
+                // What is not folded yet may be told already.
+                if through.has(change.cause.position) {
+                    let place = message.position;
+                    verdict.differs(&message.key, "event", &place, &"the log has no fact of it");
+                }
+                continue;
+            };
             if change.version > folded.published + 1 {
                 verdict.differs(
                     &message.key,
@@ -275,6 +299,33 @@ async fn read_events(
         }
     }
     Ok(())
+}
+
+/// Finds the rows of orders that the log has no fact of.
+async fn find_strangers(
+    engines: &Engines,
+    pass: (u64, u64),
+    (world, through): (&HashMap<OrderKey, Folded>, &Through),
+    verdict: &mut Verdict,
+) -> anyhow::Result<()> {
+    let store = engines.store()?;
+    let (from, until) = (Time::from_unix_nanos(i64::MIN), Time::from_unix_nanos(i64::MAX));
+    let mut after = None;
+    loop {
+        let page = store.scan(Scan::Created { from, until }, after, PAGE).await?;
+        let keys = page.entries.into_iter().map(|(key, _)| key);
+        let unknown =
+            keys.filter(|key| in_pass(&key.to_string(), pass) && !world.contains_key(key));
+        for order in store.load(unknown.collect()).await?.into_iter().flatten() {
+            if through.has(order.position) {
+                verdict.differs(&order.key, "row", &"there", &"the log has no fact of it");
+            }
+        }
+        match page.next {
+            Some(cursor) => after = Some(cursor),
+            None => return Ok(()),
+        }
+    }
 }
 
 async fn compare(

@@ -30,6 +30,7 @@ fn the_same_facts_give_the_same_orders_and_events_on_both_pairs() {
 
     let (sqlite, cluster) = (Outcome::of(&alone, &given), Outcome::of(&shared, &given));
     assert_eq!(sqlite.orders(), ORDERS, "every order has its row");
+    assert_eq!(sqlite.state, cluster.state, "one state digest");
     assert!(sqlite.events() > 2 * ORDERS, "{} events", sqlite.events());
     let found = differences(&sqlite, &cluster);
     let shown = found.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>();

@@ -56,6 +56,11 @@ struct Shared {
     readers: ReadPool,
 }
 
+/// Where the claims of the store at `orders` are kept.
+pub fn claims_beside(orders: &Path) -> PathBuf {
+    claims::path_beside(orders)
+}
+
 impl SqliteOrders {
     /// Opens the store at `path` with default settings, making it if there is none.
     /// Errors: `Unavailable` (another process has it, the disk fails), `Corrupt`, `Invalid` (made by another version).

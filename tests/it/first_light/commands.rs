@@ -1,7 +1,7 @@
 //! Owns what the commands promise scripts: exit codes, one error with its fix, output that parses.
 
 use payfold_engines::orders::sqlite::{SqliteOrders, SqliteOrdersSettings};
-use payfold_engines::orders::{Commit, OrderStore};
+use payfold_engines::orders::{Commit, OrderStore, ViewEntry};
 use payfold_schemas::ids::OrderKey;
 
 use super::Demo;
@@ -149,17 +149,27 @@ fn a_row_that_does_not_follow_from_the_log_is_exit_code_3() {
         let key = OrderKey::parse("sandbox/DEMO/row-1").expect("a key");
         let mut order = store.load(vec![key]).await.unwrap().pop().flatten().expect("a row");
         order.version += 1;
+        let mut stranger = order.clone();
+        stranger.key = OrderKey::parse("sandbox/DEMO/stranger").expect("a key");
+        let views = vec![(stranger.key.clone(), ViewEntry::Created(stranger.first_seen))];
         let progress = store.progress().await.unwrap().expect("it was folded");
         let (folded, log_id) = (progress.folded, progress.log_id);
-        let commit = Commit { orders: vec![order], views: Vec::new(), folded, log_id };
+        let commit = Commit { orders: vec![order, stranger], views, folded, log_id };
         store.commit(commit).await.unwrap();
     });
     drop(store);
     let verified = home.payfold(&["log", "verify", "--output", "json"]);
     assert_eq!(verified.code(), 3, "{verified:?}");
     let found: serde_json::Value = serde_json::from_str(&verified.stdout).expect("it is JSON");
+    let told =
+        |row: &serde_json::Value| format!("{} {} {}", row["order"], row["field"], row["folded"]);
+    let told: Vec<_> = found.as_array().expect("a list").iter().map(told).collect();
     assert_eq!(
-        (&found[0]["order"], &found[0]["field"]),
-        (&"sandbox/DEMO/row-1".into(), &"version".into())
+        told,
+        [
+            "\"sandbox/DEMO/stranger\" \"row\" \"the log has no fact of it\"",
+            "\"sandbox/DEMO/row-1\" \"version\" \"1\"",
+            "\"sandbox/DEMO/row-1\" \"published version\" \"2\"",
+        ]
     );
 }

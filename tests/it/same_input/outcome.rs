@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use payfold_engines::log::Topic;
+use payfold_schemas::digest::Digest;
+use payfold_schemas::state::StateDigest;
 use serde_json::{Value, json};
 
 use super::given::Given;
@@ -12,6 +14,8 @@ use crate::support::system::Home;
 /// By order.
 #[derive(Default)]
 pub struct Outcome {
+    /// Of all orders.
+    pub state: Option<Digest>,
     rows: BTreeMap<String, Value>,
     events: BTreeMap<String, Vec<Value>>,
 }
@@ -20,11 +24,13 @@ impl Outcome {
     /// Reads a store's rows and a log's events.
     pub fn of(home: &Home, given: &Given) -> Self {
         let inside = Inside::of(home);
-        let mut outcome = Self::default();
+        let (mut outcome, mut state) = (Self::default(), StateDigest::default());
         for order in inside.orders(given.keys()) {
+            state.add(&order);
             let row = serde_json::to_value(&order).expect("an order serialises");
             outcome.rows.insert(order.key.to_string(), comparable(row));
         }
+        outcome.state = Some(state.finish());
         let mut seen: BTreeMap<String, Vec<u8>> = BTreeMap::new();
         for message in inside.messages(Topic::Orders) {
             let event = message.event.expect("it is an event");

@@ -37,7 +37,7 @@ pub(super) struct Claims {
 }
 
 /// Where the claims of the store at `orders` are.
-fn path_beside(orders: &Path) -> PathBuf {
+pub(super) fn path_beside(orders: &Path) -> PathBuf {
     orders.with_extension("claims.db")
 }
 

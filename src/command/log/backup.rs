@@ -1,0 +1,131 @@
+//! `payfold log backup`: a copy of what can't be made again, beside a system that runs.
+//!
+//! Invariants: orders first, then the log, then the claims. Orders that are behind their log are folded on; orders
+//! ahead of it would be Corrupt. A claim without its fact is mended by the shop's retry; a fact without its claim would
+//! let the same payment be made twice.
+
+use std::path::Path;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::log::Topic;
+use payfold_engines::{EngineError, copy};
+use payfold_partners::vault::VaultPlace;
+
+use super::manifest::{CLAIMS, LOG, Manifest, ORDERS, VAULT};
+use crate::error::Fixable;
+use crate::settings::Settings;
+use crate::wiring::{self, Chosen, Engines, Paths};
+use crate::{output, vault, walk};
+
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Makes the copy and opens it; what it holds is folded once more by whoever wants to. Errors: the engines are not
+/// embedded; the folder is not empty; a file can't be read or written. A folder without `backup.json` is no backup.
+pub async fn run(settings: &Settings, to: &Path) -> anyhow::Result<Engines> {
+    let paths = embedded(settings, "backed up")?;
+    begin(to)?;
+    let made_at = SystemClock.now();
+    for (from, name) in [(&paths.orders, ORDERS), (&paths.log, LOG), (&paths.claims(), CLAIMS)] {
+        copied(from, &to.join(name)).await?;
+    }
+    if let VaultPlace::File { vault, .. } = vault::place(settings)?
+        && vault.is_file()
+    {
+        // The identity that opens it stays where it is.
+        std::fs::copy(&vault, to.join(VAULT))?;
+        std::fs::File::open(to.join(VAULT))?.sync_all()?;
+    }
+    let copies = Paths { log: to.join(LOG), orders: to.join(ORDERS) };
+    let engines = Engines::open_files_to_read(&copies)?;
+    engines.check_pair().await?;
+    let ends = walk::ends(&*engines.log, Topic::Intake).await?;
+    let log_end = ends.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let manifest = Manifest::of(to, made_at, log_end)?;
+    manifest.write(to)?;
+    output::line(&format!(
+        "{}: orders, log to {}, claims{}; {} bytes",
+        to.display(),
+        manifest.log_end,
+        if to.join(VAULT).exists() { ", encrypted vault" } else { "" },
+        manifest.bytes()
+    ));
+    output::line("not in it: vault.key (keep it apart), payfold.toml, profiles");
+    Ok(engines)
+}
+
+/// The files of embedded engines. Errors: they are others, which have their own tools.
+pub fn embedded(settings: &Settings, what: &str) -> anyhow::Result<Paths> {
+    match wiring::chosen(settings)? {
+        Chosen::Embedded(paths) => Ok(paths),
+        Chosen::Distributed(_) => Err(Fixable::error(
+            format!("Kafka and a CQL database are not {what} by payfold"),
+            "use their own replication and snapshots, the claims' table after the log; docs/operations.md, \"Backup and \
+             restore\"",
+        )),
+    }
+}
+
+fn begin(to: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(to);
+    let is_empty =
+        made.and_then(|()| std::fs::read_dir(to)).map(|mut found| found.next().is_none());
+    match is_empty {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Fixable::error(
+            format!("{} is not empty", to.display()),
+            "name a new folder for each backup, such as backup/$(date -u +%Y%m%dT%H%M%SZ)",
+        )),
+        Err(error) => Err(Fixable::error(
+            format!("{} can't be made: {error}", to.display()),
+            "name a folder on a disk with room that this user may write",
+        )),
+    }
+}
+
+/// Copies one database, then looks at every page of the copy.
+pub async fn copied(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let bar = bar(from);
+    let (source, target) = (from.to_owned(), to.to_owned());
+    let mut work = tokio::task::spawn_blocking(move || {
+        copy::file(&source, &target)?;
+        copy::check(&target)
+    });
+    let done = loop {
+        tokio::select! {
+            done = &mut work => break done?,
+            () = tokio::time::sleep(LOOK) => bar.set_position(size(to)),
+        }
+    };
+    bar.finish_and_clear();
+    done.map_err(explain)
+}
+
+fn explain(error: EngineError) -> anyhow::Error {
+    let fix = match &error {
+        EngineError::Unavailable(_) => {
+            "make room on that disk and let this user write it, then back up into a new folder"
+        }
+        EngineError::Invalid(_) => "check the data folder with `payfold check`",
+        EngineError::Corrupt(_) => {
+            "keep everything as it is; docs/operations.md, \"Corrupt\" says how to recover"
+        }
+    };
+    Fixable::error(error.to_string(), fix)
+}
+
+fn bar(from: &Path) -> ProgressBar {
+    if !output::is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let style = ProgressStyle::with_template("{msg:18} {bar:40} {bytes}/{total_bytes}, {eta} left");
+    let style = style.expect("the template is a valid one");
+    ProgressBar::new(size(from)).with_style(style).with_message(name)
+}
+
+fn size(path: &Path) -> u64 {
+    path.metadata().map_or(0, |found| found.len())
+}

@@ -1,0 +1,171 @@
+//! Owns what a backup says of itself: `backup.json`, written when all the rest is durable. A folder without it is no
+//! backup, and a file that is not what it says is not restored.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use payfold_schemas::digest::Digest;
+use payfold_schemas::time::Time;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Fixable;
+
+const NAME: &str = "backup.json";
+const FORMAT: u32 = 1;
+
+/// The names of the copies.
+pub const ORDERS: &str = "orders.db";
+pub const LOG: &str = "log.db";
+pub const CLAIMS: &str = "orders.claims.db";
+pub const VAULT: &str = "vault.age";
+
+/// What is in a backup.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// The manifest's own version.
+    format: u32,
+    /// The program that wrote it.
+    pub version: String,
+    /// When it was begun, RFC 3339.
+    pub made_at: Time,
+    /// The last position of the log in it, such as 0-1234.
+    pub log_end: String,
+    /// Its files.
+    files: Vec<Copied>,
+}
+
+/// One file.
+#[derive(Debug, Deserialize, Serialize)]
+struct Copied {
+    name: String,
+    bytes: u64,
+    sha256: String,
+}
+
+impl Manifest {
+    /// Of these files of a folder. Errors: one can't be read.
+    pub fn of(folder: &Path, made_at: Time, log_end: String) -> anyhow::Result<Self> {
+        let mut files = Vec::new();
+        for name in [ORDERS, LOG, CLAIMS, VAULT] {
+            if folder.join(name).is_file() {
+                let (bytes, sha256) = digest(&folder.join(name))?;
+                files.push(Copied { name: name.to_owned(), bytes, sha256 });
+            }
+        }
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Ok(Self { format: FORMAT, version, made_at, log_end, files })
+    }
+
+    /// Writes it into the folder, durably.
+    pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        let text = serde_json::to_vec_pretty(self)?;
+        crate::data_dir::write_private(&folder.join(NAME), &text)?;
+        File::open(folder)?.sync_all()?;
+        Ok(())
+    }
+
+    /// What all files take, bytes.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Reads a folder's manifest. Errors: there is none, or none this version knows.
+    pub fn read(folder: &Path) -> anyhow::Result<Self> {
+        let path = folder.join(NAME);
+        let text = std::fs::read(&path).map_err(|error| {
+            Fixable::error(
+                format!("{} is no backup: {NAME} in it can't be read: {error}", folder.display()),
+                "name a folder that `payfold log backup` wrote to its end",
+            )
+        })?;
+        let read: Self = serde_json::from_slice(&text).with_context(|| {
+            format!("{} is not what `payfold log backup` writes", path.display())
+        })?;
+        if read.format != FORMAT {
+            return Err(Fixable::error(
+                format!(
+                    "{} has format {}, this program reads {FORMAT}",
+                    path.display(),
+                    read.format
+                ),
+                format!("restore it with payfold {}", read.version),
+            ));
+        }
+        Ok(read)
+    }
+
+    /// The names of its files, each of which is what it was. Errors: one is missing or was changed.
+    pub fn whole(&self, folder: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
+        let mut found = Vec::new();
+        for file in &self.files {
+            if ![ORDERS, LOG, CLAIMS, VAULT].contains(&file.name.as_str()) {
+                anyhow::bail!("{NAME} names {:?}, which no backup holds", file.name);
+            }
+            let path = folder.join(&file.name);
+            if digest(&path)? != (file.bytes, file.sha256.clone()) {
+                return Err(Fixable::error(
+                    format!("{} is not the file that was written into this backup", path.display()),
+                    "take another backup; this one was changed or its disk is failing",
+                ));
+            }
+            found.push((file.name.clone(), path));
+        }
+        Ok(found)
+    }
+}
+
+fn digest(path: &Path) -> anyhow::Result<(u64, String)> {
+    let read = File::open(path).and_then(|mut file| Digest::of_reader(&mut file));
+    let (digest, bytes) = read.with_context(|| format!("{} can't be read", path.display()))?;
+    Ok((bytes, digest.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backup() -> (tempfile::TempDir, Manifest) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(LOG), b"a log").unwrap();
+        std::fs::write(folder.path().join(CLAIMS), b"claims").unwrap();
+        let manifest =
+            Manifest::of(folder.path(), Time::from_unix_ms(0), "0-7".to_owned()).unwrap();
+        manifest.write(folder.path()).unwrap();
+        (folder, manifest)
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let (folder, manifest) = backup();
+        let read = Manifest::read(folder.path()).unwrap();
+        assert_eq!((read.bytes(), read.log_end.as_str()), (11, "0-7"));
+        assert_eq!(manifest.bytes(), 11);
+        let names: Vec<_> =
+            read.whole(folder.path()).unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, [LOG, CLAIMS]);
+    }
+
+    #[test]
+    fn a_changed_or_missing_file_a_strange_name_and_another_format_are_refused() {
+        let (folder, _) = backup();
+        std::fs::write(folder.path().join(LOG), b"a lag").unwrap();
+        let error = Manifest::read(folder.path()).unwrap().whole(folder.path()).unwrap_err();
+        assert!(error.to_string().contains("not the file that was written"), "{error}");
+        std::fs::remove_file(folder.path().join(LOG)).unwrap();
+        let error = Manifest::read(folder.path()).unwrap().whole(folder.path()).unwrap_err();
+        assert!(error.to_string().contains("log.db can't be read"), "{error}");
+        let text = std::fs::read_to_string(folder.path().join(NAME)).unwrap();
+        std::fs::write(folder.path().join(NAME), text.replace("log.db", "../x")).unwrap();
+        let error = Manifest::read(folder.path()).unwrap().whole(folder.path()).unwrap_err();
+        assert!(error.to_string().contains("which no backup holds"), "{error}");
+        std::fs::write(folder.path().join(NAME), text.replace("\"format\": 1", "\"format\": 2"))
+            .unwrap();
+        let error = Manifest::read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("format 2") && error.contains("fix:"), "{error}");
+        let empty = tempfile::tempdir().unwrap();
+        let error = Manifest::read(empty.path()).unwrap_err().to_string();
+        assert!(error.contains("is no backup"), "{error}");
+    }
+}

@@ -1,0 +1,67 @@
+//! `payfold log restore`: a backup becomes a data folder again.
+//! Invariants: a file that is there is never written over; nothing is copied from a backup that is not whole; what the
+//! restored log has lost is said.
+
+use std::path::Path;
+
+use super::backup;
+use super::manifest::{CLAIMS, LOG, Manifest, ORDERS, VAULT};
+use crate::data_dir::DataDir;
+use crate::error::Fixable;
+use crate::output;
+use crate::settings::Settings;
+use crate::wiring::Engines;
+
+/// Restores. Errors: the backup is not whole; there is a log or a store already; a file can't be written.
+pub async fn run(settings: &Settings, from: &Path, claims: Option<&Path>) -> anyhow::Result<()> {
+    let paths = backup::embedded(settings, "restored")?;
+    let manifest = Manifest::read(from)?;
+    let files = manifest.whole(from)?;
+    let data = DataDir::of(settings);
+    for path in [&paths.log, &paths.orders, &paths.claims()] {
+        let beside = ["", "-wal"].map(|suffix| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(suffix);
+            std::path::PathBuf::from(name)
+        });
+        if let Some(there) = beside.iter().find(|path| path.exists()) {
+            return Err(Fixable::error(
+                format!("there is a {} already", there.display()),
+                "stop payfold and move the old folder away whole; its orders.claims.db, if it is sound, is newer than \
+                 the backup's: pass it with --claims",
+            ));
+        }
+    }
+    data.create()?;
+    for (name, path) in &files {
+        match name.as_str() {
+            ORDERS => backup::copied(path, &paths.orders).await?,
+            LOG => backup::copied(path, &paths.log).await?,
+            CLAIMS => backup::copied(claims.unwrap_or(path), &paths.claims()).await?,
+            VAULT if !data.vault().exists() => {
+                std::fs::copy(path, data.vault())?;
+                std::fs::File::open(data.vault())?.sync_all()?;
+            }
+            _ => {}
+        }
+    }
+    Engines::open_files_to_read(&paths)?.check_pair().await?;
+    tell(&manifest, &data);
+    Ok(())
+}
+
+fn tell(manifest: &Manifest, data: &DataDir) {
+    output::line(&format!(
+        "restored into {}: the log to {}, as of {}",
+        data.path().display(),
+        manifest.log_end,
+        output::time(manifest.made_at)
+    ));
+    if !data.identity().exists() {
+        output::line(&format!("put vault.key back: {} is not there", data.identity().display()));
+    }
+    output::line(
+        "what came after that time is not in it: start, then ask each partner to send its notices since then again, \
+         and tell subscribers and shops (docs/operations.md, \"Backup and restore\")",
+    );
+}
