@@ -4,6 +4,7 @@
 
 mod blocking;
 pub mod clock;
+pub mod generations;
 pub mod log;
 pub mod orders;
 pub mod pairing;
