@@ -99,5 +99,6 @@ pub fn received_at(message: &Delivered) -> anyhow::Result<Time> {
     Ok(match Record::decode(&message.value)?.parts {
         Parts::Fact(fact) => fact.received_at,
         Parts::Quarantine(quarantined) => quarantined.received_at,
+        Parts::Switch(switch) => switch.at,
     })
 }

@@ -5,6 +5,7 @@
 mod blocking;
 pub mod clock;
 pub mod copy;
+pub mod generations;
 pub mod log;
 pub mod orders;
 pub mod pairing;

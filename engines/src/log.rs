@@ -147,6 +147,16 @@ pub trait EventLog: Send + Sync {
         messages: Vec<Message>,
     ) -> SeamFuture<'static, Vec<Position>, EngineError>;
 
+    /// Appends a message to every partition of a topic that is appended to, whatever its key; resolves when all are
+    /// durable. On an error any of them may have been stored. A log of one partition has nothing to add.
+    fn append_marker(
+        &self,
+        topic: Topic,
+        message: Message,
+    ) -> SeamFuture<'_, Vec<Position>, EngineError> {
+        Box::pin(self.append_all(topic, vec![message]))
+    }
+
     /// Opens a reader of a topic for a group.
     fn subscribe(
         &self,

@@ -2,15 +2,21 @@
 
 pub mod cql;
 mod cursor;
+pub mod live;
 pub mod row;
 pub mod sqlite;
+mod walked;
+
+use std::sync::Arc;
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{MerchantCode, Nonce, OrderKey, PartnerCode, ProviderRef, Reference};
 use payfold_schemas::order::Order;
+use payfold_schemas::publication::Publication;
 use payfold_schemas::record::Position;
 use payfold_schemas::time::Time;
 
+pub use self::walked::Walked;
 use crate::{EngineError, SeamFuture};
 
 /// One immutable entry of a view; each names an order. Written again it changes nothing.
@@ -44,6 +50,15 @@ pub struct Folded {
     pub position: Position,
     /// The digest of its stored value (`Digest::of_bytes`).
     pub digest: Digest,
+    /// What is told after it in its partition: by the last marker at or before it.
+    pub publication: Publication,
+}
+
+impl Folded {
+    /// A record with no marker before it.
+    pub fn new(position: Position, digest: Digest) -> Self {
+        Self { position, digest, publication: Publication::FIRST }
+    }
 }
 
 /// What one batch changes.
@@ -106,7 +121,17 @@ pub enum Claimed {
     Taken(Vec<u8>),
 }
 
-/// The store of order rows and views.
+/// What a generation's tables hold, roughly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    /// Rows of orders; none where the engine can't tell without reading them.
+    pub orders: Option<u64>,
+    /// Bytes on disk, of one copy; none where the engine can't tell.
+    pub bytes: Option<u64>,
+}
+
+/// The store of order rows and views, open on one *generation* of its tables. Generations are folds of the same log
+/// beside each other: each has rows, views and progress of its own, and all share the claims.
 ///
 /// Atomicity: a row is never torn. SQLite commits a whole `Commit` at once; engines without transactions write
 /// views, then rows, then progress, so that a crash in between leaves nothing a repeated commit does not mend.
@@ -140,4 +165,43 @@ pub trait OrderStore: Send + Sync {
 
     /// How far the store has been folded; none for a new store.
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError>;
+
+    /// Up to `limit` rows after a cursor (from the start without one), whole and as they are stored, in the engine's
+    /// own order, which is the same in every generation; none at the end. A row that is written meanwhile is
+    /// yielded as it was or as it is.
+    fn walk(
+        &self,
+        _after: Option<Cursor>,
+        _limit: usize,
+    ) -> SeamFuture<'_, Vec<Walked>, EngineError> {
+        one_generation()
+    }
+
+    /// The same store on another generation, whose tables are made if they are not there.
+    /// Errors: also `Invalid` on a store that is open for reading only and has no such tables.
+    fn generation(&self, _tables: u32) -> SeamFuture<'_, Arc<dyn OrderStore>, EngineError> {
+        one_generation()
+    }
+
+    /// Throws the tables of a generation away; there is nothing to do where there are none. Nobody may use them any more.
+    fn drop_generation(&self, _tables: u32) -> SeamFuture<'_, (), EngineError> {
+        one_generation()
+    }
+
+    /// What this generation's tables hold.
+    fn footprint(&self) -> SeamFuture<'_, Footprint, EngineError> {
+        one_generation()
+    }
+
+    /// The number under which the changes of the rows that are read now are told. It grows on a store that follows
+    /// what is told (`live`), and what was read between two equal numbers is of that number.
+    fn number(&self) -> u32 {
+        Publication::FIRST.number
+    }
+}
+
+/// The answer of a store that has one generation and no way to walk it: those that stand in for one in a bench or test.
+fn one_generation<'a, T: Send + 'a>() -> SeamFuture<'a, T, EngineError> {
+    let text = "this order store has one generation and can't be rebuilt beside it";
+    Box::pin(std::future::ready(Err(EngineError::Invalid(text.to_owned()))))
 }

@@ -1,10 +1,10 @@
 //! Owns the folding of a batch in memory: records in log order in; rows, view entries and events out.
 //!
-//! Invariants: one event per record that changed its order's kept set, in log order; the version moves by
+//! Invariants: one event per record that changed its order's kept set where that is told, in log order; the version moves by
 //! one with each; every order a record names is written again with its entries, also when nothing
 //! changed, so that a repeated batch mends what a crash left half written.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use payfold_engines::log::Message;
@@ -17,7 +17,7 @@ use payfold_schemas::record::{FactRecord, Position};
 use payfold_schemas::time::Time;
 
 use crate::event::Change;
-use crate::fold::{Content, Effect, apply, summarize};
+use crate::fold::{Content, Effect, Rules, apply};
 
 /// The orders a batch names, as far as they are known; the batch adds the others.
 pub type Orders = HashMap<OrderKey, Arc<Order>>;
@@ -39,19 +39,29 @@ pub struct Changes {
     pub entered: Vec<OrderState>,
 }
 
+/// By which rules a batch is folded, and what of it is told.
+#[derive(Clone, Debug, Default)]
+pub struct Telling {
+    /// The rules.
+    pub rules: Rules,
+    /// The number under which a partition's changes are told; a partition that is not here is folded in silence.
+    pub numbers: BTreeMap<u32, u32>,
+}
+
 /// Folds `records`, in log order, into the orders they name.
 pub fn fold_batch(
     orders: &mut Orders,
     records: &[(Position, FactRecord)],
-    generation: u32,
+    telling: &Telling,
 ) -> Changes {
     let mut changes = Changes::default();
     for (position, record) in records {
         if !orders.contains_key(&record.order) {
-            orders.insert(record.order.clone(), Arc::new(new_order(record, *position)));
+            let order = new_order(record, *position, telling.rules);
+            orders.insert(record.order.clone(), Arc::new(order));
         }
         let order = orders.get_mut(&record.order).expect("it was added just above");
-        fold_record(Arc::make_mut(order), (*position, record), generation, &mut changes);
+        fold_record(Arc::make_mut(order), (*position, record), telling, &mut changes);
         add_entries(record, &mut changes.views);
     }
     for order in orders.values() {
@@ -65,14 +75,14 @@ pub fn fold_batch(
     changes
 }
 
-fn new_order(record: &FactRecord, position: Position) -> Order {
+fn new_order(record: &FactRecord, position: Position, rules: Rules) -> Order {
     let facts = KnownFacts::default();
     Order {
         key: record.order.clone(),
         version: 0,
         first_seen: record.received_at,
         position,
-        summary: summarize(&facts),
+        summary: rules.summarize(&facts),
         facts,
     }
 }
@@ -80,7 +90,7 @@ fn new_order(record: &FactRecord, position: Position) -> Order {
 fn fold_record(
     order: &mut Order,
     (position, record): (Position, &FactRecord),
-    generation: u32,
+    telling: &Telling,
     changes: &mut Changes,
 ) {
     assert_eq!(order.key, record.order, "a record is folded into the order it names");
@@ -95,13 +105,15 @@ fn fold_record(
     }
     let previous_state = (order.version > 0).then_some(order.summary.state);
     order.version = order.version.checked_add(1).expect("no log holds 2^64 records");
-    order.summary = summarize(&order.facts);
+    order.summary = telling.rules.summarize(&order.facts);
     if previous_state != Some(order.summary.state) {
         changes.entered.push(order.summary.state);
     }
-    let change = Change { order, previous_state, record, position };
-    changes.events.push(change.to_message(generation));
-    changes.received.push(record.received_at);
+    if let Some(number) = telling.numbers.get(&position.partition) {
+        let change = Change { order, previous_state, record, position };
+        changes.events.push(change.to_message(*number));
+        changes.received.push(record.received_at);
+    }
 }
 
 /// The view entries a record gives its order.

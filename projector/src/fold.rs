@@ -15,6 +15,7 @@
 //! | `flags` | which flags hold, on which evidence |
 //! | `decisions` | which flags are closed |
 //! | `summary` | all of it as `Summary` |
+//! | `rules` | which rules a generation is folded by |
 //! | `table` | the state table of the docs, made from the rules |
 
 mod content;
@@ -23,6 +24,7 @@ mod flags;
 mod keep;
 mod refs;
 mod refunds;
+mod rules;
 mod state;
 mod summary;
 pub mod table;
@@ -39,6 +41,7 @@ use payfold_schemas::order::KnownFacts;
 use payfold_schemas::record::Position;
 
 pub use content::Content;
+pub use rules::Rules;
 pub use summary::summarize;
 
 /// What adding a fact did to the kept set.

@@ -9,10 +9,11 @@ pub mod batch;
 mod event;
 pub mod fold;
 mod metrics;
+pub mod rebuild;
 mod run;
 mod status;
 
-pub use event::occurred_at;
+pub use event::{occurred_at, told};
 pub use metrics::Metrics;
-pub use run::{Projector, RunError, Settings};
+pub use run::{Projector, RunError, Settings, Speed};
 pub use status::{Lag, Status};

@@ -13,23 +13,28 @@ mod commit;
 mod folding;
 mod lag;
 mod outage;
+mod pace;
 mod pairing;
 mod publish;
 mod read;
 mod stints;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+mod turning;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use payfold_engines::EngineError;
 use payfold_engines::log::{EventLog, Share};
 use payfold_engines::orders::OrderStore;
+use payfold_schemas::publication::Publication;
 use payfold_schemas::record::{Position, RecordError};
 use tokio::sync::{mpsc, watch};
 
-use self::read::{Ended, Halted};
+pub use self::pace::Speed;
+use self::read::{Ended, Places};
+use crate::fold::Rules;
 use crate::metrics::Metrics;
 use crate::status::Status;
 
@@ -38,8 +43,12 @@ use crate::status::Status;
 pub struct Settings {
     /// The group it reads the log as.
     pub group: String,
-    /// The generation of the events it publishes.
-    pub generation: u32,
+    /// The generation whose tables the order store is open on.
+    pub tables: u32,
+    /// The rules it folds by.
+    pub rules: Rules,
+    /// How fast it goes; none is as fast as it can.
+    pub speed: Option<watch::Receiver<Speed>>,
     /// The most records of one batch. Some seven batches are in flight: 4,096 cost 10 % less CPU than 1,024 and
     /// some 70 MB more.
     pub batch_records_max: usize,
@@ -57,7 +66,9 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             group: "projector".to_owned(),
-            generation: 1,
+            tables: Publication::FIRST.tables,
+            rules: Rules::Standing,
+            speed: None,
             batch_records_max: 2_048,
             batch_bytes: 8 << 20,
             cache_bytes: 16 << 20,
@@ -108,7 +119,10 @@ enum Halt {
 struct Shared {
     log: Arc<dyn EventLog>,
     store: Arc<dyn OrderStore>,
+    /// What is told of this process, and what nobody is told: of a generation that is not told itself.
     metrics: Arc<Metrics>,
+    silent: Arc<Metrics>,
+    told: AtomicBool,
     settings: Settings,
     status: Arc<Status>,
     stop: watch::Receiver<bool>,
@@ -146,7 +160,10 @@ impl Projector {
     pub async fn run(self, stop: watch::Receiver<bool>) -> Result<(), RunError> {
         let Self { log, store, metrics, settings, status } = self;
         let committed = AtomicU64::new(0);
-        let shared = Shared { log, store, metrics, settings, status, stop, committed };
+        let silent = Arc::new(metrics.apart());
+        let told = AtomicBool::new(settings.tables == Publication::FIRST.tables);
+        let shared =
+            Shared { log, store, metrics, silent, told, settings, status, stop, committed };
         let result = tokio::select! {
             result = stints::run(&shared) => result,
             () = lag::watch(&shared) => unreachable!("the watch never ends by itself"),
@@ -155,7 +172,7 @@ impl Projector {
         match result {
             Ok(None) | Err(Halt::Stopped | Halt::Lost(_)) => Ok(()),
             Ok(Some(error)) | Err(Halt::Failed(error)) => {
-                shared.metrics.partition_halted();
+                shared.metrics().partition_halted();
                 tracing::error!(error = %error, "projector halted");
                 Err(error)
             }
@@ -163,11 +180,27 @@ impl Projector {
     }
 }
 
+impl Shared {
+    /// What it counts: what nobody is told while its generation is not told.
+    fn metrics(&self) -> &Arc<Metrics> {
+        if self.told.load(Ordering::Relaxed) { &self.metrics } else { &self.silent }
+    }
+
+    /// Whether this generation is told under a publication.
+    fn tells(&self, publication: Publication) -> bool {
+        publication.tables == self.settings.tables
+    }
+
+    fn is_told(&self, told: bool) {
+        self.told.store(told, Ordering::Relaxed);
+    }
+}
+
 /// Runs the stages over what the share delivers; returns why the reading ended, once everything read is committed.
 async fn pipeline(
     shared: &Shared,
     share: &mut dyn Share,
-    halted: &mut Halted,
+    places: &mut Places,
 ) -> Result<Ended, Halt> {
     shared.committed.store(0, Ordering::Release);
     // One batch may wait before each stage; more would only take memory.
@@ -175,7 +208,7 @@ async fn pipeline(
     let (to_publish, folded) = mpsc::channel(1);
     let (to_commit, published) = mpsc::channel(1);
     let (ended, (), (), ()) = tokio::try_join!(
-        read::run(shared, (share, halted), to_fold),
+        read::run(shared, (share, places), to_fold),
         folding::run(shared, decoded, to_publish),
         publish::run(shared, folded, to_commit),
         commit::run(shared, published),

@@ -13,7 +13,7 @@ use payfold_engines::orders::Scan;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::{MerchantCode, OrderKey, PartnerCode, ProviderRef};
-use payfold_schemas::record::{FactRecord, Position, decode_fact};
+use payfold_schemas::record::{FactRecord, IntakeRecord, Position, decode_intake};
 use payfold_schemas::time::Time;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -124,7 +124,7 @@ impl Follower {
     ) -> Result<(), Halt> {
         begin(shared, batch);
         let (records, bad) = decode(batch);
-        let read = &batch[..records.len()];
+        let read = bad.as_ref().map_or(batch, |(count, _)| &batch[..*count]);
         let questions = self.questions(&records, shared.clock.now());
         if !questions.is_empty() {
             let folded = folded_through(shared, &ends(read)).await?;
@@ -138,7 +138,7 @@ impl Follower {
             self.looked_up.extend(questions.pairs);
         }
         self.finish(shared, ends(read));
-        bad.map_or(Ok(()), |error| Err(Halt::Failed(error)))
+        bad.map_or(Ok(()), |(_, error)| Err(Halt::Failed(error)))
     }
 
     fn questions(&mut self, records: &[FactRecord], now: Time) -> Questions {
@@ -196,14 +196,16 @@ fn begin(shared: &Shared, batch: &[Delivered]) {
     }
 }
 
-/// Decodes a batch up to the first record that can't be.
-fn decode(batch: &[Delivered]) -> (Vec<FactRecord>, Option<RunError>) {
+/// The facts of a batch up to the first record that can't be decoded, which is told with how many stand before it.
+fn decode(batch: &[Delivered]) -> (Vec<FactRecord>, Option<(usize, RunError)>) {
     let mut records = Vec::with_capacity(batch.len());
-    for Delivered { position, value, .. } in batch {
-        match decode_fact(value) {
-            Ok(record) => records.push(record),
+    for (before, Delivered { position, value, .. }) in batch.iter().enumerate() {
+        match decode_intake(value) {
+            Ok(IntakeRecord::Fact(record)) => records.push(record),
+            Ok(IntakeRecord::Switch(_)) => {}
             Err(error) => {
-                return (records, Some(RunError::Undecodable { position: *position, error }));
+                let error = RunError::Undecodable { position: *position, error };
+                return (records, Some((before, error)));
             }
         }
     }

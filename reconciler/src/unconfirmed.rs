@@ -12,7 +12,7 @@ use std::time::Duration;
 use payfold_engines::log::{Delivered, Start, Subscription, Topic};
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
-use payfold_schemas::record::{Position, decode_fact};
+use payfold_schemas::record::{IntakeRecord, Position, decode_intake};
 use payfold_schemas::time::Time;
 use tokio::sync::mpsc::Sender;
 use tokio::time::MissedTickBehavior;
@@ -90,10 +90,11 @@ impl Watch {
     fn take(&mut self, shared: &Shared, batch: &[Delivered]) -> Result<(), Halt> {
         let (now, schedule) = (shared.clock.now(), &shared.settings.query_after);
         for Delivered { position, value, .. } in batch {
-            let record = decode_fact(value).map_err(|error| {
+            let record = decode_intake(value).map_err(|error| {
                 Halt::Failed(RunError::Undecodable { position: *position, error })
             })?;
             self.read.insert(position.partition, position.offset);
+            let IntakeRecord::Fact(record) = record else { continue };
             let Fact::Ipn(ipn) = &record.fact else { continue };
             let Some(due) = schedule.next(record.received_at, now) else { continue };
             if !ipn.policy.unconfirmed {

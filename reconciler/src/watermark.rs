@@ -3,7 +3,7 @@
 //! Invariant: it never goes back while the process runs, also when a record with an old time of receipt comes.
 
 use payfold_engines::log::{Extent, Topic};
-use payfold_schemas::record::{Position, decode_fact};
+use payfold_schemas::record::{Position, decode_intake};
 use payfold_schemas::time::Time;
 
 use crate::run::{Halt, Shared, is_folded};
@@ -81,7 +81,7 @@ async fn of_partition(
     let ask = || shared.log.read_after(Topic::Intake, *after, 1);
     let next = shared.ask("read intake", ask).await?;
     // What can't be read stops whoever reads intake; until then nothing after it is folded.
-    let received = next.first().map(|record| decode_fact(&record.value).map(|r| r.received_at));
+    let received = next.first().map(|record| decode_intake(&record.value).map(|r| r.received_at()));
     Ok(received.map_or(now, |received| received.unwrap_or(BEGINNING)).min(now))
 }
 

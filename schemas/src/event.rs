@@ -17,11 +17,14 @@ pub const ORDER_CHANGED_TYPE: &str = "payfold.order.changed.v1";
 /// The CloudEvents source.
 pub const SOURCE: &str = "payfold";
 
+/// The cause's kind of an event that no fact made: a rebuild sees the order in another way. The version may stay.
+pub const REBUILT: &str = "rebuilt";
+
 /// What made the order change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
-    /// The fact's kind: `ipn`, `createRequested`, …
+    /// The fact's kind: `ipn`, `createRequested`, …; or `rebuilt`.
     pub kind: String,
     /// The partner's word, for `ipn` and `queryAnswered`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@
 //! - **fact**: one thing known about one order; identified by content, appended, never edited.
 //! - **record**: a fact (or a quarantined notice) as bytes in the log; **position**: where.
 //! - **fold**: the pure function from an order's facts to its state.
+//! - **generation**: the tables of one fold of the log; **publication**: which of them is told, under which number.
 //! - **flag**: a contradiction in an order's facts; **finding**: a difference to the partner's records.
 #![warn(missing_docs)]
 #![cfg_attr(
@@ -25,6 +26,7 @@ pub mod ids;
 pub mod ipn;
 pub mod money;
 pub mod order;
+pub mod publication;
 pub mod record;
 pub mod run;
 pub mod state;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::fact::Fact;
 use crate::ids::{KeyId, OrderKey, PartnerCode, RequestId};
+use crate::publication::Switch;
 use crate::time::Time;
 
 /// The envelope version this program writes.
@@ -175,6 +176,28 @@ pub enum Parts {
     Fact(FactRecord),
     /// Kind 2.
     Quarantine(QuarantineRecord),
+    /// Kind 3.
+    Switch(Switch),
+}
+
+/// What stands in `intake`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are facts")]
+pub enum IntakeRecord {
+    /// A fact about an order.
+    Fact(FactRecord),
+    /// A marker, about no order.
+    Switch(Switch),
+}
+
+impl IntakeRecord {
+    /// When it was received, or asked for.
+    pub fn received_at(&self) -> Time {
+        match self {
+            Self::Fact(fact) => fact.received_at,
+            Self::Switch(switch) => switch.at,
+        }
+    }
 }
 
 /// A record: its parts and the raw bytes they were read from (empty for facts of our own).
@@ -224,6 +247,7 @@ impl Record {
         match &self.parts {
             Parts::Fact(fact) => encode(1, fact, raw_key_id, &self.raw),
             Parts::Quarantine(record) => encode(2, record, raw_key_id, &self.raw),
+            Parts::Switch(switch) => encode(3, switch, raw_key_id, &self.raw),
         }
     }
 
@@ -233,6 +257,7 @@ impl Record {
         let parts = match envelope.kind {
             1 => Parts::Fact(decode_parts(envelope.parts)?),
             2 => Parts::Quarantine(decode_parts(envelope.parts)?),
+            3 => Parts::Switch(decode_parts(envelope.parts)?),
             other => return Err(RecordError::UnknownKind(other)),
         };
         let raw_key_id = match envelope.raw_key_id {
@@ -253,8 +278,24 @@ pub fn encode_quarantine(record: &QuarantineRecord, raw: &[u8]) -> Vec<u8> {
     encode(2, record, "", raw)
 }
 
-/// Reads the fact of an envelope and leaves the raw bytes alone: the hot path of the projector.
+/// Encodes a marker's envelope.
+pub fn encode_switch(switch: &Switch) -> Vec<u8> {
+    encode(3, switch, "", &[])
+}
+
+/// Reads what stands in `intake` and leaves the raw bytes alone: the hot path of the projector.
 /// Errors: `RecordError`; a quarantine record is `UnknownKind` here.
+pub fn decode_intake(bytes: &[u8]) -> Result<IntakeRecord, RecordError> {
+    let envelope = Envelope::open(bytes)?;
+    match envelope.kind {
+        1 => Ok(IntakeRecord::Fact(decode_parts(envelope.parts)?)),
+        3 => Ok(IntakeRecord::Switch(decode_parts(envelope.parts)?)),
+        other => Err(RecordError::UnknownKind(other)),
+    }
+}
+
+/// Reads the fact of an envelope and leaves the raw bytes alone.
+/// Errors: `RecordError`; a quarantine record and a marker are `UnknownKind` here.
 pub fn decode_fact(bytes: &[u8]) -> Result<FactRecord, RecordError> {
     let envelope = Envelope::open(bytes)?;
     match envelope.kind {

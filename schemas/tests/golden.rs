@@ -11,7 +11,9 @@ use std::path::PathBuf;
 
 use payfold_schemas::event::OrderChanged;
 use payfold_schemas::order::Order;
-use payfold_schemas::record::{Parts, Record, decode_fact, encode_fact};
+use payfold_schemas::record::{
+    IntakeRecord, Parts, Record, decode_fact, decode_intake, encode_fact, encode_switch,
+};
 
 /// The fixture's text, or `what` as what the fixture should be.
 fn fixture(name: &str, what: &str) -> String {
@@ -35,6 +37,7 @@ fn every_kind_of_fact_is_read_and_written_as_ever() {
         // The hot paths write and read the same envelope.
         let Parts::Fact(fact) = &record.parts else { panic!("{name} is a fact") };
         assert_eq!(decode_fact(&stored).as_ref(), Ok(fact), "{name}");
+        assert_eq!(decode_intake(&stored), Ok(IntakeRecord::Fact(fact.clone())), "{name}");
         if record.raw_key_id.is_none() {
             assert_eq!(encode_fact(fact, &record.raw), stored, "{name}");
         }
@@ -48,6 +51,17 @@ fn a_quarantined_notice_is_read_and_written_as_ever() {
     assert_eq!(Record::decode(&stored).as_ref(), Ok(&record));
     assert_eq!(hex::encode(record.encode()), hex::encode(&stored));
     assert!(decode_fact(&stored).is_err(), "no fact is read out of a quarantined notice");
+}
+
+#[test]
+fn a_switch_is_read_and_written_as_ever() {
+    let switch = samples::switch();
+    let record = Record { parts: Parts::Switch(switch.clone()), raw_key_id: None, raw: Vec::new() };
+    let stored = bytes("switch.hex", &record.encode());
+    assert_eq!(Record::decode(&stored).as_ref(), Ok(&record));
+    assert_eq!(hex::encode(encode_switch(&switch)), hex::encode(&stored));
+    assert_eq!(decode_intake(&stored), Ok(IntakeRecord::Switch(switch)));
+    assert!(decode_fact(&stored).is_err(), "no fact is read out of a marker");
 }
 
 #[test]

@@ -101,6 +101,7 @@ pub fn show(message: &Delivered) -> anyhow::Result<Value> {
     let mut value = match &record.parts {
         Parts::Fact(fact) => serde_json::to_value(fact)?,
         Parts::Quarantine(quarantined) => serde_json::to_value(quarantined)?,
+        Parts::Switch(switch) => serde_json::to_value(switch)?,
     };
     value["position"] = message.position.to_string().into();
     value["rawBytes"] = record.raw.len().into();
@@ -111,6 +112,12 @@ fn for_people(topic: Topic, message: &Delivered, value: &Value) -> String {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let (position, key) = (message.position, &message.key);
     match topic {
+        Topic::Intake if !value["publication"].is_null() => format!(
+            "{position:<12}  {}  {key}  from here on generation {} is told, under number {}",
+            text(&value["at"]),
+            value["publication"]["tables"],
+            value["publication"]["number"]
+        ),
         Topic::Intake => {
             let fact = &value["fact"];
             let word = fact["status"].as_str().unwrap_or_default();

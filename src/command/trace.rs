@@ -6,7 +6,7 @@ use payfold_schemas::event::OrderChanged;
 use payfold_schemas::ids::{OrderId, OrderKey, ProviderRef, RequestId};
 use payfold_schemas::record::{Parts, Position, Record};
 use payfold_schemas::time::Time;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{block_on, tail};
 use crate::accounts::accounts;
@@ -66,7 +66,7 @@ struct Step {
     result: String,
     topic: Topic,
     position: Position,
-    message: serde_json::Value,
+    message: Value,
 }
 
 /// What is looked for.
@@ -183,8 +183,17 @@ fn step(topic: Topic, message: &Delivered) -> anyhow::Result<(Time, RequestId, S
             let order = (u64::MAX, 0, position.offset);
             (record.received_at, record.request_id, order, step, "quarantined".to_owned())
         }
+        Parts::Switch(switch) => {
+            let step = format!("generation {} is told from here on", switch.publication.tables);
+            let order = (position.offset, 0, position.offset);
+            (switch.at, switch.request_id, order, step, "durable".to_owned())
+        }
     };
-    let role = if shown["source"].is_null() { "checkout" } else { "ingest" };
+    let role = match (&shown["publication"], &shown["source"]) {
+        (Value::Null, Value::Null) => "checkout",
+        (Value::Null, _) => "ingest",
+        _ => "admin",
+    };
     let step =
         Step { order, time: received_at, role, step, result, topic, position, message: shown };
     Ok((received_at, request_id, step))

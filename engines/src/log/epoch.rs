@@ -2,6 +2,8 @@
 //! A log that was cut into more partitions goes on in its next epoch (see `kafka::layout`), whose partitions have
 //! numbers of their own; a store's write timestamps have room for as many epochs as there may be.
 
+use crate::log::Extent;
+
 /// Epochs there may be.
 pub const EPOCHS: u32 = 64;
 
@@ -13,6 +15,13 @@ const BROKER_BITS: u32 = 16;
 /// The epoch a partition of the log belongs to.
 pub fn epoch_of(partition: u32) -> u32 {
     partition >> BROKER_BITS
+}
+
+/// The partitions that are appended to: those of the last epoch.
+pub fn current(extents: &[Extent]) -> Vec<u32> {
+    let partitions = || extents.iter().map(|extent| extent.partition);
+    let epoch = partitions().map(epoch_of).max().unwrap_or(0);
+    partitions().filter(|partition| epoch_of(*partition) == epoch).collect()
 }
 
 /// What the broker numbers a partition of the log.

@@ -1,9 +1,10 @@
-//! Owns the embedded order store: one SQLite file, one connection that writes, readers beside it, and the
-//! claims in a file of their own.
+//! Owns the embedded order store: a SQLite file for each generation, one connection that writes it, readers beside it,
+//! and the claims in a file of their own.
 //! Invariants: a `Commit` happens whole or not at all; see `rows` (older never replaces), `views` (an entry
 //! is there once) and `tables` (progress moves with the rows).
 
 mod claims;
+mod family;
 mod rows;
 mod tables;
 #[cfg(test)]
@@ -15,11 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
+use payfold_schemas::publication::Publication;
 use rusqlite::Connection;
 
+use self::family::Family;
 use crate::blocking::blocking;
-use crate::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
-use crate::sqlite::{LockFile, ReadPool, at, seam_error};
+use crate::orders::{Claimed, Commit, Cursor, Footprint, OrderStore, Page, Progress, Scan, Walked};
+use crate::sqlite::{ReadPool, at, seam_error};
 use crate::{EngineError, SeamFuture, lock};
 
 const READ_ONLY: &str = "this order store is open for reading only";
@@ -39,15 +42,13 @@ impl Default for SqliteOrdersSettings {
     }
 }
 
-/// The order store in one SQLite file.
+/// A generation of the order store, in one SQLite file.
 pub struct SqliteOrders {
     shared: Arc<Shared>,
-    /// None when opened for reading only. Dropped before the lock, which guards its file too.
-    claims: Option<claims::Claims>,
-    /// None when opened for reading only.
-    lock: Option<LockFile>,
+    family: Arc<Family>,
 }
 
+/// One open generation.
 struct Shared {
     path: PathBuf,
     settings: SqliteOrdersSettings,
@@ -73,22 +74,17 @@ impl SqliteOrders {
         path: impl AsRef<Path>,
         settings: SqliteOrdersSettings,
     ) -> Result<Self, EngineError> {
-        let path = path.as_ref();
-        let lock = LockFile::take(path)?;
-        let connection = tables::open(path, &settings)?;
-        tables::check(&connection).map_err(|error| at(path, error))?;
-        Ok(Self {
-            shared: Arc::new(Shared::new(path, settings, Some(connection))),
-            claims: Some(claims::Claims::open(path)?),
-            lock: Some(lock),
-        })
+        Self::first_of(Family::take(path.as_ref(), settings)?)
     }
 
     /// Opens a store that is there, for listings; a process that writes it may run beside. Commits are `Invalid`.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, EngineError> {
-        let shared = Shared::new(path.as_ref(), SqliteOrdersSettings::default(), None);
-        shared.readers.with(tables::check)?;
-        Ok(Self { shared: Arc::new(shared), lock: None, claims: None })
+        Self::first_of(Family::look(path.as_ref()))
+    }
+
+    fn first_of(family: Family) -> Result<Self, EngineError> {
+        let shared = family.generation(Publication::FIRST.tables)?;
+        Ok(Self { shared, family: Arc::new(family) })
     }
 }
 
@@ -114,13 +110,17 @@ impl Shared {
         }
     }
 
-    fn commit(&self, commit: Commit) -> Result<(), EngineError> {
+    /// Changes something on the connection that writes. What fails is undone, or the connection given up.
+    fn change(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
         let mut writer = lock(&self.writer);
         if writer.is_none() {
             *writer = Some(tables::open(&self.path, &self.settings)?);
         }
         let connection = writer.as_ref().expect("it was opened above if it was not open");
-        let result = write(connection, commit);
+        let result = work(connection);
         let left = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
         if !left {
             *writer = None;
@@ -144,14 +144,12 @@ impl OrderStore for SqliteOrders {
     }
 
     fn commit(&self, commit: Commit) -> SeamFuture<'_, (), EngineError> {
-        let shared = Arc::clone(&self.shared);
-        let writes = self.lock.is_some();
+        let (shared, writes) = (Arc::clone(&self.shared), self.family.writes());
         Box::pin(blocking(move || {
             if !writes {
-                let text = "this order store is open for reading only";
-                return Err(EngineError::Invalid(text.to_owned()));
+                return Err(EngineError::Invalid(READ_ONLY.to_owned()));
             }
-            shared.commit(commit)
+            shared.change(|connection| write(connection, commit))
         }))
     }
 
@@ -169,24 +167,48 @@ impl OrderStore for SqliteOrders {
 
     fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
         Box::pin(async move {
-            match &self.claims {
-                Some(claims) => claims.claim(key, record).await,
-                None => Err(EngineError::Invalid(READ_ONLY.to_owned())),
+            match self.family.writes() {
+                true => self.family.claims.claim(key, record).await,
+                false => Err(EngineError::Invalid(READ_ONLY.to_owned())),
             }
         })
     }
 
     fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
-        Box::pin(async move {
-            match &self.claims {
-                Some(claims) => claims.claimed(key).await,
-                None => Err(EngineError::Invalid(READ_ONLY.to_owned())),
-            }
-        })
+        Box::pin(self.family.claims.claimed(key))
     }
 
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {
         let shared = Arc::clone(&self.shared);
         Box::pin(blocking(move || shared.readers.with(tables::progress)))
+    }
+
+    fn walk(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> SeamFuture<'_, Vec<Walked>, EngineError> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(blocking(move || {
+            shared.readers.with(|connection| rows::walk(connection, after.as_ref(), limit))
+        }))
+    }
+
+    fn generation(&self, tables: u32) -> SeamFuture<'_, Arc<dyn OrderStore>, EngineError> {
+        let family = Arc::clone(&self.family);
+        Box::pin(blocking(move || {
+            let shared = family.generation(tables)?;
+            Ok(Arc::new(Self { shared, family }) as Arc<dyn OrderStore>)
+        }))
+    }
+
+    fn drop_generation(&self, tables: u32) -> SeamFuture<'_, (), EngineError> {
+        let family = Arc::clone(&self.family);
+        Box::pin(blocking(move || family.drop_generation(tables)))
+    }
+
+    fn footprint(&self) -> SeamFuture<'_, Footprint, EngineError> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(blocking(move || shared.readers.with(tables::footprint)))
     }
 }

@@ -46,7 +46,7 @@ fn batch(name: &str, first: u64) -> Commit {
         .map(|entry| (order.key.clone(), entry))
     });
     let last = orders.last().expect("there are some").position;
-    let folded = vec![Folded { position: last, digest: Digest::of_bytes(b"last") }];
+    let folded = vec![Folded::new(last, Digest::of_bytes(b"last"))];
     Commit { views: views.collect(), orders, folded, log_id: [7; 16] }
 }
 

@@ -17,7 +17,7 @@ const LOG: [u8; 16] = [7; 16];
 /// What a batch that ends with this order commits.
 fn ending(order: &Order) -> Commit {
     let digest = Digest::of_bytes(&order.position.offset.to_le_bytes());
-    let folded = vec![Folded { position: order.position, digest }];
+    let folded = vec![Folded::new(order.position, digest)];
     Commit { orders: vec![order.clone()], folded, log_id: LOG, ..Commit::default() }
 }
 

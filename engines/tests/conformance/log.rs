@@ -241,3 +241,28 @@ pub async fn lists_long_topics(bed: &dyn Bed) {
         assert!(found == whole, "in order and without a gap");
     }
 }
+
+/// A marker is in every partition once, behind what was appended before it.
+pub async fn marks_every_partition(bed: &dyn Bed) {
+    let log = log(bed).await;
+    let before: Vec<Message> = (0..40).map(|n| message(&format!("k{n}"), "before")).collect();
+    soon(log.append_all(Topic::Intake, before)).await.expect("appended");
+    let marker = message("payfold", "marker");
+    let mut told = soon(log.append_marker(Topic::Intake, marker)).await.expect("marked");
+    soon(log.append_all(Topic::Intake, vec![message("k1", "after")])).await.expect("appended");
+    let extents = soon(log.extent(Topic::Intake)).await.expect("it reaches");
+    let all = read(&*log, Topic::Intake, 40 + extents.len() + 1).await;
+    let marked = all.iter().filter(|one| one.value == b"marker").map(|one| one.position);
+    let mut marked: Vec<Position> = marked.collect();
+    marked.sort();
+    told.sort();
+    assert_eq!(marked, told);
+    let partitions: Vec<u32> = marked.iter().map(|position| position.partition).collect();
+    let expected: Vec<u32> = extents.iter().map(|extent| extent.partition).collect();
+    assert_eq!(partitions, expected, "one in every partition");
+    for one in &all {
+        let marker = marked.iter().find(|marker| marker.partition == one.position.partition);
+        let behind = one.position.offset > marker.expect("one in each").offset;
+        assert_eq!(behind, one.value == b"after", "{one:?}");
+    }
+}

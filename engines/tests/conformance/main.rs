@@ -6,6 +6,7 @@ mod cql;
 mod cql_faults;
 mod cql_figures;
 mod cql_writers;
+mod generations;
 mod kafka;
 mod log;
 mod orders;

@@ -11,7 +11,7 @@ use crate::bed::{Bed, at, key, order, orders, soon};
 const LOG: [u8; 16] = [7; 16];
 
 fn folded(offset: u64) -> Folded {
-    Folded { position: at(offset), digest: Digest::of_bytes(&offset.to_le_bytes()) }
+    Folded::new(at(offset), Digest::of_bytes(&offset.to_le_bytes()))
 }
 
 /// What a batch that ends at `offset` commits.

@@ -11,7 +11,7 @@ use crate::bed::{Bed, append_each, at, log, orders, soon};
 
 /// Folds the bed's store up to a record of which these were the bytes, of a log of this id.
 async fn fold(bed: &dyn Bed, log_id: [u8; 16], position: Position, bytes: &[u8]) {
-    let folded = vec![Folded { position, digest: Digest::of_bytes(bytes) }];
+    let folded = vec![Folded::new(position, Digest::of_bytes(bytes))];
     let commit = Commit { folded, log_id, ..Commit::default() };
     soon(orders(bed).await.commit(commit)).await.expect("committed");
 }

@@ -9,7 +9,7 @@ use payfold_engines::orders::sqlite::SqliteOrders;
 use payfold_engines::{EngineError, SeamFuture};
 
 use crate::bed::Bed;
-use crate::{log, orders, pairing, scans, shares};
+use crate::{generations, log, orders, pairing, scans, shares};
 
 /// A directory with a log.db and an orders.db.
 pub struct Files(pub tempfile::TempDir);
@@ -179,6 +179,26 @@ async fn scans_walks_nonces() {
 #[tokio::test]
 async fn scans_goes_on_from_a_cursor() {
     scans::goes_on_from_a_cursor(&Files::new()).await;
+}
+
+#[tokio::test]
+async fn generations_are_apart() {
+    generations::are_apart(&Files::new()).await;
+}
+
+#[tokio::test]
+async fn generations_are_walked_in_one_order() {
+    generations::are_walked_in_one_order(&Files::new()).await;
+}
+
+#[tokio::test]
+async fn generations_are_thrown_away() {
+    generations::are_thrown_away(&Files::new()).await;
+}
+
+#[tokio::test]
+async fn log_marks_every_partition() {
+    log::marks_every_partition(&Files::new()).await;
 }
 
 #[tokio::test]

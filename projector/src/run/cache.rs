@@ -121,7 +121,7 @@ mod tests {
     use payfold_schemas::time::Time;
 
     use super::*;
-    use crate::batch::fold_batch;
+    use crate::batch::{Telling, fold_batch};
     use crate::fold::testkit::fact;
 
     fn records(orders: std::ops::Range<u32>) -> Vec<(Position, FactRecord)> {
@@ -146,7 +146,7 @@ mod tests {
         let (mut taken, missing) = cache.take(&records);
         assert_eq!(taken.len() + missing.len(), records.len());
         let here = taken.len();
-        fold_batch(&mut taken, &records, 1);
+        fold_batch(&mut taken, &records, &Telling::default());
         cache.put(number, taken, committed);
         here
     }

@@ -11,7 +11,7 @@ use super::cache::Cache;
 use super::outage::Outage;
 use super::read::Decoded;
 use super::{Halt, Shared, compute};
-use crate::batch::{Changes, Orders, fold_batch};
+use crate::batch::{Changes, Orders, Telling, fold_batch};
 
 /// A folded batch.
 pub(super) struct FoldedBatch {
@@ -29,13 +29,14 @@ pub(super) async fn run(
 ) -> Result<(), Halt> {
     let mut cache = Cache::new(shared.settings.cache_bytes);
     let mut number = 0_u64;
-    while let Some(Decoded { records, folded }) = decoded.recv().await {
+    while let Some(Decoded { records, folded, numbers }) = decoded.recv().await {
         number = number.checked_add(1).expect("no run folds 2^64 batches");
         let (mut orders, missing) = cache.take(&records);
         load(shared, missing, &mut orders).await?;
-        let (generation, metrics) = (shared.settings.generation, Arc::clone(&shared.metrics));
+        let telling = Telling { rules: shared.settings.rules, numbers };
+        let metrics = Arc::clone(shared.metrics());
         let (orders, changes) = compute(records.len(), move || {
-            let changes = fold_batch(&mut orders, &records, generation);
+            let changes = fold_batch(&mut orders, &records, &telling);
             for ((_, record), effect) in records.iter().zip(&changes.effects) {
                 metrics.fact_folded(&record.fact, *effect);
             }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use payfold_engines::log::{Extent, Topic};
-use payfold_schemas::record::{Position, decode_fact};
+use payfold_schemas::record::{Position, decode_intake};
 
 use super::Shared;
 use crate::status::Lag;
@@ -19,13 +19,13 @@ pub(super) async fn watch(shared: &Shared) {
         ticks.tick().await;
         if shared.status.owned().is_empty() {
             shared.status.measured(None);
-            shared.metrics.lag_measured(0);
+            shared.metrics().lag_measured(0);
             shared.status.owns_any().await;
         }
         // While the log can't be read, the stage that reads it says so; the last lag stands.
         if let Ok(extents) = shared.log.extent(Topic::Intake).await {
             let lag = measure(shared, &extents).await;
-            shared.metrics.lag_measured(lag.records);
+            shared.metrics().lag_measured(lag.records);
             shared.status.measured(Some(lag));
         }
     }
@@ -42,7 +42,7 @@ async fn measure(shared: &Shared, extents: &[Extent]) -> Lag {
         lag.records = lag.records.saturating_add(waiting);
         let after = Position { partition: extent.partition, offset: through };
         let age_nanos = if waiting == 0 { 0 } else { age_after(shared, after).await };
-        shared.metrics.oldest_unfolded(extent.partition, age_nanos);
+        shared.metrics().oldest_unfolded(extent.partition, age_nanos);
         lag.age_ms = lag.age_ms.max(age_nanos.checked_div(1_000_000).unwrap_or(0));
     }
     lag
@@ -52,6 +52,6 @@ async fn measure(shared: &Shared, extents: &[Extent]) -> Lag {
 async fn age_after(shared: &Shared, after: Position) -> i64 {
     let records = shared.log.read_after(Topic::Intake, after, 1).await.unwrap_or_default();
     let record = records.first();
-    let received = record.and_then(|record| decode_fact(&record.value).ok());
-    received.map_or(0, |fact| shared.metrics.now().nanos_since(fact.received_at).max(0))
+    let received = record.and_then(|record| decode_intake(&record.value).ok());
+    received.map_or(0, |fact| shared.metrics().now().nanos_since(fact.received_at()).max(0))
 }

@@ -10,9 +10,9 @@ use payfold_schemas::record::Position;
 use super::outage::Outage;
 use super::{Halt, RunError, Shared};
 
-/// The positions after which to go on in these partitions; none for one that is not folded at all.
+/// The records after which to go on in these partitions; none for one that is not folded at all.
 /// Errors: `Unpaired`.
-pub(super) async fn start(shared: &Shared, partitions: &[u32]) -> Result<Vec<Position>, Halt> {
+pub(super) async fn start(shared: &Shared, partitions: &[u32]) -> Result<Vec<Folded>, Halt> {
     let mut outage = Outage::none(shared, "read how far the orders are folded");
     let progress = loop {
         match shared.store.progress().await {
@@ -29,7 +29,7 @@ pub(super) async fn start(shared: &Shared, partitions: &[u32]) -> Result<Vec<Pos
     for folded in &progress.folded {
         if partitions.contains(&folded.position.partition) {
             check(shared, folded).await?;
-            start.push(folded.position);
+            start.push(*folded);
         }
     }
     Ok(start)

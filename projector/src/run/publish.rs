@@ -23,14 +23,14 @@ pub(super) async fn run(
                 match shared.log.append_all(Topic::Orders, events.clone()).await {
                     Ok(positions) => break positions,
                     Err(error) => {
-                        shared.metrics.publish_failed();
+                        shared.metrics().publish_failed();
                         outage.wait(error).await?;
                     }
                 }
             };
             outage.over();
             assert_eq!(positions.len(), expected, "every event has its position");
-            shared.metrics.events_published(&batch.changes.received);
+            shared.metrics().events_published(&batch.changes.received);
         }
         if to_commit.send(batch).await.is_err() {
             return Ok(());

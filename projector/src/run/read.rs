@@ -1,19 +1,21 @@
-//! Owns the first stage: batches of intake, decoded.
+//! Owns the first stage: batches of intake, decoded, no faster than they are asked for.
 //! Invariants: a record that can't be decoded is never skipped: what stands before it goes on, then its partition
-//! stands for good (*halted*), while the others go on; when all of them stand, reading ends. A stint's reading ends
-//! too when partitions come or go.
+//! stands for good (*halted*), while the others go on; so it does at a marker that lets this generation be told, or no
+//! longer. When all of them stand, reading ends. A stint's reading ends too when partitions come or go.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use payfold_engines::log::{Delivered, Share, Turn};
 use payfold_engines::orders::Folded;
 use payfold_schemas::digest::Digest;
-use payfold_schemas::record::{FactRecord, Position, decode_fact};
+use payfold_schemas::publication::{Publication, Switch};
+use payfold_schemas::record::{FactRecord, IntakeRecord, Position, decode_intake};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
 use super::outage::Outage;
+use super::pace::Pace;
 use super::{Halt, RunError, Shared, compute};
 
 /// How often the group is told how far the store is, for people and tools that watch the group's lag.
@@ -24,11 +26,51 @@ pub(super) struct Decoded {
     pub(super) records: Vec<(Position, FactRecord)>,
     /// The last of them, per partition.
     pub(super) folded: Vec<Folded>,
+    /// The number under which a partition's changes are told; one that is not here is folded in silence.
+    pub(super) numbers: BTreeMap<u32, u32>,
 }
 
-/// The partitions that stand at a record that can't be read, as long as they are this projector's: a share does not go
-/// back, so what it delivers of them later must not be folded either.
-pub(super) type Halted = BTreeMap<u32, RunError>;
+/// Where this projector's partitions stand.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    /// What is told in each by the last marker; one that is not here has met none.
+    pub(super) told: BTreeMap<u32, Publication>,
+    /// Those that stand at a record that can't be read, as long as they are this projector's: a share does not go
+    /// back, so what it delivers of them later must not be folded either.
+    pub(super) halted: BTreeMap<u32, RunError>,
+    /// Those that stand before a marker.
+    pub(super) standing: BTreeMap<u32, Stand>,
+}
+
+/// A marker that a partition stands before.
+#[derive(Clone, Debug)]
+pub(super) struct Stand {
+    pub(super) position: Position,
+    pub(super) digest: Digest,
+    /// What is told before it.
+    pub(super) before: Publication,
+    pub(super) switch: Switch,
+}
+
+impl Places {
+    /// What is told in a partition.
+    pub(super) fn told(&self, partition: u32) -> Publication {
+        self.told.get(&partition).copied().unwrap_or_default()
+    }
+
+    fn stands(&self, partition: u32) -> bool {
+        self.halted.contains_key(&partition) || self.standing.contains_key(&partition)
+    }
+
+    /// Forgets partitions.
+    pub(super) fn forget(&mut self, partitions: &[u32]) {
+        for partition in partitions {
+            self.told.remove(partition);
+            self.halted.remove(partition);
+            self.standing.remove(partition);
+        }
+    }
+}
 
 /// Why reading ended.
 pub(super) enum Ended {
@@ -36,6 +78,8 @@ pub(super) enum Ended {
     Stopped,
     /// No partition is left that can be read on.
     Halted(RunError),
+    /// Every partition that can be read stands before a marker.
+    Standing,
     /// Partitions come or go.
     Moved(Turn),
 }
@@ -44,13 +88,14 @@ pub(super) enum Ended {
 /// pipeline must not go on with what it has.
 pub(super) async fn run(
     shared: &Shared,
-    (share, halted): (&mut dyn Share, &mut Halted),
+    (share, places): (&mut dyn Share, &mut Places),
     to_fold: mpsc::Sender<Decoded>,
 ) -> Result<Ended, Halt> {
     let mut limit = shared.settings.batch_records_max;
     let mut acks = 0_u8;
     let mut times = tokio::time::interval(ACK_EVERY);
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut pace = Pace::of(shared);
     loop {
         let turn = tokio::select! {
             biased;
@@ -62,6 +107,9 @@ pub(super) async fn run(
             }
             turn = next(shared, share, limit) => turn?,
         };
+        if let Turn::Messages(batch) = &turn {
+            pace.keep(shared, batch.len()).await;
+        }
         let batch = match turn {
             Turn::Messages(batch) => batch,
             Turn::Lost(partitions) => return Err(Halt::Lost(partitions)),
@@ -70,19 +118,24 @@ pub(super) async fn run(
         // The last batch may be committed only after the next ack: so one more.
         acks = 2;
         limit = next_limit(shared, &batch);
-        let (standing, length) = (halted.keys().copied().collect(), batch.len());
-        let (decoded, bad) = compute(length, move || decode(&batch, standing)).await?;
-        if !decoded.records.is_empty() && to_fold.send(decoded).await.is_err() {
+        let (before, length, tables) = (places.clone(), batch.len(), shared.settings.tables);
+        let (decoded, after) = compute(length, move || decode(&batch, before, tables)).await?;
+        if !decoded.folded.is_empty() && to_fold.send(decoded).await.is_err() {
             // The next stage has failed, and with it the whole.
             return Ok(Ended::Stopped);
         }
-        for (partition, error) in bad {
-            halted.insert(partition, error.clone());
-            shared.metrics.partitions_halted_are(halted.len());
-            if shared.status.owned().iter().all(|owned| halted.contains_key(owned)) {
-                return Ok(Ended::Halted(error));
+        let halted_before = std::mem::replace(places, after).halted;
+        for (partition, error) in &places.halted {
+            if !halted_before.contains_key(partition) {
+                tracing::error!(%error, partition, "a partition of intake is halted");
             }
-            tracing::error!(%error, partition, "a partition of intake is halted; the others go on");
+        }
+        shared.metrics().partitions_halted_are(places.halted.len());
+        if shared.status.owned().iter().all(|owned| places.stands(*owned)) {
+            return Ok(match places.halted.values().next() {
+                Some(error) if places.standing.is_empty() => Ended::Halted(error.clone()),
+                Some(_) | None => Ended::Standing,
+            });
         }
     }
 }
@@ -116,31 +169,47 @@ fn next_limit(shared: &Shared, batch: &[Delivered]) -> usize {
     fitting.clamp(1, shared.settings.batch_records_max.max(1))
 }
 
-/// Decodes a batch, of each partition up to the first record that can't be; nothing of those that stand.
-fn decode(batch: &[Delivered], mut standing: BTreeSet<u32>) -> (Decoded, Vec<(u32, RunError)>) {
+/// Decodes a batch, of each partition up to the first record that can't be or the marker that concerns these tables;
+/// nothing of those that stand. Returns where they stand then.
+fn decode(batch: &[Delivered], mut places: Places, tables: u32) -> (Decoded, Places) {
     let mut records = Vec::with_capacity(batch.len());
-    let mut last: Vec<&Delivered> = Vec::new();
-    let mut bad = Vec::new();
+    let mut last: BTreeMap<u32, &Delivered> = BTreeMap::new();
+    let numbers = (batch.iter().map(|delivered| delivered.position.partition))
+        .filter(|partition| places.told(*partition).tables == tables)
+        .map(|partition| (partition, places.told(partition).number))
+        .collect();
     for delivered in batch {
         let position = delivered.position;
-        if !standing.is_empty() && standing.contains(&position.partition) {
+        if places.stands(position.partition) {
             continue;
         }
-        match decode_fact(&delivered.value) {
-            Ok(record) => {
-                records.push((position, record));
-                match last.iter_mut().find(|one| one.position.partition == position.partition) {
-                    Some(one) => *one = delivered,
-                    None => last.push(delivered),
+        match decode_intake(&delivered.value) {
+            Ok(IntakeRecord::Fact(record)) => records.push((position, record)),
+            Ok(IntakeRecord::Switch(switch)) => {
+                let before = places.told(position.partition);
+                let next = switch.publication;
+                if next.number > before.number && [before.tables, next.tables].contains(&tables) {
+                    let digest = Digest::of_bytes(&delivered.value);
+                    let stand = Stand { position, digest, before, switch };
+                    places.standing.insert(position.partition, stand);
+                    continue;
+                }
+                // A marker may be written twice; one that was there before means nothing.
+                if next.number > before.number {
+                    places.told.insert(position.partition, next);
                 }
             }
             Err(error) => {
-                standing.insert(position.partition);
-                bad.push((position.partition, RunError::Undecodable { position, error }));
+                let error = RunError::Undecodable { position, error };
+                places.halted.insert(position.partition, error);
+                continue;
             }
         }
+        last.insert(position.partition, delivered);
     }
-    let folded =
-        |one: &&Delivered| Folded { position: one.position, digest: Digest::of_bytes(&one.value) };
-    (Decoded { records, folded: last.iter().map(folded).collect() }, bad)
+    let folded = |(partition, one): (&u32, &&Delivered)| Folded {
+        publication: places.told(*partition),
+        ..Folded::new(one.position, Digest::of_bytes(&one.value))
+    };
+    (Decoded { records, folded: last.iter().map(folded).collect(), numbers }, places)
 }

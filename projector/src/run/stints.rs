@@ -8,43 +8,54 @@
 use payfold_engines::log::{Share, Topic, Turn};
 
 use super::outage::Outage;
-use super::read::{Ended, Halted};
-use super::{Halt, RunError, Shared, pairing, pipeline};
+use super::read::{Ended, Places};
+use super::{Halt, RunError, Shared, pairing, pipeline, turning};
 
 /// Runs stint after stint until told to stop; returns what made the last one end, if it was not that.
 pub(super) async fn run(shared: &Shared) -> Result<Option<RunError>, Halt> {
     let mut share = open(shared).await?;
-    let mut halted = Halted::new();
+    let mut places = Places::default();
     loop {
-        let turn = match pipeline(shared, &mut *share, &mut halted).await {
+        let turn = match pipeline(shared, &mut *share, &mut places).await {
             Ok(Ended::Stopped) => return Ok(None),
             Ok(Ended::Halted(error)) => return Ok(Some(error)),
+            Ok(Ended::Standing) => {
+                // What was read behind the markers is not kept, and a share does not go back.
+                drop(share);
+                turning::turn(shared, std::mem::take(&mut places.standing)).await?;
+                begin_anew(shared, &mut places);
+                share = open(shared).await?;
+                continue;
+            }
             Ok(Ended::Moved(turn)) => turn,
             Err(Halt::Lost(partitions)) => Turn::Lost(partitions),
             Err(halt) => return Err(halt),
         };
         // Whoever comes to a halted partition next finds its record again.
-        named(&turn).iter().for_each(|partition| {
-            halted.remove(partition);
-        });
+        places.forget(named(&turn));
         let lost = matches!(turn, Turn::Lost(_));
-        moved(shared, &mut *share, turn).await?;
-        shared.metrics.partitions_halted_are(halted.len());
+        moved(shared, (&mut *share, &mut places), turn).await?;
+        shared.metrics().partitions_halted_are(places.halted.len());
         let owned = shared.status.owned();
         if lost && !owned.is_empty() {
             // What was in flight of those that stay is gone too, and a share does not go back: all begin anew.
-            shared.gone(&owned.into_iter().collect::<Vec<_>>());
-            halted.clear();
+            begin_anew(shared, &mut places);
             drop(share);
             share = open(shared).await?;
             continue;
         }
-        if let Some(error) = halted.values().next()
-            && owned.iter().all(|partition| halted.contains_key(partition))
+        if let Some(error) = places.halted.values().next()
+            && owned.iter().all(|partition| places.halted.contains_key(partition))
         {
             return Ok(Some(error.clone()));
         }
     }
+}
+
+/// Nothing is known of any partition any more.
+fn begin_anew(shared: &Shared, places: &mut Places) {
+    shared.gone(&shared.status.owned().into_iter().collect::<Vec<_>>());
+    *places = Places::default();
 }
 
 /// The partitions a change of hands names.
@@ -69,11 +80,19 @@ async fn open(shared: &Shared) -> Result<Box<dyn Share>, Halt> {
 }
 
 /// Takes over what was given, lets go what was taken. The pipeline stands still.
-async fn moved(shared: &Shared, share: &mut dyn Share, turn: Turn) -> Result<(), Halt> {
+async fn moved(
+    shared: &Shared,
+    (share, places): (&mut dyn Share, &mut Places),
+    turn: Turn,
+) -> Result<(), Halt> {
     match turn {
         Turn::Given(partitions) => {
             shared.given(&partitions);
-            let after = pairing::start(shared, &partitions).await?;
+            let folded = pairing::start(shared, &partitions).await?;
+            turning::hold(shared, &folded).await?;
+            places.told.extend(folded.iter().map(|one| (one.position.partition, one.publication)));
+            shared.is_told(partitions.iter().any(|one| shared.tells(places.told(*one))));
+            let after: Vec<_> = folded.iter().map(|one| one.position).collect();
             shared.status.advance(after.iter().copied());
             tracing::info!(?partitions, "folding partitions of intake");
             let mut outage = Outage::none(shared, "begin to read intake");
@@ -106,12 +125,12 @@ async fn moved(shared: &Shared, share: &mut dyn Share, turn: Turn) -> Result<(),
 impl Shared {
     fn given(&self, partitions: &[u32]) {
         self.status.given(partitions);
-        self.metrics.partitions_are(self.status.owned().len());
+        self.metrics().partitions_are(self.status.owned().len());
     }
 
     fn gone(&self, partitions: &[u32]) {
         self.status.gone(partitions);
-        self.metrics.partitions_are(self.status.owned().len());
-        self.metrics.partitions_gone(partitions);
+        self.metrics().partitions_are(self.status.owned().len());
+        self.metrics().partitions_gone(partitions);
     }
 }

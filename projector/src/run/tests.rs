@@ -1,7 +1,7 @@
 //! The run loop over real SQLite engines, and wrappers that fail on purpose.
 
 mod failing;
-mod world;
+pub(crate) mod world;
 
 use payfold_engines::log::{Delivered, Message, Topic};
 use payfold_engines::orders::{OrderStore, Scan, ViewEntry};

@@ -14,6 +14,7 @@ use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::order::{
     Flag, Known, KnownFacts, KnownIpn, Order, OrderState, RaisedFlag, Severity, Summary,
 };
+use payfold_schemas::publication::{Publication, Switch};
 use payfold_schemas::record::{
     FactRecord, NoticeRequest, NoticeSource, Parts, Position, ProfileStamp, QuarantineRecord,
     Record,
@@ -273,6 +274,11 @@ fn summary() -> Summary {
         paid_at: Some(time("2026-01-31T10:05:00.123456789Z")),
         deadline: Some(time("2026-01-31T10:17:00Z")),
     }
+}
+
+pub fn switch() -> Switch {
+    let publication = Publication { tables: 2, number: 3 };
+    Switch { publication, request_id: request_id(), at: time("2026-01-31T10:20:00Z") }
 }
 
 pub fn order_changed() -> OrderChanged {

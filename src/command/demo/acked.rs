@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use payfold_engines::log::{EventLog, Topic};
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
-use payfold_schemas::record::{Position, decode_fact};
+use payfold_schemas::record::{IntakeRecord, Position, decode_intake};
 
 use super::shop::Said;
 use crate::walk::Walk;
@@ -25,7 +25,7 @@ pub async fn taken(
     let mut walk = Walk::from(log, Topic::Intake, places);
     while let Some(page) = walk.next(PAGE).await? {
         for message in &page {
-            let record = decode_fact(&message.value)?;
+            let IntakeRecord::Fact(record) = decode_intake(&message.value)? else { continue };
             let Fact::Ipn(ipn) = record.fact else { continue };
             if !of.contains_key(&record.order) {
                 continue;

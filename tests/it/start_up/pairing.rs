@@ -32,7 +32,7 @@ fn append(start: &Start) -> (Position, [u8; 16]) {
 fn fold(start: &Start, log_id: [u8; 16], (position, bytes): (Position, &[u8])) {
     runtime().block_on(async {
         let store = CqlOrders::open(start.names.cql()).await.expect("the tables are there");
-        let folded = vec![Folded { position, digest: Digest::of_bytes(bytes) }];
+        let folded = vec![Folded::new(position, Digest::of_bytes(bytes))];
         let commit = Commit { folded, log_id, ..Commit::default() };
         store.commit(commit).await.expect("it is committed");
     });

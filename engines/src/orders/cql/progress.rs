@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use payfold_schemas::digest::Digest;
+use payfold_schemas::publication::Publication;
 use payfold_schemas::record::Position;
 use scylla::statement::prepared::PreparedStatement;
 
@@ -22,6 +23,9 @@ const TOPIC: &str = "intake";
 
 const CELL_VERSION: u8 = 1;
 const CELL_BYTES: usize = 1 + 16 + 8 + 32;
+/// The version that also has a publication; one that was never switched is written as ever.
+const CELL_VERSION_SWITCHED: u8 = 2;
+const SWITCHED_BYTES: usize = CELL_BYTES + 4 + 4;
 
 /// What was last read or written here. Another process may have come further since; never less far.
 #[derive(Default)]
@@ -140,24 +144,41 @@ impl Advance {
     }
 }
 
-/// A version byte, the log's id, the offset (big-endian) and the record's digest.
+/// A version byte, the log's id, the offset (big-endian) and the record's digest; then, in version 2, the tables and the
+/// number that are told (big-endian).
 fn encode(log_id: [u8; 16], folded: &Folded) -> Vec<u8> {
-    let mut cell = Vec::with_capacity(CELL_BYTES);
-    cell.push(CELL_VERSION);
+    let mut cell = Vec::with_capacity(SWITCHED_BYTES);
+    let Publication { tables, number } = folded.publication;
+    let switched = folded.publication != Publication::FIRST;
+    cell.push(if switched { CELL_VERSION_SWITCHED } else { CELL_VERSION });
     cell.extend_from_slice(&log_id);
     cell.extend_from_slice(&folded.position.offset.to_be_bytes());
     cell.extend_from_slice(folded.digest.as_bytes());
+    if switched {
+        cell.extend_from_slice(&tables.to_be_bytes());
+        cell.extend_from_slice(&number.to_be_bytes());
+    }
     cell
 }
 
 fn decode(partition: i64, cell: &[u8]) -> Option<([u8; 16], Folded)> {
     let partition = u32::try_from(partition).ok()?;
-    let (&CELL_VERSION, rest) = cell.split_first()? else { return None };
+    let (version, rest) = cell.split_first()?;
+    let (rest, publication) = match *version {
+        CELL_VERSION => (rest, Publication::FIRST),
+        CELL_VERSION_SWITCHED => {
+            let (rest, number) = rest.split_last_chunk::<4>()?;
+            let (rest, tables) = rest.split_last_chunk::<4>()?;
+            let (tables, number) = (u32::from_be_bytes(*tables), u32::from_be_bytes(*number));
+            (rest, Publication { tables, number })
+        }
+        _ => return None,
+    };
     let (log_id, rest) = rest.split_first_chunk::<16>()?;
     let (offset, digest) = rest.split_first_chunk::<8>()?;
     let position = Position { partition, offset: u64::from_be_bytes(*offset) };
     let digest = Digest::from_bytes(digest.try_into().ok()?);
-    Some((*log_id, Folded { position, digest }))
+    Some((*log_id, Folded { position, digest, publication }))
 }
 
 #[cfg(test)]
@@ -167,13 +188,19 @@ mod tests {
     #[test]
     fn a_cell_is_read_back_and_never_guessed_at() {
         let position = Position { partition: 1 << 16 | 3, offset: 1 << 43 };
-        let folded = Folded { position, digest: Digest::of_bytes(b"x") };
+        let folded = Folded::new(position, Digest::of_bytes(b"x"));
         let cell = encode([7; 16], &folded);
         assert_eq!(cell.len(), CELL_BYTES);
         assert_eq!(decode(i64::from(position.partition), &cell), Some(([7; 16], folded)));
         assert_eq!(decode(-1, &cell), None);
         assert_eq!(decode(0, &cell[..CELL_BYTES - 1]), None);
         assert_eq!(decode(0, &[&cell[..], &[0]].concat()), None);
-        assert_eq!(decode(0, &[&[2], &cell[1..]].concat()), None);
+        assert_eq!(decode(0, &[&[3], &cell[1..]].concat()), None);
+        let publication = Publication { tables: 2, number: 7 };
+        let switched = Folded { publication, ..folded };
+        let cell = encode([7; 16], &switched);
+        assert_eq!((cell.len(), cell[0]), (SWITCHED_BYTES, 2));
+        assert_eq!(decode(i64::from(position.partition), &cell), Some(([7; 16], switched)));
+        assert_eq!(decode(0, &cell[..SWITCHED_BYTES - 1]), None);
     }
 }

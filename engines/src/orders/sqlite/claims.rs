@@ -33,6 +33,7 @@ struct Waiting {
 pub(super) struct Claims {
     queue: Option<mpsc::Sender<Waiting>>,
     writer: Option<thread::JoinHandle<()>>,
+    path: PathBuf,
     readers: Arc<ReadPool>,
 }
 
@@ -42,11 +43,17 @@ pub(super) fn path_beside(orders: &Path) -> PathBuf {
 }
 
 impl Claims {
+    /// Opens the claims beside the store at `orders` for look-ups.
+    pub(super) fn open_read_only(orders: &Path) -> Self {
+        let readers = Arc::new(ReadPool::new(&path_beside(orders), READER_CACHE_KIB));
+        Self { queue: None, writer: None, path: path_beside(orders), readers }
+    }
+
     /// Opens the claims beside the store at `orders`. Errors: as opening the store.
     pub(super) fn open(orders: &Path) -> Result<Self, EngineError> {
         let path = path_beside(orders);
         let readers = Arc::new(ReadPool::new(&path, READER_CACHE_KIB));
-        let mut file = ClaimsFile { connection: Some(open(&path)?), path };
+        let mut file = ClaimsFile { connection: Some(open(&path)?), path: path.clone() };
         let (queue, waiting) = mpsc::channel::<Waiting>();
         let run = move || {
             while let Ok(first) = waiting.recv() {
@@ -59,7 +66,7 @@ impl Claims {
             thread::Builder::new().name("claims".to_owned()).spawn(run).map_err(|error| {
                 EngineError::Unavailable(format!("no thread for the claims: {error}"))
             })?;
-        Ok(Self { queue: Some(queue), writer: Some(writer), readers })
+        Ok(Self { queue: Some(queue), writer: Some(writer), path, readers })
     }
 
     /// Makes a claim durable, or finds whose it is.
@@ -74,6 +81,10 @@ impl Claims {
     /// The record of a key.
     pub(super) async fn claimed(&self, key: String) -> Result<Option<Vec<u8>>, EngineError> {
         let readers = Arc::clone(&self.readers);
+        if self.writer.is_none() && !self.path.exists() {
+            // A store that nobody has run since there are claims.
+            return Ok(None);
+        }
         blocking(move || readers.with(|connection| record_of(connection, &key))).await
     }
 }

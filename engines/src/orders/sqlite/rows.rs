@@ -5,9 +5,9 @@ use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::tables::GENERATION;
+use super::tables::LAYOUT;
 use crate::EngineError;
-use crate::orders::row;
+use crate::orders::{Cursor, Walked, row, walked};
 use crate::sqlite::{seam_error, to_sql};
 
 /// Rows by key, in the keys' order.
@@ -21,7 +21,7 @@ pub(super) fn load(
     // One read transaction for all: each on its own would lock and unlock the file once more. It ends when
     // it is dropped.
     let _reading = connection.unchecked_transaction().map_err(seam_error)?;
-    let sql = format!("SELECT row FROM orders_g{GENERATION} WHERE key = ?");
+    let sql = format!("SELECT row FROM orders_g{LAYOUT} WHERE key = ?");
     let mut statement = connection.prepare_cached(&sql).map_err(seam_error)?;
     let mut found: Vec<Option<Order>> = keys.iter().map(|_| None).collect();
     for (index, key) in sorted {
@@ -39,12 +39,27 @@ pub(super) fn load(
     Ok(found)
 }
 
+/// Up to `limit` rows after a cursor, by key.
+pub(super) fn walk(
+    connection: &Connection,
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Result<Vec<Walked>, EngineError> {
+    let (_, key) = after.map(walked::after).transpose()?.unwrap_or_default();
+    let sql = format!("SELECT key, row FROM orders_g{LAYOUT} WHERE key > ? ORDER BY key LIMIT ?");
+    let mut statement = connection.prepare_cached(&sql).map_err(seam_error)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let of = |row: &rusqlite::Row<'_>| Ok(Walked { place: 0, key: row.get(0)?, row: row.get(1)? });
+    let rows = statement.query_map(params![key, limit], of).map_err(seam_error)?;
+    rows.map(|row| row.map_err(seam_error)).collect()
+}
+
 /// Writes rows, each over an older one of its key.
 pub(super) fn store(connection: &Connection, orders: &[Order]) -> Result<(), EngineError> {
     let mut sorted: Vec<_> = orders.iter().map(|order| (order.key.to_string(), order)).collect();
     sorted.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     let sql = format!(
-        "INSERT INTO orders_g{GENERATION} VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE
+        "INSERT INTO orders_g{LAYOUT} VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE
          SET partition = excluded.partition, offset = excluded.offset, row = excluded.row
          WHERE partition <> excluded.partition OR offset <= excluded.offset"
     );

@@ -1,22 +1,26 @@
-//! Owns the order store's tables: their names by generation, and how far the folding has come.
+//! Owns the tables in the file of a generation, and how far its folding has come.
 //! Invariants: progress moves in the transaction that writes the rows; it never goes back, never changes
 //! its log, and one position never gets two digests.
 
 use std::path::Path;
 
 use payfold_schemas::digest::Digest;
+use payfold_schemas::publication::Publication;
 use payfold_schemas::record::Position;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::SqliteOrdersSettings;
 use crate::EngineError;
-use crate::orders::{Folded, Progress};
+use crate::orders::{Folded, Footprint, Progress};
 use crate::sqlite::{from_sql, open_writer, seam_error, to_sql};
 
 const SCHEMA_VERSION: i64 = 1;
 
-/// The generation of every table this version makes.
-pub(super) const GENERATION: u32 = 1;
+/// Columns of progress before there were publications.
+const COLUMNS_BEFORE: i64 = 4;
+
+/// The layout of every table this version makes, which stands in their names. A generation is a file.
+pub(super) const LAYOUT: u32 = 1;
 
 /// Opens the writer's connection and makes the tables that are not there.
 ///
@@ -33,31 +37,72 @@ pub(super) fn open(
         settings.writer_cache_kib
     );
     let connection = open_writer(path, &pragmas)?;
-    create(&connection, GENERATION).map_err(seam_error)?;
+    create(&connection, LAYOUT).map_err(seam_error)?;
+    add_publication(&connection).map_err(seam_error)?;
     Ok(connection)
 }
 
-fn create(connection: &Connection, generation: u32) -> rusqlite::Result<()> {
+fn create(connection: &Connection, layout: u32) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
         "BEGIN IMMEDIATE;
          CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
-         CREATE TABLE IF NOT EXISTS progress_g{generation} (partition INTEGER PRIMARY KEY,
+         CREATE TABLE IF NOT EXISTS progress_g{layout} (partition INTEGER PRIMARY KEY,
              offset INTEGER NOT NULL, digest BLOB NOT NULL, log_id BLOB NOT NULL);
-         CREATE TABLE IF NOT EXISTS orders_g{generation} (key TEXT PRIMARY KEY, partition INTEGER NOT NULL,
+         CREATE TABLE IF NOT EXISTS orders_g{layout} (key TEXT PRIMARY KEY, partition INTEGER NOT NULL,
              offset INTEGER NOT NULL, row BLOB NOT NULL);
-         CREATE TABLE IF NOT EXISTS view_created_g{generation} (time INTEGER, key TEXT,
+         CREATE TABLE IF NOT EXISTS view_created_g{layout} (time INTEGER, key TEXT,
              PRIMARY KEY (time, key)) WITHOUT ROWID;
-         CREATE TABLE IF NOT EXISTS view_deadline_g{generation} (time INTEGER, key TEXT,
+         CREATE TABLE IF NOT EXISTS view_deadline_g{layout} (time INTEGER, key TEXT,
              PRIMARY KEY (time, key)) WITHOUT ROWID;
-         CREATE TABLE IF NOT EXISTS view_reference_g{generation} (account TEXT, reference TEXT,
+         CREATE TABLE IF NOT EXISTS view_reference_g{layout} (account TEXT, reference TEXT,
              order_id TEXT, PRIMARY KEY (account, reference, order_id)) WITHOUT ROWID;
-         CREATE TABLE IF NOT EXISTS view_provider_ref_g{generation} (account TEXT, provider_ref TEXT,
+         CREATE TABLE IF NOT EXISTS view_provider_ref_g{layout} (account TEXT, provider_ref TEXT,
              order_id TEXT, PRIMARY KEY (account, provider_ref, order_id)) WITHOUT ROWID;
-         CREATE TABLE IF NOT EXISTS view_nonce_g{generation} (account TEXT, nonce TEXT, digest BLOB,
+         CREATE TABLE IF NOT EXISTS view_nonce_g{layout} (account TEXT, nonce TEXT, digest BLOB,
              order_id TEXT, PRIMARY KEY (account, nonce, digest, order_id)) WITHOUT ROWID;
          INSERT OR IGNORE INTO meta VALUES ('schema_version', {SCHEMA_VERSION});
          COMMIT"
     ))
+}
+
+/// Files of before there were publications lack where one changed: nowhere.
+fn add_publication(connection: &Connection) -> rusqlite::Result<()> {
+    let sql = format!("SELECT count(*) FROM pragma_table_info('progress_g{LAYOUT}')");
+    let columns: i64 = connection.query_row(&sql, [], |row| row.get(0))?;
+    if columns > COLUMNS_BEFORE {
+        return Ok(());
+    }
+    connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE;
+         ALTER TABLE progress_g{LAYOUT} ADD COLUMN tables INTEGER NOT NULL DEFAULT 1;
+         ALTER TABLE progress_g{LAYOUT} ADD COLUMN number INTEGER NOT NULL DEFAULT 1;
+         COMMIT"
+    ))
+}
+
+/// Empties the file of a generation that is thrown away and can't be taken away itself.
+pub(super) fn empty(connection: &Connection) -> rusqlite::Result<()> {
+    let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'meta'";
+    let mut statement = connection.prepare(sql)?;
+    let names: Vec<String> =
+        statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    drop(statement);
+    let drops: String = names.iter().map(|name| format!("DROP TABLE {name};")).collect();
+    connection.execute_batch(&format!("BEGIN IMMEDIATE; {drops} COMMIT"))?;
+    create(connection, LAYOUT)?;
+    add_publication(connection)?;
+    connection.execute_batch("VACUUM")
+}
+
+/// What the file takes, and how many orders it has: rows are never taken away, so they are numbered without a gap.
+pub(super) fn footprint(connection: &Connection) -> Result<Footprint, EngineError> {
+    let of = |sql: &str| {
+        connection.query_row(sql, [], |row| row.get(0)).map_err(seam_error).and_then(from_sql)
+    };
+    let orders = of(&format!("SELECT coalesce(max(rowid), 0) FROM orders_g{LAYOUT}"))?;
+    let (pages, free) = (of("PRAGMA page_count")?, of("PRAGMA freelist_count")?);
+    let bytes = pages.saturating_sub(free).saturating_mul(of("PRAGMA page_size")?);
+    Ok(Footprint { orders: Some(orders), bytes: Some(bytes) })
 }
 
 /// Refuses a file this program does not know. Errors: `Invalid` for another version, `Corrupt` for no store.
@@ -76,10 +121,10 @@ pub(super) fn check(connection: &Connection) -> Result<(), EngineError> {
 
 /// How far the store has been folded.
 pub(super) fn progress(connection: &Connection) -> Result<Option<Progress>, EngineError> {
-    let sql = format!(
-        "SELECT partition, offset, digest, log_id FROM progress_g{GENERATION} ORDER BY partition"
-    );
+    // All columns: a file that only readers have opened may lack the last two.
+    let sql = format!("SELECT * FROM progress_g{LAYOUT} ORDER BY partition");
     let mut statement = connection.prepare_cached(&sql).map_err(seam_error)?;
+    let has_publication = statement.column_count() > 4;
     let mut rows = statement.query([]).map_err(seam_error)?;
     let mut progress: Option<Progress> = None;
     while let Some(row) = rows.next().map_err(seam_error)? {
@@ -90,6 +135,12 @@ pub(super) fn progress(connection: &Connection) -> Result<Option<Progress>, Engi
                 offset: from_sql(row.get(1).map_err(seam_error)?)?,
             },
             digest: Digest::from_bytes(row.get(2).map_err(seam_error)?),
+            publication: if has_publication {
+                let (tables, number) = (row.get(4).map_err(seam_error)?, row.get(5));
+                Publication { tables, number: number.map_err(seam_error)? }
+            } else {
+                Publication::FIRST
+            },
         };
         let known = progress.get_or_insert_with(|| Progress { log_id, folded: Vec::new() });
         if known.log_id != log_id {
@@ -109,7 +160,7 @@ pub(super) fn advance(
     folded: &[Folded],
 ) -> Result<(), EngineError> {
     let known = connection
-        .prepare_cached(&format!("SELECT log_id FROM progress_g{GENERATION} LIMIT 1"))
+        .prepare_cached(&format!("SELECT log_id FROM progress_g{LAYOUT} LIMIT 1"))
         .and_then(|mut statement| {
             statement.query_row([], |row| row.get::<_, [u8; 16]>(0)).optional()
         })
@@ -130,8 +181,8 @@ fn advance_partition(
     log_id: [u8; 16],
     folded: &Folded,
 ) -> Result<(), EngineError> {
-    let Folded { position, digest } = folded;
-    let sql = format!("SELECT offset, digest FROM progress_g{GENERATION} WHERE partition = ?");
+    let Folded { position, digest, publication } = folded;
+    let sql = format!("SELECT offset, digest FROM progress_g{LAYOUT} WHERE partition = ?");
     let stored = connection
         .prepare_cached(&sql)
         .and_then(|mut statement| {
@@ -150,8 +201,10 @@ fn advance_partition(
             )));
         }
     }
-    let sql = format!("INSERT OR REPLACE INTO progress_g{GENERATION} VALUES (?, ?, ?, ?)");
-    let values = params![position.partition, to_sql(position.offset), digest.as_bytes(), log_id];
+    let sql = format!("INSERT OR REPLACE INTO progress_g{LAYOUT} VALUES (?, ?, ?, ?, ?, ?)");
+    let (offset, digest) = (to_sql(position.offset), digest.as_bytes());
+    let Publication { tables, number } = publication;
+    let values = params![position.partition, offset, digest, log_id, tables, number];
     connection
         .prepare_cached(&sql)
         .and_then(|mut statement| statement.execute(values))

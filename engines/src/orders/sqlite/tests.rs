@@ -43,7 +43,7 @@ async fn a_commit_is_read_back_after_reopening() {
     let store = SqliteOrders::open(&path).unwrap();
     assert_eq!(store.progress().await, Ok(None));
     let (a, b) = (order("p/M/a", 1), order("p/M/b", 2));
-    let folded = vec![Folded { position: b.position, digest: Digest::of_bytes(b"2") }];
+    let folded = vec![Folded::new(b.position, Digest::of_bytes(b"2"))];
     let views = vec![
         (a.key.clone(), ViewEntry::Created(a.first_seen)),
         (b.key.clone(), ViewEntry::Created(b.first_seen)),

@@ -6,7 +6,7 @@ use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode};
 use payfold_schemas::time::Time;
 use rusqlite::{Connection, Row, ToSql, params};
 
-use super::tables::GENERATION;
+use super::tables::LAYOUT;
 use crate::EngineError;
 use crate::orders::cursor::{self, Entries};
 use crate::orders::{Cursor, Page, Scan, ViewEntry};
@@ -17,7 +17,7 @@ pub(super) fn store(connection: &Connection, mut entries: Entries) -> Result<(),
     // By view, then in its table's order as far as that is one of the entry: inserts walk the tree forward.
     entries.sort_unstable_by(|(a_key, a), (b_key, b)| (a, a_key).cmp(&(b, b_key)));
     let sql = |view: &str, marks: &str| {
-        format!("INSERT OR IGNORE INTO view_{view}_g{GENERATION} VALUES ({marks})")
+        format!("INSERT OR IGNORE INTO view_{view}_g{LAYOUT} VALUES ({marks})")
     };
     let prepare = |sql: String| connection.prepare_cached(&sql).map_err(seam_error);
     let mut created = prepare(sql("created", "?, ?"))?;
@@ -97,7 +97,7 @@ fn by_time(
 ) -> Result<Entries, EngineError> {
     let start = cursor::after_time(view, after, from)?;
     let sql = format!(
-        "SELECT time, key FROM view_{view}_g{GENERATION} WHERE (time, key) > (?, ?) AND time < ?
+        "SELECT time, key FROM view_{view}_g{LAYOUT} WHERE (time, key) > (?, ?) AND time < ?
          ORDER BY time, key LIMIT ?"
     );
     let entry_of = |time| match view {
@@ -121,7 +121,7 @@ fn by_name(
 ) -> Result<Entries, EngineError> {
     let start = cursor::after_name(view, after)?;
     let sql = format!(
-        "SELECT order_id FROM view_{view}_g{GENERATION} WHERE account = ? AND {view} = ?
+        "SELECT order_id FROM view_{view}_g{LAYOUT} WHERE account = ? AND {view} = ?
          AND order_id > ? ORDER BY order_id LIMIT ?"
     );
     let account = format!("{partner}/{merchant_code}");
@@ -141,7 +141,7 @@ fn by_nonce(
     };
     let start = cursor::after_nonce(after)?;
     let sql = format!(
-        "SELECT digest, order_id FROM view_nonce_g{GENERATION} WHERE account = ? AND nonce = ?
+        "SELECT digest, order_id FROM view_nonce_g{LAYOUT} WHERE account = ? AND nonce = ?
          AND (digest, order_id) > (?, ?) ORDER BY digest, order_id LIMIT ?"
     );
     let account = format!("{partner}/{merchant_code}");

@@ -18,16 +18,16 @@ use crate::fold::testkit::{at, fact};
 use crate::run::{Projector, RunError, Settings};
 
 /// A log and an order store in a folder of their own.
-pub(super) struct World {
-    pub(super) log: Arc<SqliteLog>,
-    pub(super) store: Arc<SqliteOrders>,
+pub(crate) struct World {
+    pub(crate) log: Arc<SqliteLog>,
+    pub(crate) store: Arc<SqliteOrders>,
     registry: prometheus::Registry,
-    metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
     _dir: tempfile::TempDir,
 }
 
 impl World {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let log = SqliteLog::open(dir.path().join("log.db"), SqliteLogSettings::default()).unwrap();
         let store = SqliteOrders::open(dir.path().join("orders.db")).unwrap();
@@ -37,16 +37,16 @@ impl World {
     }
 
     /// Appends `order fact` entries, one a line or between semicolons, to intake.
-    pub(super) async fn append(&self, text: &str) {
+    pub(crate) async fn append(&self, text: &str) {
         let lines = text.split([';', '\n']).map(str::trim).filter(|line| !line.is_empty());
         self.log.append_all(Topic::Intake, lines.map(message).collect()).await.unwrap();
     }
 
-    pub(super) fn projector(&self) -> Projector {
+    pub(crate) fn projector(&self) -> Projector {
         self.projector_with(self.log.clone(), self.store.clone(), settings())
     }
 
-    pub(super) fn projector_with(
+    pub(crate) fn projector_with(
         &self,
         log: Arc<dyn EventLog>,
         store: Arc<dyn OrderStore>,
@@ -56,21 +56,21 @@ impl World {
     }
 
     /// Runs a projector until everything in intake is folded, then stops it.
-    pub(super) async fn run(&self, projector: Projector) {
+    pub(crate) async fn run(&self, projector: Projector) {
         let last = self.log.extent(Topic::Intake).await.unwrap()[0].last;
         run_through(projector, last).await.unwrap();
     }
 
-    pub(super) async fn events(&self) -> Vec<Delivered> {
+    pub(crate) async fn events(&self) -> Vec<Delivered> {
         self.log.read_after(Topic::Orders, Position::default(), 1_000_000).await.unwrap()
     }
 
-    pub(super) async fn rows(&self, orders: &[&str]) -> Vec<Option<Order>> {
+    pub(crate) async fn rows(&self, orders: &[&str]) -> Vec<Option<Order>> {
         self.store.load(orders.iter().map(|order| key(order)).collect()).await.unwrap()
     }
 
     /// The value of a counter or gauge without labels.
-    pub(super) fn metric(&self, name: &str) -> f64 {
+    pub(crate) fn metric(&self, name: &str) -> f64 {
         let families = self.registry.gather();
         let family = families.iter().find(|family| family.name() == name).unwrap();
         let metric = &family.get_metric()[0];
@@ -78,11 +78,11 @@ impl World {
     }
 }
 
-pub(super) fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     Settings { retry_ms_min: 1, retry_ms_max: 10, ..Settings::default() }
 }
 
-pub(super) fn key(order: &str) -> OrderKey {
+pub(crate) fn key(order: &str) -> OrderKey {
     OrderKey::parse(&format!("p/M/{order}")).unwrap()
 }
 
@@ -99,7 +99,7 @@ fn message(line: &str) -> Message {
 }
 
 /// Runs a projector until it has committed `last` or ended by itself, then stops it.
-pub(super) async fn run_through(projector: Projector, last: u64) -> Result<(), RunError> {
+pub(crate) async fn run_through(projector: Projector, last: u64) -> Result<(), RunError> {
     let mut folded = projector.status().folded();
     let (stop, stopped) = watch::channel(false);
     let running = tokio::spawn(projector.run(stopped));
@@ -110,7 +110,7 @@ pub(super) async fn run_through(projector: Projector, last: u64) -> Result<(), R
 }
 
 /// One event in one line.
-pub(super) fn told(event: &Delivered) -> String {
+pub(crate) fn told(event: &Delivered) -> String {
     let attributes = event.event.as_ref().unwrap();
     let data: OrderChanged = serde_json::from_slice(&event.value).unwrap();
     let before = data.previous_state.map_or("none", |state| state.as_str());
@@ -118,6 +118,7 @@ pub(super) fn told(event: &Delivered) -> String {
     let letter = match (data.cause.kind.as_str(), data.cause.status) {
         (_, Some(status)) => &status.as_str()[..1],
         ("createFailed", None) => "CF",
+        ("rebuilt", None) => "rebuilt",
         (kind, None) => {
             if kind == "sessionOpened" {
                 "O"

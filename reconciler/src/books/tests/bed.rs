@@ -187,7 +187,7 @@ impl Bed {
         let Some(last) = appended.iter().max() else { return };
         let before = Position { offset: last.offset - 1, ..*last };
         let end = self.log.read_after(Topic::Intake, before, 1).await.unwrap().remove(0);
-        let folded = vec![Folded { position: *last, digest: Digest::of_bytes(&end.value) }];
+        let folded = vec![Folded::new(*last, Digest::of_bytes(&end.value))];
         let mut positions = appended.iter().copied();
         let (mut orders, mut views) = (Vec::new(), Vec::new());
         for order in told {

@@ -133,8 +133,7 @@ impl World {
         let after = progress.map_or(Position::default(), |p| p.folded[0].position);
         let records = self.log.read_after(Topic::Intake, after, limit.min(50_000)).await.unwrap();
         let Some(last) = records.last() else { return 0 };
-        let folded =
-            vec![Folded { position: last.position, digest: Digest::of_bytes(&last.value) }];
+        let folded = vec![Folded::new(last.position, Digest::of_bytes(&last.value))];
         let mut rows: BTreeMap<OrderKey, Order> = BTreeMap::new();
         let mut views = Vec::new();
         for delivered in &records {
