@@ -181,6 +181,17 @@ pub struct ApplyArgs {
     pub dry_run: bool,
 }
 
+/// Heads of the log's chain that are remembered outside of the system.
+#[derive(Debug, Args)]
+pub struct ChainArgs {
+    /// Write the heads to this file, to be kept where nobody can change both it and the log
+    #[arg(long, value_name = "FILE", requires = "chain")]
+    pub anchor: Option<PathBuf>,
+    /// Check the heads that were written to this file, too
+    #[arg(long, value_name = "FILE", requires = "chain")]
+    pub against: Option<PathBuf>,
+}
+
 /// How a listing is printed.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
@@ -335,8 +346,13 @@ pub enum LogCommand {
     Verify {
         /// Tell the state digest instead: one number for the content of all orders, the same on every engine and after
         /// every rebuild
-        #[arg(long)]
+        #[arg(long, conflicts_with = "chain")]
         state: bool,
+        /// Check instead that the records are those that were folded, byte for byte and in their places
+        #[arg(long)]
+        chain: bool,
+        #[command(flatten)]
+        heads: ChainArgs,
         #[command(flatten)]
         output: OutputArgs,
     },

@@ -9,6 +9,7 @@ mod walked;
 
 use std::sync::Arc;
 
+use payfold_schemas::chain::Head;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{MerchantCode, Nonce, OrderKey, PartnerCode, ProviderRef, Reference};
 use payfold_schemas::order::Order;
@@ -52,12 +53,14 @@ pub struct Folded {
     pub digest: Digest,
     /// What is told after it in its partition: by the last marker at or before it.
     pub publication: Publication,
+    /// The head of the log's chain after it; none where it was folded before there were heads.
+    pub head: Option<Head>,
 }
 
 impl Folded {
-    /// A record with no marker before it.
+    /// A record with no marker before it and no head.
     pub fn new(position: Position, digest: Digest) -> Self {
-        Self { position, digest, publication: Publication::FIRST }
+        Self { position, digest, publication: Publication::FIRST, head: None }
     }
 }
 
@@ -165,6 +168,16 @@ pub trait OrderStore: Send + Sync {
 
     /// How far the store has been folded; none for a new store.
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError>;
+
+    /// Up to `limit` heads of the log's chain after a position, of its partition and in order: one for each commit that
+    /// came with one. They are kept as the rows are: never changed, and never ahead of the progress by more than one commit.
+    fn heads(
+        &self,
+        _after: Position,
+        _limit: usize,
+    ) -> SeamFuture<'_, Vec<(Position, Head)>, EngineError> {
+        one_generation()
+    }
 
     /// Up to `limit` rows after a cursor (from the start without one), whole and as they are stored, in the engine's
     /// own order, which is the same in every generation; none at the end. A row that is written meanwhile is

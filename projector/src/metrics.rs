@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use payfold_engines::clock::Clock;
+use payfold_schemas::chain::Head;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::order::OrderState;
+use payfold_schemas::record::Position;
 use payfold_schemas::time::Time;
 use prometheus::{
-    GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
+    GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry,
 };
 
 use crate::fold::Effect;
@@ -36,6 +39,8 @@ pub struct Metrics {
     partitions_halted: IntGauge,
     lag_records: IntGauge,
     lag_seconds: GaugeVec,
+    chain_head: IntGaugeVec,
+    chain_offset: IntGaugeVec,
     ack_to_event_seconds: Histogram,
 }
 
@@ -82,6 +87,17 @@ impl Metrics {
                 ),
                 &["partition"],
             )?,
+            chain_head: IntGaugeVec::new(
+                Opts::new(
+                    "payfold_projector_chain_head",
+                    "first 48 bits of the head of the log's chain, as a number",
+                ),
+                &["partition"],
+            )?,
+            chain_offset: IntGaugeVec::new(
+                Opts::new("payfold_projector_chain_offset", "offset the head of the chain is of"),
+                &["partition"],
+            )?,
             ack_to_event_seconds: Histogram::with_opts(
                 HistogramOpts::new(
                     "payfold_projector_ack_to_event_seconds",
@@ -95,6 +111,8 @@ impl Metrics {
         registry.register(Box::new(metrics.partitions_halted.clone()))?;
         registry.register(Box::new(metrics.lag_records.clone()))?;
         registry.register(Box::new(metrics.lag_seconds.clone()))?;
+        registry.register(Box::new(metrics.chain_head.clone()))?;
+        registry.register(Box::new(metrics.chain_offset.clone()))?;
         registry.register(Box::new(metrics.ack_to_event_seconds.clone()))?;
         Ok(metrics)
     }
@@ -166,8 +184,22 @@ impl Metrics {
     pub(crate) fn partitions_gone(&self, partitions: &[u32]) {
         for partition in partitions {
             // Nothing may have been measured yet.
-            let _ = self.lag_seconds.remove_label_values(&[&partition.to_string()]);
+            let partition = partition.to_string();
+            let _ = self.lag_seconds.remove_label_values(&[&partition]);
+            let _ = self.chain_head.remove_label_values(&[&partition]);
+            let _ = self.chain_offset.remove_label_values(&[&partition]);
         }
+    }
+
+    /// The chain of a partition has this head now. Prometheus remembers it where the log's keeper can't reach.
+    pub(crate) fn chained(&self, position: Position, head: Head) {
+        let [a, b, c, d, e, f, ..] = *head.digest().as_bytes();
+        let partition = position.partition.to_string();
+        // No more than 48 bits: a gauge is a float where it is kept.
+        let head = i64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+        self.chain_head.with_label_values(&[&partition]).set(head);
+        let offset = i64::try_from(position.offset).unwrap_or(i64::MAX);
+        self.chain_offset.with_label_values(&[&partition]).set(offset);
     }
 
     pub(crate) fn lag_measured(&self, records: u64) {

@@ -16,6 +16,7 @@
     deny(clippy::arithmetic_side_effects, clippy::as_conversions, clippy::wildcard_enum_match_arm)
 )]
 
+pub mod chain;
 pub mod decision;
 pub mod digest;
 pub mod event;

@@ -64,6 +64,9 @@ pub struct KeyAddArgs {
     /// What the partner calls this key, where its notices name the one they were signed with
     #[arg(long)]
     pub serial: Option<String>,
+    /// A value the partner gave out for the account, which its profile names; a new account has to have all of them
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub constant: Vec<String>,
 }
 
 /// What a key signs.

@@ -77,6 +77,21 @@ fn set(loaded: &Loaded, args: &AccountSetArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Gives an account values its partner gave out; tells which. Errors: one is not NAME=VALUE.
+pub fn set_constants(
+    account: &mut AccountEntry,
+    constants: &[String],
+) -> anyhow::Result<Vec<String>> {
+    let set = |constant: &String| {
+        let (name, value) = constant.split_once('=').ok_or_else(|| {
+            Fixable::error(format!("--constant {constant} has no value"), "write it NAME=VALUE")
+        })?;
+        account.set_constant(name, value)?;
+        Ok(format!("{name} = {value}"))
+    };
+    constants.iter().map(set).collect()
+}
+
 /// Changes what is named; tells what.
 fn change(account: &mut AccountEntry, args: &AccountSetArgs) -> anyhow::Result<Vec<String>> {
     let mut changed = Vec::new();
@@ -97,13 +112,7 @@ fn change(account: &mut AccountEntry, args: &AccountSetArgs) -> anyhow::Result<V
         let rate = args.rate_per_s.map_or("any number".to_owned(), |rate| rate.to_string());
         changed.push(format!("{rate} a second"));
     }
-    for constant in &args.constant {
-        let (name, value) = constant.split_once('=').ok_or_else(|| {
-            Fixable::error(format!("--constant {constant} has no value"), "write it NAME=VALUE")
-        })?;
-        account.set_constant(name, value)?;
-        changed.push(format!("{name} = {value}"));
-    }
+    changed.extend(set_constants(account, &args.constant)?);
     for name in &args.no_constant {
         account.constants.remove(name).ok_or_else(|| {
             Fixable::error(

@@ -17,6 +17,7 @@ use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
 use payfold_schemas::time::Time;
 use zeroize::Zeroizing;
 
+use super::account::set_constants;
 use crate::args::{Global, KeyAddArgs, KeyCommand};
 use crate::error::Fixable;
 use crate::settings::{self, Loaded};
@@ -79,6 +80,7 @@ fn add(loaded: &Loaded, args: &KeyAddArgs) -> anyhow::Result<()> {
     let account = vault.document_mut().account_mut(&partner, &merchant)?;
     check_overlap(loaded, account, &key)?;
     account.add_key(key)?;
+    set_constants(account, &args.constant)?;
     if let Some(serial) = &args.serial {
         account.set_serial(&id, serial)?;
     }

@@ -2,6 +2,7 @@
 //! from it, and copies of both.
 
 mod backup;
+mod chain;
 mod manifest;
 mod restore;
 mod state;
@@ -41,10 +42,13 @@ pub fn run(global: &Global, command: &LogCommand) -> anyhow::Result<()> {
         let engines = async || Engines::open_to_read(&settings).await;
         match command {
             LogCommand::Stats { output } => stats(&engines().await?, output).await,
-            LogCommand::Verify { state: true, output } => {
+            LogCommand::Verify { state: true, output, .. } => {
                 state::print(&engines().await?, output).await
             }
-            LogCommand::Verify { state: false, output } => verify(&engines().await?, output).await,
+            LogCommand::Verify { chain: true, heads, output, .. } => {
+                chain::verify(&engines().await?, heads, output).await
+            }
+            LogCommand::Verify { output, .. } => verify(&engines().await?, output).await,
             LogCommand::Backup { to, no_verify } => {
                 let copy = backup::run(&settings, to).await?;
                 let output = OutputArgs { output: Form::Table };

@@ -7,6 +7,7 @@ mod backups;
 mod books;
 mod browser;
 mod certify;
+mod chain;
 mod first_light;
 mod floods;
 mod keys;

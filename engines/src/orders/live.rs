@@ -5,9 +5,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use payfold_schemas::chain::Head;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use payfold_schemas::publication::Publication;
+use payfold_schemas::record::Position;
 
 use super::{Claimed, Commit, Cursor, Footprint, OrderStore, Page, Progress, Scan, Walked};
 use crate::generations::{Generations, Journal};
@@ -123,6 +125,15 @@ impl OrderStore for Live {
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {
         let now = self.now();
         Box::pin(async move { now.progress().await })
+    }
+
+    fn heads(
+        &self,
+        after: Position,
+        limit: usize,
+    ) -> SeamFuture<'_, Vec<(Position, Head)>, EngineError> {
+        let now = self.now();
+        Box::pin(async move { now.heads(after, limit).await })
     }
 
     fn walk(

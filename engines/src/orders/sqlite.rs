@@ -5,6 +5,7 @@
 
 mod claims;
 mod family;
+mod heads;
 mod rows;
 mod tables;
 #[cfg(test)]
@@ -14,9 +15,11 @@ mod views;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
+use payfold_schemas::chain::Head;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use payfold_schemas::publication::Publication;
+use payfold_schemas::record::Position;
 use rusqlite::Connection;
 
 use self::family::Family;
@@ -181,6 +184,17 @@ impl OrderStore for SqliteOrders {
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {
         let shared = Arc::clone(&self.shared);
         Box::pin(blocking(move || shared.readers.with(tables::progress)))
+    }
+
+    fn heads(
+        &self,
+        after: Position,
+        limit: usize,
+    ) -> SeamFuture<'_, Vec<(Position, Head)>, EngineError> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(blocking(move || {
+            shared.readers.with(|connection| heads::after(connection, after, limit))
+        }))
     }
 
     fn walk(

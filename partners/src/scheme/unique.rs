@@ -1,4 +1,4 @@
-//! Owns the check that a signing text can be read in one way only. A signature is over a text; where values stand in it
+//! Owns the check that a signing text can be read in one way only, and that it was read in that way. A signature is over a text; where values stand in it
 //! one behind the other, text can be moved from a value the payer chooses into one that decides, and the signature still
 //! holds. Of such a text there are two readings, and then even a valid signature proves nothing.
 //!
@@ -17,6 +17,16 @@ use super::{Scheme, Shape, SignRule, lint};
 pub(crate) struct Readings {
     shortest: Regex,
     longest: Regex,
+    /// In the order of their groups.
+    values: Vec<Value>,
+}
+
+/// A value of the text.
+#[derive(Clone, Debug)]
+struct Value {
+    token: Token,
+    /// The tokens of the optional pieces it stands in: where one of them is empty, it is left out.
+    beside: Vec<Token>,
 }
 
 /// The patterns of a signing text's fields can't be looked for together.
@@ -32,25 +42,41 @@ impl Readings {
         sign: &SignRule,
         of: &Of<'_>,
     ) -> Result<Option<Self>, TooLarge> {
-        let mut pattern = Pattern { scheme, of, text: String::new(), values: 0 };
+        let mut pattern =
+            Pattern { scheme, of, text: String::new(), values: Vec::new(), beside: Vec::new() };
         pattern.template(&sign.text, "");
-        if pattern.values < 2 {
+        if pattern.values.len() < 2 {
             return Ok(None);
         }
         // Each piece is escaped or was compiled by itself, so only the size of all together can be wrong.
         let compile = |flags: &str| {
             Regex::new(&format!("(?{flags})^{}$", pattern.text)).map_err(|_| TooLarge)
         };
-        Ok(Some(Self { shortest: compile("s")?, longest: compile("sU")? }))
+        let (shortest, longest) = (compile("s")?, compile("sU")?);
+        Ok(Some(Self { shortest, longest, values: pattern.values }))
     }
 
-    /// Whether this text, made without the secret, has one reading.
-    fn is_one(&self, text: &str) -> bool {
+    /// Whether this text, made without the secret, has one reading, and its values are those of `context`: where every
+    /// value decides there is one reading of any text, and the values may stand in another way all the same.
+    fn is_one(&self, text: &str, context: Context<'_>) -> bool {
         let (Some(a), Some(b)) = (self.shortest.captures(text), self.longest.captures(text)) else {
             return false;
         };
+        let of = |token: &Token| context.token(token).unwrap_or_default();
+        let is_read_so = |(number, value): (usize, &Value)| {
+            let read = a.name(&group(number)).map_or("", |read| read.as_str());
+            let is_left_out = value.beside.iter().any(|token| of(token).is_empty());
+            let stands = if is_left_out { Vec::new() } else { of(&value.token) };
+            stands == read.as_bytes()
+        };
         a.iter().map(range).eq(b.iter().map(range))
+            && self.values.iter().enumerate().all(is_read_so)
     }
+}
+
+/// The name of the group of a value; a profile's own patterns may have groups, too.
+fn group(number: usize) -> String {
+    format!("payfold_value_{number}")
 }
 
 fn range(group: Option<regex::Match<'_>>) -> Option<std::ops::Range<usize>> {
@@ -75,7 +101,7 @@ pub(crate) fn ambiguous(
     let readings = readings?;
     let context = Context { secret: Some(b""), ..bare };
     let text = context.text(&sign.text).ok().and_then(|text| String::from_utf8(text).ok());
-    let is_one = text.is_some_and(|text| readings.is_one(&text));
+    let is_one = text.is_some_and(|text| readings.is_one(&text, context));
     (!is_one).then(|| "a signed value holds what separates it from the next".to_owned())
 }
 
@@ -98,7 +124,9 @@ struct Pattern<'p> {
     scheme: &'p Scheme,
     of: &'p Of<'p>,
     text: String,
-    values: usize,
+    values: Vec<Value>,
+    /// The tokens of the optional pieces the walk is in.
+    beside: Vec<Token>,
 }
 
 impl Pattern<'_> {
@@ -115,7 +143,14 @@ impl Pattern<'_> {
                 Piece::Token(token) => self.token(token, &next),
                 Piece::Optional(inside) => {
                     self.text.push_str("(?:");
+                    let outside = self.beside.len();
+                    let tokens = inside.iter().filter_map(|piece| match piece {
+                        Piece::Token(token) => Some(token.clone()),
+                        Piece::Literal(_) | Piece::Optional(_) => None,
+                    });
+                    self.beside.extend(tokens);
                     self.pieces(inside, &next);
+                    self.beside.truncate(outside);
                     self.text.push_str(")?");
                 }
             }
@@ -150,10 +185,8 @@ impl Pattern<'_> {
             }
             _ => {
                 let class = self.class(token, next);
-                self.text.push('(');
-                self.text.push_str(&class);
-                self.text.push(')');
-                self.values += 1;
+                self.text.push_str(&format!("(?P<{}>{class})", group(self.values.len())));
+                self.values.push(Value { token: token.clone(), beside: self.beside.clone() });
             }
         }
     }

@@ -83,7 +83,8 @@ impl SchemeKeys {
         for (name, value) in &scheme.constants {
             let Some(value) = entry.constants.get(name).or(value.as_ref()) else {
                 return Err(format!(
-                    "its partner's profile needs the constant {name}; run `payfold account set {} {} --constant {name}=…`",
+                    "its partner's profile needs the constant {name}; with the first key `payfold key add … --constant \
+                     {name}=…` gives it, later `payfold account set {} {} --constant {name}=…`",
                     entry.partner, entry.merchant_code
                 ));
             };

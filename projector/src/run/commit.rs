@@ -34,6 +34,11 @@ pub(super) async fn run(
         outage.over();
         let before = shared.committed.swap(number, Ordering::AcqRel);
         assert_eq!(before.checked_add(1), Some(number), "batches are committed in order");
+        for one in &folded {
+            if let Some(head) = one.head {
+                shared.metrics().chained(one.position, head);
+            }
+        }
         shared.status.advance(folded.iter().map(|folded| folded.position));
     }
     Ok(())

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use payfold_engines::log::{Delivered, Share, Turn};
 use payfold_engines::orders::Folded;
+use payfold_schemas::chain::Head;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::publication::{Publication, Switch};
 use payfold_schemas::record::{FactRecord, IntakeRecord, Position, decode_intake};
@@ -35,6 +36,8 @@ pub(super) struct Decoded {
 pub(super) struct Places {
     /// What is told in each by the last marker; one that is not here has met none.
     pub(super) told: BTreeMap<u32, Publication>,
+    /// The head of each one's chain; one that is not here begins.
+    pub(super) heads: BTreeMap<u32, Head>,
     /// Those that stand at a record that can't be read, as long as they are this projector's: a share does not go
     /// back, so what it delivers of them later must not be folded either.
     pub(super) halted: BTreeMap<u32, RunError>,
@@ -47,6 +50,8 @@ pub(super) struct Places {
 pub(super) struct Stand {
     pub(super) position: Position,
     pub(super) digest: Digest,
+    /// The head of the chain with it.
+    pub(super) head: Head,
     /// What is told before it.
     pub(super) before: Publication,
     pub(super) switch: Switch,
@@ -66,6 +71,7 @@ impl Places {
     pub(super) fn forget(&mut self, partitions: &[u32]) {
         for partition in partitions {
             self.told.remove(partition);
+            self.heads.remove(partition);
             self.halted.remove(partition);
             self.standing.remove(partition);
         }
@@ -119,7 +125,8 @@ pub(super) async fn run(
         acks = 2;
         limit = next_limit(shared, &batch);
         let (before, length, tables) = (places.clone(), batch.len(), shared.settings.tables);
-        let (decoded, after) = compute(length, move || decode(&batch, before, tables)).await?;
+        let of = (shared.log.id(), tables);
+        let (decoded, after) = compute(length, move || decode(&batch, before, of)).await?;
         if !decoded.folded.is_empty() && to_fold.send(decoded).await.is_err() {
             // The next stage has failed, and with it the whole.
             return Ok(Ended::Stopped);
@@ -171,7 +178,11 @@ fn next_limit(shared: &Shared, batch: &[Delivered]) -> usize {
 
 /// Decodes a batch, of each partition up to the first record that can't be or the marker that concerns these tables;
 /// nothing of those that stand. Returns where they stand then.
-fn decode(batch: &[Delivered], mut places: Places, tables: u32) -> (Decoded, Places) {
+fn decode(
+    batch: &[Delivered],
+    mut places: Places,
+    (log_id, tables): ([u8; 16], u32),
+) -> (Decoded, Places) {
     let mut records = Vec::with_capacity(batch.len());
     let mut last: BTreeMap<u32, &Delivered> = BTreeMap::new();
     let numbers = (batch.iter().map(|delivered| delivered.position.partition))
@@ -183,6 +194,9 @@ fn decode(batch: &[Delivered], mut places: Places, tables: u32) -> (Decoded, Pla
         if places.stands(position.partition) {
             continue;
         }
+        let before = places.heads.get(&position.partition).copied();
+        let before = before.unwrap_or_else(|| Head::genesis(log_id, position.partition));
+        let head = before.after(position, &delivered.key, &delivered.value);
         match decode_intake(&delivered.value) {
             Ok(IntakeRecord::Fact(record)) => records.push((position, record)),
             Ok(IntakeRecord::Switch(switch)) => {
@@ -190,7 +204,7 @@ fn decode(batch: &[Delivered], mut places: Places, tables: u32) -> (Decoded, Pla
                 let next = switch.publication;
                 if next.number > before.number && [before.tables, next.tables].contains(&tables) {
                     let digest = Digest::of_bytes(&delivered.value);
-                    let stand = Stand { position, digest, before, switch };
+                    let stand = Stand { position, digest, head, before, switch };
                     places.standing.insert(position.partition, stand);
                     continue;
                 }
@@ -205,10 +219,12 @@ fn decode(batch: &[Delivered], mut places: Places, tables: u32) -> (Decoded, Pla
                 continue;
             }
         }
+        places.heads.insert(position.partition, head);
         last.insert(position.partition, delivered);
     }
     let folded = |(partition, one): (&u32, &&Delivered)| Folded {
         publication: places.told(*partition),
+        head: places.heads.get(partition).copied(),
         ..Folded::new(one.position, Digest::of_bytes(&one.value))
     };
     (Decoded { records, folded: last.iter().map(folded).collect(), numbers }, places)

@@ -6,6 +6,8 @@
 //! acknowledged. So two projectors that hold one partition for a moment write the same rows and events.
 
 use payfold_engines::log::{Share, Topic, Turn};
+use payfold_engines::orders::Folded;
+use payfold_schemas::chain::Head;
 
 use super::outage::Outage;
 use super::read::{Ended, Places};
@@ -90,6 +92,9 @@ async fn moved(
             shared.given(&partitions);
             let folded = pairing::start(shared, &partitions).await?;
             turning::hold(shared, &folded).await?;
+            places
+                .heads
+                .extend(folded.iter().map(|one| (one.position.partition, head(shared, one))));
             places.told.extend(folded.iter().map(|one| (one.position.partition, one.publication)));
             shared.is_told(partitions.iter().any(|one| shared.tells(places.told(*one))));
             let after: Vec<_> = folded.iter().map(|one| one.position).collect();
@@ -120,6 +125,12 @@ async fn moved(
         Turn::Messages(_) => unreachable!("reading ends a stint with what moved only"),
     }
     Ok(())
+}
+
+/// The head a partition goes on from.
+fn head(shared: &Shared, folded: &Folded) -> Head {
+    let resumed = || Head::resumed(shared.log.id(), folded.position, folded.digest);
+    folded.head.unwrap_or_else(resumed)
 }
 
 impl Shared {

@@ -73,7 +73,9 @@ pub(super) async fn hold(shared: &Shared, folded: &[Folded]) -> Result<(), Halt>
 impl Stand {
     /// The marker as the last record that was folded.
     fn folded(&self) -> Folded {
-        Folded { publication: self.switch.publication, ..Folded::new(self.position, self.digest) }
+        let publication = self.switch.publication;
+        let head = Some(self.head);
+        Folded { publication, head, ..Folded::new(self.position, self.digest) }
     }
 }
 

@@ -178,7 +178,7 @@ fn decode(partition: i64, cell: &[u8]) -> Option<([u8; 16], Folded)> {
     let (offset, digest) = rest.split_first_chunk::<8>()?;
     let position = Position { partition, offset: u64::from_be_bytes(*offset) };
     let digest = Digest::from_bytes(digest.try_into().ok()?);
-    Some((*log_id, Folded { position, digest, publication }))
+    Some((*log_id, Folded { position, digest, publication, head: None }))
 }
 
 #[cfg(test)]

@@ -4,20 +4,25 @@
 
 use std::path::Path;
 
+use payfold_schemas::chain::Head;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::publication::Publication;
 use payfold_schemas::record::Position;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::SqliteOrdersSettings;
+use super::{SqliteOrdersSettings, heads};
 use crate::EngineError;
 use crate::orders::{Folded, Footprint, Progress};
 use crate::sqlite::{from_sql, open_writer, seam_error, to_sql};
 
 const SCHEMA_VERSION: i64 = 1;
 
-/// Columns of progress before there were publications.
-const COLUMNS_BEFORE: i64 = 4;
+/// Columns of progress that the first version had not.
+const COLUMNS_SINCE: [(&str, &str); 3] = [
+    ("tables", "INTEGER NOT NULL DEFAULT 1"),
+    ("number", "INTEGER NOT NULL DEFAULT 1"),
+    ("head", "BLOB"),
+];
 
 /// The layout of every table this version makes, which stands in their names. A generation is a file.
 pub(super) const LAYOUT: u32 = 1;
@@ -38,7 +43,7 @@ pub(super) fn open(
     );
     let connection = open_writer(path, &pragmas)?;
     create(&connection, LAYOUT).map_err(seam_error)?;
-    add_publication(&connection).map_err(seam_error)?;
+    add_columns(&connection).map_err(seam_error)?;
     Ok(connection)
 }
 
@@ -65,19 +70,16 @@ fn create(connection: &Connection, layout: u32) -> rusqlite::Result<()> {
     ))
 }
 
-/// Files of before there were publications lack where one changed: nowhere.
-fn add_publication(connection: &Connection) -> rusqlite::Result<()> {
-    let sql = format!("SELECT count(*) FROM pragma_table_info('progress_g{LAYOUT}')");
-    let columns: i64 = connection.query_row(&sql, [], |row| row.get(0))?;
-    if columns > COLUMNS_BEFORE {
-        return Ok(());
+/// Files of before there were publications or heads lack their columns.
+fn add_columns(connection: &Connection) -> rusqlite::Result<()> {
+    for (name, kind) in COLUMNS_SINCE {
+        let sql = format!("SELECT 1 FROM pragma_table_info('progress_g{LAYOUT}') WHERE name = ?");
+        if connection.query_row(&sql, [name], |_| Ok(())).optional()?.is_none() {
+            let sql = format!("ALTER TABLE progress_g{LAYOUT} ADD COLUMN {name} {kind}");
+            connection.execute_batch(&sql)?;
+        }
     }
-    connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE;
-         ALTER TABLE progress_g{LAYOUT} ADD COLUMN tables INTEGER NOT NULL DEFAULT 1;
-         ALTER TABLE progress_g{LAYOUT} ADD COLUMN number INTEGER NOT NULL DEFAULT 1;
-         COMMIT"
-    ))
+    heads::create(connection)
 }
 
 /// Empties the file of a generation that is thrown away and can't be taken away itself.
@@ -90,7 +92,7 @@ pub(super) fn empty(connection: &Connection) -> rusqlite::Result<()> {
     let drops: String = names.iter().map(|name| format!("DROP TABLE {name};")).collect();
     connection.execute_batch(&format!("BEGIN IMMEDIATE; {drops} COMMIT"))?;
     create(connection, LAYOUT)?;
-    add_publication(connection)?;
+    add_columns(connection)?;
     connection.execute_batch("VACUUM")
 }
 
@@ -121,10 +123,10 @@ pub(super) fn check(connection: &Connection) -> Result<(), EngineError> {
 
 /// How far the store has been folded.
 pub(super) fn progress(connection: &Connection) -> Result<Option<Progress>, EngineError> {
-    // All columns: a file that only readers have opened may lack the last two.
+    // All columns: a file that only readers have opened may lack the last three.
     let sql = format!("SELECT * FROM progress_g{LAYOUT} ORDER BY partition");
     let mut statement = connection.prepare_cached(&sql).map_err(seam_error)?;
-    let has_publication = statement.column_count() > 4;
+    let columns = statement.column_count();
     let mut rows = statement.query([]).map_err(seam_error)?;
     let mut progress: Option<Progress> = None;
     while let Some(row) = rows.next().map_err(seam_error)? {
@@ -135,11 +137,15 @@ pub(super) fn progress(connection: &Connection) -> Result<Option<Progress>, Engi
                 offset: from_sql(row.get(1).map_err(seam_error)?)?,
             },
             digest: Digest::from_bytes(row.get(2).map_err(seam_error)?),
-            publication: if has_publication {
+            publication: if columns > 4 {
                 let (tables, number) = (row.get(4).map_err(seam_error)?, row.get(5));
                 Publication { tables, number: number.map_err(seam_error)? }
             } else {
                 Publication::FIRST
+            },
+            head: match columns > 6 {
+                true => row.get::<_, Option<_>>(6).map_err(seam_error)?.map(kept_head),
+                false => None,
             },
         };
         let known = progress.get_or_insert_with(|| Progress { log_id, folded: Vec::new() });
@@ -181,33 +187,57 @@ fn advance_partition(
     log_id: [u8; 16],
     folded: &Folded,
 ) -> Result<(), EngineError> {
-    let Folded { position, digest, publication } = folded;
-    let sql = format!("SELECT offset, digest FROM progress_g{LAYOUT} WHERE partition = ?");
-    let stored = connection
-        .prepare_cached(&sql)
-        .and_then(|mut statement| {
-            let read =
-                |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, [u8; 32]>(1)?));
-            statement.query_row([position.partition], read).optional()
-        })
-        .map_err(seam_error)?;
-    if let Some((offset, known)) = stored {
-        if from_sql(offset)? > position.offset {
+    let Folded { position, digest, publication, head } = folded;
+    if let Some(stored) = stored(connection, position.partition)? {
+        if stored.offset > position.offset {
             return Ok(());
         }
-        if from_sql(offset)? == position.offset && known != *digest.as_bytes() {
+        if stored.offset == position.offset && stored.digest != *digest {
             return Err(EngineError::Corrupt(format!(
                 "the record at {position} is not the one that was folded before"
             )));
         }
+        if stored.head.is_none() && head.is_some() && stored.offset < position.offset {
+            let place = Position { offset: stored.offset, ..*position };
+            heads::add(connection, place, Head::resumed(log_id, place, stored.digest))?;
+        }
     }
-    let sql = format!("INSERT OR REPLACE INTO progress_g{LAYOUT} VALUES (?, ?, ?, ?, ?, ?)");
+    if let Some(head) = head {
+        heads::add(connection, *position, *head)?;
+    }
+    let sql = format!("INSERT OR REPLACE INTO progress_g{LAYOUT} VALUES (?, ?, ?, ?, ?, ?, ?)");
     let (offset, digest) = (to_sql(position.offset), digest.as_bytes());
     let Publication { tables, number } = publication;
-    let values = params![position.partition, offset, digest, log_id, tables, number];
+    let head = head.map(|head| *head.digest().as_bytes());
+    let values = params![position.partition, offset, digest, log_id, tables, number, head];
     connection
         .prepare_cached(&sql)
         .and_then(|mut statement| statement.execute(values))
         .map_err(seam_error)?;
     Ok(())
+}
+
+/// How far a partition is folded, as it stands.
+struct Stored {
+    offset: u64,
+    digest: Digest,
+    head: Option<Head>,
+}
+
+fn stored(connection: &Connection, partition: u32) -> Result<Option<Stored>, EngineError> {
+    let sql = format!("SELECT offset, digest, head FROM progress_g{LAYOUT} WHERE partition = ?");
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get::<_, Option<_>>(2)?))
+    };
+    let found = connection
+        .prepare_cached(&sql)
+        .and_then(|mut statement| statement.query_row([partition], read).optional())
+        .map_err(seam_error)?;
+    let Some((offset, digest, head)) = found else { return Ok(None) };
+    let (digest, head) = (Digest::from_bytes(digest), head.map(kept_head));
+    Ok(Some(Stored { offset: from_sql(offset)?, digest, head }))
+}
+
+fn kept_head(bytes: [u8; 32]) -> Head {
+    Head::kept(Digest::from_bytes(bytes))
 }

@@ -37,6 +37,40 @@ fn text_does_not_slide_between_the_fields_of_a_template() {
     }
 }
 
+#[test]
+fn text_does_not_slide_where_every_value_decides() {
+    let all = TEXT.replace("TEXT", "{f.r}:{f.o}:{f.a}:{f.state}");
+    let directory = directory(&(HEAD.to_owned() + &all + TAIL));
+    let said = |order: &str, reference: &str, text: &str| {
+        let body = serde_json::json!({ "o": order, "r": reference, "a": 5, "state": "paid" });
+        let signature = sha256(text);
+        verdict(&directory, &post(&body.to_string(), &[("X-Sig", signature.as_str())]))
+    };
+    assert_eq!(said("o1", "R", "R:o1:5:paid"), "o1 SUCCESS 5 VND R");
+    let slid = "fault: a signed value holds what separates it from the next";
+    assert_eq!(said("A:o1", "R", "R:A:o1:5:paid"), slid, "whoever signed this");
+    assert_eq!(said("o1", "R:A", "R:A:o1:5:paid"), slid, "signed this, too");
+}
+
+#[test]
+fn what_an_optional_piece_leaves_out_is_not_missed() {
+    let all = TEXT.replace("TEXT", "{f.r}|{f.o}|{f.a}|{f.state}[|{f.x}+{f.y}]");
+    let directory = directory(&(HEAD.to_owned() + &all + TAIL));
+    let said = |more: serde_json::Value, text: &str| {
+        let mut body = serde_json::json!({ "o": "o1", "r": "R", "a": 5, "state": "paid" });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let signature = sha256(text);
+        verdict(&directory, &post(&body.to_string(), &[("X-Sig", signature.as_str())]))
+    };
+    let good = "o1 SUCCESS 5 VND R";
+    assert_eq!(said(serde_json::json!({ "x": "1", "y": "2" }), "R|o1|5|paid|1+2"), good);
+    assert_eq!(
+        said(serde_json::json!({ "x": "1" }), "R|o1|5|paid"),
+        good,
+        "y is left out, so is x"
+    );
+}
+
 const LIST: &str = r#"exceptions = ["no_time", "no_paid_at"]
 [notice]
 content = "json"

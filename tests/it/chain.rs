@@ -1,0 +1,147 @@
+//! Owns the proof that the log can't be changed behind the back of whoever folded it: a flipped byte, a record that is
+//! taken out, two that are swapped and a tail that is cut are each found and located; and what was made to fit in the
+//! order store too is found by heads that were remembered elsewhere.
+
+use std::rc::Rc;
+
+use rusqlite::{Connection, params};
+use serde_json::Value;
+
+use crate::support::notice::Notice;
+use crate::support::pair::Inside;
+use crate::support::system::{Done, Home, System};
+
+const ORDERS: u64 = 12;
+
+/// A stopped demo whose log holds `ORDERS` records, each folded by itself.
+fn folded() -> Rc<Home> {
+    let system = System::demo();
+    let home = Rc::clone(system.home());
+    let secret =
+        std::fs::read_to_string(home.data().join("sandbox.key")).expect("a demo has a key");
+    for number in 1..=ORDERS {
+        let id = format!("o-{number}");
+        let body = Notice::paid("DEMO", &id, &id).signed(secret.trim());
+        assert_eq!(system.post_ipn(&body).status, 200);
+        Inside::of(&home).settle();
+    }
+    let metrics = system.ask_admin("GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").text();
+    assert!(metrics.contains("payfold_projector_chain_offset{partition=\"0\"} 12"), "{metrics}");
+    let (home, status) = system.stop();
+    assert!(status.success());
+    home
+}
+
+fn log_of(home: &Home) -> Connection {
+    Connection::open(home.data().join("log.db")).expect("a log")
+}
+
+fn verify(home: &Home, more: &[&str]) -> Done {
+    let arguments = [&["log", "verify", "--chain", "--output", "json"], more].concat();
+    home.payfold(&arguments)
+}
+
+/// What is found, as `field: stored: folded`.
+fn found(home: &Home, more: &[&str]) -> Vec<String> {
+    let done = verify(home, more);
+    assert_eq!(done.code(), 3, "{done:?}");
+    let rows: Vec<Value> = serde_json::from_str(&done.stdout).expect("it is JSON");
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    rows.iter()
+        .map(|row| ["field", "stored", "folded"].map(|name| text(&row[name])).join(": "))
+        .collect()
+}
+
+#[test]
+fn what_is_changed_taken_out_swapped_or_cut_is_found_where_it_was() {
+    let home = folded();
+    let done = verify(&home, &[]);
+    assert_eq!(done.code(), 0, "{done:?}");
+    assert!(done.stderr.contains("head of 0-12: "), "{done:?}");
+    let log = log_of(&home);
+    let value = |position: i64| -> Vec<u8> {
+        let sql = "SELECT value FROM intake WHERE position = ?";
+        log.query_row(sql, [position], |row| row.get(0)).expect("a record")
+    };
+    let put = |position: i64, value: &[u8]| {
+        let sql = "UPDATE intake SET value = ? WHERE position = ?";
+        assert_eq!(log.execute(sql, params![value, position]).expect("ours"), 1);
+    };
+
+    let whole = value(5);
+    let mut flipped = whole.clone();
+    *flipped.last_mut().expect("a byte") ^= 1;
+    put(5, &flipped);
+    let told = "chain: the commit of 0-5 to 0-5: 0-5: record fails its checksum";
+    assert_eq!(found(&home, &[]), [told]);
+    put(5, &whole);
+
+    log.execute_batch("CREATE TEMP TABLE kept AS SELECT * FROM intake WHERE position = 7").unwrap();
+    log.execute_batch("DELETE FROM intake WHERE position = 7").unwrap();
+    assert_eq!(found(&home, &[]), ["chain: the commit of 0-7 to 0-7: 0-7 is not there"]);
+    log.execute_batch("INSERT INTO intake SELECT * FROM kept").unwrap();
+
+    let (third, fourth) = (value(3), value(4));
+    put(3, &fourth);
+    put(4, &third);
+    let other = "other records than were folded: one was replaced, moved or put in";
+    let told = ["0-3 to 0-3", "0-4 to 0-4"].map(|of| format!("chain: the commit of {of}: {other}"));
+    assert_eq!(found(&home, &[]), told);
+    put(3, &third);
+    put(4, &fourth);
+    assert_eq!(verify(&home, &[]).code(), 0, "all is as it was");
+
+    log.execute_batch("DELETE FROM intake WHERE position > 10").unwrap();
+    let told = "chain: folded to 0-12: the log ends at 0-10: its tail is gone";
+    assert_eq!(found(&home, &[]), [told]);
+}
+
+#[test]
+fn a_head_that_was_remembered_finds_what_was_made_to_fit_everywhere() {
+    let home = folded();
+    let anchor = home.path().join("heads.json");
+    let anchor = anchor.to_str().expect("a text");
+    assert_eq!(verify(&home, &["--anchor", anchor]).code(), 0);
+    assert_eq!(verify(&home, &["--against", anchor]).code(), 0);
+
+    // Somebody puts a copy of another record in the place of one, and has the orders folded anew.
+    let swap = "UPDATE intake SET (key, value) = (SELECT key, value FROM intake WHERE position = 5)
+                WHERE position = 6";
+    log_of(&home).execute_batch(swap).unwrap();
+    for file in ["orders.db", "orders.db-wal", "orders.db-shm"] {
+        let _ = std::fs::remove_file(home.data().join(file));
+    }
+    let system = home.boot();
+    Inside::of(&home).settle();
+    drop(system);
+    assert_eq!(home.payfold(&["log", "verify", "--chain"]).code(), 0, "it all fits");
+    let told = found(&home, &["--against", anchor]);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("anchor: 0-12: ") && told[0].contains("changed since"), "{told:?}");
+
+    let elsewhere = System::demo();
+    let done = verify(elsewhere.home(), &["--against", anchor]);
+    assert_eq!(done.code(), 1, "{done:?}");
+    assert!(done.stderr.contains("another log") && done.stderr.contains("fix: "), "{done:?}");
+}
+
+#[test]
+fn a_store_of_before_there_were_heads_is_chained_from_where_it_stands() {
+    let home = folded();
+    let orders = Connection::open(home.data().join("orders.db")).expect("a store");
+    orders.execute_batch("UPDATE progress_g1 SET head = NULL; DROP TABLE heads_g1").unwrap();
+    drop(orders);
+    let told = found(&home, &[]);
+    assert!(told[0].contains("nothing was chained"), "{told:?}");
+    let secret = std::fs::read_to_string(home.data().join("sandbox.key")).expect("a key");
+    let system = home.boot();
+    for id in ["later-1", "later-2"] {
+        let body = Notice::paid("DEMO", id, id).signed(secret.trim());
+        assert_eq!(system.post_ipn(&body).status, 200);
+        Inside::of(&home).settle();
+    }
+    drop(system);
+    assert_eq!(verify(&home, &[]).code(), 0);
+    log_of(&home).execute_batch("DELETE FROM intake WHERE position = 13").unwrap();
+    assert_eq!(found(&home, &[]), ["chain: the commit of 0-13 to 0-13: 0-13 is not there"]);
+}
