@@ -121,7 +121,7 @@ async fn measure(args: &BenchProjectorArgs, settings: &Settings) -> anyhow::Resu
     let world = World::new(orders, args.window, SystemClock.now());
     let registry = Registry::new();
     let engines = Engines::open(settings, &registry, Need::Both).await?.context("both engines")?;
-    let (log, store) = (&engines.log, engines.store()?);
+    let (log, store) = (&engines.log, engines.base()?);
     let facts = world.records();
     let progress = progress(args, facts);
     fill(&**log, &world, &progress).await?;
