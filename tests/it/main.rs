@@ -17,6 +17,7 @@ mod own_creates;
 mod own_schemes;
 mod payments;
 mod queries;
+mod rebuild;
 mod reconcile;
 mod refusals;
 mod same_input;
