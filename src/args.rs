@@ -13,7 +13,8 @@ mod rebuild;
 mod reconcile;
 
 pub use bench::{
-    BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs, BenchReconcileArgs,
+    BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs, BenchRebuildArgs,
+    BenchReconcileArgs,
 };
 pub use certify::CertifyArgs;
 pub use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};

@@ -78,6 +78,18 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// For folding a whole log: larger batches, and more orders kept in memory, so that fewer are read again.
+    pub fn for_a_build(self) -> Self {
+        Self {
+            batch_records_max: self.batch_records_max.max(8_192),
+            batch_bytes: self.batch_bytes.max(16 << 20),
+            cache_bytes: self.cache_bytes.max(64 << 20),
+            ..self
+        }
+    }
+}
+
 /// Why a projector ended that was not told to stop. It has been logged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {

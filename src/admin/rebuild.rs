@@ -5,6 +5,7 @@ use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use payfold_engines::EngineError;
 use payfold_engines::generations::{Asked, DecideError};
+use payfold_projector::Speed;
 use payfold_projector::rebuild::desk::{Desk, Target, Wish};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -50,7 +51,7 @@ struct Move {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Drop {
+struct ThrowAway {
     reason: String,
     generation: u32,
 }
@@ -152,18 +153,24 @@ async fn start(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> An
 }
 
 async fn pause(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    pace(&request, &body, &admin, true).await
+    pace(&request, &body, &admin, |facts_per_s| Speed { paused: true, facts_per_s }).await
 }
 
 async fn resume(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    pace(&request, &body, &admin, false).await
+    pace(&request, &body, &admin, |facts_per_s| Speed { paused: false, facts_per_s }).await
 }
 
-#[expect(clippy::fn_params_excessive_bools, reason = "one word of two calls that are one")]
-async fn pace(request: &HttpRequest, body: &[u8], admin: &Admin, paused: bool) -> Answer {
+async fn pace(
+    request: &HttpRequest,
+    body: &[u8],
+    admin: &Admin,
+    speed: impl FnOnce(Option<u32>) -> Speed,
+) -> Answer {
     let desk = at_desk(admin, request)?;
     let (wish, asked) = read(admin, request, body, |wish: &Pace| &wish.reason)?;
-    let generation = desk.desk.pace(&asked, (paused, wish.throttle)).await?;
+    let speed = speed(wish.throttle);
+    let generation = desk.desk.pace(&asked, speed).await?;
+    let paused = speed.paused;
     tracing::info!(author = %asked.author, generation, paused, "a rebuild is paced");
     Ok(HttpResponse::Ok().json(json!({ "generation": generation, "paused": paused })))
 }
@@ -188,7 +195,7 @@ async fn roll_back(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -
 
 async fn throw_away(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
     let desk = at_desk(&admin, &request)?;
-    let (wish, asked) = read(&admin, &request, &body, |wish: &Drop| &wish.reason)?;
+    let (wish, asked) = read(&admin, &request, &body, |wish: &ThrowAway| &wish.reason)?;
     desk.desk.throw_away(&asked, wish.generation).await?;
     tracing::info!(author = %asked.author, generation = wish.generation, "a generation is to go");
     Ok(HttpResponse::Accepted().json(json!({ "generation": wish.generation })))

@@ -155,7 +155,11 @@ impl Crew {
         };
         let (stop, stopped) = watch::channel(false);
         let (speed, keeps) = watch::channel(speed);
-        let mut settings = Settings { tables, speed: Some(keeps), ..parts.settings.clone() };
+        let mut settings = match generation.was_told {
+            true => parts.settings.clone(),
+            false => parts.settings.clone().for_a_build(),
+        };
+        (settings.tables, settings.speed) = (tables, Some(keeps));
         if generation.made_at.is_some() {
             settings.group = format!("{}-g{tables}", settings.group);
         }
