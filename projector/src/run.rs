@@ -203,7 +203,9 @@ impl Shared {
         publication.tables == self.settings.tables
     }
 
-    fn is_told(&self, told: bool) {
+    /// Counts for all to see if this generation is told in any of these partitions.
+    fn counts_for(&self, mut publications: impl Iterator<Item = Publication>) {
+        let told = publications.any(|publication| self.tells(publication));
         self.told.store(told, Ordering::Relaxed);
     }
 }
