@@ -9,10 +9,12 @@ mod certify;
 mod demo;
 mod keys;
 mod partner;
+mod rebuild;
 mod reconcile;
 
 pub use bench::{
-    BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs, BenchReconcileArgs,
+    BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs, BenchRebuildArgs,
+    BenchReconcileArgs,
 };
 pub use certify::CertifyArgs;
 pub use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};
@@ -24,6 +26,7 @@ pub use partner::{
     RecordsArgs, VectorsArgs,
 };
 
+pub use rebuild::{DiffArgs, MoveArgs, PlanArgs, RebuildCommand, StartArgs, StatusArgs, WhyArgs};
 pub use reconcile::{
     DayArgs, DecideArgs, FindingsArgs, ReconcileCommand, ReportArgs, RunBooksArgs, TokenCommand,
 };
@@ -92,6 +95,9 @@ pub enum Command {
     /// Compare orders with partners' own records, decide differences, close days
     #[command(subcommand)]
     Reconcile(ReconcileCommand),
+    /// Fold the log anew beside live traffic, compare, switch, go back
+    #[command(subcommand)]
+    Rebuild(RebuildCommand),
     /// Signed notices that could not be admitted
     #[command(subcommand)]
     Quarantine(QuarantineCommand),

@@ -15,15 +15,16 @@ use payfold_ingest::limits::Limits;
 use payfold_ingest::metrics::Metrics as IngestMetrics;
 use payfold_ingest::quarantine::Budget;
 use payfold_partners::remote::Remote;
-use payfold_projector::Projector;
+use payfold_projector::rebuild::crew::{Crew, Parts};
+use payfold_projector::rebuild::desk::Desk;
 use payfold_reconciler::Reconciler;
-use payfold_reconciler::books::desk::{Books, Desk};
+use payfold_reconciler::books::desk::{Books, Desk as BooksDeskOfRole};
 use payfold_reconciler::books::folder::{Due, Folder};
 use payfold_sandbox::{Sandbox, SandboxSettings};
 use payfold_schemas::ids::PartnerCode;
 use tokio::sync::{mpsc, watch};
 
-use crate::admin::{Admin, BooksDesk, Life};
+use crate::admin::{Admin, BooksDesk, Life, RebuildDesk};
 use crate::asking;
 use crate::demo::{self, DemoOrders};
 use crate::error::Fixable;
@@ -94,18 +95,22 @@ impl Server {
         &self,
         stopped: watch::Receiver<bool>,
         failed: mpsc::UnboundedSender<anyhow::Error>,
-    ) -> anyhow::Result<RoleThread> {
+    ) -> anyhow::Result<(RoleThread, Desk)> {
         let clock = Arc::clone(&self.clock);
-        let metrics = Arc::new(payfold_projector::Metrics::new(&self.registry, clock)?);
+        let metrics =
+            Arc::new(payfold_projector::Metrics::new(&self.registry, Arc::clone(&clock))?);
         let settings = payfold_projector::Settings {
             batch_records_max: self.settings.projector.batch_records,
             ..Default::default()
         };
         let engines = self.engines()?;
-        let (log, store) = (Arc::clone(&engines.log), Arc::clone(engines.store()?));
-        let projector = Projector::new(log, store, Arc::clone(&metrics), settings);
+        let (log, store) = (Arc::clone(&engines.log), Arc::clone(engines.base()?));
+        let (its_log, its_store) = (Arc::clone(&log), Arc::clone(&store));
+        let crew = Crew::new(Parts { log, store, metrics: Arc::clone(&metrics), settings, clock });
+        let desk = Desk::new(its_log, its_store, crew.board());
         let halted = move || metrics.partition_halted();
-        RoleThread::start("projector", failed, halted, projector.run(stopped))
+        let thread = RoleThread::start("projector", failed, halted, crew.run(stopped))?;
+        Ok((thread, desk))
     }
 
     pub(crate) fn start_reconciler(
@@ -113,7 +118,7 @@ impl Server {
         urls: &Urls,
         stopped: watch::Receiver<bool>,
         failed: mpsc::UnboundedSender<anyhow::Error>,
-    ) -> anyhow::Result<(RoleThread, Desk)> {
+    ) -> anyhow::Result<(RoleThread, BooksDeskOfRole)> {
         let set = &self.settings.reconciler;
         let settings = payfold_reconciler::Settings {
             deadline_poll: Duration::from_millis(set.deadline_poll_ms),
@@ -143,7 +148,7 @@ impl Server {
     }
 
     /// How partners' records are compared, and where that is asked for.
-    fn books(&self) -> anyhow::Result<(Books, Desk)> {
+    fn books(&self) -> anyhow::Result<(Books, BooksDeskOfRole)> {
         let set = &self.settings.reconciler;
         let (mut books, desk) = Books::new(self.keys.directory(), self.scratch());
         books.lookback_ms = i64::from(set.lookback_days) * 24 * 3_600 * 1_000;
@@ -250,7 +255,7 @@ impl Server {
         ingest: Option<Data<Ingest>>,
         storage: &Arc<StorageHealth>,
         life: &Arc<Life>,
-        desk: Option<Desk>,
+        (books, rebuilds): (Option<BooksDeskOfRole>, Option<Desk>),
     ) -> anyhow::Result<Admin> {
         let log = self.engines().ok().map(|engines| Arc::clone(&engines.log));
         let (clock, data) = (Arc::clone(&self.clock), self.data.path().to_owned());
@@ -263,7 +268,8 @@ impl Server {
             tokens: self.keys.tokens(),
             demo: self.demo.then(DemoOrders::default),
             gauges: Gauges::new(&self.registry, log, clock, ingest, data)?,
-            books: desk.map(|desk| BooksDesk::new(desk, self.scratch())),
+            books: books.map(|desk| BooksDesk::new(desk, self.scratch())),
+            rebuilds: rebuilds.map(|desk| RebuildDesk { desk, may_drill: self.demo }),
         })
     }
 }

@@ -117,12 +117,12 @@ impl Drop for RoleRuntime {
     }
 }
 
-/// A role's own runtime. Its blocking threads are as many as its stages: each more would keep an allocator's
+/// A role's own runtime. Its blocking threads are as many as the stages of two folds beside each other: each more would keep an allocator's
 /// memory of its own, and with the default of 512 the process grew by 100 MB.
 pub fn runtime(name: &str) -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
-        .max_blocking_threads(4)
+        .max_blocking_threads(8)
         .thread_name(name)
         .enable_all()
         .build()

@@ -13,7 +13,7 @@ use crate::error::Fixable;
 
 /// How long an admin call may take.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// How long the sending of a file may take.
+/// How long the sending of a file may take, or an answer that takes a walk over all orders.
 const UPLOAD_MAX: Duration = Duration::from_secs(3_600);
 /// How long a probe waits for its answer.
 const READY_MAX: Duration = Duration::from_secs(5);
@@ -167,6 +167,19 @@ impl AdminClient {
     pub fn post(&self, path: &str, body: &serde_json::Value) -> anyhow::Result<serde_json::Value> {
         let sent = self
             .agent
+            .post(format!("{}{path}", self.url))
+            .header("authorization", format!("Bearer {}", self.token))
+            .send_json(body);
+        self.answer(sent)
+    }
+
+    /// The same, of something that reads every order before it answers.
+    pub fn post_patiently(
+        &self,
+        path: &str,
+        body: &serde_json::Value,
+    ) -> anyhow::Result<serde_json::Value> {
+        let sent = agent(UPLOAD_MAX)
             .post(format!("{}{path}", self.url))
             .header("authorization", format!("Bearer {}", self.token))
             .send_json(body);

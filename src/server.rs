@@ -10,10 +10,12 @@ use anyhow::Context;
 use payfold_checkout::Checkout;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::{Extent, Start, Topic};
+use payfold_engines::orders::live::Live;
 use payfold_ingest::health::StorageHealth;
 use payfold_ingest::http::Ingest;
 use payfold_sandbox::Sandbox;
 use payfold_schemas::event::OrderChanged;
+use payfold_schemas::publication::Publication;
 use prometheus::Registry;
 use tokio::sync::{mpsc, watch};
 
@@ -31,6 +33,8 @@ use crate::wiring::Engines;
 
 /// How often the vault is looked at.
 const VAULT_POLL: Duration = Duration::from_millis(500);
+/// How often readers look whether other tables are told.
+const SWITCH_POLL: Duration = Duration::from_millis(500);
 /// After how many looks a change that can't be taken is told again: a minute.
 const TELL_AGAIN_LOOKS: u32 = 120;
 /// How long the sandbox partner may go on sending when the system ends: it would send again after a restart of a
@@ -171,9 +175,14 @@ impl Server {
         let sockets = Sockets::bind(&self.settings, roles)?;
         let urls = Urls::of(&self.settings, &sockets, roles)?;
 
-        let (mut threads, mut desk) = (Vec::new(), None);
+        if let Some(live) = self.engines.as_ref().and_then(Engines::live) {
+            follow_switches(Arc::clone(live));
+        }
+        let (mut threads, mut desk, mut rebuilds) = (Vec::new(), None, None);
         if roles.projector {
-            threads.push(self.start_projector(stopped.clone(), failed.clone())?);
+            let (thread, its_desk) = self.start_projector(stopped.clone(), failed.clone())?;
+            threads.push(thread);
+            rebuilds = Some(its_desk);
         }
         if roles.reconciler {
             let (thread, its_desk) = self.start_reconciler(&urls, stopped, failed)?;
@@ -183,7 +192,7 @@ impl Server {
         let ingest = roles.ingest.then(|| self.ingest(&storage)).transpose()?.map(Data::new);
         let checkout = roles.checkout.then(|| self.checkout(&urls)).transpose()?;
         let sandbox = roles.sandbox.then(|| self.sandbox(&urls)).transpose()?;
-        let admin = Data::new(self.admin(ingest.clone(), &storage, &life, desk)?);
+        let admin = Data::new(self.admin(ingest.clone(), &storage, &life, (desk, rebuilds))?);
         let admin = listen_admin(sockets.admin, admin)?;
         let mut listeners = Listeners { public: None, shop: None, sandbox: None };
         if let (Some(ingest), Some(socket)) = (&ingest, sockets.public) {
@@ -303,6 +312,26 @@ impl Started {
         self.run_file.remove(&self.data);
         Ok(())
     }
+}
+
+/// Lets readers follow when other tables are told.
+fn follow_switches(live: Arc<Live>) {
+    actix_web::rt::spawn(async move {
+        let mut ticks = tokio::time::interval(SWITCH_POLL);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            match live.look().await {
+                Ok(false) => {}
+                Ok(true) => {
+                    let Publication { tables, number } = live.publication();
+                    tracing::info!(tables, number, "orders are read from another generation");
+                }
+                // What was read before is read on, and whoever folds tells of the outage.
+                Err(error) => tracing::debug!(%error, "can't look whether other tables are told"),
+            }
+        }
+    });
 }
 
 /// Swaps accounts and keys when the vault changes. What can't be taken leaves the old ones in force, and is told at once

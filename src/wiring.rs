@@ -13,6 +13,7 @@ use payfold_engines::log::kafka::KafkaLog;
 use payfold_engines::log::sqlite::{CommitObserver, SqliteLog, SqliteLogSettings};
 use payfold_engines::orders::OrderStore;
 use payfold_engines::orders::cql::CqlOrders;
+use payfold_engines::orders::live::Live;
 use payfold_engines::orders::sqlite::{SqliteOrders, SqliteOrdersSettings, claims_beside};
 use payfold_engines::{EngineError, pairing};
 use prometheus::{Histogram, HistogramOpts, IntCounter, Registry};
@@ -26,9 +27,24 @@ use crate::settings::Settings;
 pub struct Engines {
     /// The event log.
     pub log: Arc<dyn EventLog>,
-    store: Option<Arc<dyn OrderStore>>,
+    stores: Option<Stores>,
     /// How the log is kept, for the banner.
     pub durability: &'static str,
+}
+
+/// The order store, as it is folded into and as it is read.
+struct Stores {
+    base: Arc<dyn OrderStore>,
+    live: Arc<Live>,
+    reads: Arc<dyn OrderStore>,
+}
+
+impl Stores {
+    fn new(log: &Arc<dyn EventLog>, base: Arc<dyn OrderStore>) -> Self {
+        let live = Arc::new(Live::new(Arc::clone(log), Arc::clone(&base)));
+        let reads: Arc<dyn OrderStore> = Arc::clone(&live) as Arc<dyn OrderStore>;
+        Self { base, live, reads }
+    }
 }
 
 /// Which engines a process needs.
@@ -109,12 +125,27 @@ fn path(setting: &str, url: &str, default: PathBuf) -> anyhow::Result<PathBuf> {
 impl Engines {
     /// Engines that are open.
     pub fn new(log: Arc<dyn EventLog>, store: Option<Arc<dyn OrderStore>>) -> Self {
-        Self { log, store, durability: "engines of a test" }
+        let stores = store.map(|store| Stores::new(&log, store));
+        Self { log, stores, durability: "engines of a test" }
     }
 
-    /// The order store. Errors: this process has none.
+    /// The order store as readers see it: the generation that is told. Errors: this process has none.
     pub fn store(&self) -> anyhow::Result<&Arc<dyn OrderStore>> {
-        self.store.as_ref().context("this process was started without an order store")
+        Ok(&self.stores()?.reads)
+    }
+
+    /// The order store itself, for whoever folds and for what is about its generations. Errors: this process has none.
+    pub fn base(&self) -> anyhow::Result<&Arc<dyn OrderStore>> {
+        Ok(&self.stores()?.base)
+    }
+
+    /// What moves readers to another generation; none without an order store.
+    pub fn live(&self) -> Option<&Arc<Live>> {
+        self.stores.as_ref().map(|stores| &stores.live)
+    }
+
+    fn stores(&self) -> anyhow::Result<&Stores> {
+        self.stores.as_ref().context("this process was started without an order store")
     }
 
     /// Opens what is needed for a running system and checks that it belongs together.
@@ -132,8 +163,9 @@ impl Engines {
                 Self::open_cluster(&distributed, registry, need).await?
             }
         };
-        if let Some(store) = &opened.store {
-            pairing::check(&*opened.log, &**store).await.map_err(explain)?;
+        if let Some(stores) = &opened.stores {
+            stores.live.look().await.map_err(explain)?;
+            pairing::check(&*opened.log, &*stores.reads).await.map_err(explain)?;
         }
         Ok(Some(opened))
     }
@@ -151,7 +183,7 @@ impl Engines {
         };
         let store = SqliteOrders::open_with(&paths.orders, orders_settings).map_err(explain)?;
         let durability = "SQLite, every 200 is synced first";
-        Ok(Self { log: Arc::new(log), store: Some(Arc::new(store)), durability })
+        Ok(Self { durability, ..Self::new(Arc::new(log), Some(Arc::new(store))) })
     }
 
     async fn open_cluster(
@@ -173,7 +205,7 @@ impl Engines {
             Need::Log | Need::Nothing => None,
         };
         let durability = "Kafka, every 200 is on all in-sync replicas first";
-        Ok(Self { log: Arc::new(log), store, durability })
+        Ok(Self { durability, ..Self::new(Arc::new(log), store) })
     }
 
     /// Opens both for listings, beside a running system or without one; nothing can be changed.
@@ -185,18 +217,14 @@ impl Engines {
                 let cql = distributed.cql()?.clone();
                 let store: Arc<dyn OrderStore> =
                     Arc::new(CqlOrders::open(cql).await.map_err(explain)?);
-                return Ok(Self {
-                    log: Arc::new(log),
-                    store: Some(store),
-                    durability: "read-only",
-                });
+                return Self::to_read(Arc::new(log), store).await;
             }
         };
-        Self::open_files_to_read(&paths)
+        Self::open_files_to_read(&paths).await
     }
 
     /// Opens embedded engines for listings. Errors: a file is not there, or is none of theirs.
-    pub fn open_files_to_read(paths: &Paths) -> anyhow::Result<Self> {
+    pub async fn open_files_to_read(paths: &Paths) -> anyhow::Result<Self> {
         for path in [&paths.log, &paths.orders] {
             if !path.is_file() {
                 return Err(Fixable::error(
@@ -207,7 +235,16 @@ impl Engines {
         }
         let log = Arc::new(SqliteLog::open_read_only(&paths.log).map_err(explain)?);
         let store = Arc::new(SqliteOrders::open_read_only(&paths.orders).map_err(explain)?);
-        Ok(Self { log, store: Some(store), durability: "read-only" })
+        Self::to_read(log, store).await
+    }
+
+    /// What is told at this moment.
+    async fn to_read(log: Arc<dyn EventLog>, store: Arc<dyn OrderStore>) -> anyhow::Result<Self> {
+        let opened = Self { durability: "read-only", ..Self::new(log, Some(store)) };
+        if let Some(live) = opened.live() {
+            live.look().await.map_err(explain)?;
+        }
+        Ok(opened)
     }
 
     /// Checks that the order store was folded from the log. Errors: it was not, with what to do.

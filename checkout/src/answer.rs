@@ -4,12 +4,13 @@ use actix_web::HttpResponse;
 use actix_web::http::header;
 use payfold_schemas::fact::{Create, Session};
 use payfold_schemas::ids::OrderKey;
-use payfold_schemas::order::{Order, OrderState};
+use payfold_schemas::order::OrderState;
 use payfold_schemas::time::Time;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::payment::{Links, qr_payload, redirect_url, state_schema};
+use crate::rows::Row;
 use crate::version::Version;
 
 /// Seconds after which to read a payment whose create call's end is unknown.
@@ -96,7 +97,7 @@ pub(crate) enum Answer {
 pub(crate) struct Told<'a> {
     pub(crate) key: &'a OrderKey,
     pub(crate) create: &'a Create,
-    pub(crate) row: Option<&'a Order>,
+    pub(crate) row: Option<&'a Row>,
     pub(crate) now: Time,
 }
 

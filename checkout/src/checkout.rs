@@ -15,7 +15,6 @@ use payfold_partners::directory::Directory;
 use payfold_partners::remote::Remote;
 use payfold_partners::shops::Shops;
 use payfold_schemas::ids::{OrderKey, PartnerCode, RequestId};
-use payfold_schemas::order::Order;
 use payfold_schemas::time::Time;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -25,7 +24,7 @@ use crate::facts::Facts;
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, kinds};
-use crate::rows::{Rows, Watcher};
+use crate::rows::{Row, Rows, Watcher};
 use crate::tell::Teller;
 
 /// How long the storage may take with one thing: a fact to become durable, a claim, a row to be read.
@@ -177,8 +176,13 @@ impl Checkout {
     }
 
     /// One row. Errors: `storage_unavailable`.
-    pub(crate) async fn row(&self, key: &OrderKey) -> Result<Option<Order>, Problem> {
+    pub(crate) async fn row(&self, key: &OrderKey) -> Result<Option<Row>, Problem> {
         self.in_time(self.rows.load(key)).await
+    }
+
+    /// The rows of these keys, in the same order. Errors: `storage_unavailable`.
+    pub(crate) async fn rows(&self, keys: Vec<OrderKey>) -> Result<Vec<Option<Row>>, Problem> {
+        self.in_time(self.rows.load_all(keys)).await
     }
 
     /// Follows an order. Errors: `too_many_followers`.

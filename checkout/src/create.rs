@@ -10,7 +10,6 @@ use payfold_engines::orders::Claimed;
 use payfold_partners::remote::{Created, Failure};
 use payfold_partners::shops::ShopEntry;
 use payfold_schemas::fact::{CreateFailed, Fact, Session};
-use payfold_schemas::order::Order;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::answer::{Answer, Told};
@@ -22,7 +21,7 @@ use crate::metrics::Outcome;
 use crate::outcome::{Begun, Kept};
 use crate::problem::{Problem, kinds};
 use crate::request::PaymentRequest;
-use crate::rows::Watcher;
+use crate::rows::{Row, Watcher};
 
 /// How long an answer waits for the projector, for the state and version it shows.
 pub(crate) const FOLD_PATIENCE: Duration = Duration::from_secs(1);
@@ -127,7 +126,7 @@ async fn make(
             if !outcome.keep(Fact::SessionOpened(session.clone())).await {
                 return Ok(told.accepted());
             }
-            let is_folded = |row: &Order| row.facts.sessions.iter().any(|o| o.content == session);
+            let is_folded = |row: &Row| row.facts.sessions.iter().any(|o| o.content == session);
             let row = folded(&mut watcher, is_folded).await;
             Ok(Told { row: row.as_ref(), now: checkout.now(), ..told }
                 .created(&session, description))
@@ -149,8 +148,8 @@ async fn make(
 /// The row once it is wanted, or none within the projector's time.
 pub(crate) async fn folded(
     watcher: &mut Option<Watcher>,
-    wanted: impl Fn(&Order) -> bool,
-) -> Option<Order> {
+    wanted: impl Fn(&Row) -> bool,
+) -> Option<Row> {
     let watcher = watcher.as_mut()?;
     tokio::time::timeout(FOLD_PATIENCE, watcher.until(wanted)).await.ok()?.ok()
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Array, ArrayBuilder, Object, ObjectBuilder, Type};
 
+use crate::rows::Row;
 use crate::version::Version;
 
 /// Where a payment is read and followed; paths on this listener.
@@ -110,7 +111,8 @@ pub struct Payment {
 
 impl Payment {
     /// What a row shows at `now`.
-    pub fn of(order: &Order, now: Time) -> Self {
+    pub fn of(row: &Row, now: Time) -> Self {
+        let order = &row.order;
         let (key, summary) = (&order.key, &order.summary);
         let session = session(order);
         let text = |text: &dyn ToString| text.to_string();
@@ -123,7 +125,7 @@ impl Payment {
             state: summary.state,
             fulfil: summary.fulfil,
             attention: summary.attention().collect(),
-            version: Version::of(order).to_string(),
+            version: Version::of(row).to_string(),
             amount: summary.amount,
             currency: summary.currency.map(|currency| text(&currency)),
             paid_amount: summary.paid_amount,

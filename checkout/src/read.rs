@@ -7,7 +7,6 @@ use actix_web::{HttpRequest, HttpResponse};
 use payfold_engines::orders::Scan;
 use payfold_partners::shops::{ShopAccount, ShopEntry};
 use payfold_schemas::ids::{OrderKey, Reference};
-use payfold_schemas::order::Order;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -16,6 +15,7 @@ use crate::call::{Call, no_such_payment};
 use crate::checkout::Checkout;
 use crate::payment::Payment;
 use crate::problem::{Problem, kinds};
+use crate::rows::Row;
 use crate::version::Version;
 
 /// Seconds of a long poll at most.
@@ -68,9 +68,9 @@ async fn newer(
     key: &OrderKey,
     known: Option<Version>,
     seconds: u64,
-) -> Result<Option<Order>, Problem> {
+) -> Result<Option<Row>, Problem> {
     let mut watcher = checkout.watch(key)?;
-    let is_newer = |row: &Order| known.is_none_or(|known| Version::of(row) > known);
+    let is_newer = |row: &Row| known.is_none_or(|known| Version::of(row) > known);
     tokio::select! {
         row = watcher.until(is_newer) => {
             row.map(Some).map_err(|error| checkout.facts.failed(&error))
@@ -139,7 +139,7 @@ pub(crate) async fn by_reference(call: &mut Call) -> Result<HttpResponse, Proble
     let from = after.map_or(0, |after| keys.partition_point(|key| place(key) <= place(&after)));
     let page: Vec<_> = keys[from..].iter().take(limit).cloned().collect();
     let next = page.last().filter(|_| from + page.len() < keys.len()).map(OrderKey::to_string);
-    let rows = checkout.in_time(checkout.parts.store.load(page)).await?;
+    let rows = checkout.rows(page).await?;
     let now = checkout.now();
     // A view entry is there before its row: what has no row yet is not listed yet.
     let payments = rows.iter().flatten().map(|row| Payment::of(row, now)).collect();

@@ -15,6 +15,7 @@ use crate::metrics::Outcome;
 use crate::payment;
 use crate::problem::{Problem, kinds};
 use crate::request::cleaned;
+use crate::rows::Row;
 
 /// What a key was claimed with.
 struct Claim {
@@ -64,7 +65,7 @@ impl Job {
             checkout.facts.append(&key, record, STORAGE_PATIENCE).await?;
         }
         let settled =
-            |row: &Order| session(row, digest).is_some() || !row.facts.create_failures.is_empty();
+            |row: &Row| session(row, digest).is_some() || !row.facts.create_failures.is_empty();
         let row = match folded(&mut watcher, settled).await {
             Some(row) => Some(row),
             None => checkout.row(&key).await?,
@@ -75,7 +76,7 @@ impl Job {
             return Ok(told.created(session, self.sent_description(&key)));
         }
         // A failed call that was paid for all the same is no reason to try anew.
-        match row.and_then(payment::failure) {
+        match row.and_then(|row| payment::failure(row)) {
             Some(code) => Err(Problem::create_failed(code, key.order_id.clone())),
             None => Ok(told.accepted()),
         }

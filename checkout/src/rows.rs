@@ -2,6 +2,7 @@
 //! The feed may tell a change before its row is there, or have told it before anybody followed; so a row is also
 //! read again after pauses that grow, and nothing depends on the feed alone.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,23 @@ struct Pauses {
 /// Rows read at once: a batch of events wakes thousands of followers, and each read takes a thread while it lasts.
 const READS_AT_ONCE: usize = 16;
 
+/// An order as it is told.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The order.
+    pub order: Order,
+    /// The number under which its changes are told.
+    pub number: u32,
+}
+
+impl Deref for Row {
+    type Target = Order;
+
+    fn deref(&self) -> &Order {
+        &self.order
+    }
+}
+
 /// The rows of a store.
 pub struct Rows {
     store: Arc<dyn OrderStore>,
@@ -43,9 +61,22 @@ impl Rows {
     }
 
     /// One row, in its turn.
-    pub async fn load(&self, key: &OrderKey) -> Result<Option<Order>, EngineError> {
+    pub async fn load(&self, key: &OrderKey) -> Result<Option<Row>, EngineError> {
+        Ok(self.load_all(vec![key.clone()]).await?.pop().flatten())
+    }
+
+    /// The rows of these keys, in the same order, in one turn.
+    pub async fn load_all(&self, keys: Vec<OrderKey>) -> Result<Vec<Option<Row>>, EngineError> {
         let _turn = self.turns.acquire().await.expect("it is never closed");
-        Ok(self.store.load(vec![key.clone()]).await?.pop().flatten())
+        loop {
+            let number = self.store.number();
+            let rows = self.store.load(keys.clone()).await?;
+            // Of which generation they are is only known if there was no switch meanwhile.
+            if self.store.number() == number {
+                let of = |row: Option<Order>| row.map(|order| Row { order, number });
+                return Ok(rows.into_iter().map(of).collect());
+            }
+        }
     }
 }
 
@@ -64,7 +95,7 @@ impl Watcher {
     }
 
     /// Resolves with the first row read that is `wanted`. Cancel-safe. Errors: the store's; ask again after a while.
-    pub async fn until(&mut self, wanted: impl Fn(&Order) -> bool) -> Result<Order, EngineError> {
+    pub async fn until(&mut self, wanted: impl Fn(&Row) -> bool) -> Result<Row, EngineError> {
         loop {
             let row = self.rows.load(&self.key).await?;
             let shown = row.as_ref().map(Version::of).unwrap_or_default();

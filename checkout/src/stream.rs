@@ -11,7 +11,6 @@ use actix_web::http::header;
 use actix_web::{Error, HttpResponse};
 use bytes::Bytes;
 use futures_util::stream;
-use payfold_schemas::order::Order;
 use tokio::time::Instant;
 
 use crate::answer::NO_STORE;
@@ -20,7 +19,7 @@ use crate::checkout::Checkout;
 use crate::metrics::OpenStream;
 use crate::payment::Payment;
 use crate::problem::Problem;
-use crate::rows::Watcher;
+use crate::rows::{Row, Watcher};
 use crate::version::Version;
 
 /// Between two signs of life.
@@ -98,7 +97,7 @@ impl Following {
     }
 }
 
-fn event(row: &Order, checkout: &Checkout) -> Bytes {
+fn event(row: &Row, checkout: &Checkout) -> Bytes {
     let payment = Payment::of(row, checkout.now());
     let data = serde_json::to_string(&payment).expect("a payment is texts and numbers");
     format!("id: {}\nevent: payment\ndata: {data}\n\n", payment.version).into()

@@ -3,15 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use payfold_schemas::order::Order;
-
-/// The generation of rows that are read. A rebuild will make it a value of the store; until then it is here only.
-pub const GENERATION: u32 = 1;
+use crate::rows::Row;
 
 /// Which state of a payment is meant; a later one is greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// The generation of the fold.
+    /// The number under which the row's changes are told: it grows with each switch to other tables.
     pub generation: u32,
     /// How many records changed the order.
     pub version: u64,
@@ -19,8 +16,8 @@ pub struct Version {
 
 impl Version {
     /// The version of a row.
-    pub fn of(order: &Order) -> Self {
-        Self { generation: GENERATION, version: order.version }
+    pub fn of(row: &Row) -> Self {
+        Self { generation: row.number, version: row.order.version }
     }
 
     /// As an entity tag (RFC 9110).

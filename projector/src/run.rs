@@ -78,6 +78,18 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// For folding a whole log: larger batches, and more orders kept in memory, so that fewer are read again.
+    pub fn for_a_build(self) -> Self {
+        Self {
+            batch_records_max: self.batch_records_max.max(8_192),
+            batch_bytes: self.batch_bytes.max(16 << 20),
+            cache_bytes: self.cache_bytes.max(64 << 20),
+            ..self
+        }
+    }
+}
+
 /// Why a projector ended that was not told to stop. It has been logged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
@@ -191,7 +203,9 @@ impl Shared {
         publication.tables == self.settings.tables
     }
 
-    fn is_told(&self, told: bool) {
+    /// Counts for all to see if this generation is told in any of these partitions.
+    fn counts_for(&self, mut publications: impl Iterator<Item = Publication>) {
+        let told = publications.any(|publication| self.tells(publication));
         self.told.store(told, Ordering::Relaxed);
     }
 }

@@ -12,6 +12,8 @@ pub enum BenchCommand {
     E2e(BenchE2eArgs),
     /// Facts folded into orders, events published, rows committed
     Projector(BenchProjectorArgs),
+    /// A log folded anew into a generation nobody is told of
+    Rebuild(BenchRebuildArgs),
     /// A day of orders compared with the partner's file of it
     Reconcile(BenchReconcileArgs),
     /// An empty handler, for `bench ingest` to measure against
@@ -83,6 +85,22 @@ pub struct BenchProjectorArgs {
     /// Write into this CQL database (a keyspace of its own behind the name) instead of SQLite
     #[arg(long = "store", value_name = "cql://…", requires = "log")]
     pub orders_at: Option<String>,
+    /// Figures as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchRebuildArgs {
+    /// Facts, a fifth of them duplicates
+    #[arg(long, default_value_t = 5_000_000)]
+    pub facts: u64,
+    /// Orders they are about
+    #[arg(long, default_value_t = 1_000_000)]
+    pub orders: u64,
+    /// Orders open at once: an order's facts are spread over a window of so many
+    #[arg(long, default_value_t = 10_000)]
+    pub window: u64,
     /// Figures as JSON
     #[arg(long)]
     pub json: bool,

@@ -137,6 +137,8 @@ struct Folded {
     facts: KnownFacts,
     version: u64,
     published: u64,
+    /// The number that was told last.
+    generation: u32,
 }
 
 /// What verifying found.
@@ -291,7 +293,10 @@ async fn read_events(
                 }
                 continue;
             };
-            if change.version > folded.published + 1 {
+            // A rebuild may count other changes; what it tells first says where it goes on.
+            let next = change.generation == folded.generation.max(1);
+            folded.generation = change.generation.max(folded.generation);
+            if next && change.version > folded.published + 1 {
                 verdict.differs(
                     &message.key,
                     "event version",

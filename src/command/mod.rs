@@ -12,6 +12,7 @@ pub mod log;
 pub mod order;
 pub mod partner;
 pub mod quarantine;
+pub mod rebuild;
 pub mod reconcile;
 pub mod run;
 pub mod shop;
@@ -70,6 +71,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Shop(command) => shop::run(global, &command),
         Command::Token(command) => token::run(global, &command),
         Command::Reconcile(command) => reconcile::run(global, &command),
+        Command::Rebuild(command) => rebuild::run(global, &command),
         Command::Quarantine(command) => quarantine::run(global, &command),
         Command::Log(command) => log::run(global, &command),
         Command::Topics(ApplyCommand::Apply(args)) => apply::topics(global, &args),

@@ -85,7 +85,7 @@ fn serve(bug: Bug, data: PathBuf) {
         DataDir::of(&loaded.settings).create().expect("the data folder can be made");
         let opened = Engines::open(&loaded.settings, &registry, Need::Both).await;
         let engines = opened.expect("engines open").expect("both");
-        let store = Arc::clone(engines.store().expect("both"));
+        let store = Arc::clone(engines.base().expect("both"));
         let bent = Engines::new(
             Arc::new(BentLog::new(engines.log, bug)),
             Some(Arc::new(BentStore::new(store, bug))),

@@ -19,6 +19,7 @@ mod own_creates;
 mod own_schemes;
 mod payments;
 mod queries;
+mod rebuild;
 mod reconcile;
 mod refusals;
 mod same_input;

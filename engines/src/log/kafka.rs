@@ -4,6 +4,7 @@
 
 mod context;
 mod delivered;
+mod everywhere;
 mod group;
 mod layout;
 mod lookup;
@@ -38,7 +39,9 @@ use self::share::{KafkaShare, check_end};
 use self::subscription::KafkaSubscription;
 use self::topics::Opened;
 use crate::blocking::blocking;
-use crate::log::{Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic};
+use crate::log::{
+    Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic, check_size,
+};
 use crate::{EngineError, SeamFuture};
 
 /// The event log in a Kafka cluster.
@@ -144,6 +147,19 @@ impl EventLog for KafkaLog {
             Ok(producer) => producer.append_all(topic, messages),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
+    }
+
+    fn append_marker(
+        &self,
+        topic: Topic,
+        message: Message,
+    ) -> SeamFuture<'_, Vec<Position>, EngineError> {
+        Box::pin(async move {
+            self.producer()?;
+            check_size(std::slice::from_ref(&message))?;
+            let partitions = self.opened.partitions(topic);
+            everywhere::append(&self.settings, &self.layout, (topic, partitions), message).await
+        })
     }
 
     fn subscribe(

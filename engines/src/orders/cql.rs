@@ -7,6 +7,7 @@
 mod buckets;
 mod claims;
 mod errors;
+mod family;
 mod found;
 mod link;
 mod names;
@@ -19,10 +20,14 @@ mod settings;
 mod timestamp;
 mod views;
 
+use std::sync::Arc;
+
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
+use payfold_schemas::publication::Publication;
 
-use crate::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
+use self::family::Family;
+use crate::orders::{Claimed, Commit, Cursor, Footprint, OrderStore, Page, Progress, Scan, Walked};
 use crate::{EngineError, SeamFuture};
 
 pub use link::{StatementKind, StatementObserver, StatementRun};
@@ -31,15 +36,31 @@ pub use settings::{
     parse_serial_consistency,
 };
 
-/// The order store in a keyspace of a CQL database.
+/// A generation of the order store in a keyspace of a CQL database.
 pub struct CqlOrders {
-    link: link::Link,
+    tables: Arc<Tables>,
+    family: Arc<Family>,
+}
+
+/// What is prepared for the tables of a generation.
+struct Tables {
     rows: rows::Rows,
     progress: progress::Advance,
-    claims: claims::Claims,
     buckets: buckets::Buckets,
     views: views::Views,
     scans: scan::Scans,
+}
+
+impl Tables {
+    async fn prepare(link: &link::Link, generation: u32) -> Result<Arc<Self>, EngineError> {
+        Ok(Arc::new(Self {
+            rows: rows::Rows::prepare(link, generation).await?,
+            progress: progress::Advance::prepare(link, generation).await?,
+            buckets: buckets::Buckets::prepare(link, generation).await?,
+            views: views::Views::prepare(link, generation).await?,
+            scans: scan::Scans::prepare(link, generation).await?,
+        }))
+    }
 }
 
 impl CqlOrders {
@@ -56,32 +77,28 @@ impl CqlOrders {
     ) -> Result<Self, EngineError> {
         let link = link::Link::open(&settings).await?.observed(observer);
         schema::check(&link, &settings).await?;
-        Ok(Self {
-            rows: rows::Rows::prepare(&link).await?,
-            progress: progress::Advance::prepare(&link).await?,
-            claims: claims::Claims::prepare(&link, &settings).await?,
-            buckets: buckets::Buckets::prepare(&link).await?,
-            views: views::Views::prepare(&link).await?,
-            scans: scan::Scans::prepare(&link).await?,
-            link,
-        })
+        let claims = claims::Claims::prepare(&link, &settings).await?;
+        let family = Arc::new(Family::new(link, claims));
+        let tables = family.generation(Publication::FIRST.tables).await?;
+        Ok(Self { tables, family })
     }
 
     async fn write(&self, commit: Commit) -> Result<(), EngineError> {
+        let (tables, link) = (&self.tables, &self.family.link);
         let rows = commit.orders.iter().map(|order| order.position);
         for position in rows.chain(commit.folded.iter().map(|one| one.position)) {
             timestamp::of(position)?;
         }
-        self.progress.check(&self.link, &commit).await?;
-        self.views.store(&self.link, &self.buckets, &commit.views).await?;
-        self.rows.store(&self.link, &commit.orders).await?;
-        self.progress.store(&self.link, &commit).await
+        tables.progress.check(link, &commit).await?;
+        tables.views.store(link, &tables.buckets, &commit.views).await?;
+        tables.rows.store(link, &commit.orders).await?;
+        tables.progress.store(link, &commit).await
     }
 }
 
 impl OrderStore for CqlOrders {
     fn load(&self, keys: Vec<OrderKey>) -> SeamFuture<'_, Vec<Option<Order>>, EngineError> {
-        Box::pin(async move { self.rows.load(&self.link, &keys).await })
+        Box::pin(async move { self.tables.rows.load(&self.family.link, &keys).await })
     }
 
     fn commit(&self, commit: Commit) -> SeamFuture<'_, (), EngineError> {
@@ -95,19 +112,45 @@ impl OrderStore for CqlOrders {
         limit: usize,
     ) -> SeamFuture<'_, Page, EngineError> {
         Box::pin(async move {
-            self.scans.scan(&self.link, &self.buckets, (&scan, after.as_ref()), limit).await
+            let (tables, link) = (&self.tables, &self.family.link);
+            tables.scans.scan(link, &tables.buckets, (&scan, after.as_ref()), limit).await
         })
     }
 
     fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
-        Box::pin(async move { self.claims.claim(&self.link, &key, &record).await })
+        Box::pin(async move { self.family.claims.claim(&self.family.link, &key, &record).await })
     }
 
     fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
-        Box::pin(async move { self.claims.claimed(&self.link, &key).await })
+        Box::pin(async move { self.family.claims.claimed(&self.family.link, &key).await })
     }
 
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {
-        Box::pin(self.progress.read(&self.link))
+        Box::pin(self.tables.progress.read(&self.family.link))
+    }
+
+    fn walk(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> SeamFuture<'_, Vec<Walked>, EngineError> {
+        let link = &self.family.link;
+        Box::pin(async move { self.tables.rows.walk(link, after.as_ref(), limit).await })
+    }
+
+    fn generation(&self, tables: u32) -> SeamFuture<'_, Arc<dyn OrderStore>, EngineError> {
+        Box::pin(async move {
+            let tables = self.family.generation(tables).await?;
+            Ok(Arc::new(Self { tables, family: Arc::clone(&self.family) }) as Arc<dyn OrderStore>)
+        })
+    }
+
+    fn drop_generation(&self, tables: u32) -> SeamFuture<'_, (), EngineError> {
+        Box::pin(self.family.drop_generation(tables))
+    }
+
+    /// What lies on the nodes is theirs to tell.
+    fn footprint(&self) -> SeamFuture<'_, Footprint, EngineError> {
+        Box::pin(std::future::ready(Ok(Footprint { orders: None, bytes: None })))
     }
 }

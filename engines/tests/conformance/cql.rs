@@ -16,7 +16,7 @@ use scylla::client::session_builder::SessionBuilder;
 use crate::bed::Bed;
 use crate::sqlite::Files;
 use crate::stack::{shared, wanted};
-use crate::{knobs, orders, pairing, scans};
+use crate::{generations, knobs, orders, pairing, scans};
 
 /// A keyspace of its own on the database, and files for the log.
 pub struct Keyspace {
@@ -161,6 +161,24 @@ async fn scans_walks_nonces() {
 async fn scans_goes_on_from_a_cursor() {
     let Some(bed) = Keyspace::made().await else { return };
     scans::goes_on_from_a_cursor(&bed).await;
+}
+
+#[tokio::test]
+async fn generations_are_apart() {
+    let Some(bed) = Keyspace::made().await else { return };
+    generations::are_apart(&bed).await;
+}
+
+#[tokio::test]
+async fn generations_are_walked_in_one_order() {
+    let Some(bed) = Keyspace::made().await else { return };
+    generations::are_walked_in_one_order(&bed).await;
+}
+
+#[tokio::test]
+async fn generations_are_thrown_away() {
+    let Some(bed) = Keyspace::made().await else { return };
+    generations::are_thrown_away(&bed).await;
 }
 
 #[tokio::test]

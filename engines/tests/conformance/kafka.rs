@@ -76,6 +76,12 @@ async fn log_keeps_the_order_of_a_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn log_marks_every_partition() {
+    let Some(bed) = Topics::new(3).await else { return };
+    log::marks_every_partition(&bed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn log_appends_lists() {
     let Some(bed) = Topics::new(3).await else { return };
     log::appends_lists(&bed).await;

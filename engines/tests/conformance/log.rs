@@ -245,7 +245,7 @@ pub async fn lists_long_topics(bed: &dyn Bed) {
 /// A marker is in every partition once, behind what was appended before it.
 pub async fn marks_every_partition(bed: &dyn Bed) {
     let log = log(bed).await;
-    let before: Vec<Message> = (0..40).map(|n| message(&format!("k{n}"), "before")).collect();
+    let before: Vec<_> = (0..40).map(|n| message(&format!("k{n}"), "before")).collect();
     soon(log.append_all(Topic::Intake, before)).await.expect("appended");
     let marker = message("payfold", "marker");
     let mut told = soon(log.append_marker(Topic::Intake, marker)).await.expect("marked");

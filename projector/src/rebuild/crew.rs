@@ -88,8 +88,7 @@ impl Crew {
         let ended = loop {
             tokio::select! {
                 biased;
-                // Nobody left to stop it is an end too.
-                _ = stop.wait_for(|stop| *stop) => break Ok(()),
+                () = stopped(&mut stop) => break Ok(()),
                 Some(ended) = self.running.join_next() => {
                     if let Err(error) = self.ended(&known, ended) {
                         break Err(error);
@@ -156,7 +155,11 @@ impl Crew {
         };
         let (stop, stopped) = watch::channel(false);
         let (speed, keeps) = watch::channel(speed);
-        let mut settings = Settings { tables, speed: Some(keeps), ..parts.settings.clone() };
+        let mut settings = match generation.was_told {
+            true => parts.settings.clone(),
+            false => parts.settings.clone().for_a_build(),
+        };
+        (settings.tables, settings.speed) = (tables, Some(keeps));
         if generation.made_at.is_some() {
             settings.group = format!("{}-g{tables}", settings.group);
         }
@@ -251,6 +254,11 @@ impl Crew {
             self.trouble = Some(error);
         }
     }
+}
+
+/// Resolves when `stop` holds true. Nobody left to tell it is an end too.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 fn unwound(ended: Result<(u32, Result<(), RunError>), JoinError>) -> (u32, Result<(), RunError>) {

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::difference::{Comparison, Tally};
 use super::standing::{Board, Standing, State, standings};
+use crate::run::Speed;
 
 /// Where rebuilds are asked for.
 #[derive(Clone)]
@@ -98,7 +99,7 @@ impl Desk {
     pub async fn pace(
         &self,
         asked: &Asked,
-        (paused, facts_per_s): (bool, Option<u32>),
+        Speed { paused, facts_per_s }: Speed,
     ) -> Result<u32, DecideError> {
         let known = self
             .journal
@@ -169,7 +170,9 @@ impl Desk {
                 tally.missing
             )));
         }
-        let publication = Publication { tables, number: told.number.saturating_add(1) };
+        // Above whatever a marker said, also where the journal was lost and forgot.
+        let highest = highest(&[&*live, &*new]).await?.max(told.number);
+        let publication = Publication { tables, number: highest.saturating_add(1) };
         self.journal
             .decide(asked, |known| {
                 let same = known.told() == told && known.get(tables).is_some();
@@ -234,6 +237,17 @@ impl Desk {
 /// The generation nobody was ever told of, if there is one.
 pub fn in_the_making(known: &Generations) -> Option<u32> {
     known.existing().find(|(_, generation)| !generation.was_told).map(|(tables, _)| tables)
+}
+
+/// The highest number a marker brought to these.
+async fn highest(stores: &[&dyn OrderStore]) -> Result<u32, EngineError> {
+    let mut highest = 0;
+    for store in stores {
+        let progress = store.progress().await?;
+        let numbers = progress.iter().flat_map(|progress| &progress.folded);
+        highest = numbers.map(|one| one.publication.number).fold(highest, u32::max);
+    }
+    Ok(highest)
 }
 
 fn nothing_in_the_making() -> String {

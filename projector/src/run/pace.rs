@@ -40,7 +40,9 @@ impl Pace {
         let seconds =
             f64::from(u32::try_from(records).unwrap_or(u32::MAX)) / f64::from(facts_per_s.max(1));
         // What was missed while there was nothing to read is not made up for.
-        self.due = self.due.max(Instant::now()) + Duration::from_secs_f64(seconds);
+        let now = Instant::now();
+        let wait = Duration::from_secs_f64(seconds);
+        self.due = self.due.max(now).checked_add(wait).unwrap_or(now);
         let changed = async {
             if speed.changed().await.is_err() {
                 std::future::pending::<()>().await;

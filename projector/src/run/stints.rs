@@ -96,7 +96,7 @@ async fn moved(
                 .heads
                 .extend(folded.iter().map(|one| (one.position.partition, head(shared, one))));
             places.told.extend(folded.iter().map(|one| (one.position.partition, one.publication)));
-            shared.is_told(partitions.iter().any(|one| shared.tells(places.told(*one))));
+            shared.counts_for(partitions.iter().map(|one| places.told(*one)));
             let after: Vec<_> = folded.iter().map(|one| one.position).collect();
             shared.status.advance(after.iter().copied());
             tracing::info!(?partitions, "folding partitions of intake");

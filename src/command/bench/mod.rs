@@ -10,6 +10,7 @@ mod load;
 mod notices;
 mod process;
 mod projector;
+mod rebuild;
 mod reconcile;
 mod unstored;
 mod world;
@@ -22,6 +23,7 @@ pub fn run(global: &Global, command: &BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Ingest(args) => ingest::run(args),
         BenchCommand::E2e(args) => e2e::run(args),
         BenchCommand::Projector(args) => projector::run(global, args),
+        BenchCommand::Rebuild(args) => rebuild::run(global, args),
         BenchCommand::Reconcile(args) => reconcile::run(args),
         BenchCommand::Server => empty::run(),
     }

@@ -121,7 +121,7 @@ async fn measure(args: &BenchProjectorArgs, settings: &Settings) -> anyhow::Resu
     let world = World::new(orders, args.window, SystemClock.now());
     let registry = Registry::new();
     let engines = Engines::open(settings, &registry, Need::Both).await?.context("both engines")?;
-    let (log, store) = (&engines.log, engines.store()?);
+    let (log, store) = (&engines.log, engines.base()?);
     let facts = world.records();
     let progress = progress(args, facts);
     fill(&**log, &world, &progress).await?;
@@ -210,7 +210,11 @@ fn progress(args: &BenchProjectorArgs, records: u64) -> ProgressBar {
         .with_message("fill")
 }
 
-async fn fill(log: &dyn EventLog, world: &World, progress: &ProgressBar) -> anyhow::Result<()> {
+pub(super) async fn fill(
+    log: &dyn EventLog,
+    world: &World,
+    progress: &ProgressBar,
+) -> anyhow::Result<()> {
     let mut place = 0;
     while place < world.records() {
         let until = (place + FILL_BATCH).min(world.records());
@@ -234,15 +238,15 @@ fn statements(registry: &Registry, kinds: &[&str]) -> u64 {
     wanted.map(|metric| metric.get_histogram().get_sample_count()).sum()
 }
 
-fn cpu_micros() -> anyhow::Result<u64> {
+pub(super) fn cpu_micros() -> anyhow::Result<u64> {
     super::process::cpu_micros_of("self")
 }
 
-fn per_second(count: u64, elapsed: Duration) -> f64 {
+pub(super) fn per_second(count: u64, elapsed: Duration) -> f64 {
     ratio(count, 1) / elapsed.as_secs_f64()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures for people")]
-fn ratio(part: u64, whole: u64) -> f64 {
+pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64
 }

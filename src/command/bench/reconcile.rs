@@ -147,7 +147,7 @@ fn make(folder: &Path, orders: u64) -> anyhow::Result<()> {
         let engines = Engines::open(&settings(folder), &registry, Need::Both).await?;
         let engines = engines.context("both engines")?;
         let tell = |done| progress.set_position(done);
-        day.fill(&*engines.log, &**engines.store()?, tell).await?;
+        day.fill(&*engines.log, &**engines.base()?, tell).await?;
         engines.log.close().await?;
         anyhow::Ok(())
     })?;
@@ -195,7 +195,7 @@ fn compare(folder: &Path, orders: u64) -> anyhow::Result<Took> {
         let registry = Registry::new();
         let engines = Engines::open(&settings(folder), &registry, Need::Both).await?;
         let engines = engines.context("both engines")?;
-        let (log, store) = (Arc::clone(&engines.log), Arc::clone(engines.store()?));
+        let (log, store) = (Arc::clone(&engines.log), Arc::clone(engines.base()?));
         let (books, desk) =
             Books::new(Arc::new(ArcSwap::from_pointee(directory()?)), folder.join("reconcile"));
         let metrics = Arc::new(Metrics::new(&registry)?);

@@ -38,7 +38,7 @@ pub async fn run(settings: &Settings, to: &Path) -> anyhow::Result<Engines> {
         std::fs::File::open(to.join(VAULT))?.sync_all()?;
     }
     let copies = Paths { log: to.join(LOG), orders: to.join(ORDERS) };
-    let engines = Engines::open_files_to_read(&copies)?;
+    let engines = Engines::open_files_to_read(&copies).await?;
     engines.check_pair().await?;
     let ends = walk::ends(&*engines.log, Topic::Intake).await?;
     let log_end = ends.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");

@@ -45,7 +45,7 @@ pub async fn run(settings: &Settings, from: &Path, claims: Option<&Path>) -> any
             _ => {}
         }
     }
-    Engines::open_files_to_read(&paths)?.check_pair().await?;
+    Engines::open_files_to_read(&paths).await?.check_pair().await?;
     tell(&manifest, &data);
     Ok(())
 }

@@ -9,7 +9,6 @@ use scylla::statement::prepared::PreparedStatement;
 
 use super::link::Link;
 use super::recent::Recent;
-use super::schema::GENERATION;
 use super::timestamp;
 use crate::EngineError;
 use crate::orders::ViewEntry;
@@ -66,8 +65,8 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    pub(super) async fn prepare(link: &Link) -> Result<Self, EngineError> {
-        let table = format!("{}.buckets_g{GENERATION}", link.keyspace);
+    pub(super) async fn prepare(link: &Link, generation: u32) -> Result<Self, EngineError> {
+        let table = format!("{}.buckets_g{generation}", link.keyspace);
         let insert = format!(
             "INSERT INTO {table} (name, bucket) VALUES (?, ?) USING TIMESTAMP {}",
             timestamp::OF_ENTRIES

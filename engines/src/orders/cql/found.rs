@@ -41,8 +41,8 @@ impl Found {
     }
 
     /// How a table stands.
-    pub(super) fn table_state(&self, table: &Table) -> State {
-        let name = table.full_name();
+    pub(super) fn table_state(&self, table: &Table, generation: u32) -> State {
+        let name = table.full_name(generation);
         let Some(columns) = self.columns.get(&name) else { return State::Missing };
         let mut differences = differences(table, columns.clone());
         if self.lifetimes.get(&name).is_some_and(|seconds| *seconds != 0) {

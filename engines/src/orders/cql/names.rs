@@ -7,7 +7,6 @@ use scylla::statement::prepared::PreparedStatement;
 
 use super::link::Link;
 use super::scan::{CHUNK_ROWS_MAX, order_of};
-use super::schema::GENERATION;
 use crate::EngineError;
 use crate::orders::cursor::{self, Entries};
 use crate::orders::{Cursor, Scan, ViewEntry};
@@ -20,17 +19,17 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) async fn prepare(link: &Link) -> Result<Self, EngineError> {
+    pub(super) async fn prepare(link: &Link, generation: u32) -> Result<Self, EngineError> {
         let by_name = async |view: &str| {
             link.prepare(&format!(
-                "SELECT order_id FROM {}.view_{view}_g{GENERATION}
+                "SELECT order_id FROM {}.view_{view}_g{generation}
                  WHERE account = ? AND {view} = ? AND order_id > ? LIMIT ?",
                 link.keyspace
             ))
             .await
         };
         let nonce = format!(
-            "SELECT digest, order_id FROM {}.view_nonce_g{GENERATION}
+            "SELECT digest, order_id FROM {}.view_nonce_g{generation}
              WHERE account = ? AND nonce = ? AND (digest, order_id) > (?, ?) LIMIT ?",
             link.keyspace
         );

@@ -13,7 +13,6 @@ use payfold_schemas::record::Position;
 use scylla::statement::prepared::PreparedStatement;
 
 use super::link::Link;
-use super::schema::GENERATION;
 use super::timestamp;
 use crate::EngineError;
 use crate::orders::{Commit, Folded, Progress};
@@ -42,8 +41,8 @@ pub(super) struct Advance {
 }
 
 impl Advance {
-    pub(super) async fn prepare(link: &Link) -> Result<Self, EngineError> {
-        let table = format!("{}.progress_g{GENERATION}", link.keyspace);
+    pub(super) async fn prepare(link: &Link, generation: u32) -> Result<Self, EngineError> {
+        let table = format!("{}.progress_g{generation}", link.keyspace);
         let select = format!("SELECT partition, folded FROM {table} WHERE topic = '{TOPIC}'");
         let insert = format!(
             "INSERT INTO {table} (topic, partition, folded) VALUES ('{TOPIC}', ?, ?) USING TIMESTAMP ?"

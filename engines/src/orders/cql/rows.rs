@@ -7,24 +7,28 @@ use payfold_schemas::order::Order;
 use scylla::statement::prepared::PreparedStatement;
 
 use super::link::Link;
-use super::schema::GENERATION;
+use super::scan::CHUNK_ROWS_MAX;
 use super::timestamp;
 use crate::EngineError;
-use crate::orders::row;
+use crate::orders::{Cursor, Walked, row, walked};
 
 /// The statements on rows.
 pub(super) struct Rows {
     select: PreparedStatement,
     insert: PreparedStatement,
+    walk: PreparedStatement,
 }
 
 impl Rows {
-    pub(super) async fn prepare(link: &Link) -> Result<Self, EngineError> {
-        let table = format!("{}.orders_g{GENERATION}", link.keyspace);
+    pub(super) async fn prepare(link: &Link, generation: u32) -> Result<Self, EngineError> {
+        let table = format!("{}.orders_g{generation}", link.keyspace);
         let insert = format!("INSERT INTO {table} (key, row) VALUES (?, ?) USING TIMESTAMP ?");
+        let walk =
+            format!("SELECT token(key), key, row FROM {table} WHERE token(key) >= ? LIMIT ?");
         Ok(Self {
             select: link.prepare(&format!("SELECT row FROM {table} WHERE key = ?")).await?,
             insert: link.prepare(&insert).await?,
+            walk: link.prepare(&walk).await?,
         })
     }
 
@@ -42,6 +46,39 @@ impl Rows {
         let rows = link.read(&self.select, (&key,)).await?;
         let row = rows.maybe_first_row::<(&[u8],)>().map_err(|error| link.undecodable(&error))?;
         row.map(|(bytes,)| row::decode(&key, bytes)).transpose()
+    }
+
+    /// Up to `limit` rows after a cursor, by token.
+    pub(super) async fn walk(
+        &self,
+        link: &Link,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Vec<Walked>, EngineError> {
+        let after = after.map(walked::after).transpose()?;
+        let (place, _) = after.unwrap_or((i64::MIN, ""));
+        // Those of the same token up to the cursor come again, and a token is one row's but for a miracle.
+        let mut fetch = limit.saturating_add(1).min(CHUNK_ROWS_MAX);
+        loop {
+            let rows =
+                link.read(&self.walk, (place, i32::try_from(fetch).unwrap_or(i32::MAX))).await?;
+            let found = rows.rows::<(i64, &str, &[u8])>();
+            let found = found.map_err(|error| link.undecodable(&error))?;
+            let mut walk = Vec::with_capacity(rows.rows_num());
+            for row in found {
+                let (place, key, row) = row.map_err(|error| link.undecodable(&error))?;
+                walk.push(Walked { place, key: key.to_owned(), row: row.to_vec() });
+            }
+            // The database has rows of one token in an order of its own.
+            walk.sort_by(Walked::compare_place);
+            walk.retain(|row| after.is_none_or(|after| (row.place, row.key.as_str()) > after));
+            if walk.is_empty() && rows.rows_num() == fetch {
+                fetch = fetch.saturating_mul(2);
+                continue;
+            }
+            walk.truncate(limit);
+            return Ok(walk);
+        }
     }
 
     /// Writes rows, each over an older one of its key.

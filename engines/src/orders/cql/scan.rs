@@ -11,7 +11,6 @@ use scylla::statement::prepared::PreparedStatement;
 use super::buckets::{self, Buckets, SHARDS, TimeView, bucket_of};
 use super::link::Link;
 use super::names::Names;
-use super::schema::GENERATION;
 use crate::EngineError;
 use crate::orders::cursor::{self, Entries};
 use crate::orders::{Cursor, Page, Scan};
@@ -33,12 +32,12 @@ pub(super) struct Scans {
 }
 
 impl Scans {
-    pub(super) async fn prepare(link: &Link) -> Result<Self, EngineError> {
+    pub(super) async fn prepare(link: &Link, generation: u32) -> Result<Self, EngineError> {
         let by_time = async |view: TimeView| {
             // Both bounds are of two columns: mixing them with one of a single column is not allowed. No key
             // is empty, so that (until, '') lies before every entry of that instant.
             link.prepare(&format!(
-                "SELECT at, key FROM {}.view_{}_g{GENERATION} WHERE bucket = ? AND shard = ?
+                "SELECT at, key FROM {}.view_{}_g{generation} WHERE bucket = ? AND shard = ?
                  AND (at, key) > (?, ?) AND (at, key) < (?, '') LIMIT ?",
                 link.keyspace,
                 view.name()
@@ -48,7 +47,7 @@ impl Scans {
         Ok(Self {
             created: by_time(TimeView::Created).await?,
             deadline: by_time(TimeView::Deadline).await?,
-            names: Names::prepare(link).await?,
+            names: Names::prepare(link, generation).await?,
         })
     }
 

@@ -13,8 +13,8 @@ use super::link::Link;
 use super::settings::CqlSettings;
 use crate::EngineError;
 
-/// The generation of every table this version makes; claims are outside of generations.
-pub(super) const GENERATION: u32 = 1;
+/// The generation whose tables `apply` makes; a rebuild makes those of others. Claims are outside of generations.
+const FIRST: u32 = 1;
 
 /// Copies without which the loss of one node stops the store or loses what was told.
 pub(super) const REPLICATION_MIN: usize = 3;
@@ -43,7 +43,7 @@ enum InGeneration {
 const BY_TIME: (&[Column], &[Column]) =
     (&[("bucket", "bigint"), ("shard", "tinyint")], &[("at", "bigint"), ("key", "text")]);
 
-const TABLES: [Table; 9] = [
+static TABLES: [Table; 9] = [
     Table {
         in_generation: InGeneration::No,
         ..table("claims", (&[("key", "text")], &[]), &[("record", "blob")])
@@ -123,10 +123,7 @@ pub async fn apply(settings: &CqlSettings) -> Result<Vec<Step>, EngineError> {
     let steps = compare(&link, settings).await?;
     refuse_differences(&link, &steps)?;
     for step in steps.iter().filter(|step| step.state == State::Missing) {
-        let mut statement = Statement::new(&step.statement);
-        statement.set_is_idempotent(true);
-        statement.set_request_timeout(Some(DDL_TIMEOUT));
-        link.run(statement, ()).await?;
+        define(&link, step.statement.clone()).await?;
     }
     Ok(steps)
 }
@@ -171,22 +168,72 @@ async fn compare(link: &Link, settings: &CqlSettings) -> Result<Vec<Step>, Engin
     };
     let found = Found::read(link).await?;
     let tables = TABLES.iter().map(|table| Step {
-        name: format!("table {}", table.full_name()),
-        statement: table.statement(&settings.keyspace),
-        state: found.table_state(table),
+        name: format!("table {}", table.full_name(FIRST)),
+        statement: table.statement(&settings.keyspace, FIRST),
+        state: found.table_state(table, FIRST),
     });
     Ok(std::iter::once(keyspace).chain(tables).collect())
 }
 
+/// Whether all tables of a generation are there. Errors: `Invalid` for one that is another.
+pub(super) async fn has(link: &Link, generation: u32) -> Result<bool, EngineError> {
+    let found = Found::read(link).await?;
+    let mut all = true;
+    for table in of_generations() {
+        match found.table_state(table, generation) {
+            State::Present => {}
+            State::Missing => all = false,
+            State::Differs(how) => {
+                let name = table.full_name(generation);
+                return Err(link.place.invalid(&format!("table {name}: differs: {how}")));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Makes what is missing of a generation's tables.
+pub(super) async fn make(link: &Link, generation: u32) -> Result<(), EngineError> {
+    for table in of_generations() {
+        define(link, table.statement(&link.keyspace, generation)).await?;
+    }
+    Ok(())
+}
+
+/// Throws a generation away: its tables, or, of the first, what is in them, for every process asks for those when it
+/// starts.
+pub(super) async fn drop(link: &Link, generation: u32) -> Result<(), EngineError> {
+    for table in of_generations() {
+        let name = format!("{}.{}", link.keyspace, table.full_name(generation));
+        let statement = match generation {
+            FIRST => format!("TRUNCATE TABLE {name}"),
+            _ => format!("DROP TABLE IF EXISTS {name}"),
+        };
+        define(link, statement).await?;
+    }
+    Ok(())
+}
+
+fn of_generations() -> impl Iterator<Item = &'static Table> {
+    TABLES.iter().filter(|table| table.in_generation == InGeneration::Yes)
+}
+
+async fn define(link: &Link, statement: String) -> Result<(), EngineError> {
+    let mut statement = Statement::new(statement);
+    statement.set_is_idempotent(true);
+    statement.set_request_timeout(Some(DDL_TIMEOUT));
+    link.run(statement, ()).await.map(|_| ())
+}
+
 impl Table {
-    pub(super) fn full_name(&self) -> String {
+    pub(super) fn full_name(&self, generation: u32) -> String {
         match self.in_generation {
-            InGeneration::Yes => format!("{}_g{GENERATION}", self.name),
+            InGeneration::Yes => format!("{}_g{generation}", self.name),
             InGeneration::No => self.name.to_owned(),
         }
     }
 
-    fn statement(&self, keyspace: &str) -> String {
+    fn statement(&self, keyspace: &str, generation: u32) -> String {
         let names =
             |columns: &[Column]| -> Vec<_> { columns.iter().map(|(name, _)| *name).collect() };
         let columns: Vec<_> = [self.partition_key, self.clustering, self.regular]
@@ -198,7 +245,7 @@ impl Table {
         key.extend(names(self.clustering).into_iter().map(str::to_owned));
         format!(
             "CREATE TABLE IF NOT EXISTS {keyspace}.{} ({}, PRIMARY KEY ({}))",
-            self.full_name(),
+            self.full_name(generation),
             columns.join(", "),
             key.join(", ")
         )

@@ -13,7 +13,6 @@ use scylla::statement::prepared::PreparedStatement;
 use super::buckets::{Buckets, TimeView, bucket_of, shard_of};
 use super::link::Link;
 use super::recent::Recent;
-use super::schema::GENERATION;
 use super::timestamp;
 use crate::EngineError;
 use crate::orders::ViewEntry;
@@ -42,11 +41,11 @@ pub(super) struct Views {
 }
 
 impl Views {
-    pub(super) async fn prepare(link: &Link) -> Result<Self, EngineError> {
+    pub(super) async fn prepare(link: &Link, generation: u32) -> Result<Self, EngineError> {
         let insert = async |view: &str, columns: &str| {
             let marks = columns.split(',').map(|_| "?").collect::<Vec<_>>().join(", ");
             link.prepare(&format!(
-                "INSERT INTO {}.view_{view}_g{GENERATION} ({columns}) VALUES ({marks}) USING TIMESTAMP {}",
+                "INSERT INTO {}.view_{view}_g{generation} ({columns}) VALUES ({marks}) USING TIMESTAMP {}",
                 link.keyspace,
                 timestamp::OF_ENTRIES
             ))

@@ -133,7 +133,7 @@ pub(in crate::log::kafka) struct Outgoing<'a> {
 
 impl<'a> Outgoing<'a> {
     /// A message of ours.
-    pub(super) fn message(topic: &'a str, message: &'a Message) -> Self {
+    pub(in crate::log::kafka) fn message(topic: &'a str, message: &'a Message) -> Self {
         let headers = message
             .event
             .as_ref()

@@ -1,0 +1,88 @@
+//! `payfold rebuild diff --order|--merchant`: folds some orders from the log in memory by the rules of this program, and
+//! compares that with their rows. It makes no tables and changes nothing.
+
+use std::collections::BTreeMap;
+
+use payfold_engines::log::Topic;
+use payfold_projector::fold;
+use payfold_projector::rebuild::difference::between;
+use payfold_schemas::ids::OrderKey;
+use payfold_schemas::order::Order;
+use payfold_schemas::record::{FactRecord, IntakeRecord, Position, decode_intake};
+
+use super::diff::Told;
+use crate::args::DiffArgs;
+use crate::error::Fixable;
+use crate::walk::{self, Walk};
+use crate::wiring::Engines;
+
+const PAGE: usize = 5_000;
+
+/// Folds and compares. Beside a running system an order may move meanwhile: such are left out of the comparison.
+pub async fn run(engines: &Engines, args: &DiffArgs, told: &mut Told<'_>) -> anyhow::Result<()> {
+    let prefix = match (&args.order, &args.merchant) {
+        (Some(order), _) => OrderKey::parse(order)?.to_string(),
+        (None, Some(merchant)) if merchant.split('/').count() == 2 => format!("{merchant}/"),
+        _ => {
+            return Err(Fixable::error(
+                "--merchant takes a partner and a merchant code",
+                "write it as PARTNER/MERCHANT",
+            ));
+        }
+    };
+    let whole = args.order.is_some();
+    let orders =
+        folded(engines, |key| if whole { key == prefix } else { key.starts_with(&prefix) }).await?;
+    for (key, new) in orders {
+        told.compared += 1;
+        match engines.store()?.load(vec![key]).await?.pop().flatten() {
+            Some(live) if live.position == new.position => {
+                if let Some(difference) = between(&live, &new) {
+                    told.tell(&difference, None)?;
+                }
+            }
+            Some(_) | None => {}
+        }
+    }
+    if told.compared == 0 {
+        return Err(Fixable::error("the log has no fact of it", "payfold order list names orders"));
+    }
+    Ok(())
+}
+
+/// The orders of these keys, folded from the log.
+async fn folded(
+    engines: &Engines,
+    wanted: impl Fn(&str) -> bool,
+) -> anyhow::Result<BTreeMap<OrderKey, Order>> {
+    let mut orders = BTreeMap::new();
+    let ends = walk::ends(&*engines.log, Topic::Intake).await?;
+    let mut walk = Walk::from_the_start(&*engines.log, Topic::Intake).await?;
+    while let Some(page) = walk.next(PAGE).await? {
+        for message in page.iter().filter(|message| wanted(&message.key)) {
+            if let IntakeRecord::Fact(record) = decode_intake(&message.value)? {
+                fold_into(&mut orders, &record, message.position);
+            }
+        }
+        let last = page.last().map_or(Position::default(), |message| message.position);
+        if ends.iter().any(|end| end.partition == last.partition && end.offset <= last.offset) {
+            walk.leave();
+        }
+    }
+    Ok(orders)
+}
+
+fn fold_into(orders: &mut BTreeMap<OrderKey, Order>, record: &FactRecord, position: Position) {
+    let order = orders.entry(record.order.clone()).or_insert_with(|| Order {
+        key: record.order.clone(),
+        version: 0,
+        first_seen: record.received_at,
+        position,
+        summary: fold::summarize(&Default::default()),
+        facts: Default::default(),
+    });
+    let effect = fold::apply(&mut order.facts, &record.fact, position);
+    order.version += u64::from(effect.is_change());
+    order.position = position;
+    order.summary = fold::summarize(&order.facts);
+}

@@ -1,0 +1,253 @@
+//! Owns the rebuild beside live traffic on the whole program: nothing is told twice and nothing is missing, whatever is
+//! switched, taken back or killed in between; a rule that is another is told for exactly the orders it changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::pair::{Inside, Pair};
+use crate::support::system::{Done, Home, System, until};
+
+#[path = "../faults/dice.rs"]
+#[allow(dead_code, reason = "the load of the fault tests uses the rest")]
+mod dice;
+use self::dice::Dice;
+
+const WHY: [&str; 2] = ["--reason", "to see"];
+const TURN_MAX: Duration = Duration::from_secs(60);
+
+fn rebuild(home: &Home, arguments: &[&str]) -> Done {
+    home.payfold(&[&["rebuild"][..], arguments].concat())
+}
+
+fn with_reason(home: &Home, arguments: &[&str]) -> Done {
+    rebuild(home, &[arguments, &WHY].concat())
+}
+
+/// Every generation as `status` prints it.
+fn standings(home: &Home) -> Vec<Value> {
+    let done = rebuild(home, &["status", "--output", "json"]);
+    if !done.status.success() {
+        return Vec::new();
+    }
+    done.json().as_array().cloned().unwrap_or_default()
+}
+
+/// Waits until a generation stands so, with nothing left to fold.
+fn wait_for(home: &Home, generation: u64, state: &str) {
+    until(&format!("generation {generation} is {state}"), TURN_MAX, || {
+        let all = standings(home);
+        let one = all.iter().find(|one| one["generation"] == generation)?;
+        (one["state"] == state && one["folded"] == one["of"]).then_some(())
+    });
+}
+
+/// Every event on `orders`, in the order of its partitions.
+fn events(home: &Home) -> Vec<Value> {
+    home.payfold(&["tail", "orders", "--no-follow", "--output", "jsonl"]).json_lines()
+}
+
+/// Checks what subscribers rely on: under one id there is one event, and of each order every version is told, the
+/// numbers never go back. Returns how many were told more than once (a crash repeats the last batch), and the count of
+/// events whose cause is a rebuild.
+fn check_told(home: &Home) -> (usize, usize) {
+    let mut by_id: BTreeMap<String, String> = BTreeMap::new();
+    let (mut repeated, mut rebuilt) = (0, 0);
+    let mut reached: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for event in events(home) {
+        let (id, order) = (event["id"].to_string(), event["subject"].to_string());
+        let data = event["data"].to_string();
+        let is_rebuilt = event["data"]["cause"]["kind"] == "rebuilt";
+        if let Some(before) = by_id.insert(id.clone(), data.clone()) {
+            assert_eq!(before, data, "{id} is told with two contents");
+            repeated += 1;
+            continue;
+        }
+        rebuilt += usize::from(is_rebuilt);
+        let number = |name: &str| event["data"][name].as_u64().expect("a number");
+        let (generation, version) = (number("generation"), number("version"));
+        let (known_generation, known_version) = reached.get(&order).copied().unwrap_or_default();
+        let next = if is_rebuilt { known_version } else { known_version + 1 };
+        assert!(generation >= known_generation, "{id} goes back from {known_generation}");
+        assert_eq!(version, next, "{id} follows {known_generation}.{known_version}");
+        reached.insert(order, (generation, version));
+    }
+    (repeated, rebuilt)
+}
+
+/// The tour of docs/operations.md: a rule is broken on purpose, and everything of it is seen, told and taken back.
+pub fn the_tour_can_be_followed(pair: Pair) {
+    let Some(home) = pair.home() else { return };
+    let system = home.boot();
+    system.payfold(&["demo", "pay", "--count", "40", "--trouble", "all", "--seed", "3"]);
+    Inside::of(&home).settle();
+    let plan = rebuild(&home, &["plan"]).ok();
+    assert!(plan.contains("makes generation 2"), "{plan}");
+    let refused = with_reason(&home, &["switch"]);
+    assert!(refused.code() == 1 && refused.stderr.contains("in the making"), "{refused:?}");
+    let started = with_reason(&home, &["start", "--drill", "--throttle", "100000"]).ok();
+    assert!(started.contains("generation 2 is in the making"), "{started}");
+    rebuild(&home, &["status", "--watch"]).ok();
+    wait_for(&home, 2, "ready");
+
+    let diff = rebuild(&home, &["diff", "--output", "json"]);
+    assert_eq!(diff.code(), 3, "{diff:?}");
+    let rows: Value = serde_json::from_str(&diff.stdout).expect("it is JSON");
+    let rows = rows.as_array().expect("a list");
+    assert!(rows.iter().all(|row| row["cause"] == "rules"), "{rows:?}");
+    let states: Vec<&Value> = rows.iter().filter(|row| row["field"] == "state").collect();
+    assert!(!states.is_empty(), "some trouble gives money back");
+    assert!(states.iter().all(|row| row["live"] == "REFUNDED" && row["new"] == "PAID"));
+    let differing: BTreeSet<String> = rows.iter().map(|row| row["order"].to_string()).collect();
+
+    let switched = with_reason(&home, &["switch"]).ok();
+    assert!(switched.contains("under number 2"), "{switched}");
+    wait_for(&home, 2, "live");
+    let key = states[0]["order"].as_str().expect("a key").to_owned();
+    let key: Vec<&str> = key.split('/').collect();
+    let key = [key[0], key[1], key[2]];
+    system.order_when(key, |order| order["state"] == "PAID");
+    let of_rebuild = |number: u64| -> BTreeSet<String> {
+        let all = events(&home).into_iter();
+        let rebuilt = all.filter(|event| event["data"]["cause"]["kind"] == "rebuilt");
+        let of_number = rebuilt.filter(|event| event["data"]["generation"] == number);
+        of_number.map(|event| event["subject"].to_string()).collect()
+    };
+    assert_eq!(of_rebuild(2), differing, "told of exactly those that differ");
+    let inspected = rebuild(&home, &["diff", "--order", &key.join("/")]);
+    assert_eq!(inspected.code(), 3, "the rule is wrong, and the log says so: {inspected:?}");
+
+    let back = with_reason(&home, &["rollback"]).ok();
+    assert!(back.contains("generation 1") && back.contains("under number 3"), "{back}");
+    wait_for(&home, 1, "live");
+    assert_eq!(of_rebuild(3), differing, "and of the same again");
+    system.order_when(key, |order| order["state"] == "REFUNDED");
+    assert_eq!(rebuild(&home, &["diff", "--order", &key.join("/")]).code(), 0);
+    assert_eq!(with_reason(&home, &["drop", "2"]).code(), 1, "not without --yes");
+    with_reason(&home, &["drop", "2", "--yes"]).ok();
+    until("it is gone", TURN_MAX, || (standings(&home).len() == 1).then_some(()));
+    if pair == Pair::Sqlite {
+        let file = home.data().join("orders.g2.db");
+        until("its file is gone", TURN_MAX, || (!file.exists()).then_some(()));
+    }
+    let (repeated, _) = check_told(&home);
+    assert_eq!(repeated, 0);
+    let verified = home.payfold(&["log", "verify"]);
+    assert_eq!(verified.code(), 0, "{verified:?}");
+}
+
+/// Two rebuilds under load, the second while the first is told: the generations are equal, nothing is told again, nothing
+/// is missing, and what is told moves on without a gap.
+pub fn live_traffic_goes_on(pair: Pair) {
+    let Some(home) = pair.home() else { return };
+    let system = home.boot();
+    std::thread::scope(|threads| {
+        let mut load =
+            home.command(&["demo", "pay", "--count", "150", "--trouble", "all", "--seed", "5"]);
+        let load = threads.spawn(move || load.output().expect("it can be started"));
+        let seen = until("the load has begun", TURN_MAX, || {
+            let events = events(&home).len();
+            (events > 20).then_some(events)
+        });
+        with_reason(&home, &["start"]).ok();
+        let switched = until("a switch is let through", TURN_MAX, || {
+            let done = with_reason(&home, &["switch"]);
+            done.status.success().then_some(done)
+        });
+        assert!(switched.stdout.contains(" 0 are seen in another way"), "{switched:?}");
+        wait_for_state(&home, 2, "live");
+        let done = load.join().expect("it ends");
+        assert!(done.status.success(), "{done:?}");
+        assert!(events(&home).len() > seen);
+    });
+    Inside::of(&home).settle();
+    wait_for(&home, 2, "live");
+    wait_for(&home, 1, "standby");
+    let diff = rebuild(&home, &["diff", "--generation", "1"]);
+    assert_eq!(diff.code(), 0, "{diff:?}");
+    let (repeated, rebuilt) = check_told(&home);
+    assert_eq!((repeated, rebuilt), (0, 0), "nothing is told again");
+    let verified = home.payfold(&["log", "verify"]);
+    assert_eq!(verified.code(), 0, "every change is told: {verified:?}");
+    drop(system);
+}
+
+fn wait_for_state(home: &Home, generation: u64, state: &str) {
+    until(&format!("generation {generation} is {state}"), TURN_MAX, || {
+        let all = standings(home);
+        let one = all.iter().find(|one| one["generation"] == generation)?;
+        (one["state"] == state).then_some(())
+    });
+}
+
+/// Dies by SIGKILL at a random moment of what a command begins, and boots again.
+fn killed_during(system: System, arguments: &[&str], dice: &mut Dice) -> System {
+    let home = Rc::clone(system.home());
+    let arguments: Vec<String> =
+        [&["rebuild"][..], arguments, &WHY].concat().iter().map(|one| (*one).to_owned()).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut command = home.command(&words);
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let mut child = command.spawn().expect("it can be started");
+    std::thread::sleep(Duration::from_millis(dice.roll(400)));
+    let home = system.kill();
+    // Whatever it was told.
+    child.wait().expect("it is our child");
+    home.boot()
+}
+
+/// Asks again until it was decided: the process may have died before.
+fn insist(home: &Home, arguments: &[&str], generation: u64, state: &str) {
+    until(&format!("{arguments:?} is done"), TURN_MAX, || {
+        let all = standings(home);
+        let one = all.iter().find(|one| one["generation"] == generation);
+        if one.is_some_and(|one| one["state"] == state) {
+            return Some(());
+        }
+        if !all.iter().any(|one| one["state"] == "switching") {
+            // Refused where it has been decided meanwhile.
+            with_reason(home, arguments);
+        }
+        None
+    });
+}
+
+/// Killed in the middle of builds, switches, rollbacks and drops, it ends as if nothing had happened.
+pub fn killed_at_any_moment(pair: Pair) {
+    let Some(home) = pair.home() else { return };
+    let mut dice = Dice::new(8, 0);
+    let mut system = home.boot();
+    system.payfold(&["demo", "pay", "--count", "60", "--trouble", "all", "--seed", "11"]);
+    let mut told = 1;
+    for new in 2..5_u64 {
+        system = killed_during(system, &["start", "--drill"], &mut dice);
+        insist(&home, &["start"], new, "ready");
+        system = killed_during(system, &["switch"], &mut dice);
+        insist(&home, &["switch"], new, "live");
+        system.payfold(&["demo", "pay", "--count", "3", "--seed", &new.to_string()]);
+        system = killed_during(system, &["rollback"], &mut dice);
+        insist(&home, &["rollback"], told, "live");
+        let again = new.to_string();
+        if new == 3 {
+            insist(&home, &["switch", "--generation", &again], new, "live");
+            told = new;
+        }
+        let other = if told == new { 1 } else { new };
+        wait_for_state(&home, other, "standby");
+        system = killed_during(system, &["drop", &other.to_string(), "--yes"], &mut dice);
+        until("it is gone", TURN_MAX, || {
+            let all = standings(&home);
+            if all.iter().any(|one| one["generation"] == other) {
+                with_reason(&home, &["drop", &other.to_string(), "--yes"]);
+                return None;
+            }
+            (!all.is_empty()).then_some(())
+        });
+    }
+    wait_for(&home, told, "live");
+    let (repeated, rebuilt) = check_told(&home);
+    assert!(rebuilt > 0, "some were told of anew ({repeated} repeats)");
+    drop(system);
+}
