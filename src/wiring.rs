@@ -77,6 +77,30 @@ pub struct Paths {
 }
 
 impl Paths {
+    /// The files of the generations that are beside the first one, by name (`orders.g2.db`), where they are.
+    pub fn generations(&self) -> std::io::Result<Vec<(String, PathBuf)>> {
+        let stem = self.orders.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let parent = self.orders.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(parent.unwrap_or(Path::new(".")))? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let number =
+                name.strip_prefix(&format!("{stem}.g")).and_then(|rest| rest.strip_suffix(".db"));
+            if let Some(number) = number.and_then(|number| number.parse::<u32>().ok()) {
+                found.push((format!("orders.g{number}.db"), path));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Where the file of a generation is, by the name `generations` gives it.
+    pub fn generation(&self, name: &str) -> Option<PathBuf> {
+        let number = name.strip_prefix("orders.g")?.strip_suffix(".db")?.parse::<u32>().ok()?;
+        Some(self.orders.with_extension(format!("g{number}.db")))
+    }
+
     /// Where the claims are.
     pub fn claims(&self) -> PathBuf {
         claims_beside(&self.orders)

@@ -9,6 +9,7 @@ mod claims;
 mod errors;
 mod family;
 mod found;
+mod heads;
 mod link;
 mod names;
 mod progress;
@@ -22,9 +23,11 @@ mod views;
 
 use std::sync::Arc;
 
+use payfold_schemas::chain::Head;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use payfold_schemas::publication::Publication;
+use payfold_schemas::record::Position;
 
 use self::family::Family;
 use crate::orders::{Claimed, Commit, Cursor, Footprint, OrderStore, Page, Progress, Scan, Walked};
@@ -46,6 +49,7 @@ pub struct CqlOrders {
 struct Tables {
     rows: rows::Rows,
     progress: progress::Advance,
+    heads: heads::Heads,
     buckets: buckets::Buckets,
     views: views::Views,
     scans: scan::Scans,
@@ -56,6 +60,7 @@ impl Tables {
         Ok(Arc::new(Self {
             rows: rows::Rows::prepare(link, generation).await?,
             progress: progress::Advance::prepare(link, generation).await?,
+            heads: heads::Heads::prepare(link, generation).await?,
             buckets: buckets::Buckets::prepare(link, generation).await?,
             views: views::Views::prepare(link, generation).await?,
             scans: scan::Scans::prepare(link, generation).await?,
@@ -92,7 +97,21 @@ impl CqlOrders {
         tables.progress.check(link, &commit).await?;
         tables.views.store(link, &tables.buckets, &commit.views).await?;
         tables.rows.store(link, &commit.orders).await?;
+        tables.heads.store(link, &tables.progress.heads_of(&commit)).await?;
         tables.progress.store(link, &commit).await
+    }
+
+    async fn read_heads(
+        &self,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<(Position, Head)>, EngineError> {
+        let link = &self.family.link;
+        let folded = self.tables.progress.read(link).await?;
+        let folded = folded.into_iter().flat_map(|progress| progress.folded);
+        let mut of_partition = folded.filter(|one| one.position.partition == after.partition);
+        let Some(last) = of_partition.next() else { return Ok(Vec::new()) };
+        self.tables.heads.after(link, (after, last.position.offset), limit).await
     }
 }
 
@@ -127,6 +146,14 @@ impl OrderStore for CqlOrders {
 
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {
         Box::pin(self.tables.progress.read(&self.family.link))
+    }
+
+    fn heads(
+        &self,
+        after: Position,
+        limit: usize,
+    ) -> SeamFuture<'_, Vec<(Position, Head)>, EngineError> {
+        Box::pin(self.read_heads(after, limit))
     }
 
     fn walk(

@@ -1,6 +1,6 @@
 //! `payfold log backup`: a copy of what can't be made again, beside a system that runs.
 //!
-//! Invariants: orders first, then the log, then the claims. Orders that are behind their log are folded on; orders
+//! Invariants: orders of all generations first, then the log, then the claims. Orders that are behind their log are folded on; orders
 //! ahead of it would be Corrupt. A claim without its fact is mended by the shop's retry; a fact without its claim would
 //! let the same payment be made twice.
 
@@ -27,6 +27,9 @@ pub async fn run(settings: &Settings, to: &Path) -> anyhow::Result<Engines> {
     let paths = embedded(settings, "backed up")?;
     begin(to)?;
     let made_at = SystemClock.now();
+    for (name, from) in paths.generations()? {
+        copied(&from, &to.join(name)).await?;
+    }
     for (from, name) in [(&paths.orders, ORDERS), (&paths.log, LOG), (&paths.claims(), CLAIMS)] {
         copied(from, &to.join(name)).await?;
     }

@@ -48,12 +48,14 @@ impl Manifest {
     /// Of these files of a folder. Errors: one can't be read.
     pub fn of(folder: &Path, made_at: Time, log_end: String) -> anyhow::Result<Self> {
         let mut files = Vec::new();
-        for name in [ORDERS, LOG, CLAIMS, VAULT] {
-            if folder.join(name).is_file() {
-                let (bytes, sha256) = digest(&folder.join(name))?;
-                files.push(Copied { name: name.to_owned(), bytes, sha256 });
+        for entry in std::fs::read_dir(folder)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if is_of_a_backup(&name) {
+                let (bytes, sha256) = digest(&folder.join(&name))?;
+                files.push(Copied { name, bytes, sha256 });
             }
         }
+        files.sort_by(|a, b| a.name.cmp(&b.name));
         let version = env!("CARGO_PKG_VERSION").to_owned();
         Ok(Self { format: FORMAT, version, made_at, log_end, files })
     }
@@ -100,7 +102,7 @@ impl Manifest {
     pub fn whole(&self, folder: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
         let mut found = Vec::new();
         for file in &self.files {
-            if ![ORDERS, LOG, CLAIMS, VAULT].contains(&file.name.as_str()) {
+            if !is_of_a_backup(&file.name) {
                 anyhow::bail!("{NAME} names {:?}, which no backup holds", file.name);
             }
             let path = folder.join(&file.name);
@@ -114,6 +116,13 @@ impl Manifest {
         }
         Ok(found)
     }
+}
+
+/// Whether a backup holds files of this name. A generation's is `orders.g2.db`.
+fn is_of_a_backup(name: &str) -> bool {
+    let number = name.strip_prefix("orders.g").and_then(|rest| rest.strip_suffix(".db"));
+    [ORDERS, LOG, CLAIMS, VAULT].contains(&name)
+        || number.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 fn digest(path: &Path) -> anyhow::Result<(u64, String)> {
@@ -130,6 +139,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(LOG), b"a log").unwrap();
         std::fs::write(folder.path().join(CLAIMS), b"claims").unwrap();
+        std::fs::write(folder.path().join("orders.g2.db"), b"more").unwrap();
+        std::fs::write(folder.path().join("orders.g2.db-wal"), b"none of it").unwrap();
         let manifest =
             Manifest::of(folder.path(), Time::from_unix_ms(0), "0-7".to_owned()).unwrap();
         manifest.write(folder.path()).unwrap();
@@ -140,11 +151,11 @@ mod tests {
     fn what_was_written_is_read() {
         let (folder, manifest) = backup();
         let read = Manifest::read(folder.path()).unwrap();
-        assert_eq!((read.bytes(), read.log_end.as_str()), (11, "0-7"));
-        assert_eq!(manifest.bytes(), 11);
+        assert_eq!((read.bytes(), read.log_end.as_str()), (15, "0-7"));
+        assert_eq!(manifest.bytes(), 15);
         let names: Vec<_> =
             read.whole(folder.path()).unwrap().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, [LOG, CLAIMS]);
+        assert_eq!(names, [LOG, CLAIMS, "orders.g2.db"]);
     }
 
     #[test]

@@ -38,11 +38,16 @@ pub async fn run(settings: &Settings, from: &Path, claims: Option<&Path>) -> any
             ORDERS => backup::copied(path, &paths.orders).await?,
             LOG => backup::copied(path, &paths.log).await?,
             CLAIMS => backup::copied(claims.unwrap_or(path), &paths.claims()).await?,
-            VAULT if !data.vault().exists() => {
+            VAULT if data.vault().exists() => {}
+            VAULT => {
                 std::fs::copy(path, data.vault())?;
                 std::fs::File::open(data.vault())?.sync_all()?;
             }
-            _ => {}
+            generation => {
+                if let Some(to) = paths.generation(generation) {
+                    backup::copied(path, &to).await?;
+                }
+            }
         }
     }
     Engines::open_files_to_read(&paths).await?.check_pair().await?;

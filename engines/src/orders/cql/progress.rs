@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use payfold_schemas::chain::Head;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::publication::Publication;
 use payfold_schemas::record::Position;
@@ -25,6 +26,8 @@ const CELL_BYTES: usize = 1 + 16 + 8 + 32;
 /// The version that also has a publication; one that was never switched is written as ever.
 const CELL_VERSION_SWITCHED: u8 = 2;
 const SWITCHED_BYTES: usize = CELL_BYTES + 4 + 4;
+const CELL_VERSION_CHAINED: u8 = 3;
+const CHAINED_BYTES: usize = SWITCHED_BYTES + 32;
 
 /// What was last read or written here. Another process may have come further since; never less far.
 #[derive(Default)]
@@ -127,6 +130,23 @@ impl Advance {
         Ok(())
     }
 
+    /// The heads a commit comes with; before the first one of a partition that was folded without, the one it begins at.
+    pub(super) fn heads_of(&self, commit: &Commit) -> Vec<(Position, Head)> {
+        let known = self.lock();
+        let mut heads = Vec::new();
+        for one in &commit.folded {
+            let Some(head) = one.head else { continue };
+            let before = known.folded.get(&one.position.partition);
+            let before = before.filter(|before| before.position.offset < one.position.offset);
+            if let Some(before) = before.filter(|before| before.head.is_none()) {
+                let resumed = Head::resumed(commit.log_id, before.position, before.digest);
+                heads.push((before.position, resumed));
+            }
+            heads.push((one.position, head));
+        }
+        heads
+    }
+
     fn remember(&self, log_id: [u8; 16], folded: &[Folded]) {
         let mut known = self.lock();
         known.log_id = Some(log_id);
@@ -144,12 +164,16 @@ impl Advance {
 }
 
 /// A version byte, the log's id, the offset (big-endian) and the record's digest; then, in version 2, the tables and the
-/// number that are told (big-endian).
+/// number that are told (big-endian); then, in version 3, the head of the chain.
 fn encode(log_id: [u8; 16], folded: &Folded) -> Vec<u8> {
-    let mut cell = Vec::with_capacity(SWITCHED_BYTES);
+    let mut cell = Vec::with_capacity(CHAINED_BYTES);
     let Publication { tables, number } = folded.publication;
-    let switched = folded.publication != Publication::FIRST;
-    cell.push(if switched { CELL_VERSION_SWITCHED } else { CELL_VERSION });
+    let switched = folded.publication != Publication::FIRST || folded.head.is_some();
+    cell.push(match (switched, folded.head) {
+        (_, Some(_)) => CELL_VERSION_CHAINED,
+        (true, None) => CELL_VERSION_SWITCHED,
+        (false, None) => CELL_VERSION,
+    });
     cell.extend_from_slice(&log_id);
     cell.extend_from_slice(&folded.position.offset.to_be_bytes());
     cell.extend_from_slice(folded.digest.as_bytes());
@@ -157,15 +181,25 @@ fn encode(log_id: [u8; 16], folded: &Folded) -> Vec<u8> {
         cell.extend_from_slice(&tables.to_be_bytes());
         cell.extend_from_slice(&number.to_be_bytes());
     }
+    if let Some(head) = folded.head {
+        cell.extend_from_slice(head.digest().as_bytes());
+    }
     cell
 }
 
 fn decode(partition: i64, cell: &[u8]) -> Option<([u8; 16], Folded)> {
     let partition = u32::try_from(partition).ok()?;
     let (version, rest) = cell.split_first()?;
+    let (rest, head) = match *version {
+        CELL_VERSION_CHAINED => {
+            let (rest, head) = rest.split_last_chunk::<32>()?;
+            (rest, Some(Head::kept(Digest::from_bytes(*head))))
+        }
+        _ => (rest, None),
+    };
     let (rest, publication) = match *version {
         CELL_VERSION => (rest, Publication::FIRST),
-        CELL_VERSION_SWITCHED => {
+        CELL_VERSION_SWITCHED | CELL_VERSION_CHAINED => {
             let (rest, number) = rest.split_last_chunk::<4>()?;
             let (rest, tables) = rest.split_last_chunk::<4>()?;
             let (tables, number) = (u32::from_be_bytes(*tables), u32::from_be_bytes(*number));
@@ -177,7 +211,7 @@ fn decode(partition: i64, cell: &[u8]) -> Option<([u8; 16], Folded)> {
     let (offset, digest) = rest.split_first_chunk::<8>()?;
     let position = Position { partition, offset: u64::from_be_bytes(*offset) };
     let digest = Digest::from_bytes(digest.try_into().ok()?);
-    Some((*log_id, Folded { position, digest, publication, head: None }))
+    Some((*log_id, Folded { position, digest, publication, head }))
 }
 
 #[cfg(test)]
@@ -194,12 +228,17 @@ mod tests {
         assert_eq!(decode(-1, &cell), None);
         assert_eq!(decode(0, &cell[..CELL_BYTES - 1]), None);
         assert_eq!(decode(0, &[&cell[..], &[0]].concat()), None);
-        assert_eq!(decode(0, &[&[3], &cell[1..]].concat()), None);
+        assert_eq!(decode(0, &[&[9], &cell[1..]].concat()), None);
         let publication = Publication { tables: 2, number: 7 };
         let switched = Folded { publication, ..folded };
         let cell = encode([7; 16], &switched);
         assert_eq!((cell.len(), cell[0]), (SWITCHED_BYTES, 2));
         assert_eq!(decode(i64::from(position.partition), &cell), Some(([7; 16], switched)));
         assert_eq!(decode(0, &cell[..SWITCHED_BYTES - 1]), None);
+        let chained = Folded { head: Some(Head::genesis([7; 16], 1)), ..switched };
+        let cell = encode([7; 16], &chained);
+        assert_eq!((cell.len(), cell[0]), (CHAINED_BYTES, 3));
+        assert_eq!(decode(i64::from(position.partition), &cell), Some(([7; 16], chained)));
+        assert_eq!(decode(0, &cell[..CHAINED_BYTES - 1]), None);
     }
 }

@@ -43,13 +43,18 @@ enum InGeneration {
 const BY_TIME: (&[Column], &[Column]) =
     (&[("bucket", "bigint"), ("shard", "tinyint")], &[("at", "bigint"), ("key", "text")]);
 
-static TABLES: [Table; 9] = [
+static TABLES: [Table; 10] = [
     Table {
         in_generation: InGeneration::No,
         ..table("claims", (&[("key", "text")], &[]), &[("record", "blob")])
     },
     table("orders", (&[("key", "text")], &[]), &[("row", "blob")]),
     table("progress", (&[("topic", "text")], &[("partition", "bigint")]), &[("folded", "blob")]),
+    table(
+        "heads",
+        (&[("partition", "bigint"), ("bucket", "bigint")], &[("at", "bigint")]),
+        &[("head", "blob")],
+    ),
     table("buckets", (&[("name", "text")], &[("bucket", "bigint")]), &[]),
     table("view_created", BY_TIME, &[]),
     table("view_deadline", BY_TIME, &[]),
