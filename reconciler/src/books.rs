@@ -1,7 +1,7 @@
 //! The comparison of orders with a partner's own records. `lines` reads the records and `orders` our side, both sorted in
 //! files by `spool`; `join` brings them together and `judge` has each pair compared. Pure: `ours` (what an order says),
 //! `rules` (whose day), `compare` (what differs), `totals`, `found` (what a difference is called), `settle` and `conclude`
-//! (what that changes). `ledger` is what was found before, `day` one run from begin to end, `desk` where runs and
+//! (what that changes). `ledger` is what was found before, on a `shelf`, `pile` what a run finds, `day` one run from begin to end, `desk` where runs and
 //! decisions are asked for, `recheck` clears what has mended itself.
 
 mod close;
@@ -21,9 +21,11 @@ mod matching;
 pub(crate) mod nonces;
 mod orders;
 pub mod ours;
+mod pile;
 mod recheck;
 pub mod rules;
 pub mod settle;
+pub mod shelf;
 mod siblings;
 mod silence;
 mod spool;
@@ -52,6 +54,12 @@ impl BooksError {
         Self::Refused(format!(
             "can't sort the orders in the data folder: {error}; make room there and run it again"
         ))
+    }
+}
+
+impl From<shelf::ShelfError> for BooksError {
+    fn from(error: shelf::ShelfError) -> Self {
+        Self::Refused(error.to_string())
     }
 }
 

@@ -31,7 +31,7 @@ fn ledger(global: &Global) -> anyhow::Result<Ledger> {
     let loaded = settings::load(global)?;
     block_on(async {
         let engines = Engines::open_to_read(&loaded.settings).await?;
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger::in_memory()?;
         ledger.catch_up(&*engines.log).await?;
         Ok(ledger)
     })

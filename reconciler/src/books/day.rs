@@ -3,6 +3,7 @@
 //! things under the same ids; that it has ended is told last.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use chrono::NaiveDate;
 use payfold_engines::log::{Message, Topic};
@@ -17,11 +18,12 @@ use payfold_schemas::run::{RUN_ENDED_TYPE, RecordsFile, RunEnded, RunResult};
 use payfold_schemas::time::Time;
 use serde::Serialize;
 
-use super::conclude::{conclude, watched};
+use super::conclude::{Concluding, counts, watched};
 use super::desk::{Books, Progress};
 use super::judge::{By, Judge, Tally};
 use super::ledger::Ledger;
 use super::lines::{self, Lines};
+use super::pile::Pile;
 use super::rules::{Lists, Rules, day_bounds, day_of};
 use super::settle::Moment;
 use super::{BooksError, blocking, matching, orders, silence};
@@ -30,8 +32,6 @@ use crate::watermark::Watermark;
 
 /// Findings of one append.
 const APPEND_MAX: usize = 500;
-/// More payments of the day after are no matter of clocks that differ.
-const EARLY_MAX: usize = 10_000;
 /// A projector that is further behind is told of.
 const BEHIND_MS: i64 = 2_000;
 
@@ -145,22 +145,25 @@ pub(crate) async fn run(
         rules: Rules { now: run.started_at, ..rules },
         zone,
         by: partner.by(),
-        watched: watched(ledger, &request.partner, partner.by()),
+        watched: Arc::new(watched(ledger, &request.partner, partner.by())?),
     };
     let paid_twice = orders.paid_twice;
     books.tell(Progress { stage: "comparing", done: 0 });
     let trusted = lines.trusted;
     let mut tally = match trusted {
-        true => matching::all(shared, judge.clone(), (orders.sorted, lines.sorted)).await?,
-        false => Tally::default(),
+        true => {
+            matching::all(shared, &judge, (orders.sorted, lines.sorted), &books.scratch).await?
+        }
+        false => Tally::in_folder(&books.scratch),
     };
     if trusted {
-        tally.found.extend(paid_twice);
-        tally.found.extend(silence::found(&judge, &tally));
+        tally.found.take(paid_twice);
+        let silent = silence::found(&judge, &tally);
+        silent.iter().try_for_each(|f| tally.found.push(f)).map_err(BooksError::scratch)?;
     }
     let mut problems = lines.problems;
     problems.extend(tally.problems());
-    let ended = run.end(shared, ledger, (judge, tally), (lines.file, problems)).await?;
+    let ended = run.end((shared, books), ledger, (judge, tally), (lines.file, problems)).await?;
     books.tell(Progress { stage: "done", done: 0 });
     Ok(ended)
 }
@@ -257,16 +260,21 @@ impl Run {
 
     async fn end(
         self,
-        shared: &Shared,
+        (shared, books): (&Shared, &Books),
         ledger: &mut Ledger,
-        (judge, mut tally): (Judge, Tally),
+        (judge, tally): (Judge, Tally),
         (records, problems): (RecordsFile, Vec<String>),
     ) -> Result<RunEnded, BooksError> {
         let result = if problems.is_empty() { RunResult::Complete } else { RunResult::Incomplete };
         let day = self.day.to_string();
         let moment = Moment { day: &day, run: Some(&self.id), at: self.started_at };
-        let (changes, findings) = conclude(ledger, &mut tally, &judge.partner, result, moment);
-        tell(shared, ledger, changes, self.started_at).await?;
+        let (found, changes) = ((tally.found, tally.left_over), Pile::in_folder(&books.scratch));
+        let concluding = Concluding::of(ledger, &judge.partner, (result, moment));
+        let changes = concluding.changes(found, &tally.came, changes)?;
+        tell_all(shared, changes, self.started_at).await?;
+        // Not from here: another instance may have told something else before.
+        catch_up(shared, ledger).await?;
+        let findings = counts(ledger, &judge.partner, (&day, &self.id))?;
         let of_day = (judge.partner.clone(), day.clone());
         let ended = RunEnded {
             run: self.id,
@@ -282,10 +290,10 @@ impl Run {
             compared: tally.compared,
             findings,
             totals: tally.totals.told(),
-            listed_early: tally.early.into_iter().take(EARLY_MAX).collect(),
+            listed_early: tally.early.into_iter().collect(),
             adjusts: None,
         };
-        let ended = RunEnded { adjusts: adjusts(ledger, &of_day, &ended), ..ended };
+        let ended = RunEnded { adjusts: adjusts(ledger, &of_day, &ended)?, ..ended };
         append(shared, vec![event_of_run(&ended)]).await?;
         catch_up(shared, ledger).await?;
         Ok(ended)
@@ -293,10 +301,35 @@ impl Run {
 }
 
 /// The seal of a closed day whose totals or findings are others now. A run that could not look at everything adjusts none.
-fn adjusts(ledger: &Ledger, day: &super::ledger::Day, ended: &RunEnded) -> Option<Digest> {
-    let closed = ledger.closed(day).filter(|_| ended.result == RunResult::Complete)?;
-    let findings = ledger.sealed(day);
-    (closed.totals != ended.totals || closed.findings != findings).then_some(closed.seal)
+fn adjusts(
+    ledger: &Ledger,
+    day: &super::ledger::Day,
+    ended: &RunEnded,
+) -> Result<Option<Digest>, BooksError> {
+    let closed = ledger.closed(day).filter(|_| ended.result == RunResult::Complete);
+    let Some(closed) = closed else { return Ok(None) };
+    let findings = ledger.shelf().versions(&day.0, &day.1)?;
+    let is_same = closed.totals == ended.totals && closed.findings == findings;
+    Ok((!is_same).then_some(closed.seal))
+}
+
+/// Appends findings, page by page.
+async fn tell_all(
+    shared: &Shared,
+    changes: Pile<FindingChanged>,
+    at: Time,
+) -> Result<(), BooksError> {
+    let mut page = Vec::with_capacity(APPEND_MAX);
+    for change in changes.values() {
+        page.push(event_of(&change.map_err(BooksError::scratch)?, at));
+        if page.len() == APPEND_MAX {
+            append(shared, std::mem::take(&mut page)).await?;
+        }
+    }
+    if page.is_empty() {
+        return Ok(());
+    }
+    append(shared, page).await
 }
 
 /// Appends findings, and the ledger knows them.

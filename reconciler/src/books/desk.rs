@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::NaiveDate;
+use payfold_engines::EngineError;
 use payfold_partners::directory::Directory;
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::ids::{Author, OrderKey, PartnerCode};
@@ -20,8 +21,8 @@ use super::day::{self, Request};
 use super::decide::{self, Decided};
 use super::folder::{self, Folder};
 use super::ledger::Ledger;
-use super::recheck::Recheck;
-use super::{BooksError, close, gauges, spool};
+use super::{BooksError, close, gauges, recheck, spool};
+use crate::outage::Outage;
 use crate::run::{Halt, Shared};
 
 /// Tasks that wait; more are told to come again.
@@ -182,8 +183,7 @@ impl Books {
 /// Does what is asked for until told to stop.
 pub(crate) async fn run(shared: &Shared, mut books: Books) -> Result<(), Halt> {
     spool::clear_left(&books.scratch);
-    let mut ledger = Ledger::default();
-    let mut recheck = Recheck::default();
+    let mut ledger = empty_ledger(shared, &books).await?;
     let mut seen = folder::Seen::default();
     let mut polls = tokio::time::interval(books.poll);
     polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -194,11 +194,11 @@ pub(crate) async fn run(shared: &Shared, mut books: Books) -> Result<(), Halt> {
             task = books.tasks.recv() => task,
             _ = polls.tick() => {
                 halts(day::catch_up(shared, &mut ledger).await)?;
-                halts(recheck.look(shared, &books, &mut ledger).await)?;
+                halts(recheck::look(shared, &books, &mut ledger).await)?;
                 for request in seen.requests(shared, &books, &ledger).await? {
                     let _ = compare(shared, &books, &mut ledger, request).await?;
                 }
-                gauges::show(shared, &ledger);
+                halts(gauges::show(shared, &ledger).map_err(BooksError::from))?;
                 continue;
             }
         };
@@ -211,7 +211,24 @@ pub(crate) async fn run(shared: &Shared, mut books: Books) -> Result<(), Halt> {
         };
         halts(day::catch_up(shared, &mut ledger).await)?;
         work(shared, &books, &mut ledger, task).await?;
-        gauges::show(shared, &ledger);
+        halts(gauges::show(shared, &ledger).map_err(BooksError::from))?;
+    }
+}
+
+/// A ledger in the scratch folder; waits for a disk that is full.
+async fn empty_ledger(shared: &Shared, books: &Books) -> Result<Ledger, Halt> {
+    let mut outage = Outage::none(shared, "begin to read the findings");
+    loop {
+        let made = std::fs::create_dir_all(&books.scratch)
+            .map_err(|error| EngineError::Unavailable(error.to_string()))
+            .and_then(|()| Ledger::in_folder(&books.scratch).map_err(EngineError::from));
+        match made {
+            Ok(ledger) => {
+                outage.over();
+                return Ok(ledger);
+            }
+            Err(error) => outage.wait(error).await?,
+        }
     }
 }
 

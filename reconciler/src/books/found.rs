@@ -10,11 +10,12 @@ use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
 use payfold_schemas::order::OrderState;
 use payfold_schemas::time::Time;
+use serde::{Deserialize, Serialize};
 
 use super::compare::{Difference, Spoken};
 
 /// What a finding is about, as far as that makes it the same one again.
-#[derive(Clone, Debug, PartialEq, Eq, Encode)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Serialize, Deserialize)]
 pub struct About {
     /// Whose records.
     #[n(0)]
@@ -52,7 +53,7 @@ fn what(field: &str, status: Status, part: Option<&str>) -> String {
 }
 
 /// A difference with everything the finding tells of it, but its version and its times.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// Its id.
     pub id: String,

@@ -3,7 +3,9 @@
 use chrono::NaiveDate;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_reconciler::books::ledger::Ledger;
+use payfold_reconciler::books::shelf::{Standing, Which};
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
+use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::money::Currency;
 use payfold_schemas::run::RunEnded;
 use serde_json::json;
@@ -54,27 +56,31 @@ fn is_day(only: Option<NaiveDate>, day: &str) -> bool {
 /// Findings, the most at risk first within a day.
 pub fn findings(ledger: &Ledger, args: &FindingsArgs) -> anyhow::Result<()> {
     let code = args.code.as_deref().map(code).transpose()?;
-    let wanted = |finding: &&FindingChanged| {
-        (!args.open || finding.status == FindingStatus::Open)
-            && args.partner.as_deref().is_none_or(|only| only == finding.partner.as_str())
-            && is_day(args.day, &finding.day)
-            && code.is_none_or(|code| code == finding.code)
+    let partner = args.partner.as_deref().map(PartnerCode::parse).transpose()?;
+    let day = args.day.map(|day| day.to_string());
+    let wanted = Which {
+        partner: partner.as_ref(),
+        day: day.as_deref(),
+        code,
+        standing: args.open.then_some(Standing::Open),
+        after: args.page.after.as_deref().unwrap_or_default(),
     };
-    let mut found: Vec<&FindingChanged> = ledger.findings().filter(wanted).collect();
-    found.sort_by(|a, b| a.finding_id.cmp(&b.finding_id));
-    let after = args.page.after.as_deref().unwrap_or_default();
-    let mut page = found.into_iter().filter(|finding| finding.finding_id.as_str() > after);
-    let mut shown: Vec<&FindingChanged> = page.by_ref().take(args.page.limit).collect();
+    let mut page = ledger.findings(wanted);
+    let shown: Result<Vec<FindingChanged>, _> = page.by_ref().take(args.page.limit).collect();
+    let mut shown = shown?;
     let last = shown.last().map(|finding| finding.finding_id.clone());
-    shown.sort_by_key(|finding| (&finding.day, std::cmp::Reverse(finding.severity), finding.code));
+    shown.sort_by(|a, b| {
+        let place = |f: &FindingChanged| (std::cmp::Reverse(f.severity), f.code);
+        a.day.cmp(&b.day).then_with(|| place(a).cmp(&place(b)))
+    });
     let mut listing = Listing::new(args.output.output, &FINDINGS);
     let now = SystemClock.now();
-    for finding in shown {
+    for finding in &shown {
         let age_days = now.nanos_since(finding.first_seen) / 86_400_000_000_000;
         listing.row(cells(finding, age_days), finding)?;
     }
     listing.print()?;
-    if let (Some(last), Some(_)) = (last, page.next()) {
+    if let (Some(last), Some(_)) = (last, page.next().transpose()?) {
         output::error_line(&format!("more: --after {last}"));
     }
     Ok(())
@@ -184,7 +190,8 @@ fn run_cells(run: &RunEnded, closed_by: Option<String>) -> Vec<String> {
 /// Who decided what: of findings the last word on each, of flags every word.
 pub fn decisions(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
-    for finding in ledger.findings() {
+    for finding in ledger.findings(Which::default()) {
+        let finding = finding?;
         let Some(decision) = &finding.decision else { continue };
         if is_wanted(args, finding.partner.as_str(), &finding.day) {
             let object = json!({
