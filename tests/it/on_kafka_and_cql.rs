@@ -3,7 +3,7 @@
 
 use crate::first_light::{commands, drain, listeners, rotation, story};
 use crate::support::pair::Pair::KafkaAndCql;
-use crate::{payments, refusals};
+use crate::{payments, reconcile, refusals};
 
 #[test]
 fn a_running_demo_can_be_checked_and_tried() {
@@ -53,4 +53,9 @@ fn a_return_settles_nothing_whoever_signed_it() {
 #[test]
 fn every_case_of_the_tables_gets_its_answer_and_its_place() {
     refusals::every_case_of_the_tables_gets_its_answer_and_its_place(KafkaAndCql);
+}
+
+#[test]
+fn what_the_trouble_made_is_found_decided_and_closed() {
+    reconcile::what_the_trouble_made_is_found_decided_and_closed(KafkaAndCql);
 }

@@ -1,6 +1,7 @@
 //! Owns the closing of a day: its totals and findings are sealed by a digest, and what changes them later is an adjustment.
 
 use payfold_schemas::digest::Digest;
+use payfold_schemas::finding::Code;
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RunEnded, RunResult};
 use payfold_schemas::time::Time;
 
@@ -8,7 +9,7 @@ use super::BooksError;
 use super::day::{append, event};
 use super::desk::Closing;
 use super::ledger::{Day, Ledger};
-use super::shelf::Of;
+use super::shelf::{Of, Standing, Which};
 use crate::run::Shared;
 
 /// Closes a day that is done with.
@@ -36,6 +37,14 @@ fn seal(ledger: &Ledger, closing: &Closing, at: Time) -> Result<PeriodClosed, Bo
             day.1
         )));
     }
+    let waiting = no_word_on_the_end(ledger, &day)?;
+    if waiting > 0 {
+        return Err(BooksError::Refused(format!(
+            "{waiting} payments of the end of {} wait for the records of the day after (CUT_OFF): compare that day first, \
+             or decide them",
+            day.1
+        )));
+    }
     let findings = ledger.shelf().versions(&day.0, &day.1)?;
     let sealed = serde_json::to_vec(&(&day, &run.run, &run.totals, &findings)).expect("JSON");
     Ok(PeriodClosed {
@@ -48,6 +57,13 @@ fn seal(ledger: &Ledger, closing: &Closing, at: Time) -> Result<PeriodClosed, Bo
         partner: day.0,
         day: day.1,
     })
+}
+
+/// How many payments of the day's end nobody has said anything of: whether they are missing is not known yet.
+fn no_word_on_the_end(ledger: &Ledger, day: &Day) -> Result<usize, BooksError> {
+    let (code, standing) = (Some(Code::CutOff), Some(Standing::Open));
+    let of_day = Which { partner: Some(&day.0), day: Some(&day.1), code, standing, after: "" };
+    Ok(ledger.findings(of_day).collect::<Result<Vec<_>, _>>()?.len())
 }
 
 /// The run that a day is closed with.

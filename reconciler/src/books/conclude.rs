@@ -204,20 +204,22 @@ fn is_listed_early(ledger: &Ledger, (partner, day): (&PartnerCode, &str), missin
 
 /// Whether the records of another day have it, as a finding of theirs says.
 fn is_listed_elsewhere(ledger: &Ledger, day: &str, found: &Found) -> Result<bool, ShelfError> {
-    let says = [
+    const SAY: [(Code, &str); 3] = [
         (Code::OtherDay, "paidAt"),
         (Code::AmountDiffers, "amount"),
         (Code::CurrencyDiffers, "currency"),
     ];
-    for (code, field) in says {
-        let what = found.about.what.replacen("status", field, 1);
-        let id = About { code: code.to_string(), what, ..found.about.clone() }.id();
-        let known = ledger.find(&id)?;
-        if known.is_some_and(|k| k.status != FindingStatus::Cleared && k.day != day) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let Some(order) = found.about.order() else { return Ok(false) };
+    let says = |known: &FindingChanged| {
+        let field = SAY.iter().find(|(code, _)| *code == known.code).map(|(_, field)| field);
+        field.is_some_and(|field| {
+            let what = found.about.what.replacen("status", field, 1);
+            let (code, of_day) = (known.code.to_string(), Some(known.day.clone()));
+            About { code, what, day: of_day, ..found.about.clone() }.id() == known.finding_id
+        })
+    };
+    let of_order = ledger.shelf().of_order(&order)?;
+    Ok(of_order.iter().any(|known| known.day != day && says(known)))
 }
 
 fn with_code(found: &Found, code: Code) -> String {

@@ -67,6 +67,8 @@ pub(crate) fn groups_of(by: By, order: OurOrder) -> Vec<(Vec<u8>, OurOrder)> {
 pub(crate) struct Judge {
     pub(crate) partner: PartnerCode,
     pub(crate) file: String,
+    /// The day in words.
+    pub(crate) day: String,
     pub(crate) rules: Rules,
     pub(crate) zone: Tz,
     pub(crate) by: By,
@@ -200,6 +202,7 @@ impl Judge {
             merchant_code,
             order_id,
             reference: ours.and_then(|order| order.reference.as_ref()),
+            day: &self.day,
             file: &self.file,
             lines,
         })

@@ -171,6 +171,11 @@ impl Ledger {
         self.shelf.findings(which)
     }
 
+    /// The findings of an order that stand. Errors: the disk.
+    pub fn of_order(&self, order: &OrderKey) -> Result<Vec<FindingChanged>, ShelfError> {
+        self.shelf.of_order(order)
+    }
+
     /// Where they lie.
     pub(crate) fn shelf(&self) -> &Shelf {
         &self.shelf

@@ -3,18 +3,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use payfold_partners::profile::Profile;
 use payfold_schemas::finding::{BookLine, Code, FindingChanged};
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use payfold_schemas::time::Time;
 
-use super::BooksError;
 use super::compare::compare;
 use super::conclude::{as_known, group};
-use super::day::{by, rules, tell};
+use super::day::tell;
 use super::desk::Books;
-use super::found::{Found, Subject};
+use super::found::{Found, LINES_MAX, Subject};
 use super::judge::{By, groups_of};
 use super::ledger::Ledger;
 use super::orders::date_refunds;
@@ -22,6 +20,8 @@ use super::ours::OurOrder;
 use super::settle::{self, Moment};
 use super::shelf::{ShelfError, Standing, Which};
 use super::siblings;
+use super::terms::Terms;
+use super::{BooksError, terms};
 use crate::run::Shared;
 
 /// Looks at every order with a finding that stands, if it has changed since the last look.
@@ -45,7 +45,8 @@ pub(crate) async fn look(
             if looked.get(&order.key) == Some(&Some(order.version)) {
                 continue;
             }
-            let findings = ledger.shelf().of_order(&order.key)?;
+            let mut findings = ledger.shelf().of_order(&order.key)?;
+            findings.retain(|known| known.lines.len() < LINES_MAX);
             let changes = again(shared, books, ledger, (&order, &findings)).await?;
             tell(shared, ledger, changes, shared.clock.now()).await?;
             ledger.shelf().looked(&order.key, order.version)?;
@@ -78,7 +79,7 @@ async fn again(
     ledger: &Ledger,
     (order, findings): (&Order, &[FindingChanged]),
 ) -> Result<Vec<FindingChanged>, BooksError> {
-    let Some(profile) = profile(books, &order.key) else { return Ok(Vec::new()) };
+    let Some(terms) = terms(books, &order.key.partner) else { return Ok(Vec::new()) };
     let mut ours = OurOrder::of(order);
     date_refunds(shared, &mut ours).await?;
     let mut days: Vec<&str> = findings.iter().map(|known| known.day.as_str()).collect();
@@ -86,7 +87,7 @@ async fn again(
     days.dedup();
     let now = shared.clock.now();
     let mut changes = Vec::new();
-    let by = profile.records().map_or(By::Order, by);
+    let by = terms.by;
     for day in days {
         let of_day = || findings.iter().filter(|known| known.day == day);
         // Each with the lines it was compared with: where the records know no orders, ref by ref.
@@ -102,7 +103,7 @@ async fn again(
             }) else {
                 continue;
             };
-            let sides = (&*profile, &ours, &order.key);
+            let sides = (&terms, &ours, &order.key);
             changes.extend(of_one_day(ledger, sides, (day, &of_group), now)?);
         }
     }
@@ -122,19 +123,14 @@ fn part_of(by: By, ours: &OurOrder, key: &[u8]) -> Option<OurOrder> {
     parts.next()
 }
 
-fn profile(books: &Books, key: &OrderKey) -> Option<std::sync::Arc<Profile>> {
-    let directory = books.directory.load();
-    directory.profile_of(&key.partner).filter(|profile| profile.records().is_some()).cloned()
-}
-
 fn of_one_day(
     ledger: &Ledger,
-    (profile, ours, key): (&Profile, &OurOrder, &OrderKey),
+    (terms, ours, key): (&Terms, &OurOrder, &OrderKey),
     (day, findings): (&str, &[&FindingChanged]),
     now: Time,
 ) -> Result<Vec<FindingChanged>, ShelfError> {
-    let (Some(spec), Ok(date)) = (profile.records(), day.parse()) else { return Ok(Vec::new()) };
-    let rules = rules(spec, date, now);
+    let Ok(date) = day.parse() else { return Ok(Vec::new()) };
+    let rules = terms.rules(date, now);
     let mut lines: Vec<BookLine> =
         findings.iter().flat_map(|known| known.lines.iter().cloned()).collect();
     lines.sort_unstable();
@@ -145,6 +141,7 @@ fn of_one_day(
         merchant_code: &key.merchant_code,
         order_id: Some(&key.order_id),
         reference: ours.reference.as_ref(),
+        day,
         file: source.rsplit_once(" line ").map_or(source, |(file, _)| file),
         lines: &lines,
     };

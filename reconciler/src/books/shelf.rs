@@ -17,7 +17,8 @@ use super::found::LINES_MAX;
 /// Findings of one page.
 const PAGE: usize = 256;
 
-/// What can be lost is read from the log again, so nothing is synced. `whole` is the order of what carries all its lines.
+/// What can be lost is read from the log again, so nothing is synced. `order_key` is the order of what stands, and
+/// `whole` says whether it carries all its lines.
 const TABLE: &str = "
 PRAGMA journal_mode = MEMORY;
 PRAGMA synchronous = OFF;
@@ -25,20 +26,20 @@ PRAGMA locking_mode = EXCLUSIVE;
 CREATE TABLE finding (
     id TEXT PRIMARY KEY, version INTEGER NOT NULL, partner TEXT NOT NULL, day TEXT NOT NULL, run TEXT,
     code TEXT NOT NULL, status INTEGER NOT NULL, severity INTEGER NOT NULL, currency TEXT, at_risk INTEGER NOT NULL,
-    whole TEXT, looked INTEGER, body BLOB NOT NULL
+    order_key TEXT, whole INTEGER NOT NULL, looked INTEGER, body BLOB NOT NULL
 );
 CREATE INDEX of_day ON finding (partner, day, id);
 CREATE INDEX of_run ON finding (run) WHERE run IS NOT NULL;
 CREATE INDEX standing ON finding (partner, code, id) WHERE status < 2;
 CREATE INDEX open ON finding (code, currency, at_risk) WHERE status = 0;
-CREATE INDEX of_order ON finding (whole, looked) WHERE whole IS NOT NULL;
+CREATE INDEX of_order ON finding (order_key, whole, looked) WHERE order_key IS NOT NULL;
 ";
 
 const PUT: &str = "
-INSERT INTO finding (id, version, partner, day, run, code, status, severity, currency, at_risk, whole, body)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+INSERT INTO finding (id, version, partner, day, run, code, status, severity, currency, at_risk, order_key, whole, body)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
 ON CONFLICT (id) DO UPDATE SET version = ?2, run = ?5, code = ?6, status = ?7, severity = ?8, currency = ?9,
-    at_risk = ?10, looked = CASE WHEN whole IS ?11 THEN looked END, whole = ?11, body = ?12
+    at_risk = ?10, looked = CASE WHEN order_key IS ?11 THEN looked END, order_key = ?11, whole = ?12, body = ?13
 WHERE version < ?2";
 
 /// Why the shelf can't be read or written.
@@ -133,8 +134,8 @@ impl Shelf {
             let FindingChanged { partner, merchant_code, order_id, .. } = change;
             let stands = change.status != FindingStatus::Cleared;
             let order = merchant_code.as_ref().zip(order_id.as_ref());
-            let whole = order
-                .filter(|_| stands && change.lines.len() < LINES_MAX)
+            let order = order
+                .filter(|_| stands)
                 .map(|(merchant_code, order_id)| format!("{partner}/{merchant_code}/{order_id}"));
             let body = serde_json::to_vec(change).expect("what is told is JSON");
             put.execute(params![
@@ -148,7 +149,8 @@ impl Shelf {
                 loudness(change.severity),
                 change.currency.map(|currency| currency.code()),
                 change.money_at_risk,
-                whole,
+                order,
+                change.lines.len() < LINES_MAX,
                 body
             ])?;
         }
@@ -274,8 +276,9 @@ impl Shelf {
     /// Orders behind this one with findings that stand and carry all their lines, by key.
     pub(crate) fn watched(&self, after: &str, limit: usize) -> Result<Vec<Watched>> {
         let select = format!(
-            "SELECT whole, CASE WHEN count(looked) = count(*) AND min(looked) = max(looked) THEN min(looked) END
-             FROM finding WHERE whole IS NOT NULL AND whole > ?1 GROUP BY whole ORDER BY whole LIMIT {limit}"
+            "SELECT order_key, CASE WHEN count(looked) = count(*) AND min(looked) = max(looked) THEN min(looked) END
+             FROM finding WHERE order_key IS NOT NULL AND order_key > ?1 AND whole
+             GROUP BY order_key ORDER BY order_key LIMIT {limit}"
         );
         self.all(&select, &[&after], |row| {
             let looked: Option<i64> = row.get(1)?;
@@ -283,17 +286,18 @@ impl Shelf {
         })
     }
 
-    /// The findings of an order that stand and carry all their lines.
+    /// The findings of an order that stand.
     pub(crate) fn of_order(&self, order: &OrderKey) -> Result<Vec<FindingChanged>> {
         let order = order.to_string();
-        let select = "SELECT body FROM finding WHERE whole = ?1 ORDER BY id";
+        let select = "SELECT body FROM finding WHERE order_key = ?1 ORDER BY id";
         self.all(select, &[&order], finding)
     }
 
     /// An order was looked at as of this version.
     pub(crate) fn looked(&self, order: &OrderKey, version: u64) -> Result<()> {
         let rows = self.rows();
-        let mut update = rows.prepare_cached("UPDATE finding SET looked = ?2 WHERE whole = ?1")?;
+        let mut update =
+            rows.prepare_cached("UPDATE finding SET looked = ?2 WHERE order_key = ?1")?;
         update.execute(params![order.to_string(), version.cast_signed()])?;
         Ok(())
     }

@@ -17,7 +17,7 @@ use payfold_engines::clock::SystemClock;
 use payfold_partners::directory::Directory;
 use payfold_partners::document::{AccountEntry, VaultDocument};
 use payfold_partners::profile::{DEFAULT_PROFILE, Profile};
-use payfold_reconciler::books::day::Request;
+use payfold_reconciler::books::day::{Request, Source};
 use payfold_reconciler::books::desk::Books;
 use payfold_reconciler::books::ledger::Ledger;
 use payfold_reconciler::books::shelf::Which;
@@ -214,8 +214,9 @@ fn compare(folder: &Path, orders: u64) -> anyhow::Result<Took> {
             .run(Request {
                 partner: PartnerCode::parse(PARTNER)?,
                 day: Some(DAY.parse()?),
-                path: folder.join(THEIRS),
+                source: Source::File(folder.join(THEIRS)),
                 name: THEIRS.to_owned(),
+                replace: false,
             })
             .await?;
         let seconds = begun.elapsed().as_secs_f64();

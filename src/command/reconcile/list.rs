@@ -5,18 +5,21 @@ use payfold_engines::clock::{Clock, SystemClock};
 use payfold_reconciler::books::ledger::Ledger;
 use payfold_reconciler::books::shelf::{Standing, Which};
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
-use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::ids::{OrderKey, PartnerCode};
 use payfold_schemas::money::Currency;
 use payfold_schemas::run::RunEnded;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{DayArgs, FindingsArgs};
+use crate::command::stuck::{Asking, Askings};
 use crate::error::Fixable;
 use crate::output::{self, Listing};
+use crate::settings::Loaded;
+use crate::wiring::Engines;
 
-const FINDINGS: [&str; 12] = [
+const FINDINGS: [&str; 13] = [
     "finding", "status", "severity", "code", "order", "ref", "field", "ours", "partners",
-    "at_risk", "age_days", "action",
+    "at_risk", "age_days", "asking", "action",
 ];
 const TOTALS: [&str; 10] = [
     "partner",
@@ -53,8 +56,10 @@ fn is_day(only: Option<NaiveDate>, day: &str) -> bool {
     only.is_none_or(|only| only.to_string() == day)
 }
 
-/// Findings, the most at risk first within a day.
-pub fn findings(ledger: &Ledger, args: &FindingsArgs) -> anyhow::Result<()> {
+/// Findings, the most at risk first within a day; of those whose order is being asked about, when and how often.
+pub async fn findings(loaded: &Loaded, args: &FindingsArgs) -> anyhow::Result<()> {
+    let engines = Engines::open_to_read(&loaded.settings).await?;
+    let ledger = super::folded(&engines).await?;
     let code = args.code.as_deref().map(code).transpose()?;
     let partner = args.partner.as_deref().map(PartnerCode::parse).transpose()?;
     let day = args.day.map(|day| day.to_string());
@@ -75,9 +80,13 @@ pub fn findings(ledger: &Ledger, args: &FindingsArgs) -> anyhow::Result<()> {
     });
     let mut listing = Listing::new(args.output.output, &FINDINGS);
     let now = SystemClock.now();
+    let askings = Askings::of(loaded)?;
     for finding in &shown {
+        let asking = asking(&engines, &askings, finding).await?;
         let age_days = now.nanos_since(finding.first_seen) / 86_400_000_000_000;
-        listing.row(cells(finding, age_days), finding)?;
+        let mut object = serde_json::to_value(finding)?;
+        object["asking"] = asking.as_ref().map_or(Value::Null, Asking::object);
+        listing.row(cells(finding, age_days, asking.as_ref()), &object)?;
     }
     listing.print()?;
     if let (Some(last), Some(_)) = (last, page.next().transpose()?) {
@@ -96,7 +105,23 @@ fn code(word: &str) -> anyhow::Result<Code> {
     })
 }
 
-fn cells(finding: &FindingChanged, age_days: i64) -> Vec<String> {
+/// What the partner is being asked of a finding's order: what it answers may clear it.
+async fn asking(
+    engines: &Engines,
+    askings: &Askings,
+    finding: &FindingChanged,
+) -> anyhow::Result<Option<Asking>> {
+    let named = finding.merchant_code.clone().zip(finding.order_id.clone());
+    let named = named.filter(|_| finding.status == FindingStatus::Open);
+    let Some((merchant_code, order_id)) = named else { return Ok(None) };
+    let key = OrderKey { partner: finding.partner.clone(), merchant_code, order_id };
+    match engines.store()?.load(vec![key]).await?.pop().flatten() {
+        Some(order) => askings.of_order(engines, &order).await,
+        None => Ok(None),
+    }
+}
+
+fn cells(finding: &FindingChanged, age_days: i64, asking: Option<&Asking>) -> Vec<String> {
     let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let place = [
         Some(finding.partner.to_string()),
@@ -119,6 +144,7 @@ fn cells(finding: &FindingChanged, age_days: i64) -> Vec<String> {
         format!("{} ({})", finding.partners.value, finding.partners.source),
         money(finding.money_at_risk, finding.currency),
         age_days.to_string(),
+        dash(asking.map(Asking::in_words)),
         finding.action.clone(),
     ]
 }
