@@ -211,15 +211,14 @@ impl Surveys {
 /// What of an order is asked for: what was paid on the day, and of what was not paid and is of the day, its session.
 fn targets(order: &Order, rules: &Rules) -> BTreeSet<Target> {
     let of_day = |at: Time| rules.from <= at && at < rules.until;
+    // Of a ref that two orders have the partner can only tell of one: each is asked for as an order.
+    let target = |known: &OurRef| known.shared_with.is_none().then(|| known.provider_ref.clone());
     let ours = OurOrder::of(order);
     let paid = ours.refs.iter().filter(|known| known.is_paid());
-    let mut targets: BTreeSet<Target> = paid
-        .clone()
-        .filter(|known| of_day(known.paid_at(&ours)))
-        .map(|known| Some(known.provider_ref.clone()))
-        .collect();
+    let mut targets: BTreeSet<Target> =
+        paid.clone().filter(|known| of_day(known.paid_at(&ours))).map(target).collect();
     if paid.count() == 0 && of_day(order.first_seen) {
-        targets.extend(ours.refs.iter().map(|known| Some(known.provider_ref.clone())));
+        targets.extend(ours.refs.iter().map(target));
         targets.extend(session_refs(order).map(Some));
         if targets.is_empty() {
             targets.insert(None);

@@ -135,6 +135,28 @@ async fn who_did_not_answer_makes_it_incomplete_and_is_asked_again_alone() {
 }
 
 #[tokio::test]
+async fn orders_that_share_a_ref_are_asked_for_as_orders() {
+    let (world, partner) = (World::new(), Partner::start().await);
+    world.append("o1 C 23:00; o1 S r1; o2 C 23:00; o2 S r1; o3 C 23:00; o3 S r3").await;
+    let running = world.start();
+    world.folding_until(world.found(2)).await;
+    running.stop().await.unwrap();
+    world.fold().await;
+    world.clock.set(at("12:10"));
+    for (what, status) in [("o1", "SUCCESS"), ("o2", "FAILED"), ("r3", "SUCCESS")] {
+        partner.says(what, status);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (running, desk) = start(&world, &partner, folder.path());
+    let ended = surveyed(&world, &desk).await.unwrap();
+    assert_eq!((ended.result, &ended.problems), (RunResult::Complete, &Vec::new()));
+    let mut asked = partner.asked();
+    asked.sort();
+    assert_eq!(asked, ["o1", "o2", "r3"]);
+    running.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_partner_that_fails_is_left_alone_after_a_few_questions() {
     let (world, partner) = (World::new(), Partner::start().await);
     let paid = |n: u32| format!("o{n} C 23:00; o{n} S r{n}");
