@@ -7,12 +7,14 @@ use payfold_engines::log::Topic;
 use payfold_schemas::finding::{Code, FINDING_CHANGED_TYPE, FindingChanged, FindingStatus};
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::record::Position;
-use payfold_schemas::run::{RunEnded, RunResult};
+use payfold_schemas::run::{RUN_ENDED_TYPE, RunEnded, RunResult};
+use payfold_schemas::time::Time;
 
 use super::failing::Fault;
 use super::partner::Partner;
 use super::world::{Running, World, settings};
 use crate::books::desk::{Books, Desk, DeskError};
+use crate::books::folder::Due;
 use crate::books::survey::Survey;
 use crate::partners::Confirms;
 use crate::run::testkit::at;
@@ -170,6 +172,60 @@ async fn a_partner_that_fails_is_left_alone_after_a_few_questions() {
     assert_eq!(ended.result, RunResult::Incomplete);
     assert!(ended.problems[0].starts_with("60 of 60 payments"), "{:?}", ended.problems);
     assert!(partner.asked().len() < 60, "{}", partner.asked().len());
+    running.stop().await.unwrap();
+}
+
+/// How the runs so far have ended.
+async fn ends(world: &World) -> Vec<RunResult> {
+    use payfold_engines::log::EventLog;
+    let messages =
+        world.log.read_after(Topic::Findings, Position::default(), 10_000).await.unwrap();
+    let ended = messages
+        .iter()
+        .filter(|message| message.event.as_ref().is_some_and(|event| event.kind == RUN_ENDED_TYPE));
+    ended
+        .map(|message| serde_json::from_slice::<RunEnded>(&message.value).unwrap().result)
+        .collect()
+}
+
+/// Until so many runs have ended; and a while longer, in which none more does.
+async fn ended(world: &World, expected: &[RunResult]) {
+    let begun = tokio::time::Instant::now();
+    while ends(world).await != expected {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", ends(world).await);
+        world.fold().await;
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    world.folding_until(tokio::time::sleep(Duration::from_millis(100))).await;
+    assert_eq!(ends(world).await, expected);
+}
+
+#[tokio::test]
+async fn a_day_is_asked_for_once_it_is_due_and_hourly_until_it_is_complete() {
+    let (world, partner, folder) = day().await;
+    for paid in ["r1", "r3", "r4"] {
+        partner.says(paid, "SUCCESS");
+    }
+    partner.says("r2", "NONSENSE");
+    let partners = partner.partners(Confirms::Never);
+    let (mut books, _desk) = Books::new(partners.directory.clone(), folder.path().to_owned());
+    books.poll = Duration::from_millis(5);
+    books.surveyed = vec![(survey().partner, Due::parse("30 0 * * *").unwrap())];
+    let running = world.start_comparing((Fault::None, settings()), Some(partners), Some(books));
+    let clock = |clock: &str| Time::parse(&format!("2026-02-01T{clock}:00Z")).unwrap();
+    world.clock.set(clock("00:29"));
+    ended(&world, &[]).await;
+    world.clock.set(clock("00:30"));
+    ended(&world, &[RunResult::Incomplete]).await;
+    partner.says("r2", "SUCCESS");
+    world.clock.set(clock("01:29"));
+    ended(&world, &[RunResult::Incomplete]).await;
+    world.clock.set(clock("01:30"));
+    ended(&world, &[RunResult::Incomplete, RunResult::Complete]).await;
+    world.clock.set(clock("05:00"));
+    ended(&world, &[RunResult::Incomplete, RunResult::Complete]).await;
+    let of_books = partner.asked().iter().filter(|asked| *asked == "r1" || *asked == "r2").count();
+    assert_eq!(of_books, 3, "{:?}", partner.asked());
     running.stop().await.unwrap();
 }
 
