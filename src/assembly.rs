@@ -32,6 +32,7 @@ use crate::gauges::Gauges;
 use crate::listener::Routes;
 use crate::roles::{RoleRuntime, RoleThread};
 use crate::server::{Server, Urls};
+use crate::settings::RecordsBy;
 
 impl Server {
     pub(crate) fn ingest(&self, storage: &Arc<StorageHealth>) -> anyhow::Result<Ingest> {
@@ -154,17 +155,29 @@ impl Server {
         books.lookback_ms = i64::from(set.lookback_days) * 24 * 3_600 * 1_000;
         books.poll = Duration::from_millis(set.books_poll_ms.max(1));
         for (code, partner) in &self.settings.partners {
-            if partner.records_folder.is_empty() {
-                continue;
-            }
+            let zone = partner.records_zone.parse().map_err(|_| {
+                Fixable::error(
+                    format!(
+                        "partners.{code}.records_zone = \"{}\" is no zone",
+                        partner.records_zone
+                    ),
+                    "write a name of the IANA list, such as \"Asia/Ho_Chi_Minh\"",
+                )
+            })?;
+            books.zones.insert(PartnerCode::parse(code)?, zone);
             let due = Due::parse(&partner.records_due).map_err(|problem| {
                 Fixable::error(
                     format!("partners.{code}.records_due = \"{}\": {problem}", partner.records_due),
                     "write minute, hour, day, month and weekday, such as \"0 6 * * *\"",
                 )
             })?;
-            let folder = partner.records_folder.clone().into();
-            books.folders.push(Folder { partner: PartnerCode::parse(code)?, folder, due });
+            if partner.records_by == RecordsBy::Query {
+                books.surveyed.push((PartnerCode::parse(code)?, due.clone()));
+            }
+            if !partner.records_folder.is_empty() {
+                let folder = partner.records_folder.clone().into();
+                books.folders.push(Folder { partner: PartnerCode::parse(code)?, folder, due });
+            }
         }
         Ok((books, desk))
     }

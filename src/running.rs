@@ -228,7 +228,7 @@ impl AdminClient {
         if status == 401 {
             return Err(Fixable::error(
                 "the admin listener does not know this token",
-                "it was made for another system, or retired; `payfold token add NAME` makes a new one",
+                "it was made for another system, was retired, or is so new that it does not count yet (wait two seconds); `payfold token add NAME` makes a new one",
             ));
         }
         anyhow::bail!("{title}")

@@ -2,6 +2,7 @@
 //! the environment. A setting that is not known is an error that names it.
 
 mod distributed;
+mod partner;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 pub use self::distributed::{CqlSection, GroupProtocolName, KafkaSection};
+pub use self::partner::{PartnerSettings, RecordsBy};
 use crate::args::{Global, RunArgs};
 use crate::error::Fixable;
 
@@ -150,27 +152,6 @@ pub struct ReconcilerSettings {
 pub struct SqliteSettings {
     /// Page cache of the order store, MiB.
     pub orders_cache_mib: u32,
-}
-
-/// How a partner is spoken to.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct PartnerSettings {
-    /// A shipped profile's name, or a TOML file.
-    pub profile: String,
-    /// The partner's API address, for create calls and queries; empty: payments are neither created nor asked for.
-    #[serde(default)]
-    pub api_url: String,
-    /// The folder its records come into; empty: they are given by hand.
-    #[serde(default)]
-    pub records_folder: String,
-    /// When a day's records are due, a cron expression in the zone of the profile's `[records]`.
-    #[serde(default = "six_in_the_morning")]
-    pub records_due: String,
-}
-
-fn six_in_the_morning() -> String {
-    "0 6 * * *".to_owned()
 }
 
 impl Default for Settings {

@@ -1,9 +1,11 @@
 //! The comparison of orders with a partner's own records. `lines` reads the records and `orders` our side, both sorted in
 //! files by `spool`; `join` brings them together and `judge` has each pair compared. Pure: `ours` (what an order says),
 //! `rules` (whose day), `compare` (what differs), `totals`, `found` (what a difference is called), `settle` and `conclude`
-//! (what that changes). `ledger` is what was found before, `day` one run from begin to end, `desk` where runs and
+//! (what that changes). `ledger` is what was found before, on a `shelf`, `pile` what a run finds, `day` one run from begin to end, `survey` asks a
+//! partner that gives out no files, `desk` where runs and
 //! decisions are asked for, `recheck` clears what has mended itself.
 
+mod answers;
 mod close;
 pub mod compare;
 mod conclude;
@@ -21,12 +23,16 @@ mod matching;
 pub(crate) mod nonces;
 mod orders;
 pub mod ours;
+mod pile;
 mod recheck;
 pub mod rules;
 pub mod settle;
+pub mod shelf;
 mod siblings;
 mod silence;
 mod spool;
+pub mod survey;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod totals;
@@ -34,6 +40,7 @@ mod totals;
 use std::path::Path;
 
 use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::PartnerCode;
 use sha2::{Digest as _, Sha256};
 
 use crate::run::Halt;
@@ -55,10 +62,26 @@ impl BooksError {
     }
 }
 
+impl From<shelf::ShelfError> for BooksError {
+    fn from(error: shelf::ShelfError) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
 impl From<Halt> for BooksError {
     fn from(halt: Halt) -> Self {
         Self::Halt(halt)
     }
+}
+
+/// A partner's terms for what stands already; none if its books can't be compared any more.
+fn terms(books: &desk::Books, partner: &PartnerCode) -> Option<terms::Terms> {
+    let directory = books.directory.load();
+    let profile = directory.profile_of(partner)?;
+    let zone = books.zones.get(partner).copied().unwrap_or(chrono_tz::Tz::UTC);
+    let by_answers =
+        || profile.query_pace().map(|_| terms::Terms::of_answers(profile.records(), zone));
+    profile.records().map(terms::Terms::of_records).or_else(by_answers)
 }
 
 /// Runs what blocks on a thread of its own.

@@ -32,6 +32,17 @@ pub(crate) struct Waiting {
     pub(crate) target: Target,
     /// Since when it is due.
     pub(crate) due: Time,
+    /// What for.
+    pub(crate) purpose: Purpose,
+}
+
+/// What a question is put for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Its order is stuck: it is asked only while the order wants it.
+    Stuck,
+    /// A day's books are compared: it is asked whatever the order wants.
+    Books,
 }
 
 /// What a question came to, as far as the next ones are concerned.
@@ -162,7 +173,7 @@ mod tests {
     const PACE: QueryPace = QueryPace { at_once: 2, per_s: 10 };
 
     fn waiting(order: &str) -> Waiting {
-        Waiting { key: key(order), target: None, due: at("10:00") }
+        Waiting { key: key(order), target: None, due: at("10:00"), purpose: Purpose::Stuck }
     }
 
     fn ms(ms: u64) -> Duration {

@@ -5,7 +5,7 @@
 //! is not appended again. Asking changes nothing anywhere, and P is identified by its content, so a crash, a repeat
 //! or a second instance costs a question and no more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -13,14 +13,15 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use payfold_partners::query::Told;
 use payfold_partners::remote::query::{Queried, QueryError};
 use payfold_schemas::fact::{Fact, QueryAnswer};
-use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::ids::{OrderKey, PartnerCode};
 use tokio::sync::mpsc::{self, Receiver};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::line::{Ended, Line, Waiting};
+use crate::line::{Ended, Line, Purpose, Waiting};
 use crate::partners::{Confirms, Partners};
 use crate::run::{Halt, Shared};
-use crate::stuck::{is_news, is_other_money, wanted};
+use crate::stuck::{Target, is_news, is_other_money, wanted};
 use crate::{unconfirmed, windows};
 
 /// Questions between those who find them and the lines.
@@ -29,7 +30,12 @@ const HANDED_MAX: usize = 1_024;
 const GAUGES_EVERY: Duration = Duration::from_secs(1);
 
 /// Finds, asks and appends until told to stop.
-pub(crate) async fn run(shared: &Shared, partners: &Partners) -> Result<(), Halt> {
+/// `questions` are put by others, who are told what came of each.
+pub(crate) async fn run(
+    shared: &Shared,
+    partners: &Partners,
+    questions: Receiver<Question>,
+) -> Result<(), Halt> {
     let (due, handed) = mpsc::channel(HANDED_MAX);
     let watch = async {
         match partners.confirms {
@@ -37,19 +43,43 @@ pub(crate) async fn run(shared: &Shared, partners: &Partners) -> Result<(), Halt
             Confirms::Some => unconfirmed::run(shared, partners, due.clone()).await,
         }
     };
-    let asker = Asker { shared, partners, lines: BTreeMap::new(), calls: FuturesUnordered::new() };
+    let (lines, calls, replies) = (BTreeMap::new(), FuturesUnordered::new(), HashMap::new());
+    let asker = Asker { shared, partners, lines, calls, replies };
     let found = windows::run(shared, partners, due.clone());
-    tokio::try_join!(found, watch, asker.run(handed)).map(|_| ())
+    tokio::try_join!(found, watch, asker.run(handed, questions)).map(|_| ())
+}
+
+/// A question whose answer somebody waits for.
+pub(crate) struct Question {
+    pub(crate) waiting: Waiting,
+    pub(crate) reply: oneshot::Sender<Word>,
+}
+
+/// What came of a question.
+#[derive(Clone, Debug)]
+pub(crate) enum Word {
+    Told(Told),
+    /// The partner is asked for transactions only, and none is known.
+    NoRef,
+    /// Why nobody knows.
+    Trouble(String),
 }
 
 /// One question that has ended.
 struct Asked {
+    word: Word,
     waiting: Waiting,
     ended: Ended,
     /// The outcome, as counted; none where nothing was asked for want of need.
     outcome: Option<&'static str>,
     /// What is logged of it.
     trouble: Option<String>,
+}
+
+/// Whether there was room.
+enum Lined {
+    Up,
+    Full,
 }
 
 type Call<'a> = Pin<Box<dyn Future<Output = Result<Asked, Halt>> + Send + 'a>>;
@@ -59,10 +89,16 @@ struct Asker<'a> {
     partners: &'a Partners,
     lines: BTreeMap<PartnerCode, Line>,
     calls: FuturesUnordered<Call<'a>>,
+    /// Who waits for what comes of a question.
+    replies: HashMap<(OrderKey, Target), Vec<oneshot::Sender<Word>>>,
 }
 
 impl Asker<'_> {
-    async fn run(mut self, mut handed: Receiver<Waiting>) -> Result<(), Halt> {
+    async fn run(
+        mut self,
+        mut handed: Receiver<Waiting>,
+        mut questions: Receiver<Question>,
+    ) -> Result<(), Halt> {
         let mut gauges = tokio::time::interval(GAUGES_EVERY);
         loop {
             let next = self.begin();
@@ -70,7 +106,8 @@ impl Asker<'_> {
                 biased;
                 () = self.shared.stopped() => return Ok(()),
                 Some(asked) = self.calls.next() => self.end(asked?),
-                Some(waiting) = handed.recv() => self.line_up(waiting),
+                Some(waiting) = handed.recv() => drop(self.line_up(waiting)),
+                Some(question) = questions.recv() => self.put(question),
                 () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
                 _ = gauges.tick() => self.gauge_oldest(),
             }
@@ -78,21 +115,42 @@ impl Asker<'_> {
         }
     }
 
-    fn line_up(&mut self, waiting: Waiting) {
+    fn put(&mut self, Question { waiting, reply }: Question) {
+        let name = (waiting.key.clone(), waiting.target.clone());
+        self.replies.entry(name.clone()).or_default().push(reply);
+        if self.partners.pace(&waiting.key.partner).is_none() {
+            return self.reply(&name, &Word::Trouble("it can't be asked any more".to_owned()));
+        }
+        if let Lined::Full = self.line_up(waiting) {
+            let word = Word::Trouble("too many orders wait to be asked about".to_owned());
+            self.reply(&name, &word);
+        }
+    }
+
+    fn reply(&mut self, name: &(OrderKey, Target), word: &Word) {
+        for reply in self.replies.remove(name).into_iter().flatten() {
+            // Who does not wait any more is not told.
+            let _ = reply.send(word.clone());
+        }
+    }
+
+    fn line_up(&mut self, waiting: Waiting) -> Lined {
         let partner = waiting.key.partner.clone();
-        let Some(pace) = self.partners.pace(&partner) else { return };
+        let Some(pace) = self.partners.pace(&partner) else { return Lined::Full };
         let line = self.lines.entry(partner).or_insert_with(|| Line::new(pace, Instant::now()));
         line.keep_pace(pace);
         let key = waiting.key.clone();
-        if !line.push(waiting) {
-            self.shared.metrics.query_ended(&key.partner, "put_off");
-            if line.tells("put_off", Instant::now()) {
-                tracing::warn!(
-                    partner = %key.partner,
-                    "too many orders wait to be asked about; further ones are left to their next time"
-                );
-            }
+        if line.push(waiting) {
+            return Lined::Up;
         }
+        self.shared.metrics.query_ended(&key.partner, "put_off");
+        if line.tells("put_off", Instant::now()) {
+            tracing::warn!(
+                partner = %key.partner,
+                "too many orders wait to be asked about; further ones are left to their next time"
+            );
+        }
+        Lined::Full
     }
 
     /// Begins what may be; when the next may.
@@ -109,8 +167,11 @@ impl Asker<'_> {
     }
 
     fn end(&mut self, asked: Asked) {
-        let Asked { waiting, ended, outcome, trouble } = asked;
+        let Asked { word, waiting, ended, outcome, trouble } = asked;
         let (key, now) = (waiting.key.clone(), Instant::now());
+        if !matches!(ended, Ended::Busy(_)) {
+            self.reply(&(key.clone(), waiting.target.clone()), &word);
+        }
         let line = self.lines.get_mut(&key.partner).expect("what was asked was lined up");
         line.ended(waiting, ended, now);
         let Some(outcome) = outcome else { return };
@@ -140,44 +201,63 @@ impl Asker<'_> {
 async fn ask(shared: &Shared, partners: &Partners, waiting: Waiting) -> Result<Asked, Halt> {
     let keys = [waiting.key.clone()];
     let row = shared.load(&keys).await?.pop().flatten();
-    let unasked =
-        |waiting, outcome, trouble| Asked { waiting, ended: Ended::Unasked, outcome, trouble };
-    if !row.is_some_and(|order| wanted(&order).contains(&waiting.target)) {
-        return Ok(unasked(waiting, None, None));
+    let is_wanted = row.is_some_and(|order| wanted(&order).contains(&waiting.target));
+    let unasked = |waiting, word, (outcome, trouble)| {
+        let ended = Ended::Unasked;
+        Ok(Asked { word, waiting, ended, outcome, trouble })
+    };
+    let gone = || Word::Trouble("it was not wanted any more".to_owned());
+    if !is_wanted && waiting.purpose == Purpose::Stuck {
+        return unasked(waiting, gone(), (None, None));
     }
     let call = match partners.prepare(&waiting.key, &waiting.target, shared.clock.now()) {
-        None => return Ok(unasked(waiting, None, None)),
+        None => return unasked(waiting, gone(), (None, None)),
         // Nothing is wrong: its notice, which names the transaction, has not come yet.
-        Some(Err(QueryError::NoRef(_))) => return Ok(unasked(waiting, Some("no_ref"), None)),
+        Some(Err(QueryError::NoRef(_))) => {
+            return unasked(waiting, Word::NoRef, (Some("no_ref"), None));
+        }
         Some(Err(error)) => {
-            return Ok(unasked(waiting, Some("not_asked"), Some(error.to_string())));
+            let why = error.to_string();
+            return unasked(waiting, Word::Trouble(why.clone()), (Some("not_asked"), Some(why)));
         }
         Some(Ok(call)) => call,
     };
-    let (ended, outcome, trouble) = match call.make(|| shared.clock.now()).await {
+    let queried = call.make(|| shared.clock.now()).await;
+    let word = word(&queried);
+    let (ended, outcome, trouble) = match queried {
         Queried::Told(Told::Pending) => (Ended::Answered, "pending", None),
         Queried::Told(Told::Unknown) => (Ended::Answered, "unknown", None),
-        Queried::Told(Told::Ended(answer)) => {
+        Queried::Told(Told::Ended(answer)) if is_wanted => {
             let (outcome, trouble) = learn(shared, &waiting, answer).await?;
             (Ended::Answered, outcome, trouble)
         }
-        Queried::Wrong(rule) => {
-            let trouble = format!("the answer breaks the rule {}", rule.name());
-            (Ended::Answered, "wrong_answer", Some(trouble))
-        }
-        Queried::Busy(ms) => {
-            let trouble = match ms {
-                Some(ms) => format!("it wants to be left alone for {} s", ms / 1_000),
-                None => "it wants to be left alone".to_owned(),
-            };
-            (Ended::Busy(ms), "busy", Some(trouble))
-        }
-        Queried::Refused(status) => {
-            (Ended::Failed, "refused", Some(format!("the partner answered {status}")))
-        }
-        Queried::Unanswered(why) => (Ended::Failed, "unanswered", Some(why)),
+        // Compared, and nothing else: the order wants nobody's word.
+        Queried::Told(Told::Ended(_)) => (Ended::Answered, "told", None),
+        Queried::Wrong(_) => (Ended::Answered, "wrong_answer", why(&word)),
+        Queried::Busy(ms) => (Ended::Busy(ms), "busy", why(&word)),
+        Queried::Refused(_) => (Ended::Failed, "refused", why(&word)),
+        Queried::Unanswered(_) => (Ended::Failed, "unanswered", why(&word)),
     };
-    Ok(Asked { waiting, ended, outcome: Some(outcome), trouble })
+    Ok(Asked { word, waiting, ended, outcome: Some(outcome), trouble })
+}
+
+/// What is told to who waits for it.
+fn word(queried: &Queried) -> Word {
+    Word::Trouble(match queried {
+        Queried::Told(told) => return Word::Told(told.clone()),
+        Queried::Wrong(rule) => format!("the answer breaks the rule {}", rule.name()),
+        Queried::Busy(Some(ms)) => format!("it wants to be left alone for {} s", ms / 1_000),
+        Queried::Busy(None) => "it wants to be left alone".to_owned(),
+        Queried::Refused(status) => format!("the partner answered {status}"),
+        Queried::Unanswered(why) => why.clone(),
+    })
+}
+
+fn why(word: &Word) -> Option<String> {
+    match word {
+        Word::Trouble(why) => Some(why.clone()),
+        Word::Told(_) | Word::NoRef => None,
+    }
 }
 
 /// Appends P, if it tells the order something; the outcome, and what is logged of it.

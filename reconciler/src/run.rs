@@ -18,6 +18,7 @@ use payfold_schemas::time::Time;
 use tokio::sync::watch;
 
 use crate::books::desk::{self, Books};
+use crate::books::survey;
 use crate::expiry::Expiry;
 use crate::metrics::Metrics;
 use crate::partners::Partners;
@@ -28,6 +29,9 @@ use crate::{deadlines, follow, queries};
 pub(crate) mod testkit;
 #[cfg(test)]
 mod tests;
+
+/// Questions between who puts them and the lines.
+const QUESTIONS_MAX: usize = 64;
 
 /// How a reconciler is run. What it holds in memory is bounded by these and by constants.
 #[derive(Clone, Debug)]
@@ -164,17 +168,19 @@ impl Reconciler {
         let (checked, reached) = Default::default();
         let shared = Shared { log, store, clock, metrics, settings, stop, checked, reached };
         let expiry = tokio::sync::Mutex::new(Expiry::default());
+        let (to_ask, questions) = tokio::sync::mpsc::channel(QUESTIONS_MAX);
+        let to_ask = partners.is_some().then_some(to_ask);
         let asked = async {
             match &partners {
-                Some(partners) => queries::run(&shared, partners).await,
+                Some(partners) => queries::run(&shared, partners, questions).await,
                 None => Ok(()),
             }
         };
         let compared = async {
-            match books {
-                Some(books) => desk::run(&shared, books).await,
-                None => Ok(()),
-            }
+            let Some(mut books) = books else { return Ok(()) };
+            let surveys = books.surveys().expect("nobody else takes them");
+            tokio::try_join!(desk::run(&shared, books), survey::run(&shared, surveys, to_ask))
+                .map(|_| ())
         };
         let (walked, followed) = (deadlines::run(&shared, &expiry), follow::run(&shared, &expiry));
         match tokio::try_join!(walked, followed, asked, compared) {

@@ -119,7 +119,7 @@ fn says_as(answer: &QueryAnswer, ipn: &KnownIpn) -> bool {
 }
 
 /// A session that is named by its order names no transaction: only a notice does.
-fn session_refs(order: &Order) -> impl Iterator<Item = ProviderRef> {
+pub(crate) fn session_refs(order: &Order) -> impl Iterator<Item = ProviderRef> {
     let refs = order.facts.sessions.iter().map(|known| &known.content.provider_ref);
     refs.filter(|named| named.as_str() != order.key.order_id.as_str()).cloned()
 }

@@ -17,7 +17,7 @@ use payfold_schemas::time::Time;
 use tokio::sync::mpsc::Sender;
 use tokio::time::MissedTickBehavior;
 
-use crate::line::Waiting;
+use crate::line::{Purpose, Waiting};
 use crate::outage::Outage;
 use crate::partners::Partners;
 use crate::run::{Halt, RunError, Shared};
@@ -142,7 +142,8 @@ impl Watch {
             if askable.contains(&watched.key.partner) {
                 for target in &targets {
                     let (key, target) = (watched.key.clone(), target.clone());
-                    let waiting = Waiting { key, target, due: watched.due };
+                    let waiting =
+                        Waiting { key, target, due: watched.due, purpose: Purpose::Stuck };
                     due.send(waiting).await.map_err(|_| Halt::Stopped)?;
                 }
             }

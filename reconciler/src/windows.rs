@@ -11,7 +11,7 @@ use payfold_schemas::time::Time;
 use tokio::sync::mpsc::Sender;
 use tokio::time::MissedTickBehavior;
 
-use crate::line::Waiting;
+use crate::line::{Purpose, Waiting};
 use crate::partners::Partners;
 use crate::run::{Halt, Shared};
 use crate::stuck::{reasons, targets};
@@ -107,7 +107,8 @@ impl Window {
         for order in shared.load(&keys).await?.into_iter().flatten() {
             for target in targets(&order, &reasons(&order)) {
                 let since = order.first_seen.plus_ms(self.after_ms);
-                let waiting = Waiting { key: order.key.clone(), target, due: since };
+                let waiting =
+                    Waiting { key: order.key.clone(), target, due: since, purpose: Purpose::Stuck };
                 due.send(waiting).await.map_err(|_| Halt::Stopped)?;
             }
         }

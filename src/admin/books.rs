@@ -11,8 +11,9 @@ use actix_web::web::{self, Data, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use chrono::NaiveDate;
 use futures_util::StreamExt;
-use payfold_reconciler::books::day::Request;
+use payfold_reconciler::books::day::{Request, Source};
 use payfold_reconciler::books::desk::{Closing, Desk, DeskError, OnFinding, OnFlag};
+use payfold_reconciler::books::survey::Survey;
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::ids::{Author, OrderKey, PartnerCode};
 use payfold_schemas::order::Flag;
@@ -49,6 +50,9 @@ struct Asked {
     day: Option<String>,
     /// What the file is called.
     name: String,
+    /// Whether it may take the place of records that are called something else.
+    #[serde(default)]
+    replace: bool,
 }
 
 #[derive(Deserialize)]
@@ -58,10 +62,21 @@ struct Word {
     reason: String,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AskedToAsk {
+    /// In the partner's zone; none is yesterday.
+    day: Option<String>,
+    /// Whether the answers may take the place of a file.
+    #[serde(default)]
+    replace: bool,
+}
+
 /// The routes.
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
         .service(only("/v1/reconcile/{partner}", web::post().to(run)))
+        .service(only("/v1/reconcile/{partner}/query", web::post().to(survey)))
         .service(only("/v1/reconcile/runs/{ticket}", web::get().to(ticket)))
         .service(only("/v1/findings/{finding}/decision", web::post().to(decide_finding)))
         .service(only(
@@ -78,21 +93,32 @@ impl BooksDesk {
     }
 
     /// Begins a run; the ticket tells of it. The file is taken away at its end.
-    fn begin(&self, ticket: String, request: Request) {
-        let tickets = Arc::clone(&self.tickets);
-        remember(&tickets, ticket.clone(), Outcome::Running);
+    fn begin(&self, ticket: String, request: Request, path: PathBuf) {
         let desk = self.desk.clone();
+        let running = self.follow(ticket, async move { desk.run(request).await });
         actix_web::rt::spawn(async move {
-            let path = request.path.clone();
-            let outcome = match desk.run(request).await {
-                Ok(ended) => Outcome::Ended(Box::new(ended)),
-                Err(error) => Outcome::Refused(error.to_string()),
-            };
-            remember(&tickets, ticket, outcome);
+            running.await;
             if let Err(error) = fs::remove_file(&path) {
                 tracing::warn!(%error, file = %path.display(), "a compared file could not be taken away");
             }
         });
+    }
+
+    /// Remembers how a run goes on.
+    fn follow<R: Future<Output = Result<RunEnded, DeskError>>>(
+        &self,
+        ticket: String,
+        run: R,
+    ) -> impl Future<Output = ()> + use<R> {
+        let tickets = Arc::clone(&self.tickets);
+        remember(&tickets, ticket.clone(), Outcome::Running);
+        async move {
+            let outcome = match run.await {
+                Ok(ended) => Outcome::Ended(Box::new(ended)),
+                Err(error) => Outcome::Refused(error.to_string()),
+            };
+            remember(&tickets, ticket, outcome);
+        }
     }
 
     fn outcome(&self, ticket: &str) -> Option<Outcome> {
@@ -184,7 +210,26 @@ async fn run(
         return Err(Refusal::NotStored(error));
     }
     tracing::info!(%author, %partner, file = asked.name, "records are to be compared");
-    books.begin(ticket.clone(), Request { partner, day, path, name: asked.name });
+    let Asked { name, replace, .. } = asked;
+    let source = Source::File(path.clone());
+    books.begin(ticket.clone(), Request { partner, day, source, name, replace }, path);
+    Ok(HttpResponse::Accepted().json(json!({ "ticket": ticket })))
+}
+
+async fn survey(
+    request: HttpRequest,
+    partner: web::Path<String>,
+    asked: web::Query<AskedToAsk>,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, books) = at_desk(&admin, &request)?;
+    let (partner, AskedToAsk { day, replace }) = (partner_of(&partner)?, asked.into_inner());
+    let day = day.as_deref().map(day_of).transpose()?;
+    let ticket = admin.clock.request_id().to_string();
+    tracing::info!(%author, %partner, "the partner is to be asked for the payments of a day");
+    let (desk, survey) = (books.desk.clone(), Survey { partner, day, replace });
+    let running = books.follow(ticket.clone(), async move { desk.survey(survey).await });
+    actix_web::rt::spawn(running);
     Ok(HttpResponse::Accepted().json(json!({ "ticket": ticket })))
 }
 

@@ -41,10 +41,23 @@ pub struct RunBooksArgs {
     #[arg(long)]
     pub day: Option<NaiveDate>,
     /// The partner's records of that day, as its profile says they are written
-    #[arg(long, value_name = "FILE")]
-    pub records: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "by", conflicts_with = "by")]
+    pub records: Option<PathBuf>,
+    /// Ask the partner for each payment of the day instead: for who gives out no files
+    #[arg(long)]
+    pub by: Option<By>,
+    /// These records take the place of the day's others, which were called something else
+    #[arg(long)]
+    pub replace: bool,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// What records are had by, where there is no file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// By the profile's [query], within its pace; what was answered is kept if it is interrupted
+    Query,
 }
 
 #[derive(Debug, Args)]

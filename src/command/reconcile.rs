@@ -18,7 +18,9 @@ pub fn run(global: &Global, command: &ReconcileCommand) -> anyhow::Result<()> {
         ReconcileCommand::Run(args) => change::run(global, args),
         ReconcileCommand::Decide(args) => change::decide(global, args),
         ReconcileCommand::Close { partner, day } => change::close(global, partner, *day),
-        ReconcileCommand::Findings(args) => list::findings(&ledger(global)?, args),
+        ReconcileCommand::Findings(args) => {
+            block_on(list::findings(&settings::load(global)?, args))
+        }
         ReconcileCommand::Totals(args) => list::totals(&ledger(global)?, args),
         ReconcileCommand::Runs(args) => list::runs(&ledger(global)?, args),
         ReconcileCommand::Decisions(args) => list::decisions(&ledger(global)?, args),
@@ -31,8 +33,13 @@ fn ledger(global: &Global) -> anyhow::Result<Ledger> {
     let loaded = settings::load(global)?;
     block_on(async {
         let engines = Engines::open_to_read(&loaded.settings).await?;
-        let mut ledger = Ledger::default();
-        ledger.catch_up(&*engines.log).await?;
-        Ok(ledger)
+        folded(&engines).await
     })
+}
+
+/// The same over engines that are open.
+async fn folded(engines: &Engines) -> anyhow::Result<Ledger> {
+    let mut ledger = Ledger::in_memory()?;
+    ledger.catch_up(&*engines.log).await?;
+    Ok(ledger)
 }

@@ -4,6 +4,7 @@
 mod support;
 
 mod backups;
+mod alerts;
 mod books;
 mod browser;
 mod certify;

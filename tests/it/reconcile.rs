@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::notice::Notice;
+use crate::support::pair::Pair;
 use crate::support::system::{Home, System, until};
 
 const WAIT_MAX: Duration = Duration::from_secs(40);
@@ -38,9 +39,10 @@ fn flagged(system: &System, flag: &str, code: &str) -> BTreeSet<(String, String)
     orders.iter().filter(differs).map(|order| (id(order), code.to_owned())).collect()
 }
 
-#[test]
-fn what_the_trouble_made_is_found_decided_and_closed() {
-    let system = System::demo();
+/// What the demo's troubles leave behind is found in the partner's own books, decided by two, and the day is closed.
+pub fn what_the_trouble_made_is_found_decided_and_closed(pair: Pair) {
+    let Some(home) = pair.home() else { return };
+    let system = home.boot();
     let paid = system.payfold(&["demo", "pay", "--count", "90", "--trouble", "all", "--seed", "7"]);
     assert_eq!(paid.code(), 0, "{}", paid.stdout);
     let (file, day) = books(&system);
@@ -72,6 +74,54 @@ fn what_the_trouble_made_is_found_decided_and_closed() {
         one["decision"]["author"] == "local" && one["decision"]["secondedBy"] == "linh"
     };
     assert!(decisions.iter().all(of_two), "{decisions:?}");
+    // A second file would take the place of the first.
+    let text = std::fs::read_to_string(&file).expect("books");
+    let half = text.lines().take(4).map(|line| format!("{line}\n")).collect::<String>();
+    system.home().write("second.jsonl", &half);
+    let second = system.home().path().join("second.jsonl").display().to_string();
+    let run = ["reconcile", "run", "sandbox", "--day", &day, "--records", &second];
+    let refused = system.payfold(&run);
+    assert_eq!(refused.code(), 1, "{}{}", refused.stdout, refused.stderr);
+    assert!(refused.stderr.contains("say --replace"), "{}", refused.stderr);
+    let replacing = system.payfold(&[&run[..], &["--replace"]].concat());
+    assert_eq!(replacing.code(), 3, "{}{}", replacing.stdout, replacing.stderr);
+}
+
+/// A partner that gives out no files is asked for each payment of the day.
+#[test]
+fn a_partner_is_asked_for_each_payment_of_a_day() {
+    let system = System::demo();
+    let pay =
+        ["demo", "pay", "--count", "12", "--trouble", "pay,duplicates,wrong-amount", "--seed", "7"];
+    system.payfold(&pay).ok();
+    let (_, day) = books(&system);
+    let run = ["reconcile", "run", "sandbox", "--day", &day, "--by", "query", "--output", "json"];
+    let ended = |code| -> Value {
+        let done = system.payfold(&run);
+        assert_eq!(done.code(), code, "{}{}", done.stdout, done.stderr);
+        serde_json::from_str(&done.stdout).expect("JSON")
+    };
+    let first = ended(3);
+    assert_eq!(first["result"], "complete", "{first}");
+    assert_eq!(
+        (&first["records"]["name"], &first["records"]["lines"]),
+        (&"query".into(), &12.into())
+    );
+    // What was told with another amount settles nothing here, and is paid there.
+    let expected = flagged(&system, "AMOUNT_MISMATCH", "STATUS_DIFFERS");
+    assert!(!expected.is_empty());
+    assert_eq!(open(&system), expected);
+    let listing = ["reconcile", "findings", "--output", "jsonl"];
+    for finding in system.payfold(&listing).json_lines() {
+        assert_eq!(finding["partners"]["source"], "query", "{finding}");
+    }
+    let again = ended(3);
+    assert_eq!(
+        (&again["findings"]["opened"], &again["findings"]["cleared"]),
+        (&0.into(), &0.into())
+    );
+    let refused = system.payfold(&["reconcile", "run", "sandbox", "--day", &day]);
+    assert_eq!(refused.code(), 2, "{}", refused.stderr);
 }
 
 /// All open findings, by two people; the same person twice is refused.
@@ -117,6 +167,16 @@ fn a_lost_notice_is_found_and_clears_by_itself() {
     assert_eq!(found.code(), 3, "{}{}", found.stdout, found.stderr);
     let codes: Vec<String> = open(&system).into_iter().map(|(_, code)| code).collect();
     assert_eq!(codes, ["STATUS_DIFFERS"]);
+    // The partner is being asked: the finding says so, and the order says of which finding.
+    let stuck = system.payfold(&["order", "stuck", "--output", "jsonl"]).json_lines();
+    let listing = ["reconcile", "findings", "--open", "--output", "jsonl"];
+    if let [finding] = system.payfold(&listing).json_lines().as_slice() {
+        let asking = &finding["asking"];
+        assert_eq!(asking["why"], "PENDING", "{finding}");
+        assert!(asking["nextTry"].is_string() && asking["times"].is_u64(), "{finding}");
+        assert_eq!(stuck[0]["findings"][0], finding["findingId"], "{stuck:?}");
+        assert_eq!(stuck[0]["since"], asking["since"]);
+    }
     until("the finding clears", WAIT_MAX, || open(&system).is_empty().then_some(()));
     assert!(paying.wait().expect("it ends").success(), "the order is PAID by the query");
     let all = ["reconcile", "findings", "--output", "jsonl"];

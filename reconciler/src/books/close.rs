@@ -1,12 +1,15 @@
 //! Owns the closing of a day: its totals and findings are sealed by a digest, and what changes them later is an adjustment.
 
 use payfold_schemas::digest::Digest;
-use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RunResult};
+use payfold_schemas::finding::Code;
+use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RunEnded, RunResult};
+use payfold_schemas::time::Time;
 
 use super::BooksError;
 use super::day::{append, event};
 use super::desk::Closing;
-use super::ledger::Ledger;
+use super::ledger::{Day, Ledger};
+use super::shelf::{Of, Standing, Which};
 use crate::run::Shared;
 
 /// Closes a day that is done with.
@@ -15,57 +18,74 @@ pub(crate) async fn close(
     ledger: &mut Ledger,
     closing: Closing,
 ) -> Result<PeriodClosed, BooksError> {
-    let closed = seal(ledger, &closing, shared.clock.now()).map_err(BooksError::Refused)?;
+    let closed = seal(ledger, &closing, shared.clock.now())?;
     let named = (closed.event_id(), PERIOD_CLOSED_TYPE, closed.at);
     append(shared, vec![event(closed.partner.to_string(), named, &closed)]).await?;
     super::day::catch_up(shared, ledger).await?;
     Ok(closed)
 }
 
-/// The seal of a day. Errors: why it is not done with, for people.
-fn seal(
-    ledger: &Ledger,
-    closing: &Closing,
-    at: payfold_schemas::time::Time,
-) -> Result<PeriodClosed, String> {
+/// The seal of a day. Errors: why it is not done with.
+fn seal(ledger: &Ledger, closing: &Closing, at: Time) -> Result<PeriodClosed, BooksError> {
     let day = (closing.partner.clone(), closing.day.to_string());
-    if let Some(closed) = ledger.closed(&day) {
-        return Err(format!(
-            "{} of {} was closed by {} at {}",
-            day.1, day.0, closed.author, closed.at
-        ));
-    }
-    let Some(run) = ledger.run_of(&day) else {
-        return Err(format!(
-            "{} of {} was never compared: `payfold reconcile run {} --day {} --records FILE` first",
-            day.1, day.0, day.0, day.1
-        ));
-    };
-    if run.result == RunResult::Incomplete {
-        return Err(format!(
-            "the last run of {} is incomplete ({}): mend that and run it again",
-            day.1,
-            run.problems.first().map_or("", String::as_str)
-        ));
-    }
-    let open = ledger.of_day(&day).filter(|finding| super::ledger::is_open(finding)).count();
+    let run = last_run(ledger, &day)?;
+    let open = ledger.shelf().count(&day.0, Of::Day(&day.1))?.loud;
     if open > 0 {
-        return Err(format!(
+        return Err(BooksError::Refused(format!(
             "{open} findings of {} are open: `payfold reconcile findings --open` lists them, `payfold reconcile \
              decide` settles them",
             day.1
-        ));
+        )));
     }
-    let findings = ledger.sealed(&day);
+    let waiting = no_word_on_the_end(ledger, &day)?;
+    if waiting > 0 {
+        return Err(BooksError::Refused(format!(
+            "{waiting} payments of the end of {} wait for the records of the day after (CUT_OFF): compare that day first, \
+             or decide them",
+            day.1
+        )));
+    }
+    let findings = ledger.shelf().versions(&day.0, &day.1)?;
     let sealed = serde_json::to_vec(&(&day, &run.run, &run.totals, &findings)).expect("JSON");
     Ok(PeriodClosed {
-        partner: day.0,
-        day: day.1,
         run: run.run.clone(),
         author: closing.author.clone(),
         at,
         totals: run.totals.clone(),
         findings,
         seal: Digest::of_bytes(&sealed),
+        partner: day.0,
+        day: day.1,
     })
+}
+
+/// How many payments of the day's end nobody has said anything of: whether they are missing is not known yet.
+fn no_word_on_the_end(ledger: &Ledger, day: &Day) -> Result<usize, BooksError> {
+    let (code, standing) = (Some(Code::CutOff), Some(Standing::Open));
+    let of_day = Which { partner: Some(&day.0), day: Some(&day.1), code, standing, after: "" };
+    Ok(ledger.findings(of_day).collect::<Result<Vec<_>, _>>()?.len())
+}
+
+/// The run that a day is closed with.
+fn last_run<'a>(ledger: &'a Ledger, day: &Day) -> Result<&'a RunEnded, BooksError> {
+    if let Some(closed) = ledger.closed(day) {
+        return Err(BooksError::Refused(format!(
+            "{} of {} was closed by {} at {}",
+            day.1, day.0, closed.author, closed.at
+        )));
+    }
+    let Some(run) = ledger.run_of(day) else {
+        return Err(BooksError::Refused(format!(
+            "{} of {} was never compared: `payfold reconcile run {} --day {} --records FILE` first",
+            day.1, day.0, day.0, day.1
+        )));
+    };
+    if run.result == RunResult::Incomplete {
+        return Err(BooksError::Refused(format!(
+            "the last run of {} is incomplete ({}): mend that and run it again",
+            day.1,
+            run.problems.first().map_or("", String::as_str)
+        )));
+    }
+    Ok(run)
 }

@@ -3,31 +3,40 @@
 //! What a run of a day may clear: findings of that day that it did not find again, if it could look at everything; and
 //! whatever waited for a line that these records have. Other days' findings stay as they are.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use chrono::NaiveDate;
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
 use payfold_schemas::ids::PartnerCode;
-use payfold_schemas::order::Severity;
 use payfold_schemas::run::{FindingCounts, RunResult};
 
+use super::BooksError;
 use super::found::{About, Found};
-use super::judge::{By, Tally, group_key};
+use super::judge::{By, GroupHash, IdHash, group_key};
 use super::ledger::Ledger;
+use super::pile::Pile;
 use super::settle::{self, Moment};
+use super::shelf::{Of, ShelfError, Standing, Which};
 
 /// The groups of a partner with a finding that is not cleared.
-pub(crate) fn watched(ledger: &Ledger, partner: &PartnerCode, by: By) -> HashSet<Vec<u8>> {
-    standing(ledger, partner).filter_map(|known| group(known, by)).collect()
+pub(crate) fn watched(
+    ledger: &Ledger,
+    partner: &PartnerCode,
+    by: By,
+) -> Result<HashSet<GroupHash>, ShelfError> {
+    let groups = standing(ledger, partner).filter_map(|known| match known {
+        Ok(known) => group(&known, by).map(|key| Ok(GroupHash::of(&key))),
+        Err(error) => Some(Err(error)),
+    });
+    groups.collect()
 }
 
 fn standing<'a>(
     ledger: &'a Ledger,
     partner: &'a PartnerCode,
-) -> impl Iterator<Item = &'a FindingChanged> {
-    ledger
-        .findings()
-        .filter(move |known| known.partner == *partner && known.status != FindingStatus::Cleared)
+) -> impl Iterator<Item = Result<FindingChanged, ShelfError>> + 'a {
+    let standing = Some(Standing::All);
+    ledger.findings(Which { partner: Some(partner), standing, ..Which::default() })
 }
 
 /// The group a finding is of.
@@ -40,62 +49,113 @@ pub(crate) fn group(known: &FindingChanged, by: By) -> Option<Vec<u8>> {
     Some(group_key(merchant_code, name))
 }
 
-/// What a run changes, by finding, and how many that leaves.
-pub(crate) fn conclude(
-    ledger: &Ledger,
-    tally: &mut Tally,
-    partner: &PartnerCode,
-    result: RunResult,
-    moment: Moment<'_>,
-) -> (Vec<FindingChanged>, FindingCounts) {
-    let mut changes: BTreeMap<String, FindingChanged> = BTreeMap::new();
-    let (mut seen, mut replaced) = (HashSet::new(), HashSet::new());
-    let complete = result == RunResult::Complete;
-    let left_over = std::mem::take(&mut tally.left_over).into_iter().filter_map(|found| {
-        let day = waited_for(ledger, &found, moment)?;
-        replaced.insert(with_code(&found, Code::CutOff));
-        Some((day, found))
-    });
-    let left_over: Vec<_> = left_over.collect();
-    let of_day = std::mem::take(&mut tally.found).into_iter().map(|found| (moment.day, found));
-    let all = left_over.into_iter().chain(of_day);
-    // What could not be read may be what is missed.
-    let all = all.filter(|(_, found)| complete || !is_waiting(found.code));
-    for (day, found) in all {
-        let Some(found) = as_known(ledger, (partner, moment.day), found) else { continue };
-        seen.insert(found.id.clone());
-        let known = ledger.find(&found.id);
-        if let Some(change) = settle::found(known, found, Moment { day, ..moment }) {
-            changes.insert(change.finding_id.clone(), change);
-        }
+/// What a run found.
+pub(crate) struct Concluding<'a> {
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) partner: &'a PartnerCode,
+    pub(crate) result: RunResult,
+    pub(crate) moment: Moment<'a>,
+    /// What this run found, of whatever day.
+    seen: HashSet<IdHash>,
+    /// What waited for these records, and became something else.
+    replaced: HashSet<IdHash>,
+}
+
+impl<'a> Concluding<'a> {
+    pub(crate) fn of(
+        ledger: &'a Ledger,
+        partner: &'a PartnerCode,
+        (result, moment): (RunResult, Moment<'a>),
+    ) -> Self {
+        let (seen, replaced) = Default::default();
+        Self { ledger, partner, result, moment, seen, replaced }
     }
-    // No records tell whether a nonce was used twice.
-    let unseen = |known: &&FindingChanged| {
-        !seen.contains(&known.finding_id) && known.code != Code::NonceReused
-    };
-    for known in standing(ledger, partner).filter(unseen) {
-        let id = &known.finding_id;
-        let came = is_waiting(known.code) && tally.came.contains(id);
-        let is_gone = came || (complete && (known.day == moment.day || replaced.contains(id)));
-        if is_gone && let Some(change) = settle::gone(known, moment) {
-            changes.insert(change.finding_id.clone(), change);
+
+    /// What the run changes, each finding once.
+    pub(crate) fn changes(
+        mut self,
+        (found, left_over): (Pile<Found>, Pile<Found>),
+        came: &HashSet<IdHash>,
+        mut changes: Pile<FindingChanged>,
+    ) -> Result<Pile<FindingChanged>, BooksError> {
+        for found in found.values() {
+            let found = found.map_err(BooksError::scratch)?;
+            self.found(self.moment.day, found, &mut changes)?;
         }
+        for found in left_over.values() {
+            let found = found.map_err(BooksError::scratch)?;
+            let Some(day) = waited_for(self.ledger, &found, self.moment)? else { continue };
+            self.replaced.insert(IdHash::of(&with_code(&found, Code::CutOff)));
+            self.found(&day, found, &mut changes)?;
+        }
+        self.gone(came, &mut changes)?;
+        Ok(changes)
     }
-    let counts = counts(ledger, &changes, (partner, moment));
-    (changes.into_values().collect(), counts)
+
+    fn found(
+        &mut self,
+        day: &str,
+        found: Found,
+        changes: &mut Pile<FindingChanged>,
+    ) -> Result<(), BooksError> {
+        // What could not be read may be what is missed.
+        if self.result == RunResult::Incomplete && is_waiting(found.code) {
+            return Ok(());
+        }
+        let of_day = (self.partner, self.moment.day);
+        let Some(found) = as_known(self.ledger, of_day, found)? else { return Ok(()) };
+        if !self.seen.insert(IdHash::of(&found.id)) {
+            return Ok(());
+        }
+        let known = self.ledger.find(&found.id)?;
+        let change = settle::found(known.as_ref(), found, Moment { day, ..self.moment });
+        change.iter().try_for_each(|change| changes.push(change)).map_err(BooksError::scratch)
+    }
+
+    /// What it did not find again.
+    fn gone(
+        &self,
+        came: &HashSet<IdHash>,
+        changes: &mut Pile<FindingChanged>,
+    ) -> Result<(), BooksError> {
+        let complete = self.result == RunResult::Complete;
+        for known in standing(self.ledger, self.partner) {
+            let known = known?;
+            let id = IdHash::of(&known.finding_id);
+            // No records tell whether a nonce was used twice.
+            if self.seen.contains(&id) || known.code == Code::NonceReused {
+                continue;
+            }
+            let came = is_waiting(known.code) && came.contains(&id);
+            let of_this = known.day == self.moment.day || self.replaced.contains(&id);
+            if (came || (complete && of_this))
+                && let Some(change) = settle::gone(&known, self.moment)
+            {
+                changes.push(&change).map_err(BooksError::scratch)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A payment of yesterday's end that neither day's records list is missing only if yesterday's run left it to today's:
 /// the day it was left on. It may have been listed in earlier records of today.
-fn waited_for<'a>(ledger: &'a Ledger, found: &Found, moment: Moment<'_>) -> Option<&'a str> {
-    let waits = |known: &&FindingChanged| {
+fn waited_for(
+    ledger: &Ledger,
+    found: &Found,
+    moment: Moment<'_>,
+) -> Result<Option<String>, ShelfError> {
+    let waits = |known: &FindingChanged| {
         known.status != FindingStatus::Cleared
             || known.run.as_deref() == moment.run
             || ledger.day_of_run(known) == Some(moment.day)
     };
-    let known = |id: &str| ledger.find(id).filter(waits);
-    let known = known(&with_code(found, Code::CutOff)).or_else(|| known(&found.id));
-    known.map(|known| known.day.as_str())
+    for id in [with_code(found, Code::CutOff), found.id.clone()] {
+        if let Some(known) = ledger.find(&id)?.filter(waits) {
+            return Ok(Some(known.day));
+        }
+    }
+    Ok(None)
 }
 
 /// What is left of a finding beside what is known. Not missed is what the day before has listed early. A payment at the
@@ -105,32 +165,32 @@ pub(crate) fn as_known(
     ledger: &Ledger,
     (partner, day): (&PartnerCode, &str),
     found: Found,
-) -> Option<Found> {
+) -> Result<Option<Found>, ShelfError> {
     match found.code {
         Code::MissingThere => {
             let is_listed = is_listed_early(ledger, (partner, day), &found.id)
-                || is_listed_elsewhere(ledger, day, &found);
-            (!is_listed).then_some(found)
+                || is_listed_elsewhere(ledger, day, &found)?;
+            Ok((!is_listed).then_some(found))
         }
         Code::CutOff => {
             let missing = with_code(&found, Code::MissingThere);
-            let known = ledger.find(&missing);
-            if let Some(known) = known.filter(|known| known.status != FindingStatus::Cleared) {
-                return Some(Found {
+            let known = ledger.find(&missing)?;
+            if let Some(known) = known.as_ref().filter(|k| k.status != FindingStatus::Cleared) {
+                return Ok(Some(Found {
                     id: missing,
                     code: Code::MissingThere,
                     evidence: known.evidence,
                     at_risk: known.money_at_risk,
                     ..found
-                });
+                }));
             }
-            let came = [known, ledger.find(&found.id)].into_iter().flatten().any(|known| {
+            let came = [known, ledger.find(&found.id)?].into_iter().flatten().any(|known| {
                 known.status == FindingStatus::Cleared
-                    && ledger.day_of_run(known).is_some_and(|cleared_on| cleared_on != day)
+                    && ledger.day_of_run(&known).is_some_and(|cleared_on| cleared_on != day)
             });
-            (!came).then_some(found)
+            Ok((!came).then_some(found))
         }
-        _ => Some(found),
+        _ => Ok(Some(found)),
     }
 }
 
@@ -143,19 +203,23 @@ fn is_listed_early(ledger: &Ledger, (partner, day): (&PartnerCode, &str), missin
 }
 
 /// Whether the records of another day have it, as a finding of theirs says.
-fn is_listed_elsewhere(ledger: &Ledger, day: &str, found: &Found) -> bool {
-    let says = [
+fn is_listed_elsewhere(ledger: &Ledger, day: &str, found: &Found) -> Result<bool, ShelfError> {
+    const SAY: [(Code, &str); 3] = [
         (Code::OtherDay, "paidAt"),
         (Code::AmountDiffers, "amount"),
         (Code::CurrencyDiffers, "currency"),
     ];
-    says.into_iter().any(|(code, field)| {
-        let what = found.about.what.replacen("status", field, 1);
-        let id = About { code: code.to_string(), what, ..found.about.clone() }.id();
-        ledger
-            .find(&id)
-            .is_some_and(|known| known.status != FindingStatus::Cleared && known.day != day)
-    })
+    let Some(order) = found.about.order() else { return Ok(false) };
+    let says = |known: &FindingChanged| {
+        let field = SAY.iter().find(|(code, _)| *code == known.code).map(|(_, field)| field);
+        field.is_some_and(|field| {
+            let what = found.about.what.replacen("status", field, 1);
+            let (code, of_day) = (known.code.to_string(), Some(known.day.clone()));
+            About { code, what, day: of_day, ..found.about.clone() }.id() == known.finding_id
+        })
+    };
+    let of_order = ledger.shelf().of_order(&order)?;
+    Ok(of_order.iter().any(|known| known.day != day && says(known)))
 }
 
 fn with_code(found: &Found, code: Code) -> String {
@@ -167,27 +231,18 @@ fn is_waiting(code: Code) -> bool {
     matches!(code, Code::MissingThere | Code::CutOff)
 }
 
-/// Of the partner's day, as they stand after these changes.
-fn counts(
+/// Of the partner's day, and of the run, as they stand now: also what it told before it was interrupted.
+pub(crate) fn counts(
     ledger: &Ledger,
-    changes: &BTreeMap<String, FindingChanged>,
-    (partner, moment): (&PartnerCode, Moment<'_>),
-) -> FindingCounts {
-    let mut counts = FindingCounts::default();
-    // Also what this run told before it was interrupted.
-    let known = ledger.findings().filter(|known| known.partner == *partner);
-    let known = known.filter(|known| !changes.contains_key(&known.finding_id));
-    for finding in known.chain(changes.values()) {
-        let by_this = finding.run.as_deref() == moment.run && moment.run.is_some();
-        let of_day = finding.day == moment.day;
-        match finding.status {
-            FindingStatus::Open => {
-                counts.opened += u64::from(by_this);
-                counts.open += u64::from(of_day && finding.severity > Severity::Info);
-            }
-            FindingStatus::Cleared => counts.cleared += u64::from(by_this),
-            FindingStatus::Decided => counts.decided += u64::from(of_day),
-        }
-    }
-    counts
+    partner: &PartnerCode,
+    (day, run): (&str, &str),
+) -> Result<FindingCounts, ShelfError> {
+    let of_run = ledger.shelf().count(partner, Of::Run(run))?;
+    let of_day = ledger.shelf().count(partner, Of::Day(day))?;
+    Ok(FindingCounts {
+        opened: of_run.open,
+        cleared: of_run.cleared,
+        open: of_day.loud,
+        decided: of_day.decided,
+    })
 }

@@ -3,35 +3,37 @@
 //! things under the same ids; that it has ended is told last.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use chrono::NaiveDate;
+use chrono_tz::Tz;
 use payfold_engines::log::{Message, Topic};
 use payfold_engines::orders::Claimed;
-use payfold_partners::records::{MatchBy, RecordsSpec};
+use payfold_partners::profile::Profile;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::event::EventAttributes;
 use payfold_schemas::finding::{FINDING_CHANGED_TYPE, FindingChanged};
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
-use payfold_schemas::ipn::Status;
 use payfold_schemas::run::{RUN_ENDED_TYPE, RecordsFile, RunEnded, RunResult};
 use payfold_schemas::time::Time;
 use serde::Serialize;
 
-use super::conclude::{conclude, watched};
+use super::conclude::{Concluding, counts, watched};
 use super::desk::{Books, Progress};
-use super::judge::{By, Judge, Tally};
+use super::judge::{Judge, Tally};
 use super::ledger::Ledger;
 use super::lines::{self, Lines};
-use super::rules::{Lists, Rules, day_bounds, day_of};
+use super::pile::Pile;
+use super::rules::{Rules, day_of};
 use super::settle::Moment;
+use super::survey::Surveyed;
+use super::terms::Terms;
 use super::{BooksError, blocking, matching, orders, silence};
 use crate::run::Shared;
 use crate::watermark::Watermark;
 
 /// Findings of one append.
 const APPEND_MAX: usize = 500;
-/// More payments of the day after are no matter of clocks that differ.
-const EARLY_MAX: usize = 10_000;
 /// A projector that is further behind is told of.
 const BEHIND_MS: i64 = 2_000;
 
@@ -43,9 +45,20 @@ pub struct Request {
     /// The day in the partner's zone; none is yesterday.
     pub day: Option<NaiveDate>,
     /// The records.
-    pub path: PathBuf,
+    pub source: Source,
     /// What the person who gave them calls them.
     pub name: String,
+    /// Whether they may take the place of records that are called something else.
+    pub replace: bool,
+}
+
+/// Where records come from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A file of the partner's.
+    File(PathBuf),
+    /// Its answers to queries.
+    Answers(Surveyed),
 }
 
 impl Request {
@@ -57,12 +70,14 @@ impl Request {
 
 /// A partner as its profile and the vault have it now.
 struct Partner {
-    profile: std::sync::Arc<payfold_partners::profile::Profile>,
+    profile: Arc<Profile>,
     accounts: Vec<MerchantCode>,
+    terms: Terms,
 }
 
 impl Partner {
-    fn of(books: &Books, partner: &PartnerCode) -> Result<Self, BooksError> {
+    fn of(books: &Books, request: &Request) -> Result<Self, BooksError> {
+        let partner = &request.partner;
         let directory = books.directory.load();
         let accounts = || directory.accounts().iter().filter(|a| a.partner() == partner);
         let Some(first) = accounts().next() else {
@@ -70,50 +85,20 @@ impl Partner {
                 "there is no account at {partner}; `payfold partner list` shows whom there is"
             )));
         };
-        let profile = std::sync::Arc::clone(first.profile());
-        if profile.records().is_none() {
-            return Err(BooksError::Refused(format!(
-                "the profile of {partner} does not say how its records are written: add [records] (docs/partners.md), \
-                 and try it with `payfold partner records {partner} FILE`"
-            )));
-        }
+        let profile = Arc::clone(first.profile());
+        let zone = books.zones.get(partner).copied().unwrap_or(Tz::UTC);
+        let terms = match (&request.source, profile.records()) {
+            (Source::Answers(_), spec) => Terms::of_answers(spec, zone),
+            (Source::File(_), Some(spec)) => Terms::of_records(spec),
+            (Source::File(_), None) => {
+                return Err(BooksError::Refused(format!(
+                    "the profile of {partner} does not say how its records are written: add [records] \
+                     (docs/partners.md), and try it with `payfold partner records {partner} FILE`"
+                )));
+            }
+        };
         let accounts = accounts().map(|account| account.merchant_code().clone()).collect();
-        Ok(Self { profile, accounts })
-    }
-
-    fn spec(&self) -> &RecordsSpec {
-        self.profile.records().expect("it was looked for when this was made")
-    }
-
-    fn by(&self) -> By {
-        by(self.spec())
-    }
-}
-
-/// By what a partner's lines find their orders.
-pub(crate) fn by(spec: &RecordsSpec) -> By {
-    match spec.match_by() {
-        MatchBy::Order => By::Order,
-        MatchBy::Ref => By::Ref,
-    }
-}
-
-/// What a partner's day is judged by as of `now`.
-pub(crate) fn rules(spec: &RecordsSpec, day: NaiveDate, now: Time) -> Rules {
-    let (from, until) = day_bounds(day, spec.zone());
-    let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(0);
-    Rules {
-        day,
-        from,
-        until,
-        now,
-        grace_ms: ms(spec.grace()),
-        cut_off_ms: ms(spec.cut_off()),
-        time_tolerance_ms: spec.time_tolerance().map(ms),
-        lists: Lists {
-            payments: spec.lists().contains(&Status::Success),
-            refunds: spec.lists().contains(&Status::Refunded),
-        },
+        Ok(Self { profile, accounts, terms })
     }
 }
 
@@ -124,11 +109,11 @@ pub(crate) async fn run(
     ledger: &mut Ledger,
     request: Request,
 ) -> Result<RunEnded, BooksError> {
-    let partner = Partner::of(books, &request.partner)?;
+    let partner = Partner::of(books, &request)?;
     let begun = shared.clock.now();
-    let zone = partner.spec().zone();
+    let zone = partner.terms.zone;
     let day = request.day.unwrap_or_else(|| day_of(begun, zone).pred_opt().unwrap_or_default());
-    let rules = rules(partner.spec(), day, begun);
+    let rules = partner.terms.rules(day, begun);
     if rules.from > begun {
         return Err(BooksError::Refused(format!(
             "{day} has not begun in {zone}, the zone of {}'s records",
@@ -138,31 +123,60 @@ pub(crate) async fn run(
     folded_through(shared, books, begun).await?;
     let (lines, orders) = read(shared, books, (&request, &partner), &rules).await?;
     catch_up(shared, ledger).await?;
+    takes_no_place(ledger, (&request, day), &lines.file)?;
     let run = Run::begin(shared, ledger, (&request, day), &lines.file, begun).await?;
     let judge = Judge {
         partner: request.partner.clone(),
         file: lines.file.name.clone(),
+        day: day.to_string(),
         rules: Rules { now: run.started_at, ..rules },
         zone,
-        by: partner.by(),
-        watched: watched(ledger, &request.partner, partner.by()),
+        by: partner.terms.by,
+        watched: Arc::new(watched(ledger, &request.partner, partner.terms.by)?),
     };
     let paid_twice = orders.paid_twice;
     books.tell(Progress { stage: "comparing", done: 0 });
     let trusted = lines.trusted;
     let mut tally = match trusted {
-        true => matching::all(shared, judge.clone(), (orders.sorted, lines.sorted)).await?,
-        false => Tally::default(),
+        true => {
+            matching::all(shared, &judge, (orders.sorted, lines.sorted), &books.scratch).await?
+        }
+        false => Tally::in_folder(&books.scratch),
     };
     if trusted {
-        tally.found.extend(paid_twice);
-        tally.found.extend(silence::found(&judge, &tally));
+        tally.found.take(paid_twice);
+        let silent = silence::found(&judge, &tally);
+        silent.iter().try_for_each(|f| tally.found.push(f)).map_err(BooksError::scratch)?;
     }
     let mut problems = lines.problems;
     problems.extend(tally.problems());
-    let ended = run.end(shared, ledger, (judge, tally), (lines.file, problems)).await?;
+    let ended = run.end((shared, books), ledger, (judge, tally), (lines.file, problems)).await?;
     books.tell(Progress { stage: "done", done: 0 });
+    if let (Source::Answers(surveyed), RunResult::Complete) = (&request.source, ended.result)
+        && let Err(error) = std::fs::remove_file(&surveyed.path)
+    {
+        tracing::warn!(%error, "a partner's answers that were compared could not be taken away");
+    }
     Ok(ended)
+}
+
+/// A day has one file: what a second one leaves out would be missing, and the first one's would be so with the next run.
+fn takes_no_place(
+    ledger: &Ledger,
+    (request, day): (&Request, NaiveDate),
+    file: &RecordsFile,
+) -> Result<(), BooksError> {
+    let before = ledger.run_of(&(request.partner.clone(), day.to_string()));
+    let in_place = |run: &&RunEnded| {
+        let known = &run.records;
+        run.result == RunResult::Complete && known.name != file.name && known.sha256 != file.sha256
+    };
+    let Some(before) = before.filter(in_place).filter(|_| !request.replace) else { return Ok(()) };
+    let (before, name) = (&before.records.name, &file.name);
+    Err(BooksError::Refused(format!(
+        "{day} was compared with {before} before; {name} would take its place, and what {before} alone lists would be \
+         missing. If {name} is the corrected one, say --replace; if both are of that day, put them into one file"
+    )))
 }
 
 /// Both sides, read at the same time.
@@ -173,18 +187,24 @@ async fn read(
     rules: &Rules,
 ) -> Result<(Lines, orders::Orders), BooksError> {
     std::fs::create_dir_all(&books.scratch).map_err(BooksError::scratch)?;
-    let by = partner.by();
+    let by = partner.terms.by;
     let (profile, accounts) = (partner.profile.clone(), partner.accounts.clone());
-    let (path, name, folder) = (request.path.clone(), request.name.clone(), books.scratch.clone());
-    let reading = blocking(move || {
-        let spec = profile.records().expect("it was looked for before");
-        lines::read(spec, (&path, &name), &accounts, (by, &folder))
+    let (name, folder, source) =
+        (request.name.clone(), books.scratch.clone(), request.source.clone());
+    let reading = blocking(move || match source {
+        Source::File(path) => {
+            let spec = profile.records().expect("it was looked for before");
+            lines::read(spec, (&path, &name), &accounts, (by, &folder))
+                .map_err(|error| BooksError::Refused(error.to_string()))
+        }
+        Source::Answers(surveyed) => {
+            lines::of_answers(surveyed, &folder).map_err(BooksError::scratch)
+        }
     });
     let from = rules.from.plus_ms(-books.lookback_ms);
     let tell = |done| books.tell(Progress { stage: "reading orders", done });
     let ours = orders::read(shared, &request.partner, (rules, by), (from, &books.scratch), tell);
-    let lines = async { reading.await.map_err(|error| BooksError::Refused(error.to_string())) };
-    tokio::try_join!(lines, ours)
+    tokio::try_join!(reading, ours)
 }
 
 /// Waits until everything that was appended before is folded; says so if that takes long.
@@ -257,16 +277,21 @@ impl Run {
 
     async fn end(
         self,
-        shared: &Shared,
+        (shared, books): (&Shared, &Books),
         ledger: &mut Ledger,
-        (judge, mut tally): (Judge, Tally),
+        (judge, tally): (Judge, Tally),
         (records, problems): (RecordsFile, Vec<String>),
     ) -> Result<RunEnded, BooksError> {
         let result = if problems.is_empty() { RunResult::Complete } else { RunResult::Incomplete };
         let day = self.day.to_string();
         let moment = Moment { day: &day, run: Some(&self.id), at: self.started_at };
-        let (changes, findings) = conclude(ledger, &mut tally, &judge.partner, result, moment);
-        tell(shared, ledger, changes, self.started_at).await?;
+        let (found, changes) = ((tally.found, tally.left_over), Pile::in_folder(&books.scratch));
+        let concluding = Concluding::of(ledger, &judge.partner, (result, moment));
+        let changes = concluding.changes(found, &tally.came, changes)?;
+        tell_all(shared, changes, self.started_at).await?;
+        // Not from here: another instance may have told something else before.
+        catch_up(shared, ledger).await?;
+        let findings = counts(ledger, &judge.partner, (&day, &self.id))?;
         let of_day = (judge.partner.clone(), day.clone());
         let ended = RunEnded {
             run: self.id,
@@ -282,10 +307,10 @@ impl Run {
             compared: tally.compared,
             findings,
             totals: tally.totals.told(),
-            listed_early: tally.early.into_iter().take(EARLY_MAX).collect(),
+            listed_early: tally.early.into_iter().collect(),
             adjusts: None,
         };
-        let ended = RunEnded { adjusts: adjusts(ledger, &of_day, &ended), ..ended };
+        let ended = RunEnded { adjusts: adjusts(ledger, &of_day, &ended)?, ..ended };
         append(shared, vec![event_of_run(&ended)]).await?;
         catch_up(shared, ledger).await?;
         Ok(ended)
@@ -293,10 +318,35 @@ impl Run {
 }
 
 /// The seal of a closed day whose totals or findings are others now. A run that could not look at everything adjusts none.
-fn adjusts(ledger: &Ledger, day: &super::ledger::Day, ended: &RunEnded) -> Option<Digest> {
-    let closed = ledger.closed(day).filter(|_| ended.result == RunResult::Complete)?;
-    let findings = ledger.sealed(day);
-    (closed.totals != ended.totals || closed.findings != findings).then_some(closed.seal)
+fn adjusts(
+    ledger: &Ledger,
+    day: &super::ledger::Day,
+    ended: &RunEnded,
+) -> Result<Option<Digest>, BooksError> {
+    let closed = ledger.closed(day).filter(|_| ended.result == RunResult::Complete);
+    let Some(closed) = closed else { return Ok(None) };
+    let findings = ledger.shelf().versions(&day.0, &day.1)?;
+    let is_same = closed.totals == ended.totals && closed.findings == findings;
+    Ok((!is_same).then_some(closed.seal))
+}
+
+/// Appends findings, page by page.
+async fn tell_all(
+    shared: &Shared,
+    changes: Pile<FindingChanged>,
+    at: Time,
+) -> Result<(), BooksError> {
+    let mut page = Vec::with_capacity(APPEND_MAX);
+    for change in changes.values() {
+        page.push(event_of(&change.map_err(BooksError::scratch)?, at));
+        if page.len() == APPEND_MAX {
+            append(shared, std::mem::take(&mut page)).await?;
+        }
+    }
+    if page.is_empty() {
+        return Ok(());
+    }
+    append(shared, page).await
 }
 
 /// Appends findings, and the ledger knows them.

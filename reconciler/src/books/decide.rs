@@ -36,7 +36,7 @@ pub(crate) async fn finding(
     ledger: &mut Ledger,
     word: OnFinding,
 ) -> Result<Decided, BooksError> {
-    let known = named(ledger, &word.finding)?.clone();
+    let known = named(ledger, &word.finding)?;
     let at = shared.clock.now();
     let decision = FindingDecision {
         accept: word.accept,
@@ -56,7 +56,7 @@ pub(crate) async fn finding(
         seconded_by: decision.and_then(|d| d.seconded_by).map(|author| author.to_string()),
     };
     tell(shared, ledger, vec![changed], at).await?;
-    if ledger.find(&said.finding_id) != Some(&said) {
+    if ledger.find(&said.finding_id)?.as_ref() != Some(&said) {
         return Err(BooksError::Refused(format!(
             "finding {} has changed meanwhile: look at it again",
             said.finding_id
@@ -66,11 +66,11 @@ pub(crate) async fn finding(
 }
 
 /// The finding of this id, or the only one that begins so.
-fn named<'a>(ledger: &'a Ledger, id: &str) -> Result<&'a FindingChanged, BooksError> {
-    if let Some(known) = ledger.find(id) {
+fn named(ledger: &Ledger, id: &str) -> Result<FindingChanged, BooksError> {
+    if let Some(known) = ledger.find(id)? {
         return Ok(known);
     }
-    let mut named = ledger.findings().filter(|known| known.finding_id.starts_with(id));
+    let mut named = ledger.shelf().beginning(id)?.into_iter();
     match (named.next(), named.next()) {
         (Some(known), None) if id.len() >= 6 => Ok(known),
         (None, _) => Err(BooksError::Refused(format!(

@@ -2,12 +2,15 @@
 //! of findings changes in one place. Between them it looks for records that have come, and for findings that have mended
 //! themselves.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::NaiveDate;
+use chrono_tz::Tz;
+use payfold_engines::EngineError;
 use payfold_partners::directory::Directory;
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::ids::{Author, OrderKey, PartnerCode};
@@ -18,10 +21,11 @@ use tokio::time::MissedTickBehavior;
 
 use super::day::{self, Request};
 use super::decide::{self, Decided};
-use super::folder::{self, Folder};
+use super::folder::{self, Due, Folder};
 use super::ledger::Ledger;
-use super::recheck::Recheck;
-use super::{BooksError, close, gauges, spool};
+use super::survey::{Survey, Surveys};
+use super::{BooksError, close, gauges, recheck, spool};
+use crate::outage::Outage;
 use crate::run::{Halt, Shared};
 
 /// Tasks that wait; more are told to come again.
@@ -37,10 +41,23 @@ pub struct Books {
     pub lookback_ms: i64,
     /// Where records come by themselves.
     pub folders: Vec<Folder>,
+    /// Who is asked by itself, and when.
+    pub surveyed: Vec<(PartnerCode, Due)>,
+    /// The zones of partners whose profile says nothing of records.
+    pub zones: HashMap<PartnerCode, Tz>,
     /// How often it is looked for records, and whether findings have mended themselves.
     pub poll: Duration,
     progress: watch::Sender<Progress>,
     tasks: mpsc::Receiver<Task>,
+    surveys: Option<mpsc::Receiver<(Survey, Reply<RunEnded>)>>,
+    /// The ways that people have.
+    ways: Ways,
+}
+
+#[derive(Clone)]
+struct Ways {
+    tasks: mpsc::Sender<Task>,
+    surveys: mpsc::Sender<(Survey, Reply<RunEnded>)>,
 }
 
 /// How far a run is, for people.
@@ -91,9 +108,9 @@ pub struct Closing {
     pub author: Author,
 }
 
-type Reply<T> = oneshot::Sender<Result<T, String>>;
+pub(super) type Reply<T> = oneshot::Sender<Result<T, String>>;
 
-enum Task {
+pub(super) enum Task {
     Run(Request, Reply<RunEnded>),
     OnFinding(OnFinding, Reply<Decided>),
     OnFlag(OnFlag, Reply<Decided>),
@@ -117,7 +134,7 @@ pub enum DeskError {
 /// The way to the loop; as many as are wanted.
 #[derive(Clone)]
 pub struct Desk {
-    tasks: mpsc::Sender<Task>,
+    ways: Ways,
     progress: watch::Receiver<Progress>,
 }
 
@@ -125,6 +142,11 @@ impl Desk {
     /// Compares a partner's records of a day with the orders; returns when that is told on `findings`.
     pub async fn run(&self, request: Request) -> Result<RunEnded, DeskError> {
         self.ask(|reply| Task::Run(request, reply)).await
+    }
+
+    /// Asks a partner for each payment of a day, and compares what it answers; returns when that is told on `findings`.
+    pub async fn survey(&self, survey: Survey) -> Result<RunEnded, DeskError> {
+        put(&self.ways.surveys, |reply| (survey, reply)).await
     }
 
     /// Takes a person's word on a finding.
@@ -148,30 +170,57 @@ impl Desk {
     }
 
     async fn ask<T>(&self, task: impl FnOnce(Reply<T>) -> Task) -> Result<T, DeskError> {
-        let (reply, answer) = oneshot::channel();
-        self.tasks.try_send(task(reply)).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => DeskError::Busy,
-            mpsc::error::TrySendError::Closed(_) => DeskError::Ended,
-        })?;
-        answer.await.map_err(|_| DeskError::Ended)?.map_err(DeskError::Refused)
+        put(&self.ways.tasks, task).await
     }
+}
+
+async fn put<W, T>(
+    way: &mpsc::Sender<W>,
+    what: impl FnOnce(Reply<T>) -> W,
+) -> Result<T, DeskError> {
+    let (reply, answer) = oneshot::channel();
+    way.try_send(what(reply)).map_err(|error| match error {
+        mpsc::error::TrySendError::Full(_) => DeskError::Busy,
+        mpsc::error::TrySendError::Closed(_) => DeskError::Ended,
+    })?;
+    answer.await.map_err(|_| DeskError::Ended)?.map_err(DeskError::Refused)
 }
 
 impl Books {
     /// Compares in this scratch folder; the desk is where it is asked for.
     pub fn new(directory: Arc<ArcSwap<Directory>>, scratch: PathBuf) -> (Self, Desk) {
-        let (task_sender, tasks) = mpsc::channel(WAITING);
+        let (to_tasks, tasks) = mpsc::channel(WAITING);
+        let (to_surveys, surveys) = mpsc::channel(WAITING);
+        let ways = Ways { tasks: to_tasks, surveys: to_surveys };
         let (progress, watched) = watch::channel(Progress::default());
         let books = Self {
             directory,
             scratch,
             lookback_ms: 7 * 24 * 3_600 * 1_000,
             folders: Vec::new(),
+            surveyed: Vec::new(),
+            zones: HashMap::new(),
             poll: Duration::from_secs(10),
             progress,
             tasks,
+            surveys: Some(surveys),
+            ways: ways.clone(),
         };
-        (books, Desk { tasks: task_sender, progress: watched })
+        (books, Desk { ways, progress: watched })
+    }
+
+    /// What asks partners for this desk; once.
+    pub(crate) fn surveys(&mut self) -> Option<Surveys> {
+        let asked = self.surveys.take()?;
+        Some(Surveys {
+            directory: Arc::clone(&self.directory),
+            scratch: self.scratch.clone(),
+            lookback_ms: self.lookback_ms,
+            zones: self.zones.clone(),
+            asked,
+            tasks: self.ways.tasks.clone(),
+            progress: self.progress.clone(),
+        })
     }
 
     pub(crate) fn tell(&self, progress: Progress) {
@@ -182,8 +231,7 @@ impl Books {
 /// Does what is asked for until told to stop.
 pub(crate) async fn run(shared: &Shared, mut books: Books) -> Result<(), Halt> {
     spool::clear_left(&books.scratch);
-    let mut ledger = Ledger::default();
-    let mut recheck = Recheck::default();
+    let mut ledger = empty_ledger(shared, &books).await?;
     let mut seen = folder::Seen::default();
     let mut polls = tokio::time::interval(books.poll);
     polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -191,27 +239,41 @@ pub(crate) async fn run(shared: &Shared, mut books: Books) -> Result<(), Halt> {
         let task = tokio::select! {
             biased;
             () = shared.stopped() => return Ok(()),
-            task = books.tasks.recv() => task,
+            Some(task) = books.tasks.recv() => task,
             _ = polls.tick() => {
                 halts(day::catch_up(shared, &mut ledger).await)?;
-                halts(recheck.look(shared, &books, &mut ledger).await)?;
+                halts(recheck::look(shared, &books, &mut ledger).await)?;
                 for request in seen.requests(shared, &books, &ledger).await? {
                     let _ = compare(shared, &books, &mut ledger, request).await?;
                 }
-                gauges::show(shared, &ledger);
+                for survey in seen.surveys(shared.clock.now(), &books, &ledger) {
+                    // Nobody waits for what comes of it; with too much waiting it is asked for another time.
+                    let _ = books.ways.surveys.try_send((survey, oneshot::channel().0));
+                }
+                halts(gauges::show(shared, &ledger).map_err(BooksError::from))?;
                 continue;
-            }
-        };
-        // Without a desk nobody asks; what comes by itself still does.
-        let Some(task) = task else {
-            tokio::select! {
-                () = shared.stopped() => return Ok(()),
-                _ = polls.tick() => continue,
             }
         };
         halts(day::catch_up(shared, &mut ledger).await)?;
         work(shared, &books, &mut ledger, task).await?;
-        gauges::show(shared, &ledger);
+        halts(gauges::show(shared, &ledger).map_err(BooksError::from))?;
+    }
+}
+
+/// A ledger in the scratch folder; waits for a disk that is full.
+async fn empty_ledger(shared: &Shared, books: &Books) -> Result<Ledger, Halt> {
+    let mut outage = Outage::none(shared, "begin to read the findings");
+    loop {
+        let made = std::fs::create_dir_all(&books.scratch)
+            .map_err(|error| EngineError::Unavailable(error.to_string()))
+            .and_then(|()| Ledger::in_folder(&books.scratch).map_err(EngineError::from));
+        match made {
+            Ok(ledger) => {
+                outage.over();
+                return Ok(ledger);
+            }
+            Err(error) => outage.wait(error).await?,
+        }
     }
 }
 
@@ -252,7 +314,7 @@ async fn compare(
     Ok(ended)
 }
 
-fn told<T>(result: Result<T, BooksError>) -> Result<Result<T, String>, Halt> {
+pub(super) fn told<T>(result: Result<T, BooksError>) -> Result<Result<T, String>, Halt> {
     match result {
         Ok(done) => Ok(Ok(done)),
         Err(BooksError::Refused(problem)) => Ok(Err(problem)),

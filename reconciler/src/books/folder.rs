@@ -10,17 +10,22 @@ use chrono::{Days, NaiveDate};
 use chrono_tz::Tz;
 use croner::Cron;
 use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::run::RunResult;
 use payfold_schemas::time::Time;
 
-use super::day::Request;
+use super::day::{Request, Source};
 use super::desk::Books;
 use super::ledger::Ledger;
 use super::rules::{day_bounds, day_of};
 use super::sha256_of;
+use super::survey::Survey;
+use super::terms;
 use crate::run::{Halt, Shared};
 
 /// Records of so many days are waited for: later ones are run by hand.
 const DAYS_BACK: u64 = 7;
+/// So long after a survey that was not answered whole comes the next one, ms.
+const ASK_AGAIN_MS: i64 = 3_600_000;
 /// A file that was written to more recently may still be on its way, s.
 const QUIET_S: u64 = 10;
 
@@ -61,6 +66,8 @@ pub(crate) struct Seen {
     known: HashMap<PathBuf, (u64, SystemTime)>,
     /// Days whose records were missed.
     missed: HashSet<(PartnerCode, NaiveDate)>,
+    /// Days that were asked for, and when.
+    asked: HashMap<(PartnerCode, NaiveDate), Time>,
 }
 
 impl Seen {
@@ -86,6 +93,27 @@ impl Seen {
             }
         }
         Ok(requests)
+    }
+
+    /// Which partner is to be asked for which day now: it is due, and no run of it is complete.
+    pub(crate) fn surveys(&mut self, now: Time, books: &Books, ledger: &Ledger) -> Vec<Survey> {
+        let mut surveys = Vec::new();
+        for (partner, due) in &books.surveyed {
+            let Some(zone) = terms(books, partner).map(|terms| terms.zone) else { continue };
+            let Some(day) = day_of(now, zone).pred_opt() else { continue };
+            let run = ledger.run_of(&(partner.clone(), day.to_string()));
+            let is_done = run.is_some_and(|run| run.result == RunResult::Complete);
+            if is_done || due.of_day(day, zone).is_none_or(|due| due > now) {
+                continue;
+            }
+            let name = (partner.clone(), day);
+            let asked = self.asked.get(&name).is_some_and(|at| at.plus_ms(ASK_AGAIN_MS) > now);
+            if !asked {
+                self.asked.insert(name, now);
+                surveys.push(Survey { partner: partner.clone(), day: Some(day), replace: false });
+            }
+        }
+        surveys
     }
 
     async fn request(
@@ -114,7 +142,10 @@ impl Seen {
         let sha256 = super::blocking(move || sha256_of(&hashed)).await.ok()?.0;
         self.known.insert(path.clone(), state);
         let known = ledger.run_of(&of_day).is_some_and(|run| run.records.sha256 == sha256);
-        (!known).then(|| Request { partner: folder.partner.clone(), day: Some(day), path, name })
+        // It is the day's file, whatever was given by hand before.
+        let partner = folder.partner.clone();
+        let source = Source::File(path);
+        (!known).then_some(Request { partner, day: Some(day), source, name, replace: true })
     }
 }
 

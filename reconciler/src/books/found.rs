@@ -5,16 +5,18 @@
 use minicbor::Encode;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::finding::{BookLine, Code, FindingChanged, FindingStatus, Side};
-use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode, ProviderRef, Reference};
+use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode, ProviderRef, Reference};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
 use payfold_schemas::order::OrderState;
 use payfold_schemas::time::Time;
+use serde::{Deserialize, Serialize};
 
 use super::compare::{Difference, Spoken};
+use super::survey::QUERIES;
 
 /// What a finding is about, as far as that makes it the same one again.
-#[derive(Clone, Debug, PartialEq, Eq, Encode)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Serialize, Deserialize)]
 pub struct About {
     /// Whose records.
     #[n(0)]
@@ -34,6 +36,10 @@ pub struct About {
     /// Field and status.
     #[n(5)]
     pub what: String,
+    /// Of which day's records, where it is about what one of their lines says: each day's speak for themselves. None where
+    /// it is about what is not there, which another day's records may have.
+    #[n(6)]
+    pub day: Option<String>,
 }
 
 impl About {
@@ -42,6 +48,12 @@ impl About {
         let mut id = Digest::of_content("finding", self).to_string();
         id.truncate(32);
         id
+    }
+
+    /// The order it is about, if one is named.
+    pub(crate) fn order(&self) -> Option<OrderKey> {
+        let (merchant_code, order_id) = self.merchant_code.clone().zip(self.order_id.clone())?;
+        Some(OrderKey { partner: self.partner.clone(), merchant_code, order_id })
     }
 }
 
@@ -52,7 +64,7 @@ fn what(field: &str, status: Status, part: Option<&str>) -> String {
 }
 
 /// A difference with everything the finding tells of it, but its version and its times.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// Its id.
     pub id: String,
@@ -89,6 +101,8 @@ pub struct Subject<'a> {
     pub order_id: Option<&'a OrderId>,
     /// The shop's reference.
     pub reference: Option<&'a Reference>,
+    /// The records' day.
+    pub day: &'a str,
     /// What the records are called.
     pub file: &'a str,
     /// The partner's lines of it.
@@ -107,6 +121,7 @@ impl Subject<'_> {
             provider_ref: provider_ref.cloned(),
             code: code.to_string(),
             what: what(field, status, part),
+            day: None,
         }
     }
 
@@ -124,7 +139,10 @@ impl Found {
     pub fn of(subject: &Subject<'_>, difference: Difference) -> Self {
         let Difference { provider_ref, status, part, .. } = &difference;
         let named = (provider_ref.as_ref(), *status, part.as_deref());
-        let about = subject.about(difference.code, difference.field, named);
+        let about = About {
+            day: difference.line.map(|_| subject.day.to_owned()),
+            ..subject.about(difference.code, difference.field, named)
+        };
         let ours_source = match subject.order_id {
             Some(order_id) => {
                 format!("{}/{}/{order_id}", subject.partner, subject.merchant_code)
@@ -132,8 +150,8 @@ impl Found {
             None => format!("{}/{}", subject.partner, subject.merchant_code),
         };
         let partners_source = match difference.line {
-            Some(line) => format!("{} line {line}", subject.file),
-            None => subject.file.to_owned(),
+            Some(line) if subject.file != QUERIES => format!("{} line {line}", subject.file),
+            Some(_) | None => subject.file.to_owned(),
         };
         let evidence = Digest::of_content(
             "finding evidence",

@@ -33,8 +33,8 @@ impl Join {
 
     fn group(&mut self) -> io::Result<Option<Group>> {
         let key = match (peek(&mut self.ours)?, peek(&mut self.lines)?) {
-            (Some(a), Some(b)) => a.min(b),
-            (Some(key), None) | (None, Some(key)) => key,
+            (Some(a), Some(b)) => a.min(b).to_vec(),
+            (Some(key), None) | (None, Some(key)) => key.to_vec(),
             (None, None) => return Ok(None),
         };
         let (ours, _) = take(&mut self.ours, &key)?;
@@ -53,15 +53,11 @@ impl Iterator for Join {
 
 type Items<T> = Peekable<Sorted<T>>;
 
-fn peek<T: for<'b> minicbor::Decode<'b, ()>>(items: &mut Items<T>) -> io::Result<Option<Vec<u8>>> {
-    match items.peek() {
-        None => Ok(None),
-        Some(Ok((key, _))) => Ok(Some(key.clone())),
-        Some(Err(_)) => match items.next() {
-            Some(Err(error)) => Err(error),
-            Some(Ok(_)) | None => Ok(None),
-        },
+fn peek<T: for<'b> minicbor::Decode<'b, ()>>(items: &mut Items<T>) -> io::Result<Option<&[u8]>> {
+    if let Some(error) = items.next_if(Result::is_err).and_then(Result::err) {
+        return Err(error);
     }
+    Ok(items.peek().and_then(|item| item.as_ref().ok()).map(|(key, _)| key.as_slice()))
 }
 
 fn take<T: for<'b> minicbor::Decode<'b, ()>>(

@@ -1,6 +1,10 @@
 //! Owns the judging of one group, an order with its lines: compares them and adds what comes of it to the tally. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
 use chrono_tz::Tz;
 use payfold_schemas::finding::{BookLine, Code};
@@ -11,11 +15,15 @@ use super::compare::{Outcome, compare};
 use super::found::{Found, Subject};
 use super::join::{GROUP_MAX, Group};
 use super::ours::OurOrder;
+use super::pile::Pile;
 use super::rules::Rules;
 use super::totals::Totals;
 
 /// More differences than these are no differences: the records are another day's, or the profile reads them wrong.
-pub(crate) const FINDINGS_MAX: usize = 100_000;
+pub(crate) const FINDINGS_MAX: u64 = 100_000;
+
+/// More payments of the day after are no matter of clocks that differ.
+const EARLY_MAX: usize = 10_000;
 
 /// By what orders and lines are brought together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,23 +67,48 @@ pub(crate) fn groups_of(by: By, order: OurOrder) -> Vec<(Vec<u8>, OurOrder)> {
 pub(crate) struct Judge {
     pub(crate) partner: PartnerCode,
     pub(crate) file: String,
+    /// The day in words.
+    pub(crate) day: String,
     pub(crate) rules: Rules,
     pub(crate) zone: Tz,
     pub(crate) by: By,
     /// Groups with a finding that is not cleared: what is listed of them is remembered.
-    pub(crate) watched: HashSet<Vec<u8>>,
+    pub(crate) watched: Arc<HashSet<GroupHash>>,
 }
 
-/// What the groups came to.
-#[derive(Debug, Default)]
+/// A group's name in short: that two are one costs a look and no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct GroupHash(u64);
+
+impl GroupHash {
+    pub(crate) fn of(key: &[u8]) -> Self {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        Self(hasher.finish())
+    }
+}
+
+/// A finding's id in short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct IdHash(u128);
+
+impl IdHash {
+    /// All of an id's 32 hex digits.
+    pub(crate) fn of(id: &str) -> Self {
+        Self(u128::from_str_radix(id, 16).expect("an id is 32 hex digits"))
+    }
+}
+
+/// What the groups came to. What differs lies in files.
+#[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) compared: Compared,
     pub(crate) totals: Totals,
-    pub(crate) found: Vec<Found>,
-    pub(crate) left_over: Vec<Found>,
+    pub(crate) found: Pile<Found>,
+    pub(crate) left_over: Pile<Found>,
     /// The findings that waited for what these records list, of watched groups.
-    pub(crate) came: HashSet<String>,
-    /// The findings that tomorrow's records would make of what these list early.
+    pub(crate) came: HashSet<IdHash>,
+    /// The findings that tomorrow's records would make of what these list early: the first of them.
     pub(crate) early: BTreeSet<String>,
     /// Payments that these records list and this system knows.
     pub(crate) payments: u64,
@@ -88,41 +121,53 @@ pub(crate) struct Tally {
 }
 
 impl Judge {
-    /// Compares a group.
+    /// Compares a group. Errors: the disk.
     pub(crate) fn judge(
         &self,
         tally: &mut Tally,
-        key: Vec<u8>,
+        key: &[u8],
         ours: Option<&OurOrder>,
         lines: &[BookLine],
-    ) {
+    ) -> io::Result<()> {
+        self.judge_as(tally, key, (ours, lines), |found| found)
+    }
+
+    /// Compares a group; what is found is told as `told` says.
+    fn judge_as(
+        &self,
+        tally: &mut Tally,
+        key: &[u8],
+        (ours, lines): (Option<&OurOrder>, &[BookLine]),
+        told: impl Fn(Found) -> Found,
+    ) -> io::Result<()> {
         let outcome = compare(ours, lines, &self.rules);
         tally.count(ours, &outcome);
         if let Some(ours) = ours {
             tally.totals.add_order(ours, &outcome, &self.rules);
         }
         for line in lines {
-            tally.totals.add_line(line, self.zone);
+            tally.totals.add_line(line, &self.rules, self.zone);
         }
         let Outcome { differences, left_over, listed, early, .. } = outcome;
-        let Some(subject) = self.subject(ours, lines) else { return };
-        if self.watched.contains(&key) {
+        let Some(subject) = self.subject(ours, lines) else { return Ok(()) };
+        if self.watched.contains(&GroupHash::of(key)) {
             let waited = |spoken| {
-                [Code::MissingThere, Code::CutOff].map(|code| subject.id_of_missing(code, spoken))
+                let id = |code| IdHash::of(&subject.id_of_missing(code, spoken));
+                [Code::MissingThere, Code::CutOff].map(id)
             };
             tally.came.extend(listed.iter().flat_map(waited));
         }
-        tally
-            .early
-            .extend(early.iter().map(|said| subject.id_of_missing(Code::MissingThere, said)));
+        for said in &early {
+            tally.is_early(subject.id_of_missing(Code::MissingThere, said));
+        }
         for difference in differences {
             if tally.found.len() < FINDINGS_MAX {
-                tally.found.push(Found::of(&subject, difference));
+                tally.found.push(&told(Found::of(&subject, difference)))?;
             } else {
                 tally.left_out += 1;
             }
         }
-        tally.left_over.extend(left_over.into_iter().map(|d| Found::of(&subject, d)));
+        left_over.into_iter().try_for_each(|d| tally.left_over.push(&Found::of(&subject, d)))
     }
 
     /// Compares a group whose order had to be looked for; `elsewhere` are other orders that have its refs.
@@ -131,16 +176,15 @@ impl Judge {
         tally: &mut Tally,
         group: Group,
         (ours, elsewhere): (Option<&OurOrder>, &BTreeMap<ProviderRef, OrderId>),
-    ) {
-        let before = tally.found.len();
-        self.judge(tally, group.key, ours, &group.lines);
-        for found in tally.found.iter_mut().skip(before) {
+    ) -> io::Result<()> {
+        self.judge_as(tally, &group.key, (ours, &group.lines), |mut found| {
             let provider_ref = found.about.provider_ref.as_ref();
             let other = provider_ref.and_then(|provider_ref| elsewhere.get(provider_ref));
             if let Some(other) = other.filter(|_| found.code == Code::MissingHere) {
                 found.is_of_another_order(other);
             }
-        }
+            found
+        })
     }
 
     fn subject<'a>(
@@ -158,6 +202,7 @@ impl Judge {
             merchant_code,
             order_id,
             reference: ours.and_then(|order| order.reference.as_ref()),
+            day: &self.day,
             file: &self.file,
             lines,
         })
@@ -165,6 +210,30 @@ impl Judge {
 }
 
 impl Tally {
+    /// Nothing yet; what is found will lie in this folder.
+    pub(crate) fn in_folder(folder: &Path) -> Self {
+        Self {
+            compared: Compared::default(),
+            totals: Totals::default(),
+            found: Pile::in_folder(folder),
+            left_over: Pile::in_folder(folder),
+            came: HashSet::new(),
+            early: BTreeSet::new(),
+            payments: 0,
+            unnoticed: 0,
+            left_out: 0,
+            crowded: 0,
+        }
+    }
+
+    /// The first ids of all, in whatever order they come.
+    fn is_early(&mut self, id: String) {
+        self.early.insert(id);
+        if self.early.len() > EARLY_MAX {
+            self.early.pop_last();
+        }
+    }
+
     fn count(&mut self, ours: Option<&OurOrder>, outcome: &Outcome) {
         let compared = &mut self.compared;
         compared.orders += u64::from(ours.is_some());
@@ -183,10 +252,10 @@ impl Tally {
         mine.pending += theirs.pending;
         mine.cut_off += theirs.cut_off;
         self.totals.merge(other.totals);
-        self.found.extend(other.found);
-        self.left_over.extend(other.left_over);
+        self.found.take(other.found);
+        self.left_over.take(other.left_over);
         self.came.extend(other.came);
-        self.early.extend(other.early);
+        other.early.into_iter().for_each(|id| self.is_early(id));
         self.payments += other.payments;
         self.unnoticed += other.unnoticed;
         self.left_out += other.left_out;

@@ -1,7 +1,8 @@
 //! Owns what is known of findings, runs and closed days: the fold of the `findings` topic. Invariant: of two events with one
-//! id the first stands, and a finding is what its highest version says.
+//! id the first stands, and a finding is what its highest version says. Findings lie on the `shelf`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 
 use payfold_engines::EngineError;
 use payfold_engines::log::{Delivered, EventLog, Extent, Topic};
@@ -9,9 +10,11 @@ use payfold_schemas::decision::{FLAG_DECIDED_TYPE, FlagDecided};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::finding::{FINDING_CHANGED_TYPE, FindingChanged, FindingStatus};
 use payfold_schemas::ids::{OrderKey, PartnerCode};
-use payfold_schemas::order::{Flag, Severity};
+use payfold_schemas::order::Flag;
 use payfold_schemas::record::Position;
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RUN_ENDED_TYPE, RunEnded};
+
+use super::shelf::{Shelf, ShelfError, Which};
 
 /// Messages of one page.
 const PAGE: usize = 1_000;
@@ -20,10 +23,10 @@ const PAGE: usize = 1_000;
 pub type Day = (PartnerCode, String);
 
 /// What the topic says, up to where it was read.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub struct Ledger {
     places: BTreeMap<u32, u64>,
-    findings: HashMap<String, FindingChanged>,
+    shelf: Shelf,
     runs: BTreeMap<Day, RunEnded>,
     /// How often the same records of a day were compared to the end.
     compared: HashMap<(Day, Digest), BTreeSet<String>>,
@@ -34,12 +37,31 @@ pub struct Ledger {
     flags: Vec<FlagDecided>,
 }
 
-/// Whether a person has to look at it: open, and more than worth knowing.
-pub fn is_open(finding: &FindingChanged) -> bool {
-    finding.status == FindingStatus::Open && finding.severity > Severity::Info
-}
-
 impl Ledger {
+    /// Knows nothing yet, and keeps what it learns in memory: for who lists and ends.
+    /// Errors: there is no memory.
+    pub fn in_memory() -> Result<Self, ShelfError> {
+        Shelf::in_memory().map(Self::over)
+    }
+
+    /// Knows nothing yet, and keeps findings in a file of this folder, which is gone with the process.
+    /// Errors: the folder's disk.
+    pub fn in_folder(folder: &Path) -> Result<Self, ShelfError> {
+        Shelf::in_folder(folder).map(Self::over)
+    }
+
+    fn over(shelf: Shelf) -> Self {
+        Self {
+            places: BTreeMap::new(),
+            shelf,
+            runs: BTreeMap::new(),
+            compared: HashMap::new(),
+            days: HashMap::new(),
+            closed: BTreeMap::new(),
+            flags: Vec::new(),
+        }
+    }
+
     /// Reads on to the topic's end as it is now. Errors: the log's; `Corrupt` for an event that can't be read.
     pub async fn catch_up(&mut self, log: &dyn EventLog) -> Result<(), EngineError> {
         for extent in log.extent(Topic::Findings).await? {
@@ -61,16 +83,19 @@ impl Ledger {
                 log.read_after(Topic::Findings, Position { partition, offset }, PAGE).await?;
             let Some(last) = page.last() else { break };
             offset = last.position.offset;
+            let mut changes = Vec::with_capacity(page.len());
             for message in &page {
-                self.apply(message)?;
+                changes.extend(self.apply(message)?);
             }
+            self.shelf.put(&changes)?;
             self.places.insert(partition, offset);
         }
         Ok(())
     }
 
-    /// Folds one message. Events of other types are other people's. Errors: `Corrupt`.
-    pub fn apply(&mut self, message: &Delivered) -> Result<(), EngineError> {
+    /// Folds one message, or hands out the change of a finding. Events of other types are other people's.
+    /// Errors: `Corrupt`.
+    fn apply(&mut self, message: &Delivered) -> Result<Option<FindingChanged>, EngineError> {
         let kind = message.event.as_ref().map_or("", |event| event.kind.as_str());
         let unreadable = |error: serde_json::Error| {
             EngineError::Corrupt(format!(
@@ -80,7 +105,12 @@ impl Ledger {
         };
         match kind {
             FINDING_CHANGED_TYPE => {
-                self.finding(serde_json::from_slice(&message.value).map_err(unreadable)?);
+                let mut changed: FindingChanged =
+                    serde_json::from_slice(&message.value).map_err(unreadable)?;
+                if changed.status == FindingStatus::Cleared {
+                    changed.lines = Vec::new();
+                }
+                return Ok(Some(changed));
             }
             RUN_ENDED_TYPE => self.run(serde_json::from_slice(&message.value).map_err(unreadable)?),
             PERIOD_CLOSED_TYPE => {
@@ -91,7 +121,7 @@ impl Ledger {
             }
             _ => {}
         }
-        Ok(())
+        Ok(None)
     }
 
     /// A word on a flag.
@@ -115,30 +145,6 @@ impl Ledger {
         self.flags.iter()
     }
 
-    /// The findings that were first found on a day.
-    pub fn of_day<'a>(&'a self, day: &'a Day) -> impl Iterator<Item = &'a FindingChanged> {
-        self.findings().filter(|known| (&known.partner, &known.day) == (&day.0, &day.1))
-    }
-
-    /// The day's findings as a seal holds them: id and version, sorted.
-    pub(crate) fn sealed(&self, day: &Day) -> Vec<String> {
-        let mut findings: Vec<String> = self.of_day(day).map(FindingChanged::event_id).collect();
-        findings.sort_unstable();
-        findings
-    }
-
-    /// A finding's next version.
-    pub fn finding(&mut self, mut changed: FindingChanged) {
-        let known = self.findings.get(&changed.finding_id).map_or(0, |known| known.version);
-        if changed.version <= known {
-            return;
-        }
-        if changed.status == FindingStatus::Cleared {
-            changed.lines = Vec::new();
-        }
-        self.findings.insert(changed.finding_id.clone(), changed);
-    }
-
     fn run(&mut self, ended: RunEnded) {
         let day = (ended.partner.clone(), ended.day.clone());
         let runs = self.compared.entry((day.clone(), ended.records.sha256)).or_default();
@@ -152,14 +158,27 @@ impl Ledger {
         self.closed.entry((closed.partner.clone(), closed.day.clone())).or_insert(closed);
     }
 
-    /// The finding of this id.
-    pub fn find(&self, id: &str) -> Option<&FindingChanged> {
-        self.findings.get(id)
+    /// The finding of this id. Errors: the disk.
+    pub fn find(&self, id: &str) -> Result<Option<FindingChanged>, ShelfError> {
+        self.shelf.find(id)
     }
 
-    /// All findings, in no order.
-    pub fn findings(&self) -> impl Iterator<Item = &FindingChanged> {
-        self.findings.values()
+    /// These findings, by id. Errors: the disk.
+    pub fn findings<'a>(
+        &'a self,
+        which: Which<'a>,
+    ) -> impl Iterator<Item = Result<FindingChanged, ShelfError>> + 'a {
+        self.shelf.findings(which)
+    }
+
+    /// The findings of an order that stand. Errors: the disk.
+    pub fn of_order(&self, order: &OrderKey) -> Result<Vec<FindingChanged>, ShelfError> {
+        self.shelf.of_order(order)
+    }
+
+    /// Where they lie.
+    pub(crate) fn shelf(&self) -> &Shelf {
+        &self.shelf
     }
 
     /// The last run of each day, by partner and day.

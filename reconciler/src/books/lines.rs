@@ -6,13 +6,16 @@ use std::io;
 use std::path::Path;
 
 use payfold_partners::records::{Entry, FileFacts, Read, RecordsSpec};
+use payfold_schemas::digest::Digest;
 use payfold_schemas::finding::BookLine;
 use payfold_schemas::ids::MerchantCode;
 use payfold_schemas::run::{BadLine, RecordsFile};
+use sha2::{Digest as _, Sha256};
 
 use super::judge::{By, key_of_line};
 use super::sha256_of;
 use super::spool::{LANES, Lanes, Sorted};
+use super::survey::{QUERIES, Surveyed};
 
 /// So many bad lines are told one by one.
 const BAD_TOLD: usize = 100;
@@ -83,6 +86,28 @@ pub(crate) fn read(
         bad_lines: reading.bad,
     };
     Ok(Lines { sorted, file, problems, trusted })
+}
+
+/// Answers to queries, as a file of them would be.
+pub(crate) fn of_answers(surveyed: Surveyed, folder: &Path) -> io::Result<Lines> {
+    let Surveyed { lines, questions, silent, problems, .. } = surveyed;
+    let mut spool = Lanes::in_folder(folder)?;
+    let mut hasher = Sha256::new();
+    for line in &lines {
+        hasher.update(serde_json::to_vec(line)?);
+        let key = key_of_line(By::Order, line).expect("an answer is about an order");
+        spool.push(&key, line)?;
+    }
+    let file = RecordsFile {
+        name: QUERIES.to_owned(),
+        sha256: Digest::from_bytes(hasher.finalize().into()),
+        lines: questions,
+        entries: u64::try_from(lines.len()).unwrap_or(u64::MAX),
+        ignored: silent,
+        bad: 0,
+        bad_lines: Vec::new(),
+    };
+    Ok(Lines { sorted: spool.sorted()?, file, problems, trusted: true })
 }
 
 /// What can be said of a file that is no records file.

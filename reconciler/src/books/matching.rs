@@ -2,6 +2,7 @@
 //! looked for by its key. Memory is a few pages.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use futures_util::future::try_join_all;
 use payfold_engines::orders::Scan;
@@ -29,20 +30,21 @@ const OF_REF_MAX: usize = 8;
 /// Compares all. Errors: the disk of the sorted files; the role is to end.
 pub(crate) async fn all(
     shared: &Shared,
-    judge: Judge,
+    judge: &Judge,
     (ours, lines): ([Sorted<OurOrder>; LANES], [Sorted<BookLine>; LANES]),
+    folder: &Path,
 ) -> Result<Tally, BooksError> {
     let (sender, mut receiver) = mpsc::channel(WAITING);
     let lane = |(ours, lines): (Sorted<OurOrder>, Sorted<BookLine>)| {
-        let (judge, sender) = (judge.clone(), sender.clone());
-        blocking(move || pairs(&judge, Join::of(ours, lines), &sender))
+        let (judge, sender, tally) = (judge.clone(), sender.clone(), Tally::in_folder(folder));
+        blocking(move || pairs(&judge, Join::of(ours, lines), &sender, tally))
     };
     let lanes: Vec<_> = ours.into_iter().zip(lines).map(lane).collect();
     drop(sender);
     let rest = async {
-        let (mut tally, mut groups) = (Tally::default(), Vec::with_capacity(AT_ONCE));
+        let (mut tally, mut groups) = (Tally::in_folder(folder), Vec::with_capacity(AT_ONCE));
         while receiver.recv_many(&mut groups, AT_ONCE).await > 0 {
-            look_for(shared, &judge, &mut groups, &mut tally).await?;
+            look_for(shared, judge, &mut groups, &mut tally).await?;
         }
         Ok(tally)
     };
@@ -53,8 +55,12 @@ pub(crate) async fn all(
 }
 
 /// Groups that have an order; the others are sent on.
-fn pairs(judge: &Judge, join: Join, others: &mpsc::Sender<Group>) -> std::io::Result<Tally> {
-    let mut tally = Tally::default();
+fn pairs(
+    judge: &Judge,
+    join: Join,
+    others: &mpsc::Sender<Group>,
+    mut tally: Tally,
+) -> std::io::Result<Tally> {
     for group in join {
         let mut group = group?;
         first_named(&mut group);
@@ -65,10 +71,10 @@ fn pairs(judge: &Judge, join: Join, others: &mpsc::Sender<Group>) -> std::io::Re
                 let _ = others.blocking_send(group);
             }
             [ours, rest @ ..] => {
-                judge.judge(&mut tally, group.key.clone(), Some(ours), &group.lines);
+                judge.judge(&mut tally, &group.key, Some(ours), &group.lines)?;
                 // A ref that several orders have: the lines are held against the first, K tells of the rest.
                 for other in rest {
-                    judge.judge(&mut tally, group.key.clone(), Some(other), &[]);
+                    judge.judge(&mut tally, &group.key, Some(other), &[])?;
                 }
             }
         }
@@ -79,6 +85,9 @@ fn pairs(judge: &Judge, join: Join, others: &mpsc::Sender<Group>) -> std::io::Re
 /// Of several orders with one ref that first which the lines name; in an order that does not depend on the sorting.
 fn first_named(group: &mut Group) {
     let Group { ours, lines, .. } = group;
+    if ours.len() < 2 {
+        return;
+    }
     let is_named =
         |order: &OurOrder| lines.iter().any(|line| line.order_id.as_ref() == Some(&order.order_id));
     ours.sort_by_cached_key(|order| (!is_named(order), order.order_id.clone()));
@@ -111,14 +120,16 @@ async fn look_for(
                     Some(_) => BTreeMap::new(),
                     None => under_other_orders(shared, judge, &group.lines).await?,
                 };
-                judge.judge_found(tally, group, (ours.as_ref(), &elsewhere));
+                let sides = (ours.as_ref(), &elsewhere);
+                judge.judge_found(tally, group, sides).map_err(BooksError::scratch)?;
             }
         }
         By::Ref => {
             for group in groups.drain(..) {
                 let mut ours = by_ref(shared, judge, &group.lines).await?;
                 dated(shared, judge, ours.as_mut()).await?;
-                judge.judge_found(tally, group, (ours.as_ref(), &BTreeMap::new()));
+                let sides = (ours.as_ref(), &BTreeMap::new());
+                judge.judge_found(tally, group, sides).map_err(BooksError::scratch)?;
             }
         }
     }

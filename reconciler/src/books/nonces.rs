@@ -65,6 +65,7 @@ fn found(used: &Used, uses: &[(OrderKey, ViewEntry)]) -> Option<Found> {
         provider_ref: None,
         code: Code::NonceReused.to_string(),
         what: used.nonce.to_string(),
+        day: None,
     };
     Some(Found {
         id: about.id(),

@@ -17,6 +17,7 @@ use super::BooksError;
 use super::found::Found;
 use super::judge::{By, groups_of};
 use super::ours::OurOrder;
+use super::pile::Pile;
 use super::rules::Rules;
 use super::siblings;
 use super::spool::{LANES, Lanes, Sorted};
@@ -31,7 +32,7 @@ const PAGES_WAITING: usize = 1;
 pub(crate) struct Orders {
     pub(crate) sorted: [Sorted<OurOrder>; LANES],
     /// Two attempts of one reference are paid.
-    pub(crate) paid_twice: Vec<Found>,
+    pub(crate) paid_twice: Pile<Found>,
 }
 
 /// Reads the orders that were created so long before the day's end. `tell` hears how many there were.
@@ -45,7 +46,7 @@ pub(crate) async fn read(
     let until = rules.until.plus_ms(rules.cut_off_ms).min(rules.now);
     let scan = Scan::Created { from, until };
     let mut spool = Lanes::in_folder(folder).map_err(BooksError::scratch)?;
-    let mut paid_twice = Vec::new();
+    let mut paid_twice = Pile::in_folder(folder);
     // Pages are loaded while those before them are sorted in.
     let (sender, mut pages) = mpsc::channel(PAGES_WAITING);
     let loaded = async {
@@ -57,7 +58,9 @@ pub(crate) async fn read(
         while let Some(rows) = pages.recv().await {
             for order in &rows {
                 if is_second_attempt(order) {
-                    paid_twice.extend(siblings::paid_twice(shared, order).await?);
+                    let found = siblings::paid_twice(shared, order).await?;
+                    let mut found = found.iter();
+                    found.try_for_each(|f| paid_twice.push(f)).map_err(BooksError::scratch)?;
                 }
                 take(shared, order, (rules, by), &mut spool).await?;
             }

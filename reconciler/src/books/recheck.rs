@@ -1,18 +1,16 @@
 //! Owns the second look at findings that stand: when the order has changed since, it is compared again with the lines the
 //! finding carries. So a finding clears by itself once a notice or a query's answer has mended its cause.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
-use payfold_partners::profile::Profile;
-use payfold_schemas::finding::{BookLine, Code, FindingChanged, FindingStatus};
+use payfold_schemas::finding::{BookLine, Code, FindingChanged};
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use payfold_schemas::time::Time;
 
-use super::BooksError;
 use super::compare::compare;
 use super::conclude::{as_known, group};
-use super::day::{by, rules, tell};
+use super::day::tell;
 use super::desk::Books;
 use super::found::{Found, LINES_MAX, Subject};
 use super::judge::{By, groups_of};
@@ -20,47 +18,48 @@ use super::ledger::Ledger;
 use super::orders::date_refunds;
 use super::ours::OurOrder;
 use super::settle::{self, Moment};
+use super::shelf::{ShelfError, Standing, Which};
 use super::siblings;
+use super::terms::Terms;
+use super::{BooksError, terms};
 use crate::run::Shared;
 
-/// The versions of the orders that were looked at.
-#[derive(Debug, Default)]
-pub(crate) struct Recheck {
-    versions: HashMap<OrderKey, u64>,
-}
-
-impl Recheck {
-    /// Looks at every order with a finding that stands, if it has changed since the last look.
-    pub(crate) async fn look(
-        &mut self,
-        shared: &Shared,
-        books: &Books,
-        ledger: &mut Ledger,
-    ) -> Result<(), BooksError> {
-        let standing = standing(ledger);
-        let keys: Vec<OrderKey> = standing.keys().cloned().collect();
-        self.versions.retain(|key, _| standing.contains_key(key));
-        for page in keys.chunks(shared.settings.page_entries) {
-            for order in shared.load(page).await?.into_iter().flatten() {
-                let seen = self.versions.insert(order.key.clone(), order.version);
-                if seen == Some(order.version) {
-                    continue;
-                }
-                let Some(findings) = standing.get(&order.key) else { continue };
-                let changes = again(shared, books, ledger, (&order, findings)).await?;
-                tell(shared, ledger, changes, shared.clock.now()).await?;
+/// Looks at every order with a finding that stands, if it has changed since the last look.
+pub(crate) async fn look(
+    shared: &Shared,
+    books: &Books,
+    ledger: &mut Ledger,
+) -> Result<(), BooksError> {
+    let mut after = String::new();
+    loop {
+        let page = ledger.shelf().watched(&after, shared.settings.page_entries)?;
+        let Some(last) = page.last() else { break };
+        after.clone_from(&last.order);
+        let looked: HashMap<OrderKey, Option<u64>> = page
+            .iter()
+            .filter_map(|watched| Some((OrderKey::parse(&watched.order).ok()?, watched.looked)))
+            .collect();
+        let mut keys: Vec<OrderKey> = looked.keys().cloned().collect();
+        keys.sort_unstable();
+        for order in shared.load(&keys).await?.into_iter().flatten() {
+            if looked.get(&order.key) == Some(&Some(order.version)) {
+                continue;
             }
+            let mut findings = ledger.shelf().of_order(&order.key)?;
+            findings.retain(|known| known.lines.len() < LINES_MAX);
+            let changes = again(shared, books, ledger, (&order, &findings)).await?;
+            tell(shared, ledger, changes, shared.clock.now()).await?;
+            ledger.shelf().looked(&order.key, order.version)?;
         }
-        attempts(shared, ledger).await
     }
+    attempts(shared, ledger).await
 }
 
 /// Looks at references of which two attempts were paid: giving one back mends that.
 async fn attempts(shared: &Shared, ledger: &mut Ledger) -> Result<(), BooksError> {
-    let stands = |known: &&FindingChanged| {
-        known.code == Code::ReferencePaidTwice && known.status != FindingStatus::Cleared
-    };
-    let standing: Vec<_> = ledger.findings().filter(stands).cloned().collect();
+    let (code, standing) = (Some(Code::ReferencePaidTwice), Some(Standing::All));
+    let standing = ledger.findings(Which { code, standing, ..Which::default() });
+    let standing = standing.collect::<Result<Vec<_>, _>>()?;
     let at = shared.clock.now();
     for known in standing {
         let moment = Moment { day: &known.day, run: None, at };
@@ -73,19 +72,6 @@ async fn attempts(shared: &Shared, ledger: &mut Ledger) -> Result<(), BooksError
     Ok(())
 }
 
-/// The findings that stand and carry all they stand on, by order.
-fn standing(ledger: &Ledger) -> BTreeMap<OrderKey, Vec<FindingChanged>> {
-    let mut standing: BTreeMap<OrderKey, Vec<FindingChanged>> = BTreeMap::new();
-    for known in ledger.findings() {
-        let whole = known.status != FindingStatus::Cleared && known.lines.len() < LINES_MAX;
-        let named = known.merchant_code.clone().zip(known.order_id.clone());
-        let Some((merchant_code, order_id)) = named.filter(|_| whole) else { continue };
-        let key = OrderKey { partner: known.partner.clone(), merchant_code, order_id };
-        standing.entry(key).or_default().push(known.clone());
-    }
-    standing
-}
-
 /// Compares an order again with the lines of each day that has findings of it.
 async fn again(
     shared: &Shared,
@@ -93,7 +79,7 @@ async fn again(
     ledger: &Ledger,
     (order, findings): (&Order, &[FindingChanged]),
 ) -> Result<Vec<FindingChanged>, BooksError> {
-    let Some(profile) = profile(books, &order.key) else { return Ok(Vec::new()) };
+    let Some(terms) = terms(books, &order.key.partner) else { return Ok(Vec::new()) };
     let mut ours = OurOrder::of(order);
     date_refunds(shared, &mut ours).await?;
     let mut days: Vec<&str> = findings.iter().map(|known| known.day.as_str()).collect();
@@ -101,7 +87,7 @@ async fn again(
     days.dedup();
     let now = shared.clock.now();
     let mut changes = Vec::new();
-    let by = profile.records().map_or(By::Order, by);
+    let by = terms.by;
     for day in days {
         let of_day = || findings.iter().filter(|known| known.day == day);
         // Each with the lines it was compared with: where the records know no orders, ref by ref.
@@ -117,8 +103,8 @@ async fn again(
             }) else {
                 continue;
             };
-            let sides = (&*profile, &ours, &order.key);
-            changes.extend(of_one_day(ledger, sides, (day, &of_group), now));
+            let sides = (&terms, &ours, &order.key);
+            changes.extend(of_one_day(ledger, sides, (day, &of_group), now)?);
         }
     }
     Ok(changes)
@@ -137,19 +123,14 @@ fn part_of(by: By, ours: &OurOrder, key: &[u8]) -> Option<OurOrder> {
     parts.next()
 }
 
-fn profile(books: &Books, key: &OrderKey) -> Option<std::sync::Arc<Profile>> {
-    let directory = books.directory.load();
-    directory.profile_of(&key.partner).filter(|profile| profile.records().is_some()).cloned()
-}
-
 fn of_one_day(
     ledger: &Ledger,
-    (profile, ours, key): (&Profile, &OurOrder, &OrderKey),
+    (terms, ours, key): (&Terms, &OurOrder, &OrderKey),
     (day, findings): (&str, &[&FindingChanged]),
     now: Time,
-) -> Vec<FindingChanged> {
-    let (Some(spec), Ok(date)) = (profile.records(), day.parse()) else { return Vec::new() };
-    let rules = rules(spec, date, now);
+) -> Result<Vec<FindingChanged>, ShelfError> {
+    let Ok(date) = day.parse() else { return Ok(Vec::new()) };
+    let rules = terms.rules(date, now);
     let mut lines: Vec<BookLine> =
         findings.iter().flat_map(|known| known.lines.iter().cloned()).collect();
     lines.sort_unstable();
@@ -160,25 +141,23 @@ fn of_one_day(
         merchant_code: &key.merchant_code,
         order_id: Some(&key.order_id),
         reference: ours.reference.as_ref(),
+        day,
         file: source.rsplit_once(" line ").map_or(source, |(file, _)| file),
         lines: &lines,
     };
     let of_day = (&key.partner, day);
-    let found: Vec<Found> = compare(Some(ours), &lines, &rules)
-        .differences
-        .into_iter()
-        .filter_map(|difference| as_known(ledger, of_day, Found::of(&subject, difference)))
-        .collect();
+    let mut found = Vec::new();
+    for difference in compare(Some(ours), &lines, &rules).differences {
+        found.extend(as_known(ledger, of_day, Found::of(&subject, difference))?);
+    }
     let moment = Moment { day, run: None, at: now };
     let gone = findings
         .iter()
-        .filter(|known| found.iter().all(|found| found.id != known.finding_id))
+        .filter(|known| found.iter().all(|found: &Found| found.id != known.finding_id))
         .filter_map(|known| settle::gone(known, moment));
     let mut changes: Vec<FindingChanged> = gone.collect();
-    changes.extend(
-        found
-            .into_iter()
-            .filter_map(|found| settle::found(ledger.find(&found.id.clone()), found, moment)),
-    );
-    changes
+    for found in found {
+        changes.extend(settle::found(ledger.find(&found.id)?.as_ref(), found, moment));
+    }
+    Ok(changes)
 }

@@ -54,6 +54,7 @@ fn found(paid: &[Order]) -> Option<Found> {
         provider_ref: None,
         code: Code::ReferencePaidTwice.to_string(),
         what: reference.to_string(),
+        day: None,
     };
     let evidence = Digest::of_content("finding evidence", &(&about, &orders));
     Some(Found {

@@ -20,6 +20,7 @@ pub(crate) fn found(judge: &Judge, tally: &Tally) -> Option<Found> {
         provider_ref: None,
         code: Code::PartnerSilent.to_string(),
         what: judge.rules.day.to_string(),
+        day: None,
     };
     silent.then(|| Found {
         id: about.id(),

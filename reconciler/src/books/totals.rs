@@ -19,9 +19,12 @@ pub(crate) struct Totals(BTreeMap<(NaiveDate, Currency, Status), (Sum, Sum)>);
 
 impl Totals {
     /// A line of the partner's, under the day they booked it on.
-    pub(crate) fn add_line(&mut self, line: &BookLine, zone: Tz) {
+    pub(crate) fn add_line(&mut self, line: &BookLine, rules: &Rules, zone: Tz) {
         if matches!(line.status, Status::Success | Status::Refunded) {
-            let (_, theirs) = self.of((day_of(line.at, zone), line.currency, line.status));
+            // Nearly all are of the day; to look one up in the zone costs more than all the rest here.
+            let is_of_day = (rules.from..rules.until).contains(&line.at);
+            let day = if is_of_day { rules.day } else { day_of(line.at, zone) };
+            let (_, theirs) = self.of((day, line.currency, line.status));
             add(theirs, line.amount);
         }
     }

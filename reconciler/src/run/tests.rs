@@ -4,6 +4,7 @@ mod asking;
 mod failing;
 mod measure;
 mod partner;
+mod surveying;
 mod world;
 
 use std::collections::BTreeMap;

@@ -17,9 +17,10 @@ use payfold_engines::clock::SystemClock;
 use payfold_partners::directory::Directory;
 use payfold_partners::document::{AccountEntry, VaultDocument};
 use payfold_partners::profile::{DEFAULT_PROFILE, Profile};
-use payfold_reconciler::books::day::Request;
+use payfold_reconciler::books::day::{Request, Source};
 use payfold_reconciler::books::desk::Books;
 use payfold_reconciler::books::ledger::Ledger;
+use payfold_reconciler::books::shelf::Which;
 use payfold_reconciler::{Metrics, Reconciler};
 use payfold_schemas::finding::Code;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
@@ -213,8 +214,9 @@ fn compare(folder: &Path, orders: u64) -> anyhow::Result<Took> {
             .run(Request {
                 partner: PartnerCode::parse(PARTNER)?,
                 day: Some(DAY.parse()?),
-                path: folder.join(THEIRS),
+                source: Source::File(folder.join(THEIRS)),
                 name: THEIRS.to_owned(),
+                replace: false,
             })
             .await?;
         let seconds = begun.elapsed().as_secs_f64();
@@ -222,17 +224,18 @@ fn compare(folder: &Path, orders: u64) -> anyhow::Result<Took> {
         ensure!(ended.result == RunResult::Complete, "{:?}", ended.problems);
         stop.send(true).context("the reconciler listens")?;
         running.await??;
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger::in_memory()?;
         ledger.catch_up(&*log).await?;
         let of = |finding: &payfold_schemas::finding::FindingChanged| {
             (finding.order_id.as_ref().map_or_else(String::new, ToString::to_string), finding.code)
         };
-        let found: BTreeSet<(String, Code)> = ledger.findings().map(of).collect();
+        let findings = ledger.findings(Which::default()).collect::<Result<Vec<_>, _>>()?;
+        let found: BTreeSet<(String, Code)> = findings.iter().map(of).collect();
         let expected = Day::of(orders).expected();
         ensure!(
-            found == expected && ledger.findings().count() == expected.len(),
+            found == expected && findings.len() == expected.len(),
             "{} findings, {} of them not seeded; {} seeded ones were not found",
-            ledger.findings().count(),
+            findings.len(),
             found.difference(&expected).count(),
             expected.difference(&found).count()
         );

@@ -28,13 +28,24 @@ fn client(global: &Global) -> anyhow::Result<AdminClient> {
 /// incomplete.
 pub fn run(global: &Global, args: &RunBooksArgs) -> anyhow::Result<()> {
     let client = client(global)?;
-    let file = std::fs::File::open(&args.records)
-        .with_context(|| format!("{} can't be read", args.records.display()))?;
-    let name = Request::name_of(&args.records);
     let day = args.day.map(|day| day.to_string());
-    let mut query = vec![("name", name.as_str())];
-    query.extend(day.as_deref().map(|day| ("day", day)));
-    let taken = client.send_file(&format!("/v1/reconcile/{}", args.partner), &query, file)?;
+    let mut query: Vec<_> = day.as_deref().map(|day| ("day", day)).into_iter().collect();
+    query.extend(args.replace.then_some(("replace", "true")));
+    let path = format!("/v1/reconcile/{}", args.partner);
+    let taken = match &args.records {
+        None => {
+            let words: Vec<_> =
+                query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            client.post(&format!("{path}/query?{}", words.join("&")), &json!({}))?
+        }
+        Some(records) => {
+            let file = std::fs::File::open(records)
+                .with_context(|| format!("{} can't be read", records.display()))?;
+            let name = Request::name_of(records);
+            query.push(("name", name.as_str()));
+            client.send_file(&path, &query, file)?
+        }
+    };
     let ticket = taken["ticket"].as_str().context("a ticket")?;
     let ended = wait(&client, ticket)?;
     match args.output.output {

@@ -3,18 +3,23 @@
 use chrono::NaiveDate;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_reconciler::books::ledger::Ledger;
+use payfold_reconciler::books::shelf::{Standing, Which};
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
+use payfold_schemas::ids::{OrderKey, PartnerCode};
 use payfold_schemas::money::Currency;
 use payfold_schemas::run::RunEnded;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{DayArgs, FindingsArgs};
+use crate::command::stuck::{Asking, Askings};
 use crate::error::Fixable;
 use crate::output::{self, Listing};
+use crate::settings::Loaded;
+use crate::wiring::Engines;
 
-const FINDINGS: [&str; 12] = [
+const FINDINGS: [&str; 13] = [
     "finding", "status", "severity", "code", "order", "ref", "field", "ours", "partners",
-    "at_risk", "age_days", "action",
+    "at_risk", "age_days", "asking", "action",
 ];
 const TOTALS: [&str; 10] = [
     "partner",
@@ -51,30 +56,40 @@ fn is_day(only: Option<NaiveDate>, day: &str) -> bool {
     only.is_none_or(|only| only.to_string() == day)
 }
 
-/// Findings, the most at risk first within a day.
-pub fn findings(ledger: &Ledger, args: &FindingsArgs) -> anyhow::Result<()> {
+/// Findings, the most at risk first within a day; of those whose order is being asked about, when and how often.
+pub async fn findings(loaded: &Loaded, args: &FindingsArgs) -> anyhow::Result<()> {
+    let engines = Engines::open_to_read(&loaded.settings).await?;
+    let ledger = super::folded(&engines).await?;
     let code = args.code.as_deref().map(code).transpose()?;
-    let wanted = |finding: &&FindingChanged| {
-        (!args.open || finding.status == FindingStatus::Open)
-            && args.partner.as_deref().is_none_or(|only| only == finding.partner.as_str())
-            && is_day(args.day, &finding.day)
-            && code.is_none_or(|code| code == finding.code)
+    let partner = args.partner.as_deref().map(PartnerCode::parse).transpose()?;
+    let day = args.day.map(|day| day.to_string());
+    let wanted = Which {
+        partner: partner.as_ref(),
+        day: day.as_deref(),
+        code,
+        standing: args.open.then_some(Standing::Open),
+        after: args.page.after.as_deref().unwrap_or_default(),
     };
-    let mut found: Vec<&FindingChanged> = ledger.findings().filter(wanted).collect();
-    found.sort_by(|a, b| a.finding_id.cmp(&b.finding_id));
-    let after = args.page.after.as_deref().unwrap_or_default();
-    let mut page = found.into_iter().filter(|finding| finding.finding_id.as_str() > after);
-    let mut shown: Vec<&FindingChanged> = page.by_ref().take(args.page.limit).collect();
+    let mut page = ledger.findings(wanted);
+    let shown: Result<Vec<FindingChanged>, _> = page.by_ref().take(args.page.limit).collect();
+    let mut shown = shown?;
     let last = shown.last().map(|finding| finding.finding_id.clone());
-    shown.sort_by_key(|finding| (&finding.day, std::cmp::Reverse(finding.severity), finding.code));
+    shown.sort_by(|a, b| {
+        let place = |f: &FindingChanged| (std::cmp::Reverse(f.severity), f.code);
+        a.day.cmp(&b.day).then_with(|| place(a).cmp(&place(b)))
+    });
     let mut listing = Listing::new(args.output.output, &FINDINGS);
     let now = SystemClock.now();
-    for finding in shown {
+    let askings = Askings::of(loaded)?;
+    for finding in &shown {
+        let asking = asking(&engines, &askings, finding).await?;
         let age_days = now.nanos_since(finding.first_seen) / 86_400_000_000_000;
-        listing.row(cells(finding, age_days), finding)?;
+        let mut object = serde_json::to_value(finding)?;
+        object["asking"] = asking.as_ref().map_or(Value::Null, Asking::object);
+        listing.row(cells(finding, age_days, asking.as_ref()), &object)?;
     }
     listing.print()?;
-    if let (Some(last), Some(_)) = (last, page.next()) {
+    if let (Some(last), Some(_)) = (last, page.next().transpose()?) {
         output::error_line(&format!("more: --after {last}"));
     }
     Ok(())
@@ -90,7 +105,23 @@ fn code(word: &str) -> anyhow::Result<Code> {
     })
 }
 
-fn cells(finding: &FindingChanged, age_days: i64) -> Vec<String> {
+/// What the partner is being asked of a finding's order: what it answers may clear it.
+async fn asking(
+    engines: &Engines,
+    askings: &Askings,
+    finding: &FindingChanged,
+) -> anyhow::Result<Option<Asking>> {
+    let named = finding.merchant_code.clone().zip(finding.order_id.clone());
+    let named = named.filter(|_| finding.status == FindingStatus::Open);
+    let Some((merchant_code, order_id)) = named else { return Ok(None) };
+    let key = OrderKey { partner: finding.partner.clone(), merchant_code, order_id };
+    match engines.store()?.load(vec![key]).await?.pop().flatten() {
+        Some(order) => askings.of_order(engines, &order).await,
+        None => Ok(None),
+    }
+}
+
+fn cells(finding: &FindingChanged, age_days: i64, asking: Option<&Asking>) -> Vec<String> {
     let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let place = [
         Some(finding.partner.to_string()),
@@ -113,6 +144,7 @@ fn cells(finding: &FindingChanged, age_days: i64) -> Vec<String> {
         format!("{} ({})", finding.partners.value, finding.partners.source),
         money(finding.money_at_risk, finding.currency),
         age_days.to_string(),
+        dash(asking.map(Asking::in_words)),
         finding.action.clone(),
     ]
 }
@@ -184,7 +216,8 @@ fn run_cells(run: &RunEnded, closed_by: Option<String>) -> Vec<String> {
 /// Who decided what: of findings the last word on each, of flags every word.
 pub fn decisions(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
-    for finding in ledger.findings() {
+    for finding in ledger.findings(Which::default()) {
+        let finding = finding?;
         let Some(decision) = &finding.decision else { continue };
         if is_wanted(args, finding.partner.as_str(), &finding.day) {
             let object = json!({

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_reconciler::books::ledger::Ledger;
+use payfold_reconciler::books::shelf::Which;
 use payfold_schemas::finding::FindingChanged;
 use payfold_schemas::run::RunEnded;
 
@@ -17,7 +18,8 @@ use crate::report::{Report, page};
 pub fn write(ledger: &Ledger, args: &ReportArgs) -> anyhow::Result<()> {
     let ended = run_of(ledger, args)?;
     let day = (ended.partner.clone(), ended.day.clone());
-    let findings: Vec<FindingChanged> = ledger.of_day(&day).cloned().collect();
+    let of_day = Which { partner: Some(&day.0), day: Some(&day.1), ..Which::default() };
+    let findings = ledger.findings(of_day).collect::<Result<Vec<FindingChanged>, _>>()?;
     let report =
         Report { ended, findings: &findings, closed: ledger.closed(&day), now: SystemClock.now() };
     let named = || PathBuf::from(format!("report-{}-{}.html", ended.partner, ended.day));

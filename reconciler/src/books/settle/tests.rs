@@ -16,6 +16,7 @@ fn difference(code: Code, value: &str) -> Found {
         provider_ref: None,
         code: code.to_string(),
         what: "amount SUCCESS".into(),
+        day: None,
     };
     let side = |value: &str| Side { value: value.into(), source: "somewhere".into() };
     Found {

@@ -28,7 +28,7 @@ use payfold_schemas::time::Time;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::books::day::Request;
+use crate::books::day::{Request, Source};
 use crate::books::desk::{Books, Desk, DeskError};
 use crate::metrics::Metrics;
 use crate::run::testkit::{key, known_ipn, order, record};
@@ -223,7 +223,8 @@ impl Bed {
         let name = format!("{day}.csv");
         let path = self.file(&name, lines);
         let partner = PartnerCode::parse("p").unwrap();
-        Request { partner, day: Some(day.parse().unwrap()), path, name }
+        let source = Source::File(path);
+        Request { partner, day: Some(day.parse().unwrap()), source, name, replace: false }
     }
 
     /// Compares a day's records with one reconciler that lives for that alone.

@@ -1,8 +1,11 @@
 //! What goes wrong in production beside payments: files that are empty, broken, huge, replaced or given too early, and
 //! profiles and accounts that are not there or change.
 
+use payfold_schemas::ids::{Author, PartnerCode};
+
 use super::*;
-use crate::books::desk::DeskError;
+use crate::books::day::{Request, Source};
+use crate::books::desk::{Closing, DeskError};
 
 const DAY: &str = "2026-02-10";
 
@@ -19,7 +22,8 @@ impl Stage {
 
     async fn run_bytes(&self, bytes: &[u8]) -> RunEnded {
         let request = self.bed.request(DAY, &[]);
-        std::fs::write(&request.path, bytes).unwrap();
+        let Source::File(path) = &request.source else { panic!("a file") };
+        std::fs::write(path, bytes).unwrap();
         let running = self.bed.start();
         let ended = running.desk.run(request).await.unwrap();
         running.stop().await.unwrap();
@@ -181,6 +185,89 @@ async fn one_payment_on_two_days_is_told_of() {
     run(&stage, DAY, &lines).await;
     run(&stage, "2026-02-12", &lines).await;
     assert_eq!(stage.codes().await, [Code::OtherDay]);
+}
+
+/// Each day's records speak for themselves: what two of them say of one payment is two findings, and each stays as it is
+/// until its own day's records are mended.
+#[tokio::test]
+async fn two_days_that_say_two_things_of_one_payment_do_not_take_turns() {
+    let stage = Stage::of(By::Order, &[Kind::AmountChanged]).await;
+    let next = "2026-02-11";
+    let (_, line) = &stage.plots[0].lines[0];
+    let lines = stage.lines(0, Given::AsToldByStories);
+    let later = vec![Line { amount: 2 * line.amount, ..line.clone() }.csv()];
+    run(&stage, DAY, &lines).await;
+    run(&stage, next, &later).await;
+    let standing = stage.bed.standing().await;
+    let mut told: Vec<_> =
+        standing.iter().map(|f| (f.code, f.day.as_str(), f.partners.value.clone())).collect();
+    told.sort_unstable();
+    let differs = |day, amount: i64| (Code::AmountDiffers, day, amount.to_string());
+    assert_eq!(told, [differs(DAY, line.amount), differs(next, 2 * line.amount)]);
+    let before = stage.bed.changes().await;
+    for (day, lines) in [(DAY, &lines), (next, &later), (DAY, &lines), (next, &later)] {
+        run(&stage, day, lines).await;
+    }
+    assert_eq!(stage.bed.changes().await[before.len()..], [], "a repeated run tells something");
+    run(&stage, DAY, &stage.lines(0, Given::Mended)).await;
+    run(&stage, next, &later).await;
+    let standing = stage.bed.standing().await;
+    assert_eq!(standing.len(), 1);
+    assert_eq!((standing[0].day.as_str(), standing[0].version), (next, 1));
+}
+
+/// A second file of a day would make missing what only the first one has.
+#[tokio::test]
+async fn a_day_has_one_file_unless_it_is_said_otherwise() {
+    let stage = Stage::of(By::Order, &[Kind::Agrees, Kind::AmountChanged]).await;
+    let running = stage.bed.start();
+    let lines = stage.lines(0, Given::AsToldByStories);
+    let part = |name: &str, lines: &[String]| Request {
+        name: name.to_owned(),
+        ..stage.bed.request(DAY, lines)
+    };
+    let garbled = lines[0].replace(",SUCCESS,", ",SUCCESS?,");
+    running.desk.run(part("broken.csv", &[garbled])).await.unwrap();
+    running.desk.run(part("a.csv", &lines)).await.expect("an incomplete run has no place");
+    let before = stage.bed.changes().await;
+    let refused = running.desk.run(part("b.csv", &lines[1..])).await;
+    let Err(DeskError::Refused(problem)) = refused else { panic!("{refused:?}") };
+    assert!(
+        problem.contains("compared with a.csv before; b.csv would take its place"),
+        "{problem}"
+    );
+    assert_eq!(stage.bed.changes().await, before);
+    running.desk.run(part("copy.csv", &lines)).await.expect("it is the same");
+    let replacing = Request { replace: true, ..part("b.csv", &lines[1..]) };
+    running.desk.run(replacing).await.unwrap();
+    assert_eq!(stage.codes().await, [Code::MissingThere, Code::AmountDiffers]);
+    running.stop().await.unwrap();
+}
+
+/// Whether what nobody lists yet is missing is known when the day after was compared: only then can the day be closed.
+#[tokio::test]
+async fn a_day_stays_open_while_a_payment_of_its_end_waits() {
+    let stage = Stage::of(By::Order, &[Kind::LeftToNextDay]).await;
+    let (day, next) = match stage.lines(1, Given::AsToldByStories).is_empty() {
+        true => (1, 2),
+        false => (0, 1),
+    };
+    let date = |day| stage.calendar.date(day).to_string();
+    run(&stage, &date(day), &[]).await;
+    let running = stage.bed.start();
+    let closing = || Closing {
+        partner: PartnerCode::parse("p").unwrap(),
+        day: stage.calendar.date(day),
+        author: Author::parse("ann").unwrap(),
+    };
+    let refused = running.desk.close(closing()).await;
+    let Err(DeskError::Refused(problem)) = refused else { panic!("{refused:?}") };
+    assert!(problem.contains("1 payments of the end of"), "{problem}");
+    running.stop().await.unwrap();
+    run(&stage, &date(next), &stage.lines(next, Given::AsToldByStories)).await;
+    let running = stage.bed.start();
+    running.desk.close(closing()).await.unwrap();
+    running.stop().await.unwrap();
 }
 
 /// What the lookback does not reach is compared where a line names it, and never missed.

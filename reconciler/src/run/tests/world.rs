@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::failing::{Failing, Fault};
+use crate::books::desk::Books;
 use crate::metrics::Metrics;
 use crate::partners::Partners;
 use crate::run::testkit::{at, fact, known_ipn, order, record};
@@ -110,12 +111,26 @@ impl World {
         settings: Settings,
         partners: Option<Partners>,
     ) -> Running {
+        self.start_comparing((fault, settings), partners, None)
+    }
+
+    /// One that may ask partners and compare their books.
+    pub(super) fn start_comparing(
+        &self,
+        (fault, settings): (Fault, Settings),
+        partners: Option<Partners>,
+        books: Option<Books>,
+    ) -> Running {
         let engines = Failing::new(self, fault);
         let (log, store) = (engines.clone(), engines.clone());
         let (clock, metrics) = (self.clock.clone(), Arc::clone(&self.metrics));
         let reconciler = Reconciler::new(log, store, clock, metrics, settings);
         let reconciler = match partners {
             Some(partners) => reconciler.asking(partners),
+            None => reconciler,
+        };
+        let reconciler = match books {
+            Some(books) => reconciler.comparing(books),
             None => reconciler,
         };
         let (stop, stopped) = watch::channel(false);
