@@ -4,6 +4,7 @@
 
 use payfold_schemas::time::Time;
 
+mod expected;
 mod hints;
 
 use super::crypt::{Output, Ready};
