@@ -43,6 +43,7 @@ use self::pairs::Pairs;
 use self::template::{Source, Template, Token};
 
 pub use self::ack::{Ack, Answer};
+pub use self::create::PaymentForm;
 pub use self::explain::{Attempt, Explanation, Place};
 pub use self::map::{Fault, FaultKind, Mapped, Said};
 pub use self::request::Request;

@@ -272,7 +272,7 @@ pub(super) const ROWS: &[(&str, &str)] = &[
     ("answer_bytes", "Bytes of the answer at most. Default: 65536."),
     (
         "create.kind",
-        "call: the partner is called; signed_url: the payer gets an address that only we can have signed.",
+        "call: the partner is called; signed_url: the payer gets an address that only we can have signed; form_post: a form that the browser posts.",
     ),
     ("create.amount_unit", "How {amount} is written."),
     ("create.exponents", "By currency: where the partner counts other digits than ISO 4217."),
