@@ -13,6 +13,7 @@ use payfold_ingest::http::Ingest;
 use payfold_ingest::intake::Intake;
 use payfold_ingest::limits::Limits;
 use payfold_ingest::metrics::Metrics as IngestMetrics;
+use payfold_ingest::payment_form::{self, PaymentForms};
 use payfold_ingest::quarantine::Budget;
 use payfold_partners::remote::Remote;
 use payfold_projector::rebuild::crew::{Crew, Parts};
@@ -60,11 +61,14 @@ impl Server {
     ) -> anyhow::Result<Routes> {
         let ingest = ingest.clone();
         let returns = Data::new(self.browser_return(urls)?);
+        let directory = self.keys.directory();
+        let forms = Data::new(PaymentForms { directory, api_urls: self.api_urls(urls)? });
         Ok(Arc::new(move |config| {
-            config.app_data(ingest.clone()).app_data(returns.clone());
+            config.app_data(ingest.clone()).app_data(returns.clone()).app_data(forms.clone());
             // Routes are tried in this order, and the returns' patterns cost each notice 2 µs.
             payfold_ingest::http::routes(config);
             browser_return::routes(config);
+            payment_form::routes(config);
         }))
     }
 

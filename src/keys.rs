@@ -207,11 +207,20 @@ pub fn directory_with(loaded: &Loaded, profile: Profile) -> anyhow::Result<Direc
 
 /// The accounts of the vault with their profiles, for a command. Errors: everything a start would refuse them for.
 pub fn open_directory(loaded: &Loaded) -> anyhow::Result<Directory> {
+    open_directory_with(loaded, |profile| profile)
+}
+
+/// The same, with each profile as `with` makes it.
+pub fn open_directory_with(
+    loaded: &Loaded,
+    with: impl Fn(Profile) -> Profile,
+) -> anyhow::Result<Directory> {
     let document = vault::read(&loaded.settings)?;
     let mut profiles = profiles(&loaded.settings)?;
     if loaded.is_demo() {
         profiles.extend(crate::demo::profile());
     }
+    let profiles: Vec<_> = profiles.into_iter().map(with).collect();
     build(&profiles, &document)
 }
 

@@ -1,4 +1,6 @@
 //! Any body, query or answer under the contract's own scheme.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| payfold_fuzz::fuzzed::contract(bytes));
+use payfold_fuzz::fuzzed::{Depth, contract};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| contract(bytes, Depth::of(bytes)));

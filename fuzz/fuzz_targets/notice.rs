@@ -1,4 +1,6 @@
 //! Any request under one of the known profiles.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| payfold_fuzz::fuzzed::notice(bytes));
+use payfold_fuzz::fuzzed::{Depth, notice};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| notice(bytes, Depth::of(bytes)));

@@ -1,4 +1,6 @@
 //! Any text as a profile, and a request to whoever it is of.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| payfold_fuzz::fuzzed::profile(bytes));
+use payfold_fuzz::fuzzed::{Depth, profile};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| profile(bytes, Depth::of(bytes)));

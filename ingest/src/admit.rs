@@ -15,6 +15,17 @@ use payfold_schemas::time::Time;
 use crate::intake;
 use crate::refusal::{Code, Refusal};
 
+/// What a genuine notice that is not refused is for us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// A fact of an order.
+    Admitted(Admitted),
+    /// Of a kind that leaves nothing.
+    Ignored,
+    /// It tells of money and names no order of ours: kept whole in quarantine, and acknowledged.
+    Kept,
+}
+
 /// A notice that is what the contract says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted {

@@ -20,6 +20,9 @@ use payfold_partners::directory::Directory;
 use payfold_schemas::ids::OrderId;
 use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
 
+pub(crate) use self::page::escape;
+#[cfg(test)]
+pub(crate) use self::page::tests::digest_of as digest_of_script;
 pub use self::target::{Target, TargetProblem, Targets};
 use crate::{body, elsewhere};
 
@@ -124,7 +127,7 @@ fn html(page: String, policy: &'static str) -> HttpResponse {
 
 /// With the headers every answer has. There is no X-Frame-Options and no frame-ancestors: a shop may frame
 /// the partner's page, and this answer comes in the same frame.
-fn guarded(mut response: HttpResponse, policy: &'static str) -> HttpResponse {
+pub(crate) fn guarded(mut response: HttpResponse, policy: &'static str) -> HttpResponse {
     let headers = response.headers_mut();
     let mut set = |name: HeaderName, value| headers.insert(name, HeaderValue::from_static(value));
     set(header::CACHE_CONTROL, "no-store");

@@ -8,11 +8,11 @@ use payfold_partners::directory::Account;
 use payfold_schemas::ids::KeyId;
 use payfold_schemas::record::NoticeSource;
 
-use crate::admit::Admitted;
+use crate::admit::Judged;
 use crate::http::Ingest;
 use crate::intake::Receipt;
 use crate::limits::NOBODY;
-use crate::quarantine::Refused;
+use crate::quarantine::{Keeping, Refused};
 use crate::refusal::{Code, Refusal};
 
 /// A notice that a key of a known account has signed.
@@ -34,18 +34,18 @@ pub(crate) struct Genuine<'a> {
 pub(crate) enum Taken {
     /// It is durable.
     Stored,
-    /// It is of a kind that leaves no fact.
+    /// It is of a kind that leaves no fact; what has to be kept of it is durable.
     Ignored,
 }
 
 impl Ingest {
-    /// Takes a genuine notice; `judge` says what it is for the log, or nothing. Errors: why it was not taken, once what
+    /// Takes a genuine notice; `judge` says what it is for us. Errors: why it was not taken, once what
     /// has to be kept of it is durable.
     pub(crate) async fn take(
         &self,
         request: &HttpRequest,
         genuine: Genuine<'_>,
-        judge: impl FnOnce() -> Result<Option<Admitted>, Refusal>,
+        judge: impl FnOnce() -> Result<Judged, Refusal>,
     ) -> Result<Taken, Refusal> {
         let Genuine { account, key_id, source, receipt, raw } = genuine;
         let refused = |refusal: Refusal| {
@@ -58,11 +58,23 @@ impl Ingest {
         }
         self.limits.pass_account(account.index(), account.rate_per_s()).map_err(refused)?;
         match judge() {
-            Ok(None) => {
+            Ok(Judged::Ignored) => {
                 self.metrics.notice_ignored(account.partner());
                 Ok(Taken::Ignored)
             }
-            Ok(Some(admitted)) => {
+            Ok(Judged::Kept) => {
+                let why = Refusal::new(Code::NoOrder);
+                let kept = Refused { account, refusal: &why, source, raw };
+                match self.keep(receipt, kept).await.map_err(refused)? {
+                    Keeping::Whole => self.metrics.notice_ignored(account.partner()),
+                    // What is acknowledged is not sent again.
+                    Keeping::OverBudget => {
+                        return Err(refused(Refusal::new(Code::StorageUnavailable)));
+                    }
+                }
+                Ok(Taken::Ignored)
+            }
+            Ok(Judged::Admitted(admitted)) => {
                 let (timestamp, started) = (admitted.ipn.timestamp, Instant::now());
                 let admitted = admitted.with_source(source);
                 self.intake.append(receipt, admitted, raw).await.map_err(refused)?;

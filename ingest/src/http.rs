@@ -12,14 +12,15 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use payfold_engines::clock::{self, Clock};
 use payfold_partners::directory::Directory;
-use payfold_partners::verify::VerifiedIpn;
+use payfold_partners::verify::{RejectCode, VerifiedIpn};
 use payfold_schemas::record::NoticeRequest;
 
+use crate::admit::Judged;
 use crate::genuine::Genuine;
 use crate::intake::{Intake, Receipt};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::quarantine::{self, Budget, Refused};
+use crate::quarantine::{self, Budget, Keeping, Refused};
 use crate::refusal::Refusal;
 use crate::sampler::Sampler;
 use crate::{admit, body, elsewhere, own_scheme, transport};
@@ -133,7 +134,8 @@ impl Ingest {
         body::read(payload, bytes_max, self.body_timeout).await.map_err(refuse)
     }
 
-    /// Takes one notice from its bytes to its durable record. Errors: the response of its refusal.
+    /// Takes one notice from its bytes to its durable record. Errors: another response, its refusal or, where a partner's
+    /// own scheme took it, that partner's acknowledgement.
     async fn receive(
         &self,
         request: &HttpRequest,
@@ -141,10 +143,19 @@ impl Ingest {
         receipt: Receipt,
     ) -> Result<(), HttpResponse> {
         let directory = self.directory.load();
-        let verified = directory
-            .verify(request.match_info().get("partner"), raw, receipt.received_at)
-            .map_err(|rejection| self.refuse(&receipt, Some(raw), &rejection.into()))?;
-        self.take_verified(request, &verified, receipt, raw).await
+        let route = request.match_info().get("partner");
+        let rejection = match directory.verify(route, raw, receipt.received_at) {
+            Ok(verified) => return self.take_verified(request, &verified, receipt, raw).await,
+            Err(rejection) => rejection,
+        };
+        if route.is_none() && rejection.code() == RejectCode::Unauthenticated {
+            // Boxed, so that the contract's way carries nothing of it.
+            let own = Box::pin(self.receive_by_merchant(request, raw, receipt)).await;
+            if let Some(answer) = own {
+                return Err(answer);
+            }
+        }
+        Err(self.refuse(&receipt, Some(raw), &rejection.into()))
     }
 
     /// What happens to a notice whose signer is known: limits of its account, admission, durability.
@@ -165,21 +176,25 @@ impl Ingest {
             receipt,
             raw,
         };
-        let judge = || admit::admit(verified, receipt.received_at).map(Some);
+        let judge = || admit::admit(verified, receipt.received_at).map(Judged::Admitted);
         let taken = self.take(request, genuine, judge).await;
         taken.map_err(|refusal| refusal.respond(receipt.request_id))?;
         self.metrics.unknown_fields_seen(u64::from(verified.unknown_fields()));
         Ok(())
     }
 
-    /// Keeps a signed notice that was refused, as far as its account's budget goes.
-    pub(crate) async fn keep(&self, receipt: Receipt, refused: Refused<'_>) -> Result<(), Refusal> {
+    /// Keeps a signed notice that is no fact, as far as its account's budget goes.
+    pub(crate) async fn keep(
+        &self,
+        receipt: Receipt,
+        refused: Refused<'_>,
+    ) -> Result<Keeping, Refusal> {
         let (account, code, bytes) = (refused.account, refused.refusal.code, refused.raw.len());
         let name = quarantine::name(account);
         if !self.quarantine.take(&name, bytes, receipt.received_at) {
             self.metrics.quarantine_over_budget();
             self.sampler.not_kept(&receipt, refused.raw, &name);
-            return Ok(());
+            return Ok(Keeping::OverBudget);
         }
         let stored = quarantine::append(&self.intake, receipt, (name, refused)).await;
         if let Err(unavailable) = stored {
@@ -187,7 +202,7 @@ impl Ingest {
             return Err(unavailable);
         }
         self.metrics.notice_quarantined(code);
-        Ok(())
+        Ok(Keeping::Whole)
     }
 
     /// Refuses a request nobody is known to have signed: counted, and sampled into the log.

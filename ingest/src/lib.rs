@@ -3,7 +3,8 @@
 //!
 //! The way of one IPN reads in this order: `http` (route) → `transport` (headers) → `body` (bytes) →
 //! `partners::verify` (who signed it) → `admit` (is it what the contract says) → `intake` (durable) → 200.
-//! Payers' browsers come back through `browser_return`, which settles nothing.
+//! Payers' browsers come back through `browser_return`, which settles nothing; a partner that takes a form gets it by
+//! `payment_form`.
 #![warn(missing_docs)]
 
 pub mod admit;
@@ -17,6 +18,7 @@ pub mod intake;
 pub mod limits;
 pub mod metrics;
 mod own_scheme;
+pub mod payment_form;
 pub mod quarantine;
 pub mod refusal;
 pub mod sampler;

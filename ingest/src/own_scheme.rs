@@ -15,7 +15,7 @@ use payfold_schemas::ids::OrderKey;
 use payfold_schemas::ipn::Ipn;
 use payfold_schemas::record::{NoticeRequest, NoticeSource};
 
-use crate::admit::{self, Admitted};
+use crate::admit::{self, Admitted, Judged};
 use crate::genuine::{Genuine, Taken};
 use crate::http::Ingest;
 use crate::intake::Receipt;
@@ -69,10 +69,8 @@ impl Ingest {
             Ok(raw) => raw,
             Err(refusal) => return Some(Err(refuse(refusal))),
         };
-        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-        let as_asked = format!("http://{}", host.unwrap_or_default());
-        let base_url = if self.public_url.is_empty() { &as_asked } else { &self.public_url };
-        let notice = notice(request, base_url, &raw);
+        let base_url = self.base_url(request);
+        let notice = notice(request, &base_url, &raw);
         match directory.verify_scheme(partner, &notice, receipt.received_at) {
             Ok(verified) => {
                 Some(Ok(self.take_all(request, (scheme, &notice), *receipt, &verified).await))
@@ -86,6 +84,33 @@ impl Ingest {
                 Some(Ok(answer.map_or(plain, |answer| respond(&answer))))
             }
         }
+    }
+
+    /// Takes a notice on the shared route that is nobody's of the contract's scheme, if a partner with its own scheme has
+    /// signed it for the account it names; `None` if none has.
+    pub(crate) async fn receive_by_merchant(
+        &self,
+        request: &HttpRequest,
+        raw: &[u8],
+        receipt: Receipt,
+    ) -> Option<HttpResponse> {
+        let directory = self.directory.load();
+        let base_url = self.base_url(request);
+        let notice = notice(request, &base_url, raw);
+        let (scheme, verified) = directory.found_by_merchant().find_map(|partner| {
+            let verified = directory.verify_scheme(partner, &notice, receipt.received_at);
+            Some((directory.scheme(partner)?, verified.ok()?))
+        })?;
+        Some(self.take_all(request, (scheme, &notice), receipt, &verified).await)
+    }
+
+    /// Our address as the partner has it: configured, or as it was asked for.
+    fn base_url(&self, request: &HttpRequest) -> String {
+        if !self.public_url.is_empty() {
+            return self.public_url.clone();
+        }
+        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+        format!("http://{}", host.unwrap_or_default())
     }
 
     /// Takes every notice of a request; the first that is not taken decides what is answered.
@@ -117,7 +142,7 @@ impl Ingest {
         };
         let takings = verified
             .iter()
-            .map(|one| self.take(request, genuine(one), move || admitted(one, &receipt)));
+            .map(|one| self.take(request, genuine(one), move || judged(one, &receipt)));
         let outcomes = join_all(takings).await;
         let mut outcomes = verified.iter().zip(outcomes);
         let first = outcomes.clone().find(|(_, outcome)| outcome.is_err()).or(outcomes.next());
@@ -126,12 +151,13 @@ impl Ingest {
     }
 }
 
-/// What a genuine notice is for the log: an order and an IPN, or nothing. Errors: why it can't be taken.
-fn admitted(notice: &VerifiedNotice, receipt: &Receipt) -> Result<Option<Admitted>, Refusal> {
+/// What a genuine notice is for us. Errors: why it can't be taken.
+fn judged(notice: &VerifiedNotice, receipt: &Receipt) -> Result<Judged, Refusal> {
     let said =
         notice.said().map_err(|fault| Refusal::because(code_of(fault.kind), fault.to_string()))?;
     let mapped: &Mapped = match said {
-        Said::Ignored => return Ok(None),
+        Said::Ignored => return Ok(Judged::Ignored),
+        Said::Kept => return Ok(Judged::Kept),
         Said::Event(mapped) => mapped,
     };
     let rule = notice.profile().time();
@@ -152,7 +178,7 @@ fn admitted(notice: &VerifiedNotice, receipt: &Receipt) -> Result<Option<Admitte
         nonce: mapped.nonce.clone(),
         policy: mapped.policy,
     };
-    Ok(Some(Admitted { order, ipn }))
+    Ok(Judged::Admitted(Admitted { order, ipn }))
 }
 
 fn code_of(kind: FaultKind) -> Code {

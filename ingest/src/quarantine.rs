@@ -1,6 +1,6 @@
-//! Owns the keeping of notices that are validly signed and not admissible: whole, with the verdict, in
-//! `quarantine`, and durable before the refusal is sent: a partner that gives up must not have cost us
-//! the evidence. Over an account's byte budget only a digest is kept, in the log line and the counter.
+//! Owns the keeping of notices that are validly signed and no fact, because they are not admissible or name no order
+//! of ours: whole, with the verdict, in `quarantine`, and durable before the answer is sent: a partner that gives up
+//! must not have cost us the evidence. Over an account's byte budget only a digest is kept, in the log line and the counter.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -61,7 +61,16 @@ impl Budget {
     }
 }
 
-/// A signed notice that was refused.
+/// What became of a notice that was to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeping {
+    /// It is durable.
+    Whole,
+    /// Only its digest was told: the account's hour is full.
+    OverBudget,
+}
+
+/// A signed notice that was refused, or taken without being a fact.
 pub struct Refused<'a> {
     /// Whose it is.
     pub account: &'a Account,

@@ -38,6 +38,7 @@ pub enum Code {
     SeparatorInField,
     IllegalCharacter,
     BadTimestamp,
+    NoOrder,
     TimestampOutOfWindow,
     Unauthenticated,
     SourceNotAllowed,
@@ -47,7 +48,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, for metrics and docs.
-    pub const ALL: [Code; 31] = [
+    pub const ALL: [Code; 32] = [
         Self::MethodNotAllowed,
         Self::NotFound,
         Self::UnsupportedMediaType,
@@ -74,6 +75,7 @@ impl Code {
         Self::SeparatorInField,
         Self::IllegalCharacter,
         Self::BadTimestamp,
+        Self::NoOrder,
         Self::TimestampOutOfWindow,
         Self::Unauthenticated,
         Self::SourceNotAllowed,
@@ -133,6 +135,8 @@ impl Code {
                 ("illegal_character", 400, "a field has a character it may not have")
             }
             Self::BadTimestamp => ("bad_timestamp", 400, "a time must be RFC 3339 with a zone"),
+            // Kept under this code, and acknowledged.
+            Self::NoOrder => ("no_order", 200, "the notice names no order of ours"),
             Self::TimestampOutOfWindow => {
                 ("timestamp_out_of_window", 403, "the timestamp is too far from the present")
             }

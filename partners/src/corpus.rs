@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::fuzzed;
+use crate::fuzzed::{self, Depth};
 
 /// The files of a target's corpus.
 fn files(target: &str) -> Vec<PathBuf> {
@@ -26,17 +26,17 @@ fn each(target: &str, check: fn(&[u8])) {
 
 #[test]
 fn of_profiles() {
-    each("profile", fuzzed::profile);
+    each("profile", |bytes| fuzzed::profile(bytes, Depth::Explained));
 }
 
 #[test]
 fn of_notices() {
-    each("notice", fuzzed::notice);
+    each("notice", |bytes| fuzzed::notice(bytes, Depth::Explained));
 }
 
 #[test]
 fn of_the_contract() {
-    each("contract", fuzzed::contract);
+    each("contract", |bytes| fuzzed::contract(bytes, Depth::Explained));
 }
 
 #[test]
@@ -65,4 +65,12 @@ fn the_honest_notice_of_every_known_profile_is_taken() {
     assert!(verdicts.len() > 10);
     let refused: Vec<_> = verdicts.iter().filter(|said| !said.contains("signed: ")).collect();
     assert!(refused.is_empty(), "{refused:#?}");
+}
+
+/// A fuzzer that explained nothing would never try the explanation, and one that explained all would try little else.
+#[test]
+fn a_fuzzer_explains_one_input_of_64() {
+    let explained = (0..64_000_u32).filter(|n| Depth::of(&n.to_le_bytes()) == Depth::Explained);
+    let explained = explained.count();
+    assert!((800..1_200).contains(&explained), "{explained}");
 }

@@ -2,6 +2,8 @@
 //! A disabled account is in nobody's route. On the shared route (`/api/payment/ipn`) the limits of the
 //! default profile hold for every body, so that what is refused there tells nothing of who is known.
 
+mod by_merchant;
+
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,6 +21,8 @@ use crate::scheme::SchemeKeys;
 use crate::scheme::crypt::Strength;
 use crate::scheme::reading::Of;
 use crate::secret::Secret;
+
+pub use self::by_merchant::SHARED_SCHEMES_MAX;
 
 /// How many accounts of its route a notice without a merchantCode is tried against.
 pub const UNNAMED_TRIED_MAX: usize = 8;
@@ -160,6 +164,7 @@ pub struct Directory {
     shared: Route,
     partners: HashMap<Box<str>, Route>,
     nobody: Route,
+    shared_schemes: Vec<Box<str>>,
     work: Work,
     default_profile: Profile,
     nobodys_key: MacKey,
@@ -205,6 +210,7 @@ impl Directory {
             }
         }
         directory.work = directory.work_of_routes();
+        directory.shared_schemes = by_merchant::found(&directory.partners);
         if problems.is_empty() { Ok(directory) } else { Err(problems) }
     }
 
@@ -215,6 +221,7 @@ impl Directory {
             shared: Route::default(),
             partners: HashMap::new(),
             nobody: Route::default(),
+            shared_schemes: Vec::new(),
             work: Work { named: 1, unnamed: 1 },
             default_profile: Profile::default_for(&default),
             nobodys_key: MacKey::new(&[]),
@@ -222,7 +229,7 @@ impl Directory {
     }
 
     fn route_to(&mut self, account: &Arc<Account>) {
-        // A partner's own scheme is known by its path alone.
+        // A partner's own scheme is known by its path, or found `by_merchant` once nobody's of the contract's fits.
         if account.profile.scheme().is_none() {
             self.shared.add(account);
         }

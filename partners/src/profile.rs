@@ -176,6 +176,8 @@ pub struct Profile {
     scheme: Option<Arc<Scheme>>,
     query: Option<QueryRule>,
     records: Option<Arc<RecordsSpec>>,
+    /// Its partner is on trial at an address that somebody named.
+    on_trial: bool,
 }
 
 /// What a profile of either kind says.
@@ -255,6 +257,7 @@ impl Profile {
             create: None,
             query: None,
             records: None,
+            on_trial: false,
             retry_horizon_ms: common.retry_horizon_ms,
             scheme: Some(Arc::new(scheme)),
         }
@@ -365,7 +368,13 @@ impl Profile {
 
     /// Whether addresses of this machine and of private networks, and http to this machine, are let pass.
     pub fn allows_private_addresses(&self) -> bool {
-        self.stage == Stage::Sandbox
+        self.stage == Stage::Sandbox || self.on_trial
+    }
+
+    /// The same profile for a trial of its partner at an address of a private network that somebody named: what is frozen
+    /// is certified as it stands.
+    pub fn on_trial(self) -> Self {
+        Self { on_trial: true, ..self }
     }
 
     /// How long after an event the partner may still send its notice, signed with the key of the event's time; ms, 0

@@ -23,6 +23,7 @@ pub(crate) mod pairs;
 pub(crate) mod query;
 pub(crate) mod reading;
 pub(crate) mod request;
+pub(crate) mod schema;
 pub(crate) mod template;
 pub(crate) mod unique;
 pub(crate) mod vectors;
@@ -39,12 +40,14 @@ use self::amount::AmountRule;
 use self::clock::Format;
 use self::crypt::{Algorithm, KeyEncoding, Output};
 use self::pairs::Pairs;
-use self::template::{Template, Token};
+use self::template::{Source, Template, Token};
 
 pub use self::ack::{Ack, Answer};
+pub use self::create::PaymentForm;
 pub use self::explain::{Attempt, Explanation, Place};
 pub use self::map::{Fault, FaultKind, Mapped, Said};
 pub use self::request::Request;
+pub use self::schema::profile_schema;
 pub use self::vectors::{VectorReport, check_vectors};
 pub use self::verify::{SchemeKeys, VerifiedNotice};
 
@@ -231,6 +234,8 @@ pub(crate) enum Outcome {
     Status(Status),
     /// Acknowledged, and no fact.
     Ignore,
+    /// Acknowledged, no fact, and kept whole: money that is nobody's order.
+    Keep,
     /// Neither taken nor acknowledged.
     Refuse,
 }
@@ -290,6 +295,19 @@ pub struct Scheme {
 mod tests;
 
 impl Scheme {
+    /// Whether the account of a notice can be found by what stands in it: the profile says where, nothing passes without a
+    /// signature, and it is a JSON document that is posted.
+    pub(crate) fn is_found_by_merchant(&self) -> bool {
+        let is_place =
+            |token: &&Token| matches!(token.source, Source::Header(_) | Source::Field(..));
+        let merchant = self.map.merchant.as_ref();
+        merchant.is_some_and(|merchant| merchant.tokens().iter().any(is_place))
+            && self.signs.iter().all(|sign| sign.algorithm.signs_the_text())
+            && self.content == Content::Json
+            && self.takes_method("POST")
+            && self.takes_content_type(Some("application/json"))
+    }
+
     /// Whether notices come by this method.
     pub fn takes_method(&self, method: &str) -> bool {
         self.methods.iter().any(|known| known == method)

@@ -10,6 +10,8 @@ use super::{CertifyArgs, OutputArgs, PageArgs};
 pub enum PartnerCommand {
     /// Write a commented profile and a file of test vectors to begin a new partner with
     New(NewPartnerArgs),
+    /// The JSON Schema of profiles, for editors: every key, what it is for and what may stand there
+    Schema,
     /// Every configured partner with its profile, stage and accounts
     List {
         #[command(flatten)]

@@ -19,6 +19,7 @@ use payfold_schemas::ids::PartnerCode;
 
 use crate::args::{Global, PartnerCommand, ProfileArgs};
 use crate::error::Fixable;
+use crate::output;
 use crate::settings::{self, Loaded};
 
 /// Runs one of its commands.
@@ -29,6 +30,10 @@ pub fn run(global: &Global, command: &PartnerCommand) -> anyhow::Result<()> {
             None => certify::run(global, args),
         },
         PartnerCommand::New(args) => new::run(args),
+        PartnerCommand::Schema => {
+            output::line(schema().trim_end());
+            Ok(())
+        }
         PartnerCommand::List { output } => show::list(&settings::load(global)?, output),
         PartnerCommand::Show(args) => show::show(&Source::of(&settings::load(global)?, args)?),
         PartnerCommand::Explain(args) => explain::run(&settings::load(global)?, args),
@@ -52,6 +57,11 @@ pub fn run(global: &Global, command: &PartnerCommand) -> anyhow::Result<()> {
             freeze::promote(&Source::of(&settings::load(global)?, profile)?, *to, proof)
         }
     }
+}
+
+/// The JSON Schema of profiles, as a file.
+fn schema() -> String {
+    format!("{:#}\n", payfold_partners::scheme::profile_schema())
 }
 
 /// A profile's text and where it comes from.

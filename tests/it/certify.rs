@@ -4,7 +4,7 @@
 mod partner;
 
 use futures_util::{StreamExt, stream};
-use payfold_partners::profile::DEFAULT_PROFILE;
+use payfold_partners::profile::{DEFAULT_PROFILE, SANDBOX_PROFILE};
 use payfold_sandbox::certify::judge::{Outcome, Verdict};
 use payfold_sandbox::certify::report::Report;
 use payfold_sandbox::certify::rule::Rule;
@@ -279,6 +279,49 @@ fn goes_live_with_its_own_report_only(system: &System) {
     let live = partner(&[&promote[..], &["--uncertified", "they have no sandbox"]].concat()).ok();
     assert!(live.contains("not certified: they have no sandbox"), "{live}");
     assert!(live.contains("is at stage live now"), "{live}");
+}
+
+/// From draft to live on the partner's own report: frozen, certified as it is frozen at its sandbox here, promoted.
+#[test]
+fn a_frozen_profile_that_passed_goes_live_with_its_report() {
+    let system = System::demo();
+    let home = system.home();
+    let url = system.sandbox_url();
+    let folder = Home::configured("[partners.sandbox]\nprofile = \"acme.toml\"\n");
+    folder.write("acme.toml", &SANDBOX_PROFILE.replace("stage = \"sandbox\"", "stage = \"draft\""));
+    let key = std::fs::read_to_string(home.data().join("sandbox.key")).expect("the demo made it");
+    folder.write("secret.txt", &format!("text:{}\n", key.trim()));
+    let add = ["key", "add", "sandbox", "--merchant", "DEMO", "--secret-file", "secret.txt"];
+    folder.payfold(&add).ok();
+    folder.payfold(&["partner", "freeze", "sandbox"]).ok();
+    let attested = ["--attest", "width=Ana", "--attest", "webview=Bo"];
+    let certify = |more: &[&str]| {
+        let always = ["partner", "certify", "sandbox", "--quiet", "700ms", "--report", "r.json"];
+        folder.payfold(&[&always[..], &attested[..], more].concat())
+    };
+    let passed = certify(&["--url", &url]);
+    assert_eq!(passed.code(), 0, "{passed:?}");
+    let report = std::fs::read_to_string(folder.path().join("r.json")).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["report"]["profile"]["stage"], "frozen");
+
+    let promote = ["partner", "promote", "sandbox", "--to", "live", "--report", "r.json"];
+    let frozen = std::fs::read_to_string(folder.path().join("acme.toml")).expect("a profile");
+    let (other, copy) = (frozen.replace("grace_s = 1", "grace_s = 2"), "acme.v1.frozen");
+    folder.write("acme.toml", &other);
+    folder.write(copy, &other);
+    let refused = folder.payfold(&promote);
+    assert!(refused.code() == 1 && refused.stderr.contains("is about sandbox"), "{refused:?}");
+    folder.write("acme.toml", &frozen);
+    folder.write(copy, &frozen);
+    let live = folder.payfold(&promote).ok();
+    assert!(live.contains("certified: passed") && live.contains(&url), "{live}");
+    assert!(live.contains("is at stage live now"), "{live}");
+    let now = std::fs::read_to_string(folder.path().join("acme.toml")).expect("a profile");
+    assert!(now.contains("stage = \"live\""), "{now}");
+    // What is live is not called at this machine, whoever asks.
+    let refused = certify(&["--url", &url]);
+    assert_ne!(refused.code(), 0, "{refused:?}");
 }
 
 /// Real payments at a live partner, or a partner that could never answer: not by mistake.

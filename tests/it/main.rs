@@ -3,8 +3,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod backups;
 mod alerts;
+mod backups;
 mod books;
 mod browser;
 mod certify;

@@ -3,8 +3,7 @@
 
 use crate::first_light::{commands, drain, listeners, rotation, story};
 use crate::support::pair::Pair::KafkaAndCql;
-use crate::{payments, rebuild, refusals};
-use crate::{payments, reconcile, refusals};
+use crate::{payments, rebuild, reconcile, refusals};
 
 #[test]
 fn a_running_demo_can_be_checked_and_tried() {
@@ -64,6 +63,9 @@ fn the_tour_of_a_rebuild_can_be_followed() {
 #[test]
 fn live_traffic_goes_on_beside_a_rebuild() {
     rebuild::live_traffic_goes_on(KafkaAndCql);
+}
+
+#[test]
 fn what_the_trouble_made_is_found_decided_and_closed() {
     reconcile::what_the_trouble_made_is_found_decided_and_closed(KafkaAndCql);
 }

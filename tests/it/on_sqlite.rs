@@ -3,8 +3,7 @@
 
 use crate::first_light::{commands, drain, listeners, rotation, story};
 use crate::support::pair::Pair::Sqlite;
-use crate::{payments, rebuild, refusals};
-use crate::{payments, reconcile, refusals};
+use crate::{payments, rebuild, reconcile, refusals};
 
 #[test]
 fn a_running_demo_can_be_checked_and_tried() {
@@ -69,6 +68,9 @@ fn live_traffic_goes_on_beside_a_rebuild() {
 #[test]
 fn a_rebuild_is_killed_at_any_moment() {
     rebuild::killed_at_any_moment(Sqlite);
+}
+
+#[test]
 fn what_the_trouble_made_is_found_decided_and_closed() {
     reconcile::what_the_trouble_made_is_found_decided_and_closed(Sqlite);
 }

@@ -280,6 +280,63 @@ fn a_signed_address_is_paid_for_by_a_signed_query() {
     assert!(shows.contains("creates       a signed address, any currency"), "{shows}");
 }
 
+/// A partner whose page is opened by a POST: the payer gets a page of ours, whose form the browser posts.
+#[test]
+fn a_signed_form_is_posted_by_the_browser() {
+    let gateway = Gateway::start(&json!({}));
+    let profile =
+        PAIRS.replace("kind = \"signed_url\"", "kind = \"form_post\"\ncontent = \"form\"");
+    let world = World::boot(&profile, &gateway.url);
+    let (status, payment) = world.create("cart-1", &json!({}));
+    assert_eq!(status, 201, "{payment}");
+    assert_eq!(gateway.asked(), [], "nobody was called");
+    let url = url::Url::parse(text(&payment, "redirectUrl")).expect("an address");
+    assert_eq!(url.path(), "/api/payment/form/acme");
+    let get = |target: &str| {
+        let mut connection = Connection::open(world.system.public());
+        connection.send(format!("GET {target} HTTP/1.1\r\nhost: payfold\r\n\r\n").as_bytes());
+        connection.answer().expect("an answer")
+    };
+    let target = format!("{}?{}", url.path(), url.query().expect("fields"));
+    let answer = get(&target);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let policy = answer.header("content-security-policy").expect("a policy").to_owned();
+    assert!(policy.starts_with("default-src 'none'") && policy.contains("sha256-"), "{policy}");
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let page = answer.text();
+    assert!(page.contains(&format!("action=\"{}/pay\"", gateway.url)), "{page}");
+    // As a browser reads it.
+    let plain =
+        |text: &str| text.replace("&quot;", "\"").replace("&lt;", "<").replace("&amp;", "&");
+    let inputs = page.split("<input type=\"hidden\" name=\"").skip(1).map(|input| {
+        let (name, rest) = input.split_once("\" value=\"").expect("a value");
+        (plain(name), plain(rest.split('"').next().expect("its end")))
+    });
+    let mut fields: Vec<(String, String)> = inputs.collect();
+    ureq::post(format!("{}/pay", gateway.url)).send_form(fields.clone()).expect("an answer");
+    let (first, form) = &gateway.asked()[0];
+    assert_eq!(first, "POST /pay HTTP/1.1");
+    assert_eq!(field(form, "order_id"), text(&payment, "orderId"));
+    let signature = fields.pop().expect("the signature stands last");
+    fields.sort();
+    let mut signed = url::form_urlencoded::Serializer::new(String::new());
+    let signed = signed.extend_pairs(&fields).finish();
+    assert_eq!(signature, ("signature".to_owned(), hmac::<Hmac<Sha512>>(CREATE_KEY, &signed)));
+
+    let one_more = format!("{target}&action=https%3A%2F%2Fevil.example");
+    let one_less = target.rsplit_once('&').expect("fields").0.to_owned();
+    let elsewhere = target.replace("/form/acme", "/form/bolt");
+    for other in [&one_more, &one_less, &elsewhere, &"/api/payment/form/acme".to_owned()] {
+        let refused = get(other);
+        assert_eq!(refused.status, 404, "{other}: {}", refused.text());
+    }
+    let escaped = get(&target.replacen("=", "=%22%3E%3Cscript%3E", 1));
+    assert!(!escaped.text().contains("\"><script>"), "{}", escaped.text());
+    assert_eq!(world.system.post(&target, b"").status, 405);
+    let shows = world.system.payfold(&["partner", "show", "acme"]).ok();
+    assert!(shows.contains("creates       a signed form, any currency"), "{shows}");
+}
+
 #[test]
 fn a_draft_shows_what_would_be_sent_and_no_secret() {
     let home = Home::configured("[partners.acme]\nprofile = \"zalopay\"\n");

@@ -1,6 +1,8 @@
 //! Partners with a scheme of their own on the real binary: shipped profiles with fresh notices, a GET, an array, and what
 //! an engineer who adds a partner types.
 
+mod finding;
+
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -68,9 +70,15 @@ fn now_ms() -> i64 {
 
 /// A system with these partners (code and profile), each with one account SHOP and the key of these tests.
 fn boot(home: &Rc<Home>, partners: &[(&str, &str)]) -> System {
+    boot_with(home, partners, "")
+}
+
+/// The same with more settings.
+fn boot_with(home: &Rc<Home>, partners: &[(&str, &str)], more: &str) -> System {
     let entry =
         |(code, profile): &(&str, &str)| format!("[partners.{code}]\nprofile = \"{profile}\"\n");
-    home.write("payfold.toml", &partners.iter().map(entry).collect::<String>());
+    let entries: String = partners.iter().map(entry).collect();
+    home.write("payfold.toml", &format!("{entries}{more}"));
     home.write("secret.txt", &format!("text:{SECRET}\n"));
     for (code, _) in partners {
         home.payfold(&["key", "add", code, "--merchant", "SHOP", "--secret-file", "secret.txt"])
@@ -148,8 +156,8 @@ fn momo_is_taken_answered_and_folded() {
     assert_eq!(ask(&system, path, &[], &momo(9_000)).status, 204);
     let metrics = system.get("/metrics").text();
     assert!(metrics.contains("payfold_ingest_requests_total{code=\"ignored\",partner=\"momo\"} 1"));
-    // Another path knows nothing of it, and neither does GET.
-    assert_eq!(system.post_ipn(paid.as_bytes()).status, 401);
+    // Another partner's path knows nothing of it, and neither does GET.
+    assert_eq!(ask(&system, "POST /api/payment/ipn/bolt", &[], &paid).status, 401);
     assert_eq!(ask(&system, "GET /api/payment/ipn/momo", &[], "").status, 405);
 
     system.home().write("request.json", &paid.replacen("150000", "150001", 1));

@@ -48,7 +48,7 @@ fn page(body: &str) -> String {
 }
 
 /// Text for an attribute in double quotes.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len().saturating_add(16));
     for c in text.chars() {
         match c {
@@ -64,7 +64,7 @@ fn escape(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use sha2::{Digest, Sha256};
 
     use super::*;
@@ -86,9 +86,14 @@ mod tests {
         text
     }
 
+    /// How a policy names a script.
+    pub(crate) fn digest_of(script: &str) -> String {
+        format!("'sha256-{}'", base64(&Sha256::digest(script)))
+    }
+
     #[test]
     fn the_policy_lets_our_script_run_and_no_other() {
-        let digest = format!("'sha256-{}'", base64(&Sha256::digest(SCRIPT)));
+        let digest = digest_of(SCRIPT);
         assert!(OWN_SCRIPT.ends_with(&format!("script-src {digest}")), "{digest}");
         assert!(leaving_the_frame(None).contains(&format!("<script>{SCRIPT}</script>")));
         assert!(!without_a_shop().contains("<script"));

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::mac::Output;
 use crate::scheme;
+use crate::scheme::schema::shape::Shape;
 
 /// What a notice must say and its signature must cover: without one of these a forger could change
 /// which order, which payment or how much.
@@ -85,6 +86,11 @@ struct TimeFile {
     field: Option<Field>,
     skew_s: Option<i64>,
     max_age_s: Option<i64>,
+}
+
+/// What a profile of the contract's scheme has, but for its records.
+pub(crate) fn shape(shape: &mut Shape) {
+    shape.add::<ProfileFile>("");
 }
 
 /// What is wrong in which bytes of the file.
@@ -175,6 +181,7 @@ fn compile(partner: &PartnerCode, text: &str, file: ProfileFile) -> Result<Profi
         scheme: None,
         query: file.query.as_ref().map(query::compile).transpose()?,
         records: None,
+        on_trial: false,
     })
 }
 

@@ -49,16 +49,44 @@ impl fmt::Display for QueryField {
 
 /// What a status word of an answer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "WordFile")]
 pub enum Word {
     /// Not decided yet: ask again.
-    #[serde(rename = "pending")]
     Pending,
     /// The partner knows no such payment (yet), as with 404: ask again.
-    #[serde(rename = "unknown")]
     Unknown,
     /// A terminal status.
-    #[serde(untagged)]
     Terminal(Status),
+}
+
+/// A word as a profile writes it.
+#[derive(Clone, Copy, Deserialize)]
+enum WordFile {
+    #[serde(rename = "pending")]
+    Pending,
+    #[serde(rename = "unknown")]
+    Unknown,
+    #[serde(rename = "SUCCESS")]
+    Success,
+    #[serde(rename = "FAILED")]
+    Failed,
+    #[serde(rename = "EXPIRED")]
+    Expired,
+    #[serde(rename = "REFUNDED")]
+    Refunded,
+}
+
+impl From<WordFile> for Word {
+    fn from(word: WordFile) -> Self {
+        match word {
+            WordFile::Pending => Self::Pending,
+            WordFile::Unknown => Self::Unknown,
+            WordFile::Success => Self::Terminal(Status::Success),
+            WordFile::Failed => Self::Terminal(Status::Failed),
+            WordFile::Expired => Self::Terminal(Status::Expired),
+            WordFile::Refunded => Self::Terminal(Status::Refunded),
+        }
+    }
 }
 
 /// How a payment is asked for at this partner.
@@ -183,7 +211,7 @@ mod tests {
         "orderId", "timestamp",   => "orderId", "orderId",      => orderId is listed twice
         "orderId", "timestamp",   => "orderId", "amount",       => unknown variant `amount`
         SUCCESS = "SUCCESS",      =>                            => the partner's word for SUCCESS
-        PENDING = "pending"       => PENDING = "later"          => did not match any variant
+        PENDING = "pending"       => PENDING = "later"          => unknown variant `later`
         at_once = 4               => at_once = 0                => query.at_once must be 1 to 64
         per_s = 10                => per_s = 1001               => query.per_s must be 1 to 1000
         timeout_s = 10            => timeout_s = 61             => query.timeout_s must be 1 to 60

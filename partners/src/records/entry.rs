@@ -32,7 +32,7 @@ pub(super) fn said<'s>(spec: &'s RecordsSpec, row: &Row<'_>, line: u64) -> Resul
                 let (entry, signed) = entry((spec, values), status, row, line)?;
                 Ok(Said::Entry(entry, signed))
             }
-            (Outcome::Refuse | Outcome::Status(_), _) => Err(refused(rule)),
+            (Outcome::Keep | Outcome::Refuse | Outcome::Status(_), _) => Err(refused(rule)),
         };
     }
     Err(Fault { column: None, problem: "no [[records.event]] is of this kind".to_owned() })

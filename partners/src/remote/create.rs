@@ -30,9 +30,13 @@ impl Remote {
         let reach = Reach::of(profile);
         let url = reach.check(&format!("{}{}", sent.base, sent.target))?;
         if create.offer.is_none() {
-            let offer = create.offer_of(&sent, &asked, reach).map_err(|rule| {
-                CallError::Uncallable(partner(), format!("no browser opens it: {}", rule.name()))
-            })?;
+            let offer =
+                create.offer_of((&sent, &asked), &asked_for.ipn_url, reach).map_err(|rule| {
+                    CallError::Uncallable(
+                        partner(),
+                        format!("no browser opens it: {}", rule.name()),
+                    )
+                })?;
             return Ok(Call(Way::Built(offer)));
         }
         let request = request(sent, url)

@@ -31,6 +31,8 @@ pub(crate) use self::records::records_of;
 
 /// The version of the profile language this program reads.
 pub(crate) const LANGUAGE: u32 = 1;
+/// The section of a partner's books.
+const RECORDS: &str = "records";
 /// Names a document can't have.
 const RESERVED: [&str; 8] = ["f", "q", "i", "h", "c", "p", "t", "body"];
 
@@ -52,7 +54,7 @@ pub(super) struct Compiler {
     pub(super) wrong: Vec<Wrong>,
     pub(super) names: Names,
     texts: Vec<Template>,
-    /// The section whose call is read.
+    /// The section whose call or events are read.
     section: &'static str,
 }
 

@@ -5,6 +5,7 @@
 //! the one that is kept, to the second or minute the partner can be told.
 
 mod answer;
+mod form;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ use crate::create::{CreateRequest, Offer, Violation, redirect_url};
 use crate::outbound::Reach;
 
 pub(crate) use self::answer::{Asked, NoOffer, judge};
+pub use self::form::PaymentForm;
 
 /// What the templates of a create may name besides what those of every call may.
 pub(crate) const VALUES: [&str; 10] = [
@@ -55,11 +57,23 @@ pub(crate) enum Expiry {
     Ttl,
 }
 
+/// Who goes to the partner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// We call it.
+    Call,
+    /// The payer's browser opens an address.
+    SignedUrl,
+    /// The payer's browser posts a form, from a page of ours.
+    FormPost,
+}
+
 /// How a payment is created.
 #[derive(Clone, Debug)]
 pub(crate) struct SchemeCreate {
     /// Where it stands in the file.
     pub(crate) span: std::ops::Range<usize>,
+    pub(crate) kind: Kind,
     pub(crate) rule: CallRule,
     /// What the answer offers; absent where nothing is called, and the address itself is what the payer gets.
     pub(crate) offer: Option<OfferRule>,
@@ -163,14 +177,22 @@ impl SchemeCreate {
         if whole <= now { Err(Uncallable::Expiry) } else { Ok(whole) }
     }
 
-    /// What an address that is only built offers. Errors: it can't be opened by a browser.
+    /// What an address that is only built offers; that of a form is our page with its fields, `ipn_url` says where we are.
+    /// Errors: it can't be opened by a browser.
     pub(crate) fn offer_of(
         &self,
-        sent: &Sent,
-        asked: &Asked,
+        (sent, asked): (&Sent, &Asked),
+        ipn_url: &str,
         reach: Reach,
     ) -> Result<Offer, Violation> {
-        let presentation = redirect_url(&format!("{}{}", sent.base, sent.target), reach)?;
+        let address = match self.kind {
+            Kind::Call | Kind::SignedUrl => format!("{}{}", sent.base, sent.target),
+            Kind::FormPost => {
+                let page = form::page_url(ipn_url).ok_or(Violation::RedirectUrl)?;
+                format!("{page}?{}", String::from_utf8_lossy(&sent.body))
+            }
+        };
+        let presentation = redirect_url(&address, reach)?;
         let provider_ref = ref_of_order(&asked.order_id);
         Ok(Offer { provider_ref, presentation, expires_at: asked.expires_at })
     }
@@ -178,6 +200,7 @@ impl SchemeCreate {
     /// In one line, for people.
     pub(crate) fn describe(&self) -> String {
         let how = match &self.offer {
+            None if self.kind == Kind::FormPost => "a signed form".to_owned(),
             None => "a signed address".to_owned(),
             Some(offer) => {
                 let shown = match (&offer.redirect, &offer.qr) {

@@ -4,6 +4,7 @@
 
 use payfold_schemas::time::Time;
 
+mod expected;
 mod hints;
 
 use super::crypt::{Output, Ready};
@@ -183,6 +184,7 @@ fn not_for(scheme: &Scheme, context: Context<'_>, keys: &[SchemeKey]) -> Option<
 fn said_of(notice: &VerifiedNotice, now: Time) -> String {
     let mapped = match notice.said() {
         Ok(Said::Ignored) => return "signed: acknowledged and left alone".to_owned(),
+        Ok(Said::Kept) => return "signed: acknowledged and kept in quarantine".to_owned(),
         Err(fault) => return format!("signed, but not admissible: {fault}"),
         Ok(Said::Event(mapped)) => mapped,
     };

@@ -20,7 +20,7 @@ use super::{Confirm, Content, Decode, Forged, Shape};
 use crate::profile::{NonceRule, Stage, TimeKind};
 
 pub(crate) use self::sections::is_own_scheme;
-pub(super) use self::sections::{read, records as read_records};
+pub(super) use self::sections::{OWN_SECTIONS, read, records as read_records};
 
 pub(super) type Text = Spanned<String>;
 

@@ -20,6 +20,23 @@ use crate::profile::{Common, NonceRule, TimeKind};
 pub(super) use self::coverage::{complete_lists, deciding_sources};
 use self::coverage::{coverage, is_time_signed, weakest};
 
+/// Every exception there is.
+pub(super) const EXCEPTIONS: [&str; 13] = [
+    "event_time",
+    "no_time",
+    "unsigned_time",
+    "case_folded",
+    "no_paid_at",
+    "own_ack",
+    "bad_signature_2xx",
+    "refusal_2xx",
+    "get_notices",
+    "weak_algorithm",
+    "plain_digest",
+    "needs_confirmation",
+    "short_key",
+];
+
 /// Everything that is wrong with a scheme that compiles.
 pub(super) fn check(scheme: &Scheme, common: &Common) -> Vec<Wrong> {
     let mut problems = Vec::new();
@@ -147,7 +164,10 @@ fn exceptions(scheme: &Scheme, common: &Common, problems: &mut Vec<Wrong>) {
 /// The exceptions a scheme needs, each with what makes it one.
 pub(super) fn needed(scheme: &Scheme, time: TimeKind) -> Vec<(&'static str, String)> {
     let mut needed = Vec::new();
-    let mut add = |name, why: &str| needed.push((name, why.to_owned()));
+    let mut add = |name, why: &str| {
+        assert!(EXCEPTIONS.contains(&name), "{name} is an exception nobody can list");
+        needed.push((name, why.to_owned()));
+    };
     match time {
         TimeKind::Delivery => {}
         TimeKind::Event => {

@@ -39,6 +39,8 @@ pub enum Said {
     Event(Box<Mapped>),
     /// Of a kind the profile acknowledges and leaves alone.
     Ignored,
+    /// Of a kind the profile acknowledges and has kept whole: it tells of money and names no order of ours.
+    Kept,
 }
 
 /// What kind of thing is wrong with a genuine notice. The names are those of the refusals.
@@ -107,6 +109,7 @@ pub(crate) fn said(
     };
     let status = match event.outcome {
         Outcome::Ignore => return Ok(Said::Ignored),
+        Outcome::Keep => return Ok(Said::Kept),
         Outcome::Refuse => {
             return fault(FaultKind::UnknownStatus, "the profile refuses notices of this kind");
         }

@@ -112,6 +112,7 @@ pub(super) fn verdict(directory: &Directory, request: &Request<'_>) -> String {
 fn said(notice: &VerifiedNotice) -> String {
     match notice.said() {
         Ok(Said::Ignored) => "ignored".to_owned(),
+        Ok(Said::Kept) => "kept".to_owned(),
         Ok(Said::Event(mapped)) => format!(
             "{} {} {} {} {}{}",
             mapped.order_id,

@@ -34,8 +34,33 @@ struct Vector {
     merchant: String,
     request: VectorRequest,
     #[serde(default)]
-    signing_string: Option<String>,
-    expected: String,
+    signing_string: Option<EachItem>,
+    expected: EachItem,
+}
+
+/// What is expected of a notice, or of each item of an array, in its order.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum EachItem {
+    One(String),
+    All(Vec<String>),
+}
+
+impl EachItem {
+    fn of(&self, item: usize) -> Option<&str> {
+        match self {
+            Self::One(text) => Some(text).filter(|_| item == 0),
+            Self::All(texts) => texts.get(item),
+        }
+        .map(String::as_str)
+    }
+
+    fn count(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::All(texts) => texts.len(),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -116,16 +141,50 @@ fn matched(profile: &Profile, scheme: &Scheme, vector: &Vector) -> Result<String
     let mut reading = Reading::new(scheme, &request, profile.limits())
         .map_err(|rejection| format!("can't be parsed: {}", told(&rejection)))?;
     reading.unwrap(&of).map_err(|rejection| format!("can't be parsed: {}", told(&rejection)))?;
-    if scheme.items.is_some() {
-        reading.go_to(0);
+    let count = reading.items().map_err(|rejection| format!("no array: {}", told(&rejection)))?;
+    is_of_each(vector, count)?;
+    let mut names: Vec<String> = Vec::new();
+    for item in 0..count {
+        if scheme.items.is_some() {
+            reading.go_to(item);
+        }
+        let name = signed(scheme, (vector, item), Context::bare(&reading, &of));
+        let name = name.map_err(|problem| match &scheme.items {
+            Some(_) => format!("item {item}: {problem}"),
+            None => problem,
+        })?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
     }
-    let bare = Context::bare(&reading, &of);
+    Ok(names.join(", "))
+}
+
+/// Something is expected of every item, and of no other. Errors: how many there are.
+fn is_of_each(vector: &Vector, count: usize) -> Result<(), String> {
+    let texts = vector.signing_string.as_ref().map(EachItem::count);
+    for (name, found) in [("expected", Some(vector.expected.count())), ("signing_string", texts)] {
+        if found.is_some_and(|found| found != count) {
+            return Err(format!(
+                "the array has {count} items; write {name} as a list of as many texts"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The sign block one notice comes out with. Errors: what differs.
+fn signed(
+    scheme: &Scheme,
+    (vector, item): (&Vector, usize),
+    bare: Context<'_>,
+) -> Result<String, String> {
     let mut problems = Vec::new();
     for sign in &scheme.signs {
         if vector.sign.as_ref().is_some_and(|wanted| *wanted != sign.name) {
             continue;
         }
-        match of_sign(scheme, sign, vector, bare) {
+        match of_sign(scheme, sign, (vector, item), bare) {
             Ok(()) => return Ok(sign.name.clone()),
             Err(problem) => problems.push(format!("[[sign]] {}: {problem}", sign.name)),
         }
@@ -143,7 +202,7 @@ fn told(rejection: &crate::verify::Rejection) -> String {
 fn of_sign(
     scheme: &Scheme,
     sign: &SignRule,
-    vector: &Vector,
+    (vector, item): (&Vector, usize),
     bare: Context<'_>,
 ) -> Result<(), String> {
     let secret = Secret::from_bytes(vector.secret.clone().into_bytes());
@@ -153,13 +212,14 @@ fn of_sign(
         .map_err(|unfit| format!("the key {unfit}"))?;
     let context = Context { secret: ready.secret(), ..bare };
     let text = context.text(&sign.text).map_err(|unusable| unusable.to_string())?;
-    if let Some(wanted) = &vector.signing_string
+    if let Some(wanted) = vector.signing_string.as_ref().and_then(|texts| texts.of(item))
         && wanted.as_bytes() != text
     {
         return Err(differs("the signing text", wanted, &String::from_utf8_lossy(&text)));
     }
     if let Some(signature) = ready.expected(sign.algorithm, &text) {
-        let bare = vector.expected.strip_prefix(sign.prefix.as_str()).unwrap_or(&vector.expected);
+        let wanted = vector.expected.of(item).unwrap_or_default();
+        let bare = wanted.strip_prefix(sign.prefix.as_str()).unwrap_or(wanted);
         if sign.output.read(bare).as_ref() != Some(&signature) {
             let written = sign.output.write(&signature);
             return Err(differs("the signature", bare, &written));
@@ -186,8 +246,12 @@ fn differs(what: &str, wanted: &str, got: &str) -> String {
 mod tests {
     use payfold_schemas::ids::PartnerCode;
 
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
     use super::*;
     use crate::profile::{SHIPPED, STARTERS};
+    use crate::scheme::tests::{SECRET, sha256};
 
     #[test]
     fn every_shipped_profile_comes_out_as_its_vectors_say() {
@@ -211,6 +275,39 @@ mod tests {
                 assert_eq!(quiet, ("", ""), "{}", starter.name);
             }
         }
+    }
+
+    #[test]
+    fn every_item_of_an_array_must_come_out() {
+        let code = PartnerCode::parse("acme").unwrap();
+        let items = include_str!("../../tests/fuzzed/profiles/items.toml");
+        let profile = Profile::parse(&code, items).unwrap();
+        let texts = ["r-1:o-1:100:VND:paid:", "r-2:o-2:200:VND:paid:"];
+        let both = texts.map(|text| STANDARD.encode(hex::decode(sha256(text)).unwrap()));
+        let of = |sent: [&str; 2], expected: serde_json::Value| {
+            let item = |n: usize| {
+                serde_json::json!({ "N": {
+                    "ref": format!("r-{n}"), "order": format!("o-{n}"), "state": "paid", "sig": sent[n - 1],
+                    "amount": { "value": n * 100, "currency": "VND" },
+                } })
+            };
+            let body = serde_json::json!({ "items": [item(1), item(2)] }).to_string();
+            let file = serde_json::json!({ "vectors": [{
+                "name": "two", "secret": SECRET, "request": { "body": body },
+                "signing_string": texts, "expected": expected,
+            }] });
+            let report = check_vectors(&profile, &file.to_string()).unwrap().remove(0);
+            if report.problem.is_empty() { report.sign.unwrap_or_default() } else { report.problem }
+        };
+        let [one, two] = [both[0].as_str(), both[1].as_str()];
+        assert_eq!(of([one, two], serde_json::json!([one, two])), "sign-1");
+        let forged = of([one, one], serde_json::json!([one, two]));
+        let problem = "the signature in the request is not of this text";
+        assert_eq!(forged, format!("item 1: [[sign]] sign-1: {problem}"));
+        let other = of([one, two], serde_json::json!([one, one]));
+        assert!(other.starts_with("item 1: [[sign]] sign-1: the signature differs"), "{other}");
+        let first = of([one, two], serde_json::json!(one));
+        assert_eq!(first, "the array has 2 items; write expected as a list of as many texts");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::known::{MERCHANT, PARTNER, directory};
 use super::wire::Wire;
-use super::{NOW, OTHER_SECRET, SECRET};
+use super::{Depth, NOW, OTHER_SECRET, SECRET};
 
 struct Contract {
     ours: Directory,
@@ -44,7 +44,7 @@ static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
 });
 
 /// The bytes are a body, a query and an answer.
-pub fn contract(bytes: &[u8]) {
+pub fn contract(bytes: &[u8], depth: Depth) {
     let all = &*CONTRACT;
     let signed = signed(all, bytes);
     let body = signed.as_deref().unwrap_or(bytes);
@@ -57,7 +57,7 @@ pub fn contract(bytes: &[u8]) {
         let strangers = all.strangers.verify(partner, body, NOW);
         assert!(strangers.is_err(), "taken under a key that has signed nothing");
     }
-    if bytes.first().is_some_and(|byte| *byte != b'{') || bytes.len() < 512 {
+    if depth == Depth::Explained {
         let _ = all.ours.explain_contract(PARTNER, body, NOW);
     }
     as_json_says(all, body);

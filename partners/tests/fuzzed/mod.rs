@@ -16,6 +16,26 @@ pub use records::{fate, records};
 
 use payfold_schemas::time::Time;
 
+/// How much is done with one input. An explanation tries hundreds of mistakes that somebody may have made, so a fuzzer asks
+/// for one of a few inputs only, chosen by their bytes: what breaks once breaks again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// It is judged.
+    Judged,
+    /// It is judged and explained.
+    Explained,
+}
+
+impl Depth {
+    /// What a fuzzer does with these bytes: one input of 64 is explained.
+    pub fn of(bytes: &[u8]) -> Self {
+        let mixed = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        if (mixed ^ (mixed >> 32)) % 64 == 0 { Self::Explained } else { Self::Judged }
+    }
+}
+
 /// The instant every check judges at.
 const NOW: Time = Time::from_unix_ms(1_769_853_600_000);
 

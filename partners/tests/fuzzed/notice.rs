@@ -1,16 +1,16 @@
 //! Owns the check of notices under the known profiles: no request panics, explanation and verdict agree, and under a
 //! key that has signed nothing no request is anybody's.
 
-use super::NOW;
 use super::known::{PARTNER, chosen};
 use super::profile::judge;
 use super::wire::Wire;
+use super::{Depth, NOW};
 
 /// The first byte chooses the profile; the rest is a request.
-pub fn notice(bytes: &[u8]) {
+pub fn notice(bytes: &[u8], depth: Depth) {
     let Some((selector, rest)) = bytes.split_first() else { return };
     let known = chosen(*selector);
-    let signed = judge(&known.ours, Wire::read(rest));
+    let signed = judge(&known.ours, Wire::read(rest), depth);
     let taken = known.strangers.verify_scheme(PARTNER, &signed.request(), NOW);
     assert!(taken.is_err(), "{}: taken under a key that has signed nothing", known.name);
 }
@@ -19,7 +19,7 @@ pub fn notice(bytes: &[u8]) {
 pub fn verdict(bytes: &[u8]) -> String {
     let Some((selector, rest)) = bytes.split_first() else { return String::new() };
     let known = chosen(*selector);
-    let signed = judge(&known.ours, Wire::read(rest));
+    let signed = judge(&known.ours, Wire::read(rest), Depth::Explained);
     let explained = known.ours.explain(PARTNER, &signed.request(), NOW);
     format!("{}: {}", known.name, explained.map(|found| found.verdict).unwrap_or_default())
 }

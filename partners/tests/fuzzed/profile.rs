@@ -10,13 +10,13 @@ use payfold_schemas::money::{Amount, Currency};
 
 use super::known::{MERCHANT, PARTNER, directory};
 use super::wire::Wire;
-use super::{NOW, SECRET};
+use super::{Depth, NOW, SECRET};
 
 /// As checkout makes it.
 const ORDER_ID: &str = "ord-019c137e-c100-7abc-8000-00000000000f";
 
 /// Bytes up to the first 0 are a profile, those behind it a request to its partner.
-pub fn profile(bytes: &[u8]) {
+pub fn profile(bytes: &[u8], depth: Depth) {
     let end = bytes.iter().position(|byte| *byte == 0);
     let (text, request) = match end {
         Some(at) => (&bytes[..at], &bytes[at + 1..]),
@@ -53,7 +53,7 @@ pub fn profile(bytes: &[u8]) {
     // A key may not fit, then the account has its problem and says so.
     let Ok(directory) = directory(profile, text, SECRET) else { return };
     creates(&directory, text);
-    judge(&directory, Wire::read(request));
+    judge(&directory, Wire::read(request), depth);
 }
 
 /// What a create would send is put together, goes where the profile says, and shows no key; or it is told why not.
@@ -84,25 +84,33 @@ fn creates(directory: &Directory, text: &str) {
     }
 }
 
-/// A notice is judged and explained alike; it comes back with its signature where one was wanted.
-pub fn judge(directory: &Directory, wire: Wire) -> Wire {
+/// A notice is judged and, where `depth` says so, explained alike; it comes back with its signature where one was
+/// wanted.
+pub fn judge(directory: &Directory, wire: Wire, depth: Depth) -> Wire {
     let signature = wire.has_mark().then(|| wire.signature(directory, PARTNER)).flatten();
     let wire = signature.map(|signature| wire.with_signature(&signature)).unwrap_or(wire);
-    let Some(explained) = directory.explain(PARTNER, &wire.request(), NOW) else {
-        let _ = directory.verify(Some(PARTNER), &wire.body, NOW);
-        let _ = directory.explain_contract(PARTNER, &wire.body, NOW);
-        return wire;
+    let is_own = directory.scheme(PARTNER).is_some();
+    let explained = match depth {
+        Depth::Explained if is_own => directory.explain(PARTNER, &wire.request(), NOW),
+        Depth::Explained => {
+            let _ = directory.explain_contract(PARTNER, &wire.body, NOW);
+            None
+        }
+        Depth::Judged => None,
     };
-    match directory.verify_scheme(PARTNER, &wire.request(), NOW) {
-        Err(_) => assert!(!explained.verdict.starts_with("signed"), "{}", explained.verdict),
-        Ok(notices) => {
-            assert!(explained.verdict.starts_with("signed"), "{}", explained.verdict);
-            for notice in &notices {
-                assert_eq!(notice.account().merchant_code().as_str(), MERCHANT);
-                for ack in Ack::ALL {
-                    let _ = notice.answer(ack);
-                }
-            }
+    if !is_own {
+        let _ = directory.verify(Some(PARTNER), &wire.body, NOW);
+        return wire;
+    }
+    let taken = directory.verify_scheme(PARTNER, &wire.request(), NOW);
+    if let Some(explained) = explained {
+        let is_taken = explained.verdict.starts_with("signed");
+        assert_eq!(is_taken, taken.is_ok(), "{}", explained.verdict);
+    }
+    for notice in taken.iter().flatten() {
+        assert_eq!(notice.account().merchant_code().as_str(), MERCHANT);
+        for ack in Ack::ALL {
+            let _ = notice.answer(ack);
         }
     }
     wire

@@ -4,8 +4,6 @@
 use payfold_partners::directory::Directory;
 use payfold_partners::scheme::Request;
 
-use super::NOW;
-
 /// Stands for the signature.
 pub const MARK: &str = "@SIG@";
 
@@ -78,8 +76,7 @@ impl Wire {
 
     /// The signature a partner's own key makes of this; `None` where nothing can be signed.
     pub fn signature(&self, directory: &Directory, partner: &str) -> Option<String> {
-        let explanation = directory.explain(partner, &self.request(), NOW)?;
-        explanation.attempts.into_iter().next()?.expected
+        directory.expected_signature(partner, &self.request())
     }
 }
 

@@ -95,7 +95,11 @@ fn request(
 }
 
 fn print(draft: &Draft) {
-    let to = if draft.goes_out { draft.method } else { "the payer is sent to" };
+    let to = match (draft.goes_out, draft.method) {
+        (true, method) => method,
+        (false, "POST") => "the payer's browser posts to",
+        (false, _) => "the payer is sent to",
+    };
     output::line(&format!("{to} {}", draft.url));
     for (name, value) in &draft.headers {
         output::line(&format!("{name}: {value}"));

@@ -121,8 +121,9 @@ fn proven(source: &Source, profile: &Profile, proof: Proof<'_>) -> anyhow::Resul
         ));
     }
     Ok(format!(
-        "certified: passed {}, signed by {}",
+        "certified: passed {} at {}, signed by {}",
         said("/finishedAt"),
+        said("/apiUrl"),
         hex::encode(verified.public_key)
     ))
 }

@@ -10,14 +10,22 @@ use crate::args::NewPartnerArgs;
 use crate::error::Fixable;
 use crate::output;
 
+/// What editors check a profile with; it stands beside the profiles that name it.
+const SCHEMA: &str = "profile.schema.json";
+
 pub(super) fn run(args: &NewPartnerArgs) -> anyhow::Result<()> {
     let code = PartnerCode::parse(&args.partner)?;
     let (profile, vectors) = texts(&args.from)?;
     // What is written must be taken as it stands.
     Profile::parse(&code, profile)?;
     let path = args.dir.join(format!("{code}.toml"));
-    write_new(&path, profile)?;
+    write_new(&path, &format!("#:schema ./{SCHEMA}\n{profile}"))?;
     output::line(&format!("profile  {}", path.display()));
+    let schema = args.dir.join(SCHEMA);
+    if !schema.exists() {
+        write_new(&schema, &super::schema())?;
+        output::line(&format!("schema   {}", schema.display()));
+    }
     if let Some(vectors) = vectors {
         let path = args.dir.join(format!("{code}.vectors.json"));
         write_new(&path, vectors)?;

@@ -13,14 +13,24 @@ use crate::scheme::call::{
     AnswerContent, CallRule, Credential, FieldsPlace, Method, ORDER, mentions,
 };
 use crate::scheme::create::{
-    AMOUNT, CURRENCY, EXPIRES, EXPIRES_IN_MIN, EXPIRES_IN_S, Expiry, ExpiryFormat, OfferRule,
+    AMOUNT, CURRENCY, EXPIRES, EXPIRES_IN_MIN, EXPIRES_IN_S, Expiry, ExpiryFormat, Kind, OfferRule,
     SchemeCreate, VALUES,
 };
 use crate::scheme::file::Text;
-use crate::scheme::file::call::AnswerFile;
+use crate::scheme::file::call::{AnswerFile, BodyFile};
 use crate::scheme::file::create::{CreateFile, CreateHeadFile, KindFile, OfferFile};
 use crate::scheme::filter::Filter;
 use crate::scheme::template::{Source, Template};
+
+impl From<KindFile> for Kind {
+    fn from(kind: KindFile) -> Self {
+        match kind {
+            KindFile::Call => Self::Call,
+            KindFile::SignedUrl => Self::SignedUrl,
+            KindFile::FormPost => Self::FormPost,
+        }
+    }
+}
 
 impl Compiler {
     pub(super) fn create(&mut self, file: &CreateFile) -> Option<SchemeCreate> {
@@ -35,6 +45,12 @@ impl Compiler {
                 self.is_only_an_address(file);
                 self.call("create", &file.call, Method::Get)
             }
+            KindFile::FormPost => {
+                self.is_only_an_address(file);
+                let rule = self.call("create", &file.call, Method::Post);
+                self.is_a_form(file, rule.as_ref());
+                rule
+            }
         };
         let expires =
             self.written_format("create.expires", (&head.expires_format, &head.expires_zone));
@@ -48,6 +64,7 @@ impl Compiler {
         let [ttl_ms, timeout_ms, grace_ms, max_session_ms] = times;
         let create = SchemeCreate {
             span: file.call.head.path.span(),
+            kind: kind.into(),
             rule: rule?,
             offer: offer?,
             amount,
@@ -118,7 +135,13 @@ impl Compiler {
             file.answer.as_ref().map(|answer| answer.provider_ref.span()),
         ];
         for span in given.into_iter().flatten() {
-            let problem = "kind = \"signed_url\" calls nobody: it has no method, headers, credential, body or [create.answer]";
+            let kind = match file.head.kind.get_ref() {
+                KindFile::FormPost => "form_post",
+                KindFile::Call | KindFile::SignedUrl => "signed_url",
+            };
+            let problem = format!(
+                "kind = \"{kind}\" calls nobody: it has no method, headers, credential, body or [create.answer]"
+            );
             self.wrong(span, problem);
         }
         if file.call.sign.is_none() {
@@ -127,10 +150,31 @@ impl Compiler {
         }
     }
 
+    /// A form is posted by a browser: its fields are seen by the payer, and where it goes hangs on no payment.
+    fn is_a_form(&mut self, file: &CreateFile, rule: Option<&CallRule>) {
+        let head = &file.call.head;
+        if head.content != BodyFile::Form || file.call.fields.is_empty() {
+            let problem = "a browser posts a form: write content = \"form\" and [create.fields]";
+            self.wrong(file.head.kind.span(), problem);
+        }
+        let Some(rule) = rule else { return };
+        let is_fixed = |template: &Template| template.tokens().is_empty();
+        if !is_fixed(&rule.path) || !rule.base.as_ref().is_none_or(is_fixed) {
+            let problem = "a form goes to one address: no token may stand in path or base";
+            self.wrong(head.path.span(), problem);
+        }
+        let names = rule.fields.all.iter();
+        for (name, _) in names.filter(|(_, template)| mentions(template, &Source::Secret)) {
+            let span = file.call.fields.keys().find(|key| key.get_ref() == name);
+            let problem = "the payer sees the fields of a form; the secret must not stand in one";
+            self.wrong(span.map_or_else(|| head.path.span(), Spanned::span), problem);
+        }
+    }
+
     /// What the answer offers; none where nothing is called.
     fn offer(&mut self, file: &CreateFile, kind: KindFile) -> Option<Option<OfferRule>> {
         let offer = match (kind, &file.answer) {
-            (KindFile::SignedUrl, _) => return Some(None),
+            (KindFile::SignedUrl | KindFile::FormPost, _) => return Some(None),
             (KindFile::Call, Some(offer)) => offer,
             (KindFile::Call, None) => {
                 let problem = "[create.answer] is missing: what the answer offers";

@@ -6,7 +6,7 @@ use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
 use toml::Spanned;
 
-use super::Compiler;
+use super::{Compiler, RECORDS};
 use crate::scheme::ack::{Ack, AckBody, AckRule, Acks};
 use crate::scheme::amount::AmountRule;
 use crate::scheme::clock::{Format, Zone};
@@ -70,12 +70,15 @@ impl Compiler {
     pub(in crate::scheme) fn event(&mut self, file: &EventFile) -> Option<EventRule> {
         let outcome = match file.outcome.get_ref().as_str() {
             "ignore" => Outcome::Ignore,
+            "keep" if self.section != RECORDS => Outcome::Keep,
             "refuse" => Outcome::Refuse,
             word => match Status::parse(word) {
                 Some(status) => Outcome::Status(status),
                 None => {
-                    let problem =
-                        "event.outcome is SUCCESS, FAILED, EXPIRED, REFUNDED, ignore or refuse";
+                    let others = if self.section == RECORDS { "ignore" } else { "ignore, keep" };
+                    let problem = format!(
+                        "event.outcome is SUCCESS, FAILED, EXPIRED, REFUNDED, {others} or refuse"
+                    );
                     self.wrong(file.outcome.span(), problem);
                     return None;
                 }

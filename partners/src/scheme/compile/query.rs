@@ -79,9 +79,13 @@ impl Compiler {
     }
 
     fn answer_map(&mut self, file: &MapFile) -> MapRule {
-        for (name, text) in
-            [("paid_at", &file.paid_at), ("event", &file.event), ("nonce", &file.nonce)]
-        {
+        for (name, text) in [
+            ("paid_at", &file.paid_at),
+            ("paid_at_format", &file.paid_at_format),
+            ("paid_at_zone", &file.paid_at_zone),
+            ("event", &file.event),
+            ("nonce", &file.nonce),
+        ] {
             if let Some(text) = text {
                 self.wrong(text.span(), format!("query.map takes no {name}; remove it"));
             }

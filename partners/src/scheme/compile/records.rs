@@ -11,7 +11,7 @@ use chrono_tz::Tz;
 use payfold_schemas::ipn::Status;
 use toml::Spanned;
 
-use super::Compiler;
+use super::{Compiler, RECORDS};
 use crate::profile::file::Wrong;
 use crate::records::money::MoneyRule;
 use crate::records::plan::{Names, Plan};
@@ -31,7 +31,7 @@ use crate::scheme::{EventRule, MapRule, Outcome, Places};
 pub(crate) fn records_of(text: &str) -> Result<Option<RecordsSpec>, Vec<Wrong>> {
     let (file, wrong) = read_records(text);
     let (names, texts) = (template::Names::default(), Vec::new());
-    let mut compiler = Compiler { wrong, names, texts, section: "records" };
+    let mut compiler = Compiler { wrong, names, texts, section: RECORDS };
     let spec = file.as_ref().and_then(|file| compiler.records(file));
     compiler.wrong.sort_by_key(|wrong| wrong.span.start);
     if compiler.wrong.is_empty() { Ok(spec) } else { Err(compiler.wrong) }
@@ -55,6 +55,7 @@ impl Compiler {
         let documents = documents.iter().map(|name| (*name).to_owned()).collect();
         let own = template::Names { documents, ..template::Names::default() };
         let outer = std::mem::replace(&mut self.names, own);
+        let section = std::mem::replace(&mut self.section, RECORDS);
         let shape = head.and_then(|head| self.shape(head));
         let comment = head.and_then(|head| self.comment(head, shape.as_ref()));
         let mapped = file.map.as_ref().map(|map| self.records_map(head, map));
@@ -66,7 +67,7 @@ impl Compiler {
         let zone = head.and_then(|head| self.days(&head.zone));
         let spans = head.map(|head| self.spans(head, mapped.as_ref()));
         let file_name = head.and_then(|head| head.file.as_ref()).map(|file| self.file_name(file));
-        self.names = outer;
+        (self.names, self.section) = (outer, section);
 
         if !file.has_map || !file.has_events {
             let name = if file.has_map { "[[records.event]]" } else { "[records.map]" };
@@ -274,7 +275,7 @@ fn rule(plan: &mut Plan, mapped: &Mapped, event: &EventRule) -> Rule {
     let when = event.when.iter().filter_map(|condition| plan.condition(condition)).collect();
     let values = match event.outcome {
         Outcome::Status(_) => values(plan, mapped, &event.places),
-        Outcome::Ignore | Outcome::Refuse => None,
+        Outcome::Ignore | Outcome::Keep | Outcome::Refuse => None,
     };
     Rule { when, outcome: event.outcome, why: checks::why(event), values }
 }
@@ -299,6 +300,6 @@ fn values(plan: &mut Plan, mapped: &Mapped, own: &Places) -> Option<Values> {
 fn statuses(events: &[EventRule]) -> impl Iterator<Item = Status> {
     events.iter().filter_map(|event| match event.outcome {
         Outcome::Status(status) => Some(status),
-        Outcome::Ignore | Outcome::Refuse => None,
+        Outcome::Ignore | Outcome::Keep | Outcome::Refuse => None,
     })
 }

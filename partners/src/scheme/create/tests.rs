@@ -270,7 +270,7 @@ fn a_signed_address_is_only_built() {
     let (sent, asked) =
         put(&account, &request(150_000, "VND")).unwrap_or_else(|why| panic!("{why}"));
     let reach = Reach::Public;
-    let offer = create(&account).offer_of(&sent, &asked, reach).unwrap();
+    let offer = create(&account).offer_of((&sent, &asked), "", reach).unwrap();
     let Presentation::RedirectUrl(address) = &offer.presentation else { panic!("{offer:?}") };
     assert_eq!(offer.provider_ref.as_str(), ORDER_ID);
     assert_eq!(offer.expires_at, NOW.plus_ms(900_000));

@@ -22,6 +22,7 @@ pub(in crate::scheme) struct CreateFile {
 pub(in crate::scheme) enum KindFile {
     Call,
     SignedUrl,
+    FormPost,
 }
 
 /// What is not the call's.

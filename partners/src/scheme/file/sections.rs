@@ -15,11 +15,14 @@ use super::records::RecordsFile;
 use super::{HeadFile, SchemeFile};
 use crate::profile::file::Wrong;
 
+/// Sections that only a partner's own scheme has; one of them makes a file one.
+pub(in crate::scheme) const OWN_SECTIONS: [&str; 4] = ["map", "sign", "notice", "event"];
+
 /// Whether a file is a partner's own scheme rather than the contract's.
 pub(crate) fn is_own_scheme(text: &str) -> bool {
     DeTable::parse(text).is_ok_and(|table| {
         let table = table.get_ref();
-        ["map", "sign", "notice", "event"].iter().any(|name| table.contains_key(*name))
+        OWN_SECTIONS.iter().any(|name| table.contains_key(*name))
     })
 }
 
@@ -73,7 +76,17 @@ struct Sections<'i> {
 impl<'i> Sections<'i> {
     fn one<T: DeserializeOwned>(&mut self, name: &str) -> Option<T> {
         let value = self.table.remove(name)?;
-        self.read(value)
+        self.part(name, value)
+    }
+
+    /// A section; a list of its values, which would be read as one, is none.
+    fn part<T: DeserializeOwned>(&mut self, name: &str, value: Spanned<DeValue<'i>>) -> Option<T> {
+        if matches!(value.get_ref(), DeValue::Table(_)) {
+            return self.read(value);
+        }
+        let problem = format!("{name} is a section; write [{name}]");
+        self.wrong.push(Wrong { span: value.span(), problem });
+        None
     }
 
     fn all<T: DeserializeOwned>(&mut self, name: &str) -> Vec<T> {
@@ -83,7 +96,9 @@ impl<'i> Sections<'i> {
     fn list<T: DeserializeOwned>(&mut self, name: &str, value: Spanned<DeValue<'i>>) -> Vec<T> {
         let span = value.span();
         match value.into_inner() {
-            DeValue::Array(items) => items.into_iter().filter_map(|item| self.read(item)).collect(),
+            DeValue::Array(items) => {
+                items.into_iter().filter_map(|item| self.part(name, item)).collect()
+            }
             _ => {
                 let problem = format!("{name} is a list; write [[{name}]]");
                 self.wrong.push(Wrong { span, problem });
@@ -95,7 +110,7 @@ impl<'i> Sections<'i> {
     /// `[query]` with its parts.
     fn query(&mut self) -> Option<QueryFile> {
         let (span, mut table) = self.section("query")?;
-        let map = table.remove("map").and_then(|value| self.read(value));
+        let map = table.remove("map").and_then(|value| self.part("query.map", value));
         let events = table.remove("event");
         let events = events.map_or_else(Vec::new, |value| self.list("query.event", value));
         let call = self.call("query", span.clone(), &mut table);
@@ -106,7 +121,7 @@ impl<'i> Sections<'i> {
     /// `[create]` with its parts.
     fn create(&mut self) -> Option<CreateFile> {
         let (span, mut table) = self.section("create")?;
-        let answer = table.remove("answer").map(|value| self.read(value));
+        let answer = table.remove("answer").map(|value| self.part("create.answer", value));
         let call = self.call("create", span.clone(), &mut table);
         let head = self.rest(span, table);
         // One that is there and can't be read is not missing.
@@ -131,10 +146,11 @@ impl<'i> Sections<'i> {
         span: Range<usize>,
         table: &mut DeTable<'i>,
     ) -> Option<CallFile> {
-        let sign = table.remove("sign").map(|value| self.read(value));
-        let fields = table.remove("fields").map(|value| self.read(value));
+        let part = |part: &str| format!("{name}.{part}");
+        let sign = table.remove("sign").map(|value| self.part(&part("sign"), value));
+        let fields = table.remove("fields").map(|value| self.part(&part("fields"), value));
         let pairs = table.remove("pairs");
-        let pairs = pairs.map_or_else(Vec::new, |value| self.list(&format!("{name}.pairs"), value));
+        let pairs = pairs.map_or_else(Vec::new, |value| self.list(&part("pairs"), value));
         let mut head = DeTable::new();
         for key in CallHeadFile::KEYS {
             if let Some((key, value)) = table.remove_entry(key) {
@@ -171,8 +187,8 @@ impl<'i> Sections<'i> {
         };
         let (map, events) = (table.remove("map"), table.remove("event"));
         let (has_map, has_events) = (map.is_some(), events.is_some());
-        let map = map.and_then(|value| self.read(value));
-        let tail = table.remove("tail").and_then(|value| self.read(value));
+        let map = map.and_then(|value| self.part("records.map", value));
+        let tail = table.remove("tail").and_then(|value| self.part("records.tail", value));
         let events = events.map_or_else(Vec::new, |value| self.list("records.event", value));
         let head = self.read(Spanned::new(span.clone(), DeValue::Table(table)));
         Some(RecordsFile { span, head, map, tail, events, has_map, has_events })

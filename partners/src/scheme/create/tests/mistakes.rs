@@ -40,7 +40,7 @@ redirect = "{{a.url}}"
 /// What stands in the good section => what is put there => part of the error, `line:column` of the section before it
 /// where it has one.
 const MISTAKES: &str = r#"
-    kind = "call" => kind = "form_post" => 2:8: unknown variant `form_post`, expected `call` or `signed_url`
+    kind = "call" => kind = "form" => 2:8: unknown variant `form`, expected one of `call`, `signed_url`, `form_post`
     kind = "call" =>  => missing field `kind`
     method = "POST" => => create.method is missing: GET or POST
     method = "POST" => method = "PUT" => 3:10: unknown variant `PUT`
@@ -113,6 +113,15 @@ const OF_ADDRESSES: &str = r#"
     vnp_Amount = "{amount}" => vnp_Amount = "100" => {amount} stands nowhere
 "#;
 
+/// The same of a form.
+const OF_FORMS: &str = r#"
+    content = "form" => => a browser posts a form: write content = "form"
+    content = "form" => content = "form"\nmethod = "POST" => kind = "form_post" calls nobody
+    path = "/paymentv2/vpcpay.html" => path = "/{order}" => a form goes to one address
+    vnp_OrderType = "other" => vnp_OrderType = "{secret}" => the payer sees the fields of a form
+    [create.sign]\nalgorithm = "hmac-sha512"\ntext = "{p.sent}"\noutput = "hex-lower" => => an address anybody could have built; sign it
+"#;
+
 fn told(profile: &str) -> Option<String> {
     let head = profile[..profile.find("[create]").unwrap()].lines().count();
     let error = Profile::parse(&partner(), profile).err()?;
@@ -148,6 +157,12 @@ fn a_mistake_is_refused_with_its_place() {
 #[test]
 fn a_mistake_in_a_signed_address_is_refused() {
     check(&vnpay(), OF_ADDRESSES);
+}
+
+#[test]
+fn a_mistake_in_a_form_is_refused() {
+    let form = vnpay().replace("kind = \"signed_url\"", "kind = \"form_post\"\ncontent = \"form\"");
+    check(&form, OF_FORMS);
 }
 
 #[test]

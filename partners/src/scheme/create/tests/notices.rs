@@ -26,9 +26,9 @@ fn razorpay_names_the_order_of_a_link_by_its_reference() {
     let paid = format!("{ORDER_ID} SUCCESS 5000 INR pay_1");
     let of_link = json!({"payment_link": link, "payment": payment(json!([]))});
     assert_eq!(of_razorpay("payment_link.paid", &of_link), paid);
-    // Whether or not the payment has the link's notes, it is told once as paid.
+    // Whether or not the payment has the link's notes, it is told once as paid; without them it names no order.
     let bare = json!({"payment": payment(json!([]))});
-    assert_eq!(of_razorpay("payment.captured", &bare), "ignored");
+    assert_eq!(of_razorpay("payment.captured", &bare), "kept");
     let noted = json!({"payment": payment(json!({"order_id": ORDER_ID}))});
     assert_eq!(of_razorpay("payment.captured", &noted), paid);
     for (event, expected) in [
@@ -62,7 +62,7 @@ fn square_names_the_order_of_a_link_by_the_note_of_its_payment() {
     };
     let paid = format!("{ORDER_ID} SUCCESS 1050 USD p-1");
     assert_eq!(said(payment("COMPLETED", ORDER_ID)), paid);
-    assert_eq!(said(payment("COMPLETED", "a tip for Ana")), "ignored", "of another payment");
+    assert_eq!(said(payment("COMPLETED", "a tip for Ana")), "kept", "of another payment");
     assert_eq!(said(payment("FAILED", ORDER_ID)), "ignored", "the payer may try again");
     let mut referred = payment("COMPLETED", "thanks");
     referred["reference_id"] = ORDER_ID.into();

@@ -1,0 +1,106 @@
+//! Whose notices are found where: partners on the shared route, and money that names no order.
+
+use base64::Engine as _;
+
+use super::*;
+
+/// A partner that knows one address for everybody is found by the account its notice names and signs for.
+#[test]
+fn a_notice_on_the_shared_route_is_found_by_its_merchant() {
+    let home = Home::new();
+    let shipped = payfold_partners::profile::Shipped::of("momo").expect("it is shipped").profile;
+    let momo_profile = shipped.replace("accessKey = \"\"", "accessKey = \"F8BBA842ECF85\"");
+    home.write("momo.toml", &momo_profile);
+    // Whose notices anybody could have made is not looked for there.
+    let anybodys = ITEMS
+        .replace("exceptions = [", "confirm = \"always\"\nexceptions = [\"needs_confirmation\", ")
+        .replace(
+            "algorithm = \"hmac-sha256\"\ntext = \"{i.ref}:{i.order}:{i.amount}:{i.success}\"",
+            "algorithm = \"none\"",
+        )
+        .replace("signature = \"{i.sig}\"\noutput = \"hex-lower\"\n", "")
+        .replace("[map]", "[map]\nmerchant = \"{f.for}\"");
+    home.write("anybody.toml", &anybodys);
+    let system = boot_with(
+        &home,
+        &[("momo", "momo.toml")],
+        "[partners.anybody]\nprofile = \"anybody.toml\"\n",
+    );
+    system.payfold(&["key", "add", "anybody", "--merchant", "SHOP"]).ok();
+    let path = "POST /api/payment/ipn";
+    let paid = momo(0);
+    let answer = ask(&system, path, &[], &paid);
+    assert_eq!((answer.status, answer.body.len()), (204, 0), "{}", answer.text());
+    assert_eq!(facts(&system, ["momo", "o-1"], 1), ["SUCCESS 150000 4014083433"]);
+    let forged = ask(&system, path, &[], &paid.replace("150000", "150001"));
+    assert_eq!((forged.status, forged.code().as_str()), (401, "unauthenticated"));
+    let other = ask(&system, path, &[], &paid.replace("SHOP", "SHOP-2"));
+    assert_eq!(other.status, 401, "{}", other.text());
+    let unsigned =
+        r#"{"for":"SHOP","items":[{"ref":"r","order":"o-9","amount":1,"success":true}]}"#;
+    until("the account is known", Duration::from_secs(20), || {
+        let own = ask(&system, "POST /api/payment/ipn/anybody", &[], unsigned);
+        (own.status == 200).then_some(())
+    });
+    assert_eq!(ask(&system, path, &[], unsigned).status, 401);
+}
+
+/// Money that names no order of ours is acknowledged, so that the partner is content, and kept whole first; where it
+/// can't be kept it is not acknowledged.
+#[test]
+fn money_of_no_order_is_kept_before_it_is_acknowledged() {
+    let home = Home::new();
+    let square = payfold_partners::profile::Shipped::of("square").expect("it is shipped").profile;
+    let square =
+        square.replacen("notification_url = \"\"", "notification_url = \"https://n.example/\"", 1);
+    home.write("square.toml", &square);
+    let system = boot_with(
+        &home,
+        &[("square", "square.toml")],
+        "[ingest]\nquarantine_bytes_per_hour = 500\n",
+    );
+    let post = |body: &str| {
+        let mac = hmac::<Hmac<Sha256>>(&format!("https://n.example/{body}"));
+        let mac = hex::decode(mac).expect("hex");
+        let signature = base64::engine::general_purpose::STANDARD.encode(mac);
+        let headers = [("x-square-hmacsha256-signature", signature.as_str())];
+        ask(&system, "POST /api/payment/ipn/square", &headers, body)
+    };
+    let notice = |kind: &str, object: &str| {
+        let at = SystemClock.now().to_rfc3339();
+        format!(
+            r#"{{"merchant_id":"SHOP","type":"{kind}","created_at":"{at}","data":{{"object":{{{object}}}}}}}"#
+        )
+    };
+    let money = r#""amount_money":{"amount":500,"currency":"USD"}"#;
+    let elsewhere = notice(
+        "payment.updated",
+        &format!(r#""payment":{{"id":"p-1","status":"COMPLETED",{money}}}"#),
+    );
+    let refund = notice(
+        "refund.updated",
+        &format!(r#""refund":{{"id":"r-1","payment_id":"p-1","status":"COMPLETED",{money}}}"#),
+    );
+    let under_way = notice("payment.updated", r#""payment":{"id":"p-1","status":"PENDING"}"#);
+    for body in [&elsewhere, &refund, &under_way] {
+        let answer = post(body);
+        assert_eq!((answer.status, answer.body.len()), (200, 0), "{}", answer.text());
+    }
+    let listed = || system.payfold(&["quarantine", "list", "--output", "json"]).json();
+    let kept = listed();
+    let codes: Vec<_> = kept.as_array().expect("a list").iter().map(|one| &one["code"]).collect();
+    assert_eq!(codes, ["no_order", "no_order"], "{kept}");
+    let position = kept[0]["position"].as_str().expect("a position").to_owned();
+    let raw = system.payfold(&["quarantine", "show", &position, "--raw"]);
+    assert_eq!(raw.stdout.trim_end(), elsewhere);
+    // The account's hour is full now: what is not kept is not acknowledged either.
+    let full = post(&notice(
+        "payment.updated",
+        &format!(
+            r#""payment":{{"id":"p-2","note":"{}","status":"COMPLETED",{money}}}"#,
+            "x".repeat(99)
+        ),
+    ));
+    assert_eq!((full.status, full.code().as_str()), (503, "storage_unavailable"));
+    assert_eq!(listed().as_array().expect("a list").len(), 2);
+}
