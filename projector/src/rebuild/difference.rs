@@ -131,20 +131,22 @@ impl<'a> Comparison<'a> {
         let mut both = (pair.live_order()?, pair.new_order()?);
         let Some(known) = both.0.as_ref().or(both.1.as_ref()) else { return Ok(None) };
         let key = known.key.clone();
+        // Whether who does not have it had come past it before it was asked last: rows are there before progress is.
+        let mut passed = false;
         for _ in 0..TRIES {
-            match &both {
+            passed = match &both {
                 (Some(live), Some(new)) if live.position == new.position => {
                     return Ok(between(live, new));
                 }
-                (Some(live), None) if folded(self.new, live.position).await? => {
-                    return Ok(Some(one_sided(&key, Why::Missing)));
-                }
-                (None, Some(new)) if folded(self.live, new.position).await? => {
-                    return Ok(Some(one_sided(&key, Why::Added)));
-                }
-                _ => {}
+                (Some(_), None) if passed => return Ok(Some(one_sided(&key, Why::Missing))),
+                (None, Some(_)) if passed => return Ok(Some(one_sided(&key, Why::Added))),
+                (Some(live), None) => folded(self.new, live.position).await?,
+                (None, Some(new)) => folded(self.live, new.position).await?,
+                (Some(_), Some(_)) | (None, None) => false,
+            };
+            if !passed {
+                tokio::time::sleep(TRY_EVERY).await;
             }
-            tokio::time::sleep(TRY_EVERY).await;
             both = (load(self.live, &key).await?, load(self.new, &key).await?);
         }
         Ok(Some(one_sided(&key, Why::Moving)))
