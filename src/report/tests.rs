@@ -200,6 +200,16 @@ fn what_changes_a_closed_day_is_an_adjustment() {
 }
 
 #[test]
+fn a_partner_that_did_not_answer_is_asked_once_more() {
+    let mut world = World::empty();
+    world.incomplete();
+    world.ended.records.name = payfold_reconciler::books::survey::QUERIES.to_owned();
+    let page = world.page();
+    assert!(page.contains("payfold reconcile run mygateway --day 2026-01-31 --by query"));
+    assert!(!page.contains("--records FILE"), "there is no file to mend");
+}
+
+#[test]
 fn an_incomplete_run_never_looks_fine() {
     let mut world = World::empty();
     world.incomplete();

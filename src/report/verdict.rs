@@ -1,6 +1,7 @@
 //! Owns what a run means for who has to act on it: one sentence, the figures behind it, and what to do next. Pure.
 
 use maud::{Markup, html};
+use payfold_reconciler::books::survey::QUERIES;
 use payfold_schemas::order::Severity;
 use payfold_schemas::run::RunResult;
 
@@ -116,7 +117,13 @@ fn figures(report: &Report<'_>, parts: &Parts<'_>) -> Markup {
 fn steps(report: &Report<'_>, parts: &Parts<'_>) -> Vec<Markup> {
     let mut steps = Vec::new();
     let (partner, day) = (&report.ended.partner, argument(&report.ended.day));
-    if report.ended.result == RunResult::Incomplete {
+    let was_asked = report.ended.records.name == QUERIES;
+    if report.ended.result == RunResult::Incomplete && was_asked {
+        steps.push(html! {
+            "Ask once more; only what the partner did not answer is asked for: "
+            code { "payfold reconcile run " (partner) " --day " (day) " --by query" }
+        });
+    } else if report.ended.result == RunResult::Incomplete {
         steps.push(html! {
             "Mend what makes the run incomplete, usually by fetching the partner's file again, and compare it once more: "
             code { "payfold reconcile run " (partner) " --day " (day) " --records FILE" }
@@ -139,7 +146,7 @@ fn steps(report: &Report<'_>, parts: &Parts<'_>) -> Vec<Markup> {
     if !parts.noted.is_empty() {
         steps.push(html! {
             "Compare the next day's records when they come: they should list " (counted(len(&parts.noted), "payment")) " of this \
-             day's end."
+             day's end. The day can be closed after that."
         });
     }
     if steps.is_empty() {
