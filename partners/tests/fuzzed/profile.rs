@@ -35,8 +35,10 @@ pub fn profile(bytes: &[u8], depth: Depth) {
             return;
         }
     };
-    let again = Profile::parse(&partner, text).expect("what is taken once is taken again");
-    assert_eq!(profile.digest(), again.digest());
+    if depth == Depth::Explained {
+        let again = Profile::parse(&partner, text).expect("what is taken once is taken again");
+        assert_eq!(profile.digest(), again.digest());
+    }
     if let Some(scheme) = profile.scheme() {
         assert!(!scheme.describe().is_empty(), "somebody signs, or nobody does and it says so");
         assert_eq!(scheme.exceptions_explained(&profile).len(), scheme.exceptions().len());
