@@ -79,11 +79,12 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// For folding a whole log: larger batches, and more orders kept in memory, so that fewer are read again.
+    /// For folding a whole log: an order whose facts are in one batch is written once, so batches are large, and more
+    /// orders are kept in memory, so that fewer are read again.
     pub fn for_a_build(self) -> Self {
         Self {
-            batch_records_max: self.batch_records_max.max(8_192),
-            batch_bytes: self.batch_bytes.max(16 << 20),
+            batch_records_max: self.batch_records_max.max(32_768),
+            batch_bytes: self.batch_bytes.max(32 << 20),
             cache_bytes: self.cache_bytes.max(64 << 20),
             ..self
         }

@@ -19,8 +19,8 @@ use super::difference::{Comparison, Difference, Field, Why};
 use super::join::Join;
 use super::standing::State;
 use crate::RunError;
-use crate::run::Settings;
 use crate::run::tests::world::{World, settings, told as told_of};
+use crate::run::{Settings, Speed};
 
 /// A morning: one order paid and given back, one paid, one failed.
 const MORNING: &str =
@@ -205,6 +205,32 @@ async fn who_sees_an_order_in_another_way_tells_of_it_once() {
         new,
         ["p/M/a/3/4 PAID→REFUNDED rebuilt@0-13", "p/M/b/3/4 PAID→REFUNDED rebuilt@0-13"]
     );
+    working.stop().await;
+}
+
+#[tokio::test]
+async fn a_build_stands_still_and_goes_on_as_it_is_asked() {
+    let world = World::new();
+    world.append(MORNING).await;
+    let working = Working::start(world);
+    working.until(1, State::Live).await;
+    assert!(
+        refusal(working.desk.pace(&asked(), Speed::default()).await)
+            .contains("no generation is in the making")
+    );
+    let slow = Wish { facts_per_s: Some(1), ..Wish::default() };
+    working.desk.start(&asked(), slow).await.unwrap();
+    let paused = Speed { paused: true, facts_per_s: None };
+    assert_eq!(working.desk.pace(&asked(), paused).await, Ok(2));
+    let standings = working.desk.standings().await.unwrap();
+    assert_eq!((standings[1].state, standings[1].throttle), (State::Paused, Some(1)));
+    assert!(standings[1].behind() > 0, "a fact a second takes longer");
+    let refused = refusal(working.desk.switch(&asked(), Target::default()).await);
+    assert!(refused.contains("stands still"), "{refused}");
+    let fast = Speed { paused: false, facts_per_s: Some(1_000_000) };
+    assert_eq!(working.desk.pace(&asked(), fast).await, Ok(2));
+    working.until(2, State::Ready).await;
+    assert_eq!(working.walk(2).await, working.walk(1).await);
     working.stop().await;
 }
 

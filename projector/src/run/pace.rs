@@ -7,6 +7,9 @@ use tokio::time::Instant;
 
 use super::Shared;
 
+/// Batches a second at least, of one that is held back.
+const STEPS_PER_S: u32 = 10;
+
 /// How fast a generation is folded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Speed {
@@ -26,6 +29,14 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn of(shared: &Shared) -> Self {
         Self { speed: shared.settings.speed.clone(), due: Instant::now() }
+    }
+
+    /// How many records a batch may have: what is to go slowly goes in small steps, so that others get their turns.
+    pub(super) fn limit(&self, limit: usize) -> usize {
+        let facts_per_s = self.speed.as_ref().and_then(|speed| speed.borrow().facts_per_s);
+        let step = facts_per_s.map(|facts| facts.div_ceil(STEPS_PER_S));
+        step.and_then(|step| usize::try_from(step).ok())
+            .map_or(limit, |step| limit.min(step.max(1)))
     }
 
     /// Waits until so many more may be read; not longer than until the projector is told to stop.

@@ -111,7 +111,7 @@ pub(super) async fn run(
                 acks = acks.saturating_sub(1);
                 continue;
             }
-            turn = next(shared, share, limit) => turn?,
+            turn = next(shared, share, pace.limit(limit)) => turn?,
         };
         if let Turn::Messages(batch) = &turn {
             pace.keep(shared, batch.len()).await;
