@@ -2,6 +2,7 @@
 //! Loopback by default. A token's name is the author of what it does.
 
 mod books;
+pub(crate) mod quarantine;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +19,7 @@ use payfold_schemas::ids::Author;
 use prometheus::{Encoder, Registry, TextEncoder};
 
 pub use self::books::BooksDesk;
+pub use self::quarantine::NoticeDesk;
 use crate::demo::DemoOrders;
 use crate::gauges::Gauges;
 
@@ -41,6 +43,8 @@ pub struct Admin {
     pub gauges: Gauges,
     /// Where records are compared and findings decided; none without the reconciler role.
     pub books: Option<BooksDesk>,
+    /// What quarantined notices are judged with; none without the reconciler role.
+    pub notices: Option<NoticeDesk>,
 }
 
 /// Where a process stands in its life.
@@ -90,6 +94,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(only("/metrics", web::get().to(metrics)))
         .service(only("/v1/demo/orders", web::post().to(open_demo_order)))
         .configure(books::routes)
+        .configure(quarantine::routes)
         .default_service(web::to(|| async {
             problem(404, "not_found", "there is nothing at this path")
         }));

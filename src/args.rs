@@ -9,6 +9,7 @@ mod certify;
 mod demo;
 mod keys;
 mod partner;
+mod quarantine;
 mod reconcile;
 
 pub use bench::{
@@ -23,7 +24,9 @@ pub use partner::{
     DraftArgs, ExplainArgs, Fate, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo,
     RecordsArgs, VectorsArgs,
 };
-
+pub use quarantine::{
+    DismissArgs, NoticesArgs, QuarantineCommand, QuarantineListArgs, ReleaseArgs,
+};
 pub use reconcile::{
     DayArgs, DecideArgs, FindingsArgs, ReconcileCommand, ReportArgs, RunBooksArgs, TokenCommand,
 };
@@ -298,30 +301,6 @@ pub struct TailArgs {
     pub no_follow: bool,
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum QuarantineCommand {
-    /// Quarantined notices, oldest first
-    List {
-        /// Only of this partner
-        #[arg(long)]
-        partner: Option<String>,
-        #[command(flatten)]
-        page: PageArgs,
-        #[command(flatten)]
-        output: OutputArgs,
-    },
-    /// One quarantined notice
-    Show {
-        /// Its position, such as 0-12
-        position: String,
-        /// Print the bytes as they came
-        #[arg(long)]
-        raw: bool,
-        #[command(flatten)]
-        output: OutputArgs,
-    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -23,7 +23,7 @@ use payfold_sandbox::{Sandbox, SandboxSettings};
 use payfold_schemas::ids::PartnerCode;
 use tokio::sync::{mpsc, watch};
 
-use crate::admin::{Admin, BooksDesk, Life};
+use crate::admin::{Admin, BooksDesk, Life, NoticeDesk};
 use crate::asking;
 use crate::demo::{self, DemoOrders};
 use crate::error::Fixable;
@@ -250,10 +250,15 @@ impl Server {
         ingest: Option<Data<Ingest>>,
         storage: &Arc<StorageHealth>,
         life: &Arc<Life>,
-        desk: Option<Desk>,
+        desk: Option<(Desk, &str)>,
     ) -> anyhow::Result<Admin> {
         let log = self.engines().ok().map(|engines| Arc::clone(&engines.log));
         let (clock, data) = (Arc::clone(&self.clock), self.data.path().to_owned());
+        let notices = log.clone().zip(desk.as_ref()).map(|(log, (_, public_url))| NoticeDesk {
+            log,
+            directory: self.keys.directory(),
+            public_url: (*public_url).to_owned(),
+        });
         Ok(Admin {
             registry: self.registry.clone(),
             clock: Arc::clone(&self.clock),
@@ -263,7 +268,8 @@ impl Server {
             tokens: self.keys.tokens(),
             demo: self.demo.then(DemoOrders::default),
             gauges: Gauges::new(&self.registry, log, clock, ingest, data)?,
-            books: desk.map(|desk| BooksDesk::new(desk, self.scratch())),
+            books: desk.map(|(desk, _)| BooksDesk::new(desk, self.scratch())),
+            notices,
         })
     }
 }

@@ -19,5 +19,6 @@ pub mod metrics;
 mod own_scheme;
 pub mod quarantine;
 pub mod refusal;
+pub mod release;
 pub mod sampler;
 pub mod transport;

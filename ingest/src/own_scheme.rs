@@ -14,6 +14,7 @@ use payfold_partners::scheme::{
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::ipn::Ipn;
 use payfold_schemas::record::{NoticeRequest, NoticeSource};
+use payfold_schemas::time::Time;
 
 use crate::admit::{self, Admitted};
 use crate::genuine::{Genuine, Taken};
@@ -107,6 +108,7 @@ impl Ingest {
                 item: one.item(),
                 sign: Some(one.sign().to_owned()),
             },
+            released: None,
         };
         let genuine = |one| Genuine {
             account: VerifiedNotice::account(one),
@@ -115,9 +117,9 @@ impl Ingest {
             receipt,
             raw: notice.body,
         };
-        let takings = verified
-            .iter()
-            .map(|one| self.take(request, genuine(one), move || admitted(one, &receipt)));
+        let takings = verified.iter().map(|one| {
+            self.take(request, genuine(one), move || admitted(one, receipt.received_at))
+        });
         let outcomes = join_all(takings).await;
         let mut outcomes = verified.iter().zip(outcomes);
         let first = outcomes.clone().find(|(_, outcome)| outcome.is_err()).or(outcomes.next());
@@ -127,17 +129,25 @@ impl Ingest {
 }
 
 /// What a genuine notice is for the log: an order and an IPN, or nothing. Errors: why it can't be taken.
-fn admitted(notice: &VerifiedNotice, receipt: &Receipt) -> Result<Option<Admitted>, Refusal> {
+pub(crate) fn admitted(
+    notice: &VerifiedNotice,
+    received_at: Time,
+) -> Result<Option<Admitted>, Refusal> {
+    let admitted = shape(notice)?;
+    if let Some(timestamp) = admitted.as_ref().and_then(|admitted| admitted.ipn.timestamp) {
+        admit::in_window(notice.profile().time(), timestamp, received_at)?;
+    }
+    Ok(admitted)
+}
+
+/// The same without the clock.
+pub(crate) fn shape(notice: &VerifiedNotice) -> Result<Option<Admitted>, Refusal> {
     let said =
         notice.said().map_err(|fault| Refusal::because(code_of(fault.kind), fault.to_string()))?;
     let mapped: &Mapped = match said {
         Said::Ignored => return Ok(None),
         Said::Event(mapped) => mapped,
     };
-    let rule = notice.profile().time();
-    if let Some(timestamp) = mapped.timestamp {
-        admit::in_window(rule, timestamp, receipt.received_at)?;
-    }
     let account = notice.account();
     let order = OrderKey {
         partner: account.partner().clone(),

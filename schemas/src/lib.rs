@@ -26,6 +26,7 @@ pub mod ipn;
 pub mod money;
 pub mod order;
 pub mod record;
+pub mod release;
 pub mod run;
 pub mod text;
 pub mod time;

@@ -63,6 +63,7 @@ fn source() -> NoticeSource {
             headers: vec![("x-signature".to_owned(), "00ff".to_owned())],
             ..NoticeRequest::default()
         },
+        released: None,
     }
 }
 
