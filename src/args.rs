@@ -104,9 +104,9 @@ pub enum Command {
     /// The log's topics in Kafka
     #[command(subcommand)]
     Topics(ApplyCommand),
-    /// The order store's tables in the CQL database
+    /// The order store's tables in the CQL database, and the schemas of events
     #[command(subcommand)]
-    Schema(ApplyCommand),
+    Schema(SchemaCommand),
     /// Measure this program on this machine
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -175,6 +175,28 @@ pub struct CheckArgs {
 pub enum ApplyCommand {
     /// Make what is missing; print what differs and leave it as it is
     Apply(ApplyArgs),
+}
+
+/// What can be done with tables and with what other teams read.
+#[derive(Debug, Subcommand)]
+pub enum SchemaCommand {
+    /// Make the tables that are missing; print what differs and leave it as it is
+    Apply(ApplyArgs),
+    /// The events other teams read: their types, the JSON Schema of one, or all of them as files
+    Events(EventsArgs),
+    /// The AsyncAPI 3 document of the topics other teams read
+    Asyncapi,
+}
+
+#[derive(Debug, Args)]
+pub struct EventsArgs {
+    /// Print the JSON Schema of this type's data, such as payfold.order.changed.v1
+    pub kind: Option<String>,
+    /// Write every schema, and the AsyncAPI document, into this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "kind")]
+    pub write: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 //! Exactly one per record that changed an order's kept facts. Its content depends on the log's prefix only,
 //! so a repeat after a crash is byte-identical. Changes within v1 are additive.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{MerchantCode, OrderId, OrderKey, PartnerCode, ProviderRef, Reference, RequestId};
@@ -18,7 +19,7 @@ pub const ORDER_CHANGED_TYPE: &str = "payfold.order.changed.v1";
 pub const SOURCE: &str = "payfold";
 
 /// What made the order change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
     /// The fact's kind: `ipn`, `createRequested`, …
@@ -33,7 +34,7 @@ pub struct Cause {
 }
 
 /// The profile that judged the notice behind a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventProfile {
     /// The profile's version.
@@ -43,7 +44,7 @@ pub struct EventProfile {
 }
 
 /// The data of `payfold.order.changed.v1`. Amounts are minor units; times RFC 3339.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderChanged {
     /// Whose payment.

@@ -15,6 +15,7 @@
     deny(clippy::arithmetic_side_effects, clippy::as_conversions, clippy::wildcard_enum_match_arm)
 )]
 
+pub mod contract;
 pub mod decision;
 pub mod digest;
 pub mod event;

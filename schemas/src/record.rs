@@ -10,6 +10,7 @@
 //! An unknown version or a wrong checksum is never skipped: the reader stops.
 
 use minicbor::{Decode, Encode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
@@ -38,6 +39,7 @@ const HEADER_BYTES: usize = 6;
     Deserialize,
     Encode,
     Decode,
+    JsonSchema,
 )]
 pub struct Position {
     /// Partition of the topic.

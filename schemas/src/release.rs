@@ -3,6 +3,7 @@
 //! by their digest; nothing in `quarantine` is ever edited. Changes within v1 are additive.
 
 use minicbor::{Decode, Encode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
@@ -15,7 +16,19 @@ pub const NOTICE_DECIDED_TYPE: &str = "payfold.notice.decided.v1";
 
 /// Why a refused notice may be admitted after all: which rule no longer speaks against it.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 #[cbor(index_only)]
@@ -85,7 +98,9 @@ pub struct Released {
 }
 
 /// What becomes of a quarantined notice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoticeVerdict {
     /// It is a fact now.
@@ -105,7 +120,7 @@ impl NoticeVerdict {
 }
 
 /// The data of `payfold.notice.decided.v1`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NoticeDecided {
     /// Where it stands in `quarantine`.

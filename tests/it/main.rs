@@ -16,6 +16,7 @@ mod oracle_laws;
 mod own_creates;
 mod own_schemes;
 mod payments;
+
 mod quarantine;
 mod queries;
 mod reconcile;
