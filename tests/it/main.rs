@@ -19,6 +19,7 @@ mod payments;
 
 mod quarantine;
 mod queries;
+mod readers;
 mod reconcile;
 mod refusals;
 mod same_input;
