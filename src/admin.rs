@@ -2,6 +2,7 @@
 //! Loopback by default. A token's name is the author of what it does.
 
 mod books;
+pub(crate) mod quarantine;
 mod rebuild;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use payfold_schemas::ids::Author;
 use prometheus::{Encoder, Registry, TextEncoder};
 
 pub use self::books::BooksDesk;
+pub use self::quarantine::NoticeDesk;
 pub use self::rebuild::RebuildDesk;
 use crate::demo::DemoOrders;
 use crate::gauges::Gauges;
@@ -45,6 +47,8 @@ pub struct Admin {
     pub books: Option<BooksDesk>,
     /// Where rebuilds are asked for; none without the projector role.
     pub rebuilds: Option<RebuildDesk>,
+    /// What quarantined notices are judged with; none without the reconciler role.
+    pub notices: Option<NoticeDesk>,
 }
 
 /// Where a process stands in its life.
@@ -95,6 +99,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(only("/v1/demo/orders", web::post().to(open_demo_order)))
         .configure(books::routes)
         .configure(rebuild::routes)
+        .configure(quarantine::routes)
         .default_service(web::to(|| async {
             problem(404, "not_found", "there is nothing at this path")
         }));

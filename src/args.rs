@@ -9,6 +9,7 @@ mod certify;
 mod demo;
 mod keys;
 mod partner;
+mod quarantine;
 mod rebuild;
 mod reconcile;
 
@@ -25,7 +26,9 @@ pub use partner::{
     DraftArgs, ExplainArgs, Fate, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo,
     RecordsArgs, VectorsArgs,
 };
-
+pub use quarantine::{
+    DismissArgs, NoticesArgs, QuarantineCommand, QuarantineListArgs, ReleaseArgs,
+};
 pub use rebuild::{DiffArgs, MoveArgs, PlanArgs, RebuildCommand, StartArgs, StatusArgs, WhyArgs};
 pub use reconcile::{
     DayArgs, DecideArgs, FindingsArgs, ReconcileCommand, ReportArgs, RunBooksArgs, TokenCommand,
@@ -107,9 +110,9 @@ pub enum Command {
     /// The log's topics in Kafka
     #[command(subcommand)]
     Topics(ApplyCommand),
-    /// The order store's tables in the CQL database
+    /// The order store's tables in the CQL database, and the schemas of events
     #[command(subcommand)]
-    Schema(ApplyCommand),
+    Schema(SchemaCommand),
     /// Measure this program on this machine
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -178,6 +181,28 @@ pub struct CheckArgs {
 pub enum ApplyCommand {
     /// Make what is missing; print what differs and leave it as it is
     Apply(ApplyArgs),
+}
+
+/// What can be done with tables and with what other teams read.
+#[derive(Debug, Subcommand)]
+pub enum SchemaCommand {
+    /// Make the tables that are missing; print what differs and leave it as it is
+    Apply(ApplyArgs),
+    /// The events other teams read: their types, the JSON Schema of one, or all of them as files
+    Events(EventsArgs),
+    /// The AsyncAPI 3 document of the topics other teams read
+    Asyncapi,
+}
+
+#[derive(Debug, Args)]
+pub struct EventsArgs {
+    /// Print the JSON Schema of this type's data, such as payfold.order.changed.v1
+    pub kind: Option<String>,
+    /// Write every schema, and the AsyncAPI document, into this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "kind")]
+    pub write: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 #[derive(Debug, Args)]
@@ -315,30 +340,6 @@ pub struct TailArgs {
     pub no_follow: bool,
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum QuarantineCommand {
-    /// Quarantined notices, oldest first
-    List {
-        /// Only of this partner
-        #[arg(long)]
-        partner: Option<String>,
-        #[command(flatten)]
-        page: PageArgs,
-        #[command(flatten)]
-        output: OutputArgs,
-    },
-    /// One quarantined notice
-    Show {
-        /// Its position, such as 0-12
-        position: String,
-        /// Print the bytes as they came
-        #[arg(long)]
-        raw: bool,
-        #[command(flatten)]
-        output: OutputArgs,
-    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -25,7 +25,7 @@ use payfold_sandbox::{Sandbox, SandboxSettings};
 use payfold_schemas::ids::PartnerCode;
 use tokio::sync::{mpsc, watch};
 
-use crate::admin::{Admin, BooksDesk, Life, RebuildDesk};
+use crate::admin::{Admin, BooksDesk, Life, NoticeDesk, RebuildDesk};
 use crate::asking;
 use crate::demo::{self, DemoOrders};
 use crate::error::Fixable;
@@ -272,10 +272,15 @@ impl Server {
         ingest: Option<Data<Ingest>>,
         storage: &Arc<StorageHealth>,
         life: &Arc<Life>,
-        (books, rebuilds): (Option<BooksDeskOfRole>, Option<Desk>),
+        (books, rebuilds): (Option<(BooksDeskOfRole, &str)>, Option<Desk>),
     ) -> anyhow::Result<Admin> {
         let log = self.engines().ok().map(|engines| Arc::clone(&engines.log));
         let (clock, data) = (Arc::clone(&self.clock), self.data.path().to_owned());
+        let notices = log.clone().zip(books.as_ref()).map(|(log, (_, public_url))| NoticeDesk {
+            log,
+            directory: self.keys.directory(),
+            public_url: (*public_url).to_owned(),
+        });
         Ok(Admin {
             registry: self.registry.clone(),
             clock: Arc::clone(&self.clock),
@@ -285,7 +290,8 @@ impl Server {
             tokens: self.keys.tokens(),
             demo: self.demo.then(DemoOrders::default),
             gauges: Gauges::new(&self.registry, log, clock, ingest, data)?,
-            books: books.map(|desk| BooksDesk::new(desk, self.scratch())),
+            books: books.map(|(desk, _)| BooksDesk::new(desk, self.scratch())),
+            notices,
             rebuilds: rebuilds.map(|desk| RebuildDesk { desk, may_drill: self.demo }),
         })
     }

@@ -192,6 +192,7 @@ impl Server {
         let ingest = roles.ingest.then(|| self.ingest(&storage)).transpose()?.map(Data::new);
         let checkout = roles.checkout.then(|| self.checkout(&urls)).transpose()?;
         let sandbox = roles.sandbox.then(|| self.sandbox(&urls)).transpose()?;
+        let desk = desk.map(|desk| (desk, urls.public.as_str()));
         let admin = Data::new(self.admin(ingest.clone(), &storage, &life, (desk, rebuilds))?);
         let admin = listen_admin(sockets.admin, admin)?;
         let mut listeners = Listeners { public: None, shop: None, sandbox: None };

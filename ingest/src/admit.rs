@@ -48,11 +48,21 @@ pub fn source(verified: &VerifiedIpn<'_>, request: NoticeRequest) -> NoticeSourc
         profile: verified.profile().stamp().clone(),
         key_id: verified.key_id().clone(),
         request,
+        released: None,
     }
 }
 
 /// Judges a verified notice. Errors: a refusal that names the field; the notice then goes to quarantine.
 pub fn admit(verified: &VerifiedIpn<'_>, now: Time) -> Result<Admitted, Refusal> {
+    let admitted = shape(verified)?;
+    if let Some(timestamp) = admitted.ipn.timestamp {
+        in_window(verified.profile().time(), timestamp, now)?;
+    }
+    Ok(admitted)
+}
+
+/// The same without the clock: is it what the contract says, whenever it came?
+pub(crate) fn shape(verified: &VerifiedIpn<'_>) -> Result<Admitted, Refusal> {
     let profile = verified.profile();
     if profile.unknown_fields() == UnknownFields::Refuse && verified.unknown_fields() > 0 {
         return Err(Refusal::because(
@@ -77,9 +87,6 @@ pub fn admit(verified: &VerifiedIpn<'_>, now: Time) -> Result<Admitted, Refusal>
     }
     let timestamp = timestamp(verified, profile.time())?;
     let nonce = nonce(verified, profile)?;
-    if let Some(timestamp) = timestamp {
-        in_window(profile.time(), timestamp, now)?;
-    }
     let account = verified.account();
     let order = OrderKey {
         partner: account.partner().clone(),

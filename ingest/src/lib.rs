@@ -21,5 +21,6 @@ mod own_scheme;
 pub mod payment_form;
 pub mod quarantine;
 pub mod refusal;
+pub mod release;
 pub mod sampler;
 pub mod transport;

@@ -14,6 +14,7 @@ use payfold_partners::scheme::{
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::ipn::Ipn;
 use payfold_schemas::record::{NoticeRequest, NoticeSource};
+use payfold_schemas::time::Time;
 
 use crate::admit::{self, Admitted, Judged};
 use crate::genuine::{Genuine, Taken};
@@ -132,6 +133,7 @@ impl Ingest {
                 item: one.item(),
                 sign: Some(one.sign().to_owned()),
             },
+            released: None,
         };
         let genuine = |one| Genuine {
             account: VerifiedNotice::account(one),
@@ -142,7 +144,7 @@ impl Ingest {
         };
         let takings = verified
             .iter()
-            .map(|one| self.take(request, genuine(one), move || judged(one, &receipt)));
+            .map(|one| self.take(request, genuine(one), move || judged(one, receipt.received_at)));
         let outcomes = join_all(takings).await;
         let mut outcomes = verified.iter().zip(outcomes);
         let first = outcomes.clone().find(|(_, outcome)| outcome.is_err()).or(outcomes.next());
@@ -152,7 +154,18 @@ impl Ingest {
 }
 
 /// What a genuine notice is for us. Errors: why it can't be taken.
-fn judged(notice: &VerifiedNotice, receipt: &Receipt) -> Result<Judged, Refusal> {
+pub(crate) fn judged(notice: &VerifiedNotice, received_at: Time) -> Result<Judged, Refusal> {
+    let judged = shape(notice)?;
+    if let Judged::Admitted(admitted) = &judged
+        && let Some(timestamp) = admitted.ipn.timestamp
+    {
+        admit::in_window(notice.profile().time(), timestamp, received_at)?;
+    }
+    Ok(judged)
+}
+
+/// The same without the clock.
+pub(crate) fn shape(notice: &VerifiedNotice) -> Result<Judged, Refusal> {
     let said =
         notice.said().map_err(|fault| Refusal::because(code_of(fault.kind), fault.to_string()))?;
     let mapped: &Mapped = match said {
@@ -160,10 +173,6 @@ fn judged(notice: &VerifiedNotice, receipt: &Receipt) -> Result<Judged, Refusal>
         Said::Kept => return Ok(Judged::Kept),
         Said::Event(mapped) => mapped,
     };
-    let rule = notice.profile().time();
-    if let Some(timestamp) = mapped.timestamp {
-        admit::in_window(rule, timestamp, receipt.received_at)?;
-    }
     let account = notice.account();
     let order = OrderKey {
         partner: account.partner().clone(),

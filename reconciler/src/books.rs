@@ -21,6 +21,7 @@ pub mod ledger;
 mod lines;
 mod matching;
 pub(crate) mod nonces;
+pub mod notices;
 mod orders;
 pub mod ours;
 mod pile;

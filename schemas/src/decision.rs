@@ -2,6 +2,7 @@
 //! findings. The first word on a critical flag waits there for a second person's; the whole decision is the fact D in
 //! `intake`. Changes within v1 are additive.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
@@ -14,7 +15,7 @@ use crate::time::Time;
 pub const FLAG_DECIDED_TYPE: &str = "payfold.flag.decided.v1";
 
 /// The data of `payfold.flag.decided.v1`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FlagDecided {
     /// `partner/merchantCode/orderId`.

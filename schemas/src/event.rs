@@ -2,6 +2,7 @@
 //! Exactly one per record that changed an order's kept facts. Its content depends on the log's prefix only,
 //! so a repeat after a crash is byte-identical. Changes within v1 are additive.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{MerchantCode, OrderId, OrderKey, PartnerCode, ProviderRef, Reference, RequestId};
@@ -21,7 +22,7 @@ pub const SOURCE: &str = "payfold";
 pub const REBUILT: &str = "rebuilt";
 
 /// What made the order change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
     /// The fact's kind: `ipn`, `createRequested`, …; or `rebuilt`.
@@ -36,7 +37,7 @@ pub struct Cause {
 }
 
 /// The profile that judged the notice behind a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventProfile {
     /// The profile's version.
@@ -46,7 +47,7 @@ pub struct EventProfile {
 }
 
 /// The data of `payfold.order.changed.v1`. Amounts are minor units; times RFC 3339.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderChanged {
     /// Whose payment.

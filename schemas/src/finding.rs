@@ -3,6 +3,7 @@
 //! finds the same one; each change of it is the next version. Changes within v1 are additive.
 
 use minicbor::{Decode, Encode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
@@ -17,7 +18,9 @@ use crate::time::Time;
 pub const FINDING_CHANGED_TYPE: &str = "payfold.finding.changed.v1";
 
 /// What kind of difference a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Code {
     /// The partner lists money of an order that is not known here.
@@ -120,7 +123,9 @@ impl std::fmt::Display for Code {
 }
 
 /// Where a finding stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingStatus {
     /// Nobody has decided it and its cause is there.
@@ -143,7 +148,7 @@ impl FindingStatus {
 }
 
 /// What one side says, and where it says so.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Side {
     /// What it says; `nothing` if it says nothing.
@@ -154,7 +159,18 @@ pub struct Side {
 
 /// One line of a partner's records, as the profile reads it.
 #[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BookLine {
@@ -195,7 +211,7 @@ pub struct BookLine {
 }
 
 /// What a person decided of a finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FindingDecision {
     /// Whose record is taken as right.
@@ -214,7 +230,7 @@ pub struct FindingDecision {
 }
 
 /// The data of `payfold.finding.changed.v1`. Amounts are minor units; times RFC 3339.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FindingChanged {
     /// A digest of what it is about, 32 hex digits.

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use minicbor::{Decode, Encode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::text::{Text, TextError, TextRule};
@@ -204,7 +205,18 @@ impl<'b, C> Decode<'b, C> for RequestId {
 
 /// Names one order everywhere: key of every topic and every row.
 #[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct OrderKey {

@@ -2,6 +2,7 @@
 //! Timestamp and nonce belong to one delivery; ref, status and money content are the fact.
 
 use minicbor::{Decode, Encode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{EventRef, Nonce, ProviderRef};
@@ -10,7 +11,19 @@ use crate::time::Time;
 
 /// What an IPN says of a payment; also the partner's event type (contract 3, 6).
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[cbor(index_only)]

@@ -17,6 +17,7 @@
 )]
 
 pub mod chain;
+pub mod contract;
 pub mod decision;
 pub mod digest;
 pub mod event;
@@ -29,6 +30,7 @@ pub mod money;
 pub mod order;
 pub mod publication;
 pub mod record;
+pub mod release;
 pub mod run;
 pub mod state;
 pub mod text;

@@ -2,6 +2,7 @@
 //! The summary is a pure function of the kept facts; version and positions are outside every digest.
 
 use minicbor::{Decode, Encode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::{Create, CreateFailed, Decision, QueryAnswer, Session, SharedRef};
@@ -15,7 +16,19 @@ pub use crate::flag::{Flag, RaisedFlag, Severity};
 
 /// Where an order stands.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[cbor(index_only)]

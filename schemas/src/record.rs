@@ -10,12 +10,14 @@
 //! An unknown version or a wrong checksum is never skipped: the reader stops.
 
 use minicbor::{Decode, Encode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::fact::Fact;
 use crate::ids::{KeyId, OrderKey, PartnerCode, RequestId};
 use crate::publication::Switch;
+use crate::release::Released;
 use crate::time::Time;
 
 /// The envelope version this program writes.
@@ -38,6 +40,7 @@ const HEADER_BYTES: usize = 6;
     Deserialize,
     Encode,
     Decode,
+    JsonSchema,
 )]
 pub struct Position {
     /// Partition of the topic.
@@ -122,6 +125,10 @@ pub struct NoticeSource {
     /// The request around the body.
     #[n(2)]
     pub request: NoticeRequest,
+    /// How it came out of quarantine, if it was refused at first.
+    #[n(3)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<Released>,
 }
 
 /// A fact about an order, as it stands in `intake`.
@@ -143,6 +150,15 @@ pub struct FactRecord {
     /// Where it came from, if from a partner.
     #[n(4)]
     pub source: Option<NoticeSource>,
+}
+
+impl FactRecord {
+    /// When its bytes came: for a released notice when it was refused, for all else when the record was made. What its
+    /// key is judged by.
+    pub fn delivered_at(&self) -> Time {
+        let released = self.source.as_ref().and_then(|source| source.released.as_ref());
+        released.map_or(self.received_at, |released| released.received_at)
+    }
 }
 
 /// A notice that was validly signed and could not be admitted, as it stands in `quarantine`.

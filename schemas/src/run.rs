@@ -2,6 +2,7 @@
 //! `findings` topic. A run is named by a digest of partner, day, records and how often these were compared before.
 //! Changes within v1 are additive.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
@@ -16,7 +17,7 @@ pub const RUN_ENDED_TYPE: &str = "payfold.run.ended.v1";
 pub const PERIOD_CLOSED_TYPE: &str = "payfold.period.closed.v1";
 
 /// Whether a run could look at everything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunResult {
     /// Every line and every order of the day was compared.
@@ -26,7 +27,7 @@ pub enum RunResult {
 }
 
 /// How often and how much, of one kind of money on one day.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Sum {
     /// How many.
@@ -36,7 +37,7 @@ pub struct Sum {
 }
 
 /// A control total: ours beside theirs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControlTotal {
     /// The day in the partner's zone, `2026-01-31`.
@@ -59,7 +60,7 @@ impl ControlTotal {
 }
 
 /// A line of the records that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BadLine {
     /// Its number, from 1.
@@ -69,7 +70,7 @@ pub struct BadLine {
 }
 
 /// The records that were compared.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordsFile {
     /// What it was called.
@@ -89,7 +90,7 @@ pub struct RecordsFile {
 }
 
 /// How the compared payments fared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Compared {
     /// Orders that were looked at here.
@@ -103,7 +104,7 @@ pub struct Compared {
 }
 
 /// How many findings a run left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FindingCounts {
     /// That were not there before, or came back.
@@ -117,7 +118,7 @@ pub struct FindingCounts {
 }
 
 /// The data of `payfold.run.ended.v1`. Amounts are minor units; times RFC 3339.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunEnded {
     /// 16 hex digits.
@@ -163,7 +164,7 @@ impl RunEnded {
 }
 
 /// The data of `payfold.period.closed.v1`: a day that is done with. What changes it later is an adjustment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PeriodClosed {
     /// Whose records.

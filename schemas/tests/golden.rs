@@ -4,9 +4,12 @@
 
 #[path = "golden/envelopes.rs"]
 mod envelopes;
+#[path = "golden/events.rs"]
+mod events;
 #[path = "golden/samples.rs"]
 mod samples;
 
+use std::fmt::Debug;
 use std::path::PathBuf;
 
 use payfold_schemas::event::OrderChanged;
@@ -14,6 +17,8 @@ use payfold_schemas::order::Order;
 use payfold_schemas::record::{
     IntakeRecord, Parts, Record, decode_fact, decode_intake, encode_fact, encode_switch,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// The fixture's text, or `what` as what the fixture should be.
 fn fixture(name: &str, what: &str) -> String {
@@ -73,19 +78,44 @@ fn an_order_row_is_read_and_written_as_ever() {
     assert_eq!(hex::encode(today), hex::encode(stored));
 }
 
-#[test]
-fn an_order_changed_event_is_read_and_written_as_ever() {
-    let today = |event: &OrderChanged| serde_json::to_string(event).expect("an event is JSON");
-    for (name, event) in [
-        ("order-changed.json", samples::order_changed()),
-        ("order-changed-unmatched.json", samples::order_changed_unmatched()),
-    ] {
-        let text = fixture(name, &today(&event));
-        let read: OrderChanged = serde_json::from_str(&text).expect("a published event is read");
-        assert_eq!(read, event, "{name}");
-        assert_eq!(today(&event), text.trim_end(), "{name}");
-    }
+/// An event as it was once published.
+fn same<T: Serialize + DeserializeOwned + PartialEq + Debug>(name: &str, event: &T) {
+    let today = serde_json::to_string(event).expect("an event is JSON");
+    let text = fixture(name, &today);
+    let read: T = serde_json::from_str(&text).expect("a published event is read");
+    assert_eq!(read, *event, "{name}");
+    assert_eq!(today, text.trim_end(), "{name}");
 }
+
+#[test]
+fn every_event_is_read_and_written_as_ever() {
+    same("order-changed.json", &samples::order_changed());
+    same("order-changed-unmatched.json", &samples::order_changed_unmatched());
+    same("finding-changed.json", &events::finding_changed());
+    same("finding-changed-silent.json", &events::finding_changed_silent());
+    same("run-ended.json", &events::run_ended());
+    same("run-ended-first.json", &events::run_ended_first());
+    same("period-closed.json", &events::period_closed());
+    same("flag-decided.json", &events::flag_decided());
+    same("flag-decided-waiting.json", &events::flag_decided_waiting());
+    same("notice-decided.json", &events::notice_decided());
+    same("notice-decided-unread.json", &events::notice_decided_unread());
+}
+
+/// The fixtures of events.
+const EVENTS: [&str; 11] = [
+    "finding-changed-silent.json",
+    "finding-changed.json",
+    "flag-decided-waiting.json",
+    "flag-decided.json",
+    "notice-decided-unread.json",
+    "notice-decided.json",
+    "order-changed-unmatched.json",
+    "order-changed.json",
+    "period-closed.json",
+    "run-ended-first.json",
+    "run-ended.json",
+];
 
 /// What a newer program within the major version adds, an older reader leaves alone.
 #[test]
@@ -108,9 +138,7 @@ fn no_fixture_is_left_unread() {
         .collect();
     let mut read: Vec<_> =
         samples::fact_records().into_iter().map(|(name, _)| format!("{name}.hex")).collect();
-    let others =
-        ["order-changed-unmatched.json", "order-changed.json", "order.hex", "quarantine.hex"];
-    read.extend(others.map(str::to_owned));
+    read.extend(["order.hex", "quarantine.hex"].into_iter().chain(EVENTS).map(str::to_owned));
     found.sort();
     read.sort();
     assert_eq!(found, read);

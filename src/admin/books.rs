@@ -92,6 +92,11 @@ impl BooksDesk {
         Self { desk, uploads, tickets: Arc::default() }
     }
 
+    /// Where words are taken.
+    pub(super) fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
     /// Begins a run; the ticket tells of it. The file is taken away at its end.
     fn begin(&self, ticket: String, request: Request, path: PathBuf) {
         let desk = self.desk.clone();
@@ -138,7 +143,7 @@ fn remember(tickets: &Mutex<VecDeque<(String, Outcome)>>, ticket: String, outcom
 
 /// Why nothing is done.
 #[derive(Debug, thiserror::Error)]
-enum Refusal {
+pub(super) enum Refusal {
     #[error("an admin token is needed: Authorization: Bearer …")]
     Unauthenticated,
     #[error("this process has no reconciler: ask the admin listener of one that runs the role")]
@@ -149,6 +154,10 @@ enum Refusal {
     NoSuchRun,
     #[error("the file can't be kept: {0}")]
     NotStored(anyhow::Error),
+    #[error("quarantine can't be read: {0}; try again when `payfold check --connect` is well")]
+    Unread(String),
+    #[error("{0}")]
+    NotReleasable(String),
     #[error(transparent)]
     Desk(#[from] DeskError),
 }
@@ -161,6 +170,8 @@ impl ResponseError for Refusal {
             Self::Bad(_) => (400, "bad_request"),
             Self::NoSuchRun => (404, "no_such_run"),
             Self::NotStored(_) => (507, "not_stored"),
+            Self::Unread(_) => (503, "storage_unavailable"),
+            Self::NotReleasable(_) => (422, "not_releasable"),
             Self::Desk(DeskError::Refused(_)) => (422, "refused"),
             Self::Desk(DeskError::Busy) => (429, "busy"),
             Self::Desk(DeskError::Ended) => (503, "reconciler_ended"),
@@ -169,10 +180,10 @@ impl ResponseError for Refusal {
     }
 }
 
-type Answer = Result<HttpResponse, Refusal>;
+pub(super) type Answer = Result<HttpResponse, Refusal>;
 
 /// Who asks, and whom.
-fn at_desk<'a>(
+pub(super) fn at_desk<'a>(
     admin: &'a Admin,
     request: &HttpRequest,
 ) -> Result<(Author, &'a BooksDesk), Refusal> {
@@ -180,7 +191,7 @@ fn at_desk<'a>(
     Ok((author, admin.books.as_ref().ok_or(Refusal::NoReconciler)?))
 }
 
-fn bad(detail: impl Into<String>) -> Refusal {
+pub(super) fn bad(detail: impl Into<String>) -> Refusal {
     Refusal::Bad(detail.into())
 }
 
@@ -263,11 +274,17 @@ fn word(body: &[u8]) -> Result<Word, Refusal> {
         let form = "{\"accept\": \"ours|partner|write-off\", \"reason\": …}";
         bad(format!("the body must be {form}: {error}"))
     })?;
-    let chars = word.reason.trim().chars().count();
+    assert_reason(&word.reason)?;
+    Ok(word)
+}
+
+/// Every decision has a reason. Errors: this one has none, or a book.
+pub(super) fn assert_reason(reason: &str) -> Result<(), Refusal> {
+    let chars = reason.trim().chars().count();
     if chars == 0 || chars > REASON_CHARS {
         return Err(bad(format!("a decision takes a reason of 1 to {REASON_CHARS} characters")));
     }
-    Ok(word)
+    Ok(())
 }
 
 async fn decide_finding(

@@ -5,6 +5,7 @@ pub mod account;
 pub mod apply;
 pub mod bench;
 pub mod check;
+pub mod contracts;
 pub mod demo;
 pub mod init;
 pub mod key;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{ApplyCommand, Arguments, Command};
+use crate::args::{ApplyCommand, Arguments, Command, SchemaCommand};
 use crate::error::DifferencesFound;
 use crate::{output, privacy};
 
@@ -75,7 +76,9 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Quarantine(command) => quarantine::run(global, &command),
         Command::Log(command) => log::run(global, &command),
         Command::Topics(ApplyCommand::Apply(args)) => apply::topics(global, &args),
-        Command::Schema(ApplyCommand::Apply(args)) => apply::schema(global, &args),
+        Command::Schema(SchemaCommand::Apply(args)) => apply::schema(global, &args),
+        Command::Schema(SchemaCommand::Events(args)) => contracts::events(&args),
+        Command::Schema(SchemaCommand::Asyncapi) => contracts::asyncapi(),
         Command::Bench(command) => bench::run(global, &command),
         Command::Completions { shell } => {
             clap_complete::generate(

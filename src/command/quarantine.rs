@@ -1,101 +1,56 @@
-//! `payfold quarantine list|show`: signed notices that could not be admitted, with the verdict of their time.
+//! `payfold quarantine list|show|release|dismiss`: signed notices that could not be admitted, with the verdict of their
+//! time, and what people decide on them. What changes something goes through the admin listener.
 
-use payfold_engines::log::Topic;
-use payfold_schemas::record::{Parts, Position, QuarantineRecord, Record};
+mod decide;
+mod list;
+mod pick;
 
-use super::{block_on, tail};
-use crate::args::{Global, OutputArgs, PageArgs, QuarantineCommand};
-use crate::error::Fixable;
-use crate::output::{self, Listing};
-use crate::walk::Walk;
+use payfold_schemas::release::{NoticeDecided, NoticeVerdict};
+
+use super::block_on;
+use crate::args::{Global, QuarantineCommand};
+use crate::settings;
 use crate::wiring::Engines;
-use crate::{search, settings, walk};
-
-const COLUMNS: [&str; 7] =
-    ["position", "received", "account", "code", "detail", "bytes", "request_id"];
-const PAGE: usize = 500;
 
 /// Runs one of its commands.
 pub fn run(global: &Global, command: &QuarantineCommand) -> anyhow::Result<()> {
+    match command {
+        QuarantineCommand::List(args) => {
+            reading(global, async |engines| list::list(engines, args).await)
+        }
+        QuarantineCommand::Show { position, raw, output } => reading(global, async |engines| {
+            let position = position.parse()?;
+            match raw {
+                true => list::raw(engines, position).await,
+                false => list::show(engines, position, output).await,
+            }
+        }),
+        QuarantineCommand::Release(args) => decide::release(global, args),
+        QuarantineCommand::Dismiss(args) => decide::dismiss(global, args),
+    }
+}
+
+/// Does something with the engines, opened to read.
+fn reading<T>(
+    global: &Global,
+    act: impl AsyncFnOnce(&Engines) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let loaded = settings::load(global)?;
     block_on(async {
         let engines = Engines::open_to_read(&loaded.settings).await?;
-        answer(&engines, command).await
+        act(&engines).await
     })
 }
 
-async fn answer(engines: &Engines, command: &QuarantineCommand) -> anyhow::Result<()> {
-    match command {
-        QuarantineCommand::List { partner, page, output } => {
-            list(engines, partner.as_deref(), page, output).await
-        }
-        QuarantineCommand::Show { position, raw, output } => {
-            let position = position.parse()?;
-            let (message, record) = at(engines, position).await?;
-            if *raw {
-                return Ok(output::raw(&record.raw)?);
-            }
-            output::object(output.output, &tail::show(&message)?)
-        }
+/// What was decided, in few words.
+fn in_words(said: &NoticeDecided) -> String {
+    let by = match &said.seconded_by {
+        Some(second) => format!("{} and {second}", said.author),
+        None => said.author.to_string(),
+    };
+    match (said.decided, said.verdict) {
+        (true, NoticeVerdict::Release) => format!("released by {by}"),
+        (true, NoticeVerdict::Dismiss) => format!("dismissed by {by}"),
+        (false, verdict) => format!("{by} says {}", verdict.as_str()),
     }
-}
-
-async fn at(
-    engines: &Engines,
-    position: Position,
-) -> anyhow::Result<(payfold_engines::log::Delivered, Record)> {
-    let message =
-        search::message_at(&*engines.log, Topic::Quarantine, position).await?.ok_or_else(|| {
-            Fixable::error(
-                format!("there is nothing at {position} in quarantine"),
-                "payfold quarantine list",
-            )
-        })?;
-    let record = Record::decode(&message.value)?;
-    Ok((message, record))
-}
-
-async fn list(
-    engines: &Engines,
-    partner: Option<&str>,
-    page: &PageArgs,
-    output: &OutputArgs,
-) -> anyhow::Result<()> {
-    let mut listing = Listing::new(output.output, &COLUMNS);
-    let mut after: Option<Position> = page.after.as_deref().map(str::parse).transpose()?;
-    let mut rows = 0;
-    let places = walk::places_after(&*engines.log, Topic::Quarantine, after).await?;
-    let mut walk = Walk::from(&*engines.log, Topic::Quarantine, places);
-    'pages: while let Some(messages) = walk.next(PAGE).await? {
-        for message in &messages {
-            if rows == page.limit {
-                output::error_line(&format!("more: --after {}", after.unwrap_or_default()));
-                break 'pages;
-            }
-            after = Some(message.position);
-            let record = Record::decode(&message.value)?;
-            let Parts::Quarantine(quarantined) = &record.parts else { continue };
-            if partner.is_none_or(|partner| quarantined.account.split('/').next() == Some(partner))
-            {
-                listing.row(
-                    cells(message.position, quarantined, record.raw.len()),
-                    &tail::show(message)?,
-                )?;
-                rows += 1;
-            }
-        }
-    }
-    listing.print()
-}
-
-fn cells(position: Position, record: &QuarantineRecord, bytes: usize) -> Vec<String> {
-    vec![
-        position.to_string(),
-        output::time(record.received_at),
-        record.account.clone(),
-        record.code.clone(),
-        record.detail.clone(),
-        bytes.to_string(),
-        record.request_id.to_string(),
-    ]
 }

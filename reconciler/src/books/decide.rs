@@ -6,14 +6,14 @@ use payfold_schemas::decision::{FLAG_DECIDED_TYPE, FlagDecided};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::{Decision, Fact};
 use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus};
-use payfold_schemas::order::{Order, RaisedFlag, Severity};
+use payfold_schemas::order::{Order, RaisedFlag};
 use serde::Serialize;
 
 use super::BooksError;
 use super::day::{append, event, tell};
 use super::desk::{OnFinding, OnFlag};
 use super::ledger::Ledger;
-use super::settle;
+use super::settle::{self, Standing, agree};
 use crate::run::Shared;
 
 /// What a word came to.
@@ -156,18 +156,15 @@ fn said(
         seconded_by: None,
         decision_id: None,
     };
-    match waiting {
-        None if raised.severity == Severity::Critical => Ok(first),
-        None => Ok(FlagDecided { decision_id: Some(decision_id(&first)), ..first }),
-        Some(before) if before.author == word.author => {
-            let by = before.author.clone();
-            Err(BooksError::Refused(settle::DecideError::SamePerson { by }.to_string()))
+    let before_it = waiting.map(|before| (&before.author, before.accept.as_str()));
+    let standing = agree(before_it, (&word.author, word.accept.as_str()), raised.severity)
+        .map_err(|error| BooksError::Refused(error.to_string()))?;
+    match (waiting, standing) {
+        (_, Standing::Waits) => Ok(first),
+        (None, _) | (_, Standing::Alone) => {
+            Ok(FlagDecided { decision_id: Some(decision_id(&first)), ..first })
         }
-        Some(before) if before.accept != word.accept => {
-            let (by, accept) = (before.author.clone(), before.accept.as_str());
-            Err(BooksError::Refused(settle::DecideError::Disagree { by, accept }.to_string()))
-        }
-        Some(before) => Ok(FlagDecided {
+        (Some(before), Standing::Seconded) => Ok(FlagDecided {
             at,
             seconded_by: Some(word.author.clone()),
             decision_id: Some(decision_id(before)),

@@ -23,6 +23,7 @@ use super::day::{self, Request};
 use super::decide::{self, Decided};
 use super::folder::{self, Due, Folder};
 use super::ledger::Ledger;
+use super::notices::{self, OnNotice};
 use super::survey::{Survey, Surveys};
 use super::{BooksError, close, gauges, recheck, spool};
 use crate::outage::Outage;
@@ -114,6 +115,7 @@ pub(super) enum Task {
     Run(Request, Reply<RunEnded>),
     OnFinding(OnFinding, Reply<Decided>),
     OnFlag(OnFlag, Reply<Decided>),
+    OnNotice(Box<OnNotice>, Reply<Decided>),
     Close(Closing, Reply<PeriodClosed>),
 }
 
@@ -157,6 +159,11 @@ impl Desk {
     /// Takes a person's word on a flag.
     pub async fn decide_flag(&self, word: OnFlag) -> Result<Decided, DeskError> {
         self.ask(|reply| Task::OnFlag(word, reply)).await
+    }
+
+    /// Takes a person's word on a quarantined notice.
+    pub async fn decide_notice(&self, word: OnNotice) -> Result<Decided, DeskError> {
+        self.ask(|reply| Task::OnNotice(Box::new(word), reply)).await
     }
 
     /// Closes a day.
@@ -288,6 +295,9 @@ async fn work(shared: &Shared, books: &Books, ledger: &mut Ledger, task: Task) -
         }
         Task::OnFlag(word, reply) => {
             let _ = reply.send(told(decide::flag(shared, ledger, word).await)?);
+        }
+        Task::OnNotice(word, reply) => {
+            let _ = reply.send(told(notices::notice(shared, ledger, *word).await)?);
         }
         Task::Close(closing, reply) => {
             let _ = reply.send(told(close::close(shared, ledger, closing).await)?);

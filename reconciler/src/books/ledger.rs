@@ -12,6 +12,7 @@ use payfold_schemas::finding::{FINDING_CHANGED_TYPE, FindingChanged, FindingStat
 use payfold_schemas::ids::{OrderKey, PartnerCode};
 use payfold_schemas::order::Flag;
 use payfold_schemas::record::Position;
+use payfold_schemas::release::{NOTICE_DECIDED_TYPE, NoticeDecided, NoticeVerdict};
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RUN_ENDED_TYPE, RunEnded};
 
 use super::shelf::{Shelf, ShelfError, Which};
@@ -35,6 +36,8 @@ pub struct Ledger {
     closed: BTreeMap<Day, PeriodClosed>,
     /// First words on critical flags that wait for a second person, and decided ones.
     flags: Vec<FlagDecided>,
+    /// Words on quarantined notices, as they were said.
+    notices: BTreeMap<Position, Vec<NoticeDecided>>,
 }
 
 impl Ledger {
@@ -59,6 +62,7 @@ impl Ledger {
             days: HashMap::new(),
             closed: BTreeMap::new(),
             flags: Vec::new(),
+            notices: BTreeMap::new(),
         }
     }
 
@@ -119,6 +123,9 @@ impl Ledger {
             FLAG_DECIDED_TYPE => {
                 self.flag(serde_json::from_slice(&message.value).map_err(unreadable)?);
             }
+            NOTICE_DECIDED_TYPE => {
+                self.notice(serde_json::from_slice(&message.value).map_err(unreadable)?);
+            }
             _ => {}
         }
         Ok(None)
@@ -143,6 +150,40 @@ impl Ledger {
     /// Every word on a flag, as they were said.
     pub fn flags(&self) -> impl Iterator<Item = &FlagDecided> {
         self.flags.iter()
+    }
+
+    /// A word on a quarantined notice.
+    pub fn notice(&mut self, said: NoticeDecided) {
+        let words = self.notices.entry(said.position).or_default();
+        if !words.iter().any(|known| known.event_id() == said.event_id()) {
+            words.push(said);
+        }
+    }
+
+    /// Every word on quarantined notices, by position.
+    pub fn notices(&self) -> impl Iterator<Item = &NoticeDecided> {
+        self.notices.values().flatten()
+    }
+
+    /// Every word on one quarantined notice, as they were said.
+    pub fn words_on_notice(
+        &self,
+        position: Position,
+        evidence: Digest,
+    ) -> impl DoubleEndedIterator<Item = &NoticeDecided> {
+        let words = self.notices.get(&position).map(Vec::as_slice).unwrap_or_default();
+        words.iter().filter(move |said| said.evidence == evidence)
+    }
+
+    /// What became of a notice: its release, or else that it was dismissed.
+    pub fn decided_notice(&self, position: Position, evidence: Digest) -> Option<&NoticeDecided> {
+        let decided = || self.words_on_notice(position, evidence).filter(|said| said.decided);
+        decided().find(|said| said.verdict == NoticeVerdict::Release).or_else(|| decided().next())
+    }
+
+    /// The word on a notice that waits for a second person's.
+    pub fn waiting_notice(&self, position: Position, evidence: Digest) -> Option<&NoticeDecided> {
+        self.words_on_notice(position, evidence).next_back().filter(|said| !said.decided)
     }
 
     fn run(&mut self, ended: RunEnded) {

@@ -70,13 +70,13 @@ pub enum DecideError {
     },
     /// The two want different things.
     #[error(
-        "{by} decided to accept {accept}; the second person has to say the same, or nothing is decided"
+        "{by} said {said} before; the second person has to say the same, or nothing is decided"
     )]
     Disagree {
         /// Who was first.
         by: Author,
         /// What they want.
-        accept: &'static str,
+        said: &'static str,
     },
 }
 
@@ -94,18 +94,14 @@ pub fn decided(
         (FindingStatus::Open | FindingStatus::Decided, _) => {}
     }
     let waiting = known.decision.as_ref().filter(|before| before.evidence == known.evidence);
-    let (decision, is_whole) = match waiting {
-        None => (decision, known.severity < Severity::Critical),
-        Some(first) if first.author == decision.author => {
-            return Err(DecideError::SamePerson { by: first.author.clone() });
-        }
-        Some(first) if first.accept != decision.accept => {
-            let (by, accept) = (first.author.clone(), word(first));
-            return Err(DecideError::Disagree { by, accept });
-        }
-        Some(first) => {
+    let first = waiting.map(|first| (&first.author, first.accept.as_str()));
+    let said = (&decision.author, decision.accept.as_str());
+    let standing = agree(first, said, known.severity)?;
+    let (decision, is_whole) = match (waiting, standing) {
+        (Some(first), Standing::Seconded) => {
             (FindingDecision { seconded_by: Some(decision.author), ..first.clone() }, true)
         }
+        (_, standing) => (decision, standing != Standing::Waits),
     };
     Ok(FindingChanged {
         version: known.version.saturating_add(1),
@@ -116,8 +112,31 @@ pub fn decided(
     })
 }
 
-fn word(decision: &FindingDecision) -> &'static str {
-    decision.accept.as_str()
+/// What a person's word makes of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It takes a second person.
+    Waits,
+    /// It takes nobody else.
+    Alone,
+    /// It is the second person's.
+    Seconded,
+}
+
+/// The one rule of two people, whatever they decide on: `first` is the word that waits, `said` is the one that comes, each
+/// with who says it. Errors: the same person twice, or another word.
+pub fn agree(
+    first: Option<(&Author, &'static str)>,
+    (author, word): (&Author, &'static str),
+    severity: Severity,
+) -> Result<Standing, DecideError> {
+    match first {
+        None if severity == Severity::Critical => Ok(Standing::Waits),
+        None => Ok(Standing::Alone),
+        Some((by, _)) if by == author => Err(DecideError::SamePerson { by: by.clone() }),
+        Some((by, said)) if said != word => Err(DecideError::Disagree { by: by.clone(), said }),
+        Some(_) => Ok(Standing::Seconded),
+    }
 }
 
 #[cfg(test)]

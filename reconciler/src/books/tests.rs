@@ -3,6 +3,7 @@
 mod bed;
 mod cut;
 mod later;
+mod notices;
 mod odd;
 mod repeats;
 mod soup;

@@ -23,27 +23,27 @@ use payfold_schemas::time::Time;
 
 const RAW: &[u8] = br#"{"orderId":"ord-1","status":"SUCCESS","amount":250000}"#;
 
-fn time(text: &str) -> Time {
+pub fn time(text: &str) -> Time {
     Time::parse(text).expect("a sample's time")
 }
 
-fn amount(minor: i64) -> Amount {
+pub fn amount(minor: i64) -> Amount {
     Amount::from_minor(minor).expect("a sample's amount")
 }
 
-fn currency() -> Currency {
+pub fn currency() -> Currency {
     Currency::parse("VND").expect("a currency")
 }
 
-fn provider_ref() -> ProviderRef {
+pub fn provider_ref() -> ProviderRef {
     ProviderRef::parse("TXN 0001/a").expect("a sample's ref")
 }
 
-fn key() -> OrderKey {
+pub fn key() -> OrderKey {
     OrderKey::parse("default/SHOP-1/ord-1").expect("a sample's key")
 }
 
-fn request_id() -> RequestId {
+pub fn request_id() -> RequestId {
     "01939b1c-7a00-7000-8000-000000000001".parse().expect("a sample's id")
 }
 
@@ -64,6 +64,7 @@ fn source() -> NoticeSource {
             headers: vec![("x-signature".to_owned(), "00ff".to_owned())],
             ..NoticeRequest::default()
         },
+        released: None,
     }
 }
 
@@ -176,6 +177,7 @@ pub fn fact_records() -> Vec<(&'static str, Record)> {
         ("ipn-refunded", notice(ipn(Status::Refunded))),
         ("ipn-encrypted", encrypted),
         ("ipn-own-scheme", own_scheme),
+        ("ipn-released", released_record()),
         ("deadline-passed", own(Fact::DeadlinePassed { deadline: time("2026-01-31T10:17:00Z") })),
         ("query-answered", own(Fact::QueryAnswered(answer()))),
         ("ref-shared", own(Fact::RefShared(shared))),
@@ -340,4 +342,11 @@ pub fn order_changed_unmatched() -> OrderChanged {
         profile: None,
         ..order_changed()
     }
+}
+
+fn released_record() -> Record {
+    let mut source = source();
+    source.released = crate::events::notice_decided().released();
+    assert!(source.released.is_some());
+    Record::of_fact(fact_record(Fact::Ipn(ipn(Status::Success)), Some(source)), RAW.to_vec())
 }

@@ -82,6 +82,7 @@ impl World {
                 target: "/api/payment/ipn".to_owned(),
                 ..NoticeRequest::default()
             },
+            released: None,
         });
         let raw = if source.is_some() { vec![b'x'; 360] } else { Vec::new() };
         let key = order.to_string();

@@ -7,6 +7,7 @@ use payfold_reconciler::books::shelf::{Standing, Which};
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
 use payfold_schemas::ids::{OrderKey, PartnerCode};
 use payfold_schemas::money::Currency;
+use payfold_schemas::release::{Because, NoticeDecided};
 use payfold_schemas::run::RunEnded;
 use serde_json::{Value, json};
 
@@ -213,7 +214,21 @@ fn run_cells(run: &RunEnded, closed_by: Option<String>) -> Vec<String> {
     ]
 }
 
-/// Who decided what: of findings the last word on each, of flags every word.
+fn cells_of_notice(said: &NoticeDecided) -> Vec<String> {
+    let second = said.seconded_by.as_ref().map(ToString::to_string);
+    vec![
+        output::time(said.at),
+        format!("quarantine {}", said.position),
+        said.code.clone(),
+        said.because.map_or(said.verdict.as_str(), Because::as_str).to_owned(),
+        said.author.to_string(),
+        second.unwrap_or_else(|| "-".to_owned()),
+        said.reason.clone(),
+        said.evidence.to_string().chars().take(12).collect(),
+    ]
+}
+
+/// Who decided what: of findings the last word on each, of flags and of notices every word.
 pub fn decisions(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for finding in ledger.findings(Which::default()) {
@@ -255,6 +270,14 @@ pub fn decisions(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
             said.evidence.to_string().chars().take(12).collect(),
         ];
         rows.push((said.at, cells, serde_json::to_value(said)?));
+    }
+    // Nor is a notice in quarantine.
+    for said in ledger.notices().filter(|_| args.day.is_none()) {
+        if args.partner.as_deref().is_some_and(|only| said.account.split('/').next() != Some(only))
+        {
+            continue;
+        }
+        rows.push((said.at, cells_of_notice(said), serde_json::to_value(said)?));
     }
     rows.sort_by_key(|(at, ..)| *at);
     let mut listing = Listing::new(args.output.output, &DECISIONS);

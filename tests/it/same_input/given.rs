@@ -130,6 +130,7 @@ fn message(order: &OrderKey, fact: Fact, number: usize) -> Message {
             target: "/api/payment/ipn".to_owned(),
             ..NoticeRequest::default()
         },
+        released: None,
     });
     let number = i64::try_from(number).expect("it is small");
     let record = FactRecord {

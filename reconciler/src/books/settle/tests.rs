@@ -98,7 +98,7 @@ fn what_is_critical_takes_two_people_of_one_mind() {
     let same = decided(&waiting, word("mai", Verdict::Partner));
     assert_eq!(same, Err(DecideError::SamePerson { by: by.clone() }));
     let other = decided(&waiting, word("linh", Verdict::Ours));
-    assert_eq!(other, Err(DecideError::Disagree { by: by.clone(), accept: "partner" }));
+    assert_eq!(other, Err(DecideError::Disagree { by: by.clone(), said: "partner" }));
     let done = decided(&waiting, word("linh", Verdict::Partner)).unwrap();
     assert_eq!((done.version, done.status), (3, FindingStatus::Decided));
     let decision = done.decision.unwrap();

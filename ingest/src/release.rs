@@ -1,0 +1,204 @@
+//! Owns the second judgement of a quarantined notice: whether the key that signed it then signs it now, and whether it is
+//! what the contract says once the one rule that refused it is set aside. Pure: nothing is appended here. Invariant: the
+//! bytes are judged as they came; nobody's word admits what no key of the account signed, or what can't be read as a notice.
+
+use payfold_partners::directory::{Account, Directory};
+use payfold_partners::scheme::{Request, VerifiedNotice};
+use payfold_schemas::ids::{KeyId, OrderKey};
+use payfold_schemas::ipn::{Ipn, Status};
+use payfold_schemas::record::{NoticeRequest, NoticeSource};
+use payfold_schemas::release::{Because, Quarantined};
+
+use crate::admit::{self, Admitted, Judged};
+use crate::own_scheme;
+use crate::refusal::{Code, Refusal};
+
+const ROUTE: &str = "/api/payment/ipn/";
+
+/// A quarantined notice as it reads today, released or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reread {
+    /// The order it names.
+    pub order: OrderKey,
+    /// The notice, normalised.
+    pub ipn: Ipn,
+    /// Profile and key of today's judgement, the request as it was.
+    pub source: NoticeSource,
+}
+
+/// Why a notice can't be released as it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReleaseError {
+    /// Its signature can't be checked again.
+    #[error(
+        "key {0} of its account signs it no longer: was the key taken out of the vault, the account switched off or \
+         given another constant? Bring that back to release it"
+    )]
+    NotVerified(KeyId),
+    /// The rule that refused it is another one.
+    #[error(
+        "it was refused with {code}, and {} sets aside the rule on time only: mend the partner's profile and \
+         say profile-fixed, or dismiss it", because.as_str()
+    )]
+    OtherRule {
+        /// What it was refused with.
+        code: String,
+        /// What was said.
+        because: Because,
+    },
+    /// It is not what the contract and the profile say, or not yet.
+    #[error(
+        "the profile does not take it: {0}; mend the profile if it should, else dismiss it and have the partner send a \
+         right one"
+    )]
+    NotAdmissible(String),
+    /// It is money of no order of ours.
+    #[error(
+        "it names no order of ours, so there is nothing it could become: book it or pay it back at the partner, then dismiss it"
+    )]
+    NoOrder,
+    /// It tells nothing that is kept.
+    #[error("the profile ignores notices of its kind, so there is nothing to release: dismiss it")]
+    Ignored,
+}
+
+impl Reread {
+    /// Whether it moves money: everything but a plain FAILED or EXPIRED.
+    pub fn is_money(&self) -> bool {
+        match self.ipn.status {
+            Status::Success | Status::Refunded => true,
+            Status::Failed | Status::Expired => false,
+        }
+    }
+}
+
+/// Judges a quarantined notice again. `base_url` is our address as partners know it, for schemes that sign it; the key's
+/// validity is that of the time the notice came. Errors: `ReleaseError`.
+pub fn readmit(
+    directory: &Directory,
+    base_url: &str,
+    kept: &Quarantined,
+    because: Because,
+) -> Result<Reread, ReleaseError> {
+    let refused_with = kept.record.code.as_str();
+    if because.is_about_time() && refused_with != Code::TimestampOutOfWindow.as_str() {
+        let code = refused_with.to_owned();
+        return Err(ReleaseError::OtherRule { code, because });
+    }
+    reread(directory, base_url, kept, because)
+}
+
+/// Reads a quarantined notice for those who decide on it, whatever it was refused for: as far as its shape goes.
+/// Errors: `ReleaseError`.
+pub fn look(
+    directory: &Directory,
+    base_url: &str,
+    kept: &Quarantined,
+) -> Result<Reread, ReleaseError> {
+    reread(directory, base_url, kept, Because::LateRetry)
+}
+
+fn reread(
+    directory: &Directory,
+    base_url: &str,
+    kept: &Quarantined,
+    because: Because,
+) -> Result<Reread, ReleaseError> {
+    let target = kept.record.source.request.target.as_str();
+    let path = target.split_once('?').map_or(target, |(path, _)| path);
+    let partner = path.strip_prefix(ROUTE);
+    match partner.filter(|partner| directory.scheme(partner).is_some()) {
+        Some(partner) => of_own_scheme(directory, (partner, base_url), kept, because),
+        None => of_contract(directory, partner, kept, because),
+    }
+}
+
+/// A notice of the contract's scheme.
+fn of_contract(
+    directory: &Directory,
+    partner: Option<&str>,
+    kept: &Quarantined,
+    because: Because,
+) -> Result<Reread, ReleaseError> {
+    let verified = directory
+        .verify(partner, &kept.raw, kept.record.received_at)
+        .map_err(|_| not_verified(kept))?;
+    same_signer(kept, verified.account(), verified.key_id())?;
+    let admitted = if because.is_about_time() {
+        admit::shape(&verified)
+    } else {
+        admit::admit(&verified, kept.record.received_at)
+    };
+    let source = admit::source(&verified, kept.record.source.request.clone());
+    Ok(of_admitted(admitted.map_err(not_admissible)?, source))
+}
+
+/// A notice of a partner's own scheme, or the item of it that was refused.
+fn of_own_scheme(
+    directory: &Directory,
+    (partner, base_url): (&str, &str),
+    kept: &Quarantined,
+    because: Because,
+) -> Result<Reread, ReleaseError> {
+    let recorded = &kept.record.source.request;
+    let (path, query) = recorded.target.split_once('?').unwrap_or((&recorded.target, ""));
+    let headers = recorded.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let request = Request {
+        method: recorded.method.as_deref().unwrap_or("POST"),
+        base_url,
+        path,
+        query,
+        headers: headers.collect(),
+        body: &kept.raw,
+    };
+    let verified = directory
+        .verify_scheme(partner, &request, kept.record.received_at)
+        .map_err(|_| not_verified(kept))?;
+    let of_item = verified.into_iter().find(|one| one.item() == recorded.item);
+    let one = of_item.ok_or_else(|| not_verified(kept))?;
+    same_signer(kept, one.account(), one.key_id())?;
+    let judged = if because.is_about_time() {
+        own_scheme::shape(&one)
+    } else {
+        own_scheme::judged(&one, kept.record.received_at)
+    };
+    match judged.map_err(not_admissible)? {
+        Judged::Admitted(admitted) => Ok(of_admitted(admitted, source_of(&one, recorded))),
+        Judged::Kept => Err(ReleaseError::NoOrder),
+        Judged::Ignored => Err(ReleaseError::Ignored),
+    }
+}
+
+fn source_of(one: &VerifiedNotice, recorded: &NoticeRequest) -> NoticeSource {
+    NoticeSource {
+        profile: one.profile().stamp().clone(),
+        key_id: one.key_id().clone(),
+        request: NoticeRequest { sign: Some(one.sign().to_owned()), ..recorded.clone() },
+        released: None,
+    }
+}
+
+fn of_admitted(admitted: Admitted, source: NoticeSource) -> Reread {
+    Reread { order: admitted.order, ipn: admitted.ipn, source }
+}
+
+/// The key and the account that were recorded, and no other that would do as well today.
+fn same_signer(kept: &Quarantined, account: &Account, key_id: &KeyId) -> Result<(), ReleaseError> {
+    let account = format!("{}/{}", account.partner(), account.merchant_code());
+    let is_same = kept.record.account == account && kept.record.source.key_id == *key_id;
+    if is_same { Ok(()) } else { Err(not_verified(kept)) }
+}
+
+fn not_verified(kept: &Quarantined) -> ReleaseError {
+    ReleaseError::NotVerified(kept.record.source.key_id.clone())
+}
+
+fn not_admissible(refusal: Refusal) -> ReleaseError {
+    let code = refusal.code.as_str();
+    ReleaseError::NotAdmissible(
+        refusal.detail.map_or_else(|| code.to_owned(), |detail| format!("{code}, {detail}")),
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! What people's words make of quarantined notices, and what of it stands in the log.
+
+use payfold_engines::log::{EventLog, Topic};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::fact::Fact;
+use payfold_schemas::ids::{Author, KeyId, PartnerCode};
+use payfold_schemas::order::Severity;
+use payfold_schemas::record::{
+    NoticeRequest, NoticeSource, Parts, Position, ProfileStamp, QuarantineRecord, Record,
+};
+use payfold_schemas::release::{
+    Because, NOTICE_DECIDED_TYPE, NoticeDecided, NoticeVerdict, Quarantined,
+};
+use payfold_schemas::time::Time;
+
+use super::bed::{Bed, key_of, records};
+use crate::books::desk::{Desk, DeskError};
+use crate::books::ledger::Ledger;
+use crate::books::notices::{NoticeFact, OnNotice};
+use crate::run::testkit::ipn;
+
+const RAW: &[u8] = b"the bytes as they came";
+
+fn source() -> NoticeSource {
+    let partner = PartnerCode::parse("p").unwrap();
+    let digest = Digest::of_bytes(b"profile");
+    NoticeSource {
+        profile: ProfileStamp { partner, version: 1, digest },
+        key_id: KeyId::parse("k1").unwrap(),
+        request: NoticeRequest::default(),
+        released: None,
+    }
+}
+
+/// A word on the notice at this offset: `release` or `dismiss`.
+fn word(offset: u64, (author, verdict): (&str, &str), severity: Severity) -> OnNotice {
+    let record = QuarantineRecord {
+        account: "p/M".into(),
+        code: "timestamp_out_of_window".into(),
+        detail: "the timestamp is 3600 s old".into(),
+        request_id: "01939b1c-7a00-7000-8000-00000000000a".parse().unwrap(),
+        received_at: Time::from_unix_ms(5_000),
+        source: source(),
+    };
+    let fact = NoticeFact {
+        because: Because::ClockFixed,
+        order: key_of("o1"),
+        ipn: ipn("r1"),
+        source: source(),
+    };
+    OnNotice {
+        notice: Quarantined {
+            position: Position { partition: 0, offset },
+            evidence: Digest::of_bytes(format!("record {offset}").as_bytes()),
+            record,
+            raw: RAW.to_vec(),
+        },
+        order: Some(key_of("o1")),
+        fact: (verdict == "release").then_some(fact),
+        severity,
+        author: Author::parse(author).unwrap(),
+        reason: format!("{author} asked them"),
+    }
+}
+
+/// `waits`, or who decided, or why not.
+async fn said(desk: &Desk, word: OnNotice) -> String {
+    match desk.decide_notice(word).await {
+        Ok(said) if !said.decided => format!("waits for one beside {}", said.author),
+        Ok(said) => {
+            let second = said.seconded_by.map_or(String::new(), |by| format!(" and {by}"));
+            format!("by {}{second}", said.author)
+        }
+        Err(DeskError::Refused(problem)) => problem,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+async fn released(bed: &Bed) -> Vec<Record> {
+    let messages = bed.messages(Topic::Intake).await;
+    messages.iter().map(|message| Record::decode(&message.value).unwrap()).collect()
+}
+
+async fn words(bed: &Bed) -> Vec<NoticeDecided> {
+    let messages = bed.messages(Topic::Findings).await;
+    let of_notices = messages
+        .iter()
+        .filter(|message| message.event.as_ref().is_some_and(|e| e.kind == NOTICE_DECIDED_TYPE));
+    of_notices.map(|message| serde_json::from_slice(&message.value).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn money_is_released_by_two_and_once() {
+    let bed = Bed::new(&records("UTC", "order"));
+    let running = bed.start();
+    let desk = &running.desk;
+    let release = |author| word(7, (author, "release"), Severity::Critical);
+    assert_eq!(said(desk, release("ann")).await, "waits for one beside ann");
+    assert_eq!(said(desk, release("ann")).await, "waits for one beside ann");
+    let other = said(desk, word(7, ("bob", "dismiss"), Severity::Critical)).await;
+    assert!(other.contains("ann said release before"), "{other}");
+    let turned = said(desk, word(7, ("ann", "dismiss"), Severity::Critical)).await;
+    assert!(turned.contains("takes a second person"), "{turned}");
+    assert_eq!(released(&bed).await, []);
+    assert_eq!(said(desk, release("bob")).await, "by ann and bob");
+    for author in ["ann", "bob", "cat"] {
+        assert_eq!(said(desk, release(author)).await, "by ann and bob");
+    }
+    let late = said(desk, word(7, ("cat", "dismiss"), Severity::High)).await;
+    assert!(late.contains("was released by ann"), "{late}");
+
+    let facts = released(&bed).await;
+    let [Record { parts: Parts::Fact(fact), raw, .. }] = facts.as_slice() else {
+        panic!("{facts:?}")
+    };
+    assert_eq!((raw.as_slice(), &fact.order), (RAW, &key_of("o1")));
+    assert_eq!(fact.fact, Fact::Ipn(ipn("r1")));
+    assert_eq!(fact.delivered_at(), Time::from_unix_ms(5_000));
+    let how = fact.source.as_ref().unwrap().released.as_ref().unwrap();
+    assert_eq!((how.because, how.author.as_str()), (Because::ClockFixed, "ann"));
+    assert_eq!(how.seconded_by, Some(Author::parse("bob").unwrap()));
+    assert_eq!(how.evidence, Digest::of_bytes(b"record 7"));
+    let words = words(&bed).await;
+    assert_eq!(words.iter().map(|word| word.decided).collect::<Vec<_>>(), [false, true]);
+    running.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_moves_no_money_takes_one_and_what_was_dismissed_may_be_released() {
+    let bed = Bed::new(&records("UTC", "order"));
+    let running = bed.start();
+    let desk = &running.desk;
+    for _ in 0..2 {
+        let dismissed = said(desk, word(3, ("ann", "dismiss"), Severity::High)).await;
+        assert_eq!(dismissed, "by ann");
+    }
+    assert_eq!(
+        said(desk, word(4, ("ann", "dismiss"), Severity::Critical)).await,
+        "waits for one beside ann"
+    );
+    assert_eq!(said(desk, word(4, ("bob", "dismiss"), Severity::Critical)).await, "by ann and bob");
+    assert_eq!(released(&bed).await, []);
+    assert_eq!(said(desk, word(3, ("bob", "release"), Severity::High)).await, "by bob");
+    assert_eq!(released(&bed).await.len(), 1);
+    running.stop().await.unwrap();
+
+    // What another process knows is what the topic says.
+    let mut ledger = Ledger::in_memory().unwrap();
+    ledger.catch_up(&*bed.log).await.unwrap();
+    let verdict = |offset: u64| {
+        let evidence = Digest::of_bytes(format!("record {offset}").as_bytes());
+        let decided = ledger.decided_notice(Position { partition: 0, offset }, evidence);
+        decided.map(|said| said.verdict)
+    };
+    assert_eq!(verdict(3), Some(NoticeVerdict::Release));
+    assert_eq!(verdict(4), Some(NoticeVerdict::Dismiss));
+    assert_eq!(verdict(5), None);
+    // A word on other bytes is no word on these.
+    let position = Position { partition: 0, offset: 3 };
+    assert_eq!(ledger.decided_notice(position, Digest::of_bytes(b"others")), None);
+}
+
+#[tokio::test]
+async fn a_crash_between_the_fact_and_its_telling_leaves_one_fact() {
+    let bed = Bed::new(&records("UTC", "order"));
+    let release = |author| word(7, (author, "release"), Severity::Critical);
+    let running = bed.start();
+    said(&running.desk, release("ann")).await;
+    running.stop().await.unwrap();
+    // As if the second word had come as far as intake only.
+    let first = words(&bed).await.remove(0);
+    let seconded = NoticeDecided { seconded_by: Some(Author::parse("bob").unwrap()), ..first };
+    let source = NoticeSource { released: seconded.released(), ..source() };
+    let fact = crate::run::testkit::record("o1", Fact::Ipn(ipn("r1")));
+    let fact = payfold_schemas::record::FactRecord { source: Some(source), ..fact };
+    let message = payfold_engines::log::Message {
+        key: key_of("o1").to_message_key(),
+        event: None,
+        value: Record::of_fact(fact, RAW.to_vec()).encode(),
+    };
+    bed.log.append_all(Topic::Intake, vec![message]).await.unwrap();
+    let running = bed.start();
+    assert_eq!(said(&running.desk, release("bob")).await, "by ann and bob");
+    running.stop().await.unwrap();
+    let facts = released(&bed).await;
+    let content = |record: &Record| match &record.parts {
+        Parts::Fact(fact) => (fact.order.clone(), fact.fact.clone()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(facts.len(), 2);
+    assert_eq!(content(&facts[0]), content(&facts[1]), "one fact, whoever counts the records");
+}

@@ -1,0 +1,200 @@
+//! Owns the values the golden fixtures of events on `findings` hold. A value here never changes; a new field gets a new
+//! sample.
+
+use payfold_schemas::decision::FlagDecided;
+use payfold_schemas::digest::Digest;
+use payfold_schemas::fact::Verdict;
+use payfold_schemas::finding::{
+    BookLine, Code, FindingChanged, FindingDecision, FindingStatus, Side,
+};
+use payfold_schemas::ids::{Author, EventRef};
+use payfold_schemas::ipn::Status;
+use payfold_schemas::order::{Flag, Severity};
+use payfold_schemas::record::Position;
+use payfold_schemas::release::{Because, NoticeDecided, NoticeVerdict};
+use payfold_schemas::run::{
+    BadLine, Compared, ControlTotal, FindingCounts, PeriodClosed, RecordsFile, RunEnded, RunResult,
+    Sum,
+};
+
+use crate::samples::{amount, create, currency, key, provider_ref, request_id, time};
+
+fn author(name: &str) -> Author {
+    Author::parse(name).expect("an author")
+}
+
+pub fn finding_changed() -> FindingChanged {
+    let key = key();
+    let line = BookLine {
+        line: 17,
+        merchant_code: key.merchant_code.clone(),
+        order_id: Some(key.order_id.clone()),
+        provider_ref: Some(provider_ref()),
+        status: Status::Success,
+        amount: amount(240_000),
+        currency: currency(),
+        at: time("2026-01-31T10:05:00Z"),
+        paid_at: None,
+        event_ref: Some(EventRef::parse("evt-9").expect("an event ref")),
+    };
+    FindingChanged {
+        finding_id: "3f2a".repeat(8),
+        version: 2,
+        status: FindingStatus::Decided,
+        code: Code::AmountDiffers,
+        severity: Severity::Critical,
+        partner: key.partner,
+        merchant_code: Some(key.merchant_code),
+        order_id: Some(key.order_id),
+        reference: Some(create().reference),
+        payment_ref: Some(provider_ref()),
+        field: Some("amount".to_owned()),
+        ours: Side { value: "250000".to_owned(), source: "default/SHOP-1/ord-1".to_owned() },
+        partners: Side { value: "240000".to_owned(), source: "day.csv line 17".to_owned() },
+        money_at_risk: 10_000,
+        currency: Some(currency()),
+        day: "2026-01-31".to_owned(),
+        first_seen: time("2026-02-01T06:00:00Z"),
+        run: Some("a1b2".repeat(8)),
+        evidence: Digest::of_bytes(b"evidence"),
+        lines: vec![line],
+        decision: Some(FindingDecision {
+            accept: Verdict::Partner,
+            author: author("finance-1"),
+            reason: "their fee".to_owned(),
+            at: time("2026-02-01T09:00:00Z"),
+            evidence: Digest::of_bytes(b"evidence"),
+            seconded_by: Some(author("finance-2")),
+        }),
+        action: "nothing: it is decided".to_owned(),
+    }
+}
+
+pub fn finding_changed_silent() -> FindingChanged {
+    FindingChanged {
+        version: 1,
+        status: FindingStatus::Open,
+        code: Code::PartnerSilent,
+        severity: Severity::High,
+        merchant_code: None,
+        order_id: None,
+        reference: None,
+        payment_ref: None,
+        field: None,
+        money_at_risk: 0,
+        currency: None,
+        run: None,
+        lines: Vec::new(),
+        decision: None,
+        ..finding_changed()
+    }
+}
+
+fn total() -> ControlTotal {
+    ControlTotal {
+        day: "2026-01-31".to_owned(),
+        currency: currency(),
+        status: Status::Success,
+        ours: Sum { count: 2, amount: 500_000 },
+        partners: Sum { count: 2, amount: 490_000 },
+    }
+}
+
+pub fn run_ended() -> RunEnded {
+    RunEnded {
+        run: "a1b2".repeat(8),
+        partner: key().partner,
+        day: "2026-01-31".to_owned(),
+        from: time("2026-01-30T17:00:00Z"),
+        until: time("2026-01-31T17:00:00Z"),
+        zone: "Asia/Ho_Chi_Minh".to_owned(),
+        started_at: time("2026-02-01T06:00:00Z"),
+        result: RunResult::Incomplete,
+        problems: vec!["1 line can't be read".to_owned()],
+        records: RecordsFile {
+            name: "day.csv".to_owned(),
+            sha256: Digest::of_bytes(b"file"),
+            lines: 4,
+            entries: 2,
+            ignored: 1,
+            bad: 1,
+            bad_lines: vec![BadLine { line: 3, problem: "amount: no plain digits".to_owned() }],
+        },
+        compared: Compared { orders: 2, matched: 1, pending: 0, cut_off: 0 },
+        findings: FindingCounts { opened: 1, open: 1, decided: 0, cleared: 0 },
+        totals: vec![total()],
+        listed_early: vec!["evt-8".to_owned()],
+        adjusts: Some(Digest::of_bytes(b"seal")),
+    }
+}
+
+pub fn run_ended_first() -> RunEnded {
+    RunEnded {
+        result: RunResult::Complete,
+        problems: Vec::new(),
+        listed_early: Vec::new(),
+        adjusts: None,
+        ..run_ended()
+    }
+}
+
+pub fn period_closed() -> PeriodClosed {
+    PeriodClosed {
+        partner: key().partner,
+        day: "2026-01-31".to_owned(),
+        run: "a1b2".repeat(8),
+        author: author("finance-1"),
+        at: time("2026-02-01T10:00:00Z"),
+        totals: vec![total()],
+        findings: vec![finding_changed().event_id()],
+        seal: Digest::of_bytes(b"seal"),
+    }
+}
+
+pub fn flag_decided() -> FlagDecided {
+    FlagDecided {
+        order: key(),
+        flag: Flag::AmountMismatch,
+        evidence: Digest::of_bytes(b"evidence"),
+        accept: Verdict::WriteOff,
+        author: author("finance-1"),
+        reason: "agreed by phone".to_owned(),
+        at: time("2026-02-01T09:00:00Z"),
+        seconded_by: Some(author("finance-2")),
+        decision_id: Some("dec-1".to_owned()),
+    }
+}
+
+pub fn flag_decided_waiting() -> FlagDecided {
+    FlagDecided { seconded_by: None, decision_id: None, ..flag_decided() }
+}
+
+pub fn notice_decided() -> NoticeDecided {
+    NoticeDecided {
+        position: Position { partition: 0, offset: 12 },
+        account: "default/SHOP-1".to_owned(),
+        code: "timestamp_out_of_window".to_owned(),
+        request_id: request_id(),
+        received_at: time("2026-01-31T11:05:00Z"),
+        order: Some(key()),
+        evidence: Digest::of_bytes(b"record"),
+        verdict: NoticeVerdict::Release,
+        because: Some(Because::ClockFixed),
+        author: author("ops-1"),
+        reason: "NTP was off".to_owned(),
+        at: time("2026-02-01T09:00:00Z"),
+        seconded_by: Some(author("ops-2")),
+        decided: true,
+    }
+}
+
+pub fn notice_decided_unread() -> NoticeDecided {
+    NoticeDecided {
+        order: None,
+        verdict: NoticeVerdict::Dismiss,
+        because: None,
+        seconded_by: None,
+        decided: false,
+        ..notice_decided()
+    }
+}

@@ -1,0 +1,89 @@
+//! Which quarantined notices are meant: filters over the topic, page by page.
+
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::log::{Delivered, Topic};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::record::{Parts, Position, QuarantineRecord, Record};
+use payfold_schemas::time::Time;
+
+use crate::args::NoticesArgs;
+use crate::error::Fixable;
+use crate::walk::{self, Walk};
+use crate::wiring::Engines;
+
+const PAGE: usize = 500;
+
+/// A notice that is meant.
+pub struct Picked {
+    /// The message it stands in.
+    pub message: Delivered,
+    /// The digest of the stored record: what decisions name it by.
+    pub evidence: Digest,
+    /// What it says.
+    pub record: QuarantineRecord,
+    /// How many bytes came.
+    pub raw_bytes: usize,
+}
+
+/// What is asked for.
+pub struct Filter<'a> {
+    args: &'a NoticesArgs,
+    since: Option<Time>,
+    until: Option<Time>,
+}
+
+impl<'a> Filter<'a> {
+    /// As the arguments say. Errors: a time that is none.
+    pub fn of(args: &'a NoticesArgs) -> anyhow::Result<Self> {
+        let moment = |text: &Option<String>| text.as_deref().map(moment).transpose();
+        Ok(Self { args, since: moment(&args.since)?, until: moment(&args.until)? })
+    }
+
+    fn takes(&self, record: &QuarantineRecord) -> bool {
+        let partner = record.account.split('/').next();
+        self.args.partner.as_deref().is_none_or(|only| partner == Some(only))
+            && self.args.code.as_deref().is_none_or(|only| record.code == only)
+            && self.since.is_none_or(|since| record.received_at >= since)
+            && self.until.is_none_or(|until| record.received_at < until)
+    }
+}
+
+/// A time, or so long ago.
+fn moment(text: &str) -> anyhow::Result<Time> {
+    if let Ok(time) = Time::parse(text) {
+        return Ok(time);
+    }
+    let age = humantime::parse_duration(text).map_err(|_| {
+        Fixable::error(
+            format!("{text} is neither a time nor an age"),
+            "write a time such as 2026-01-31T10:00:00Z, or an age such as 2h",
+        )
+    })?;
+    Ok(SystemClock.now().plus_ms(-i64::try_from(age.as_millis())?))
+}
+
+/// Hands on what the filter takes, from a place on, until it is told to stop. Errors: the log's; a record that can't be
+/// read.
+pub async fn each(
+    engines: &Engines,
+    filter: &Filter<'_>,
+    after: Option<Position>,
+    mut take: impl FnMut(Picked) -> anyhow::Result<std::ops::ControlFlow<()>>,
+) -> anyhow::Result<()> {
+    let places = walk::places_after(&*engines.log, Topic::Quarantine, after).await?;
+    let mut walk = Walk::from(&*engines.log, Topic::Quarantine, places);
+    while let Some(messages) = walk.next(PAGE).await? {
+        for message in messages {
+            let Record { parts, raw, .. } = Record::decode(&message.value)?;
+            let Parts::Quarantine(record) = parts else { continue };
+            if !filter.takes(&record) {
+                continue;
+            }
+            let evidence = Digest::of_bytes(&message.value);
+            if take(Picked { message, evidence, record, raw_bytes: raw.len() })?.is_break() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,295 @@
+//! Owns the way out of quarantine on the real binary: refused and kept, released by two people, dismissed, and what nobody's
+//! word lets pass.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::notice::Notice;
+use crate::support::system::{Done, Home, System, until};
+
+const WAIT_MAX: Duration = Duration::from_secs(40);
+const STALE: &str = "timestamp_out_of_window";
+
+/// A system with one order's account, and people who may decide.
+struct Stage {
+    system: System,
+    secret: String,
+}
+
+impl Stage {
+    fn boot() -> Self {
+        let system = System::demo();
+        let path = system.home().data().join("sandbox.key");
+        let secret = std::fs::read_to_string(path).expect("the demo made it").trim().to_owned();
+        let stage = Self { system, secret };
+        stage.add_person("linh");
+        stage
+    }
+
+    /// A token in a file of the person's name.
+    fn add_person(&self, name: &str) {
+        let token = self.system.payfold(&["token", "add", name]).ok();
+        self.system.home().write(&format!("{name}.token"), token.trim());
+        let counts = || {
+            let known =
+                self.by(name, &["quarantine", "dismiss", "0-999999", "--reason", "nothing"]);
+            (!known.stderr.contains("does not know this token")).then_some(())
+        };
+        until("the token counts", WAIT_MAX, counts);
+    }
+
+    /// A command with a person's token.
+    fn by(&self, name: &str, arguments: &[&str]) -> Done {
+        let file = self.system.home().path().join(format!("{name}.token"));
+        let file = file.display().to_string();
+        self.system.payfold(&[arguments, &["--admin-token-file", &file]].concat())
+    }
+
+    fn open_order(&self) -> [String; 2] {
+        let path = self.system.home().data().join("admin.token");
+        let token = std::fs::read_to_string(path).expect("the demo made it");
+        let body = "{\"amount\":150000,\"currency\":\"VND\"}";
+        let opened = self.system.open_order(token.trim(), body).json();
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        [text(&opened["order"]["orderId"]), text(&opened["providerRef"])]
+    }
+
+    /// Posts a notice that must be refused so.
+    fn refuse(&self, notice: Notice, code: &str) {
+        let answer = self.system.post_ipn(&notice.signed(&self.secret));
+        assert_eq!(answer.code(), code, "{}", answer.text());
+    }
+
+    fn list(&self, more: &[&str]) -> Vec<Value> {
+        let list = ["quarantine", "list", "--output", "jsonl"];
+        self.system.payfold(&[&list[..], more].concat()).json_lines()
+    }
+
+    fn position(&self, place: usize) -> String {
+        self.list(&[])[place]["position"].as_str().expect("a position").to_owned()
+    }
+
+    /// Kinds of records in `intake`, and how many.
+    fn records(&self) -> usize {
+        let tail = ["tail", "intake", "--no-follow", "--output", "jsonl"];
+        self.system.payfold(&tail).json_lines().len()
+    }
+}
+
+/// `result` and `detail` of each row.
+fn results(done: &Done) -> Vec<(String, String)> {
+    let rows: Vec<Value> =
+        done.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    rows.iter().map(|row| (text(&row["result"]), text(&row["detail"]))).collect()
+}
+
+#[test]
+fn a_stale_payment_is_released_by_two_and_once() {
+    let stage = Stage::boot();
+    let [order, provider_ref] = stage.open_order();
+    let key = ["sandbox", "DEMO", order.as_str()];
+    stage.system.order_when(key, |order| order["state"] == "PENDING");
+    let notice = Notice::paid("DEMO", &order, &provider_ref).sent(-3_600);
+    stage.refuse(notice.clone(), STALE);
+    let position = stage.position(0);
+    let release = ["quarantine", "release", &position, "--because", "clock-fixed"];
+    let said = ["--reason", "ticket 12", "--output", "jsonl"];
+    let release = [&release[..], &said].concat();
+
+    let first = stage.system.payfold(&release);
+    assert_eq!(first.code(), 0, "{first:?}");
+    assert_eq!(results(&first)[0].0, "waits", "{first:?}");
+    assert_eq!(results(&stage.system.payfold(&release))[0].0, "waits", "the same person again");
+    assert_eq!(stage.list(&[])[0]["decision"]["decided"], false);
+    let pending = stage.system.order_when(key, |_| true);
+    assert_eq!(pending["state"], "PENDING", "one person's word moves no money");
+
+    let second = stage.by("linh", &release);
+    assert_eq!(results(&second), [("released".to_owned(), "by local and linh".to_owned())]);
+    let paid = stage.system.order_when(key, |order| order["state"] == "PAID");
+    assert_eq!((&paid["fulfil"], &paid["paymentRef"]), (&json!(true), &json!(provider_ref)));
+    let records = stage.records();
+    for person in ["linh", "linh"] {
+        assert_eq!(results(&stage.by(person, &release))[0].0, "released");
+    }
+    assert_eq!(stage.records(), records, "a second release appends nothing");
+    stage.refuse(notice, STALE);
+    let again = stage.position(1);
+    let bulk = ["quarantine", "release", &again, "--because", "late-retry", "--reason", "again"];
+    stage.system.payfold(&bulk).ok();
+    stage.by("linh", &bulk).ok();
+    let after = stage.system.order_when(key, |_| true);
+    assert_eq!(after["version"], paid["version"], "the same notice from another record is no news");
+
+    let facts = ["order", "show", key[0], key[1], key[2], "--facts", "--output", "json"];
+    let facts = stage.system.payfold(&facts).json();
+    let released = &facts[2]["source"]["released"];
+    assert_eq!((&released["code"], &released["because"]), (&json!(STALE), &json!("clock-fixed")));
+    assert_eq!((&released["author"], &released["secondedBy"]), (&json!("local"), &json!("linh")));
+    let listed = stage.list(&[]);
+    assert_eq!(released["evidence"], listed[0]["evidence"]);
+    assert_eq!(released["requestId"], listed[0]["requestId"]);
+    assert_eq!(listed[0]["decision"]["verdict"], "release");
+    assert_eq!(stage.list(&["--open"]).len(), 0);
+    let table = stage.system.payfold(&["quarantine", "list"]).ok();
+    assert!(table.contains("released by local and linh"), "{table}");
+    let decisions = ["reconcile", "decisions", "--partner", "sandbox", "--output", "jsonl"];
+    assert_eq!(stage.system.payfold(&decisions).json_lines().len(), 4, "two words on each");
+    let (home, _) = stage.system.stop();
+    assert_eq!(home.payfold(&["log", "verify"]).code(), 0);
+}
+
+#[test]
+fn a_wrong_clock_is_undone_in_bulk_with_a_dry_run_before() {
+    let stage = Stage::boot();
+    let orders: Vec<[String; 2]> = (0..3).map(|_| stage.open_order()).collect();
+    for [order, provider_ref] in &orders {
+        stage.refuse(Notice::paid("DEMO", order, provider_ref).sent(7_200), STALE);
+    }
+    let failed = Notice::paid("DEMO", "o-failed", "r-9").with_text("status", "FAILED").sent(-900);
+    stage.refuse(failed, STALE);
+    stage.refuse(Notice::paid("DEMO", "o-5", "r-5").without("paidAt"), "missing_field");
+    let bulk = ["quarantine", "release", "--because", "clock-fixed", "--partner", "sandbox"];
+    let bulk = [&bulk[..], &["--since", "1h", "--output", "jsonl"]].concat();
+    let nothing_named = ["quarantine", "release", "--because", "clock-fixed", "--reason", "x"];
+    let nothing_named = stage.system.payfold(&nothing_named);
+    assert!(nothing_named.stderr.contains("neither a position nor a filter"), "{nothing_named:?}");
+
+    let tried = stage.system.payfold(&[&bulk[..], &["--dry-run"]].concat());
+    let expected = ["takes two people"; 3].into_iter().chain(["takes one person"]);
+    let expected: Vec<_> = expected.map(|takes| ("wouldBe".to_owned(), takes.to_owned())).collect();
+    assert_eq!(results(&tried), expected, "{tried:?}");
+    assert_eq!(stage.list(&["--open"]).len(), 5, "a dry run changes nothing");
+    let before = [&bulk[..], &["--until", "2026-01-01T00:00:00Z", "--dry-run"]].concat();
+    assert_eq!(results(&stage.system.payfold(&before)), []);
+
+    let bulk = [&bulk[..], &["--reason", "NTP was off"]].concat();
+    let words =
+        |done: &Done| results(done).into_iter().map(|(result, _)| result).collect::<Vec<_>>();
+    assert_eq!(words(&stage.system.payfold(&bulk)), ["waits", "waits", "waits", "released"]);
+    assert_eq!(words(&stage.by("linh", &bulk)), ["released", "released", "released", "already"]);
+    assert_eq!(words(&stage.by("linh", &bulk)), ["already"; 4]);
+    for [order, _] in &orders {
+        stage.system.order_when(["sandbox", "DEMO", order], |order| order["state"] == "PAID");
+    }
+    let open = stage.list(&["--open"]);
+    assert_eq!(open.len(), 1);
+    assert_eq!(open[0]["code"], "missing_field");
+}
+
+#[test]
+fn what_can_not_be_released_says_why_and_is_dismissed() {
+    let stage = Stage::boot();
+    stage.refuse(Notice::paid("DEMO", "o-1", "r-1").without("paidAt"), "missing_field");
+    stage
+        .refuse(Notice::paid("DEMO", "o-2", "r-2").with_text("status", "FAILED").sent(-900), STALE);
+    let (missing, failed) = (stage.position(0), stage.position(1));
+    let release = |position: &str, because: &str| {
+        let release = ["quarantine", "release", position, "--because", because, "--reason", "x"];
+        let done = stage.system.payfold(&[&release[..], &["--output", "jsonl"]].concat());
+        assert_eq!(done.code(), 1, "{done:?}");
+        assert!(done.stderr.contains("1 of 1 notices could not be decided"), "{}", done.stderr);
+        results(&done).remove(0).1
+    };
+    let problem = release(&missing, "clock-fixed");
+    assert!(problem.contains("refused with missing_field, and clock-fixed"), "{problem}");
+    let problem = release(&missing, "profile-fixed");
+    assert!(problem.contains("missing_field, paidAt is required"), "{problem}");
+    let nothing = ["quarantine", "release", "0-77", "--because", "clock-fixed", "--reason", "x"];
+    let nothing = stage.system.payfold(&nothing);
+    assert!(nothing.stderr.contains("there is nothing at 0-77"), "{}", nothing.stderr);
+    let no_reason = ["quarantine", "dismiss", &failed, "--reason", " "];
+    let no_reason = stage.system.payfold(&[&no_reason[..], &["--output", "jsonl"]].concat());
+    assert!(results(&no_reason)[0].1.contains("takes a reason"), "{no_reason:?}");
+
+    let dismiss = ["quarantine", "dismiss", &missing, &failed, "--reason", "the partner's test"];
+    let dismiss = [&dismiss[..], &["--output", "jsonl"]].concat();
+    let words =
+        |done: &Done| results(done).into_iter().map(|(result, _)| result).collect::<Vec<_>>();
+    // What can't be read may be money; a plain FAILED is none.
+    assert_eq!(words(&stage.system.payfold(&dismiss)), ["waits", "dismissed"]);
+    assert_eq!(words(&stage.by("linh", &dismiss)), ["dismissed", "dismissed"]);
+    assert_eq!(stage.list(&["--open"]).len(), 0);
+    let shown = stage.system.payfold(&["quarantine", "show", &missing]).json();
+    let said = shown["decisions"].as_array().expect("a list");
+    assert_eq!(said.len(), 2);
+    assert_eq!((&said[1]["decided"], &said[1]["secondedBy"]), (&json!(true), &json!("linh")));
+    stage.system.home().write("stranger.token", "no token of this system");
+    let strange = stage.by("stranger", &dismiss);
+    assert_eq!(strange.code(), 1);
+    assert!(strange.stderr.contains("does not know this token"), "{}", strange.stderr);
+}
+
+/// A scheme of its own whose notices tell when the payment was.
+const OWN: &str = r#"
+version = 1
+stage = "draft"
+exceptions = ["event_time"]
+[limits]
+body_bytes = 4096
+depth = 4
+keys = 20
+[notice]
+content = "json"
+[[sign]]
+algorithm = "hmac-sha256"
+text = "{body}"
+signature = "{h.x-sig}"
+output = "hex-lower"
+[map]
+order = "{f.order}"
+ref = "{f.ref}"
+amount = "{f.amount}"
+currency = "EUR"
+[[event]]
+outcome = "FAILED"
+[time]
+kind = "event"
+value = "{f.at}"
+format = "unix_s"
+skew_s = 300
+max_age_s = 60
+"#;
+
+#[test]
+fn a_partner_with_its_own_scheme_is_judged_by_it_again() {
+    use hmac::{Hmac, Mac};
+    let home = Home::configured("[partners.own]\nprofile = \"own.toml\"\n");
+    home.write("own.toml", OWN);
+    let secret = "a published test key, worth nothing at all";
+    home.write("secret.txt", &format!("text:{secret}\n"));
+    home.payfold(&["key", "add", "own", "--merchant", "SHOP", "--secret-file", "secret.txt"]).ok();
+    let system = home.boot();
+    let body = "{\"order\":\"o-1\",\"ref\":\"r-1\",\"amount\":1500,\"at\":1700000000}";
+    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).expect("any key");
+    mac.update(body.as_bytes());
+    let signature: String =
+        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut connection = system.connect();
+    let request = format!(
+        "POST /api/payment/ipn/own?from=them HTTP/1.1\r\nhost: payfold\r\ncontent-type: application/json\r\n\
+         x-sig: {signature}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    connection.send(request.as_bytes());
+    assert_eq!(connection.answer().expect("an answer").code(), STALE);
+    let release = ["quarantine", "release", "0-1", "--because", "late-retry", "--reason", "outage"];
+    let release = [&release[..], &["--output", "jsonl"]].concat();
+    assert_eq!(results(&system.payfold(&release)), [("released".into(), "by local".into())]);
+    let order = system.order_when(["own", "SHOP", "o-1"], |order| order["state"] == "UNMATCHED");
+    assert_eq!(order["version"], 1);
+    // Without its key nobody vouches for it.
+    let mut connection = system.connect();
+    connection.send(request.as_bytes());
+    assert_eq!(connection.answer().expect("an answer").code(), STALE);
+    system.payfold(&["account", "set", "own", "SHOP", "--disabled"]);
+    let problem = until("the account is off", WAIT_MAX, || {
+        let tried = ["quarantine", "release", "0-2", "--because", "late-retry", "--dry-run"];
+        let done = system.payfold(&[&tried[..], &["--output", "jsonl"]].concat());
+        let (result, detail) = results(&done).remove(0);
+        (result == "refused").then_some(detail)
+    });
+    assert!(problem.contains("signs it no longer"), "{problem}");
+}

@@ -1,0 +1,211 @@
+//! Owns the examples other teams start from (`examples/consumers`): on the real broker, killed in the middle and started
+//! again, they end with what the order store has.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::pair::Pair;
+use crate::support::stack::root;
+use crate::support::system::{Home, alone, until};
+
+/// A killed member's partitions are given away when its session has ended; a rebalance, and a slow machine.
+const WAIT_MAX: Duration = Duration::from_secs(120);
+const ORDERS: &str = "80";
+
+/// What is kept of an order.
+#[derive(Debug, PartialEq, Eq)]
+struct Kept {
+    version: u64,
+    state: String,
+    fulfil: bool,
+}
+
+type Orders = BTreeMap<String, Kept>;
+
+fn kept(order: &Value) -> Kept {
+    Kept {
+        version: order["version"].as_u64().expect("a number"),
+        state: order["state"].as_str().expect("a text").to_owned(),
+        fulfil: order["fulfil"].as_bool().expect("yes or no"),
+    }
+}
+
+/// One of the examples, ready to be started.
+struct Reader {
+    name: &'static str,
+    program: PathBuf,
+    /// The script, before its options.
+    script: PathBuf,
+    home: Rc<Home>,
+}
+
+/// A process that runs; killed on drop.
+struct Running(Child);
+
+impl Running {
+    /// SIGKILL; returns when it is gone.
+    fn kill(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Reader {
+    /// In a virtual environment with what its requirements name.
+    fn python(home: &Rc<Home>) -> Self {
+        let source = root().join("examples/consumers/python");
+        let place = made("python", &source.join("requirements.txt"), |place| {
+            run(Command::new("python3").args(["-m", "venv"]).arg(place));
+            let mut pip = Command::new(place.join("bin/pip"));
+            run(pip
+                .args(["install", "--quiet", "--requirement"])
+                .arg(source.join("requirements.txt")));
+        });
+        let (program, script) = (place.join("bin/python"), source.join("orders.py"));
+        Self { name: "python", program, script, home: Rc::clone(home) }
+    }
+
+    /// Compiled from a copy, with what its lock names.
+    fn typescript(home: &Rc<Home>) -> Self {
+        let source = root().join("examples/consumers/typescript");
+        let place = made("typescript", &source.join("package-lock.json"), |place| {
+            for file in ["package.json", "package-lock.json", "tsconfig.json"] {
+                std::fs::copy(source.join(file), place.join(file)).expect("it can be copied");
+            }
+            run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(place));
+        });
+        // Its own lines are compiled each time.
+        let _ = std::fs::create_dir_all(place.join("src"));
+        for file in ["kept.ts", "orders.ts"] {
+            let copied = std::fs::copy(source.join("src").join(file), place.join("src").join(file));
+            copied.expect("it can be copied");
+        }
+        run(Command::new("npm").args(["run", "--silent", "build"]).current_dir(&place));
+        let script = place.join("dist/orders.js");
+        Self { name: "typescript", program: "node".into(), script, home: Rc::clone(home) }
+    }
+
+    fn file(&self, kind: &str) -> PathBuf {
+        self.home.path().join(format!("{}.{kind}", self.name))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg(&self.script).arg("--state").arg(self.file("state"));
+        command.current_dir(self.home.path()).stdin(Stdio::null());
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    }
+
+    /// Starts it on the topics of this log.
+    fn start(&self, log: &str) -> Running {
+        let (brokers, prefix) =
+            log.strip_prefix("kafka://").and_then(|log| log.split_once('/')).expect("a URL");
+        let append = |kind: &str| {
+            let options = File::options().create(true).append(true).open(self.file(kind));
+            Stdio::from(options.expect("a log file can be opened"))
+        };
+        let mut command = self.command();
+        command.args(["--brokers", brokers, "--prefix", prefix]);
+        command.args(["--group", &format!("{prefix}.{}", self.name)]);
+        command.stdout(append("out")).stderr(append("err"));
+        Running(alone(|| command.spawn()).expect("it can be started"))
+    }
+
+    fn text(&self, kind: &str) -> String {
+        std::fs::read_to_string(self.file(kind)).unwrap_or_default()
+    }
+
+    /// What it keeps, beside itself or without.
+    fn kept(&self) -> Orders {
+        let mut command = self.command();
+        let output = alone(|| command.arg("--show").output()).expect("it can be started");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        lines.map(|line| (line["order"].as_str().expect("a key").to_owned(), kept(&line))).collect()
+    }
+
+    /// Waits until it has told of so many changes.
+    fn has_told(&self, changes: usize) {
+        let what = format!("{} tells {changes} changes: {}", self.name, self.text("err"));
+        until(&what, WAIT_MAX, || (self.text("out").lines().count() >= changes).then_some(()));
+    }
+}
+
+/// A folder below `target` that is made once for each content of `by`.
+fn made(name: &str, by: &Path, make: impl FnOnce(&Path)) -> PathBuf {
+    let wanted = std::fs::read_to_string(by).expect("the example is there");
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("readers-{name}"));
+    let stamp = place.join("made-by");
+    if std::fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
+        return place;
+    }
+    let _ = std::fs::remove_dir_all(&place);
+    std::fs::create_dir_all(&place).expect("a folder can be made");
+    make(&place);
+    std::fs::write(stamp, wanted).expect("a stamp can be written");
+    place
+}
+
+fn run(command: &mut Command) {
+    let output = alone(|| command.output());
+    let output = output.unwrap_or_else(|error| panic!("{command:?} does not start: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}{said}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+}
+
+#[test]
+fn readers_that_are_killed_end_as_the_store_does() {
+    let Some(home) = Pair::KafkaAndCql.home() else { return };
+    let readers = [Reader::python(&home), Reader::typescript(&home)];
+    let log = home.variable("PAYFOLD_LOG").expect("it has a log").to_owned();
+    let system = home.boot();
+    let mut running: Vec<Running> = readers.iter().map(|reader| reader.start(&log)).collect();
+    let pay = ["demo", "pay", "--count", ORDERS, "--trouble", "all", "--seed", "11"];
+    let mut command = home.command(&pay);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut paying = Running(alone(|| command.spawn()).expect("it starts"));
+    // Twice, in the middle of it.
+    for told in [20, 60] {
+        for (reader, running) in readers.iter().zip(&mut running) {
+            reader.has_told(told);
+            running.kill();
+            *running = reader.start(&log);
+        }
+    }
+    assert!(paying.0.wait().expect("it ends").success());
+
+    let stored = || -> Orders {
+        let list = ["order", "list", "--limit", "10000", "--output", "json"];
+        let orders = system.payfold(&list).json();
+        let key = |order: &Value| {
+            let parts = ["partner", "merchantCode", "orderId"];
+            parts.map(|part| order[part].as_str().expect("a text").to_owned()).join("/")
+        };
+        let orders = orders.as_array().expect("a list").iter();
+        orders.map(|order| (key(order), kept(order))).collect()
+    };
+    assert!(stored().len() >= 80, "{}", stored().len());
+    for reader in &readers {
+        let what = format!("{} has what the store has", reader.name);
+        until(&what, WAIT_MAX, || (reader.kept() == stored()).then_some(()));
+        assert!(!reader.text("err").contains("gap:"), "{}", reader.text("err"));
+    }
+}
