@@ -1,5 +1,7 @@
 //! Owns the times of a partner's books: moments as in notices, and dates alone, which stand for their noon.
 
+use std::fmt::Write as _;
+
 use chrono::format::{Item, Parsed, StrftimeItems, parse};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Utc};
 use payfold_schemas::time::Time;
@@ -21,7 +23,12 @@ impl When {
     pub(crate) fn of(format: Format) -> Result<Self, &'static str> {
         let Format::Pattern(pattern, zone) = &format else { return Ok(Self::Moment(format)) };
         let sample = DateTime::from_timestamp_nanos(1_769_853_600_000_000_000);
-        let written = sample.format_with_items(StrftimeItems::new(pattern)).to_string();
+        // `%#z` is for reading only.
+        let to_write = pattern.replace("%#z", "%z");
+        let mut written = String::new();
+        if write!(written, "{}", sample.format(&to_write)).is_err() {
+            return Err(NO_TIME);
+        }
         let items = StrftimeItems::new(pattern).parse_to_owned();
         match (zone, items) {
             (Zone::InText, _) if DateTime::parse_from_str(&written, pattern).is_ok() => {
