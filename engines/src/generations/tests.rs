@@ -73,7 +73,8 @@ fn an_entry_is_read_back_and_never_guessed_at() {
     let decided = Decided::new(entry, &asked(1));
     let bytes = decided.encode();
     assert_eq!(Decided::decode(1, &bytes), Ok(decided));
-    for bad in [&[][..], &[2, 0], &bytes[..9]] {
+    let of_a_newer_program = [&[2], &bytes[1..]].concat();
+    for bad in [&[][..], &of_a_newer_program, &bytes[..9]] {
         assert!(matches!(Decided::decode(1, bad), Err(EngineError::Corrupt(_))), "{bad:?}");
     }
 }

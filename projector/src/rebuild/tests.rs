@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::generations::{Asked, DecideError, Journal};
+use payfold_engines::log::EventLog;
 use payfold_engines::orders::live::Live;
-use payfold_engines::orders::{OrderStore, Walked};
+use payfold_engines::orders::{Commit, OrderStore, Walked};
 use payfold_schemas::event::OrderChanged;
 use payfold_schemas::ids::Author;
+use payfold_schemas::order::Order;
 use payfold_schemas::publication::Publication;
+use payfold_schemas::record::Position;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -19,7 +22,8 @@ use super::difference::{Comparison, Difference, Field, Why};
 use super::join::Join;
 use super::standing::State;
 use crate::RunError;
-use crate::run::tests::world::{World, settings, told as told_of};
+use crate::fold::summarize;
+use crate::run::tests::world::{World, key, settings, told as told_of};
 use crate::run::{Settings, Speed};
 
 /// A morning: one order paid and given back, one paid, one failed.
@@ -232,6 +236,41 @@ async fn a_build_stands_still_and_goes_on_as_it_is_asked() {
     working.until(2, State::Ready).await;
     assert_eq!(working.walk(2).await, working.walk(1).await);
     working.stop().await;
+}
+
+#[tokio::test]
+async fn what_differs_is_told_with_its_why() {
+    let world = World::new();
+    world.append(MORNING).await;
+    world.run(world.projector()).await;
+    let store = &world.store;
+    let (live, new) = (store.generation(1).await.unwrap(), store.generation(2).await.unwrap());
+    let rows: Vec<Order> = world.rows(&["a", "b"]).await.into_iter().flatten().collect();
+    let [a, mut b] = rows.try_into().unwrap();
+    let folded = live.progress().await.unwrap().unwrap().folded;
+    // The other one kept no notice of b, has an order nobody else knows, is ahead with a, and lacks c.
+    b.facts.ipns.clear();
+    b.summary = summarize(&b.facts);
+    let added = Order { key: key("z"), ..b.clone() };
+    let ahead = Order { position: Position { offset: 99, ..a.position }, ..a };
+    let (orders, log_id) = (vec![ahead, b, added], world.log.id());
+    new.commit(Commit { orders, folded, log_id, ..Commit::default() }).await.unwrap();
+    let comparison = Comparison::new(&*live, &*new);
+    let mut join = Join::new(&*live, &*new, None);
+    let mut why = Vec::new();
+    while let Some(pair) = join.next_unequal().await.unwrap() {
+        let difference = comparison.judge(&pair).await.unwrap().unwrap();
+        why.push((difference.order, difference.cause, difference.fields.len()));
+    }
+    let expected = [
+        ("p/M/a".to_owned(), Why::Moving, 0),
+        ("p/M/b".to_owned(), Why::Facts, 5),
+        ("p/M/c".to_owned(), Why::Missing, 0),
+        ("p/M/z".to_owned(), Why::Added, 0),
+    ];
+    assert_eq!(why, expected);
+    let tally = comparison.tally().await.unwrap();
+    assert_eq!((tally.orders, tally.differing, tally.missing, tally.moving), (4, 2, 1, 1));
 }
 
 #[tokio::test]
