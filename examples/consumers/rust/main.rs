@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .set("auto.offset.reset", "earliest")
         .set("enable.auto.commit", "false")
         .set("allow.auto.create.topics", "false")
-        .set("enable.partition.eof", "true")
+        .set("enable.partition.eof", options.until_end.to_string())
         .create()?;
     consumer.subscribe(&[&format!("{}.orders", options.prefix)])?;
     let mut ended = BTreeSet::new();
