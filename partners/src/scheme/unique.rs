@@ -76,7 +76,7 @@ impl Readings {
 
 /// The name of the group of a value; a profile's own patterns may have groups, too.
 fn group(number: usize) -> String {
-    format!("payfold_value_{number}")
+    format!("signed_value_{number}")
 }
 
 fn range(group: Option<regex::Match<'_>>) -> Option<std::ops::Range<usize>> {
