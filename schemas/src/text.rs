@@ -6,6 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smol_str::SmolStr;
 
 /// What a kind of id may look like. Implemented by an empty enum per id.
 pub trait TextRule {
@@ -49,14 +50,17 @@ pub enum TextError {
 /// A checked short string; `R` says what is allowed in it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text<R> {
-    value: Box<str>,
+    /// In place up to 23 bytes, as most ids are; longer ones are shared by their copies.
+    value: SmolStr,
     rule: PhantomData<fn() -> R>,
 }
 
 impl<R: TextRule> Text<R> {
     /// Checks `value` against the rule. Errors: `TextError`, naming the field.
     pub fn parse(value: &str) -> Result<Self, TextError> {
-        if value.trim().is_empty() {
+        // Nearly all begin with something that can be seen.
+        let is_seen = value.as_bytes().first().is_some_and(u8::is_ascii_graphic);
+        if !is_seen && value.trim().is_empty() {
             return Err(TextError::Empty { name: R::NAME });
         }
         // Nearly all are plain ASCII: then bytes are characters. Which one is illegal is looked for only if one is.
@@ -68,7 +72,7 @@ impl<R: TextRule> Text<R> {
         if chars > R::MAX_CHARS {
             return Err(TextError::TooLong { name: R::NAME, chars, max: R::MAX_CHARS });
         }
-        Ok(Self { value: value.into(), rule: PhantomData })
+        Ok(Self { value: SmolStr::new(value), rule: PhantomData })
     }
 
     /// The value as it came.

@@ -12,20 +12,21 @@ use payfold_schemas::run::{FindingCounts, RunResult};
 
 use super::BooksError;
 use super::found::{About, Found};
-use super::judge::{By, GroupHash, IdHash, group_key};
+use super::judge::{By, IdHash, group_key};
 use super::ledger::Ledger;
 use super::pile::Pile;
 use super::settle::{self, Moment};
 use super::shelf::{Of, ShelfError, Standing, Which};
+use super::spool::KeyHash;
 
 /// The groups of a partner with a finding that is not cleared.
 pub(crate) fn watched(
     ledger: &Ledger,
     partner: &PartnerCode,
     by: By,
-) -> Result<HashSet<GroupHash>, ShelfError> {
+) -> Result<HashSet<KeyHash>, ShelfError> {
     let groups = standing(ledger, partner).filter_map(|known| match known {
-        Ok(known) => group(&known, by).map(|key| Ok(GroupHash::of(&key))),
+        Ok(known) => group(&known, by).map(|key| Ok(KeyHash::of(&key))),
         Err(error) => Some(Err(error)),
     });
     groups.collect()

@@ -25,7 +25,7 @@ use super::folder::{self, Due, Folder};
 use super::ledger::Ledger;
 use super::notices::{self, OnNotice};
 use super::survey::{Survey, Surveys};
-use super::{BooksError, close, gauges, recheck, spool};
+use super::{BooksError, close, gauges, recheck};
 use crate::outage::Outage;
 use crate::run::{Halt, Shared};
 
@@ -237,7 +237,6 @@ impl Books {
 
 /// Does what is asked for until told to stop.
 pub(crate) async fn run(shared: &Shared, mut books: Books) -> Result<(), Halt> {
-    spool::clear_left(&books.scratch);
     let mut ledger = empty_ledger(shared, &books).await?;
     let mut seen = folder::Seen::default();
     let mut polls = tokio::time::interval(books.poll);

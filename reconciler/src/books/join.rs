@@ -1,19 +1,18 @@
 //! Owns the bringing together of two sorted streams, orders and lines, group by group, in constant memory.
 
 use std::io;
-use std::iter::Peekable;
 
 use payfold_schemas::finding::BookLine;
 
 use super::ours::OurOrder;
-use super::spool::Sorted;
+use super::spool::{KeyHash, Place, Sorted};
 
 /// More lines of one group are no lines of one payment.
 pub(crate) const GROUP_MAX: usize = 4_096;
 
 /// An order, or none, with the lines of its group. One of the two is there.
 pub(crate) struct Group {
-    pub(crate) key: Vec<u8>,
+    pub(crate) hash: KeyHash,
     pub(crate) ours: Vec<OurOrder>,
     pub(crate) lines: Vec<BookLine>,
     /// Lines over the bound, which are left out.
@@ -22,24 +21,30 @@ pub(crate) struct Group {
 
 /// The groups of both streams, by key.
 pub(crate) struct Join {
-    ours: Peekable<Sorted<OurOrder>>,
-    lines: Peekable<Sorted<BookLine>>,
+    ours: Sorted<OurOrder>,
+    lines: Sorted<BookLine>,
+    /// Of the group that is taken.
+    key: Vec<u8>,
 }
 
 impl Join {
     pub(crate) fn of(ours: Sorted<OurOrder>, lines: Sorted<BookLine>) -> Self {
-        Self { ours: ours.peekable(), lines: lines.peekable() }
+        Self { ours, lines, key: Vec::new() }
     }
 
     fn group(&mut self) -> io::Result<Option<Group>> {
-        let key = match (peek(&mut self.ours)?, peek(&mut self.lines)?) {
-            (Some(a), Some(b)) => a.min(b).to_vec(),
-            (Some(key), None) | (None, Some(key)) => key.to_vec(),
+        let first = match (self.ours.peek()?, self.lines.peek()?) {
+            (Some(a), Some(b)) => a.min(b),
+            (Some(place), None) | (None, Some(place)) => place,
             (None, None) => return Ok(None),
         };
-        let (ours, _) = take(&mut self.ours, &key)?;
-        let (lines, left_out) = take(&mut self.lines, &key)?;
-        Ok(Some(Group { key, ours, lines, left_out }))
+        let hash = first.hash;
+        self.key.clear();
+        self.key.extend_from_slice(first.key);
+        let place = Place { hash, key: &self.key };
+        let (ours, _) = take(&mut self.ours, place)?;
+        let (lines, left_out) = take(&mut self.lines, place)?;
+        Ok(Some(Group { hash, ours, lines, left_out }))
     }
 }
 
@@ -51,24 +56,13 @@ impl Iterator for Join {
     }
 }
 
-type Items<T> = Peekable<Sorted<T>>;
-
-fn peek<T: for<'b> minicbor::Decode<'b, ()>>(items: &mut Items<T>) -> io::Result<Option<&[u8]>> {
-    if let Some(error) = items.next_if(Result::is_err).and_then(Result::err) {
-        return Err(error);
-    }
-    Ok(items.peek().and_then(|item| item.as_ref().ok()).map(|(key, _)| key.as_slice()))
-}
-
 fn take<T: for<'b> minicbor::Decode<'b, ()>>(
-    items: &mut Items<T>,
-    key: &[u8],
+    items: &mut Sorted<T>,
+    place: Place<'_>,
 ) -> io::Result<(Vec<T>, u64)> {
     let (mut taken, mut left_out) = (Vec::new(), 0);
-    while let Some(item) =
-        items.next_if(|item| item.as_ref().map_or(true, |(found, _)| found == key))
-    {
-        let (_, value) = item?;
+    while items.peek()? == Some(place) {
+        let Some(value) = items.next()? else { break };
         if taken.len() < GROUP_MAX { taken.push(value) } else { left_out += 1 }
     }
     Ok((taken, left_out))

@@ -1,7 +1,6 @@
 //! Owns the judging of one group, an order with its lines: compares them and adds what comes of it to the tally. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use super::join::{GROUP_MAX, Group};
 use super::ours::OurOrder;
 use super::pile::Pile;
 use super::rules::Rules;
+use super::spool::KeyHash;
 use super::totals::Totals;
 
 /// More differences than these are no differences: the records are another day's, or the profile reads them wrong.
@@ -73,19 +73,7 @@ pub(crate) struct Judge {
     pub(crate) zone: Tz,
     pub(crate) by: By,
     /// Groups with a finding that is not cleared: what is listed of them is remembered.
-    pub(crate) watched: Arc<HashSet<GroupHash>>,
-}
-
-/// A group's name in short: that two are one costs a look and no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct GroupHash(u64);
-
-impl GroupHash {
-    pub(crate) fn of(key: &[u8]) -> Self {
-        let mut hasher = DefaultHasher::new();
-        key.hash(&mut hasher);
-        Self(hasher.finish())
-    }
+    pub(crate) watched: Arc<HashSet<KeyHash>>,
 }
 
 /// A finding's id in short.
@@ -125,18 +113,18 @@ impl Judge {
     pub(crate) fn judge(
         &self,
         tally: &mut Tally,
-        key: &[u8],
+        hash: KeyHash,
         ours: Option<&OurOrder>,
         lines: &[BookLine],
     ) -> io::Result<()> {
-        self.judge_as(tally, key, (ours, lines), |found| found)
+        self.judge_as(tally, hash, (ours, lines), |found| found)
     }
 
     /// Compares a group; what is found is told as `told` says.
     fn judge_as(
         &self,
         tally: &mut Tally,
-        key: &[u8],
+        hash: KeyHash,
         (ours, lines): (Option<&OurOrder>, &[BookLine]),
         told: impl Fn(Found) -> Found,
     ) -> io::Result<()> {
@@ -150,7 +138,7 @@ impl Judge {
         }
         let Outcome { differences, left_over, listed, early, .. } = outcome;
         let Some(subject) = self.subject(ours, lines) else { return Ok(()) };
-        if self.watched.contains(&GroupHash::of(key)) {
+        if self.watched.contains(&hash) {
             let waited = |spoken| {
                 let id = |code| IdHash::of(&subject.id_of_missing(code, spoken));
                 [Code::MissingThere, Code::CutOff].map(id)
@@ -177,7 +165,7 @@ impl Judge {
         group: Group,
         (ours, elsewhere): (Option<&OurOrder>, &BTreeMap<ProviderRef, OrderId>),
     ) -> io::Result<()> {
-        self.judge_as(tally, &group.key, (ours, &group.lines), |mut found| {
+        self.judge_as(tally, group.hash, (ours, &group.lines), |mut found| {
             let provider_ref = found.about.provider_ref.as_ref();
             let other = provider_ref.and_then(|provider_ref| elsewhere.get(provider_ref));
             if let Some(other) = other.filter(|_| found.code == Code::MissingHere) {

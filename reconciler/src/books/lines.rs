@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::judge::{By, key_of_line};
 use super::sha256_of;
-use super::spool::{LANES, Lanes, Sorted};
+use super::spool::{LANES, Sorted, Spool};
 use super::survey::{QUERIES, Surveyed};
 
 /// So many bad lines are told one by one.
@@ -50,7 +50,7 @@ pub(crate) fn read(
         .map_err(|error| LinesError::Unreadable { name: name.to_owned(), error })?;
     let spool_failed = |error| LinesError::Spool { name: name.to_owned(), error };
     let mut reading = Reading {
-        spool: Lanes::in_folder(folder).map_err(spool_failed)?,
+        spool: Spool::in_folder(folder).map_err(spool_failed)?,
         by,
         accounts,
         bad: Vec::new(),
@@ -91,7 +91,7 @@ pub(crate) fn read(
 /// Answers to queries, as a file of them would be.
 pub(crate) fn of_answers(surveyed: Surveyed, folder: &Path) -> io::Result<Lines> {
     let Surveyed { lines, questions, silent, problems, .. } = surveyed;
-    let mut spool = Lanes::in_folder(folder)?;
+    let mut spool = Spool::in_folder(folder)?;
     let mut hasher = Sha256::new();
     for line in &lines {
         hasher.update(serde_json::to_vec(line)?);
@@ -117,7 +117,7 @@ fn untrusted(path: &Path) -> io::Result<FileFacts> {
 }
 
 struct Reading<'a> {
-    spool: Lanes<BookLine>,
+    spool: Spool<BookLine>,
     by: By,
     accounts: &'a [MerchantCode],
     bad: Vec<BadLine>,

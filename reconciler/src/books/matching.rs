@@ -71,10 +71,10 @@ fn pairs(
                 let _ = others.blocking_send(group);
             }
             [ours, rest @ ..] => {
-                judge.judge(&mut tally, &group.key, Some(ours), &group.lines)?;
+                judge.judge(&mut tally, group.hash, Some(ours), &group.lines)?;
                 // A ref that several orders have: the lines are held against the first, K tells of the rest.
                 for other in rest {
-                    judge.judge(&mut tally, &group.key, Some(other), &[])?;
+                    judge.judge(&mut tally, group.hash, Some(other), &[])?;
                 }
             }
         }

@@ -20,7 +20,7 @@ use super::ours::OurOrder;
 use super::pile::Pile;
 use super::rules::Rules;
 use super::siblings;
-use super::spool::{LANES, Lanes, Sorted};
+use super::spool::{LANES, Sorted, Spool};
 use crate::run::Shared;
 
 /// Orders of one page: some 2 MB. With fewer, threads wait for each other more than they work.
@@ -45,7 +45,7 @@ pub(crate) async fn read(
 ) -> Result<Orders, BooksError> {
     let until = rules.until.plus_ms(rules.cut_off_ms).min(rules.now);
     let scan = Scan::Created { from, until };
-    let mut spool = Lanes::in_folder(folder).map_err(BooksError::scratch)?;
+    let mut spool = Spool::in_folder(folder).map_err(BooksError::scratch)?;
     let mut paid_twice = Pile::in_folder(folder);
     // Pages are loaded while those before them are sorted in.
     let (sender, mut pages) = mpsc::channel(PAGES_WAITING);
@@ -124,7 +124,7 @@ async fn take(
     shared: &Shared,
     order: &Order,
     (rules, by): (&Rules, By),
-    spool: &mut Lanes<OurOrder>,
+    spool: &mut Spool<OurOrder>,
 ) -> Result<(), BooksError> {
     if order.facts.ipns.is_empty() && order.facts.query_answers.is_empty() {
         return Ok(());
