@@ -11,7 +11,7 @@ use payfold_schemas::order::{Order, OrderState};
 use payfold_schemas::record::{Position, decode_fact};
 use payfold_schemas::time::Time;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 
 use super::BooksError;
 use super::found::Found;
@@ -21,11 +21,11 @@ use super::pile::Pile;
 use super::rules::Rules;
 use super::siblings;
 use super::spool::{LANES, Sorted, Spool};
-use crate::run::Shared;
+use crate::run::{Halt, Shared};
 
-/// Orders of one page: some 2 MB. With fewer, threads wait for each other more than they work.
-const PAGE: usize = 1_024;
-/// Pages that wait to be sorted in.
+/// Orders of one page: some 1 MB.
+const PAGE: usize = 512;
+/// Pages that wait to be loaded, or to be taken in.
 const PAGES_WAITING: usize = 1;
 
 /// What our side came to.
@@ -47,16 +47,15 @@ pub(crate) async fn read(
     let scan = Scan::Created { from, until };
     let mut spool = Spool::in_folder(folder).map_err(BooksError::scratch)?;
     let mut paid_twice = Pile::in_folder(folder);
-    // Pages are loaded while those before them are sorted in.
-    let (sender, mut pages) = mpsc::channel(PAGES_WAITING);
-    let loaded = async {
-        load(shared, partner, &scan, &sender, tell).await?;
-        drop(sender);
-        Ok::<(), BooksError>(())
-    };
+    // Pages are loaded side by side while those before them are taken in.
+    let (walked, keys) = mpsc::channel(PAGES_WAITING);
+    let (loaded, mut pages) = mpsc::channel::<Vec<Option<Order>>>(PAGES_WAITING);
+    let keys = Mutex::new(keys);
     let taken = async {
+        let mut count = 0;
         while let Some(rows) = pages.recv().await {
-            for order in &rows {
+            count += u64::try_from(rows.len()).unwrap_or(0);
+            for order in rows.iter().flatten() {
                 if is_second_attempt(order) {
                     let found = siblings::paid_twice(shared, order).await?;
                     let mut found = found.iter();
@@ -64,55 +63,50 @@ pub(crate) async fn read(
                 }
                 take(shared, order, (rules, by), &mut spool).await?;
             }
+            tell(count);
         }
-        Ok(())
+        Ok::<(), BooksError>(())
     };
-    tokio::try_join!(loaded, taken)?;
+    let walking = async { Ok(walk(shared, (&scan, partner), walked).await?) };
+    let loading = |loaded| async { Ok(load(shared, &keys, loaded).await?) };
+    let (one, two, three) = (loaded.clone(), loaded.clone(), loaded);
+    tokio::try_join!(walking, loading(one), loading(two), loading(three), taken)?;
     let sorted = super::blocking(move || spool.sorted()).await.map_err(BooksError::scratch)?;
     Ok(Orders { sorted, paid_twice })
 }
 
-/// All orders of the partner in the window, page by page.
-async fn load(
+/// The partner's orders in the window, page by page.
+async fn walk(
     shared: &Shared,
-    partner: &PartnerCode,
-    scan: &Scan,
-    pages: &mpsc::Sender<Vec<Order>>,
-    tell: impl Fn(u64),
-) -> Result<(), BooksError> {
-    let mut count = 0;
-    let mut page = next(shared, scan, None).await?;
+    (scan, partner): (&Scan, &PartnerCode),
+    pages: mpsc::Sender<Vec<OrderKey>>,
+) -> Result<(), Halt> {
+    let mut after: Option<Cursor> = None;
     loop {
-        let mine = page.entries.into_iter().map(|(key, _)| key);
-        let keys: Vec<OrderKey> = mine.filter(|key| key.partner == *partner).collect();
-        let (one, other) = keys.split_at(keys.len() / 2);
-        let following = async {
-            match page.next {
-                None => Ok(None),
-                Some(after) => next(shared, scan, Some(after)).await.map(Some),
-            }
-        };
-        // The next page is looked up while this one's orders are loaded, and these by two.
-        let (one, other, following) =
-            tokio::try_join!(shared.load(one), shared.load(other), following)?;
-        // Nobody takes them if what is taken failed, and then nobody asks.
-        let _ = pages.send(one.into_iter().chain(other).flatten().collect()).await;
-        count += u64::try_from(keys.len()).unwrap_or(0);
-        tell(count);
-        match following {
-            Some(following) => page = following,
+        let ask = || shared.store.scan(scan.clone(), after.clone(), PAGE);
+        let Page { entries, next } = shared.ask("walk the orders by creation", ask).await?;
+        let mine = entries.into_iter().map(|(key, _)| key).filter(|key| key.partner == *partner);
+        // Nobody takes them if what is loaded failed, and then nobody asks.
+        let _ = pages.send(mine.collect()).await;
+        match next {
+            Some(next) => after = Some(next),
             None => return Ok(()),
         }
     }
 }
 
-async fn next(
+/// Loads one page after another; others do so beside it.
+async fn load(
     shared: &Shared,
-    scan: &Scan,
-    after: Option<Cursor>,
-) -> Result<Page, crate::run::Halt> {
-    let ask = || shared.store.scan(scan.clone(), after.clone(), PAGE);
-    shared.ask("walk the orders by creation", ask).await
+    keys: &Mutex<mpsc::Receiver<Vec<OrderKey>>>,
+    pages: mpsc::Sender<Vec<Option<Order>>>,
+) -> Result<(), Halt> {
+    loop {
+        let Some(keys) = keys.lock().await.recv().await else { return Ok(()) };
+        let rows = shared.load(&keys).await?;
+        // As above.
+        let _ = pages.send(rows).await;
+    }
 }
 
 fn is_second_attempt(order: &Order) -> bool {
