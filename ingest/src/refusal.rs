@@ -1,6 +1,8 @@
 //! Owns what a sender is told when a notice is not taken: the stable codes, their HTTP status and the
 //! problem document (RFC 9457). A refusal never holds a secret, a signature or a body.
 
+use std::sync::LazyLock;
+
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
@@ -216,17 +218,37 @@ impl Refusal {
         if self.code.closes_connection() {
             response.force_close();
         }
-        let problem = Problem {
-            r#type: format_args!("urn:payfold:problem:{}", self.code.as_str()),
-            title: self.code.title(),
-            status: self.code.status(),
-            code: self.code.as_str(),
-            detail: self.detail.as_deref(),
-            request_id,
-        };
-        let mut body = Vec::with_capacity(384);
-        serde_json::to_writer(&mut body, &problem).expect("a problem is plain text and numbers");
-        response.body(body)
+        let detail = self.detail.as_deref();
+        response.body(match detail {
+            Some(_) => Problem::of(self.code, detail, request_id).json(),
+            None => Plain::of(self.code).of_request(request_id),
+        })
+    }
+}
+
+/// A problem whose title says all, but for the request: most refusals are one of these, and cost a copy.
+struct Plain {
+    before_id: Box<str>,
+    behind_id: Box<str>,
+}
+
+impl Plain {
+    fn of(code: Code) -> &'static Self {
+        static ALL: LazyLock<[Plain; Code::ALL.len()]> =
+            LazyLock::new(|| Code::ALL.map(Plain::make));
+        &ALL[code.index()]
+    }
+
+    fn make(code: Code) -> Self {
+        let id = "00000000-0000-0000-0000-000000000000";
+        let problem = Problem::of(code, None, id.parse().expect("it is a UUID")).json();
+        let (before_id, behind_id) = problem.split_once(id).expect("a problem names its request");
+        Self { before_id: before_id.into(), behind_id: behind_id.into() }
+    }
+
+    fn of_request(&self, id: RequestId) -> String {
+        let mut text = [0; RequestId::TEXT_LENGTH];
+        [&self.before_id, id.encode(&mut text), &self.behind_id].concat()
     }
 }
 
@@ -234,13 +256,25 @@ impl Refusal {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Problem<'a> {
-    r#type: std::fmt::Arguments<'a>,
+    r#type: String,
     title: &'a str,
     status: u16,
     code: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<&'a str>,
     request_id: RequestId,
+}
+
+impl<'a> Problem<'a> {
+    fn of(code: Code, detail: Option<&'a str>, request_id: RequestId) -> Self {
+        let (title, status) = (code.title(), code.status());
+        let r#type = format!("urn:payfold:problem:{}", code.as_str());
+        Self { r#type, title, status, code: code.as_str(), detail, request_id }
+    }
+
+    fn json(&self) -> String {
+        serde_json::to_string(self).expect("a problem is plain text and numbers")
+    }
 }
 
 impl From<Rejection> for Refusal {
@@ -266,6 +300,16 @@ mod tests {
     fn every_code_stands_at_its_index() {
         for (place, code) in Code::ALL.into_iter().enumerate() {
             assert_eq!(code.index(), place, "{}", code.as_str());
+        }
+    }
+
+    #[test]
+    fn a_plain_problem_is_the_one_that_is_written_whole() {
+        let id: RequestId = "01939b1c-7a00-7000-8000-000000000001".parse().unwrap();
+        for code in Code::ALL {
+            let plain = Plain::of(code).of_request(id);
+            assert_eq!(plain, Problem::of(code, None, id).json());
+            assert!(plain.contains("01939b1c-7a00-7000-8000-000000000001"), "{plain}");
         }
     }
 }

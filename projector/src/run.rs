@@ -83,8 +83,8 @@ impl Settings {
     /// orders are kept in memory, so that fewer are read again.
     pub fn for_a_build(self) -> Self {
         Self {
-            batch_records_max: self.batch_records_max.max(32_768),
-            batch_bytes: self.batch_bytes.max(32 << 20),
+            batch_records_max: self.batch_records_max.max(20_480),
+            batch_bytes: self.batch_bytes.max(20 << 20),
             cache_bytes: self.cache_bytes.max(64 << 20),
             ..self
         }

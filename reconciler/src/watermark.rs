@@ -22,6 +22,8 @@ pub(crate) struct Watermark {
     pub(crate) folded: Vec<Position>,
     /// The watermark of each partition, at most `now`.
     partitions: Vec<(u32, Time)>,
+    /// When the first record that waits to be folded was received.
+    waiting: Option<Time>,
 }
 
 impl Watermark {
@@ -33,12 +35,20 @@ impl Watermark {
         let ask = || shared.log.extent(Topic::Intake);
         let extents = shared.ask("read how far intake reaches", ask).await?;
         let mut partitions = Vec::with_capacity(extents.len());
+        let mut waiting: Option<Time> = None;
         for extent in &extents {
-            let time = of_partition(shared, &folded, extent, now).await?;
+            let first = first_waiting(shared, &folded, extent).await?;
+            let time = first.map_or(now, |received| received.min(now));
             partitions.push((extent.partition, shared.raise(extent.partition, time).min(now)));
+            waiting = waiting.into_iter().chain(first).min();
         }
         shared.metrics.lag_is(lag(shared, &extents));
-        Ok(Self { now, folded, partitions })
+        Ok(Self { now, folded, partitions, waiting })
+    }
+
+    /// Whether everything is folded that was received until `time`, this moment included.
+    pub(crate) fn is_past(&self, time: Time) -> bool {
+        self.low() >= time && self.waiting.is_none_or(|received| received > time)
     }
 
     /// Everything received before it is folded, in every partition.
@@ -64,25 +74,24 @@ impl Shared {
     }
 }
 
-/// When the first record that is not folded was received; `now` if there is none.
-async fn of_partition(
+/// When the first record that is not folded was received; `None` if there is none.
+async fn first_waiting(
     shared: &Shared,
     folded: &[Position],
     extent: &Extent,
-    now: Time,
-) -> Result<Time, Halt> {
+) -> Result<Option<Time>, Halt> {
     let partition = extent.partition;
     if extent.last == 0 || is_folded(folded, extent.end()) {
-        return Ok(now);
+        return Ok(None);
     }
     let Some(after) = folded.iter().find(|position| position.partition == partition) else {
-        return Ok(BEGINNING);
+        return Ok(Some(BEGINNING));
     };
     let ask = || shared.log.read_after(Topic::Intake, *after, 1);
     let next = shared.ask("read intake", ask).await?;
     // What can't be read stops whoever reads intake; until then nothing after it is folded.
     let received = next.first().map(|record| decode_intake(&record.value).map(|r| r.received_at()));
-    Ok(received.map_or(now, |received| received.unwrap_or(BEGINNING)).min(now))
+    Ok(received.map(|received| received.unwrap_or(BEGINNING)))
 }
 
 /// How many records of intake are not checked for refs; those of partitions not read yet are not counted.

@@ -158,6 +158,14 @@ impl RequestId {
         Self(uuid)
     }
 
+    /// Characters, and bytes, of its text.
+    pub const TEXT_LENGTH: usize = uuid::fmt::Hyphenated::LENGTH;
+
+    /// Its text, written into a place of the caller's.
+    pub fn encode<'a>(&self, place: &'a mut [u8; Self::TEXT_LENGTH]) -> &'a str {
+        self.0.as_hyphenated().encode_lower(place)
+    }
+
     /// The unix time in ms that a UUIDv7 carries; `None` for another version.
     pub fn unix_ms(&self) -> Option<u64> {
         let (seconds, nanos) = self.0.get_timestamp()?.to_unix();

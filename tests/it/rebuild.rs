@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::support::knobs;
 use crate::support::pair::{Inside, Pair};
 use crate::support::system::{Done, Home, System, until};
 
@@ -17,12 +18,13 @@ use self::dice::Dice;
 
 const WHY: [&str; 2] = ["--reason", "to see"];
 const TURN_MAX: Duration = Duration::from_secs(60);
+const KILLS_A_ROUND: u64 = 6;
 
 fn rebuild(home: &Home, arguments: &[&str]) -> Done {
     home.payfold(&[&["rebuild"][..], arguments].concat())
 }
 
-fn with_reason(home: &Home, arguments: &[&str]) -> Done {
+pub(crate) fn with_reason(home: &Home, arguments: &[&str]) -> Done {
     rebuild(home, &[arguments, &WHY].concat())
 }
 
@@ -174,7 +176,8 @@ pub fn live_traffic_goes_on(pair: Pair) {
     drop(system);
 }
 
-fn wait_for_state(home: &Home, generation: u64, state: &str) {
+/// Waits until a generation stands so.
+pub(crate) fn wait_for_state(home: &Home, generation: u64, state: &str) {
     until(&format!("generation {generation} is {state}"), TURN_MAX, || {
         let all = standings(home);
         let one = all.iter().find(|one| one["generation"] == generation)?;
@@ -182,13 +185,10 @@ fn wait_for_state(home: &Home, generation: u64, state: &str) {
     });
 }
 
-/// Dies by SIGKILL at a random moment of what a command begins, and boots again.
+/// Dies by SIGKILL at a random moment of what a command does or begins, and boots again.
 fn killed_during(system: System, arguments: &[&str], dice: &mut Dice) -> System {
     let home = Rc::clone(system.home());
-    let arguments: Vec<String> =
-        [&["rebuild"][..], arguments, &WHY].concat().iter().map(|one| (*one).to_owned()).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let mut command = home.command(&words);
+    let mut command = home.command(&[&["rebuild"], arguments].concat());
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let mut child = command.spawn().expect("it can be started");
     std::thread::sleep(Duration::from_millis(dice.roll(400)));
@@ -214,40 +214,56 @@ fn insist(home: &Home, arguments: &[&str], generation: u64, state: &str) {
     });
 }
 
-/// Killed in the middle of builds, switches, rollbacks and drops, it ends as if nothing had happened.
+/// Killed in the middle of plans, builds, comparisons, switches, rollbacks and drops, it ends as if nothing had happened.
+#[expect(clippy::print_stdout, reason = "figures for people")]
 pub fn killed_at_any_moment(pair: Pair) {
     let Some(home) = pair.home() else { return };
-    let mut dice = Dice::new(8, 0);
+    let mut dice = Dice::new(knobs::seed().unwrap_or(8), 0);
     let mut system = home.boot();
     system.payfold(&["demo", "pay", "--count", "60", "--trouble", "all", "--seed", "11"]);
+    let rounds = u64::from(knobs::kills()).div_ceil(KILLS_A_ROUND);
     let mut told = 1;
-    for new in 2..5_u64 {
-        system = killed_during(system, &["start", "--drill"], &mut dice);
-        insist(&home, &["start"], new, "ready");
-        system = killed_during(system, &["switch"], &mut dice);
-        insist(&home, &["switch"], new, "live");
-        system.payfold(&["demo", "pay", "--count", "3", "--seed", &new.to_string()]);
-        system = killed_during(system, &["rollback"], &mut dice);
-        insist(&home, &["rollback"], told, "live");
-        let again = new.to_string();
-        if new == 3 {
-            insist(&home, &["switch", "--generation", &again], new, "live");
-            told = new;
-        }
-        let other = if told == new { 1 } else { new };
-        wait_for_state(&home, other, "standby");
-        system = killed_during(system, &["drop", &other.to_string(), "--yes"], &mut dice);
-        until("it is gone", TURN_MAX, || {
-            let all = standings(&home);
-            if all.iter().any(|one| one["generation"] == other) {
-                with_reason(&home, &["drop", &other.to_string(), "--yes"]);
-                return None;
-            }
-            (!all.is_empty()).then_some(())
-        });
+    for new in 2..2 + rounds {
+        system = killed_in_one_round(system, &mut told, new, &mut dice);
     }
     wait_for(&home, told, "live");
     let (repeated, rebuilt) = check_told(&home);
+    let kills = rounds * KILLS_A_ROUND;
+    println!("killed {kills} times: told again {repeated}, told as rebuilt {rebuilt}");
     assert!(rebuilt > 0, "some were told of anew ({repeated} repeats)");
     drop(system);
+}
+
+/// Makes a generation, tells of it, takes it back, and drops it or, every other time, the one before.
+fn killed_in_one_round(mut system: System, told: &mut u64, new: u64, dice: &mut Dice) -> System {
+    let home = Rc::clone(system.home());
+    let name = new.to_string();
+    let with_why = |arguments: &[&'static str]| [arguments, &WHY].concat();
+    system = killed_during(system, &["plan"], dice);
+    system = killed_during(system, &with_why(&["start", "--drill"]), dice);
+    insist(&home, &["start"], new, "ready");
+    system = killed_during(system, &["diff", "--generation", &name], dice);
+    system = killed_during(system, &with_why(&["switch"]), dice);
+    insist(&home, &["switch"], new, "live");
+    system.payfold(&["demo", "pay", "--count", "3", "--seed", &name]);
+    system = killed_during(system, &with_why(&["rollback"]), dice);
+    insist(&home, &["rollback"], *told, "live");
+    let mut other = new;
+    if new % 2 == 1 {
+        insist(&home, &["switch", "--generation", &name], new, "live");
+        other = std::mem::replace(told, new);
+    }
+    wait_for_state(&home, other, "standby");
+    let other_name = other.to_string();
+    let drop_it = ["drop", &other_name, "--yes", WHY[0], WHY[1]];
+    system = killed_during(system, &drop_it, dice);
+    until("it is gone", TURN_MAX, || {
+        let all = standings(&home);
+        if all.iter().any(|one| one["generation"] == other) {
+            rebuild(&home, &drop_it);
+            return None;
+        }
+        (!all.is_empty()).then_some(())
+    });
+    system
 }

@@ -211,10 +211,11 @@ async fn read(
 async fn folded_through(shared: &Shared, books: &Books, begun: Time) -> Result<(), BooksError> {
     let mut told = false;
     loop {
-        let low = Watermark::measure(shared).await?.low();
-        if low >= begun {
+        let watermark = Watermark::measure(shared).await?;
+        if watermark.is_past(begun) {
             return Ok(());
         }
+        let low = watermark.low();
         let behind_ms = shared.clock.now().unix_ms() - low.unix_ms().max(0);
         let behind_s = u64::try_from(behind_ms / 1_000).unwrap_or(0);
         books.tell(Progress { stage: "waiting for the projector, seconds behind", done: behind_s });
