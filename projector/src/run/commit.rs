@@ -18,7 +18,7 @@ pub(super) async fn run(
     shared: &Shared,
     mut published: mpsc::Receiver<FoldedBatch>,
 ) -> Result<(), Halt> {
-    while let Some(FoldedBatch { number, changes, folded }) = published.recv().await {
+    while let Some(FoldedBatch { number, changes, folded, leave }) = published.recv().await {
         assert!(changes.events.is_empty(), "events are taken out as they are published");
         let (records, changes) = (changes.effects.len(), Arc::new(changes));
         let mut outage = Outage::none(shared, "commit orders");
@@ -40,6 +40,7 @@ pub(super) async fn run(
             }
         }
         shared.status.advance(folded.iter().map(|folded| folded.position));
+        drop(leave);
     }
     Ok(())
 }

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use payfold_engines::orders::Folded;
 use payfold_schemas::ids::OrderKey;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::cache::Cache;
 use super::outage::Outage;
-use super::read::Decoded;
+use super::read::{Decoded, Read};
 use super::{Halt, Shared, compute};
 use crate::batch::{Changes, Orders, Telling, fold_batch};
 
@@ -19,17 +19,20 @@ pub(super) struct FoldedBatch {
     pub(super) number: u64,
     pub(super) changes: Changes,
     pub(super) folded: Vec<Folded>,
+    /// Given up when it is committed.
+    pub(super) leave: OwnedSemaphorePermit,
 }
 
 /// Folds until there is no more input.
 pub(super) async fn run(
     shared: &Shared,
-    mut decoded: mpsc::Receiver<Decoded>,
+    mut read: mpsc::Receiver<Read>,
     to_publish: mpsc::Sender<FoldedBatch>,
 ) -> Result<(), Halt> {
     let mut cache = Cache::new(shared.settings.cache_bytes);
     let mut number = 0_u64;
-    while let Some(Decoded { records, folded, numbers }) = decoded.recv().await {
+    while let Some(Read { decoded, leave }) = read.recv().await {
+        let Decoded { records, folded, numbers } = decoded;
         number = number.checked_add(1).expect("no run folds 2^64 batches");
         let (mut orders, missing) = cache.take(&records);
         load(shared, missing, &mut orders).await?;
@@ -45,7 +48,7 @@ pub(super) async fn run(
         })
         .await?;
         cache.put(number, orders, shared.committed.load(Ordering::Acquire));
-        if to_publish.send(FoldedBatch { number, changes, folded }).await.is_err() {
+        if to_publish.send(FoldedBatch { number, changes, folded, leave }).await.is_err() {
             return Ok(());
         }
     }

@@ -4,6 +4,7 @@
 //! longer. When all of them stand, reading ends. A stint's reading ends too when partitions come or go.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use payfold_engines::log::{Delivered, Share, Turn};
@@ -12,7 +13,7 @@ use payfold_schemas::chain::Head;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::publication::{Publication, Switch};
 use payfold_schemas::record::{FactRecord, IntakeRecord, Position, decode_intake};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::MissedTickBehavior;
 
 use super::outage::Outage;
@@ -21,6 +22,12 @@ use super::{Halt, RunError, Shared, compute};
 
 /// How often the group is told how far the store is, for people and tools that watch the group's lag.
 const ACK_EVERY: Duration = Duration::from_secs(1);
+
+/// A batch of decoded records, and its leave to be under way.
+pub(super) struct Read {
+    pub(super) decoded: Decoded,
+    pub(super) leave: OwnedSemaphorePermit,
+}
 
 /// A batch of decoded records.
 pub(super) struct Decoded {
@@ -95,7 +102,7 @@ pub(super) enum Ended {
 pub(super) async fn run(
     shared: &Shared,
     (share, places): (&mut dyn Share, &mut Places),
-    to_fold: mpsc::Sender<Decoded>,
+    (under_way, to_fold): (Arc<Semaphore>, mpsc::Sender<Read>),
 ) -> Result<Ended, Halt> {
     let mut limit = shared.settings.batch_records_max;
     let mut acks = 0_u8;
@@ -126,8 +133,9 @@ pub(super) async fn run(
         limit = next_limit(shared, &batch);
         let (before, length, tables) = (places.clone(), batch.len(), shared.settings.tables);
         let of = (shared.log.id(), tables);
+        let leave = Arc::clone(&under_way).acquire_owned().await.expect("it is not closed");
         let (decoded, after) = compute(length, move || decode(&batch, before, of)).await?;
-        if !decoded.folded.is_empty() && to_fold.send(decoded).await.is_err() {
+        if !decoded.folded.is_empty() && to_fold.send(Read { decoded, leave }).await.is_err() {
             // The next stage has failed, and with it the whole.
             return Ok(Ended::Stopped);
         }
