@@ -269,13 +269,31 @@ fn a_signed_address_is_paid_for_by_a_signed_query() {
     let notice = format!(
         "amount=150000&created_at={at}&currency=VND&merchant_id=SHOP&order_id={order}&status=paid&transaction_id=t-1"
     );
-    let signature = hmac::<Hmac<Sha512>>(IPN_KEY, &notice);
-    let mut connection = Connection::open(world.system.public());
-    let target = format!("/api/payment/ipn/acme?{notice}&signature={signature}");
-    connection.send(format!("GET {target} HTTP/1.1\r\nhost: payfold\r\n\r\n").as_bytes());
-    assert_eq!(connection.answer().expect("an answer").status, 200);
+    let tell = |notice: &str| {
+        let signature = hmac::<Hmac<Sha512>>(IPN_KEY, notice);
+        let mut connection = Connection::open(world.system.public());
+        let target = format!("/api/payment/ipn/acme?{notice}&signature={signature}");
+        connection.send(format!("GET {target} HTTP/1.1\r\nhost: payfold\r\n\r\n").as_bytes());
+        assert_eq!(connection.answer().expect("an answer").status, 200);
+    };
+    tell(&notice);
     let paid = world.order_when(&order, "PAID");
     assert_eq!((&paid["paymentRef"], &paid["fulfil"]), (&"t-1".into(), &true.into()), "{paid}");
+
+    // The profile maps no event of its own: each refund tells all that went back so far.
+    let refunded = notice.replace("status=paid", "status=refunded");
+    for (total, version) in [(1_000, 4), (3_000, 5), (2_000, 6)] {
+        tell(&refunded.replace("150000", &total.to_string()));
+        let key = ["acme", "SHOP", &order];
+        let shown = world.system.order_when(key, |order| order["version"] == version);
+        let most = total.max(if version == 6 { 3_000 } else { 0 });
+        let went_back = (&shown["refundedAmount"], &shown["refundedAtLeast"]);
+        assert_eq!(went_back, (&most.into(), &false.into()), "{shown}");
+        assert_eq!(shown["flags"][0]["flag"], "PARTIAL_REFUND", "{shown}");
+    }
+    tell(&refunded);
+    let whole = world.order_when(&order, "REFUNDED");
+    assert_eq!((&whole["refundedAmount"], &whole["flags"]), (&150_000.into(), &json!([])), "{whole}");
     let shows = world.system.payfold(&["partner", "show", "acme"]).ok();
     assert!(shows.contains("creates       a signed address, any currency"), "{shows}");
 }
