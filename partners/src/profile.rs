@@ -195,7 +195,7 @@ pub(crate) struct Common {
 
 /// Why a file is not a profile, and where: the first thing, and all others.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("profile of {partner}, line {line} column {column}: {problem}{}", more(.others))]
+#[error("line {line} column {column}: {problem}{}", more(.others))]
 pub struct ProfileError {
     /// Whose profile.
     pub partner: PartnerCode,

@@ -90,7 +90,14 @@ pub enum CallError {
     Uncallable(String, String),
     /// The partner's address.
     #[error("the partner's address can't be called: {0}")]
-    Address(#[from] UrlProblem),
+    Address(UrlProblem),
+}
+
+// No `#[from]`: a cause would be told twice.
+impl From<UrlProblem> for CallError {
+    fn from(problem: UrlProblem) -> Self {
+        Self::Address(problem)
+    }
 }
 
 /// The clients of calls, one per reach: connections are shared by all partners of a reach.

@@ -1,6 +1,7 @@
 //! Notices of schemes of every kind, signed here with the libraries themselves, judged by a directory.
 
 mod attacks;
+mod hints;
 mod kinds;
 mod mistakes;
 mod public_keys;
