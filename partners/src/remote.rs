@@ -85,6 +85,9 @@ pub enum CallError {
     /// The partner counts in longer units than are left until then.
     #[error("the expiry is nearer than partner {0} can be told")]
     Expiry(String),
+    /// The partner is told the payer's address, and the shop gave none.
+    #[error("partner {0} is told the payer's address, and there is none")]
+    PayerIp(String),
     /// What is sent can't be put together as the profile says. Why; never a value.
     #[error("the call to partner {0} can't be put together: {1}")]
     Uncallable(String, String),
