@@ -47,7 +47,9 @@ impl Refunds {
         let full = told.iter().any(|told| told.full.is_some());
         Self {
             whole,
-            partial: told.iter().any(|told| told.is_partial(full)),
+            partial: told
+                .iter()
+                .any(|told| told.is_short() || (told.has_parts() && (full || !told.is_exact()))),
             amount: told.iter().map(Told::amount).max().unwrap_or(0),
             at_least: !whole && told.iter().any(|told| !told.unnamed.is_empty()),
         }
@@ -107,11 +109,13 @@ impl<'a> Told<'a> {
         self.full.is_some() || self.named_sum() >= self.asked
     }
 
-    /// Whether PARTIAL_REFUND holds by this currency; `full` is whether there is a full R in any.
-    fn is_partial(&self, full: bool) -> bool {
-        let has_parts = !self.named.is_empty() || !self.unnamed.is_empty();
-        let is_short = self.so_far > self.full && !self.is_exact();
-        is_short || (has_parts && (full || !self.is_exact()))
+    fn has_parts(&self) -> bool {
+        !self.named.is_empty() || !self.unnamed.is_empty()
+    }
+
+    /// Whether a total is there that no full R outgrew.
+    fn is_short(&self) -> bool {
+        self.so_far > self.full && !self.is_exact()
     }
 
     /// Whether the parts are all known and come to C, no more and no less.

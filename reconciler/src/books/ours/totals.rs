@@ -11,11 +11,12 @@ use payfold_schemas::time::Time;
 
 use super::{Money, Refund};
 
+/// When and where each total was told first, by its minor units.
+type Told = BTreeMap<i64, (Option<Time>, Position)>;
+
 /// The totals of an order's refs, the earliest time of each.
 #[derive(Default)]
-pub(super) struct Totals(
-    BTreeMap<(ProviderRef, Currency), BTreeMap<i64, (Option<Time>, Position)>>,
-);
+pub(super) struct Totals(BTreeMap<(ProviderRef, Currency), Told>);
 
 /// Whether a refund's amount is all that went back so far.
 pub(super) fn is_total(ipn: &KnownIpn) -> bool {
