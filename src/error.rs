@@ -17,6 +17,22 @@ impl Fixable {
     }
 }
 
+/// What an error says is wrong, in one line, and how it says to mend it, if it does.
+pub fn told(error: &anyhow::Error) -> (String, Option<String>) {
+    let mut fix = None;
+    let said: Vec<String> = error
+        .chain()
+        .map(|cause| match cause.downcast_ref::<Fixable>() {
+            Some(fixable) => {
+                fix = Some(fixable.fix.clone());
+                fixable.what.clone()
+            }
+            None => cause.to_string(),
+        })
+        .collect();
+    (said.join(": ").replace('\n', "; "), fix)
+}
+
 impl fmt::Display for Fixable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\n  fix: {}", self.what, self.fix)
@@ -36,3 +52,20 @@ impl fmt::Display for DifferencesFound {
 }
 
 impl std::error::Error for DifferencesFound {}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_and_how_to_mend_it_are_told_apart() {
+        let plain = anyhow::anyhow!("one\ntwo");
+        assert_eq!(told(&plain), ("one; two".to_owned(), None));
+        let fixable = Fixable::error("the file can't be read", "name another");
+        let named = Err::<(), _>(fixable).context("in the vault").unwrap_err();
+        let said = "in the vault: the file can't be read".to_owned();
+        assert_eq!(told(&named), (said, Some("name another".to_owned())));
+    }
+}

@@ -185,6 +185,14 @@ pub fn profiles(settings: &Settings) -> anyhow::Result<Vec<Profile>> {
     Ok(profiles)
 }
 
+/// The names of the constants that a partner's accounts may have of their own.
+pub fn constants_of(loaded: &Loaded, partner: &PartnerCode) -> anyhow::Result<Vec<String>> {
+    let profiles = profiles(&loaded.settings)?;
+    let profile = profiles.iter().find(|profile| profile.partner() == partner);
+    let names = profile.and_then(Profile::scheme).map(payfold_partners::scheme::Scheme::constants);
+    Ok(names.into_iter().flatten().map(str::to_owned).collect())
+}
+
 fn read_profile(code: &PartnerCode, path: &str) -> anyhow::Result<Profile> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Fixable::error(

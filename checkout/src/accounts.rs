@@ -32,6 +32,8 @@ pub struct AccountView {
     can_create: bool,
     /// What the partner can be asked for with `presentation`; empty: the partner decides.
     presentations: Vec<WantedPresentation>,
+    /// Whether a request must name the payer's address (`payerIp`), which the partner is told.
+    needs_payer_ip: bool,
 }
 
 /// `GET /v1/partners`
@@ -57,6 +59,7 @@ fn view(checkout: &Checkout, directory: &Directory, account: &ShopAccount) -> Ac
         } else {
             Vec::new()
         },
+        needs_payer_ip: terms.is_some_and(|terms| terms.needs_payer_ip),
     }
 }
 

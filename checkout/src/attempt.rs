@@ -143,6 +143,7 @@ fn create_request(
         expires_at: asked.expires_at,
         wish: asked.presentation.map(|presentation| presentation.wish()),
         reference: Some(asked.reference.clone()),
+        payer_ip: asked.payer_ip,
     })
 }
 
@@ -162,6 +163,8 @@ fn prepare(
         CallError::Expiry(_) => {
             Problem::at(&kinds::EXPIRES_AT_PAST, "/expiresAt").because(error.to_string())
         }
+        CallError::PayerIp(_) => Problem::at(&kinds::MISSING_FIELD, "/payerIp")
+            .because("this partner is told the payer's address"),
         CallError::NoKey(_) | CallError::Address(_) | CallError::Uncallable(..) => {
             tracing::error!(partner = %account.partner(), %error, "payments can't be created");
             Problem::new(&kinds::ACCOUNT_NOT_READY)

@@ -3,6 +3,7 @@
 //! the same request when those bytes are.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use payfold_partners::create::Wish;
 use payfold_schemas::ids::{MerchantCode, PartnerCode, Reference};
@@ -81,10 +82,19 @@ pub struct PaymentRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false, format = DateTime)]
     pub expires_at: Option<Time>,
+    /// The payer's IP address as the shop sees it, v4 or v6. Some partners must be told it (`needsPayerIp` of
+    /// `GET /v1/partners`); nobody else is, and it is not kept: a retry from another address is the same request.
+    #[serde(skip_serializing_if = "is_not_kept")]
+    #[schema(value_type = String, required = false, max_length = 45, example = "203.0.113.7")]
+    pub payer_ip: Option<IpAddr>,
     /// Kept with the create request: at most 16 entries, keys of 1 to 64 and values of at most 512 characters.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(required = false)]
     pub metadata: BTreeMap<String, String>,
+}
+
+fn is_not_kept(_: &Option<IpAddr>) -> bool {
+    true
 }
 
 impl PaymentRequest {
@@ -101,6 +111,7 @@ impl PaymentRequest {
             return_to: return_to(&mut fields)?,
             presentation: presentation(&mut fields)?,
             expires_at: expires_at(&mut fields)?,
+            payer_ip: payer_ip(&mut fields)?,
             metadata: metadata(&mut fields)?,
         };
         fields.end()?;
@@ -160,6 +171,13 @@ fn expires_at(fields: &mut Fields<'_>) -> Result<Option<Time>, Problem> {
     let Some(text) = fields.take_text("expiresAt")? else { return Ok(None) };
     let time = Time::parse(&text).map_err(|_| Problem::at(&kinds::BAD_TIMESTAMP, "/expiresAt"))?;
     Ok(Some(time))
+}
+
+fn payer_ip(fields: &mut Fields<'_>) -> Result<Option<IpAddr>, Problem> {
+    let Some(text) = fields.take_text("payerIp")? else { return Ok(None) };
+    let wrong =
+        |_| Problem::at(&kinds::WRONG_VALUE, "/payerIp").because("it must be an IP address");
+    text.parse().map(Some).map_err(wrong)
 }
 
 fn metadata(fields: &mut Fields<'_>) -> Result<BTreeMap<String, String>, Problem> {
@@ -245,6 +263,12 @@ mod tests {
         expiresAt     "2026-01-31 10:00:00Z"         => bad_timestamp /expiresAt
         expiresAt     "2026-01-31T10:00:00"          => bad_timestamp /expiresAt
         expiresAt     1769853600                     => wrong_type /expiresAt
+        payerIp       "203.0.113.7"                  => ok
+        payerIp       "2001:db8::7"                  => ok
+        payerIp       "203.0.113.7:80"               => wrong_value /payerIp
+        payerIp       "203.0.113.07"                 => wrong_value /payerIp
+        payerIp       ""                             => wrong_value /payerIp
+        payerIp       7                              => wrong_type /payerIp
         metadata      {}                             => ok
         metadata      {"a":"b"}                      => ok
         metadata      {"a":1}                        => wrong_type /metadata/a
@@ -332,6 +356,7 @@ mod tests {
         assert_eq!(canonical(&with("amount", " 1500 ")), good);
         assert_eq!(canonical(&with("metadata", "{}")), good);
         assert_eq!(canonical(&with("returnTo", "null")), good);
+        assert_eq!(canonical(&with("payerIp", "\"203.0.113.7\"")), good, "it is not kept");
         assert_eq!(canonical(&with("description", "\"Two ticket\\u0073\"")), good);
         let zoned = canonical(&with("expiresAt", "\"2026-01-31T17:00:00+07:00\""));
         assert_eq!(canonical(&with("expiresAt", "\"2026-01-31T10:00:00Z\"")), zoned);

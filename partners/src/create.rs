@@ -1,6 +1,8 @@
 //! Owns the create-payment request and what its answer is worth (contract 2.1, 2.2; design 7). Pure.
 //! A complete answer is an offer or breaks a named rule; nothing of it is repaired or guessed.
 
+use std::net::IpAddr;
+
 use payfold_schemas::fact::Presentation;
 use payfold_schemas::ids::{MerchantCode, OrderId, ProviderRef, Reference};
 use payfold_schemas::money::{Amount, Currency};
@@ -49,6 +51,8 @@ pub struct CreateRequest {
     pub wish: Option<Wish>,
     /// The shop's name for what is paid, for schemes that tell the partner.
     pub reference: Option<Reference>,
+    /// The payer's address as the shop sees it, for schemes that tell the partner. Sent and not kept.
+    pub payer_ip: Option<IpAddr>,
 }
 
 /// A field can't be sent: its value holds the separator, so the signature would prove nothing.

@@ -51,10 +51,14 @@ pub enum UrlProblem {
     #[error("it carries a user name or password")]
     UserInfo,
     /// http, or another scheme.
-    #[error("it is not https")]
+    #[error(
+        "it is not https; only a profile of stage sandbox may call http, and that on this machine"
+    )]
     NotHttps,
     /// This machine, a private network, a cloud's metadata.
-    #[error("its host is this machine or a private network")]
+    #[error(
+        "its host is this machine or a private network, which only a profile of stage sandbox may call"
+    )]
     PrivateHost,
 }
 

@@ -195,7 +195,7 @@ pub(crate) struct Common {
 
 /// Why a file is not a profile, and where: the first thing, and all others.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("profile {partner}.toml line {line} column {column}: {problem}{}", more(.others))]
+#[error("line {line} column {column}: {problem}{}", more(.others))]
 pub struct ProfileError {
     /// Whose profile.
     pub partner: PartnerCode,
@@ -391,6 +391,7 @@ impl Profile {
             ref_is_session: self.ref_is_session,
             placeholder_ref: self.placeholder_refs.iter().any(|known| known == provider_ref),
             nonce_required: self.nonce == NonceRule::Required,
+            refund_so_far: false,
         }
     }
 }

@@ -85,12 +85,22 @@ pub enum CallError {
     /// The partner counts in longer units than are left until then.
     #[error("the expiry is nearer than partner {0} can be told")]
     Expiry(String),
+    /// The partner is told the payer's address, and the shop gave none.
+    #[error("partner {0} is told the payer's address, and there is none")]
+    PayerIp(String),
     /// What is sent can't be put together as the profile says. Why; never a value.
     #[error("the call to partner {0} can't be put together: {1}")]
     Uncallable(String, String),
     /// The partner's address.
     #[error("the partner's address can't be called: {0}")]
-    Address(#[from] UrlProblem),
+    Address(UrlProblem),
+}
+
+// No `#[from]`: a cause would be told twice.
+impl From<UrlProblem> for CallError {
+    fn from(problem: UrlProblem) -> Self {
+        Self::Address(problem)
+    }
 }
 
 /// The clients of calls, one per reach: connections are shared by all partners of a reach.

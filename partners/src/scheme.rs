@@ -335,12 +335,20 @@ impl Scheme {
         all.map(|name| (name.clone(), why(name).map_or_else(own, |(_, why)| why.clone()))).collect()
     }
 
+    /// The names of its constants: an account may have its own of each.
+    pub fn constants(&self) -> impl Iterator<Item = &str> {
+        self.constants.keys().map(String::as_str)
+    }
+
     /// What is signed, one line for each way.
     pub fn describe(&self) -> Vec<String> {
         let line = |sign: &SignRule| {
-            let tokens: Vec<_> = sign.text.tokens().iter().map(|t| t.written.as_str()).collect();
+            let (name, algorithm) = (&sign.name, sign.algorithm.name());
             let place = sign.signature.as_ref().map_or("nowhere", |token| token.written.as_str());
-            format!("{}: {:?} over {} at {place}", sign.name, sign.algorithm, tokens.join(" "))
+            match sign.text.pieces.is_empty() {
+                true => format!("{name}: {algorithm} at {place}"),
+                false => format!("{name}: {algorithm} over {} at {place}", sign.text),
+            }
         };
         self.signs.iter().map(line).collect()
     }

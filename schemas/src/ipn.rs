@@ -122,6 +122,16 @@ pub struct IpnPolicy {
     /// The profile requires nonces: reuse is looked for.
     #[n(3)]
     pub nonce_required: bool,
+    /// Of a refund: its amount is all that went back so far, not what went back this time. Records that don't say it
+    /// are of partners that were not asked.
+    #[n(4)]
+    #[cbor(skip_if = "is_unsaid")]
+    #[serde(default, skip_serializing_if = "is_unsaid")]
+    pub refund_so_far: bool,
+}
+
+fn is_unsaid(said: &bool) -> bool {
+    !said
 }
 
 impl IpnPolicy {
@@ -133,6 +143,7 @@ impl IpnPolicy {
             ref_is_session: self.ref_is_session || other.ref_is_session,
             placeholder_ref: self.placeholder_ref || other.placeholder_ref,
             nonce_required: self.nonce_required || other.nonce_required,
+            refund_so_far: self.refund_so_far || other.refund_so_far,
         }
     }
 }

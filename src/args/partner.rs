@@ -1,5 +1,6 @@
 //! Owns the arguments of `payfold partner`.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -121,6 +122,9 @@ pub struct DraftArgs {
     /// Ask for a QR code, where the partner can be asked
     #[arg(long)]
     pub qr: bool,
+    /// The payer's address, where the partner is told
+    #[arg(long, value_name = "ADDRESS", default_value = "203.0.113.7")]
+    pub payer_ip: IpAddr,
     /// The partner's address [default: its api_url]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,

@@ -64,7 +64,7 @@ fn set(loaded: &Loaded, args: &AccountSetArgs) -> anyhow::Result<()> {
             format!("payfold key add {partner} --merchant {merchant} makes it with its first key"),
         ));
     }
-    let changed = change(vault.document_mut().account_mut(&partner, &merchant)?, args)?;
+    let changed = change(loaded, vault.document_mut().account_mut(&partner, &merchant)?, args)?;
     if changed.is_empty() {
         return Err(Fixable::error(
             format!("nothing of account {partner}/{merchant} is told to change"),
@@ -77,23 +77,44 @@ fn set(loaded: &Loaded, args: &AccountSetArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gives an account values its partner gave out; tells which. Errors: one is not NAME=VALUE.
+/// Gives an account values its partner gave out; tells which. Errors: one is not NAME=VALUE, or its profile has none of
+/// that name.
 pub fn set_constants(
+    loaded: &Loaded,
     account: &mut AccountEntry,
     constants: &[String],
 ) -> anyhow::Result<Vec<String>> {
+    if constants.is_empty() {
+        return Ok(Vec::new());
+    }
+    let known = keys::constants_of(loaded, &account.partner)?;
     let set = |constant: &String| {
         let (name, value) = constant.split_once('=').ok_or_else(|| {
             Fixable::error(format!("--constant {constant} has no value"), "write it NAME=VALUE")
         })?;
+        if !known.iter().any(|known| known == name) {
+            return Err(no_such_constant(&account.partner, name, &known));
+        }
         account.set_constant(name, value)?;
         Ok(format!("{name} = {value}"))
     };
     constants.iter().map(set).collect()
 }
 
+fn no_such_constant(partner: &PartnerCode, name: &str, known: &[String]) -> anyhow::Error {
+    let fix = match known {
+        [] => "its profile has no [constants]; write the name there first".to_owned(),
+        known => format!("its profile has: {}", known.join(", ")),
+    };
+    Fixable::error(format!("partner {partner} has no constant {name}"), fix)
+}
+
 /// Changes what is named; tells what.
-fn change(account: &mut AccountEntry, args: &AccountSetArgs) -> anyhow::Result<Vec<String>> {
+fn change(
+    loaded: &Loaded,
+    account: &mut AccountEntry,
+    args: &AccountSetArgs,
+) -> anyhow::Result<Vec<String>> {
     let mut changed = Vec::new();
     if args.enabled || args.disabled {
         account.enabled = args.enabled;
@@ -112,7 +133,7 @@ fn change(account: &mut AccountEntry, args: &AccountSetArgs) -> anyhow::Result<V
         let rate = args.rate_per_s.map_or("any number".to_owned(), |rate| rate.to_string());
         changed.push(format!("{rate} a second"));
     }
-    changed.extend(set_constants(account, &args.constant)?);
+    changed.extend(set_constants(loaded, account, &args.constant)?);
     for name in &args.no_constant {
         account.constants.remove(name).ok_or_else(|| {
             Fixable::error(

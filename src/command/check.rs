@@ -16,12 +16,13 @@ use payfold_schemas::time::Time;
 use serde::Serialize;
 
 use super::block_on;
+use super::partner::stage_name;
 use crate::args::{CheckArgs, Global};
 use crate::data_dir::DataDir;
 use crate::output::{self, Listing};
 use crate::settings::{self, Loaded, Settings};
 use crate::wiring::{self, Chosen, Engines};
-use crate::{asking, keys, running, search, walk};
+use crate::{asking, error, keys, running, search, walk};
 
 const COLUMNS: [&str; 4] = ["check", "result", "detail", "fix"];
 /// Under this a day of notices may not fit.
@@ -48,6 +49,12 @@ impl Row {
 
     fn failed(check: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { check, result: "failed", detail: detail.into(), fix: fix.into() }
+    }
+
+    /// An error with its own way to mend it, or this one.
+    fn of_error(check: &'static str, error: &anyhow::Error, otherwise: &str) -> Self {
+        let (detail, fix) = error::told(error);
+        Self::failed(check, detail, fix.unwrap_or_else(|| otherwise.to_owned()))
     }
 }
 
@@ -146,9 +153,7 @@ pub fn disk_free_bytes(path: &Path) -> std::io::Result<u64> {
 fn profiles(loaded: &Loaded) -> Row {
     match keys::profiles(&loaded.settings) {
         Ok(profiles) => Row::ok("profiles", format!("{} partners configured", profiles.len())),
-        Err(error) => {
-            Row::failed("profiles", format!("{error:#}"), "correct the profile, or payfold.toml")
-        }
+        Err(error) => Row::of_error("profiles", &error, "correct the profile, or payfold.toml"),
     }
 }
 
@@ -164,10 +169,12 @@ fn payments(loaded: &Loaded) -> Row {
         let profile = profiles.iter().find(|profile| profile.partner().as_str() == code.as_str());
         let reach = profile.map_or(Reach::Public, Reach::of);
         if let Err(problem) = reach.check(&partner.api_url) {
-            let detail = format!("api_url of partner {code} can't be called: {problem}");
+            let stage = profile.map_or("default", |profile| stage_name(profile.stage()));
             return Row::failed(
                 "payments",
-                detail,
+                format!(
+                    "api_url of partner {code}, whose profile is of stage {stage}, can't be called: {problem}"
+                ),
                 "write its https address, without path and query",
             );
         }
@@ -230,14 +237,14 @@ fn engines(loaded: &Loaded) -> Row {
                 ),
             }
         }
-        Err(error) => Row::failed("engines", format!("{error}"), "see payfold init"),
+        Err(error) => Row::of_error("engines", &error, "see payfold init"),
     }
 }
 
 fn connect(loaded: &Loaded) -> Vec<Row> {
     match block_on(async { Ok(ask(loaded).await) }) {
         Ok(rows) => rows,
-        Err(error) => vec![Row::failed("connect", format!("{error:#}"), "see the message")],
+        Err(error) => vec![Row::of_error("connect", &error, "see the message")],
     }
 }
 
@@ -249,11 +256,11 @@ async fn ask(loaded: &Loaded) -> Vec<Row> {
     }
     match Engines::open_to_read(&loaded.settings).await {
         Ok(engines) => rows.extend(stores(&engines).await),
-        Err(error) => rows.push(Row::warn(
-            "connect",
-            error.to_string().replace('\n', " "),
-            "run payfold run once",
-        )),
+        Err(error) => {
+            let (detail, fix) = error::told(&error);
+            let fix = fix.unwrap_or_else(|| "run payfold run once".to_owned());
+            rows.push(Row::warn("connect", detail, fix));
+        }
     }
     rows
 }
@@ -315,7 +322,7 @@ async fn stores(engines: &Engines) -> Vec<Row> {
     };
     match asked.await {
         Err(error) => {
-            vec![Row::failed("stores", format!("{error:#}"), "docs/operations.md, \"Corrupt\"")]
+            vec![Row::of_error("stores", &error, "docs/operations.md, \"Corrupt\"")]
         }
         Ok((last, received)) => {
             vec![

@@ -80,7 +80,7 @@ fn add(loaded: &Loaded, args: &KeyAddArgs) -> anyhow::Result<()> {
     let account = vault.document_mut().account_mut(&partner, &merchant)?;
     check_overlap(loaded, account, &key)?;
     account.add_key(key)?;
-    set_constants(account, &args.constant)?;
+    set_constants(loaded, account, &args.constant)?;
     if let Some(serial) = &args.serial {
         account.set_serial(&id, serial)?;
     }

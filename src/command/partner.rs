@@ -11,6 +11,8 @@ mod show;
 mod vectors;
 mod verify;
 
+pub(super) use show::stage_name;
+
 use std::path::PathBuf;
 
 use anyhow::Context;

@@ -140,7 +140,8 @@ fn print_banner(loaded: &Loaded, started: &Started, started_at: Instant) {
     output::notice(&format!("  data      {} ({new}{})", data.path().display(), started.durability));
     let Listeners { public, shop, sandbox } = &started.listeners;
     if let Some(public) = public {
-        let what = "POST /api/payment/ipn, GET /api/payment/result";
+        let what =
+            "POST /api/payment/ipn, POST|GET /api/payment/ipn/{partner}, GET /api/payment/result";
         output::notice(&format!("  public    {}   {what}", public.url));
     }
     if let Some(shop) = shop {

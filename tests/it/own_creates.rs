@@ -269,15 +269,67 @@ fn a_signed_address_is_paid_for_by_a_signed_query() {
     let notice = format!(
         "amount=150000&created_at={at}&currency=VND&merchant_id=SHOP&order_id={order}&status=paid&transaction_id=t-1"
     );
-    let signature = hmac::<Hmac<Sha512>>(IPN_KEY, &notice);
-    let mut connection = Connection::open(world.system.public());
-    let target = format!("/api/payment/ipn/acme?{notice}&signature={signature}");
-    connection.send(format!("GET {target} HTTP/1.1\r\nhost: payfold\r\n\r\n").as_bytes());
-    assert_eq!(connection.answer().expect("an answer").status, 200);
+    let tell = |notice: &str| {
+        let signature = hmac::<Hmac<Sha512>>(IPN_KEY, notice);
+        let mut connection = Connection::open(world.system.public());
+        let target = format!("/api/payment/ipn/acme?{notice}&signature={signature}");
+        connection.send(format!("GET {target} HTTP/1.1\r\nhost: payfold\r\n\r\n").as_bytes());
+        assert_eq!(connection.answer().expect("an answer").status, 200);
+    };
+    tell(&notice);
     let paid = world.order_when(&order, "PAID");
     assert_eq!((&paid["paymentRef"], &paid["fulfil"]), (&"t-1".into(), &true.into()), "{paid}");
+
+    // The profile maps no event of its own: each refund tells all that went back so far.
+    let refunded = notice.replace("status=paid", "status=refunded");
+    for (total, version) in [(1_000, 4), (3_000, 5), (2_000, 6)] {
+        tell(&refunded.replace("150000", &total.to_string()));
+        let key = ["acme", "SHOP", &order];
+        let shown = world.system.order_when(key, |order| order["version"] == version);
+        let most = total.max(if version == 6 { 3_000 } else { 0 });
+        let went_back = (&shown["refundedAmount"], &shown["refundedAtLeast"]);
+        assert_eq!(went_back, (&most.into(), &false.into()), "{shown}");
+        assert_eq!(shown["flags"][0]["flag"], "PARTIAL_REFUND", "{shown}");
+    }
+    tell(&refunded);
+    let whole = world.order_when(&order, "REFUNDED");
+    assert_eq!(
+        (&whole["refundedAmount"], &whole["flags"]),
+        (&150_000.into(), &json!([])),
+        "{whole}"
+    );
     let shows = world.system.payfold(&["partner", "show", "acme"]).ok();
     assert!(shows.contains("creates       a signed address, any currency"), "{shows}");
+}
+
+/// Some gateways want to know who pays: the shop says it, the partner is told, and it is not kept with what was asked.
+#[test]
+fn the_payers_address_is_passed_on_and_not_kept() {
+    let profile = PAIRS.replace("[create.fields]", "[create.fields]\nip = \"{payer_ip}\"");
+    let world = World::boot(&profile, "http://127.0.0.1:9");
+    let (status, refused) = world.create("cart-1", &json!({}));
+    let told = (status, text(&refused, "code"), text(&refused, "pointer"));
+    assert_eq!(told, (422, "missing_field", "/payerIp"), "{refused}");
+    let (status, refused) = world.create("cart-1", &json!({"payerIp": "example.com"}));
+    assert_eq!((status, text(&refused, "code")), (422, "wrong_value"), "{refused}");
+    let (status, payment) = world.create("cart-1", &json!({"payerIp": "198.51.100.23"}));
+    assert_eq!(status, 201, "{payment}");
+    assert!(text(&payment, "redirectUrl").contains("ip=198.51.100.23&"), "{payment}");
+    let (status, again) = world.create("cart-1", &json!({"payerIp": "198.51.100.99"}));
+    assert_eq!((status, &again["orderId"]), (201, &payment["orderId"]), "{again}");
+    let order = text(&payment, "orderId");
+    world.order_when(order, "PENDING");
+    // The session is the address the payer is sent to, which has it; what was asked for has not.
+    let show = ["order", "show", "acme", "SHOP", order, "--facts"];
+    let facts = world.system.payfold(&[show.as_slice(), &["--output", "json"]].concat()).json();
+    let raw = world.system.payfold(&[show.as_slice(), &["--raw"]].concat()).ok();
+    for asked in [facts[0].to_string(), raw] {
+        assert!(asked.contains("cart-1") && !asked.contains("198.51.100"), "{asked}");
+    }
+    let draft =
+        ["partner", "draft", "acme", "--amount", "150000", "--currency", "VND", "--payer-ip"];
+    let shown = world.system.payfold(&[draft.as_slice(), &["2001:db8::7"]].concat()).ok();
+    assert!(shown.contains("ip=2001%3Adb8%3A%3A7&"), "{shown}");
 }
 
 /// A partner whose page is opened by a POST: the payer gets a page of ours, whose form the browser posts.

@@ -224,7 +224,38 @@ fn a_query_by_get_is_taken() {
     assert_eq!(facts(&system, ["pairs", "o-1"], 1), ["SUCCESS 150000 t-1"]);
     assert_eq!(get(&sent.replace("150000", "150001")).status, 401);
     assert_eq!(get(&format!("{sent}&%61mount=150000")).code(), "duplicate_field");
+    // Of a notice that is all in its address the bytes of the query are told.
+    let odd = signed.replace("status=paid", "status=odd");
+    let odd = format!("{odd}&signature={}", hmac::<Hmac<Sha512>>(&odd));
+    assert_eq!(get(&odd).code(), "unknown_status");
+    let kept = system.payfold(&["quarantine", "list", "--output", "csv"]).ok();
+    let row = kept.lines().nth(1).expect("a row").split(',').map(str::to_owned).collect::<Vec<_>>();
+    assert!(row.contains(&odd.len().to_string()), "{} in {kept}", odd.len());
     assert_eq!(ask(&system, "POST /api/payment/ipn/pairs", &[], "{}").status, 405);
+}
+
+/// Nothing else is in the files of an account than what its profile asks for.
+#[test]
+fn a_constant_nobody_asks_for_is_refused_with_those_that_are() {
+    let home = Home::configured(
+        "[partners.momo]\nprofile = \"momo\"\n[partners.acme]\nprofile = \"default\"\n",
+    );
+    home.write("secret.txt", &format!("text:{SECRET}\n"));
+    let add =
+        ["key", "add", "momo", "--merchant", "SHOP", "--secret-file", "secret.txt", "--constant"];
+    let misspelt = home.payfold(&[add.as_slice(), &["access_key=A"]].concat());
+    let said = "partner momo has no constant access_key\n  fix: its profile has: accessKey";
+    assert!(misspelt.code() == 1 && misspelt.stderr.contains(said), "{}", misspelt.stderr);
+    home.payfold(&[add.as_slice(), &["accessKey=A"]].concat()).ok();
+    let set =
+        |constant: &str| home.payfold(&["account", "set", "momo", "SHOP", "--constant", constant]);
+    assert!(set("access_key=A").stderr.contains(said));
+    assert!(set("accessKey=B=1").ok().contains("accessKey = B=1"));
+    let listed = home.payfold(&["account", "list", "--output", "json"]).json();
+    assert_eq!(listed[0]["constants"], json!({"accessKey": "B=1"}));
+    let add = ["key", "add", "acme", "--merchant", "SHOP", "--constant", "app=A"];
+    let none = home.payfold(&add);
+    assert!(none.stderr.contains("its profile has no [constants]"), "{}", none.stderr);
 }
 
 #[test]

@@ -131,6 +131,7 @@ impl Spice {
     const NO_CREATE: u16 = 1 << 9;
     const QUERIES: u16 = 1 << 10;
     const NO_NEGATIVES: u16 = 1 << 11;
+    const TOTALS: u16 = 1 << 12;
 
     fn has(self, what: u16) -> bool {
         self.0 & what == what
@@ -227,6 +228,8 @@ fn ipn(spice: Spice, dice: &mut Dice) -> Fact {
         ref_is_session: spice.pick(Spice::POLICIES, dice, &[false, true]),
         placeholder_ref: spice.pick(Spice::POLICIES, dice, &[false, false, true]),
         nonce_required: false,
+        refund_so_far: spice.pick(Spice::TOTALS, dice, &[false, true, true])
+            && status == Status::Refunded,
     };
     let event_ref =
         spice.pick(Spice::EVENT_REFS, dice, &[None, Some("e1"), Some("e2"), Some("e3")]);

@@ -22,6 +22,7 @@ fn request() -> CreateRequest {
         expires_at: None,
         wish: Some(Wish::Qr),
         reference: None,
+        payer_ip: None,
     }
 }
 

@@ -89,6 +89,8 @@ pub struct CreateRule {
 pub struct CreateTerms {
     /// Whether the partner can be asked for a page or a QR code.
     pub asks_presentation: bool,
+    /// Whether the partner is told the payer's address, and nothing can be created without it.
+    pub needs_payer_ip: bool,
     /// What an order is given beyond the session's expiry, ms.
     pub grace_ms: i64,
     /// How long an order waits while no session is known, ms.
@@ -99,12 +101,13 @@ impl CreateTerms {
     pub(crate) fn of_contract(rule: &CreateRule) -> Self {
         let CreateRule { grace_ms, max_session_ms, .. } = *rule;
         let asks_presentation = rule.presentation_field.is_some();
-        Self { asks_presentation, grace_ms, max_session_ms }
+        Self { asks_presentation, needs_payer_ip: false, grace_ms, max_session_ms }
     }
 
     pub(crate) fn of_scheme(create: &SchemeCreate) -> Self {
         let SchemeCreate { grace_ms, max_session_ms, .. } = *create;
-        Self { asks_presentation: create.offers_both(), grace_ms, max_session_ms }
+        let (asks_presentation, needs_payer_ip) = (create.offers_both(), create.needs_payer_ip());
+        Self { asks_presentation, needs_payer_ip, grace_ms, max_session_ms }
     }
 }
 

@@ -78,6 +78,7 @@ pub(super) fn refused(account: &Account, why: &Uncallable) -> CallError {
         Uncallable::Currency => CallError::Currency(partner),
         Uncallable::Amount => CallError::Amount(partner),
         Uncallable::Expiry => CallError::Expiry(partner),
+        Uncallable::PayerIp => CallError::PayerIp(partner),
         Uncallable::NoRef | Uncallable::Unusable(_) | Uncallable::Elsewhere | Uncallable::Order => {
             CallError::Uncallable(partner, why.to_string())
         }

@@ -53,7 +53,14 @@ pub enum QueryError {
     Ambiguous(#[from] Ambiguous),
     /// The partner's address.
     #[error("the partner's address can't be called: {0}")]
-    Address(#[from] UrlProblem),
+    Address(UrlProblem),
+}
+
+// No `#[from]`: a cause would be told twice.
+impl From<UrlProblem> for QueryError {
+    fn from(problem: UrlProblem) -> Self {
+        Self::Address(problem)
+    }
 }
 
 /// A query that can be made: everything that could be wrong on our side has been looked at.

@@ -82,9 +82,11 @@ impl Compiler {
                 self.wrong(0..0, format!("the section [{name}] is missing"));
             }
         }
-        let common = self.common(partner, text, (head.as_ref()?, &file))?;
+        // A section that can't be read keeps none of the others from being looked at.
+        let common = head.as_ref().and_then(|head| self.common(partner, text, (head, &file)));
         let records = file.records.take().map(|records| self.records(&records));
-        let mut scheme = self.scheme(file)?;
+        let scheme = self.scheme(file);
+        let (common, mut scheme) = (common?, scheme?);
         lint::complete_lists(&mut scheme);
         for wrong in lint::check(&scheme, &common) {
             self.wrong(wrong.span, wrong.problem);
@@ -99,9 +101,8 @@ impl Compiler {
             .into_iter()
             .map(|(name, value)| (name, Some(value).filter(|value| !value.is_empty())))
             .collect();
-        let head = file.head.take()?;
-        let notice = file.notice.take()?;
-        let (methods, content) = self.methods(&notice);
+        let (head, notice) = (file.head.take(), file.notice.take());
+        let methods = notice.as_ref().map(|notice| self.methods(notice));
         let documents = file.documents.iter().filter_map(|file| self.document(file)).collect();
         let items = file.items.take().and_then(|items| self.items(&items.at, items.forged));
         let pairs = file.pairs.iter().filter_map(|pairs| self.pairs(pairs)).collect();
@@ -112,14 +113,17 @@ impl Compiler {
         let signs: Vec<_> = signs.collect();
         let require = file.require.iter().filter_map(|rule| self.requirement(rule)).collect();
         let fields = file.fields.iter().filter_map(|rule| self.field(rule)).collect();
-        let map = file.map.take()?;
-        self.formats_of_events(&map, &file.events);
-        let map = self.map(&map);
+        let map = file.map.take().map(|map| {
+            self.formats_of_events(&map, &file.events);
+            self.map(&map)
+        });
         let events: Vec<_> = file.events.iter().filter_map(|event| self.event(event)).collect();
-        let time = self.time(file.time.as_ref()?);
+        let time = file.time.as_ref().map(|time| self.time(time));
         let acks = self.acks(&file.acks);
         let query = file.query.as_ref().and_then(|query| self.query(query));
         let create = file.create.as_ref().and_then(|create| self.create(create));
+        let (head, notice, map, time) = (head?, notice?, map?, time?);
+        let (methods, content) = methods?;
         let default_types = match content {
             Content::Json => vec!["application/json".to_owned()],
             Content::Form => vec!["application/x-www-form-urlencoded".to_owned()],

@@ -18,7 +18,7 @@ use super::Condition;
 use super::amount::AmountRule;
 use super::call::{self, AnswerContent, CallRule, Calling, Sent, Uncallable, common_values};
 use super::clock::Format;
-use super::template::Template;
+use super::template::{Source, Template};
 use crate::create::{CreateRequest, Offer, Violation, redirect_url};
 use crate::outbound::Reach;
 
@@ -26,7 +26,7 @@ pub(crate) use self::answer::{Asked, NoOffer, judge};
 pub use self::form::PaymentForm;
 
 /// What the templates of a create may name besides what those of every call may.
-pub(crate) const VALUES: [&str; 10] = [
+pub(crate) const VALUES: [&str; 11] = [
     "amount",
     "currency",
     "description",
@@ -37,6 +37,7 @@ pub(crate) const VALUES: [&str; 10] = [
     "expires_in_s",
     "expires_in_min",
     "nonce",
+    "payer_ip",
 ];
 /// The numbers of `{amount}` and those behind it.
 pub(crate) const AMOUNT: usize = call::COMMON.len();
@@ -44,6 +45,7 @@ pub(crate) const CURRENCY: usize = AMOUNT + 1;
 pub(crate) const EXPIRES: usize = AMOUNT + 6;
 pub(crate) const EXPIRES_IN_S: usize = AMOUNT + 7;
 pub(crate) const EXPIRES_IN_MIN: usize = AMOUNT + 8;
+pub(crate) const PAYER_IP: usize = AMOUNT + 10;
 
 /// Where a session's end comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -128,6 +130,10 @@ impl SchemeCreate {
         now: Time,
     ) -> Result<(Sent, Asked), Uncallable> {
         let expires_at = self.expires_at(request, now)?;
+        if request.payer_ip.is_none() && self.needs_payer_ip() {
+            return Err(Uncallable::PayerIp);
+        }
+        let payer_ip = request.payer_ip.map(|address| address.to_canonical().to_string());
         let mut values = common_values(request.order_id.as_str(), &self.rule.now, now);
         let currency = self.currency(request).ok_or(Uncallable::Currency)?;
         let amount = self.amount.write(request.amount, request.currency);
@@ -146,10 +152,17 @@ impl SchemeCreate {
             seconds.to_string(),
             seconds.div_euclid(60).to_string(),
             nonce.to_string().chars().take(32).collect(),
+            payer_ip.unwrap_or_default(),
         ]);
         let sent = calling.sent(values)?;
         let order_id = request.order_id.clone();
         Ok((sent, Asked { order_id, expires_at, wish: request.wish }))
+    }
+
+    /// Whether nothing can be sent without the payer's address: it stands outside of `[…]`.
+    pub(crate) fn needs_payer_ip(&self) -> bool {
+        let needs = |template: &&Template| template.needs(&Source::Value(PAYER_IP));
+        self.rule.templates().iter().any(needs)
     }
 
     /// The partner's word for the currency of a payment; none for one that is not created there.

@@ -10,7 +10,7 @@ mod hints;
 use super::crypt::{Output, Ready};
 use super::document::Kind;
 use super::map::Said;
-use super::reading::{Context, Of, Reading};
+use super::reading::{Context, Of, Reading, Unusable};
 use super::request::Request;
 use super::template::{Piece, Source, Template, Token};
 use super::verify::{SchemeKey, VerifiedNotice, claimed};
@@ -172,12 +172,22 @@ fn not_for(scheme: &Scheme, context: Context<'_>, keys: &[SchemeKey]) -> Option<
     for rule in &scheme.require {
         let (value, equals) = (context.string(&rule.value), context.string(&rule.equals));
         if value.is_err() || value != equals {
-            return Some("a [[require]] does not hold: the notice is for somebody else".to_owned());
+            return Some(format!(
+                "a [[require]] does not hold: {} is {}, and {} is {}: the notice is for somebody else",
+                rule.value,
+                quoted(value),
+                rule.equals,
+                quoted(equals),
+            ));
         }
     }
     let wanted = context.string(scheme.key.id.as_ref()?).unwrap_or_default();
     let is_known = keys.iter().any(|key| key.name() == wanted);
     (!is_known).then(|| format!("the notice names key {wanted}, which the account has not"))
+}
+
+fn quoted(value: Result<String, Unusable>) -> String {
+    value.map_or_else(|unusable| format!("not readable ({unusable})"), |text| format!("{text:?}"))
 }
 
 /// What a notice that is signed comes to.
@@ -288,15 +298,15 @@ fn attempt(
     attempt
 }
 
-fn is_match(sign: &SignRule, ready: &Ready, text: &[u8], received: &[String]) -> bool {
+pub(crate) fn is_match(sign: &SignRule, ready: &Ready, text: &[u8], received: &[String]) -> bool {
     received.iter().any(|claimed| {
         let claimed = sign.output.read(claimed);
         claimed.is_some_and(|claimed| ready.verifies(sign.algorithm, text, &claimed))
     })
 }
 
-/// The usual mistakes, each tried.
-fn variants(
+/// The usual mistakes, each tried; those that match.
+pub(crate) fn variants(
     sign: &SignRule,
     ready: &Ready,
     context: Context<'_>,

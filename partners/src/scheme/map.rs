@@ -131,6 +131,7 @@ pub(crate) fn said(
         super::Confirm::Always => true,
     };
     let event_ref: Option<EventRef> = places.optional_id(|places| places.event.as_ref())?;
+    policy.refund_so_far = status == Status::Refunded && event_ref.is_none();
     let nonce: Option<Nonce> = places.optional_id(|places| places.nonce.as_ref())?;
     if profile.nonce() == NonceRule::Required && nonce.is_none() {
         return fault(FaultKind::Missing, "nonce is required");

@@ -80,6 +80,35 @@ impl fmt::Display for TemplateError {
     }
 }
 
+/// As it is written in a profile.
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn write(pieces: &[Piece], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            for piece in pieces {
+                match piece {
+                    Piece::Literal(literal) => {
+                        for c in literal.chars() {
+                            match c {
+                                '{' | '}' | '[' | ']' => write!(f, "{c}{c}")?,
+                                c if c.is_control() => write!(f, "{}", c.escape_default())?,
+                                c => write!(f, "{c}")?,
+                            }
+                        }
+                    }
+                    Piece::Token(token) => f.write_str(&token.written)?,
+                    Piece::Optional(pieces) => {
+                        f.write_str("[")?;
+                        write(pieces, f)?;
+                        f.write_str("]")?;
+                    }
+                }
+            }
+            Ok(())
+        }
+        write(&self.pieces, f)
+    }
+}
+
 impl Template {
     /// Parses a template.
     pub(crate) fn parse(text: &str, names: &Names) -> Result<Self, TemplateError> {

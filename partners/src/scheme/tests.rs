@@ -1,6 +1,7 @@
 //! Notices of schemes of every kind, signed here with the libraries themselves, judged by a directory.
 
 mod attacks;
+mod hints;
 mod kinds;
 mod mistakes;
 mod public_keys;
@@ -114,13 +115,14 @@ fn said(notice: &VerifiedNotice) -> String {
         Ok(Said::Ignored) => "ignored".to_owned(),
         Ok(Said::Kept) => "kept".to_owned(),
         Ok(Said::Event(mapped)) => format!(
-            "{} {} {} {} {}{}",
+            "{} {} {} {} {}{}{}",
             mapped.order_id,
             mapped.status,
             mapped.money.amount.minor(),
             mapped.money.currency.code(),
             mapped.provider_ref,
             if mapped.policy.unconfirmed { " unconfirmed" } else { "" },
+            if mapped.policy.refund_so_far { " so far" } else { "" },
         ),
         Err(fault) => format!("fault: {fault}"),
     }

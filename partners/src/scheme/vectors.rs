@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::crypt::{Ready, Strength, decode_secret};
-use super::explain::base_of;
+use super::explain::{base_of, is_match, variants};
 use super::reading::{Context, Of, Reading};
 use super::request::Request;
 use super::verify::claimed;
@@ -211,6 +211,31 @@ fn of_sign(
     let ready = Ready::new(sign.algorithm, secret, Strength::Any)
         .map_err(|unfit| format!("the key {unfit}"))?;
     let context = Context { secret: ready.secret(), ..bare };
+    compare(sign, &ready, (vector, item), context).map_err(|problem| {
+        let printed = vector.expected.of(item).map(|text| bare_of(sign, text).to_owned());
+        let text = context.text(&sign.text).unwrap_or_default();
+        let matches = |one: &String| is_match(sign, &ready, &text, std::slice::from_ref(one));
+        let mut odd: Vec<String> = claimed(sign, context).into_iter().chain(printed).collect();
+        odd.retain(|one| !matches(one));
+        match variants(sign, &ready, context, &odd).first() {
+            Some(hint) => format!("{problem}; it would match with {hint}"),
+            None => problem,
+        }
+    })
+}
+
+/// A signature without what stands before it.
+fn bare_of<'t>(sign: &SignRule, text: &'t str) -> &'t str {
+    text.strip_prefix(sign.prefix.as_str()).unwrap_or(text)
+}
+
+/// Errors: what differs.
+fn compare(
+    sign: &SignRule,
+    ready: &Ready,
+    (vector, item): (&Vector, usize),
+    context: Context<'_>,
+) -> Result<(), String> {
     let text = context.text(&sign.text).map_err(|unusable| unusable.to_string())?;
     if let Some(wanted) = vector.signing_string.as_ref().and_then(|texts| texts.of(item))
         && wanted.as_bytes() != text
@@ -219,7 +244,7 @@ fn of_sign(
     }
     if let Some(signature) = ready.expected(sign.algorithm, &text) {
         let wanted = vector.expected.of(item).unwrap_or_default();
-        let bare = wanted.strip_prefix(sign.prefix.as_str()).unwrap_or(wanted);
+        let bare = bare_of(sign, wanted);
         if sign.output.read(bare).as_ref() != Some(&signature) {
             let written = sign.output.write(&signature);
             return Err(differs("the signature", bare, &written));

@@ -72,6 +72,7 @@ fn creates(directory: &Directory, text: &str) {
             expires_at: None,
             wish: None,
             reference: None,
+            payer_ip: Some(std::net::Ipv4Addr::LOCALHOST.into()),
         };
         for account in directory.accounts() {
             let Ok(draft) = account.draft_create("https://api.example", &request, NOW) else {

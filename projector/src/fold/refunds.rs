@@ -6,6 +6,10 @@
 //! never add to that sum: what went back is a lower bound then. An answer below C names no event either; one
 //! equal to a notice is the same refund. Money of two currencies never adds up.
 //!
+//! Where a partner tells *all that went back so far* (`IpnPolicy::refund_so_far`), nothing adds up: what went back on
+//! the ref is the largest such total, and no less than what the other R come to. Answers about that ref are totals too.
+//! A total that comes to C is full; smaller ones say nothing beside it.
+//!
 //! Invariant: with one C, a ref that is refunded stays so, whatever else becomes known.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +47,9 @@ impl Refunds {
         let full = told.iter().any(|told| told.full.is_some());
         Self {
             whole,
-            partial: told.iter().any(|told| told.has_parts() && (full || !told.is_exact())),
+            partial: told
+                .iter()
+                .any(|told| told.is_short() || (told.has_parts() && (full || !told.is_exact()))),
             amount: told.iter().map(Told::amount).max().unwrap_or(0),
             at_least: !whole && told.iter().any(|told| !told.unnamed.is_empty()),
         }
@@ -60,15 +66,18 @@ struct Told<'a> {
     named: BTreeMap<&'a EventRef, i64>,
     /// The different amounts of those without.
     unnamed: BTreeSet<i64>,
+    /// The largest total below C.
+    so_far: Option<i64>,
 }
 
 impl<'a> Told<'a> {
     fn of(view: &RefView<'a>, terms: Terms<'a>, currency: Currency, asked: i64) -> Self {
         let (named, unnamed) = (BTreeMap::new(), BTreeSet::new());
-        let mut told = Self { asked, full: None, named, unnamed };
+        let mut told = Self { asked, full: None, named, unnamed, so_far: None };
         let refunds = view
             .counting(terms)
             .filter(|(said, _)| said.status == Status::Refunded && said.currency == currency);
+        let are_totals = view.notices().any(|said| is_total(&said));
         for (said, standing) in refunds {
             let amount = said.amount.minor();
             match (standing, said.event_ref()) {
@@ -78,6 +87,11 @@ impl<'a> Told<'a> {
                     *largest = amount.max(*largest);
                 }
                 (Standing::Part, None) if repeats_notice(view, &said) => {}
+                (Standing::Part, None)
+                    if is_total(&said) || (are_totals && said.notice().is_none()) =>
+                {
+                    told.so_far = told.so_far.max(Some(amount));
+                }
                 (Standing::Part, None) => {
                     told.unnamed.insert(amount);
                 }
@@ -99,6 +113,11 @@ impl<'a> Told<'a> {
         !self.named.is_empty() || !self.unnamed.is_empty()
     }
 
+    /// Whether a total is there that no full R outgrew.
+    fn is_short(&self) -> bool {
+        self.so_far > self.full && !self.is_exact()
+    }
+
     /// Whether the parts are all known and come to C, no more and no less.
     fn is_exact(&self) -> bool {
         self.unnamed.is_empty() && self.named_sum() == self.asked
@@ -106,8 +125,15 @@ impl<'a> Told<'a> {
 
     fn amount(&self) -> i64 {
         let parts = self.named_sum().saturating_add(sum(&self.unnamed));
-        self.full.unwrap_or(0).saturating_add(parts).min(self.asked)
+        let told = self.full.unwrap_or(0).saturating_add(parts);
+        told.max(self.so_far.unwrap_or(0)).min(self.asked)
     }
+}
+
+/// Whether this notice tells all that went back so far.
+fn is_total(said: &Statement<'_>) -> bool {
+    let is_refund = said.status == Status::Refunded && said.event_ref().is_none();
+    is_refund && said.notice().is_some_and(|ipn| ipn.policy.refund_so_far)
 }
 
 /// Whether this is an answer that says what a notice says.

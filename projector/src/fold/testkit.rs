@@ -21,7 +21,7 @@ pub fn at(clock: &str) -> Time {
 /// Reads one fact:
 /// ```text
 /// C amount [currency] [#attempt] [<deadline]      O ref [<deadline]      CF code      X deadline
-/// S|F|E|R ref amount [currency] [@paidAt] [!eventRef] [unconfirmed] [session] [placeholder]
+/// S|F|E|R ref amount [currency] [@paidAt] [!eventRef] [unconfirmed] [session] [placeholder] [so-far]
 /// P status-letter ref amount [currency]           K ref order            D id flag evidence verdict
 /// ```
 pub fn fact(text: &str) -> Fact {
@@ -83,6 +83,7 @@ pub fn fact(text: &str) -> Fact {
                 ref_is_session: rest.contains(&"session"),
                 placeholder_ref: rest.contains(&"placeholder"),
                 nonce_required: rest.contains(&"nonce"),
+                refund_so_far: rest.contains(&"so-far"),
             };
             Fact::Ipn(Ipn { provider_ref, status, money, timestamp: None, nonce: None, policy })
         }

@@ -1,6 +1,8 @@
 //! Owns what is known here of one order as its books are compared: each of its refs, what was paid on it and what went
 //! back. Pure; the same rules of what counts as in the fold, told ref by ref.
 
+mod totals;
+
 use minicbor::{Decode, Encode};
 use payfold_schemas::fact::Create;
 use payfold_schemas::ids::{EventRef, MerchantCode, OrderId, ProviderRef, Reference};
@@ -10,6 +12,7 @@ use payfold_schemas::order::{Known, KnownIpn, Order, OrderState};
 use payfold_schemas::record::Position;
 use payfold_schemas::time::Time;
 
+use self::totals::Totals;
 use crate::stuck::unconfirmed;
 
 /// One order, or one ref of it where the partner's records know no orders.
@@ -90,8 +93,9 @@ impl OurOrder {
     /// What is known of an order.
     pub fn of(order: &Order) -> Self {
         let mut refs: Vec<OurRef> = Vec::new();
+        let mut totals = Totals::default();
         for known in &order.facts.ipns {
-            add_notice(&mut refs, order, known);
+            add_notice(&mut refs, &mut totals, order, known);
         }
         for known in &order.facts.query_answers {
             let answer = &known.content;
@@ -99,9 +103,15 @@ impl OurOrder {
             let entry = entry(&mut refs, &answer.provider_ref);
             match answer.status {
                 Status::Success if counts(&order.facts.creates, &money) => entry.pays(money),
+                Status::Refunded if totals.are_told_of(&answer.provider_ref) => {
+                    totals.add(&answer.provider_ref, money, known.position);
+                }
                 Status::Refunded => entry.refunds_once(money, known.position),
                 Status::Success | Status::Failed | Status::Expired => {}
             }
+        }
+        for (provider_ref, refund) in totals.steps() {
+            entry(&mut refs, &provider_ref).refunds.push(refund);
         }
         for known in &order.facts.shared_refs {
             let shared = &known.content;
@@ -161,7 +171,7 @@ impl OurRef {
     }
 }
 
-fn add_notice(refs: &mut Vec<OurRef>, order: &Order, known: &Known<KnownIpn>) {
+fn add_notice(refs: &mut Vec<OurRef>, totals: &mut Totals, order: &Order, known: &Known<KnownIpn>) {
     let ipn = &known.content;
     if ipn.policy.placeholder_ref {
         return;
@@ -174,6 +184,9 @@ fn add_notice(refs: &mut Vec<OurRef>, order: &Order, known: &Known<KnownIpn>) {
     match ipn.status {
         Status::Success if confirmed && counts(&order.facts.creates, &money) => entry.pays(money),
         Status::Success => entry.claimed.push(money),
+        Status::Refunded if confirmed && totals::is_total(ipn) => {
+            totals.add(&ipn.provider_ref, money, known.position);
+        }
         Status::Refunded if confirmed => {
             let event_ref = ipn.money.event_ref.clone();
             entry.refunds.push(Refund { money, event_ref, position: known.position });

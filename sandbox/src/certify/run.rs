@@ -227,6 +227,7 @@ impl Run {
             expires_at: None,
             wish: Some(if case == Case::Qr { Wish::Qr } else { Wish::Page }),
             reference: None,
+            payer_ip: None,
         }
     }
 

@@ -37,6 +37,7 @@ fn request() -> CreateRequest {
         expires_at: Some(Time::from_unix_ms(1_769_853_600_000)),
         wish: Some(Wish::Qr),
         reference: None,
+        payer_ip: None,
     }
 }
 

@@ -133,6 +133,7 @@ impl World {
             expires_at: wanted.expires_at,
             wish: wanted.wish,
             reference: None,
+            payer_ip: None,
         }
     }
 

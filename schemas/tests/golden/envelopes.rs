@@ -37,7 +37,7 @@ prop_compose! {
         money in money(),
         name in "[!-~][ -~]{0,254}",
         status in select(Status::ALL.to_vec()),
-        policy in any::<(bool, bool, bool, bool)>(),
+        policy in any::<(bool, bool, bool, bool, bool)>(),
         timestamp in any::<Option<i64>>(),
     ) -> Ipn {
         Ipn {
@@ -51,6 +51,7 @@ prop_compose! {
                 ref_is_session: policy.1,
                 placeholder_ref: policy.2,
                 nonce_required: policy.3,
+                refund_so_far: policy.4,
             },
         }
     }

@@ -2,7 +2,7 @@
 //! whether keys overlap as long as their partners send notices again.
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_partners::directory::Directory;
+use payfold_partners::directory::{Directory, Problem};
 use payfold_partners::document::{AccountEntry, KeyEntry, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::Profile;
@@ -17,7 +17,7 @@ use crate::{keys, vault};
 pub(super) fn rows(loaded: &Loaded) -> Vec<Row> {
     let place = match vault::place(&loaded.settings) {
         Ok(place) => place,
-        Err(error) => return vec![Row::failed("vault", error.to_string(), "see payfold init")],
+        Err(error) => return vec![Row::of_error("vault", &error, "see payfold init")],
     };
     if let VaultPlace::File { vault, identity } = &place
         && !vault.exists()
@@ -43,10 +43,10 @@ pub(super) fn rows(loaded: &Loaded) -> Vec<Row> {
         profiles.extend(crate::demo::profile());
     }
     let overlaps = overlaps(&profiles, &document, SystemClock.now());
-    vec![accounts(profiles, &document, &place)].into_iter().chain(overlaps).collect()
+    accounts(profiles, &document, &place).into_iter().chain(overlaps).collect()
 }
 
-fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace) -> Row {
+fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace) -> Vec<Row> {
     let now = SystemClock.now();
     // Keys of another channel verify no notice.
     let counts = |account: &AccountEntry| {
@@ -59,22 +59,29 @@ fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace
         .map(|account| format!("{}/{}", account.partner, account.merchant_code))
         .collect();
     if !without.is_empty() {
-        return Row::failed(
+        return vec![Row::failed(
             "vault",
             format!("no key counts now for {}", without.join(" ")),
             "payfold key add PARTNER",
-        );
+        )];
     }
     if let Err(problems) = Directory::build(profiles, document) {
-        let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        return Row::failed("vault", all.join("; "), "the system would not start with it");
+        return problems.iter().map(of_problem).collect();
     }
     let count = document.accounts.len();
     let at = match place {
         VaultPlace::File { vault, .. } => vault.display(),
         VaultPlace::Dir(dir) => dir.display(),
     };
-    Row::ok("vault", format!("{at}: {count} accounts, each with a key that counts now"))
+    vec![Row::ok("vault", format!("{at}: {count} accounts, each with a key that counts now"))]
+}
+
+/// Messages of accounts say what is wrong, and behind a semicolon how it is mended.
+fn of_problem(problem: &Problem) -> Row {
+    let said = problem.to_string();
+    let (detail, fix) =
+        said.split_once("; ").unwrap_or((&said, "the system would not start with it"));
+    Row::failed("vault", detail, fix)
 }
 
 /// Of keys still to end, those that end sooner after the next began than their partner sends notices again. Where files

@@ -220,14 +220,16 @@ fn same_origin(one: &str, other: &str) -> bool {
 
 /// A partner elsewhere can't reach this machine by an address of its own, and would be certified as silent.
 fn refuse_unreachable(api_url: &str, public_url: &str) -> anyhow::Result<()> {
-    let problem = Reach::Public.check(public_url).err();
-    match problem.filter(|_| Reach::Public.check(api_url).is_ok()) {
-        None => Ok(()),
-        Some(problem) => Err(Fixable::error(
-            format!("{api_url} can't send anything to {public_url}: {problem}"),
-            "name with --public-url how the partner reaches --listen, through your proxy or tunnel",
-        )),
+    let is_public = |url: &str| Reach::Public.check(url).is_ok();
+    if is_public(public_url) || !is_public(api_url) {
+        return Ok(());
     }
+    Err(Fixable::error(
+        format!(
+            "{api_url} can't send anything to {public_url}, which is no https address of the internet"
+        ),
+        "name with --public-url how the partner reaches --listen, through your proxy or tunnel",
+    ))
 }
 
 fn platforms(loaded: &Loaded, args: &CertifyArgs) -> anyhow::Result<Vec<Url>> {

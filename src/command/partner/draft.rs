@@ -91,6 +91,7 @@ fn request(
         expires_at: args.expires_at.as_deref().map(Time::parse).transpose()?,
         wish: args.qr.then_some(Wish::Qr),
         reference: Some(Reference::parse("draft")?),
+        payer_ip: Some(args.payer_ip),
     })
 }
 

@@ -12,7 +12,7 @@ use crate::{accounts, keys};
 const COLUMNS: [&str; 8] =
     ["partner", "profile", "version", "stage", "scheme", "accounts", "exceptions", "digest"];
 
-pub(super) const fn stage_name(stage: Stage) -> &'static str {
+pub(in crate::command) const fn stage_name(stage: Stage) -> &'static str {
     match stage {
         Stage::Draft => "draft",
         Stage::Sandbox => "sandbox",

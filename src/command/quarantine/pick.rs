@@ -21,8 +21,13 @@ pub struct Picked {
     pub evidence: Digest,
     /// What it says.
     pub record: QuarantineRecord,
-    /// How many bytes came.
+    /// How many bytes came: the body's, and of a notice that is all in its address the query's.
     pub raw_bytes: usize,
+}
+
+fn bytes_of(record: &QuarantineRecord, raw: &[u8]) -> usize {
+    let query = record.source.request.target.split_once('?').map_or(0, |(_, query)| query.len());
+    if raw.is_empty() { query } else { raw.len() }
 }
 
 /// What is asked for.
@@ -80,7 +85,8 @@ pub async fn each(
                 continue;
             }
             let evidence = Digest::of_bytes(&message.value);
-            if take(Picked { message, evidence, record, raw_bytes: raw.len() })?.is_break() {
+            let raw_bytes = bytes_of(&record, &raw);
+            if take(Picked { message, evidence, record, raw_bytes })?.is_break() {
                 return Ok(());
             }
         }

@@ -52,13 +52,45 @@ fn exit_codes_tell_success_failure_usage_and_difference() {
     assert_eq!(checked.code(), 1);
     let rows: serde_json::Value = serde_json::from_str(&checked.stdout).expect("it is JSON");
     let failed = rows.as_array().expect("a list").iter().find(|row| row["result"] == "failed");
-    assert_eq!(failed.expect("a failed check")["check"], "profiles");
+    let failed = failed.expect("a failed check");
+    assert_eq!(failed["check"], "profiles");
+    let (detail, fix) = (failed["detail"].to_string(), failed["fix"].to_string());
+    assert!(detail.contains("missing.toml") && !detail.contains("fix"), "{detail}");
+    assert!(fix.contains("the path of a TOML file"), "{fix}");
+}
+
+/// Each account that can't be used has a row, with what is wrong and how it is mended apart.
+#[test]
+fn what_is_wrong_with_accounts_is_told_apart_from_its_remedy() {
+    let home = Home::configured("[partners.acme]\nprofile = \"default\"\n");
+    for merchant in ["A", "B"] {
+        home.payfold(&["key", "add", "acme", "--merchant", merchant]).ok();
+    }
+    home.write("payfold.toml", "[partners.acme]\nprofile = \"momo\"\n");
+    let checked = home.payfold(&["check", "--output", "json"]);
+    let checked: serde_json::Value = serde_json::from_str(&checked.stdout).expect("it is JSON");
+    let of_vault = checked.as_array().expect("a list").iter().filter(|row| row["check"] == "vault");
+    let rows: Vec<_> =
+        of_vault.map(|row| (row["detail"].to_string(), row["fix"].to_string())).collect();
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    for (detail, fix) in rows {
+        assert!(
+            detail.contains("needs the constant") && !detail.contains("account set"),
+            "{detail}"
+        );
+        assert!(fix.contains("payfold account set acme"), "{fix}");
+    }
 }
 
 /// What stands under `[partners.acme]` and before it => result and a part of detail and fix.
 const PAYMENTS: [(&str, &str, &str, &str); 6] = [
     ("", "", "ok", "no partner has an api_url"),
-    ("", "api_url = \"http://api.example\"", "failed", "it is not https"),
+    (
+        "",
+        "api_url = \"http://api.example\"",
+        "failed",
+        "stage draft, can't be called: it is not https; only",
+    ),
     ("", "api_url = \"https://10.0.0.1\"", "failed", "private network"),
     ("", "api_url = \"https://api.example\"", "warn", "set public_url"),
     (

@@ -6,7 +6,7 @@ use payfold_schemas::ids::{EventRef, ProviderRef};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
 
-use super::{Oracle, Saying};
+use super::{By, Oracle, Saying};
 
 impl Oracle {
     /// Each currency asked for, with C in it.
@@ -52,10 +52,26 @@ impl Oracle {
         let by_ipn =
             |amount: i64| partials.iter().any(|other| other.is_ipn() && other.amount == amount);
         (partials.iter())
-            .filter(|saying| saying.event_ref().is_none())
+            .filter(|saying| saying.event_ref().is_none() && !self.is_total(saying))
             .filter(|saying| saying.is_ipn() || !by_ipn(saying.amount))
             .map(|saying| saying.amount)
             .collect()
+    }
+
+    /// Whether it says all that went back so far: an IPN whose profile says so, and what answers say of its ref.
+    fn is_total(&self, saying: &Saying) -> bool {
+        let says_all = |saying: &Saying| match &saying.by {
+            By::Ipn { event_ref: None, policy, .. } => policy.refund_so_far,
+            By::Ipn { .. } | By::Query => false,
+        };
+        let refunds = self.said(&saying.provider_ref, Status::Refunded);
+        says_all(saying) || (!saying.is_ipn() && refunds.into_iter().any(says_all))
+    }
+
+    /// The largest R below C that says all that went back so far; 0 without one.
+    fn total(&self, name: &ProviderRef, currency: Currency) -> i64 {
+        let partials = self.partials(name, currency).into_iter();
+        partials.filter(|saying| self.is_total(saying)).map(|total| total.amount).max().unwrap_or(0)
     }
 
     pub(super) fn is_refunded(&self, name: &ProviderRef) -> bool {
@@ -70,14 +86,22 @@ impl Oracle {
         nameless && !self.is_refunded(name)
     }
 
-    /// What is said of the refunds of a ref with an R below C, unless these alone, all named, come to C.
+    /// What is said of the refunds of a ref with an R below C, unless these alone, all named, come to C, or all of
+    /// them are totals that a full R in their currency outgrew.
     pub(super) fn open_partials(&self, name: &ProviderRef) -> Vec<&Saying> {
         let full = self.full_refunds(name);
+        let full_in = |currency: Currency| -> i64 {
+            let full = full.iter().filter(|saying| saying.currency == currency);
+            full.map(|saying| saying.amount).max().unwrap_or(0)
+        };
         let open = self.asked().into_iter().any(|(currency, amount)| {
-            let settled = full.is_empty()
-                && self.nameless(name, currency).is_empty()
-                && self.named_sum(name, currency) == amount;
-            !self.partials(name, currency).is_empty() && !settled
+            let (parts, total) = (self.partials(name, currency), self.total(name, currency));
+            let (sum, nameless) = (self.named_sum(name, currency), self.nameless(name, currency));
+            let has_parts =
+                parts.iter().any(|part| part.event_ref().is_some()) || !nameless.is_empty();
+            let come_to_it = sum == amount && nameless.is_empty();
+            let settled = come_to_it && (full.is_empty() || !has_parts);
+            (has_parts || total > full_in(currency)) && !settled
         });
         let asked = self.asked().into_iter();
         let partials = asked.flat_map(|(currency, _)| self.partials(name, currency));
@@ -91,7 +115,8 @@ impl Oracle {
             let full =
                 full.filter(|saying| saying.currency == currency).map(|saying| saying.amount);
             let nameless: i64 = self.nameless(name, currency).iter().sum();
-            amount.min(full.max().unwrap_or(0) + self.named_sum(name, currency) + nameless)
+            let parts = full.max().unwrap_or(0) + self.named_sum(name, currency) + nameless;
+            amount.min(parts.max(self.total(name, currency)))
         };
         let all = self.asked().into_iter();
         all.map(|(currency, amount)| of(currency, amount)).max().unwrap_or(0)

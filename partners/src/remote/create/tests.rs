@@ -63,6 +63,7 @@ fn wanted(amount: i64, currency: &str) -> CreateRequest {
         expires_at: None,
         wish: None,
         reference: None,
+        payer_ip: None,
     }
 }
 

@@ -51,6 +51,8 @@ pub(crate) enum Uncallable {
     Amount,
     #[error("the expiry is nearer than the partner can be told")]
     Expiry,
+    #[error("the partner is told the payer's address, and the shop gave none")]
+    PayerIp,
 }
 
 /// What a call is put together with.

@@ -64,6 +64,7 @@ fn request(amount: i64, currency: &str) -> CreateRequest {
         expires_at: None,
         wish: None,
         reference: Some(Reference::parse("cart 7").unwrap()),
+        payer_ip: None,
     }
 }
 
@@ -310,6 +311,27 @@ fn what_can_t_be_asked_for_is_not() {
     other.order_id = OrderId::parse("cart-7").unwrap();
     assert_eq!(refused(shipped("zalopay"), &other), Some(Uncallable::Order));
     assert_eq!(refused(shipped("momo"), &other), None);
+}
+
+#[test]
+fn the_payers_address_is_told_where_the_profile_says_so() {
+    let told = |profile: &str, payer_ip: Option<&str>| {
+        let payer_ip = payer_ip.map(|address| address.parse().unwrap());
+        let asked = CreateRequest { payer_ip, ..request(150_000, "VND") };
+        let put = put(&account_of(profile), &asked).map(|(sent, _)| written(&sent));
+        put.map(|sent| {
+            sent.split(['?', '&'])
+                .find_map(|pair| pair.strip_prefix("vnp_IpAddr=").map(str::to_owned))
+        })
+    };
+    let needed = vnpay().replace("vnp_IpAddr = \"127.0.0.1\"", "vnp_IpAddr = \"{payer_ip}\"");
+    assert_ne!(needed, vnpay());
+    assert_eq!(told(&needed, Some("203.0.113.7")), Ok(Some("203.0.113.7".to_owned())));
+    assert_eq!(told(&needed, Some("::ffff:203.0.113.7")), Ok(Some("203.0.113.7".to_owned())));
+    assert_eq!(told(&needed, Some("2001:db8::7")), Ok(Some("2001%3Adb8%3A%3A7".to_owned())));
+    assert_eq!(told(&needed, None), Err(Uncallable::PayerIp));
+    assert_eq!(told(&needed.replace("{payer_ip}", "[{payer_ip}]"), None), Ok(Some(String::new())));
+    assert_eq!(told(&vnpay(), None), Ok(Some("127.0.0.1".to_owned())));
 }
 
 /// Cut behind the escape of its quote, the description would end the string it stands in.

@@ -5,12 +5,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::is_match;
-use crate::scheme::SignRule;
 use crate::scheme::crypt::{Algorithm, KeyKind, Ready, Strength};
 use crate::scheme::encoding::Encoding;
 use crate::scheme::pairs::{Empty, Order};
 use crate::scheme::reading::Context;
-use crate::scheme::template::Source;
+use crate::scheme::template::{Source, Template};
+use crate::scheme::{Scheme, SignRule};
 use crate::secret::Secret;
 
 /// The signature stands there, with something before it, or among others.
@@ -41,21 +41,8 @@ pub(super) fn of_keys(
     else {
         return Vec::new();
     };
-    let mut keys = vec![(secret.to_vec(), "")];
-    keys.extend(hex::decode(secret).ok().map(|key| (key, "[key] encoding = \"hex\"")));
-    keys.extend(
-        STANDARD.decode(secret.trim_ascii()).ok().map(|key| (key, "[key] encoding = \"base64\"")),
-    );
-    keys.push((
-        hex::encode(secret).into_bytes(),
-        "[key] encoding = \"text\" (the hex digits themselves)",
-    ));
-    keys.push((
-        STANDARD.encode(secret).into_bytes(),
-        "[key] encoding = \"text\" (the base64 itself)",
-    ));
     let mut found = Vec::new();
-    for (key, change) in keys {
+    for (key, change) in other_keys(secret, &context.reading.scheme().key.prefix) {
         for algorithm in Algorithm::SHARED {
             let is_own = algorithm == sign.algorithm;
             if is_own && change.is_empty() {
@@ -74,7 +61,7 @@ pub(super) fn of_keys(
                 } else {
                     format!("algorithm = \"{}\"", algorithm.name())
                 };
-                let all = [change.to_owned(), algorithm];
+                let all = [change.clone(), algorithm];
                 found.push(
                     all.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", "),
                 );
@@ -82,6 +69,45 @@ pub(super) fn of_keys(
         }
     }
     found
+}
+
+/// The key itself, and what it would be if the profile said something else of it.
+fn other_keys(secret: &[u8], prefix: &str) -> Vec<(Vec<u8>, String)> {
+    let hex = |key: &[u8]| hex::decode(key).ok();
+    let base64 = |key: &[u8]| STANDARD.decode(key.trim_ascii()).ok();
+    let mut keys = vec![(secret.to_vec(), String::new())];
+    keys.extend(hex(secret).map(|key| (key, "[key] encoding = \"hex\"".to_owned())));
+    keys.extend(base64(secret).map(|key| (key, "[key] encoding = \"base64\"".to_owned())));
+    let (as_hex, as_base64) = (hex::encode(secret), STANDARD.encode(secret));
+    let whole = [(&as_hex, "hex digits"), (&as_base64, "base64")];
+    for (key, what) in whole {
+        let change = format!("[key] encoding = \"text\" (the {what} itself)");
+        keys.push((key.clone().into_bytes(), change));
+    }
+    // Such as whsec_…; the name of a kind of key ends with a low line.
+    for at in secret.iter().enumerate().filter(|(_, byte)| **byte == b'_').map(|(at, _)| at + 1) {
+        let (start, rest) = secret.split_at(at);
+        let change = format!("[key] prefix = \"{}\"", String::from_utf8_lossy(start));
+        keys.extend(hex(rest).map(|key| (key, format!("{change}, encoding = \"hex\""))));
+        keys.extend(base64(rest).map(|key| (key, format!("{change}, encoding = \"base64\""))));
+        keys.push((rest.to_vec(), change));
+    }
+    if !prefix.is_empty() {
+        let text = String::from_utf8_lossy(secret);
+        for key in [text.as_ref(), &as_hex, &as_base64] {
+            keys.push((format!("{prefix}{key}").into_bytes(), "[key] without a prefix".to_owned()));
+        }
+    }
+    keys
+}
+
+/// Whether a list of pairs stands in a text, or in another one that it uses.
+fn uses_lists(scheme: &Scheme, text: &Template) -> bool {
+    text.tokens().iter().any(|token| match &token.source {
+        Source::Pairs(_) => true,
+        Source::Text(number) => uses_lists(scheme, &scheme.texts[*number]),
+        _ => false,
+    })
 }
 
 /// Its lists of pairs written another way.
@@ -92,10 +118,8 @@ pub(super) fn of_lists(
     received: &[String],
 ) -> Vec<String> {
     let scheme = context.reading.scheme();
-    let uses_lists =
-        sign.text.tokens().iter().any(|token| matches!(token.source, Source::Pairs(_)));
     let mut found = Vec::new();
-    if !uses_lists {
+    if !uses_lists(scheme, &sign.text) {
         return found;
     }
     for encoding in Encoding::ALL {

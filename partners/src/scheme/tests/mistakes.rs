@@ -98,13 +98,23 @@ fn all_mistakes_are_told_at_once() {
         .replace("content = \"json\"", "content = \"xml\"")
         .replace("hmac-sha256", "rot13")
         .replace("outcome = \"SUCCESS\"", "outcom = \"SUCCESS\"")
+        .replace("outcome = \"ignore\"", "outcome = \"ignored\"")
+        .replace("currency = \"VND\"", "currency = \"{x.c}\"")
         .replace("[limits]", "[limit]");
     let error = Profile::parse(&partner(), &text).unwrap_err();
     let text = error.to_string();
-    for part in ["drift", "xml", "rot13", "outcom", "no section limit"] {
+    for part in [
+        "drift",
+        "xml",
+        "rot13",
+        "outcom`",
+        "event.outcome is SUCCESS",
+        "no document x before this",
+        "no section limit",
+    ] {
         assert!(text.contains(part), "{part} in {text}");
     }
-    assert!(error.others.len() >= 4);
+    assert!(error.others.len() >= 6);
 }
 
 #[test]

@@ -47,6 +47,21 @@ fn refunds_without_a_name_never_add_to_named_ones_nor_spoil_them() {
 }
 
 #[test]
+fn totals_of_what_went_back_so_far_never_add_up() {
+    check(
+        "C 100; S r 100; R r 10 so-far                => PAID fulfil PARTIAL_REFUND
+         C 100; S r 100; R r 60 so-far; R r 40 so-far => PAID fulfil PARTIAL_REFUND
+         C 100; S r 100; R r 40 so-far; R r 100 so-far => REFUNDED
+         C 100; S r 100; R r 40 so-far; R r 60        => PAID fulfil PARTIAL_REFUND
+         C 100; S r 100; R r 60 !a; R r 40 !b; R r 90 so-far => REFUNDED
+         C 100; S r 100; R r 60 !a; R r 50 !b; R r 90 so-far => REFUNDED PARTIAL_REFUND
+         C 100; S r 100; R r 40 so-far; R r 100 EUR so-far => PAID CURRENCY_MISMATCH PARTIAL_REFUND
+         C 100; C 300; S r 100; R r 100; R r 200 so-far => REFUNDED CREATE_CONFLICT PARTIAL_REFUND
+         C 100; C 300; S r 100; R r 100; R r 90 so-far => REFUNDED CREATE_CONFLICT",
+    );
+}
+
+#[test]
 fn of_two_create_requests_refunds_are_held_to_the_largest_of_their_currency() {
     check(
         "C 100; C 150; R r 60 !a; R r 40 !b  => REQUESTED CREATE_CONFLICT REFUND_WITHOUT_SUCCESS PARTIAL_REFUND
@@ -124,6 +139,19 @@ fn amounts_are_what_was_paid_what_went_back_and_what_is_over() {
          C 100; S r 100; R r 40 !a; R r 30 !a; R r 20 !b => 100 60 0
          C 100; S r 100; R r 40 !a; R r 40              => 100 80+ 0
          C 100; S r 100; R r 40 !a; R r 60 !b; R r 10   => 100 100 0
+         C 100; S r 100; R r 10 so-far; R r 20 so-far; R r 30 so-far => 100 30 0
+         C 100; S r 100; R r 60 so-far; R r 60 so-far @10:01 => 100 60 0
+         C 100; S r 100; R r 60 so-far; R r 100 so-far  => 100 100 0
+         C 100; S r 100; R r 60; R r 60 so-far          => 100 60 0
+         C 100; S r 100; R r 60; R r 70 so-far          => 100 70+ 0
+         C 100; S r 100; R r 80; R r 70 so-far          => 100 80+ 0
+         C 100; S r 100; R r 60 !a; R r 70 so-far       => 100 70 0
+         C 100; S r 100; R r 60 !a; R r 20 !b; R r 70 so-far => 100 80 0
+         C 100; S r 100; R r 60 so-far; P R r 60        => 100 60 0
+         C 100; S r 100; R r 60 so-far; P R r 70; P R r 80 => 100 80 0
+         C 100; S r 100; R r 60 so-far; R q 50          => 100 110+ 0
+         C 100; S r 100; R r 60 so-far unconfirmed; P R r 50 => 100 50 0
+         C 100; C 300; S r 100; R r 100; R r 200 so-far => 100 200 0
          C 100; S r 100; R r 200                        => 100 0 0
          C 100; S r 100; R r 30 EUR                     => 100 0 0
          C 100; S r 100; R r 30 unconfirmed             => 100 0 0

@@ -1,0 +1,152 @@
+//! What a profile's author is told when something does not match: the change that would have made it match.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::*;
+use crate::scheme::check_vectors;
+
+/// A form whose pairs are signed sorted, written as `encoding` says, in a text of its own.
+fn pairs(encoding: &str) -> String {
+    HEAD.to_owned()
+        + &format!(
+            r#"exceptions = ["no_time", "no_paid_at"]
+[notice]
+content = "form"
+[[pairs]]
+name = "all"
+of = "f"
+except = ["sig"]
+encoding = "{encoding}"
+[[text]]
+name = "signed"
+text = "{{p.all}}"
+[[sign]]
+algorithm = "hmac-sha256"
+text = "{{t.signed}}"
+signature = "{{f.sig}}"
+output = "hex-lower"
+[[field]]
+at = "{{f.note}}"
+pattern = "[^&=]*"
+[map]
+order = "{{f.o}}"
+ref = "{{f.r}}"
+amount = "{{f.a}}"
+currency = "VND"
+"#
+        )
+        + TAIL
+}
+
+/// Verdict and hints of the first key.
+fn told(directory: &Directory, body: &str, headers: &[(&str, &str)]) -> (String, Vec<String>) {
+    let request = post(body, headers);
+    let explained = directory.explain("acme", &request, NOW).unwrap();
+    let hints = explained.attempts.first().map(|attempt| attempt.would_match.clone());
+    (explained.verdict, hints.unwrap_or_default())
+}
+
+#[test]
+fn another_encoding_of_the_pairs_is_named_by_explain_and_by_vectors() {
+    let sent = "a=100&note=two+t%2A&o=o-1&r=r-1&state=paid";
+    let signature = sha256("a=100&note=two+t*&o=o-1&r=r-1&state=paid");
+    let body = format!("{sent}&sig={signature}");
+    for (encoding, hint) in [("form", None), ("rfc3986", Some("form")), ("js", Some("form"))] {
+        let profile = pairs(encoding);
+        let (verdict, hints) = told(&directory(&profile), &body, &[]);
+        assert_eq!(verdict.starts_with("signed"), hint.is_none(), "{encoding}: {verdict}");
+        let named = |name| format!("[[pairs]] encoding = \"{name}\", empty = \"keep\"");
+        assert_eq!(hints.first().cloned(), hint.map(named), "{encoding}");
+
+        let vectors = serde_json::json!({ "vectors": [{
+            "name": "sample", "secret": SECRET, "expected": signature,
+            "request": { "method": "POST", "url": "https://pay.example/x", "body": body },
+        }] });
+        let profile = Profile::parse(&partner(), &profile).unwrap();
+        let report = check_vectors(&profile, &vectors.to_string()).unwrap().remove(0);
+        let ends = hint.map(|name| format!("; it would match with {}", named(name)));
+        assert!(report.problem.ends_with(&ends.unwrap_or_default()), "{encoding}: {report:?}");
+        assert_eq!(report.problem.is_empty(), hint.is_none(), "{report:?}");
+    }
+}
+
+#[test]
+fn a_key_that_fits_without_or_behind_its_prefix_is_named() {
+    let profile = |key: &str| {
+        HEAD.to_owned()
+            + &format!(
+                r#"exceptions = ["no_time", "no_paid_at"]
+[notice]
+content = "json"
+{key}
+[[sign]]
+algorithm = "hmac-sha256"
+text = "{{body}}"
+signature = "{{h.X-Sig}}"
+output = "hex-lower"
+[map]
+order = "{{f.o}}"
+ref = "{{f.r}}"
+amount = "{{f.a}}"
+currency = "VND"
+"#
+            )
+            + TAIL
+    };
+    let body = r#"{"state":"paid","o":"o-1","r":"r-1","a":100}"#;
+    let base64 = STANDARD.encode(SECRET);
+    let decoded = "[key]\nprefix = \"whsec_\"\nencoding = \"base64\"";
+    for (shown, section, hint) in [
+        (format!("whsec_{SECRET}"), "", "[key] prefix = \"whsec_\""),
+        (format!("whsec_{base64}"), "", "[key] prefix = \"whsec_\", encoding = \"base64\""),
+        (
+            format!("sk_test_{}", hex::encode(SECRET)),
+            "",
+            "[key] prefix = \"sk_test_\", encoding = \"hex\"",
+        ),
+        (format!("whsec_{base64}"), decoded, ""),
+    ] {
+        let keys = vec![key("k", Channel::Ipn, shown.as_bytes())];
+        let (verdict, hints) =
+            told(&directory_of(&profile(section), keys), body, &[("X-Sig", &sha256(body))]);
+        assert_eq!(verdict.starts_with("signed"), hint.is_empty(), "{shown}: {verdict}");
+        assert_eq!(hints.first().map_or("", String::as_str), hint, "{shown}");
+    }
+    // The other way round: signed with the key as it is shown.
+    let keys = vec![key("k", Channel::Ipn, format!("whsec_{base64}").as_bytes())];
+    let mut mac = Hmac::<Sha256>::new_from_slice(format!("whsec_{base64}").as_bytes()).unwrap();
+    mac.update(body.as_bytes());
+    let signature = hex::encode(mac.finalize().into_bytes());
+    let (_, hints) = told(&directory_of(&profile(decoded), keys), body, &[("X-Sig", &signature)]);
+    assert_eq!(hints, ["[key] without a prefix"]);
+}
+
+#[test]
+fn a_requirement_that_does_not_hold_is_named_with_its_values() {
+    let profile = pairs("form").replace(
+        "[[pairs]]",
+        "[constants]\napp = \"\"\n[[require]]\nvalue = \"{f.app}\"\nequals = \"{c.app}\"\n[[pairs]]",
+    );
+    let signed = |app: &str| {
+        let text = format!("a=100&app={app}&o=o-1&r=r-1&state=paid");
+        format!("{text}&sig={}", sha256(&text))
+    };
+    let directory = directory(&profile);
+    assert!(told(&directory, &signed("A-7"), &[]).0.starts_with("signed"));
+    assert_eq!(
+        told(&directory, &signed("A-8"), &[]).0,
+        "unauthenticated: a [[require]] does not hold: {f.app} is \"A-8\", and {c.app} is \"A-7\": the notice is for \
+         somebody else"
+    );
+}
+
+#[test]
+fn what_is_signed_is_shown_as_the_profile_writes_it() {
+    let profile =
+        pairs("form").replace("{t.signed}", r"{f.o}.{f.r}:{f.a}\n{{x}}{t.signed}[;{f.n|upper}]");
+    let directory = directory(&profile);
+    let described = directory.scheme("acme").unwrap().describe();
+    let text = r"{f.o}.{f.r}:{f.a}\n{{x}}{t.signed}[;{f.n|upper}]";
+    assert_eq!(described, [format!("sign-1: hmac-sha256 over {text} at {{f.sig}}")]);
+}

@@ -1,0 +1,91 @@
+//! Owns refunds that are told as all that went back so far: what went back each time is the step from one total of a
+//! transaction and currency to the next larger one, as the partner's books list it. Pure.
+
+use std::collections::BTreeMap;
+
+use payfold_schemas::ids::ProviderRef;
+use payfold_schemas::money::{Amount, Currency};
+use payfold_schemas::order::KnownIpn;
+use payfold_schemas::record::Position;
+use payfold_schemas::time::Time;
+
+use super::{Money, Refund};
+
+/// When and where each total was told first, by its minor units.
+type Told = BTreeMap<i64, (Option<Time>, Position)>;
+
+/// The totals of an order's refs, the earliest time of each.
+#[derive(Default)]
+pub(super) struct Totals(BTreeMap<(ProviderRef, Currency), Told>);
+
+/// Whether a refund's amount is all that went back so far.
+pub(super) fn is_total(ipn: &KnownIpn) -> bool {
+    ipn.policy.refund_so_far && ipn.money.event_ref.is_none()
+}
+
+impl Totals {
+    pub(super) fn add(&mut self, provider_ref: &ProviderRef, money: Money, position: Position) {
+        let of_ref = self.0.entry((provider_ref.clone(), money.currency)).or_default();
+        let told = of_ref.entry(money.amount.minor()).or_insert((money.at, position));
+        // A dated telling says when; of two the first.
+        told.0 = [told.0, money.at].into_iter().flatten().min();
+        told.1 = told.1.min(position);
+    }
+
+    /// Whether refunds of this ref are told so.
+    pub(super) fn are_told_of(&self, provider_ref: &ProviderRef) -> bool {
+        self.0.keys().any(|(known, _)| known == provider_ref)
+    }
+
+    /// What went back each time, by ref.
+    pub(super) fn steps(self) -> Vec<(ProviderRef, Refund)> {
+        let mut steps = Vec::new();
+        for ((provider_ref, currency), totals) in self.0 {
+            let mut before = 0_i64;
+            for (total, (at, position)) in totals {
+                let step = total.checked_sub(before).and_then(|step| Amount::from_minor(step).ok());
+                before = total;
+                let Some(amount) = step else { continue };
+                let money = Money { amount, currency, at };
+                steps.push((provider_ref.clone(), Refund { money, event_ref: None, position }));
+            }
+        }
+        steps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(totals: &[(&str, i64, &str, Option<i64>)]) -> String {
+        let mut all = Totals::default();
+        for (n, (name, amount, currency, at)) in totals.iter().enumerate() {
+            let money = Money {
+                amount: Amount::from_minor(*amount).unwrap(),
+                currency: Currency::parse(currency).unwrap(),
+                at: at.map(Time::from_unix_ms),
+            };
+            let position = Position { partition: 0, offset: u64::try_from(n).unwrap() };
+            all.add(&ProviderRef::parse(name).unwrap(), money, position);
+        }
+        let step = |(name, refund): (ProviderRef, Refund)| {
+            let Refund { money, position, .. } = refund;
+            let at = money.at.map_or("-".to_owned(), |at| at.unix_ms().to_string());
+            format!("{name} {} {} {at} {}", money.amount, money.currency, position.offset)
+        };
+        all.steps().into_iter().map(step).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn what_went_back_each_time_is_the_step_between_totals_in_whatever_order_they_came() {
+        let steps = "r 1000 VND 5 0; r 1500 VND 7 2; r 500 VND - 1";
+        let (one, two, three) =
+            (("r", 1000, "VND", Some(5)), ("r", 3000, "VND", None), ("r", 2500, "VND", Some(7)));
+        assert_eq!(told(&[one, two, three]), steps);
+        let repeated = [one, two, three, ("r", 1000, "VND", Some(9)), ("r", 2500, "VND", None)];
+        assert_eq!(told(&repeated), steps, "told again it is no other refund");
+        let apart = [("r", 10, "VND", None), ("q", 30, "VND", None), ("r", 20, "USD", None)];
+        assert_eq!(told(&apart), "q 30 VND - 1; r 20 USD - 2; r 10 VND - 0");
+    }
+}
