@@ -8,6 +8,7 @@ mod bench;
 mod certify;
 mod demo;
 mod keys;
+mod log;
 mod partner;
 mod quarantine;
 mod rebuild;
@@ -22,6 +23,7 @@ pub use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};
 pub use keys::{
     AccountCommand, AccountSetArgs, KeyAddArgs, KeyChannel, KeyCommand, ShopAddArgs, ShopCommand,
 };
+pub use log::{ChainArgs, LogCommand, VerifyArgs};
 pub use partner::{
     DraftArgs, ExplainArgs, Fate, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo,
     RecordsArgs, VectorsArgs,
@@ -212,17 +214,6 @@ pub struct ApplyArgs {
     pub dry_run: bool,
 }
 
-/// Heads of the log's chain that are remembered outside of the system.
-#[derive(Debug, Args)]
-pub struct ChainArgs {
-    /// Write the heads to this file, to be kept where nobody can change both it and the log
-    #[arg(long, value_name = "FILE", requires = "chain")]
-    pub anchor: Option<PathBuf>,
-    /// Check the heads that were written to this file, too
-    #[arg(long, value_name = "FILE", requires = "chain")]
-    pub against: Option<PathBuf>,
-}
-
 /// How a listing is printed.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
@@ -340,45 +331,4 @@ pub struct TailArgs {
     pub no_follow: bool,
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum LogCommand {
-    /// First and last position, bytes and lag of every topic
-    Stats {
-        #[command(flatten)]
-        output: OutputArgs,
-    },
-    /// Read every record, check its checksum, and fold everything again to compare with the orders
-    Verify {
-        /// Tell the state digest instead: one number for the content of all orders, the same on every engine and after
-        /// every rebuild
-        #[arg(long, conflicts_with = "chain")]
-        state: bool,
-        /// Check instead that the records are those that were folded, byte for byte and in their places
-        #[arg(long)]
-        chain: bool,
-        #[command(flatten)]
-        heads: ChainArgs,
-        #[command(flatten)]
-        output: OutputArgs,
-    },
-    /// Copy log, orders, claims and the encrypted vault beside the running system, and verify the copy
-    Backup {
-        /// The folder of the copy; it must be new or empty
-        #[arg(value_name = "FOLDER")]
-        to: PathBuf,
-        /// Leave out folding the copy again, which takes as long as `log verify`
-        #[arg(long)]
-        no_verify: bool,
-    },
-    /// Put a backup into a data folder that holds no log yet
-    Restore {
-        /// The folder `payfold log backup` wrote
-        #[arg(value_name = "FOLDER")]
-        from: PathBuf,
-        /// The newest claims that are whole (orders.claims.db of the old folder), to be taken in place of the backup's
-        #[arg(long, value_name = "FILE")]
-        claims: Option<PathBuf>,
-    },
 }
