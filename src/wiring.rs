@@ -247,6 +247,15 @@ impl Engines {
         Self::open_files_to_read(&paths).await
     }
 
+    /// Opens embedded engines to change what nobody runs on. Errors: somebody does.
+    pub fn open_files_to_write(paths: &Paths) -> anyhow::Result<Self> {
+        let log = SqliteLog::open(&paths.log, SqliteLogSettings::default()).map_err(explain)?;
+        let settings = SqliteOrdersSettings::default();
+        let store = SqliteOrders::open_with(&paths.orders, settings).map_err(explain)?;
+        let durability = "SQLite, every 200 is synced first";
+        Ok(Self { durability, ..Self::new(Arc::new(log), Some(Arc::new(store))) })
+    }
+
     /// Opens embedded engines for listings. Errors: a file is not there, or is none of theirs.
     pub async fn open_files_to_read(paths: &Paths) -> anyhow::Result<Self> {
         for path in [&paths.log, &paths.orders] {

@@ -33,6 +33,10 @@ pub enum LogCommand {
         /// The newest claims that are whole (orders.claims.db of the old folder), to be taken in place of the backup's
         #[arg(long, value_name = "FILE")]
         claims: Option<PathBuf>,
+        /// The highest generation subscribers or shops have seen, where neither the backup nor the claims know it: what is
+        /// told from here on has a later one
+        #[arg(long, value_name = "GENERATION", default_value_t = 0)]
+        above: u32,
     },
 }
 

@@ -61,8 +61,8 @@ pub fn run(global: &Global, command: &LogCommand) -> anyhow::Result<()> {
                 let output = OutputArgs { output: Form::Table };
                 if *no_verify { Ok(()) } else { verify(&copy, &output).await }
             }
-            LogCommand::Restore { from, claims } => {
-                restore::run(settings, from, claims.as_deref()).await
+            LogCommand::Restore { from, claims, above } => {
+                restore::run(settings, from, (claims.as_deref(), *above)).await
             }
         }
     })
