@@ -13,6 +13,7 @@ mod partner;
 mod quarantine;
 mod rebuild;
 mod reconcile;
+mod retention;
 
 pub use bench::{
     BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs, BenchRebuildArgs,
@@ -35,6 +36,7 @@ pub use rebuild::{DiffArgs, MoveArgs, PlanArgs, RebuildCommand, StartArgs, Statu
 pub use reconcile::{
     DayArgs, DecideArgs, FindingsArgs, ReconcileCommand, ReportArgs, RunBooksArgs, TokenCommand,
 };
+pub use retention::{RetentionAccounts, RetentionCommand, RetentionEraseArgs};
 
 /// Takes payment notifications, answers 200 only when they are durable, folds them into order state.
 #[derive(Debug, Parser)]
@@ -109,6 +111,9 @@ pub enum Command {
     /// The event log itself
     #[command(subcommand)]
     Log(LogCommand),
+    /// Bytes of notices: seal them by the month, and destroy a month of them
+    #[command(subcommand)]
+    Retention(RetentionCommand),
     /// The log's topics in Kafka
     #[command(subcommand)]
     Topics(ApplyCommand),
@@ -214,6 +219,17 @@ pub struct ApplyArgs {
     pub dry_run: bool,
 }
 
+/// Whether bytes are printed as they came.
+#[derive(Debug, Args)]
+pub struct RawArgs {
+    /// Print the bytes as they came; asked of the running system, which tells on `findings` who reads them and why
+    #[arg(long, requires = "reason")]
+    pub raw: bool,
+    /// Why they are read; kept for ever
+    #[arg(long, requires = "raw")]
+    pub reason: Option<String>,
+}
+
 /// How a listing is printed.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
@@ -259,9 +275,8 @@ pub enum OrderCommand {
         /// List the facts and what each changed
         #[arg(long)]
         facts: bool,
-        /// With --facts: print the bytes as they came
-        #[arg(long, requires = "facts")]
-        raw: bool,
+        #[command(flatten)]
+        raw: RawArgs,
         #[command(flatten)]
         output: OutputArgs,
     },

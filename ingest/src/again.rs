@@ -18,8 +18,10 @@ const ROUTE: &str = "/api/payment/ipn/";
 /// A notice as it is kept.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept<'a> {
-    /// Profile, key and request, as recorded.
+    /// Profile and key, as recorded.
     pub(crate) source: &'a NoticeSource,
+    /// The whole request.
+    pub(crate) request: &'a NoticeRequest,
     /// The body as it came.
     pub(crate) raw: &'a [u8],
     /// When it came.
@@ -107,7 +109,7 @@ pub(crate) fn verify<'a>(
     base_url: &str,
     kept: Kept<'a>,
 ) -> Option<Again<'a>> {
-    let recorded = &kept.source.request;
+    let recorded = kept.request;
     let (path, query) = recorded.target.split_once('?').unwrap_or((&recorded.target, ""));
     let named = path.strip_prefix(ROUTE);
     // On the route without a name a partner with its own scheme is found by its account.

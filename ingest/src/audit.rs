@@ -9,10 +9,12 @@ use payfold_partners::document::{AccountEntry, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::Profile;
 use payfold_partners::scheme::Scheme;
+use payfold_partners::sealing::{BodyKeys, Opened, SealError};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{KeyId, OrderKey, PartnerCode};
 use payfold_schemas::ipn::Ipn;
 use payfold_schemas::record::NoticeSource;
+use payfold_schemas::sealed::Delivery;
 use payfold_schemas::time::Time;
 
 use crate::admit::Judged;
@@ -25,8 +27,12 @@ pub struct Stored<'a> {
     pub account: &'a str,
     /// Profile, key and request.
     pub source: &'a NoticeSource,
-    /// The body as it came.
+    /// The body as it came, or sealed.
     pub raw: &'a [u8],
+    /// The key it is sealed with.
+    pub raw_key_id: Option<&'a KeyId>,
+    /// What it is bound to then.
+    pub delivery: Delivery<'a>,
     /// When it came.
     pub received_at: Time,
     /// What is recorded of it, if it is a fact.
@@ -44,6 +50,10 @@ pub enum Outcome {
     NoKey,
     /// Not judged: no profile of the recorded digest is at hand.
     NoProfile,
+    /// Not judged: its bytes were erased.
+    Erased(KeyId),
+    /// Not judged: the key its bytes are sealed with is not in the vault.
+    NoBodyKey(KeyId),
     /// Not judged: key and profile don't fit together as the vault is today.
     Unusable(String),
     /// It is not what was signed.
@@ -58,6 +68,9 @@ pub enum Failure {
         "the recorded key did not sign it: its bytes, or the account's constants or our public_url, are not what they were"
     )]
     NotSigned,
+    /// The key of its month does not open it.
+    #[error("its sealed bytes are not what was stored")]
+    NotOpened,
     /// The key's validity was changed since, or the time is not the true one.
     #[error("the recorded key signed it, and does not count at the time it is said to have come")]
     KeyNotValid,
@@ -75,17 +88,27 @@ pub struct Auditor {
     vault: VaultDocument,
     base_url: String,
     directories: HashMap<Judge, Result<[Directory; 2], Outcome>>,
+    body_keys: HashMap<String, BodyKeys>,
 }
 
 impl Auditor {
     /// With the texts of all profiles at hand, by digest, and our address as partners know it.
     pub fn new(profiles: HashMap<Digest, String>, vault: VaultDocument, base_url: String) -> Self {
-        Self { profiles, vault, base_url, directories: HashMap::new() }
+        let keys = |entry: &AccountEntry| {
+            let account = [entry.partner.as_str(), "/", entry.merchant_code.as_str()].concat();
+            (account, BodyKeys::of(entry))
+        };
+        let body_keys = vault.accounts.iter().map(keys).collect();
+        Self { profiles, vault, base_url, directories: HashMap::new(), body_keys }
     }
 
     /// Judges one.
     pub fn judge(&mut self, stored: Stored<'_>) -> Outcome {
-        let Stored { account, source, raw, received_at, .. } = stored;
+        let Stored { account, source, received_at, .. } = stored;
+        let Opened { request, raw } = match self.opened(&stored) {
+            Ok(opened) => opened,
+            Err(outcome) => return outcome,
+        };
         let judge = (account.to_owned(), source.key_id.clone(), source.profile.digest);
         if !self.directories.contains_key(&judge) {
             let made = self.directories(account, source);
@@ -95,7 +118,7 @@ impl Auditor {
             Ok(directories) => directories,
             Err(outcome) => return outcome.clone(),
         };
-        let kept = Kept { source, raw, received_at };
+        let kept = Kept { source, request: &request, raw: &raw, received_at };
         let verify = |directory| {
             let again = again::verify(directory, &self.base_url, kept);
             again.filter(|again| again.is_of(account, &source.key_id))
@@ -116,6 +139,18 @@ impl Auditor {
             (true, true) => Outcome::Unsigned,
             (true, false) => Outcome::Verified,
         }
+    }
+
+    fn opened(&self, stored: &Stored<'_>) -> Result<Opened, Outcome> {
+        let none = BodyKeys::default();
+        let keys = self.body_keys.get(stored.account).unwrap_or(&none);
+        let request = (stored.delivery, &stored.source.request);
+        keys.opened(request, (stored.raw_key_id, stored.raw)).map_err(|error| match error {
+            SealError::Erased { id, .. } => Outcome::Erased(id),
+            SealError::NoKey(id) => Outcome::NoBodyKey(id),
+            SealError::NotOpened(_) => Outcome::Fails(Failure::NotOpened),
+            SealError::Content(error) => Outcome::Unusable(error.to_string()),
+        })
     }
 
     /// What a notice is judged by: the recorded key alone, as it counts, and as if it always had.
@@ -150,7 +185,7 @@ fn with_key_alone(entry: &AccountEntry, key_id: &KeyId) -> AccountEntry {
     alone.keys.retain(|key| match key.channel {
         Channel::Ipn => key.id == *key_id,
         Channel::Unwrap => true,
-        Channel::Create | Channel::Return => false,
+        Channel::Create | Channel::Return | Channel::Body => false,
     });
     alone
 }

@@ -3,6 +3,7 @@
 //! bytes are judged as they came; nobody's word admits what no key of the account signed, or what can't be read as a notice.
 
 use payfold_partners::directory::Directory;
+use payfold_partners::sealing::{Opened, SealError};
 use payfold_schemas::ids::{KeyId, OrderKey};
 use payfold_schemas::ipn::{Ipn, Status};
 use payfold_schemas::record::{NoticeSource, QuarantineRecord};
@@ -49,6 +50,9 @@ pub enum ReleaseError {
          right one"
     )]
     NotAdmissible(String),
+    /// Its bytes can't be read.
+    #[error("{0}; what nobody can read nobody can release: dismiss it")]
+    Sealed(#[from] SealError),
     /// It is money of no order of ours.
     #[error(
         "it names no order of ours, so there is nothing it could become: book it or pay it back at the partner, then dismiss it"
@@ -102,7 +106,10 @@ fn reread(
     because: Because,
 ) -> Result<Reread, ReleaseError> {
     let QuarantineRecord { account, source, received_at, .. } = &kept.record;
-    let stored = Kept { source, raw: &kept.raw, received_at: *received_at };
+    let keys = directory.body_keys(account).cloned().unwrap_or_default();
+    let stored = (kept.delivery(), &source.request);
+    let Opened { request, raw } = keys.opened(stored, (kept.raw_key_id.as_ref(), &kept.raw))?;
+    let stored = Kept { source, request: &request, raw: &raw, received_at: *received_at };
     let again = again::verify(directory, base_url, stored)
         .filter(|again| again.is_of(account, &source.key_id))
         .ok_or_else(|| ReleaseError::NotVerified(source.key_id.clone()))?;

@@ -3,7 +3,7 @@
 //! Envelope, version 1 (integers little-endian):
 //! ```text
 //! u8  version = 1      u32 crc32 of all that follows      u8 kind
-//! u16 length, bytes    id of the key the raw bytes are encrypted with; length 0 = not encrypted
+//! u16 length, bytes    id of the key the raw bytes are sealed with (crate::sealed); length 0 = in the clear
 //! u32 length, bytes    the parts of this kind, CBOR, additive (fields by number, never reused)
 //! u32 length, bytes    the raw bytes verbatim, exactly as they came
 //! ```
@@ -18,12 +18,16 @@ use crate::fact::Fact;
 use crate::ids::{KeyId, OrderKey, PartnerCode, RequestId};
 use crate::publication::Switch;
 use crate::release::Released;
+use crate::sealed::Delivery;
 use crate::time::Time;
 
 /// The envelope version this program writes.
 pub const ENVELOPE_VERSION: u8 = 1;
 
 const HEADER_BYTES: usize = 6;
+
+/// What sealed bytes take, roughly: room that is asked for at once.
+const SEALED_BYTES: usize = 1_600;
 
 /// A place in a topic: partition and offset. SQLite has one partition, 0.
 #[derive(
@@ -153,6 +157,21 @@ pub struct FactRecord {
 }
 
 impl FactRecord {
+    /// What its bytes are bound to, if they are sealed.
+    pub fn delivery(&self) -> Delivery<'_> {
+        Delivery {
+            partner: self.order.partner.as_str(),
+            merchant_code: self.order.merchant_code.as_str(),
+            request_id: self.delivery_id(),
+        }
+    }
+
+    /// The request its bytes came in: for a released notice the one that was refused.
+    pub fn delivery_id(&self) -> RequestId {
+        let released = self.source.as_ref().and_then(|source| source.released.as_ref());
+        released.map_or(self.request_id, |released| released.request_id)
+    }
+
     /// When its bytes came: for a released notice when it was refused, for all else when the record was made. What its
     /// key is judged by.
     pub fn delivered_at(&self) -> Time {
@@ -221,9 +240,9 @@ impl IntakeRecord {
 pub struct Record {
     /// What it says.
     pub parts: Parts,
-    /// Id of the key `raw` is encrypted with; none at first.
+    /// Id of the key `raw` is sealed with (`crate::sealed`); none where it is in the clear.
     pub raw_key_id: Option<KeyId>,
-    /// The bytes exactly as they came.
+    /// The bytes exactly as they came, or those sealed.
     pub raw: Vec<u8>,
 }
 
@@ -246,9 +265,22 @@ pub enum RecordError {
         "record has kind {0}, which this program does not know: upgrade readers before writers"
     )]
     UnknownKind(u8),
+    /// Written by a newer program.
+    #[error("record holds a word this program does not know ({0}): upgrade readers before writers")]
+    UnknownWord(String),
     /// The checksum holds and the parts don't decode.
     #[error("record does not decode: {0}")]
     Parts(String),
+}
+
+impl RecordError {
+    /// Whether a newer program wrote it, and this one has to be upgraded to read on.
+    pub fn is_newer(&self) -> bool {
+        match self {
+            Self::UnknownVersion(_) | Self::UnknownKind(_) | Self::UnknownWord(_) => true,
+            Self::Truncated | Self::Checksum | Self::Parts(_) => false,
+        }
+    }
 }
 
 impl Record {
@@ -294,6 +326,24 @@ pub fn encode_quarantine(record: &QuarantineRecord, raw: &[u8]) -> Vec<u8> {
     encode(2, record, "", raw)
 }
 
+/// Encodes a fact's envelope whose raw bytes `seal` appends, sealed with the key of this id.
+pub fn encode_fact_sealed(
+    fact: &FactRecord,
+    key_id: &KeyId,
+    seal: impl FnOnce(&mut Vec<u8>),
+) -> Vec<u8> {
+    encode_with(1, fact, (key_id.as_str(), SEALED_BYTES), seal)
+}
+
+/// The same of a refused notice.
+pub fn encode_quarantine_sealed(
+    record: &QuarantineRecord,
+    key_id: &KeyId,
+    seal: impl FnOnce(&mut Vec<u8>),
+) -> Vec<u8> {
+    encode_with(2, record, (key_id.as_str(), SEALED_BYTES), seal)
+}
+
 /// Encodes a marker's envelope.
 pub fn encode_switch(switch: &Switch) -> Vec<u8> {
     encode(3, switch, "", &[])
@@ -331,8 +381,11 @@ impl<'a> Envelope<'a> {
     fn open(bytes: &'a [u8]) -> Result<Self, RecordError> {
         let (header, mut rest) =
             bytes.split_at_checked(HEADER_BYTES).ok_or(RecordError::Truncated)?;
-        if header[0] != ENVELOPE_VERSION {
-            return Err(RecordError::UnknownVersion(header[0]));
+        match header[0] {
+            // Every version ever written stays readable: a new one gets an arm of its own here, which makes of the old
+            // bytes what today's are.
+            1 => {}
+            newer => return Err(RecordError::UnknownVersion(newer)),
         }
         let checksum = u32::from_le_bytes([header[1], header[2], header[3], header[4]]);
         if crc32fast::hash(&bytes[5..]) != checksum {
@@ -360,11 +413,23 @@ fn take<'a>(rest: &mut &'a [u8], width: usize) -> Result<&'a [u8], RecordError> 
 }
 
 fn decode_parts<'a, T: Decode<'a, ()>>(parts: &'a [u8]) -> Result<T, RecordError> {
-    minicbor::decode(parts).map_err(|error| RecordError::Parts(error.to_string()))
+    minicbor::decode(parts).map_err(|error| match error.is_unknown_variant() {
+        true => RecordError::UnknownWord(error.to_string()),
+        false => RecordError::Parts(error.to_string()),
+    })
 }
 
 fn encode<T: Encode<()>>(kind: u8, parts: &T, raw_key_id: &str, raw: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(raw.len().saturating_add(400));
+    encode_with(kind, parts, (raw_key_id, raw.len()), |bytes| bytes.extend_from_slice(raw))
+}
+
+fn encode_with<T: Encode<()>>(
+    kind: u8,
+    parts: &T,
+    (raw_key_id, raw_bytes): (&str, usize),
+    write_raw: impl FnOnce(&mut Vec<u8>),
+) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(raw_bytes.saturating_add(400));
     bytes.extend_from_slice(&[ENVELOPE_VERSION, 0, 0, 0, 0, kind]);
     let key_id_length = u16::try_from(raw_key_id.len()).expect("a key id has at most 64 bytes");
     bytes.extend_from_slice(&key_id_length.to_le_bytes());
@@ -375,9 +440,12 @@ fn encode<T: Encode<()>>(kind: u8, parts: &T, raw_key_id: &str, raw: &[u8]) -> V
     minicbor::encode(parts, &mut bytes).expect("encoding into memory can't fail");
     let parts_length = u32::try_from(bytes[parts_at..].len()).expect("parts are some KiB");
     bytes[length_at..parts_at].copy_from_slice(&parts_length.to_le_bytes());
-    let raw_length = u32::try_from(raw.len()).expect("a body is at most 1 MiB");
-    bytes.extend_from_slice(&raw_length.to_le_bytes());
-    bytes.extend_from_slice(raw);
+    let length_at = bytes.len();
+    bytes.extend_from_slice(&[0; 4]);
+    let raw_at = bytes.len();
+    write_raw(&mut bytes);
+    let raw_length = u32::try_from(bytes[raw_at..].len()).expect("a body is at most 1 MiB");
+    bytes[length_at..raw_at].copy_from_slice(&raw_length.to_le_bytes());
     let checksum = crc32fast::hash(&bytes[5..]);
     bytes[1..5].copy_from_slice(&checksum.to_le_bytes());
     bytes

@@ -160,7 +160,8 @@ fn print(verdict: &Verdict, output: &OutputArgs) -> anyhow::Result<()> {
     if differences.is_empty() { Ok(()) } else { Err(DifferencesFound.into()) }
 }
 
-fn progress_bar(output: &OutputArgs, records: u64) -> ProgressBar {
+/// A bar over so many records, where a person sees it.
+pub(super) fn progress_bar(output: &OutputArgs, records: u64) -> ProgressBar {
     if output.output != Form::Table || !output::is_terminal() {
         return ProgressBar::hidden();
     }

@@ -25,6 +25,7 @@ mod readers;
 mod rebuild;
 mod reconcile;
 mod refusals;
+mod retention;
 mod same_input;
 mod start_up;
 mod state_table;

@@ -13,6 +13,7 @@ use super::*;
 use crate::admit;
 
 const SECRET: &[u8] = b"a secret of the test, long enough";
+const REQUEST: &str = "01939b1c-7a00-7000-8000-000000000001";
 const SENT: &str = "2026-01-31T10:00:00Z";
 
 fn sent() -> Time {
@@ -81,6 +82,12 @@ fn judged(vault: VaultDocument, sample: &Sample, received_at: Time) -> Outcome {
         account: "acme/SHOP",
         source: &sample.source,
         raw: &sample.raw,
+        raw_key_id: None,
+        delivery: Delivery {
+            partner: "acme",
+            merchant_code: "SHOP",
+            request_id: REQUEST.parse().unwrap(),
+        },
         received_at,
         says: Some((&sample.order, &sample.ipn)),
     };

@@ -90,6 +90,7 @@ fn kept(raw: Vec<u8>, code: &str) -> Quarantined {
             },
         },
         raw,
+        raw_key_id: None,
     }
 }
 

@@ -8,8 +8,11 @@ use std::path::PathBuf;
 
 use payfold_engines::log::{Delivered, Topic};
 use payfold_ingest::audit::{Auditor, Outcome, Stored};
+use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Fact;
-use payfold_schemas::record::{FactRecord, Parts, Position, QuarantineRecord, Record};
+use payfold_schemas::ids::KeyId;
+use payfold_schemas::record::{FactRecord, Parts, Position, Record};
+use payfold_schemas::release::Quarantined;
 use serde_json::json;
 
 use crate::args::OutputArgs;
@@ -77,11 +80,18 @@ impl Found {
     fn take(&mut self, auditor: &mut Auditor, topic: Topic, message: &Delivered) {
         let place = format!("{} {}", topic.name(), message.position);
         match Record::decode(&message.value) {
-            Ok(Record { parts: Parts::Fact(record), raw, .. }) => {
-                self.take_fact(auditor, place, (&record, &raw));
+            Ok(Record { parts: Parts::Fact(record), raw, raw_key_id }) => {
+                self.take_fact(auditor, place, (&record, &raw, raw_key_id.as_ref()));
             }
-            Ok(Record { parts: Parts::Quarantine(record), raw, .. }) => {
-                self.take_quarantined(auditor, place, (&record, &raw));
+            Ok(Record { parts: Parts::Quarantine(record), raw, raw_key_id }) => {
+                let kept = Quarantined {
+                    position: message.position,
+                    evidence: Digest::of_bytes(&message.value),
+                    record,
+                    raw,
+                    raw_key_id,
+                };
+                self.take_quarantined(auditor, place, &kept);
             }
             Ok(Record { parts: Parts::Switch(_), .. }) => {}
             Err(error) => {
@@ -95,7 +105,7 @@ impl Found {
         &mut self,
         auditor: &mut Auditor,
         place: String,
-        (record, raw): (&FactRecord, &[u8]),
+        (record, raw, raw_key_id): (&FactRecord, &[u8], Option<&KeyId>),
     ) {
         let (of, request_id) = (record.order.to_string(), record.request_id.to_string());
         let failed = |why: &str| Failed { place, of, request_id, why: why.to_owned() };
@@ -115,6 +125,8 @@ impl Found {
             account: &account,
             source,
             raw,
+            raw_key_id,
+            delivery: record.delivery(),
             received_at: record.delivered_at(),
             says: Some((order, ipn)),
         };
@@ -122,14 +134,18 @@ impl Found {
         self.count((&account, stored), outcome, failed);
     }
 
-    fn take_quarantined(
-        &mut self,
-        auditor: &mut Auditor,
-        place: String,
-        (record, raw): (&QuarantineRecord, &[u8]),
-    ) {
+    fn take_quarantined(&mut self, auditor: &mut Auditor, place: String, kept: &Quarantined) {
+        let record = &kept.record;
         let (account, source) = (record.account.as_str(), &record.source);
-        let stored = Stored { account, source, raw, received_at: record.received_at, says: None };
+        let stored = Stored {
+            account,
+            source,
+            raw: &kept.raw,
+            raw_key_id: kept.raw_key_id.as_ref(),
+            delivery: kept.delivery(),
+            received_at: record.received_at,
+            says: None,
+        };
         let outcome = auditor.judge(stored);
         let (of, request_id) = (account.to_owned(), record.request_id.to_string());
         let failed = |why: &str| Failed { place, of, request_id, why: why.to_owned() };
@@ -152,6 +168,10 @@ impl Found {
                 let stamp = &stored.source.profile;
                 let (partner, version, digest) = (&stamp.partner, stamp.version, stamp.digest);
                 ("no profile", format!("{partner} version {version}, digest {digest}"))
+            }
+            Outcome::Erased(id) => ("erased", format!("key {id} of {account}")),
+            Outcome::NoBodyKey(id) => {
+                ("no key", format!("key {id} of {account}, which seals bodies"))
             }
             Outcome::Unusable(why) => ("unusable", format!("{account}: {why}")),
         };
