@@ -21,6 +21,7 @@ use prometheus::{Histogram, HistogramOpts, IntCounter, Registry};
 pub use self::distributed::{Distributed, topics_wanted};
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
+use crate::search;
 use crate::settings::Settings;
 
 /// The engines of one process.
@@ -189,6 +190,8 @@ impl Engines {
         };
         if let Some(stores) = &opened.stores {
             stores.live.look().await.map_err(explain)?;
+            // Who only writes reads nothing, and may be older than who reads.
+            search::refuse_newer(&*opened.log).await?;
             pairing::check(&*opened.log, &*stores.reads).await.map_err(explain)?;
         }
         Ok(Some(opened))

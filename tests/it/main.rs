@@ -29,5 +29,6 @@ mod retention;
 mod same_input;
 mod start_up;
 mod state_table;
+mod yesterday;
 
 use support::knobs;
