@@ -3,6 +3,7 @@
 
 mod books;
 pub(crate) mod quarantine;
+mod raw;
 mod rebuild;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use arc_swap::ArcSwap;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::EventLog;
 use payfold_ingest::health::StorageHealth;
+use payfold_partners::directory::Directory;
 use payfold_partners::document::TokenEntry;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::Author;
@@ -33,6 +35,8 @@ pub struct Admin {
     pub clock: Arc<dyn Clock>,
     /// The log, for the demo's orders; none where no role has engines.
     pub log: Option<Arc<dyn EventLog>>,
+    /// Accounts and keys, as they are in force.
+    pub directory: Arc<ArcSwap<Directory>>,
     /// How appends fare.
     pub storage: Arc<StorageHealth>,
     /// Where the process stands in its life.
@@ -100,6 +104,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .configure(books::routes)
         .configure(rebuild::routes)
         .configure(quarantine::routes)
+        .configure(raw::routes)
         .default_service(web::to(|| async {
             problem(404, "not_found", "there is nothing at this path")
         }));

@@ -8,10 +8,12 @@ mod bench;
 mod certify;
 mod demo;
 mod keys;
+mod log;
 mod partner;
 mod quarantine;
 mod rebuild;
 mod reconcile;
+mod retention;
 
 pub use bench::{
     BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs, BenchRebuildArgs,
@@ -22,6 +24,7 @@ pub use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};
 pub use keys::{
     AccountCommand, AccountSetArgs, KeyAddArgs, KeyChannel, KeyCommand, ShopAddArgs, ShopCommand,
 };
+pub use log::{ChainArgs, LogCommand, VerifyArgs};
 pub use partner::{
     DraftArgs, ExplainArgs, Fate, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo,
     RecordsArgs, VectorsArgs,
@@ -33,6 +36,7 @@ pub use rebuild::{DiffArgs, MoveArgs, PlanArgs, RebuildCommand, StartArgs, Statu
 pub use reconcile::{
     DayArgs, DecideArgs, FindingsArgs, ReconcileCommand, ReportArgs, RunBooksArgs, TokenCommand,
 };
+pub use retention::{RetentionAccounts, RetentionCommand, RetentionEraseArgs};
 
 /// Takes payment notifications, answers 200 only when they are durable, folds them into order state.
 #[derive(Debug, Parser)]
@@ -107,6 +111,9 @@ pub enum Command {
     /// The event log itself
     #[command(subcommand)]
     Log(LogCommand),
+    /// Bytes of notices: seal them by the month, and destroy a month of them
+    #[command(subcommand)]
+    Retention(RetentionCommand),
     /// The log's topics in Kafka
     #[command(subcommand)]
     Topics(ApplyCommand),
@@ -212,15 +219,15 @@ pub struct ApplyArgs {
     pub dry_run: bool,
 }
 
-/// Heads of the log's chain that are remembered outside of the system.
+/// Whether bytes are printed as they came.
 #[derive(Debug, Args)]
-pub struct ChainArgs {
-    /// Write the heads to this file, to be kept where nobody can change both it and the log
-    #[arg(long, value_name = "FILE", requires = "chain")]
-    pub anchor: Option<PathBuf>,
-    /// Check the heads that were written to this file, too
-    #[arg(long, value_name = "FILE", requires = "chain")]
-    pub against: Option<PathBuf>,
+pub struct RawArgs {
+    /// Print the bytes as they came; asked of the running system, which tells on `findings` who reads them and why
+    #[arg(long, requires = "reason")]
+    pub raw: bool,
+    /// Why they are read; kept for ever
+    #[arg(long, requires = "raw")]
+    pub reason: Option<String>,
 }
 
 /// How a listing is printed.
@@ -268,9 +275,8 @@ pub enum OrderCommand {
         /// List the facts and what each changed
         #[arg(long)]
         facts: bool,
-        /// With --facts: print the bytes as they came
-        #[arg(long, requires = "facts")]
-        raw: bool,
+        #[command(flatten)]
+        raw: RawArgs,
         #[command(flatten)]
         output: OutputArgs,
     },
@@ -340,45 +346,4 @@ pub struct TailArgs {
     pub no_follow: bool,
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum LogCommand {
-    /// First and last position, bytes and lag of every topic
-    Stats {
-        #[command(flatten)]
-        output: OutputArgs,
-    },
-    /// Read every record, check its checksum, and fold everything again to compare with the orders
-    Verify {
-        /// Tell the state digest instead: one number for the content of all orders, the same on every engine and after
-        /// every rebuild
-        #[arg(long, conflicts_with = "chain")]
-        state: bool,
-        /// Check instead that the records are those that were folded, byte for byte and in their places
-        #[arg(long)]
-        chain: bool,
-        #[command(flatten)]
-        heads: ChainArgs,
-        #[command(flatten)]
-        output: OutputArgs,
-    },
-    /// Copy log, orders, claims and the encrypted vault beside the running system, and verify the copy
-    Backup {
-        /// The folder of the copy; it must be new or empty
-        #[arg(value_name = "FOLDER")]
-        to: PathBuf,
-        /// Leave out folding the copy again, which takes as long as `log verify`
-        #[arg(long)]
-        no_verify: bool,
-    },
-    /// Put a backup into a data folder that holds no log yet
-    Restore {
-        /// The folder `payfold log backup` wrote
-        #[arg(value_name = "FOLDER")]
-        from: PathBuf,
-        /// The newest claims that are whole (orders.claims.db of the old folder), to be taken in place of the backup's
-        #[arg(long, value_name = "FILE")]
-        claims: Option<PathBuf>,
-    },
 }

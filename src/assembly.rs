@@ -285,6 +285,7 @@ impl Server {
             registry: self.registry.clone(),
             clock: Arc::clone(&self.clock),
             log: log.clone(),
+            directory: self.keys.directory(),
             storage: Arc::clone(storage),
             life: Arc::clone(life),
             tokens: self.keys.tokens(),

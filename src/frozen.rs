@@ -19,6 +19,12 @@ pub fn is_stage_line(line: &str) -> bool {
     rest.is_some_and(|rest| rest.trim_start().starts_with('='))
 }
 
+/// The text with this line for its stage, all else as it stands.
+pub fn with_stage_line(text: &str, line: &str) -> String {
+    let lines = text.lines().map(|old| if is_stage_line(old) { line } else { old });
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
 /// Whether two texts are the same but for the stage.
 pub fn is_same(a: &str, b: &str) -> bool {
     let lines = |text: &str| -> Vec<String> {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use arc_swap::ArcSwap;
-use payfold_partners::directory::Directory;
+use payfold_partners::directory::{Account, Directory};
 use payfold_partners::document::{AccountEntry, NewKey, TokenEntry, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::Profile;
 use payfold_partners::secret::Secret;
 use payfold_partners::shops::{ShopAccount, ShopToken, Shops};
-use payfold_partners::vault::{VaultPlace, VaultWatch, random_secret};
+use payfold_partners::vault::{Vault, VaultPlace, VaultWatch, random_secret};
 use payfold_sandbox::SandboxAccount;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode, ShopName};
@@ -28,6 +28,9 @@ use crate::vault::{self, Instead};
 /// The name of the admin token that lies in the data folder; no vault has it, so that none need be written for it.
 pub const LOCAL_ADMIN: &str = "local";
 
+/// Keys of bodies are made for so many months, the present one included.
+const BODY_KEY_MONTHS: u32 = 2;
+
 /// Accounts, keys and tokens as they are now.
 pub struct Keys {
     directory: Arc<ArcSwap<Directory>>,
@@ -36,6 +39,7 @@ pub struct Keys {
     sandbox_accounts: Vec<OfSandbox>,
     profiles: Vec<Profile>,
     local: TokenEntry,
+    place: VaultPlace,
     watch: VaultWatch,
     /// Whether the vault has a change that could not be taken.
     stale: bool,
@@ -74,6 +78,7 @@ impl Keys {
             sandbox_accounts: sandbox_accounts(&profiles, &document, now),
             profiles,
             local,
+            place: vault::place(settings)?,
             watch,
             stale: false,
         };
@@ -128,6 +133,29 @@ impl Keys {
                 Err(error)
             }
         }
+    }
+
+    /// Makes the keys of bodies of the next month, where an account is sealed and has none. A directory of keys is filled
+    /// by somebody else. Errors: the vault's; another process may be at it, and the next look tries again.
+    pub fn tend(&self, now: Time) -> anyhow::Result<()> {
+        let VaultPlace::File { vault, identity } = &self.place else { return Ok(()) };
+        let lacks = |account: &Arc<Account>| account.body_keys().lacks_next(now);
+        if !self.directory.load().accounts().iter().any(lacks) {
+            return Ok(());
+        }
+        let mut vault = Vault::open(vault, identity)?;
+        let sealed = vault.document_mut().accounts.iter_mut().filter(|one| one.is_sealed(now));
+        for account in sealed {
+            for id in add_body_keys(account, now)? {
+                tracing::info!(
+                    partner = account.partner.as_str(),
+                    merchant = account.merchant_code.as_str(),
+                    key = id.as_str(),
+                    "a key for the bytes of a month is made: back the vault up"
+                );
+            }
+        }
+        Ok(vault.save()?)
     }
 
     fn take_change(&mut self) -> anyhow::Result<bool> {
@@ -230,6 +258,15 @@ pub fn open_directory_with(
     }
     let profiles: Vec<_> = profiles.into_iter().map(with).collect();
     build(&profiles, &document)
+}
+
+/// Makes an account's keys of bodies that are missing, for this month and the next; returns their ids.
+pub fn add_body_keys(account: &mut AccountEntry, now: Time) -> anyhow::Result<Vec<KeyId>> {
+    let mut made = Vec::new();
+    for month in account.months_without_key(now, BODY_KEY_MONTHS) {
+        made.push(account.add_body_key(month, (now, random_secret()?)));
+    }
+    Ok(made)
 }
 
 /// Whether a running system would take this vault. Errors: everything it would refuse it for.

@@ -7,6 +7,7 @@ use payfold_schemas::event::OrderChanged;
 use payfold_schemas::record::{Parts, Position, Record};
 use payfold_schemas::time::Time;
 
+use crate::error::Fixable;
 use crate::walk;
 
 /// Receipt times of neighbours may be out of order by as long as an append can take.
@@ -101,4 +102,24 @@ pub fn received_at(message: &Delivered) -> anyhow::Result<Time> {
         Parts::Quarantine(quarantined) => quarantined.received_at,
         Parts::Switch(switch) => switch.at,
     })
+}
+
+/// Looks whether this program reads what was written last: readers are upgraded before writers. A damaged record is
+/// another matter, and for whoever folds it. Errors: the record it does not read.
+pub async fn refuse_newer(log: &dyn EventLog) -> anyhow::Result<()> {
+    for topic in [Topic::Intake, Topic::Quarantine] {
+        for extent in log.extent(topic).await? {
+            let Some(message) = message_at(log, topic, extent.end()).await? else { continue };
+            if let Err(error) = Record::decode(&message.value)
+                && error.is_newer()
+            {
+                let place = format!("{} {}", topic.name(), message.position);
+                return Err(Fixable::error(
+                    format!("{place}: {error}"),
+                    "run the program that wrote it, or a later one; docs/operations.md, \"Upgrading\"",
+                ));
+            }
+        }
+    }
+    Ok(())
 }

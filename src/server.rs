@@ -340,9 +340,20 @@ fn follow_switches(live: Arc<Live>) {
 fn watch_vault(mut keys: Keys, metrics: VaultMetrics) {
     actix_web::rt::spawn(async move {
         let mut ticks = tokio::time::interval(VAULT_POLL);
-        let (mut told, mut looks) = (String::new(), 0);
+        let (mut told, mut looks, mut untended) = (String::new(), 0, 0);
         loop {
             ticks.tick().await;
+            match keys.tend(SystemClock.now()) {
+                Ok(()) => untended = 0,
+                // Another process may be at it.
+                Err(error) => {
+                    untended += 1;
+                    if untended % TELL_AGAIN_LOOKS == 0 {
+                        let error = format!("{error:#}");
+                        tracing::warn!(error, "the next month's keys of bodies can't be made yet");
+                    }
+                }
+            }
             match keys.look() {
                 Ok(Look::Same) => {}
                 Ok(Look::Taken) => {

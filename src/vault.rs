@@ -36,6 +36,8 @@ pub fn read(settings: &Settings) -> anyhow::Result<VaultDocument> {
 pub enum Instead {
     /// Of adding a key.
     AddKeyFile,
+    /// Of adding keys of bodies.
+    AddBodyKeyFile,
     /// Of ending one.
     EndKeyFile,
     /// Of changing anything that is no key.
@@ -50,6 +52,10 @@ impl Instead {
             Self::AddKeyFile => {
                 "put a file PARTNER.MERCHANT.CHANNEL.KEYID with secret = \"text:…\" and valid_from into the secret that is \
                  mounted there, and valid_until into the file of the key before it"
+            }
+            Self::AddBodyKeyFile => {
+                "put a file PARTNER.MERCHANT.body.body-2026-12 with secret = \"hex:…\" (32 random bytes) and valid_from, the \
+                 first of its month, into the secret that is mounted there; a month ahead"
             }
             Self::EndKeyFile => {
                 "write valid_until into its file in the secret that is mounted there, or take the file out"

@@ -21,6 +21,7 @@ use prometheus::{Histogram, HistogramOpts, IntCounter, Registry};
 pub use self::distributed::{Distributed, topics_wanted};
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
+use crate::search;
 use crate::settings::Settings;
 
 /// The engines of one process.
@@ -189,6 +190,8 @@ impl Engines {
         };
         if let Some(stores) = &opened.stores {
             stores.live.look().await.map_err(explain)?;
+            // Who only writes reads nothing, and may be older than who reads.
+            search::refuse_newer(&*opened.log).await?;
             pairing::check(&*opened.log, &*stores.reads).await.map_err(explain)?;
         }
         Ok(Some(opened))
@@ -245,6 +248,15 @@ impl Engines {
             }
         };
         Self::open_files_to_read(&paths).await
+    }
+
+    /// Opens embedded engines to change what nobody runs on. Errors: somebody does.
+    pub fn open_files_to_write(paths: &Paths) -> anyhow::Result<Self> {
+        let log = SqliteLog::open(&paths.log, SqliteLogSettings::default()).map_err(explain)?;
+        let settings = SqliteOrdersSettings::default();
+        let store = SqliteOrders::open_with(&paths.orders, settings).map_err(explain)?;
+        let durability = "SQLite, every 200 is synced first";
+        Ok(Self { durability, ..Self::new(Arc::new(log), Some(Arc::new(store))) })
     }
 
     /// Opens embedded engines for listings. Errors: a file is not there, or is none of theirs.

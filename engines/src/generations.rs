@@ -14,16 +14,22 @@ mod tests;
 use std::sync::Arc;
 
 use payfold_schemas::ids::{Author, RequestId};
+use payfold_schemas::publication::Switch;
+use payfold_schemas::record::encode_switch;
 use payfold_schemas::time::Time;
 use tokio::sync::Mutex;
 
 pub use self::entry::{Decided, Entry};
 pub use self::state::{Generation, Generations};
 use crate::EngineError;
+use crate::log::Message;
 use crate::orders::{Claimed, OrderStore};
 
 /// How often an entry is tried while others decide too.
 const TRIES_MAX: u32 = 32;
+
+/// The key of a marker: no order's.
+const MARKER_KEY: &str = "payfold";
 
 /// Who decides, why, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +107,11 @@ impl Journal {
         }
         Ok(())
     }
+}
+
+/// What is written into every partition for a switch.
+pub fn marker(switch: &Switch) -> Message {
+    Message { key: MARKER_KEY.to_owned(), event: None, value: encode_switch(switch) }
 }
 
 /// The claim of an entry, counted from 1.

@@ -10,7 +10,7 @@ use payfold_schemas::record::NoticeSource;
 
 use crate::admit::Judged;
 use crate::http::Ingest;
-use crate::intake::Receipt;
+use crate::intake::{Body, Receipt};
 use crate::limits::NOBODY;
 use crate::quarantine::{Keeping, Refused};
 use crate::refusal::{Code, Refusal};
@@ -77,7 +77,9 @@ impl Ingest {
             Ok(Judged::Admitted(admitted)) => {
                 let (timestamp, started) = (admitted.ipn.timestamp, Instant::now());
                 let admitted = admitted.with_source(source);
-                self.intake.append(receipt, admitted, raw).await.map_err(refused)?;
+                let key = account.body_keys().sealing(receipt.received_at);
+                let body = Body { raw, key };
+                self.intake.append(receipt, admitted, body).await.map_err(refused)?;
                 self.metrics.append_took(started.elapsed());
                 let accepted = self.metrics.partner(account.partner());
                 self.metrics.notice_accepted(&accepted, (account.partner(), key_id));

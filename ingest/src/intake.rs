@@ -7,10 +7,14 @@ use std::time::Duration;
 use payfold_engines::EngineError;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::{EventLog, Message, Topic};
+use payfold_partners::sealing::BodyKey;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::{OrderKey, RequestId};
 use payfold_schemas::ipn::Ipn;
-use payfold_schemas::record::{FactRecord, NoticeSource, encode_fact};
+use payfold_schemas::record::{
+    FactRecord, NoticeRequest, NoticeSource, encode_fact, encode_fact_sealed,
+};
+use payfold_schemas::sealed::{Delivery, in_the_clear};
 use payfold_schemas::time::Time;
 
 use crate::health::StorageHealth;
@@ -42,6 +46,15 @@ pub struct Admitted {
     pub source: NoticeSource,
 }
 
+/// A body as it came, and what it is sealed with in the log, if it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Body<'a> {
+    /// Its bytes.
+    pub raw: &'a [u8],
+    /// The key of its account and month.
+    pub key: Option<&'a BodyKey>,
+}
+
 /// The door to the log.
 pub struct Intake {
     log: Arc<dyn EventLog>,
@@ -55,23 +68,36 @@ impl Intake {
         Self { log, clock, health }
     }
 
-    /// Appends the notice with its raw bytes; returns when it is durable. Errors: `storage_unavailable`.
+    /// Appends the notice with its body; returns when it is durable. Errors: `storage_unavailable`.
     pub async fn append(
         &self,
         receipt: Receipt,
         admitted: Admitted,
-        raw: &[u8],
+        body: Body<'_>,
     ) -> Result<(), Refusal> {
         let key = admitted.order.to_message_key();
+        let mut source = admitted.source;
+        let seals = body.key.map(|key| (key, conceal(&mut source.request)));
         let record = FactRecord {
             order: admitted.order,
             fact: Fact::Ipn(admitted.ipn),
             request_id: receipt.request_id,
             received_at: receipt.received_at,
-            source: Some(admitted.source),
+            source: Some(source),
         };
-        let message = Message { key, event: None, value: encode_fact(&record, raw) };
-        self.durable(Topic::Intake, message).await
+        let value = match &seals {
+            None => encode_fact(&record, body.raw),
+            Some((key, request)) => {
+                let OrderKey { partner, merchant_code, .. } = &record.order;
+                let request_id = receipt.request_id;
+                let (partner, merchant_code) = (partner.as_str(), merchant_code.as_str());
+                let delivery = Delivery { partner, merchant_code, request_id };
+                encode_fact_sealed(&record, key.id(), |into| {
+                    key.seal(delivery, (request, body.raw), into);
+                })
+            }
+        };
+        self.durable(Topic::Intake, Message { key, event: None, value }).await
     }
 
     /// Appends a message and waits until it is durable, but never for ever. Errors: `storage_unavailable`;
@@ -101,4 +127,10 @@ impl Intake {
         }
         Err(Refusal::retry(Code::StorageUnavailable, RETRY_AFTER_S))
     }
+}
+
+/// Leaves of a request what may stand in the clear; returns all of it, to be sealed.
+pub(crate) fn conceal(request: &mut NoticeRequest) -> NoticeRequest {
+    let clear = in_the_clear(request);
+    std::mem::replace(request, clear)
 }

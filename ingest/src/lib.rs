@@ -8,6 +8,8 @@
 #![warn(missing_docs)]
 
 pub mod admit;
+mod again;
+pub mod audit;
 pub mod body;
 pub mod browser_return;
 mod elsewhere;

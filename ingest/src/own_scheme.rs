@@ -110,8 +110,7 @@ impl Ingest {
         if !self.public_url.is_empty() {
             return self.public_url.clone();
         }
-        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-        format!("http://{}", host.unwrap_or_default())
+        format!("http://{}", host(request).unwrap_or_default())
     }
 
     /// Takes every notice of a request; the first that is not taken decides what is answered.
@@ -122,7 +121,11 @@ impl Ingest {
         receipt: Receipt,
         verified: &[VerifiedNotice],
     ) -> HttpResponse {
-        let kept = kept_headers(scheme, notice);
+        let mut kept = kept_headers(scheme, notice);
+        // Where our address is not configured, what was signed of it is what was asked for.
+        if self.public_url.is_empty() && scheme.signs_address() {
+            kept.extend(host(request).map(|host| (header::HOST.as_str().to_owned(), host)));
+        }
         let source = |one: &VerifiedNotice| NoticeSource {
             profile: one.profile().stamp().clone(),
             key_id: one.key_id().clone(),
@@ -151,6 +154,18 @@ impl Ingest {
         let (one, outcome) = first.expect("a verified request has a notice");
         answer(one, outcome, receipt)
     }
+}
+
+fn host(request: &HttpRequest) -> Option<String> {
+    let host = request.headers().get(header::HOST)?;
+    host.to_str().ok().map(str::to_owned)
+}
+
+/// The host a kept notice was sent to, where that was kept.
+pub(crate) fn host_of(recorded: &NoticeRequest) -> Option<&str> {
+    let mut headers = recorded.headers.iter();
+    let host = headers.find(|(name, _)| name.eq_ignore_ascii_case(header::HOST.as_str()));
+    host.map(|(_, host)| host.as_str())
 }
 
 /// What a genuine notice is for us. Errors: why it can't be taken.

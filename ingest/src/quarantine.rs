@@ -7,10 +7,13 @@ use std::sync::Mutex;
 
 use payfold_engines::log::{Message, Topic};
 use payfold_partners::directory::Account;
-use payfold_schemas::record::{NoticeSource, QuarantineRecord, encode_quarantine};
+use payfold_schemas::record::{
+    NoticeSource, QuarantineRecord, encode_quarantine, encode_quarantine_sealed,
+};
+use payfold_schemas::sealed::Delivery;
 use payfold_schemas::time::Time;
 
-use crate::intake::{Intake, Receipt};
+use crate::intake::{Intake, Receipt, conceal};
 use crate::refusal::Refusal;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -94,15 +97,31 @@ pub async fn append(
     receipt: Receipt,
     (account, refused): (String, Refused<'_>),
 ) -> Result<(), Refusal> {
+    let mut source = refused.source;
+    let key = refused.account.body_keys().sealing(receipt.received_at);
+    let seals = key.map(|key| (key, conceal(&mut source.request)));
     let record = QuarantineRecord {
         account,
         code: refused.refusal.code.as_str().to_owned(),
         detail: refused.refusal.detail.clone().unwrap_or_default(),
         request_id: receipt.request_id,
         received_at: receipt.received_at,
-        source: refused.source,
+        source,
     };
-    let value = encode_quarantine(&record, refused.raw);
+    let value = match &seals {
+        None => encode_quarantine(&record, refused.raw),
+        Some((key, request)) => {
+            let (partner, merchant) = (refused.account.partner(), refused.account.merchant_code());
+            let delivery = Delivery {
+                partner: partner.as_str(),
+                merchant_code: merchant.as_str(),
+                request_id: receipt.request_id,
+            };
+            encode_quarantine_sealed(&record, key.id(), |into| {
+                key.seal(delivery, (request, refused.raw), into);
+            })
+        }
+    };
     let message = Message { key: record.account, event: None, value };
     intake.durable(Topic::Quarantine, message).await
 }

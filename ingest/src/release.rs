@@ -2,18 +2,16 @@
 //! what the contract says once the one rule that refused it is set aside. Pure: nothing is appended here. Invariant: the
 //! bytes are judged as they came; nobody's word admits what no key of the account signed, or what can't be read as a notice.
 
-use payfold_partners::directory::{Account, Directory};
-use payfold_partners::scheme::{Request, VerifiedNotice};
+use payfold_partners::directory::Directory;
+use payfold_partners::sealing::{Opened, SealError};
 use payfold_schemas::ids::{KeyId, OrderKey};
 use payfold_schemas::ipn::{Ipn, Status};
-use payfold_schemas::record::{NoticeRequest, NoticeSource};
+use payfold_schemas::record::{NoticeSource, QuarantineRecord};
 use payfold_schemas::release::{Because, Quarantined};
 
-use crate::admit::{self, Admitted, Judged};
-use crate::own_scheme;
+use crate::admit::{Admitted, Judged};
+use crate::again::{self, Kept};
 use crate::refusal::{Code, Refusal};
-
-const ROUTE: &str = "/api/payment/ipn/";
 
 /// A quarantined notice as it reads today, released or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +50,9 @@ pub enum ReleaseError {
          right one"
     )]
     NotAdmissible(String),
+    /// Its bytes can't be read.
+    #[error("{0}; what nobody can read nobody can release: dismiss it")]
+    Sealed(#[from] SealError),
     /// It is money of no order of ours.
     #[error(
         "it names no order of ours, so there is nothing it could become: book it or pay it back at the partner, then dismiss it"
@@ -104,93 +105,24 @@ fn reread(
     kept: &Quarantined,
     because: Because,
 ) -> Result<Reread, ReleaseError> {
-    let target = kept.record.source.request.target.as_str();
-    let path = target.split_once('?').map_or(target, |(path, _)| path);
-    let partner = path.strip_prefix(ROUTE);
-    match partner.filter(|partner| directory.scheme(partner).is_some()) {
-        Some(partner) => of_own_scheme(directory, (partner, base_url), kept, because),
-        None => of_contract(directory, partner, kept, because),
-    }
-}
-
-/// A notice of the contract's scheme.
-fn of_contract(
-    directory: &Directory,
-    partner: Option<&str>,
-    kept: &Quarantined,
-    because: Because,
-) -> Result<Reread, ReleaseError> {
-    let verified = directory
-        .verify(partner, &kept.raw, kept.record.received_at)
-        .map_err(|_| not_verified(kept))?;
-    same_signer(kept, verified.account(), verified.key_id())?;
-    let admitted = if because.is_about_time() {
-        admit::shape(&verified)
-    } else {
-        admit::admit(&verified, kept.record.received_at)
-    };
-    let source = admit::source(&verified, kept.record.source.request.clone());
-    Ok(of_admitted(admitted.map_err(not_admissible)?, source))
-}
-
-/// A notice of a partner's own scheme, or the item of it that was refused.
-fn of_own_scheme(
-    directory: &Directory,
-    (partner, base_url): (&str, &str),
-    kept: &Quarantined,
-    because: Because,
-) -> Result<Reread, ReleaseError> {
-    let recorded = &kept.record.source.request;
-    let (path, query) = recorded.target.split_once('?').unwrap_or((&recorded.target, ""));
-    let headers = recorded.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let request = Request {
-        method: recorded.method.as_deref().unwrap_or("POST"),
-        base_url,
-        path,
-        query,
-        headers: headers.collect(),
-        body: &kept.raw,
-    };
-    let verified = directory
-        .verify_scheme(partner, &request, kept.record.received_at)
-        .map_err(|_| not_verified(kept))?;
-    let of_item = verified.into_iter().find(|one| one.item() == recorded.item);
-    let one = of_item.ok_or_else(|| not_verified(kept))?;
-    same_signer(kept, one.account(), one.key_id())?;
-    let judged = if because.is_about_time() {
-        own_scheme::shape(&one)
-    } else {
-        own_scheme::judged(&one, kept.record.received_at)
-    };
+    let QuarantineRecord { account, source, received_at, .. } = &kept.record;
+    let keys = directory.body_keys(account).cloned().unwrap_or_default();
+    let stored = (kept.delivery(), &source.request);
+    let Opened { request, raw } = keys.opened(stored, (kept.raw_key_id.as_ref(), &kept.raw))?;
+    let stored = Kept { source, request: &request, raw: &raw, received_at: *received_at };
+    let again = again::verify(directory, base_url, stored)
+        .filter(|again| again.is_of(account, &source.key_id))
+        .ok_or_else(|| ReleaseError::NotVerified(source.key_id.clone()))?;
+    let judged = if because.is_about_time() { again.shape() } else { again.judged(*received_at) };
     match judged.map_err(not_admissible)? {
-        Judged::Admitted(admitted) => Ok(of_admitted(admitted, source_of(&one, recorded))),
+        Judged::Admitted(admitted) => Ok(of_admitted(admitted, again.source(&source.request))),
         Judged::Kept => Err(ReleaseError::NoOrder),
         Judged::Ignored => Err(ReleaseError::Ignored),
     }
 }
 
-fn source_of(one: &VerifiedNotice, recorded: &NoticeRequest) -> NoticeSource {
-    NoticeSource {
-        profile: one.profile().stamp().clone(),
-        key_id: one.key_id().clone(),
-        request: NoticeRequest { sign: Some(one.sign().to_owned()), ..recorded.clone() },
-        released: None,
-    }
-}
-
 fn of_admitted(admitted: Admitted, source: NoticeSource) -> Reread {
     Reread { order: admitted.order, ipn: admitted.ipn, source }
-}
-
-/// The key and the account that were recorded, and no other that would do as well today.
-fn same_signer(kept: &Quarantined, account: &Account, key_id: &KeyId) -> Result<(), ReleaseError> {
-    let account = format!("{}/{}", account.partner(), account.merchant_code());
-    let is_same = kept.record.account == account && kept.record.source.key_id == *key_id;
-    if is_same { Ok(()) } else { Err(not_verified(kept)) }
-}
-
-fn not_verified(kept: &Quarantined) -> ReleaseError {
-    ReleaseError::NotVerified(kept.record.source.key_id.clone())
 }
 
 fn not_admissible(refusal: Refusal) -> ReleaseError {

@@ -13,13 +13,14 @@ use payfold_schemas::ids::{MerchantCode, PartnerCode};
 use payfold_schemas::time::Time;
 
 use crate::document::{AccountEntry, VaultDocument};
-use crate::keys::{Channel, KeySet, SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
+use crate::keys::{Channel, KeySet, NO_KEYS, SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
 use crate::mac::MacKey;
 use crate::notice::Notice;
 use crate::profile::{Field, Limits, Profile};
 use crate::scheme::SchemeKeys;
 use crate::scheme::crypt::Strength;
 use crate::scheme::reading::Of;
+use crate::sealing::BodyKeys;
 use crate::secret::Secret;
 
 pub use self::by_merchant::SHARED_SCHEMES_MAX;
@@ -42,6 +43,7 @@ pub struct Account {
     allow_sources: Vec<IpNet>,
     rate_per_s: Option<u32>,
     scheme_keys: SchemeKeys,
+    body_keys: BodyKeys,
 }
 
 impl Account {
@@ -73,6 +75,8 @@ impl Account {
             Channel::Create => &self.create_keys,
             Channel::Return => &self.return_keys,
             Channel::Unwrap => return &self.unwrap_keys,
+            // They sign nothing and have no set: `body_keys`.
+            Channel::Body => return &NO_KEYS,
         };
         if own.keys().is_empty() { &self.keys } else { own }
     }
@@ -89,6 +93,11 @@ impl Account {
                 secret.is_some() || !create.rule.needs_secret()
             }),
         }
+    }
+
+    /// What the bytes of its notices are sealed with in the log.
+    pub fn body_keys(&self) -> &BodyKeys {
+        &self.body_keys
     }
 
     pub(crate) fn scheme_keys(&self) -> &SchemeKeys {
@@ -246,6 +255,14 @@ impl Directory {
         enabled.find(|a| a.partner() == partner && a.merchant_code == *merchant_code)
     }
 
+    /// What the notices of an account (`partner/merchantCode`) are sealed with, switched off or not.
+    pub fn body_keys(&self, account: &str) -> Option<&BodyKeys> {
+        let named = |one: &&Arc<Account>| {
+            account.split_once('/') == Some((one.partner().as_str(), one.merchant_code.as_str()))
+        };
+        self.accounts.iter().find(named).map(|account| &account.body_keys)
+    }
+
     /// How a partner does it; none if there is no account at it.
     pub fn profile_of(&self, partner: &PartnerCode) -> Option<&Arc<Profile>> {
         let account = self.accounts().iter().find(|account| account.partner() == partner)?;
@@ -351,6 +368,7 @@ fn account(
         return_keys: keys_of(Channel::Return)?,
         unwrap_keys: keys_of(Channel::Unwrap)?,
         scheme_keys,
+        body_keys: BodyKeys::of(entry),
         constants: entry.constants.clone(),
         enabled: entry.enabled,
         allow_sources: entry.allow_sources.clone(),

@@ -1,5 +1,8 @@
 //! Owns the content of the vault: our accounts with their keys, and the hashes of the admin tokens. Pure.
-//! A key is never removed: a signature must be checkable years later. Retiring gives it an end.
+//! A key is never removed: a signature must be checkable years later. Retiring gives it an end. Keys that only seal the
+//! bytes of a month are the exception: destroying one destroys those bytes, and what is left says who did it.
+
+mod bodies;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::keys::{Channel, Key, KeyError, KeySet, SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
 use crate::secret::Secret;
 use crate::shops::ShopEntry;
+
+pub use self::bodies::ErasedKey;
 
 /// The version of the document this program writes.
 pub const DOCUMENT_VERSION: u32 = 1;
@@ -55,6 +60,9 @@ pub struct AccountEntry {
     /// Its keys, the oldest first.
     #[serde(default)]
     pub keys: Vec<KeyEntry>,
+    /// Keys of bodies that were destroyed: what they sealed is gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub erased: Vec<ErasedKey>,
 }
 
 /// One key of an account.
@@ -183,6 +191,7 @@ impl AccountEntry {
             rate_per_s: None,
             constants: BTreeMap::new(),
             keys: Vec::new(),
+            erased: Vec::new(),
         }
     }
 

@@ -22,6 +22,9 @@ pub const SECRET_BYTES_LEAST: usize = 16;
 /// The shortest secret that decrypts, in bytes: AES-128.
 pub const UNWRAP_BYTES_MIN: usize = 16;
 
+/// The shortest secret notices' bytes are sealed with, in bytes.
+pub const BODY_BYTES_MIN: usize = 32;
+
 /// What a key signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -34,11 +37,13 @@ pub enum Channel {
     Return,
     /// Decrypts what a partner wraps its notices in; it signs nothing, and no other channel's keys stand in for it.
     Unwrap,
+    /// Seals the bytes of notices in the log, one for each month; it is ours alone (`crate::sealing`).
+    Body,
 }
 
 impl Channel {
     /// Every channel.
-    pub const ALL: [Channel; 4] = [Self::Ipn, Self::Create, Self::Return, Self::Unwrap];
+    pub const ALL: [Channel; 5] = [Self::Ipn, Self::Create, Self::Return, Self::Unwrap, Self::Body];
 
     /// The name in the vault and on the command line.
     pub const fn name(self) -> &'static str {
@@ -47,6 +52,7 @@ impl Channel {
             Self::Create => "create",
             Self::Return => "return",
             Self::Unwrap => "unwrap",
+            Self::Body => "body",
         }
     }
 
@@ -60,6 +66,7 @@ impl Channel {
         match self {
             Self::Ipn | Self::Create | Self::Return => SECRET_BYTES_MIN,
             Self::Unwrap => UNWRAP_BYTES_MIN,
+            Self::Body => BODY_BYTES_MIN,
         }
     }
 }
@@ -95,6 +102,16 @@ pub enum KeyError {
         "key {id} has {bytes} bytes, a key that decrypts has {UNWRAP_BYTES_MIN} or more; look whether it is text, hex or base64"
     )]
     TooShortToUnwrap {
+        /// Which key.
+        id: KeyId,
+        /// How long it is.
+        bytes: usize,
+    },
+    /// A short secret to seal with.
+    #[error(
+        "key {id} has {bytes} bytes, a key of bodies has {BODY_BYTES_MIN} or more; make it of random ones"
+    )]
+    TooShortToSeal {
         /// Which key.
         id: KeyId,
         /// How long it is.
@@ -141,8 +158,15 @@ impl Key {
         (valid_from, valid_until): (Time, Option<Time>),
     ) -> Result<Self, KeyError> {
         let bytes = secret.expose().len();
-        if bytes < least.min(channel.secret_bytes_min()) {
+        let least = match channel {
+            Channel::Body => BODY_BYTES_MIN,
+            Channel::Ipn | Channel::Create | Channel::Return | Channel::Unwrap => {
+                least.min(channel.secret_bytes_min())
+            }
+        };
+        if bytes < least {
             return Err(match channel {
+                Channel::Body => KeyError::TooShortToSeal { id, bytes },
                 Channel::Unwrap => KeyError::TooShortToUnwrap { id, bytes },
                 Channel::Ipn | Channel::Create | Channel::Return => {
                     KeyError::TooShort { id, bytes }
@@ -209,6 +233,9 @@ pub struct KeySet {
     keys: Vec<Key>,
     valid_at_once_max: usize,
 }
+
+/// No keys at all.
+pub(crate) static NO_KEYS: KeySet = KeySet { keys: Vec::new(), valid_at_once_max: 0 };
 
 impl KeySet {
     /// Puts keys together. Errors: `Duplicate`, `TooMany`.

@@ -6,6 +6,7 @@
 //! The way of one payment: `create` writes the signed request and judges the answer, `remote` makes the call,
 //! `outbound` keeps it from going where it should not. `query` asks what a payment came to, and judges what is told;
 //! `remote::query` makes that call. `returned` judges what a payer's browser brings back.
+//! `sealing` seals the bytes of notices in the log, so that a month of them can be destroyed.
 //! `records` reads a partner's own books, from a stream it is given.
 //! Only `vault` and `remote` do I/O; nothing here reads a clock.
 #![warn(missing_docs)]
@@ -25,6 +26,7 @@ pub mod records;
 pub mod remote;
 pub mod returned;
 pub mod scheme;
+pub mod sealing;
 pub mod secret;
 pub mod shops;
 pub mod signing;

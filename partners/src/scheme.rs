@@ -17,6 +17,7 @@ pub(crate) mod encoding;
 pub(crate) mod explain;
 pub(crate) mod file;
 pub(crate) mod filter;
+pub(crate) mod keys;
 pub(crate) mod lint;
 pub(crate) mod map;
 pub(crate) mod pairs;
@@ -45,11 +46,12 @@ use self::template::{Source, Template, Token};
 pub use self::ack::{Ack, Answer};
 pub use self::create::PaymentForm;
 pub use self::explain::{Attempt, Explanation, Place};
+pub use self::keys::SchemeKeys;
 pub use self::map::{Fault, FaultKind, Mapped, Said};
 pub use self::request::Request;
 pub use self::schema::profile_schema;
 pub use self::vectors::{VectorReport, check_vectors};
-pub use self::verify::{SchemeKeys, VerifiedNotice};
+pub use self::verify::VerifiedNotice;
 
 /// The numbers of the documents every scheme has.
 pub(crate) const BODY: usize = 0;
@@ -380,6 +382,11 @@ impl Scheme {
             template::Piece::Literal(_) | template::Piece::Optional(_) => false,
         };
         self.signs.iter().any(|sign| sign.text.pieces.iter().any(is_it))
+    }
+
+    /// Whether it reads our address as the partner knows it.
+    pub fn signs_address(&self) -> bool {
+        lint::every_token(self).iter().any(|token| token.source == template::Source::Url)
     }
 
     /// The headers that are signed or read: what has to be kept to check a notice again.

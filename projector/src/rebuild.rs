@@ -7,12 +7,14 @@
 //! | `desk` | what people ask for: decided, or refused |
 //! | `difference` | in what two rows of an order differ, and why |
 //! | `join` | reading two generations side by side |
+//! | `renumber` | the number a restored log is told under |
 //! | `standing` | how far each generation is |
 
 pub mod crew;
 pub mod desk;
 pub mod difference;
 pub mod join;
+pub mod renumber;
 pub mod standing;
 #[cfg(test)]
 mod tests;

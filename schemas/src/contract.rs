@@ -14,6 +14,7 @@ pub use self::asyncapi::asyncapi;
 use crate::decision::{FLAG_DECIDED_TYPE, FlagDecided};
 use crate::event::{ORDER_CHANGED_TYPE, OrderChanged};
 use crate::finding::{FINDING_CHANGED_TYPE, FindingChanged};
+use crate::raw_read::{RAW_READ_TYPE, RawRead};
 use crate::release::{NOTICE_DECIDED_TYPE, NoticeDecided};
 use crate::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RUN_ENDED_TYPE, RunEnded};
 
@@ -95,6 +96,14 @@ pub fn contracts() -> Vec<Contract> {
                 "partner/merchantCode",
                 "notice/digest of the word",
                 "A person has said what becomes of a quarantined notice; what moves money takes two.",
+            ),
+        ),
+        Contract::of::<RawRead>(
+            (RAW_READ_TYPE, "findings"),
+            (
+                "partner/merchantCode",
+                "raw/digest of place, author and time",
+                "A person reads a notice as it came; told before the bytes are given out.",
             ),
         ),
     ]

@@ -3,27 +3,32 @@
 //! Envelope, version 1 (integers little-endian):
 //! ```text
 //! u8  version = 1      u32 crc32 of all that follows      u8 kind
-//! u16 length, bytes    id of the key the raw bytes are encrypted with; length 0 = not encrypted
+//! u16 length, bytes    id of the key the raw bytes are sealed with (crate::sealed); length 0 = in the clear
 //! u32 length, bytes    the parts of this kind, CBOR, additive (fields by number, never reused)
 //! u32 length, bytes    the raw bytes verbatim, exactly as they came
 //! ```
 //! An unknown version or a wrong checksum is never skipped: the reader stops.
 
+mod envelope;
+
 use minicbor::{Decode, Encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::envelope::{Envelope, decode_parts, encode, encode_with};
 use crate::digest::Digest;
 use crate::fact::Fact;
 use crate::ids::{KeyId, OrderKey, PartnerCode, RequestId};
 use crate::publication::Switch;
 use crate::release::Released;
+use crate::sealed::Delivery;
 use crate::time::Time;
 
 /// The envelope version this program writes.
 pub const ENVELOPE_VERSION: u8 = 1;
 
-const HEADER_BYTES: usize = 6;
+/// What sealed bytes take, roughly: room that is asked for at once.
+const SEALED_BYTES: usize = 1_600;
 
 /// A place in a topic: partition and offset. SQLite has one partition, 0.
 #[derive(
@@ -153,6 +158,21 @@ pub struct FactRecord {
 }
 
 impl FactRecord {
+    /// What its bytes are bound to, if they are sealed.
+    pub fn delivery(&self) -> Delivery<'_> {
+        Delivery {
+            partner: self.order.partner.as_str(),
+            merchant_code: self.order.merchant_code.as_str(),
+            request_id: self.delivery_id(),
+        }
+    }
+
+    /// The request its bytes came in: for a released notice the one that was refused.
+    pub fn delivery_id(&self) -> RequestId {
+        let released = self.source.as_ref().and_then(|source| source.released.as_ref());
+        released.map_or(self.request_id, |released| released.request_id)
+    }
+
     /// When its bytes came: for a released notice when it was refused, for all else when the record was made. What its
     /// key is judged by.
     pub fn delivered_at(&self) -> Time {
@@ -221,9 +241,9 @@ impl IntakeRecord {
 pub struct Record {
     /// What it says.
     pub parts: Parts,
-    /// Id of the key `raw` is encrypted with; none at first.
+    /// Id of the key `raw` is sealed with (`crate::sealed`); none where it is in the clear.
     pub raw_key_id: Option<KeyId>,
-    /// The bytes exactly as they came.
+    /// The bytes exactly as they came, or those sealed.
     pub raw: Vec<u8>,
 }
 
@@ -246,9 +266,22 @@ pub enum RecordError {
         "record has kind {0}, which this program does not know: upgrade readers before writers"
     )]
     UnknownKind(u8),
+    /// Written by a newer program.
+    #[error("record holds a word this program does not know ({0}): upgrade readers before writers")]
+    UnknownWord(String),
     /// The checksum holds and the parts don't decode.
     #[error("record does not decode: {0}")]
     Parts(String),
+}
+
+impl RecordError {
+    /// Whether a newer program wrote it, and this one has to be upgraded to read on.
+    pub fn is_newer(&self) -> bool {
+        match self {
+            Self::UnknownVersion(_) | Self::UnknownKind(_) | Self::UnknownWord(_) => true,
+            Self::Truncated | Self::Checksum | Self::Parts(_) => false,
+        }
+    }
 }
 
 impl Record {
@@ -294,6 +327,24 @@ pub fn encode_quarantine(record: &QuarantineRecord, raw: &[u8]) -> Vec<u8> {
     encode(2, record, "", raw)
 }
 
+/// Encodes a fact's envelope whose raw bytes `seal` appends, sealed with the key of this id.
+pub fn encode_fact_sealed(
+    fact: &FactRecord,
+    key_id: &KeyId,
+    seal: impl FnOnce(&mut Vec<u8>),
+) -> Vec<u8> {
+    encode_with(1, fact, (key_id.as_str(), SEALED_BYTES), seal)
+}
+
+/// The same of a refused notice.
+pub fn encode_quarantine_sealed(
+    record: &QuarantineRecord,
+    key_id: &KeyId,
+    seal: impl FnOnce(&mut Vec<u8>),
+) -> Vec<u8> {
+    encode_with(2, record, (key_id.as_str(), SEALED_BYTES), seal)
+}
+
 /// Encodes a marker's envelope.
 pub fn encode_switch(switch: &Switch) -> Vec<u8> {
     encode(3, switch, "", &[])
@@ -318,67 +369,4 @@ pub fn decode_fact(bytes: &[u8]) -> Result<FactRecord, RecordError> {
         1 => decode_parts(envelope.parts),
         other => Err(RecordError::UnknownKind(other)),
     }
-}
-
-struct Envelope<'a> {
-    kind: u8,
-    raw_key_id: &'a str,
-    parts: &'a [u8],
-    raw: &'a [u8],
-}
-
-impl<'a> Envelope<'a> {
-    fn open(bytes: &'a [u8]) -> Result<Self, RecordError> {
-        let (header, mut rest) =
-            bytes.split_at_checked(HEADER_BYTES).ok_or(RecordError::Truncated)?;
-        if header[0] != ENVELOPE_VERSION {
-            return Err(RecordError::UnknownVersion(header[0]));
-        }
-        let checksum = u32::from_le_bytes([header[1], header[2], header[3], header[4]]);
-        if crc32fast::hash(&bytes[5..]) != checksum {
-            return Err(RecordError::Checksum);
-        }
-        let raw_key_id = take(&mut rest, 2)?;
-        let parts = take(&mut rest, 4)?;
-        let raw = take(&mut rest, 4)?;
-        let raw_key_id = std::str::from_utf8(raw_key_id).map_err(|_| RecordError::Truncated)?;
-        if rest.is_empty() {
-            Ok(Self { kind: header[5], raw_key_id, parts, raw })
-        } else {
-            Err(RecordError::Truncated)
-        }
-    }
-}
-
-/// Takes a part behind a length of `width` bytes off the front.
-fn take<'a>(rest: &mut &'a [u8], width: usize) -> Result<&'a [u8], RecordError> {
-    let (length, after) = rest.split_at_checked(width).ok_or(RecordError::Truncated)?;
-    let length = length.iter().rev().fold(0_usize, |sum, byte| (sum << 8) | usize::from(*byte));
-    let (part, after) = after.split_at_checked(length).ok_or(RecordError::Truncated)?;
-    *rest = after;
-    Ok(part)
-}
-
-fn decode_parts<'a, T: Decode<'a, ()>>(parts: &'a [u8]) -> Result<T, RecordError> {
-    minicbor::decode(parts).map_err(|error| RecordError::Parts(error.to_string()))
-}
-
-fn encode<T: Encode<()>>(kind: u8, parts: &T, raw_key_id: &str, raw: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(raw.len().saturating_add(400));
-    bytes.extend_from_slice(&[ENVELOPE_VERSION, 0, 0, 0, 0, kind]);
-    let key_id_length = u16::try_from(raw_key_id.len()).expect("a key id has at most 64 bytes");
-    bytes.extend_from_slice(&key_id_length.to_le_bytes());
-    bytes.extend_from_slice(raw_key_id.as_bytes());
-    let length_at = bytes.len();
-    bytes.extend_from_slice(&[0; 4]);
-    let parts_at = bytes.len();
-    minicbor::encode(parts, &mut bytes).expect("encoding into memory can't fail");
-    let parts_length = u32::try_from(bytes[parts_at..].len()).expect("parts are some KiB");
-    bytes[length_at..parts_at].copy_from_slice(&parts_length.to_le_bytes());
-    let raw_length = u32::try_from(raw.len()).expect("a body is at most 1 MiB");
-    bytes.extend_from_slice(&raw_length.to_le_bytes());
-    bytes.extend_from_slice(raw);
-    let checksum = crc32fast::hash(&bytes[5..]);
-    bytes[1..5].copy_from_slice(&checksum.to_le_bytes());
-    bytes
 }

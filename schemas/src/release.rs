@@ -7,8 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::ids::{Author, OrderKey, RequestId};
+use crate::ids::{Author, KeyId, OrderKey, RequestId};
 use crate::record::{Position, QuarantineRecord};
+use crate::sealed::Delivery;
 use crate::time::Time;
 
 /// The CloudEvents type.
@@ -195,6 +196,17 @@ pub struct Quarantined {
     pub evidence: Digest,
     /// What it says.
     pub record: QuarantineRecord,
-    /// The bytes exactly as they came.
+    /// The bytes exactly as they came, or those sealed.
     pub raw: Vec<u8>,
+    /// The key they are sealed with; none where they are in the clear.
+    pub raw_key_id: Option<KeyId>,
+}
+
+impl Quarantined {
+    /// What its bytes are bound to, if they are sealed.
+    pub fn delivery(&self) -> Delivery<'_> {
+        let (partner, merchant_code) =
+            self.record.account.split_once('/').unwrap_or((self.record.account.as_str(), ""));
+        Delivery { partner, merchant_code, request_id: self.record.request_id }
+    }
 }

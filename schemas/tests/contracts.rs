@@ -15,6 +15,7 @@ use payfold_schemas::contract::{asyncapi, contracts};
 use payfold_schemas::decision::FLAG_DECIDED_TYPE;
 use payfold_schemas::event::ORDER_CHANGED_TYPE;
 use payfold_schemas::finding::FINDING_CHANGED_TYPE;
+use payfold_schemas::raw_read::RAW_READ_TYPE;
 use payfold_schemas::release::NOTICE_DECIDED_TYPE;
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, RUN_ENDED_TYPE};
 use serde::Serialize;
@@ -98,6 +99,7 @@ fn sampled() -> Vec<(&'static str, Value)> {
         (FLAG_DECIDED_TYPE, json(&events::flag_decided_waiting())),
         (NOTICE_DECIDED_TYPE, json(&events::notice_decided())),
         (NOTICE_DECIDED_TYPE, json(&events::notice_decided_unread())),
+        (RAW_READ_TYPE, json(&events::raw_read())),
     ]
 }
 

@@ -100,10 +100,11 @@ fn every_event_is_read_and_written_as_ever() {
     same("flag-decided-waiting.json", &events::flag_decided_waiting());
     same("notice-decided.json", &events::notice_decided());
     same("notice-decided-unread.json", &events::notice_decided_unread());
+    same("raw-read.json", &events::raw_read());
 }
 
 /// The fixtures of events.
-const EVENTS: [&str; 11] = [
+const EVENTS: [&str; 12] = [
     "finding-changed-silent.json",
     "finding-changed.json",
     "flag-decided-waiting.json",
@@ -113,6 +114,7 @@ const EVENTS: [&str; 11] = [
     "order-changed-unmatched.json",
     "order-changed.json",
     "period-closed.json",
+    "raw-read.json",
     "run-ended-first.json",
     "run-ended.json",
 ];
@@ -138,7 +140,9 @@ fn no_fixture_is_left_unread() {
         .collect();
     let mut read: Vec<_> =
         samples::fact_records().into_iter().map(|(name, _)| format!("{name}.hex")).collect();
-    read.extend(["order.hex", "quarantine.hex"].into_iter().chain(EVENTS).map(str::to_owned));
+    read.extend(
+        ["order.hex", "quarantine.hex", "switch.hex"].into_iter().chain(EVENTS).map(str::to_owned),
+    );
     found.sort();
     read.sort();
     assert_eq!(found, read);

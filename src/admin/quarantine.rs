@@ -83,9 +83,10 @@ pub(crate) async fn quarantined(
     };
     let evidence = Digest::of_bytes(&message.value);
     let Record { parts, raw, raw_key_id } = Record::decode(&message.value)?;
-    anyhow::ensure!(raw_key_id.is_none(), "the bytes at {position} of quarantine are encrypted");
     Ok(match parts {
-        Parts::Quarantine(record) => Some(Quarantined { position, evidence, record, raw }),
+        Parts::Quarantine(record) => {
+            Some(Quarantined { position, evidence, record, raw, raw_key_id })
+        }
         Parts::Fact(_) | Parts::Switch(_) => None,
     })
 }

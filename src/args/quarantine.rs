@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{OutputArgs, PageArgs};
+use super::{OutputArgs, PageArgs, RawArgs};
 
 #[derive(Debug, Subcommand)]
 pub enum QuarantineCommand {
@@ -12,9 +12,8 @@ pub enum QuarantineCommand {
     Show {
         /// Its position, such as 0-12
         position: String,
-        /// Print the bytes as they came
-        #[arg(long)]
-        raw: bool,
+        #[command(flatten)]
+        raw: RawArgs,
         #[command(flatten)]
         output: OutputArgs,
     },

@@ -310,6 +310,10 @@ async fn cluster(loaded: &Loaded) -> Vec<Row> {
 }
 
 async fn stores(engines: &Engines) -> Vec<Row> {
+    if let Err(error) = search::refuse_newer(&*engines.log).await {
+        let detail = error.to_string().replace('\n', " ");
+        return vec![Row::failed("records", detail, "docs/operations.md, \"Upgrading\"")];
+    }
     let asked = async {
         pairing::check(&*engines.log, &**engines.store()?).await?;
         let ends = walk::ends(&*engines.log, Topic::Intake).await?;

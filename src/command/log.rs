@@ -1,11 +1,13 @@
-//! `payfold log stats|verify|backup|restore`: how far the topics reach, whether the log is whole and the orders follow
-//! from it, and copies of both.
+//! `payfold log stats|verify|backup|restore`: how far the topics reach, whether the log is whole and what partners signed,
+//! whether the orders follow from it, and copies of both.
 
 mod backup;
 mod chain;
 mod manifest;
 mod restore;
+mod signatures;
 mod state;
+mod stats;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -22,14 +24,13 @@ use payfold_schemas::time::Time;
 use serde_json::json;
 
 use super::block_on;
-use crate::args::{Form, Global, LogCommand, OutputArgs};
+use crate::args::{Form, Global, LogCommand, OutputArgs, VerifyArgs};
 use crate::error::DifferencesFound;
 use crate::output::{self, Listing};
+use crate::settings;
 use crate::walk::{self, Walk};
 use crate::wiring::Engines;
-use crate::{search, settings};
 
-const STATS: [&str; 6] = ["topic", "partition", "first", "last", "bytes", "lag_s"];
 const DIFFERENCES: [&str; 4] = ["order", "field", "stored", "folded"];
 const PAGE: usize = 5_000;
 /// Orders folded at once: bounds memory whatever the number of orders.
@@ -37,79 +38,34 @@ const ORDERS_PER_PASS: u64 = 200_000;
 
 /// Runs one of its commands.
 pub fn run(global: &Global, command: &LogCommand) -> anyhow::Result<()> {
-    let settings = settings::load(global)?.settings;
+    let loaded = settings::load(global)?;
+    let settings = &loaded.settings;
     block_on(async {
-        let engines = async || Engines::open_to_read(&settings).await;
+        let engines = async || Engines::open_to_read(settings).await;
         match command {
-            LogCommand::Stats { output } => stats(&engines().await?, output).await,
-            LogCommand::Verify { state: true, output, .. } => {
+            LogCommand::Stats { output } => stats::print(&engines().await?, output).await,
+            LogCommand::Verify(VerifyArgs { state: true, output, .. }) => {
                 state::print(&engines().await?, output).await
             }
-            LogCommand::Verify { chain: true, heads, output, .. } => {
+            LogCommand::Verify(VerifyArgs { chain: true, heads, output, .. }) => {
                 chain::verify(&engines().await?, heads, output).await
             }
-            LogCommand::Verify { output, .. } => verify(&engines().await?, output).await,
+            LogCommand::Verify(VerifyArgs { signatures: true, profile, output, .. }) => {
+                signatures::verify(&engines().await?, (&loaded, profile), output).await
+            }
+            LogCommand::Verify(VerifyArgs { output, .. }) => {
+                verify(&engines().await?, output).await
+            }
             LogCommand::Backup { to, no_verify } => {
-                let copy = backup::run(&settings, to).await?;
+                let copy = backup::run(settings, to).await?;
                 let output = OutputArgs { output: Form::Table };
                 if *no_verify { Ok(()) } else { verify(&copy, &output).await }
             }
-            LogCommand::Restore { from, claims } => {
-                restore::run(&settings, from, claims.as_deref()).await
+            LogCommand::Restore { from, claims, above } => {
+                restore::run(settings, from, (claims.as_deref(), *above)).await
             }
         }
     })
-}
-
-async fn stats(engines: &Engines, output: &OutputArgs) -> anyhow::Result<()> {
-    let mut listing = Listing::new(output.output, &STATS);
-    let folded = folded(engines).await?;
-    for topic in Topic::ALL {
-        for extent in engines.log.extent(topic).await? {
-            let lag_s = match topic {
-                Topic::Intake => Some(lag_s(engines, &folded, extent.end()).await?),
-                Topic::Orders | Topic::Findings | Topic::Quarantine => None,
-            };
-            let cells = vec![
-                topic.name().to_owned(),
-                extent.partition.to_string(),
-                extent.first.to_string(),
-                extent.last.to_string(),
-                extent.bytes.map_or_else(String::new, |bytes| bytes.to_string()),
-                lag_s.map_or(String::new(), |lag| format!("{lag:.1}")),
-            ];
-            let object = json!({
-                "topic": topic.name(), "partition": extent.partition, "first": extent.first,
-                "last": extent.last, "bytes": extent.bytes, "lagS": lag_s,
-            });
-            listing.row(cells, &object)?;
-        }
-    }
-    listing.print()
-}
-
-/// Seconds of receipt between the last folded record and the last record.
-async fn lag_s(engines: &Engines, folded: &Through, last: Position) -> anyhow::Result<f64> {
-    let through = folded.offset(last.partition);
-    if through >= last.offset {
-        return Ok(0.0);
-    }
-    let next = Position { offset: through + 1, ..last };
-    let time = |message: Option<_>| message.as_ref().map(search::received_at).transpose();
-    let newest = time(search::message_at(&*engines.log, Topic::Intake, last).await?)?;
-    let oldest = time(search::message_at(&*engines.log, Topic::Intake, next).await?)?;
-    Ok(match (newest, oldest) {
-        (Some(newest), Some(oldest)) => seconds(newest, oldest),
-        _ => 0.0,
-    })
-}
-
-#[expect(
-    clippy::as_conversions,
-    reason = "a lag for people; precision beyond the millisecond is no use"
-)]
-fn seconds(newest: Time, oldest: Time) -> f64 {
-    newest.nanos_since(oldest) as f64 / 1e9
 }
 
 /// How far each partition is folded.
@@ -204,7 +160,8 @@ fn print(verdict: &Verdict, output: &OutputArgs) -> anyhow::Result<()> {
     if differences.is_empty() { Ok(()) } else { Err(DifferencesFound.into()) }
 }
 
-fn progress_bar(output: &OutputArgs, records: u64) -> ProgressBar {
+/// A bar over so many records, where a person sees it.
+pub(super) fn progress_bar(output: &OutputArgs, records: u64) -> ProgressBar {
     if output.output != Form::Table || !output::is_terminal() {
         return ProgressBar::hidden();
     }

@@ -13,8 +13,10 @@ pub mod log;
 pub mod order;
 pub mod partner;
 pub mod quarantine;
+mod raw;
 pub mod rebuild;
 pub mod reconcile;
+mod retention;
 pub mod run;
 pub mod shop;
 pub mod stuck;
@@ -75,6 +77,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Rebuild(command) => rebuild::run(global, &command),
         Command::Quarantine(command) => quarantine::run(global, &command),
         Command::Log(command) => log::run(global, &command),
+        Command::Retention(command) => retention::run(global, &command),
         Command::Topics(ApplyCommand::Apply(args)) => apply::topics(global, &args),
         Command::Schema(SchemaCommand::Apply(args)) => apply::schema(global, &args),
         Command::Schema(SchemaCommand::Events(args)) => contracts::events(&args),

@@ -11,9 +11,10 @@ use payfold_schemas::record::{FactRecord, Parts, Position, Record};
 use payfold_schemas::time::Time;
 use serde_json::{Value, json};
 
-use super::{block_on, stuck};
+use super::raw::Raw;
+use super::{block_on, stuck, tail};
 use crate::accounts::accounts;
-use crate::args::{Form, Global, OrderCommand, OutputArgs, PageArgs};
+use crate::args::{Form, Global, OrderCommand, OutputArgs, PageArgs, RawArgs};
 use crate::error::Fixable;
 use crate::output::{self, Listing};
 use crate::search;
@@ -31,13 +32,18 @@ pub fn run(global: &Global, command: &OrderCommand) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     block_on(async {
         let engines = Engines::open_to_read(&loaded.settings).await?;
-        answer(&loaded, &engines, command).await
+        answer((global, &loaded), &engines, command).await
     })
 }
 
-async fn answer(loaded: &Loaded, engines: &Engines, command: &OrderCommand) -> anyhow::Result<()> {
+async fn answer(
+    (global, loaded): (&Global, &Loaded),
+    engines: &Engines,
+    command: &OrderCommand,
+) -> anyhow::Result<()> {
     match command {
         OrderCommand::Show { partner, merchant, order, facts, raw, output } => {
+            let RawArgs { raw, reason } = raw;
             let key = OrderKey {
                 partner: PartnerCode::parse(partner)?,
                 merchant_code: MerchantCode::parse(merchant)?,
@@ -47,7 +53,11 @@ async fn answer(loaded: &Loaded, engines: &Engines, command: &OrderCommand) -> a
             match (facts, raw) {
                 (false, _) => show(&order, output),
                 (true, false) => show_facts(engines, &order, output).await,
-                (true, true) => show_raw(engines, &order).await,
+                (true, true) => {
+                    let reason = reason.as_deref().unwrap_or_default();
+                    let raw = Raw::of(global, &loaded.settings, reason)?;
+                    show_raw(engines, &order, &raw).await
+                }
             }
         }
         OrderCommand::List { state, flag, reference, older, page, output } => {
@@ -196,11 +206,12 @@ async fn show_facts(engines: &Engines, order: &Order, output: &OutputArgs) -> an
         before = Some(summary.state);
         let flags: Vec<&str> = summary.flags.iter().map(|raised| raised.flag.as_str()).collect();
         let (provider_ref, amount) = ref_and_amount(&record.fact);
-        let object = json!({
+        let mut object = json!({
             "position": position.to_string(), "receivedAt": record.received_at, "fact": record.fact,
             "effect": effect, "flags": flags, "requestId": record.request_id, "source": record.source,
             "rawBytes": raw.len(),
         });
+        tail::mask(&mut object);
         let cells = vec![
             position.to_string(),
             output::time(record.received_at),
@@ -216,15 +227,17 @@ async fn show_facts(engines: &Engines, order: &Order, output: &OutputArgs) -> an
     listing.print()
 }
 
-async fn show_raw(engines: &Engines, order: &Order) -> anyhow::Result<()> {
+async fn show_raw(engines: &Engines, order: &Order, reading: &Raw) -> anyhow::Result<()> {
     for (position, record, raw) in records(engines, order).await? {
-        if !raw.is_empty() {
+        if !raw.is_empty() || record.source.is_some() {
             output::error_line(&format!(
                 "{position} {} {}",
                 record.fact.letter(),
                 record.received_at
             ));
-            output::raw(&raw)?;
+            if let Err(error) = reading.print(Topic::Intake.name(), position) {
+                output::error_line(&format!("{error:#}"));
+            }
         }
     }
     Ok(())

@@ -5,10 +5,12 @@ mod decide;
 mod list;
 mod pick;
 
+use payfold_engines::log::Topic;
 use payfold_schemas::release::{NoticeDecided, NoticeVerdict};
 
 use super::block_on;
-use crate::args::{Global, QuarantineCommand};
+use super::raw::Raw;
+use crate::args::{Global, QuarantineCommand, RawArgs};
 use crate::settings;
 use crate::wiring::Engines;
 
@@ -18,13 +20,14 @@ pub fn run(global: &Global, command: &QuarantineCommand) -> anyhow::Result<()> {
         QuarantineCommand::List(args) => {
             reading(global, async |engines| list::list(engines, args).await)
         }
-        QuarantineCommand::Show { position, raw, output } => reading(global, async |engines| {
-            let position = position.parse()?;
-            match raw {
-                true => list::raw(engines, position).await,
-                false => list::show(engines, position, output).await,
-            }
-        }),
+        QuarantineCommand::Show { position, raw: RawArgs { raw: true, reason }, .. } => {
+            let reason = reason.as_deref().unwrap_or_default();
+            let raw = Raw::of(global, &settings::load(global)?.settings, reason)?;
+            raw.print(Topic::Quarantine.name(), position.parse()?)
+        }
+        QuarantineCommand::Show { position, output, .. } => {
+            reading(global, async |engines| list::show(engines, position.parse()?, output).await)
+        }
         QuarantineCommand::Release(args) => decide::release(global, args),
         QuarantineCommand::Dismiss(args) => decide::dismiss(global, args),
     }

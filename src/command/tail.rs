@@ -105,7 +105,22 @@ pub fn show(message: &Delivered) -> anyhow::Result<Value> {
     };
     value["position"] = message.position.to_string().into();
     value["rawBytes"] = record.raw.len().into();
+    if let Some(id) = &record.raw_key_id {
+        value["rawKeyId"] = id.as_str().into();
+    }
+    mask(&mut value);
     Ok(value)
+}
+
+/// Takes out of a record's request what a payer may have written; `--raw` shows it.
+pub fn mask(record: &mut Value) {
+    let Some(request) = record.pointer_mut("/source/request") else { return };
+    if let Some((path, _)) = request["target"].as_str().and_then(|target| target.split_once('?')) {
+        request["target"] = format!("{path}?…").into();
+    }
+    for header in request["headers"].as_array_mut().into_iter().flatten() {
+        header[1] = "…".into();
+    }
 }
 
 fn for_people(topic: Topic, message: &Delivered, value: &Value) -> String {

@@ -1,13 +1,15 @@
 //! Owns the proof that a backup made beside live traffic is whole, and that what is restored from it goes on: nothing
 //! is written over, nothing broken is taken, and the content of all orders is what it was.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::support::notice::Notice;
 use crate::support::pair::Inside;
-use crate::support::system::{Done, Home, System};
+use crate::support::system::{Done, Home, System, until};
 
 /// A demo and the key its partner signs with.
 struct Demo {
@@ -114,6 +116,70 @@ fn a_backup_beside_live_traffic_is_whole_and_what_is_restored_goes_on() {
     restored.payfold(&["log", "verify"]).ok();
     let orders = |state: &serde_json::Value| state["orders"].as_u64().expect("a count");
     assert!((31..=orders(&live) + 1).contains(&orders(&state(&restored))));
+}
+
+/// What was told, by id.
+fn told(home: &Home) -> BTreeMap<String, serde_json::Value> {
+    let tail = ["tail", "orders", "--no-follow", "--output", "jsonl"];
+    let events = home.payfold(&tail).json_lines();
+    let text = |value: &serde_json::Value| value.as_str().expect("a text").to_owned();
+    events.into_iter().map(|event| (text(&event["id"]), event["data"].clone())).collect()
+}
+
+/// Waits until a generation stands so.
+fn wait_for(home: &Home, generation: u64, state: &str) {
+    until("the generation is there", Duration::from_secs(30), || {
+        let all = home.payfold(&["rebuild", "status", "--output", "json"]).json();
+        let mut all = all.as_array()?.iter();
+        all.find(|one| one["generation"] == generation && one["state"] == state).map(drop)
+    });
+}
+
+/// Boots what was restored, and lets something else come of `o-1` than did at home.
+fn goes_on(restored: &Rc<Home>, secret: &str) -> BTreeMap<String, serde_json::Value> {
+    let system = restored.boot();
+    let body = Notice::paid("DEMO", "o-1", "only-here").signed(secret);
+    assert_eq!(system.post_ipn(&body).status, 200);
+    Inside::of(restored).settle();
+    drop(system);
+    restored.payfold(&["log", "verify"]).ok();
+    told(restored)
+}
+
+#[test]
+fn nothing_is_told_under_a_version_that_was_seen_before_the_restore() {
+    let demo = Demo::with_orders(3);
+    let home = Rc::clone(demo.system.home());
+    let (folder, done) = backup(&home, "first");
+    done.ok();
+    let body = Notice::paid("DEMO", "o-1", "lost-by-the-restore").signed(&demo.secret);
+    assert_eq!(demo.system.post_ipn(&body).status, 200);
+    Inside::of(&home).settle();
+    let seen = told(&home);
+    assert!(seen.keys().any(|id| id.ends_with("o-1/1/2")), "{seen:?}");
+
+    let restored = bare(&home);
+    let printed = restored.payfold(&["log", "restore", text(&folder)]).ok();
+    assert!(printed.contains("generation 2"), "{printed}");
+    let told_there = goes_on(&restored, &demo.secret);
+    for (id, data) in &told_there {
+        assert!(seen.get(id).is_none_or(|known| known == data), "{id} is told as something else");
+    }
+    let later = told_there.iter().find(|(id, _)| id.ends_with("o-1/2/2"));
+    assert_eq!(later.expect("it is later than what was seen").1["generation"], 2, "{told_there:?}");
+    restored.payfold(&["log", "verify", "--chain"]).ok();
+
+    // Another generation was told meanwhile, and readers are said to have seen more than backup and claims know.
+    for (asked, state) in [("start", "ready"), ("switch", "live")] {
+        home.payfold(&["rebuild", asked, "--reason", "to see"]).ok();
+        wait_for(&home, 2, state);
+    }
+    let (folder, done) = backup(&home, "second");
+    done.ok();
+    let above = bare(&home);
+    above.payfold(&["log", "restore", text(&folder), "--above", "7"]).ok();
+    let told_there = goes_on(&above, &demo.secret);
+    assert!(told_there.keys().any(|id| id.ends_with("o-1/8/3")), "{told_there:?}");
 }
 
 #[test]

@@ -25,8 +25,10 @@ mod readers;
 mod rebuild;
 mod reconcile;
 mod refusals;
+mod retention;
 mod same_input;
 mod start_up;
 mod state_table;
+mod yesterday;
 
 use support::knobs;

@@ -100,9 +100,10 @@ impl Generations {
         *self.publications.last().expect("there is always the first")
     }
 
-    /// What was told before that.
+    /// What was told before that from other tables.
     pub fn told_before(&self) -> Option<Publication> {
-        self.publications.iter().rev().nth(1).copied()
+        let tables = self.told().tables;
+        self.publications.iter().rev().find(|one| one.tables != tables).copied()
     }
 
     /// The last switch, while its markers are not known to be in every partition.

@@ -8,7 +8,7 @@ use payfold_partners::secret::Secret;
 use payfold_partners::signing;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
-use payfold_schemas::record::{Position, ProfileStamp, QuarantineRecord};
+use payfold_schemas::record::{NoticeRequest, Position, ProfileStamp};
 use payfold_schemas::time::Time;
 
 use super::*;
@@ -90,6 +90,7 @@ fn kept(raw: Vec<u8>, code: &str) -> Quarantined {
             },
         },
         raw,
+        raw_key_id: None,
     }
 }
 

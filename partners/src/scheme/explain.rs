@@ -9,11 +9,12 @@ mod hints;
 
 use super::crypt::{Output, Ready};
 use super::document::Kind;
+use super::keys::SchemeKey;
 use super::map::Said;
 use super::reading::{Context, Of, Reading, Unusable};
 use super::request::Request;
 use super::template::{Piece, Source, Template, Token};
-use super::verify::{SchemeKey, VerifiedNotice, claimed};
+use super::verify::{VerifiedNotice, claimed};
 use super::{Scheme, SignRule, lint};
 use crate::directory::Directory;
 use crate::profile::Profile;

@@ -2,162 +2,21 @@
 //! construct, or a `Rejection`. Each item of an array is judged by itself. Which sign block and which key matched is
 //! kept. Unknown partner, account, key and forgery are one answer.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use payfold_schemas::ids::KeyId;
 use payfold_schemas::time::Time;
 
 use super::ack::{Ack, Answer};
-use super::call::CallKey;
-use super::crypt::{Algorithm, Ready, Strength, Unfit, certificate_ends_s, decode_secret};
+use super::crypt::{Algorithm, Ready};
 use super::map::{Fault, FaultKind, Said, Unsigned, fault, said};
 use super::reading::{Context, Of, Reading};
 use super::request::Request;
-use super::unique::{Readings, ambiguous};
+use super::unique::ambiguous;
 use super::{Confirm, Forged, Scheme, SignRule};
 use crate::directory::{Account, Directory, UNNAMED_TRIED_MAX};
-use crate::document::{AccountEntry, KeyEntry};
-use crate::keys::Channel;
 use crate::profile::Profile;
-use crate::secret::Secret;
 use crate::verify::{RejectCode, Rejection};
-
-/// One key of an account, ready for the sign blocks it fits.
-#[derive(Clone, Debug)]
-pub(crate) struct SchemeKey {
-    pub(crate) id: KeyId,
-    /// What the partner calls it, where that is not its id.
-    pub(crate) serial: Option<String>,
-    pub(crate) valid_from: Time,
-    pub(crate) valid_until: Option<Time>,
-    /// By sign block; `None` where it can't be used.
-    pub(crate) ready: Vec<Option<Ready>>,
-}
-
-impl SchemeKey {
-    /// What the partner calls it.
-    pub(crate) fn name(&self) -> &str {
-        self.serial.as_deref().unwrap_or(self.id.as_str())
-    }
-}
-
-/// What an account has for its partner's own scheme.
-#[derive(Clone, Debug, Default)]
-pub struct SchemeKeys {
-    pub(crate) keys: Vec<SchemeKey>,
-    pub(crate) opening: Vec<Secret>,
-    pub(crate) constants: BTreeMap<String, String>,
-    /// By sign block: how its text could be read in more than one way.
-    pub(crate) readings: Vec<Option<Readings>>,
-    /// What our own calls are signed with: the keys of creates, and the shared ones of notices.
-    pub(crate) asking: Vec<AskingKey>,
-}
-
-/// A key of our own calls.
-#[derive(Clone, Debug)]
-pub(crate) struct AskingKey {
-    channel: Channel,
-    valid_from: Time,
-    valid_until: Option<Time>,
-    secret: Secret,
-}
-
-impl SchemeKeys {
-    /// Makes an account's keys ready. Errors: a key or a constant that can't be used, with how to mend it.
-    pub(crate) fn new(
-        scheme: &Scheme,
-        entry: &AccountEntry,
-        strength: Strength,
-    ) -> Result<Self, String> {
-        let is_short = scheme.exceptions.iter().any(|name| name == "short_key");
-        let strength =
-            if is_short && strength == Strength::Full { Strength::Short } else { strength };
-        let mut keys = Vec::new();
-        for key in entry.keys.iter().filter(|key| key.channel == Channel::Ipn) {
-            keys.push(ready(scheme, key, strength)?);
-        }
-        let of_unwrap = entry.keys.iter().filter(|key| key.channel == Channel::Unwrap);
-        let opening = of_unwrap.map(|key| key.secret.clone()).collect();
-        let mut constants = BTreeMap::new();
-        for (name, value) in &scheme.constants {
-            let Some(value) = entry.constants.get(name).or(value.as_ref()) else {
-                return Err(format!(
-                    "its partner's profile needs the constant {name}; with the first key `payfold key add … --constant \
-                     {name}=…` gives it, later `payfold account set {} {} --constant {name}=…`",
-                    entry.partner, entry.merchant_code
-                ));
-            };
-            constants.insert(name.clone(), value.clone());
-        }
-        let merchant = entry.merchant_code.as_str();
-        let of = Of { merchant, constants: &constants, opening: &[], values: &[] };
-        let readings = scheme.signs.iter().map(|sign| {
-            Readings::of(scheme, sign, &of)
-                .map_err(|error| format!("[[sign]] {}: {error}", sign.name))
-        });
-        let readings = readings.collect::<Result<_, _>>()?;
-        let asking = asking(entry, &keys);
-        Ok(Self { keys, opening, constants, readings, asking })
-    }
-}
-
-fn asking(entry: &AccountEntry, notices: &[SchemeKey]) -> Vec<AskingKey> {
-    let of_creates = entry.keys.iter().filter(|key| key.channel == Channel::Create).cloned();
-    let own = of_creates.map(|key| {
-        let KeyEntry { channel, valid_from, valid_until, secret, .. } = key;
-        AskingKey { channel, valid_from, valid_until, secret }
-    });
-    // A public key checks notices and proves nothing of us.
-    let shared = |key: &SchemeKey| {
-        let secret = key.ready.iter().flatten().find_map(Ready::secret)?;
-        let secret = Secret::from_bytes(secret.to_vec());
-        let (valid_from, valid_until) = (key.valid_from, key.valid_until);
-        Some(AskingKey { channel: Channel::Ipn, valid_from, valid_until, secret })
-    };
-    own.chain(notices.iter().filter_map(shared)).collect()
-}
-
-impl SchemeKeys {
-    /// What our own calls are signed with at `now`: of the keys that count the one that began last.
-    pub(crate) fn asking_secret(&self, which: CallKey, now: Time) -> Option<&[u8]> {
-        let has_own = self.asking.iter().any(|key| key.channel == Channel::Create);
-        let channel = match which {
-            CallKey::Shared if !has_own => Channel::Ipn,
-            CallKey::Shared | CallKey::Own => Channel::Create,
-        };
-        let valid = self.asking.iter().filter(|key| {
-            key.channel == channel
-                && key.valid_from <= now
-                && key.valid_until.is_none_or(|until| now < until)
-        });
-        valid.max_by_key(|key| key.valid_from).map(|key| key.secret.expose())
-    }
-}
-
-fn ready(scheme: &Scheme, key: &KeyEntry, strength: Strength) -> Result<SchemeKey, String> {
-    let KeyEntry { id, serial, secret, valid_from, valid_until, .. } = key;
-    let named = |unfit: Unfit| format!("key {id} {unfit}");
-    let secret = decode_secret(secret, scheme.key.encoding, &scheme.key.prefix).map_err(named)?;
-    let of = |sign: &SignRule| Ready::new(sign.algorithm, secret.clone(), strength);
-    let tried: Vec<_> = scheme.signs.iter().map(of).collect();
-    if !tried.iter().any(Result::is_ok) {
-        let first = tried.into_iter().find_map(Result::err);
-        return Err(first.map_or_else(|| format!("key {id} fits no [[sign]]"), named));
-    }
-    let ready = tried.into_iter().map(Result::ok).collect();
-    // A certificate counts no longer than it says itself.
-    let ends =
-        certificate_ends_s(secret.expose()).map(|s| Time::from_unix_ms(s.saturating_mul(1_000)));
-    let valid_until = (*valid_until).into_iter().chain(ends).min();
-    Ok(SchemeKey {
-        id: id.clone(),
-        serial: serial.clone(),
-        valid_from: *valid_from,
-        valid_until,
-        ready,
-    })
-}
 
 /// Who signed a notice, and how.
 #[derive(Clone, Debug)]
@@ -173,6 +32,7 @@ pub struct VerifiedNotice {
     account: Arc<Account>,
     key_id: KeyId,
     sign: String,
+    is_unsigned: bool,
     item: Option<u32>,
     said: Result<Said, Fault>,
     answers: Vec<(Ack, Answer)>,
@@ -199,6 +59,11 @@ impl VerifiedNotice {
         &self.sign
     }
 
+    /// Whether its scheme signs nothing at all.
+    pub fn is_unsigned(&self) -> bool {
+        self.is_unsigned
+    }
+
     /// Its place in the array it came in, from 0.
     pub fn item(&self) -> Option<u32> {
         self.item
@@ -212,6 +77,13 @@ impl VerifiedNotice {
     /// The partner's own answer for an outcome; `None` where the contract's holds.
     pub fn answer(&self, ack: Ack) -> Option<&Answer> {
         self.answers.iter().find(|(other, _)| *other == ack).map(|(_, answer)| answer)
+    }
+}
+
+impl Scheme {
+    /// Whether a notice may come without any signature.
+    pub fn takes_unsigned(&self) -> bool {
+        self.signs.iter().any(|sign| sign.algorithm == Algorithm::None)
     }
 }
 
@@ -245,6 +117,31 @@ impl Directory {
             }
         }
         if verified.is_empty() { Err(unauthenticated()) } else { Ok(verified) }
+    }
+
+    /// Who signed one notice of a request that was taken before: the item at this place of its array, whatever becomes
+    /// of the others. Errors: as `verify_scheme`.
+    pub fn verify_scheme_item(
+        &self,
+        partner: &str,
+        request: &Request<'_>,
+        item: Option<u32>,
+        now: Time,
+    ) -> Result<VerifiedNotice, Rejection> {
+        let unauthenticated = || Rejection::new(RejectCode::Unauthenticated);
+        let profile = self.profile(partner).ok_or_else(unauthenticated)?;
+        let scheme = profile.scheme().ok_or_else(unauthenticated)?;
+        let mut opened = opened(profile, scheme, request, self.of_partner(partner))?;
+        let Some((_, first)) = opened.first() else { return Err(unauthenticated()) };
+        let items = first.items()?;
+        let place = item.and_then(|item| usize::try_from(item).ok());
+        let is_there = match (&scheme.items, place) {
+            (Some(_), Some(place)) => place < items,
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        let verified = is_there.then(|| verify_item(&mut opened, place, now)).flatten();
+        verified.ok_or_else(unauthenticated)
     }
 }
 
@@ -316,7 +213,7 @@ fn signer(account: &Arc<Account>, reading: &Reading<'_>, of: &Of<'_>, now: Time)
             let key_id = KeyId::parse("unsigned").expect("a key id");
             return Some(Signer { account: Arc::clone(account), key_id, sign: place });
         }
-        for key in keys.iter().filter(|key| is_valid(key, now)) {
+        for key in keys.iter().filter(|key| key.is_valid_at(now)) {
             let is_wanted = wanted.as_ref().is_none_or(|id| id.as_deref() == Some(key.name()));
             let Some(ready) = key.ready[place].as_ref().filter(|_| is_wanted) else { continue };
             if signs(sign, ready, bare) {
@@ -326,10 +223,6 @@ fn signer(account: &Arc<Account>, reading: &Reading<'_>, of: &Of<'_>, now: Time)
         }
     }
     None
-}
-
-fn is_valid(key: &SchemeKey, now: Time) -> bool {
-    key.valid_from <= now && key.valid_until.is_none_or(|until| now < until)
 }
 
 /// Whether one of the signatures that were sent is this key's.
@@ -378,6 +271,7 @@ fn verdict(
         .collect();
     VerifiedNotice {
         sign: sign.name.clone(),
+        is_unsigned: sign.algorithm == Algorithm::None,
         item: item.and_then(|item| u32::try_from(item).ok()),
         key_id: signer.key_id,
         account: signer.account,

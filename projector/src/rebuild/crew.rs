@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use payfold_engines::EngineError;
 use payfold_engines::clock::Clock;
-use payfold_engines::generations::{Asked, DecideError, Entry, Generation, Generations, Journal};
-use payfold_engines::log::{EventLog, Message, Topic};
+use payfold_engines::generations::{
+    Asked, DecideError, Entry, Generation, Generations, Journal, marker,
+};
+use payfold_engines::log::{EventLog, Topic};
 use payfold_engines::orders::OrderStore;
 use payfold_schemas::ids::Author;
 use payfold_schemas::publication::Switch;
-use payfold_schemas::record::encode_switch;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
@@ -29,9 +30,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// The author of what is done because it was decided.
 const CREW: &str = "projector";
-
-/// The key of a marker: no order's.
-const MARKER_KEY: &str = "payfold";
 
 /// What a crew works with.
 pub struct Parts {
@@ -195,9 +193,7 @@ impl Crew {
 
     async fn do_what_is_decided(&mut self, known: &Generations) -> Result<(), EngineError> {
         if let Some(switch) = known.unmarked() {
-            let message =
-                Message { key: MARKER_KEY.to_owned(), event: None, value: encode_switch(switch) };
-            let positions = self.parts.log.append_marker(Topic::Intake, message).await?;
+            let positions = self.parts.log.append_marker(Topic::Intake, marker(switch)).await?;
             tracing::info!(partitions = positions.len(), "the markers of a switch are written");
             self.note(Entry::Marked { number: switch.publication.number }, switch).await?;
         }

@@ -7,7 +7,7 @@ use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::{Author, OrderKey};
 use payfold_schemas::ipn::Ipn;
 use payfold_schemas::order::Severity;
-use payfold_schemas::record::{FactRecord, NoticeSource, encode_fact};
+use payfold_schemas::record::{FactRecord, NoticeSource, Parts, Record};
 use payfold_schemas::release::{
     Because, NOTICE_DECIDED_TYPE, NoticeDecided, NoticeVerdict, Quarantined,
 };
@@ -96,7 +96,10 @@ pub(crate) async fn notice(
             received_at: said.at,
             source: Some(source),
         };
-        let (key, value) = (record.order.to_message_key(), encode_fact(&record, &word.notice.raw));
+        let key = record.order.to_message_key();
+        // What is sealed stays so: it is bound to the account and the delivery, not to the topic.
+        let Quarantined { raw, raw_key_id, .. } = word.notice.clone();
+        let value = Record { parts: Parts::Fact(record), raw_key_id, raw }.encode();
         let messages = vec![Message { key, event: None, value }];
         let ask = || shared.log.append_all(Topic::Intake, messages.clone());
         shared.ask("append a released notice to intake", ask).await?;

@@ -10,6 +10,7 @@ use payfold_schemas::finding::{
 use payfold_schemas::ids::{Author, EventRef};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::order::{Flag, Severity};
+use payfold_schemas::raw_read::RawRead;
 use payfold_schemas::record::Position;
 use payfold_schemas::release::{Because, NoticeDecided, NoticeVerdict};
 use payfold_schemas::run::{
@@ -185,6 +186,18 @@ pub fn notice_decided() -> NoticeDecided {
         at: time("2026-02-01T09:00:00Z"),
         seconded_by: Some(author("ops-2")),
         decided: true,
+    }
+}
+
+pub fn raw_read() -> RawRead {
+    RawRead {
+        account: "default/SHOP-1".to_owned(),
+        topic: "intake".to_owned(),
+        position: Position { partition: 0, offset: 12 },
+        request_id: request_id(),
+        author: author("ops-1"),
+        reason: "a payer asked what we keep".to_owned(),
+        at: time("2026-02-01T09:00:00Z"),
     }
 }
 

@@ -6,6 +6,7 @@ use payfold_partners::directory::{Directory, Problem};
 use payfold_partners::document::{AccountEntry, KeyEntry, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::Profile;
+use payfold_partners::sealing::BodyKeys;
 use payfold_partners::vault::VaultPlace;
 use payfold_schemas::time::Time;
 
@@ -43,7 +44,26 @@ pub(super) fn rows(loaded: &Loaded) -> Vec<Row> {
         profiles.extend(crate::demo::profile());
     }
     let overlaps = overlaps(&profiles, &document, SystemClock.now());
-    accounts(profiles, &document, &place).into_iter().chain(overlaps).collect()
+    let bodies = bodies(&document, &place, SystemClock.now());
+    let accounts = accounts(profiles, &document, &place);
+    accounts.into_iter().chain(overlaps).chain(bodies).collect()
+}
+
+/// Accounts whose notices are sealed and whose next month has no key. The running system makes those of an age file.
+fn bodies(document: &VaultDocument, place: &VaultPlace, now: Time) -> Option<Row> {
+    let lacks = |account: &&AccountEntry| BodyKeys::of(account).lacks_next(now);
+    let lacking = document.accounts.iter().filter(lacks);
+    let names: Vec<_> =
+        lacking.map(|one| format!("{}/{}", one.partner, one.merchant_code)).collect();
+    let is_dir = matches!(place, VaultPlace::Dir(_));
+    (is_dir && !names.is_empty()).then(|| {
+        Row::warn(
+            "bodies",
+            format!("no key of bodies begins next month for {}", names.join(" ")),
+            "put a file PARTNER.MERCHANT.body.KEYID with valid_from there; until then this month's key goes on, and its \
+             erasure takes the next month along",
+        )
+    })
 }
 
 fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace) -> Vec<Row> {

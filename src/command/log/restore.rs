@@ -1,19 +1,30 @@
 //! `payfold log restore`: a backup becomes a data folder again.
 //! Invariants: a file that is there is never written over; nothing is copied from a backup that is not whole; what the
-//! restored log has lost is said.
+//! restored log has lost is said; nothing it goes on with is told under a version that readers have seen.
 
 use std::path::Path;
+
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::generations::Asked;
+use payfold_projector::rebuild::renumber::renumber;
+use payfold_schemas::ids::Author;
+use payfold_schemas::publication::Publication;
 
 use super::backup;
 use super::manifest::{CLAIMS, LOG, Manifest, ORDERS, VAULT};
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
+use crate::keys::LOCAL_ADMIN;
 use crate::output;
 use crate::settings::Settings;
-use crate::wiring::Engines;
+use crate::wiring::{Engines, Paths};
 
 /// Restores. Errors: the backup is not whole; there is a log or a store already; a file can't be written.
-pub async fn run(settings: &Settings, from: &Path, claims: Option<&Path>) -> anyhow::Result<()> {
+pub async fn run(
+    settings: &Settings,
+    from: &Path,
+    (claims, seen): (Option<&Path>, u32),
+) -> anyhow::Result<()> {
     let paths = backup::embedded(settings, "restored")?;
     let manifest = Manifest::read(from)?;
     let files = manifest.whole(from)?;
@@ -51,16 +62,34 @@ pub async fn run(settings: &Settings, from: &Path, claims: Option<&Path>) -> any
         }
     }
     Engines::open_files_to_read(&paths).await?.check_pair().await?;
-    tell(&manifest, &data);
+    let publication = begin_anew(&paths, &manifest, seen).await?;
+    tell(&manifest, &data, publication);
     Ok(())
 }
 
-fn tell(manifest: &Manifest, data: &DataDir) {
+/// Whoever has seen what was told after the backup takes what is told from here on for newer.
+async fn begin_anew(paths: &Paths, manifest: &Manifest, seen: u32) -> anyhow::Result<Publication> {
+    let engines = Engines::open_files_to_write(paths)?;
+    let asked = Asked {
+        author: Author::parse(LOCAL_ADMIN).expect("a fixed name"),
+        reason: format!("restored from the backup of {}", manifest.made_at),
+        request_id: SystemClock.request_id(),
+        at: SystemClock.now(),
+    };
+    Ok(renumber(&*engines.log, engines.base()?, &asked, seen).await?)
+}
+
+fn tell(manifest: &Manifest, data: &DataDir, publication: Publication) {
     output::line(&format!(
         "restored into {}: the log to {}, as of {}",
         data.path().display(),
         manifest.log_end,
         output::time(manifest.made_at)
+    ));
+    output::line(&format!(
+        "what it tells from here on has generation {}: later than all that backup and claims know of; have readers seen a \
+         later one, restore again with --above",
+        publication.number
     ));
     if !data.identity().exists() {
         output::line(&format!("put vault.key back: {} is not there", data.identity().display()));

@@ -158,8 +158,7 @@ fn with_stage(source: &Source, stage: Stage) -> anyhow::Result<String> {
         ));
     }
     let line = format!("stage = \"{}\"", stage_name(stage));
-    let lines = source.text.lines().map(|old| if is_stage(old) { line.as_str() } else { old });
-    Ok(lines.collect::<Vec<_>>().join("\n") + "\n")
+    Ok(frozen::with_stage_line(&source.text, &line))
 }
 
 /// Writes a file whole or not at all.

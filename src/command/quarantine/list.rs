@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use payfold_engines::log::Topic;
 use payfold_reconciler::books::ledger::Ledger;
 use payfold_schemas::digest::Digest;
-use payfold_schemas::record::{Position, Record};
+use payfold_schemas::record::Position;
 use payfold_schemas::release::NoticeDecided;
 use serde_json::{Value, json};
 
@@ -90,12 +90,6 @@ pub async fn show(
     shown["evidence"] = evidence.to_string().into();
     shown["decisions"] = json!(words);
     output::object(output.output, &shown)
-}
-
-/// Its bytes as they came.
-pub async fn raw(engines: &Engines, position: Position) -> anyhow::Result<()> {
-    let message = at(engines, position).await?;
-    Ok(output::raw(&Record::decode(&message.value)?.raw)?)
 }
 
 async fn at(

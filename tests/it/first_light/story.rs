@@ -47,8 +47,12 @@ pub fn an_order_is_paid_once_whatever_is_sent_again(pair: Pair) {
     let kinds: Vec<_> =
         facts.as_array().expect("a list").iter().map(|fact| &fact["effect"]).collect();
     assert_eq!(kinds, ["→ REQUESTED", "REQUESTED → PENDING", "PENDING → PAID"]);
-    let raw =
-        demo.system.payfold(&["order", "show", key[0], key[1], key[2], "--facts", "--raw"]).ok();
+    let raw = demo
+        .system
+        .payfold(&[
+            "order", "show", key[0], key[1], key[2], "--facts", "--raw", "--reason", "to see",
+        ])
+        .ok();
     assert_eq!(raw.trim_end().as_bytes(), body);
     read_events(&demo.system, &order, version);
     trace(&demo.system, &order, &provider_ref, &facts[2]);

@@ -91,7 +91,7 @@ fn money_of_no_order_is_kept_before_it_is_acknowledged() {
     let codes: Vec<_> = kept.as_array().expect("a list").iter().map(|one| &one["code"]).collect();
     assert_eq!(codes, ["no_order", "no_order"], "{kept}");
     let position = kept[0]["position"].as_str().expect("a position").to_owned();
-    let raw = system.payfold(&["quarantine", "show", &position, "--raw"]);
+    let raw = system.payfold(&["quarantine", "show", &position, "--raw", "--reason", "to see"]);
     assert_eq!(raw.stdout.trim_end(), elsewhere);
     // The account's hour is full now: what is not kept is not acknowledged either.
     let full = post(&notice(

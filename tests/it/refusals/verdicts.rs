@@ -158,6 +158,7 @@ fn over_its_budget_an_account_fills_no_quarantine_and_is_refused_all_the_same() 
     let metrics = accounts.system.get("/metrics").text();
     assert!(metrics.contains("payfold_quarantine_over_budget_total 2"), "{metrics}");
     assert!(accounts.system.home().log().contains("over its quarantine budget"));
-    let shown = accounts.system.payfold(&["quarantine", "show", "0-1", "--raw"]).ok();
+    let shown =
+        accounts.system.payfold(&["quarantine", "show", "0-1", "--raw", "--reason", "to see"]).ok();
     assert_eq!(shown.trim_end().as_bytes(), stale[0]);
 }

@@ -54,6 +54,7 @@ fn word(offset: u64, (author, verdict): (&str, &str), severity: Severity) -> OnN
             evidence: Digest::of_bytes(format!("record {offset}").as_bytes()),
             record,
             raw: RAW.to_vec(),
+            raw_key_id: None,
         },
         order: Some(key_of("o1")),
         fact: (verdict == "release").then_some(fact),

@@ -1,0 +1,161 @@
+//! Owns the keys of bodies in the vault: one for each month, made before it begins, destroyed when its bytes have to go.
+//! Invariants: a key that was destroyed leaves its name behind and is never made again; the one that seals now, and those of
+//! months to come, are not destroyed.
+
+use payfold_schemas::ids::{Author, KeyId};
+use payfold_schemas::month::Month;
+use payfold_schemas::time::Time;
+use serde::{Deserialize, Serialize};
+
+use super::{AccountEntry, DocumentError, KeyEntry};
+use crate::keys::Channel;
+use crate::secret::Secret;
+
+/// What is left of a key of bodies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ErasedKey {
+    /// Its name.
+    pub key_id: KeyId,
+    /// From when it counted.
+    pub valid_from: Time,
+    /// When it was destroyed.
+    pub at: Time,
+    /// Who did it.
+    pub author: Author,
+    /// Why.
+    pub reason: String,
+}
+
+impl AccountEntry {
+    /// Destroys a key of bodies. Errors: `UnknownKey`, also of a key of another channel: those are never removed.
+    pub fn erase_body_key(
+        &mut self,
+        id: &KeyId,
+        (at, author, reason): (Time, Author, String),
+    ) -> Result<(), DocumentError> {
+        let is_it = |key: &KeyEntry| key.channel == Channel::Body && key.id == *id;
+        let place = self.keys.iter().position(is_it);
+        let place = place.ok_or_else(|| DocumentError::UnknownKey { id: id.clone() })?;
+        let KeyEntry { id: key_id, valid_from, .. } = self.keys.remove(place);
+        self.erased.push(ErasedKey { key_id, valid_from, at, author, reason });
+        Ok(())
+    }
+
+    /// Whether bytes are sealed at `now`.
+    pub fn is_sealed(&self, now: Time) -> bool {
+        self.keys.iter().any(|key| key.channel == Channel::Body && key.counts_at(now))
+    }
+
+    /// The months from that of `now` on, so many of them, that no key of bodies begins in.
+    pub fn months_without_key(&self, now: Time, months: u32) -> Vec<Month> {
+        let begins = |month: Month| {
+            let of_bodies = self.keys.iter().filter(|key| key.channel == Channel::Body);
+            let times = of_bodies.map(|key| key.valid_from);
+            times
+                .chain(self.erased.iter().map(|one| one.valid_from))
+                .any(|at| Month::of(at) == month)
+        };
+        let all = std::iter::successors(Some(Month::of(now)), |month| Some(month.next()));
+        let count = usize::try_from(months).unwrap_or(usize::MAX);
+        all.take(count).filter(|month| !begins(*month)).collect()
+    }
+
+    /// Takes a secret as the key of a month, which counts from `now` on if the month has begun. There is one for each name,
+    /// erased ones included: then nothing changes.
+    pub fn add_body_key(&mut self, month: Month, (now, secret): (Time, Secret)) -> KeyId {
+        let id = KeyId::parse(&format!("body-{month}")).expect("a month makes an id");
+        let known = self.keys.iter().map(|key| &key.id);
+        if known.chain(self.erased.iter().map(|one| &one.key_id)).any(|known| *known == id) {
+            return id;
+        }
+        self.keys.push(KeyEntry {
+            id: id.clone(),
+            channel: Channel::Body,
+            secret,
+            valid_from: month.start().max(now),
+            valid_until: None,
+            serial: None,
+            created_at: now,
+        });
+        id
+    }
+
+    /// The keys of bodies that began in a month.
+    pub fn body_keys_of(&self, month: Month) -> impl Iterator<Item = &KeyEntry> {
+        self.keys
+            .iter()
+            .filter(move |key| key.channel == Channel::Body && Month::of(key.valid_from) == month)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payfold_schemas::ids::{MerchantCode, PartnerCode};
+
+    use super::*;
+    use crate::sealing::BodyKeys;
+
+    fn account() -> AccountEntry {
+        let merchant = MerchantCode::parse("SHOP").unwrap();
+        AccountEntry::new(PartnerCode::parse("acme").unwrap(), merchant)
+    }
+
+    fn at(text: &str) -> Time {
+        Time::parse(text).unwrap()
+    }
+
+    fn made(account: &mut AccountEntry, now: Time) -> Vec<String> {
+        let months = account.months_without_key(now, 2);
+        let made = |month: &Month| {
+            let secret = Secret::from_bytes(format!("the secret of {month}, long enough").into());
+            account.add_body_key(*month, (now, secret)).to_string()
+        };
+        months.iter().map(made).collect()
+    }
+
+    #[test]
+    fn keys_are_made_a_month_ahead_and_each_once() {
+        let mut account = account();
+        let now = at("2026-11-22T10:00:00Z");
+        assert!(!account.is_sealed(now));
+        assert_eq!(made(&mut account, now), ["body-2026-11", "body-2026-12"]);
+        assert_eq!(made(&mut account, now), [""; 0]);
+        assert!(account.is_sealed(now) && !account.is_sealed(now.plus_ms(-1)));
+        let sealing = |time: &str| {
+            let keys = BodyKeys::of(&account);
+            keys.sealing(at(time)).map(|key| key.id().to_string())
+        };
+        assert_eq!(sealing("2026-11-30T23:59:59Z").as_deref(), Some("body-2026-11"));
+        assert_eq!(sealing("2026-12-01T00:00:00Z").as_deref(), Some("body-2026-12"));
+        assert_eq!(sealing("2027-03-01T00:00:00Z").as_deref(), Some("body-2026-12"));
+        assert_eq!(
+            made(&mut account, at("2027-01-05T00:00:00Z")),
+            ["body-2027-01", "body-2027-02"]
+        );
+    }
+
+    #[test]
+    fn what_is_erased_leaves_its_name_and_is_not_made_again() {
+        let mut account = account();
+        let now = at("2026-11-22T10:00:00Z");
+        made(&mut account, now);
+        let month = Month::of(now);
+        let id = account.body_keys_of(month).next().unwrap().id.clone();
+        let who =
+            || (at("2026-12-24T00:00:00Z"), Author::parse("linh").unwrap(), "asked".to_owned());
+        account.erase_body_key(&id, who()).unwrap();
+        assert_eq!(account.body_keys_of(month).count(), 0);
+        assert_eq!(
+            (account.erased[0].key_id.as_str(), account.erased[0].author.as_str()),
+            ("body-2026-11", "linh")
+        );
+        assert_eq!(
+            account.erase_body_key(&id, who()),
+            Err(DocumentError::UnknownKey { id: id.clone() })
+        );
+        assert_eq!(account.months_without_key(now, 1), []);
+        account.add_body_key(month, (now, Secret::from_bytes(vec![1; 32])));
+        assert_eq!(account.body_keys_of(month).count(), 0, "a name stands for one key");
+    }
+}

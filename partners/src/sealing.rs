@@ -1,0 +1,302 @@
+//! Owns the sealing of notices' bytes with a key of their account's month, so that destroying the key destroys the bytes of
+//! that month wherever they lie: AES-256-GCM under a key of its own for each record, drawn from the month's with HMAC-SHA256.
+//!
+//! Sealed bytes: nonce (12, random), ciphertext, tag (16). Bound to them are the account and the request. Invariants: no key
+//! encrypts more than the items of one request, so that no month has too many records for random nonces; no `Debug` shows
+//! a key; what does not open tells nothing but that.
+
+use std::fmt;
+
+use aes_gcm::aead::{AeadInPlace, KeyInit};
+use aes_gcm::{Aes256Gcm, Nonce, Tag};
+use payfold_schemas::ids::KeyId;
+use payfold_schemas::month::Month;
+use payfold_schemas::record::NoticeRequest;
+use payfold_schemas::sealed::{self, Delivery};
+use payfold_schemas::time::Time;
+use zeroize::Zeroizing;
+
+use crate::document::AccountEntry;
+use crate::keys::Channel;
+use crate::mac::MacKey;
+use crate::secret::Secret;
+
+const NONCE_BYTES: usize = 12;
+const TAG_BYTES: usize = 16;
+const TAG: &[u8] = b"payfold.body.v1\0";
+
+/// A key that notices are sealed with, one for each account and month.
+#[derive(Clone)]
+pub struct BodyKey {
+    id: KeyId,
+    valid_from: Time,
+    valid_until: Option<Time>,
+    mac: MacKey,
+}
+
+/// The body keys of an account.
+#[derive(Clone, Debug, Default)]
+pub struct BodyKeys {
+    /// The one that began last comes first.
+    keys: Vec<BodyKey>,
+    erased: Vec<(KeyId, Time)>,
+}
+
+/// Why sealed bytes are not opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SealError {
+    /// Somebody destroyed their key.
+    #[error("its bytes are gone: the key {id} they were sealed with was erased at {at}")]
+    Erased {
+        /// Which key.
+        id: KeyId,
+        /// When.
+        at: Time,
+    },
+    /// The key is not there.
+    #[error(
+        "the key {0} its bytes are sealed with is not in the vault: it was erased, or give a vault that holds it"
+    )]
+    NoKey(KeyId),
+    /// The key does not open them.
+    #[error("its sealed bytes don't open with key {0}: they are not what was stored")]
+    NotOpened(KeyId),
+    /// They open to something else.
+    #[error(transparent)]
+    Content(#[from] sealed::ContentError),
+}
+
+impl BodyKey {
+    /// A key that counts from one time on.
+    pub fn new(
+        id: KeyId,
+        secret: &Secret,
+        (valid_from, valid_until): (Time, Option<Time>),
+    ) -> Self {
+        Self { id, valid_from, valid_until, mac: MacKey::new(secret.expose()) }
+    }
+
+    /// Its name, which stands beside what it sealed.
+    pub fn id(&self) -> &KeyId {
+        &self.id
+    }
+
+    /// Appends the sealed request and body to `into`.
+    pub fn seal(
+        &self,
+        delivery: Delivery<'_>,
+        (request, body): (&NoticeRequest, &[u8]),
+        into: &mut Vec<u8>,
+    ) {
+        let mut nonce = [0; NONCE_BYTES];
+        getrandom::fill(&mut nonce).expect("the system has given randomness since the start");
+        into.extend_from_slice(&nonce);
+        let start = into.len();
+        sealed::write(request, body, into);
+        let about = about(delivery);
+        let tag = self
+            .cipher(&about)
+            .encrypt_in_place_detached(Nonce::from_slice(&nonce), &about, &mut into[start..])
+            .expect("a body is far below the cipher's 64 GiB");
+        into.extend_from_slice(&tag);
+    }
+
+    fn open(
+        &self,
+        delivery: Delivery<'_>,
+        sealed: &[u8],
+    ) -> Result<(NoticeRequest, Vec<u8>), SealError> {
+        let not_opened = || SealError::NotOpened(self.id.clone());
+        let (nonce, rest) = sealed.split_at_checked(NONCE_BYTES).ok_or_else(not_opened)?;
+        let end = rest.len().checked_sub(TAG_BYTES).ok_or_else(not_opened)?;
+        let (ciphertext, tag) = rest.split_at(end);
+        let mut content = Zeroizing::new(ciphertext.to_vec());
+        let about = about(delivery);
+        self.cipher(&about)
+            .decrypt_in_place_detached(
+                Nonce::from_slice(nonce),
+                &about,
+                &mut content,
+                Tag::from_slice(tag),
+            )
+            .map_err(|_| not_opened())?;
+        let (request, body) = sealed::read(&content)?;
+        Ok((request, body.to_vec()))
+    }
+
+    /// The cipher of one record.
+    fn cipher(&self, about: &[u8]) -> Aes256Gcm {
+        let key = Zeroizing::new(self.mac.sign(about));
+        Aes256Gcm::new_from_slice(&*key).expect("an HMAC-SHA256 has the 32 bytes of a key")
+    }
+}
+
+/// What a record's key is drawn for and its bytes are bound to.
+fn about(delivery: Delivery<'_>) -> Vec<u8> {
+    let Delivery { partner, merchant_code, request_id } = delivery;
+    let request_id = request_id.to_string();
+    // A slash stands in neither of the two.
+    [TAG, partner.as_bytes(), b"/", merchant_code.as_bytes(), b"/", request_id.as_bytes()].concat()
+}
+
+impl BodyKeys {
+    /// Those of an account of the vault.
+    pub fn of(entry: &AccountEntry) -> Self {
+        let of_bodies = entry.keys.iter().filter(|key| key.channel == Channel::Body);
+        let mut keys: Vec<_> = of_bodies
+            .map(|key| BodyKey::new(key.id.clone(), &key.secret, (key.valid_from, key.valid_until)))
+            .collect();
+        keys.sort_by_key(|key| std::cmp::Reverse(key.valid_from));
+        let erased = entry.erased.iter().map(|erased| (erased.key_id.clone(), erased.at)).collect();
+        Self { keys, erased }
+    }
+
+    /// What notices are sealed with at `now`: of the keys that count the one that began last. Without one they are stored
+    /// in the clear.
+    pub fn sealing(&self, now: Time) -> Option<&BodyKey> {
+        let counts =
+            |key: &&BodyKey| key.valid_from <= now && key.valid_until.is_none_or(|end| now < end);
+        self.keys.iter().find(counts)
+    }
+
+    /// Whether notices are sealed and no key begins in the month after that of `now`.
+    pub fn lacks_next(&self, now: Time) -> bool {
+        let next = Month::of(now).next();
+        self.sealing(now).is_some()
+            && !self.keys.iter().any(|key| Month::of(key.valid_from) == next)
+    }
+
+    /// Opens what a key of this id sealed. Errors: `SealError`.
+    pub fn open(
+        &self,
+        id: &KeyId,
+        delivery: Delivery<'_>,
+        sealed: &[u8],
+    ) -> Result<(NoticeRequest, Vec<u8>), SealError> {
+        match self.keys.iter().find(|key| key.id == *id) {
+            Some(key) => key.open(delivery, sealed),
+            None => Err(match self.erased.iter().find(|(erased, _)| erased == id) {
+                Some((_, at)) => SealError::Erased { id: id.clone(), at: *at },
+                None => SealError::NoKey(id.clone()),
+            }),
+        }
+    }
+}
+
+/// A notice's bytes as they came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The request.
+    pub request: NoticeRequest,
+    /// The body.
+    pub raw: Vec<u8>,
+}
+
+impl BodyKeys {
+    /// The bytes of a record as they came, sealed or not. Errors: `SealError`.
+    pub fn opened(
+        &self,
+        (delivery, request): (Delivery<'_>, &NoticeRequest),
+        (key_id, raw): (Option<&KeyId>, &[u8]),
+    ) -> Result<Opened, SealError> {
+        match key_id {
+            None => Ok(Opened { request: request.clone(), raw: raw.to_vec() }),
+            Some(id) => {
+                let (request, raw) = self.open(id, delivery, raw)?;
+                Ok(Opened { request, raw })
+            }
+        }
+    }
+}
+
+impl fmt::Debug for BodyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BodyKey").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payfold_schemas::ids::RequestId;
+
+    use super::*;
+
+    const ID: &str = "01939b1c-7a00-7000-8000-000000000001";
+
+    fn at(second: i64) -> Time {
+        Time::from_unix_ms(second * 1_000)
+    }
+
+    fn key(id: &str, from: i64, until: Option<i64>) -> BodyKey {
+        let secret = Secret::from_bytes(format!("hush, the secret of the key {id}").into_bytes());
+        BodyKey::new(KeyId::parse(id).unwrap(), &secret, (at(from), until.map(at)))
+    }
+
+    fn keys() -> BodyKeys {
+        let keys = vec![key("c", 30, None), key("b", 20, Some(25)), key("a", 10, None)];
+        BodyKeys { keys, erased: vec![(KeyId::parse("z").unwrap(), at(99))] }
+    }
+
+    fn delivery(request_id: &str) -> Delivery<'static> {
+        let request_id: RequestId = request_id.parse().unwrap();
+        Delivery { partner: "acme", merchant_code: "SHOP", request_id }
+    }
+
+    fn request() -> NoticeRequest {
+        NoticeRequest { target: "/x?payer=An".to_owned(), ..NoticeRequest::default() }
+    }
+
+    fn sealed() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let keys = keys();
+        let key = keys.sealing(at(31)).unwrap();
+        key.seal(delivery(ID), (&request(), b"{\"payer\":\"An\"}"), &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn what_is_sealed_opens_for_its_record_and_no_other() {
+        let id = KeyId::parse("c").unwrap();
+        let opened = keys().open(&id, delivery(ID), &sealed());
+        assert_eq!(opened, Ok((request(), b"{\"payer\":\"An\"}".to_vec())));
+        assert!(!sealed().windows(2).any(|bytes| bytes == b"An"));
+        assert_ne!(sealed(), sealed(), "a nonce is never used again");
+        let elsewhere = [
+            delivery("01939b1c-7a00-7000-8000-000000000002"),
+            Delivery { merchant_code: "SHOP2", ..delivery(ID) },
+            Delivery { partner: "bolt", ..delivery(ID) },
+        ];
+        for other in elsewhere {
+            let opened = keys().open(&id, other, &sealed());
+            assert_eq!(opened, Err(SealError::NotOpened(id.clone())), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn every_flipped_byte_and_every_cut_is_found() {
+        let (id, whole) = (KeyId::parse("c").unwrap(), sealed());
+        for place in 0..whole.len() {
+            let mut flipped = whole.clone();
+            flipped[place] ^= 1;
+            assert!(keys().open(&id, delivery(ID), &flipped).is_err(), "byte {place}");
+            assert!(keys().open(&id, delivery(ID), &whole[..place]).is_err(), "cut at {place}");
+        }
+    }
+
+    #[test]
+    fn the_key_that_began_last_seals_and_an_erased_one_opens_nothing() {
+        for (now, id) in
+            [(5, None), (10, Some("a")), (22, Some("b")), (26, Some("a")), (30, Some("c"))]
+        {
+            let keys = keys();
+            let sealing = keys.sealing(at(now)).map(|key| key.id().as_str());
+            assert_eq!(sealing, id, "at {now}");
+        }
+        let open = |id: &str| keys().open(&KeyId::parse(id).unwrap(), delivery(ID), &sealed());
+        assert!(matches!(open("z"), Err(SealError::Erased { .. })));
+        assert!(matches!(open("y"), Err(SealError::NoKey(_))));
+        assert!(matches!(open("a"), Err(SealError::NotOpened(_))));
+        let shown = format!("{:?}", keys());
+        assert!(!shown.contains("hush") && shown.contains("\"c\""), "{shown}");
+    }
+}

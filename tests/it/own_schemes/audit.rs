@@ -1,0 +1,222 @@
+//! Owns the proof that years later it can be told which stored notices a partner has signed: in the contract's scheme and
+//! in partners' own, quarantined ones too; and that nobody who can write the log can make one up or change one.
+
+use payfold_schemas::fact::Fact;
+use payfold_schemas::money::Amount;
+use payfold_schemas::record::{Parts, Record};
+use rusqlite::params;
+
+use super::*;
+use crate::support::notice::Notice;
+use crate::support::system::Done;
+
+const CONTRACT_SECRET: &str = "another published test key, worth no more";
+
+/// A stopped system that has taken a notice of each kind: the contract's scheme (one refused for its time), MoMo's on the
+/// shared route, one signed in a header, one in the query of a GET, and two in one array.
+fn filled() -> Rc<Home> {
+    let home = Home::new();
+    let shipped = payfold_partners::profile::Shipped::of("momo").expect("it is shipped").profile;
+    home.write("momo.toml", &shipped.replace("accessKey = \"\"", "accessKey = \"F8BBA842ECF85\""));
+    home.write("pairs.toml", PAIRS);
+    home.write("items.toml", ITEMS);
+    let all = [
+        ("acme", "default", "ACME"),
+        ("momo", "momo.toml", "SHOP"),
+        ("razorpay", "razorpay", "RZP"),
+        ("pairs", "pairs.toml", "PAIRS"),
+        ("items", "items.toml", "ITEMS"),
+    ];
+    let entry = |(code, profile, _): &(&str, &str, &str)| {
+        format!("[partners.{code}]\nprofile = \"{profile}\"\n")
+    };
+    home.write("payfold.toml", &all.iter().map(entry).collect::<String>());
+    home.write("secret.txt", &format!("text:{SECRET}\n"));
+    home.write("contract.txt", &format!("text:{CONTRACT_SECRET}\n"));
+    for (code, _, merchant) in all {
+        let secret = if code == "acme" { "contract.txt" } else { "secret.txt" };
+        let add = ["key", "add", code, "--merchant", merchant, "--secret-file", secret];
+        home.payfold(&[&add[..], &["--key-id", "first"]].concat()).ok();
+    }
+    let system = home.boot();
+    send_all(&system);
+    let (home, status) = system.stop();
+    assert!(status.success());
+    home
+}
+
+fn send_all(system: &System) {
+    let paid = |order| Notice::paid("ACME", order, order);
+    assert_eq!(system.post_ipn(&paid("a-1").signed(CONTRACT_SECRET)).status, 200);
+    let stale = system.post_ipn(&paid("a-2").sent(-3_600).signed(CONTRACT_SECRET));
+    assert_eq!(stale.code(), "timestamp_out_of_window");
+    assert_eq!(ask(system, "POST /api/payment/ipn", &[], &momo(0)).status, 204);
+    let at = now_ms() / 1_000;
+    let body = format!(
+        r#"{{"event":"payment.captured","account_id":"RZP","created_at":{at},"payload":{{"payment":{{"entity":{{"id":"pay_1","amount":5000,"currency":"INR","notes":{{"order_id":"o-1"}}}}}}}}}}"#
+    );
+    let signed = [("X-Razorpay-Signature", &*sha256(&body))];
+    assert_eq!(ask(system, "POST /api/payment/ipn/razorpay", &signed, &body).status, 200);
+    let at = chrono_like(now_ms());
+    let query = format!(
+        "amount=150000&created_at={at}&currency=VND&merchant_id=PAIRS&note=a&order_id=o-1&status=paid&transaction_id=t-1"
+    );
+    let signature = hmac::<Hmac<Sha512>>(&query);
+    let get = format!("GET /api/payment/ipn/pairs?signature={signature}&{query}");
+    assert_eq!(ask(system, &get, &[], "").status, 200);
+    let item = |order: &str| {
+        let text = format!("r-{order}:{order}:100:true");
+        json!({"ref": format!("r-{order}"), "order": order, "amount": 100, "success": "true", "sig": sha256(&text)})
+    };
+    let both = json!({"items": [item("a"), item("b")]}).to_string();
+    assert_eq!(ask(system, "POST /api/payment/ipn/items", &[], &both).status, 200);
+}
+
+fn verify(home: &Home, more: &[&str]) -> Done {
+    home.payfold(&[&["log", "verify", "--signatures", "--output", "json"], more].concat())
+}
+
+/// What is found, as `result position detail`.
+fn found(done: &Done) -> Vec<String> {
+    let rows: Vec<Value> = serde_json::from_str(&done.stdout).expect("it is JSON");
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let row = |row: &Value| ["result", "position", "detail"].map(|name| text(&row[name])).join(" ");
+    rows.iter().map(row).collect()
+}
+
+fn records(home: &Home, topic: &str) -> Vec<(i64, Vec<u8>)> {
+    let log = rusqlite::Connection::open(home.data().join("log.db")).expect("a log");
+    let sql = format!("SELECT position, value FROM {topic} ORDER BY position");
+    let mut rows = log.prepare(&sql).expect("a topic");
+    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
+    rows.map(|row| row.expect("a row")).collect()
+}
+
+/// Puts a record in the place of one; its checksum fits.
+fn put(home: &Home, (topic, position): (&str, i64), value: &[u8]) {
+    let log = rusqlite::Connection::open(home.data().join("log.db")).expect("a log");
+    let sql = format!("UPDATE {topic} SET value = ? WHERE position = ?");
+    assert_eq!(log.execute(&sql, params![value, position]).expect("ours"), 1);
+}
+
+/// The record with one thing changed, where it has that.
+fn forged(value: &[u8], change: impl FnOnce(&mut Record) -> bool) -> Option<Vec<u8>> {
+    let mut record = Record::decode(value).expect("it is whole");
+    change(&mut record).then(|| record.encode())
+}
+
+/// Finds this one record and nothing else, whatever made it fit.
+fn is_found(
+    home: &Home,
+    (topic, position): (&str, i64),
+    (whole, forged): (&[u8], &[u8]),
+    why: &str,
+) {
+    put(home, (topic, position), forged);
+    let done = verify(home, &[]);
+    let told = found(&done);
+    assert_eq!(done.code(), 3, "{topic} {position}: {done:?}");
+    assert_eq!(told.len(), 1, "{topic} {position}: {told:?}");
+    assert!(told[0].starts_with(&format!("fails {topic} 0-{position} ")), "{told:?}");
+    assert!(told[0].contains(why), "{why}: {told:?}");
+    put(home, (topic, position), whole);
+}
+
+fn raise(record: &mut Record) -> bool {
+    let Parts::Fact(fact) = &mut record.parts else { return false };
+    let Fact::Ipn(ipn) = &mut fact.fact else { return false };
+    ipn.money.amount = Amount::parse("990000").expect("an amount");
+    true
+}
+
+fn flip_in_body(record: &mut Record) -> bool {
+    let at = record.raw.iter().position(|byte| *byte == b'5' || *byte == b'1');
+    let Some(at) = at else { return false };
+    record.raw[at] ^= 1;
+    true
+}
+
+fn flip_in_request(record: &mut Record) -> bool {
+    let source = match &mut record.parts {
+        Parts::Fact(fact) => fact.source.as_mut(),
+        Parts::Quarantine(quarantined) => Some(&mut quarantined.source),
+        Parts::Switch(_) => None,
+    };
+    let Some(request) = source.map(|source| &mut source.request) else { return false };
+    if request.method.is_some() {
+        request.target = request.target.replace("amount=150000", "amount=950000");
+        return true;
+    }
+    match request
+        .headers
+        .iter_mut()
+        .find(|(name, _)| name.eq_ignore_ascii_case("x-razorpay-signature"))
+    {
+        Some((_, signature)) => {
+            let other = if signature.starts_with('a') { "b" } else { "a" };
+            signature.replace_range(..1, other);
+            true
+        }
+        None => false,
+    }
+}
+
+#[test]
+fn what_partners_signed_is_told_from_what_was_made_up() {
+    let home = filled();
+    let done = verify(&home, &[]);
+    assert_eq!(done.code(), 0, "{done:?}");
+    assert_eq!(found(&done), [""; 0]);
+    assert!(done.stderr.starts_with("7 notices: 7 verified"), "{done:?}");
+
+    // Years later: keys are retired, an account is closed.
+    home.payfold(&["account", "set", "razorpay", "RZP", "--disabled"]).ok();
+    home.payfold(&["key", "retire", "momo", "first"]).ok();
+    home.payfold(&["key", "add", "acme", "--overlap", "0s", "--key-id", "second"]).ok();
+    assert_eq!(verify(&home, &[]).code(), 0);
+
+    let mut changed = [0; 3];
+    for topic in ["intake", "quarantine"] {
+        for (position, whole) in records(&home, topic) {
+            let not_signed = "the recorded key did not sign it";
+            if let Some(forged) = forged(&whole, flip_in_body) {
+                is_found(&home, (topic, position), (&whole, &forged), not_signed);
+                changed[0] += 1;
+            }
+            if let Some(forged) = forged(&whole, flip_in_request) {
+                is_found(&home, (topic, position), (&whole, &forged), not_signed);
+                changed[1] += 1;
+            }
+            if let Some(forged) = forged(&whole, raise) {
+                is_found(&home, (topic, position), (&whole, &forged), "is not what was signed");
+                changed[2] += 1;
+            }
+        }
+    }
+    assert_eq!(changed, [6, 2, 6], "bodies, requests, facts");
+    assert_eq!(verify(&home, &[]).code(), 0, "all is as it was");
+}
+
+#[test]
+fn what_can_t_be_judged_is_told_with_what_is_missing() {
+    let home = filled();
+    let before = std::fs::read_to_string(home.path().join("momo.toml")).expect("it is there");
+    home.write("momo.toml", &format!("{before}# another\n"));
+    let done = verify(&home, &[]);
+    assert_eq!(done.code(), 0, "{done:?}");
+    let told = found(&done);
+    assert!(told[0].starts_with("no profile - momo version 1, digest "), "{told:?}");
+    assert!(done.stderr.contains("6 verified") && done.stderr.contains("--profile"), "{done:?}");
+    home.write("momo-old.toml", &before);
+    let done = verify(&home, &["--profile", "momo-old.toml"]);
+    assert!(done.stderr.starts_with("7 notices: 7 verified"), "{done:?}");
+
+    let elsewhere = [("PAYFOLD_VAULT", "file:elsewhere.age")];
+    let add = ["key", "add", "acme", "--merchant", "ACME", "--key-id", "other"];
+    home.ends(&add, &elsewhere, Duration::from_secs(20)).ok();
+    let verify = ["log", "verify", "--signatures", "--output", "json"];
+    let done = home.ends(&verify, &elsewhere, Duration::from_secs(20));
+    let told = found(&done);
+    assert!(told.contains(&"no key - key first of acme/ACME".to_owned()), "{told:?}");
+    assert!(done.stderr.contains(" 0 verified"), "{done:?}");
+}

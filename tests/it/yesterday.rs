@@ -1,0 +1,86 @@
+//! Owns the proof that today's program folds yesterday's log to the byte: logs that earlier builds wrote, each folded anew
+//! here, must give the state digest of that time and tell the very events that were told. Fixtures are only added:
+//! `tests/fixtures/logs/VERSION-N/log.db` as its build left it, and what its `payfold log verify --state` said.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use payfold_schemas::record::{ENVELOPE_VERSION, Record};
+use rusqlite::{Connection, params};
+
+use crate::support::pair::Inside;
+use crate::support::system::{Home, System};
+
+fn fixtures() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/logs");
+    let found = std::fs::read_dir(folder).expect("the fixtures are there");
+    let mut found: Vec<_> = found.map(|entry| entry.expect("it can be read").path()).collect();
+    found.sort();
+    found
+}
+
+/// What an event is, its place apart.
+type Told = (String, String, String, Vec<u8>);
+
+fn told(home: &Home) -> Vec<Told> {
+    let log = Connection::open(home.data().join("log.db")).expect("a log");
+    let sql = "SELECT key, id, time, value FROM orders ORDER BY position";
+    let mut rows = log.prepare(sql).expect("the topic");
+    let rows = rows
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .expect("rows");
+    rows.map(|row| row.expect("a row")).collect()
+}
+
+#[test]
+fn every_log_of_an_earlier_build_is_folded_to_the_byte() {
+    let all = fixtures();
+    assert!(!all.is_empty(), "there is a log of an earlier build");
+    for fixture in all {
+        let home = Home::new();
+        std::fs::create_dir(home.data()).expect("it is new");
+        std::fs::copy(fixture.join("log.db"), home.data().join("log.db")).expect("a log");
+        let before = told(&home);
+        let system = home.boot_as("ingest,projector", &[]);
+        Inside::of(&home).settle();
+        drop(system);
+        let shown = home.payfold(&["log", "verify", "--state"]).ok();
+        let known = std::fs::read_to_string(fixture.join("state.txt")).expect("a state");
+        let of = |text: &str| -> BTreeMap<String, String> {
+            let lines = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
+            lines.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()
+        };
+        let (shown, known) = (of(&shown), of(&known));
+        for name in ["stateDigest", "orders"] {
+            assert_eq!(shown[name], known[name], "{name} of {}", fixture.display());
+        }
+        // Folded from the first record, everything was told once more: the same events, to the byte.
+        let after = told(&home);
+        assert_eq!(after[..before.len()], before[..], "nothing that was told is touched");
+        assert_eq!(after[before.len()..], before[..], "{}", fixture.display());
+    }
+}
+
+#[test]
+fn a_record_of_a_newer_program_stops_its_readers_and_says_which_and_why() {
+    let system = System::demo();
+    let (home, _) = system.stop();
+    let of_fixture = Connection::open(fixtures()[0].join("log.db")).expect("a log");
+    let sql = "SELECT key, value FROM intake WHERE position = 1";
+    let (key, mut record): (String, Vec<u8>) =
+        of_fixture.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("a record");
+    Record::decode(&record).expect("this program reads it");
+    record[0] = ENVELOPE_VERSION + 1;
+    let log = Connection::open(home.data().join("log.db")).expect("a log");
+    log.execute("INSERT INTO intake (key, value) VALUES (?, ?)", params![key, record])
+        .expect("ours");
+    drop(log);
+    let done = home.ends(&["run"], &[], std::time::Duration::from_secs(30));
+    assert_eq!(done.code(), 1, "{done:?}");
+    for words in ["0-1", "version 2", "reads up to 1", "upgrade readers before writers"] {
+        assert!(done.stderr.contains(words), "{words}: {done:?}");
+    }
+    let checked = home.payfold(&["check", "--connect"]);
+    assert_eq!(checked.code(), 1, "{checked:?}");
+    assert!(checked.stdout.contains("upgrade readers before writers"), "{checked:?}");
+}
