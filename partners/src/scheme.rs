@@ -25,6 +25,7 @@ pub(crate) mod query;
 pub(crate) mod reading;
 pub(crate) mod request;
 pub(crate) mod schema;
+mod shown;
 pub(crate) mod template;
 pub(crate) mod unique;
 pub(crate) mod vectors;
@@ -321,38 +322,6 @@ impl Scheme {
         let media = content_type.split(';').next().unwrap_or_default().trim();
         self.content == Content::Query
             || self.content_types.iter().any(|known| known.eq_ignore_ascii_case(media))
-    }
-
-    /// The contract's rules this partner's way is an exception from, as agreed.
-    pub fn exceptions(&self) -> &[String] {
-        &self.exceptions
-    }
-
-    /// The exceptions, each with what makes it one.
-    pub fn exceptions_explained(&self, profile: &crate::profile::Profile) -> Vec<(String, String)> {
-        let needed = lint::needed(self, profile.time().kind);
-        let why = |name: &String| needed.iter().find(|(known, _)| known == name);
-        let own = || "keys of 16 bytes are taken".to_owned();
-        let all = self.exceptions.iter();
-        all.map(|name| (name.clone(), why(name).map_or_else(own, |(_, why)| why.clone()))).collect()
-    }
-
-    /// The names of its constants: an account may have its own of each.
-    pub fn constants(&self) -> impl Iterator<Item = &str> {
-        self.constants.keys().map(String::as_str)
-    }
-
-    /// What is signed, one line for each way.
-    pub fn describe(&self) -> Vec<String> {
-        let line = |sign: &SignRule| {
-            let (name, algorithm) = (&sign.name, sign.algorithm.name());
-            let place = sign.signature.as_ref().map_or("nowhere", |token| token.written.as_str());
-            match sign.text.pieces.is_empty() {
-                true => format!("{name}: {algorithm} at {place}"),
-                false => format!("{name}: {algorithm} over {} at {place}", sign.text),
-            }
-        };
-        self.signs.iter().map(line).collect()
     }
 
     /// What a question looks like; `None` if none can be asked.
