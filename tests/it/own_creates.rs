@@ -256,7 +256,8 @@ fn the_payers_address_is_passed_on_and_not_kept() {
     // The session is the address the payer is sent to, which has it; what was asked for has not.
     let show = ["order", "show", "acme", "SHOP", order, "--facts"];
     let facts = world.system.payfold(&[show.as_slice(), &["--output", "json"]].concat()).json();
-    let raw = world.system.payfold(&[show.as_slice(), &["--raw"]].concat()).ok();
+    let raw =
+        world.system.payfold(&[show.as_slice(), &["--raw", "--reason", "to see"]].concat()).ok();
     for asked in [facts[0].to_string(), raw] {
         assert!(asked.contains("cart-1") && !asked.contains("198.51.100"), "{asked}");
     }

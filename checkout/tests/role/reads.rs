@@ -274,8 +274,8 @@ async fn a_shop_sees_its_accounts_and_what_they_can_do() {
     let world = World::made(&engines, &partner.url, made).await;
     let (status, body) = told(world.get("/v1/partners").send().await.unwrap()).await;
     let expected = json!({"accounts": [
-        {"partner": "acme", "merchantCode": "SHOP", "canCreate": true, "presentations": ["page", "qr"]},
-        {"partner": "plain", "merchantCode": "SHOP", "canCreate": false, "presentations": []},
+        {"partner": "acme", "merchantCode": "SHOP", "canCreate": true, "needsPayerIp": false, "presentations": ["page", "qr"]},
+        {"partner": "plain", "merchantCode": "SHOP", "canCreate": false, "needsPayerIp": false, "presentations": []},
     ]});
     assert_eq!((status, body), (200, expected));
 }
