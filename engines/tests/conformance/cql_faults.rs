@@ -126,7 +126,7 @@ async fn a_store_that_is_not_made_says_what_makes_it() {
 async fn applying_twice_makes_once_and_leaves_alone_what_differs() {
     let Some(bed) = Keyspace::unmade() else { return };
     let plan = schema::plan(&bed.settings).await.expect("planned");
-    assert_eq!(plan.len(), 10);
+    assert_eq!(plan.len(), 11);
     assert!(plan.iter().all(|step| step.state == schema::State::Missing));
     let printed = plan[1].to_string();
     assert!(printed.starts_with("table claims: missing\nCREATE TABLE IF NOT EXISTS"), "{printed}");
