@@ -86,9 +86,9 @@ impl Settings {
     /// orders are kept in memory, so that fewer are read again. Half as many of them wait: nothing is told.
     pub fn for_a_build(self) -> Self {
         Self {
-            batch_records_max: self.batch_records_max.max(32_768),
+            batch_records_max: self.batch_records_max.max(24_576),
             batches_max: self.batches_max.min(4),
-            batch_bytes: self.batch_bytes.max(32 << 20),
+            batch_bytes: self.batch_bytes.max(24 << 20),
             cache_bytes: self.cache_bytes.max(64 << 20),
             ..self
         }
