@@ -4,6 +4,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use indicatif::{ProgressBar, ProgressStyle};
 use payfold_schemas::time::Time;
 use serde::Serialize;
 
@@ -31,6 +32,16 @@ pub fn error_line(text: &str) {
 /// Whether standard output is a terminal.
 pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
+}
+
+/// A bar over so many of what is named, where a person sees it beside a table.
+pub fn progress_bar(form: Form, length: u64, noun: &str) -> ProgressBar {
+    if form != Form::Table || !is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let template = format!("{{bar:40}} {{pos}}/{{len}} {noun}, {{eta}} left");
+    let style = ProgressStyle::with_template(&template).expect("the template is a valid one");
+    ProgressBar::new(length).with_style(style)
 }
 
 /// A time for people: to the millisecond.

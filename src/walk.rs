@@ -11,6 +11,8 @@ pub struct Walk<'a> {
     places: Vec<Position>,
     /// The partition whose turn it is.
     turn: usize,
+    /// Where partitions are left; one that is not here is followed.
+    ends: Vec<Position>,
 }
 
 impl<'a> Walk<'a> {
@@ -22,9 +24,17 @@ impl<'a> Walk<'a> {
         Ok(Self::from(log, topic, starts(log, topic).await?))
     }
 
+    /// From the first message of every partition to its last as of now, and what is read along with that: beside a running
+    /// system there is always more.
+    pub async fn to_the_end(log: &'a dyn EventLog, topic: Topic) -> Result<Walk<'a>, EngineError> {
+        let extents = log.extent(topic).await?;
+        let ends = extents.iter().map(Extent::end).collect();
+        Ok(Self { ends, ..Self::from(log, topic, extents.iter().map(before).collect()) })
+    }
+
     /// From these places, one for each partition.
     pub fn from(log: &'a dyn EventLog, topic: Topic, places: Vec<Position>) -> Walk<'a> {
-        Self { log, topic, places, turn: 0 }
+        Self { log, topic, places, turn: 0, ends: Vec::new() }
     }
 
     /// The next messages of one partition, up to `limit`; none when every partition is at its end for now.
@@ -32,8 +42,13 @@ impl<'a> Walk<'a> {
         for _ in 0..self.places.len() {
             let place = &mut self.places[self.turn];
             let page = self.log.read_after(self.topic, *place, limit).await?;
-            if let Some(last) = page.last() {
-                *place = last.position;
+            if let Some(last) = page.last().map(|message| message.position) {
+                *place = last;
+                let is_end =
+                    |end: &Position| end.partition == last.partition && end.offset <= last.offset;
+                if self.ends.iter().any(is_end) {
+                    self.leave();
+                }
                 return Ok(Some(page));
             }
             self.turn = (self.turn + 1) % self.places.len();

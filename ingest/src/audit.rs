@@ -94,10 +94,7 @@ pub struct Auditor {
 impl Auditor {
     /// With the texts of all profiles at hand, by digest, and our address as partners know it.
     pub fn new(profiles: HashMap<Digest, String>, vault: VaultDocument, base_url: String) -> Self {
-        let keys = |entry: &AccountEntry| {
-            let account = [entry.partner.as_str(), "/", entry.merchant_code.as_str()].concat();
-            (account, BodyKeys::of(entry))
-        };
+        let keys = |entry: &AccountEntry| (entry.name(), BodyKeys::of(entry));
         let body_keys = vault.accounts.iter().map(keys).collect();
         Self { profiles, vault, base_url, directories: HashMap::new(), body_keys }
     }
@@ -155,10 +152,8 @@ impl Auditor {
 
     /// What a notice is judged by: the recorded key alone, as it counts, and as if it always had.
     fn directories(&self, account: &str, source: &NoticeSource) -> Result<[Directory; 2], Outcome> {
-        let known = |entry: &&AccountEntry| {
-            account.split_once('/') == Some((entry.partner.as_str(), entry.merchant_code.as_str()))
-        };
-        let entry = self.vault.accounts.iter().find(known).ok_or(Outcome::NoKey)?;
+        let entry = self.vault.accounts.iter().find(|entry| entry.name() == account);
+        let entry = entry.ok_or(Outcome::NoKey)?;
         let profile = self.profile(&entry.partner, source)?;
         let with_key = with_key_alone(entry, &source.key_id);
         let is_there = with_key.keys.iter().any(|key| key.channel == Channel::Ipn);

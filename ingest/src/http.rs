@@ -190,7 +190,7 @@ impl Ingest {
         refused: Refused<'_>,
     ) -> Result<Keeping, Refusal> {
         let (account, code, bytes) = (refused.account, refused.refusal.code, refused.raw.len());
-        let name = quarantine::name(account);
+        let name = account.name();
         if !self.quarantine.take(&name, bytes, receipt.received_at) {
             self.metrics.quarantine_over_budget();
             self.sampler.not_kept(&receipt, refused.raw, &name);
@@ -198,7 +198,7 @@ impl Ingest {
         }
         let stored = quarantine::append(&self.intake, receipt, (name, refused)).await;
         if let Err(unavailable) = stored {
-            self.quarantine.give_back(&quarantine::name(account), bytes);
+            self.quarantine.give_back(&account.name(), bytes);
             return Err(unavailable);
         }
         self.metrics.notice_quarantined(code);

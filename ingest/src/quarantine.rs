@@ -85,11 +85,6 @@ pub struct Refused<'a> {
     pub raw: &'a [u8],
 }
 
-/// What an account's records and budget are kept under: `partner/merchantCode`.
-pub fn name(account: &Account) -> String {
-    [account.partner().as_str(), "/", account.merchant_code().as_str()].concat()
-}
-
 /// Appends a refused notice under its account's name; returns when it is durable. Errors: `storage_unavailable`,
 /// and the sender must be told that instead of the refusal.
 pub async fn append(

@@ -106,9 +106,9 @@ fn reread(
     because: Because,
 ) -> Result<Reread, ReleaseError> {
     let QuarantineRecord { account, source, received_at, .. } = &kept.record;
-    let keys = directory.body_keys(account).cloned().unwrap_or_default();
-    let stored = (kept.delivery(), &source.request);
-    let Opened { request, raw } = keys.opened(stored, (kept.raw_key_id.as_ref(), &kept.raw))?;
+    let (recorded, sealed) =
+        ((kept.delivery(), &source.request), (kept.raw_key_id.as_ref(), kept.raw.as_slice()));
+    let Opened { request, raw } = directory.opened(account, recorded, sealed)?;
     let stored = Kept { source, request: &request, raw: &raw, received_at: *received_at };
     let again = again::verify(directory, base_url, stored)
         .filter(|again| again.is_of(account, &source.key_id))

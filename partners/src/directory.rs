@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use payfold_schemas::ids::{MerchantCode, PartnerCode};
+use payfold_schemas::ids::{MerchantCode, PartnerCode, account_name};
 use payfold_schemas::time::Time;
 
 use crate::document::{AccountEntry, VaultDocument};
@@ -50,6 +50,11 @@ impl Account {
     /// Which partner.
     pub fn partner(&self) -> &PartnerCode {
         self.profile.partner()
+    }
+
+    /// `partner/merchantCode`.
+    pub fn name(&self) -> String {
+        account_name(self.partner(), &self.merchant_code)
     }
 
     /// Which account there.
@@ -256,11 +261,8 @@ impl Directory {
     }
 
     /// What the notices of an account (`partner/merchantCode`) are sealed with, switched off or not.
-    pub fn body_keys(&self, account: &str) -> Option<&BodyKeys> {
-        let named = |one: &&Arc<Account>| {
-            account.split_once('/') == Some((one.partner().as_str(), one.merchant_code.as_str()))
-        };
-        self.accounts.iter().find(named).map(|account| &account.body_keys)
+    pub(crate) fn body_keys_of(&self, account: &str) -> Option<&BodyKeys> {
+        self.accounts.iter().find(|one| one.name() == account).map(|one| &one.body_keys)
     }
 
     /// How a partner does it; none if there is no account at it.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 use payfold_schemas::digest::Digest;
-use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode};
+use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode, account_name};
 use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
@@ -181,6 +181,11 @@ impl Default for VaultDocument {
 }
 
 impl AccountEntry {
+    /// `partner/merchantCode`.
+    pub fn name(&self) -> String {
+        account_name(&self.partner, &self.merchant_code)
+    }
+
     /// An enabled account without keys, open to any source.
     pub fn new(partner: PartnerCode, merchant_code: MerchantCode) -> Self {
         Self {

@@ -16,6 +16,7 @@ use payfold_schemas::sealed::{self, Delivery};
 use payfold_schemas::time::Time;
 use zeroize::Zeroizing;
 
+use crate::directory::Directory;
 use crate::document::AccountEntry;
 use crate::keys::Channel;
 use crate::mac::MacKey;
@@ -206,6 +207,19 @@ impl BodyKeys {
                 Ok(Opened { request, raw })
             }
         }
+    }
+}
+
+impl Directory {
+    /// The bytes of an account's (`partner/merchantCode`) record as they came, switched off or not. Errors: `SealError`.
+    pub fn opened(
+        &self,
+        account: &str,
+        recorded: (Delivery<'_>, &NoticeRequest),
+        sealed: (Option<&KeyId>, &[u8]),
+    ) -> Result<Opened, SealError> {
+        let none = BodyKeys::default();
+        self.body_keys_of(account).unwrap_or(&none).opened(recorded, sealed)
     }
 }
 

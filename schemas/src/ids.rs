@@ -239,11 +239,21 @@ pub struct OrderKey {
     pub order_id: OrderId,
 }
 
+/// `partner/merchantCode`: what an account is called. Neither part can hold a `/`.
+pub fn account_name(partner: &PartnerCode, merchant_code: &MerchantCode) -> String {
+    [partner.as_str(), "/", merchant_code.as_str()].concat()
+}
+
 impl OrderKey {
     /// `partner/merchantCode/orderId`: the key of messages and rows.
     pub fn to_message_key(&self) -> String {
         let parts = [self.partner.as_str(), self.merchant_code.as_str(), self.order_id.as_str()];
         parts.join("/")
+    }
+
+    /// `partner/merchantCode`: the name of its account.
+    pub fn account_name(&self) -> String {
+        account_name(&self.partner, &self.merchant_code)
     }
 
     /// Reads `partner/merchantCode/orderId`; none of the parts can hold a `/`. Errors: the part's `TextError`.

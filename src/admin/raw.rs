@@ -102,21 +102,20 @@ async fn fact(
 
 fn of_fact(directory: &Directory, fact: &FactRecord, record: &Record) -> Result<Found, Refusal> {
     let order = &fact.order;
-    let account = [order.partner.as_str(), "/", order.merchant_code.as_str()].concat();
+    let account = order.account_name();
     let none = NoticeRequest::default();
     let request = fact.source.as_ref().map_or(&none, |source| &source.request);
-    let keys = directory.body_keys(&account).cloned().unwrap_or_default();
     let sealed = (record.raw_key_id.as_ref(), record.raw.as_slice());
-    let opened = keys.opened((fact.delivery(), request), sealed);
+    let opened = directory.opened(&account, (fact.delivery(), request), sealed);
     let opened = opened.map_err(|error| bad(error.to_string()))?;
     Ok(Found { account, request_id: fact.request_id, opened })
 }
 
 fn of_quarantined(directory: &Directory, kept: &Quarantined) -> Result<Found, Refusal> {
     let account = kept.record.account.clone();
-    let keys = directory.body_keys(&account).cloned().unwrap_or_default();
     let sealed = (kept.raw_key_id.as_ref(), kept.raw.as_slice());
-    let opened = keys.opened((kept.delivery(), &kept.record.source.request), sealed);
+    let recorded = (kept.delivery(), &kept.record.source.request);
+    let opened = directory.opened(&account, recorded, sealed);
     let opened = opened.map_err(|error| bad(error.to_string()))?;
     Ok(Found { account, request_id: kept.record.request_id, opened })
 }

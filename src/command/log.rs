@@ -12,7 +12,7 @@ mod stats;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use payfold_engines::log::Topic;
 use payfold_engines::orders::Scan;
 use payfold_projector::fold::{self, Effect};
@@ -129,7 +129,7 @@ async fn verify(engines: &Engines, output: &OutputArgs) -> anyhow::Result<()> {
     let orders = count_orders(engines).await?;
     let passes = orders.div_ceil(ORDERS_PER_PASS).max(1);
     let records = through.0.values().sum::<u64>();
-    let progress = progress_bar(output, records.saturating_mul(passes));
+    let progress = output::progress_bar(output.output, records.saturating_mul(passes), "records");
     for pass in 0..passes {
         let mut world =
             read_pass(engines, (pass, passes), (&through, &progress), &mut verdict).await?;
@@ -158,15 +158,6 @@ fn print(verdict: &Verdict, output: &OutputArgs) -> anyhow::Result<()> {
         differences.len()
     ));
     if differences.is_empty() { Ok(()) } else { Err(DifferencesFound.into()) }
-}
-
-/// A bar over so many records, where a person sees it.
-pub(super) fn progress_bar(output: &OutputArgs, records: u64) -> ProgressBar {
-    if output.output != Form::Table || !output::is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} records, {eta} left");
-    ProgressBar::new(records).with_style(style.expect("the template is a valid one"))
 }
 
 async fn count_orders(engines: &Engines) -> anyhow::Result<u64> {
@@ -199,7 +190,7 @@ async fn read_pass(
         let folded = Position { offset: through.offset(end.partition), ..*end };
         verdict.differs(&"-", "log", &format!("folded to {folded}"), &format!("ends at {end}"));
     }
-    let mut walk = Walk::from_the_start(&*engines.log, Topic::Intake).await?;
+    let mut walk = Walk::to_the_end(&*engines.log, Topic::Intake).await?;
     while let Some(page) = walk.next(PAGE).await? {
         for message in page.iter().filter(|message| in_pass(&message.key, pass)) {
             match Record::decode(&message.value) {
@@ -213,11 +204,6 @@ async fn read_pass(
             verdict.records += 1;
         }
         progress.inc(u64::try_from(page.len())?);
-        // Beside a running system there is always more; what came since this began is of no interest.
-        let last = page.last().map_or(Position::default(), |message| message.position);
-        if ends.iter().any(|end| end.partition == last.partition && end.offset <= last.offset) {
-            walk.leave();
-        }
     }
     Ok(world)
 }

@@ -38,11 +38,6 @@ pub fn run(global: &Global, command: &RetentionCommand) -> anyhow::Result<()> {
     }
 }
 
-/// `partner/merchantCode`.
-fn name(entry: &AccountEntry) -> String {
-    [entry.partner.as_str(), "/", entry.merchant_code.as_str()].concat()
-}
-
 /// Which of the accounts are meant. Errors: one that is not there.
 fn places(document: &VaultDocument, asked: &RetentionAccounts) -> anyhow::Result<Vec<usize>> {
     if asked.all {
@@ -52,7 +47,7 @@ fn places(document: &VaultDocument, asked: &RetentionAccounts) -> anyhow::Result
 }
 
 fn place(document: &VaultDocument, account: &str) -> anyhow::Result<usize> {
-    document.accounts.iter().position(|entry| name(entry) == account).ok_or_else(|| {
+    document.accounts.iter().position(|entry| entry.name() == account).ok_or_else(|| {
         Fixable::error(
             format!("there is no account {account} in the vault"),
             "write it as partner/merchantCode; `payfold account list` shows them",
@@ -66,7 +61,7 @@ fn start(loaded: &Loaded, asked: &RetentionAccounts) -> anyhow::Result<()> {
     for place in places(vault.document(), asked)? {
         let entry = &mut vault.document_mut().accounts[place];
         let made = keys::add_body_keys(entry, now)?;
-        let account = name(entry);
+        let account = entry.name();
         match made.as_slice() {
             [] => output::line(&format!("{account} is sealed already")),
             made => {
@@ -93,7 +88,7 @@ fn stop(loaded: &Loaded, asked: &RetentionAccounts) -> anyhow::Result<()> {
         for id in ids {
             entry.retire_key(&id, now)?;
         }
-        output::line(&format!("{} is stored in the clear from now on", name(entry)));
+        output::line(&format!("{} is stored in the clear from now on", entry.name()));
     }
     vault.save()?;
     Ok(())
@@ -116,7 +111,7 @@ fn list(settings: &Settings, output: &OutputArgs) -> anyhow::Result<()> {
     let (document, now) = (vault::read(settings)?, SystemClock.now());
     let mut listing = Listing::new(output.output, &COLUMNS);
     for entry in &document.accounts {
-        let account = name(entry);
+        let account = entry.name();
         for gone in &entry.erased {
             let (from, at) = (output::time(gone.valid_from), output::time(gone.at));
             let (author, reason) = (gone.author.to_string(), gone.reason.clone());
@@ -179,7 +174,7 @@ fn erasable(entry: &AccountEntry, month: Month, now: Time) -> anyhow::Result<Vec
     let ids: Vec<KeyId> = entry.body_keys_of(month).map(|key| key.id.clone()).collect();
     if ids.is_empty() {
         return Err(Fixable::error(
-            format!("no key of {} began in {month}", name(entry)),
+            format!("no key of {} began in {month}", entry.name()),
             "`payfold retention list` shows its months; what came before its first key is in the clear, and is only gone \
              with the log",
         ));

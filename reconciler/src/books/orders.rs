@@ -71,8 +71,7 @@ pub(crate) async fn read(
     let loading = |loaded| async { Ok(load(shared, &keys, loaded).await?) };
     let (one, two, three) = (loaded.clone(), loaded.clone(), loaded);
     tokio::try_join!(walking, loading(one), loading(two), loading(three), taken)?;
-    let sorted = super::blocking(move || spool.sorted()).await.map_err(BooksError::scratch)?;
-    Ok(Orders { sorted, paid_twice })
+    Ok(Orders { sorted: spool.sorted().map_err(BooksError::scratch)?, paid_twice })
 }
 
 /// The partner's orders in the window, page by page.
@@ -83,16 +82,27 @@ async fn walk(
 ) -> Result<(), Halt> {
     let mut after: Option<Cursor> = None;
     loop {
-        let ask = || shared.store.scan(scan.clone(), after.clone(), PAGE);
-        let Page { entries, next } = shared.ask("walk the orders by creation", ask).await?;
-        let mine = entries.into_iter().map(|(key, _)| key).filter(|key| key.partner == *partner);
+        let (mine, next) = page(shared, (scan, partner), after, PAGE).await?;
         // Nobody takes them if what is loaded failed, and then nobody asks.
-        let _ = pages.send(mine.collect()).await;
+        let _ = pages.send(mine).await;
         match next {
             Some(next) => after = Some(next),
             None => return Ok(()),
         }
     }
+}
+
+/// A partner's orders of one page of a window, and where the next one begins.
+pub(crate) async fn page(
+    shared: &Shared,
+    (scan, partner): (&Scan, &PartnerCode),
+    after: Option<Cursor>,
+    limit: usize,
+) -> Result<(Vec<OrderKey>, Option<Cursor>), Halt> {
+    let ask = || shared.store.scan(scan.clone(), after.clone(), limit);
+    let Page { entries, next } = shared.ask("walk the orders by creation", ask).await?;
+    let mine = entries.into_iter().map(|(key, _)| key).filter(|key| key.partner == *partner);
+    Ok((mine.collect(), next))
 }
 
 /// Loads one page after another; others do so beside it.

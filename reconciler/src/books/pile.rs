@@ -82,7 +82,7 @@ impl<T: DeserializeOwned> Taken<T> {
                 reading.read_exact(&mut length)?;
                 let length = u32::from_be_bytes(length);
                 if length > BYTES_MAX {
-                    return Err(cut());
+                    return Err(changed());
                 }
                 let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
                 reading.read_exact(&mut bytes)?;
@@ -90,7 +90,7 @@ impl<T: DeserializeOwned> Taken<T> {
                 return Ok(Some(serde_json::from_slice(&bytes)?));
             }
             let Some(file) = self.files.next() else {
-                return if self.left == 0 { Ok(None) } else { Err(cut()) };
+                return if self.left == 0 { Ok(None) } else { Err(changed()) };
             };
             let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
             file.rewind()?;
@@ -113,7 +113,8 @@ impl<T: DeserializeOwned> Iterator for Taken<T> {
     }
 }
 
-fn cut() -> io::Error {
+/// What a file of ours that is not as it was written is an error of.
+pub(crate) fn changed() -> io::Error {
     io::Error::other("a temporary file of this run has changed meanwhile")
 }
 

@@ -15,6 +15,8 @@ use std::path::Path;
 
 use minicbor::{Decode, Encode};
 
+use super::pile::changed;
+
 /// With ten million values a shard has some 40,000: a few MB.
 const SHARDS: usize = 256;
 /// What a shard gathers before it is written; it may then take up twice as much.
@@ -208,10 +210,6 @@ fn cut(error: io::Error) -> io::Error {
         }
         _ => error,
     }
-}
-
-fn changed() -> io::Error {
-    io::Error::other("a temporary file of this run has changed meanwhile")
 }
 
 #[cfg(test)]

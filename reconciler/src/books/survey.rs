@@ -13,12 +13,12 @@ use arc_swap::ArcSwap;
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use payfold_engines::orders::{Cursor, Page, Scan};
+use payfold_engines::orders::{Cursor, Scan};
 use payfold_partners::directory::Directory;
 use payfold_partners::query::Told;
 use payfold_schemas::fact::QueryAnswer;
 use payfold_schemas::finding::BookLine;
-use payfold_schemas::ids::{OrderKey, PartnerCode};
+use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::ipn::Status;
 use payfold_schemas::order::Order;
 use payfold_schemas::run::RunEnded;
@@ -26,13 +26,13 @@ use payfold_schemas::time::Time;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::BooksError;
 use super::answers::{Answer, Answers};
 use super::day::{Request, Source};
 use super::desk::{Progress, Reply, Task, told};
 use super::ours::{Money, OurOrder, OurRef};
 use super::rules::{Rules, day_of};
 use super::terms::Terms;
+use super::{BooksError, orders};
 use crate::line::{Purpose, Waiting};
 use crate::queries::{Question, Word};
 use crate::run::{Halt, Shared};
@@ -187,10 +187,7 @@ impl Surveys {
         let (scan, limit) = (Scan::Created { from, until }, shared.settings.page_entries);
         let mut after: Option<Cursor> = None;
         loop {
-            let ask = || shared.store.scan(scan.clone(), after.clone(), limit);
-            let Page { entries, next } = shared.ask("walk the orders by creation", ask).await?;
-            let keys = entries.into_iter().map(|(key, _)| key);
-            let keys: Vec<OrderKey> = keys.filter(|key| key.partner == *partner).collect();
+            let (keys, next) = orders::page(shared, (&scan, partner), after, limit).await?;
             for order in shared.load(&keys).await?.into_iter().flatten() {
                 for target in targets(&order, rules) {
                     if to_ask.questions.len() < ASKED_MAX {

@@ -53,8 +53,7 @@ pub(super) fn rows(loaded: &Loaded) -> Vec<Row> {
 fn bodies(document: &VaultDocument, place: &VaultPlace, now: Time) -> Option<Row> {
     let lacks = |account: &&AccountEntry| BodyKeys::of(account).lacks_next(now);
     let lacking = document.accounts.iter().filter(lacks);
-    let names: Vec<_> =
-        lacking.map(|one| format!("{}/{}", one.partner, one.merchant_code)).collect();
+    let names: Vec<_> = lacking.map(AccountEntry::name).collect();
     let is_dir = matches!(place, VaultPlace::Dir(_));
     (is_dir && !names.is_empty()).then(|| {
         Row::warn(
@@ -76,7 +75,7 @@ fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace
         .accounts
         .iter()
         .filter(|account| account.enabled && !counts(account))
-        .map(|account| format!("{}/{}", account.partner, account.merchant_code))
+        .map(|account| account.name())
         .collect();
     if !without.is_empty() {
         return vec![Row::failed(
@@ -119,7 +118,7 @@ fn overlaps(profiles: &[Profile], document: &VaultDocument, now: Time) -> Option
             })
         };
         let ipn = account.keys.iter().filter(|key| key.channel == Channel::Ipn);
-        let of = format!("{}/{}", account.partner, account.merchant_code);
+        let of = account.name();
         short.extend(ipn.filter(is_short).map(|key| format!("{of} {}", key.id)));
     }
     (!short.is_empty()).then(|| {

@@ -33,16 +33,15 @@ impl Seen {
         let Some(order) = &self.order else { return format!("{create}, no order") };
         let summary = &order.summary;
         let open = summary.flags.iter().filter(|raised| raised.is_open());
-        let flags = flags(open.map(|raised| (raised.flag, raised.severity)));
-        format!("{create}, {}{}{flags}", summary.state, FULFIL[usize::from(summary.fulfil)])
+        let flags = open.map(|raised| (raised.flag, raised.severity));
+        words(&create, (summary.state, summary.fulfil), flags)
     }
 
     /// What must come.
     pub fn wanted(&self) -> String {
         let expected = &self.expected;
         let create = create(expected.create.status, expected.create.code.as_deref());
-        let flags = flags(expected.flags.iter().copied());
-        format!("{create}, {}{}{flags}", expected.state, FULFIL[usize::from(expected.fulfil)])
+        words(&create, (expected.state, expected.fulfil), expected.flags.iter().copied())
     }
 
     /// What comes of it where the demo takes longer than a minute: a payment whose notices are all refused waits for
@@ -51,8 +50,8 @@ impl Seen {
         let expected = &self.expected;
         let waits = expected.state == OrderState::Pending && expected.flags.is_empty();
         let create = create(expected.create.status, expected.create.code.as_deref());
-        let settled = flags([(Flag::SettledByQuery, Severity::Info)].into_iter());
-        waits.then(|| format!("{create}, {}{}{settled}", OrderState::Paid, FULFIL[1]))
+        let flag = (Flag::SettledByQuery, Severity::Info);
+        waits.then(|| words(&create, (OrderState::Paid, true), [flag].into_iter()))
     }
 
     /// Whether that is the same, the partner was called as often as it should be, and nothing is missing.
@@ -83,11 +82,15 @@ fn create(status: u16, code: Option<&str>) -> String {
     code.map_or(status.to_string(), |code| format!("{status} {code}"))
 }
 
-fn flags(all: impl Iterator<Item = (Flag, Severity)>) -> String {
-    let mut all: Vec<_> =
-        all.map(|(flag, severity)| format!(" {flag}/{}", severity.as_str())).collect();
-    all.sort();
-    all.concat()
+fn words(
+    create: &str,
+    (state, fulfil): (OrderState, bool),
+    flags: impl Iterator<Item = (Flag, Severity)>,
+) -> String {
+    let mut flags: Vec<_> =
+        flags.map(|(flag, severity)| format!(" {flag}/{}", severity.as_str())).collect();
+    flags.sort();
+    format!("{create}, {state}{}{}", FULFIL[usize::from(fulfil)], flags.concat())
 }
 
 /// Prints the table; how many payments are not as expected.

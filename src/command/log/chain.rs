@@ -9,7 +9,7 @@ use payfold_engines::clock::{Clock, SystemClock};
 
 use self::anchor::{Anchor, Anchored};
 use self::partition::Partition;
-use super::{Verdict, print, progress_bar};
+use super::{Verdict, print};
 use crate::args::{ChainArgs, OutputArgs};
 use crate::output;
 use crate::wiring::Engines;
@@ -25,7 +25,11 @@ pub async fn verify(
     let remembered = remembered.map_or_else(Vec::new, |anchor| anchor.heads);
     let progress = engines.store()?.progress().await?;
     let folded = progress.map_or_else(Vec::new, |progress| progress.folded);
-    let bar = progress_bar(output, folded.iter().map(|one| one.position.offset).sum());
+    let bar = output::progress_bar(
+        output.output,
+        folded.iter().map(|one| one.position.offset).sum(),
+        "records",
+    );
     let (mut verdict, mut heads) = (Verdict::default(), Vec::new());
     for one in &folded {
         let partition = one.position.partition;

@@ -11,7 +11,7 @@ use payfold_ingest::audit::{Auditor, Outcome, Stored};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::KeyId;
-use payfold_schemas::record::{FactRecord, Parts, Position, Record};
+use payfold_schemas::record::{FactRecord, Parts, Record};
 use payfold_schemas::release::Quarantined;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ use crate::error::DifferencesFound;
 use crate::output::{self, Listing};
 use crate::settings::Loaded;
 use crate::vault;
-use crate::walk::{self, Walk};
+use crate::walk::Walk;
 use crate::wiring::Engines;
 
 const COLUMNS: [&str; 6] = ["result", "notices", "position", "order", "request_id", "detail"];
@@ -59,17 +59,11 @@ pub async fn verify(
     for topic in [Topic::Intake, Topic::Quarantine] {
         let extents = engines.log.extent(topic).await?;
         let records = extents.iter().map(|extent| extent.last.saturating_sub(extent.first)).sum();
-        let bar = super::progress_bar(output, records);
-        // Beside a running system there is always more; what came since this began is of no interest.
-        let ends = walk::ends(&*engines.log, topic).await?;
-        let mut walk = Walk::from_the_start(&*engines.log, topic).await?;
+        let bar = output::progress_bar(output.output, records, "records");
+        let mut walk = Walk::to_the_end(&*engines.log, topic).await?;
         while let Some(page) = walk.next(PAGE).await? {
             page.iter().for_each(|message| found.take(&mut auditor, topic, message));
             bar.inc(u64::try_from(page.len())?);
-            let last = page.last().map_or(Position::default(), |message| message.position);
-            if ends.iter().any(|end| end.partition == last.partition && end.offset <= last.offset) {
-                walk.leave();
-            }
         }
         bar.finish_and_clear();
     }
@@ -120,7 +114,7 @@ impl Found {
             }
         };
         let order = &record.order;
-        let account = [order.partner.as_str(), "/", order.merchant_code.as_str()].concat();
+        let account = order.account_name();
         let stored = Stored {
             account: &account,
             source,

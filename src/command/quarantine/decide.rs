@@ -3,7 +3,6 @@
 
 use std::ops::ControlFlow;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use payfold_reconciler::books::ledger::Ledger;
 use payfold_schemas::record::Position;
 use payfold_schemas::release::{Because, NoticeVerdict};
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::pick::{self, Filter};
 use super::{in_words, list, reading};
-use crate::args::{DismissArgs, Form, Global, OutputArgs, ReleaseArgs};
+use crate::args::{DismissArgs, Global, OutputArgs, ReleaseArgs};
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::output::{self, Listing};
@@ -66,7 +65,8 @@ pub fn release(global: &Global, args: &ReleaseArgs) -> anyhow::Result<()> {
         }
     })?;
     let client = client(global)?;
-    let progress = progress_bar(&args.output, chosen.len());
+    let progress =
+        output::progress_bar(args.output.output, u64::try_from(chosen.len())?, "notices");
     let mut rows = Vec::new();
     for one in &chosen {
         rows.push(released(&client, args, (one, because))?);
@@ -185,15 +185,6 @@ pub fn dismiss(global: &Global, args: &DismissArgs) -> anyhow::Result<()> {
 fn client(global: &Global) -> anyhow::Result<AdminClient> {
     let settings = settings::load(global)?.settings;
     AdminClient::find(global, &DataDir::of(&settings))
-}
-
-fn progress_bar(output: &OutputArgs, notices: usize) -> ProgressBar {
-    if output.output != Form::Table || !output::is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} notices, {eta} left");
-    let length = u64::try_from(notices).unwrap_or(u64::MAX);
-    ProgressBar::new(length).with_style(style.expect("the template is a valid one"))
 }
 
 /// A row each, and what it came to. Errors: some could not be decided.

@@ -13,7 +13,7 @@ use payfold_schemas::record::{FactRecord, IntakeRecord, Position, decode_intake}
 use super::diff::Told;
 use crate::args::DiffArgs;
 use crate::error::Fixable;
-use crate::walk::{self, Walk};
+use crate::walk::Walk;
 use crate::wiring::Engines;
 
 const PAGE: usize = 5_000;
@@ -56,17 +56,12 @@ async fn folded(
     wanted: impl Fn(&str) -> bool,
 ) -> anyhow::Result<BTreeMap<OrderKey, Order>> {
     let mut orders = BTreeMap::new();
-    let ends = walk::ends(&*engines.log, Topic::Intake).await?;
-    let mut walk = Walk::from_the_start(&*engines.log, Topic::Intake).await?;
+    let mut walk = Walk::to_the_end(&*engines.log, Topic::Intake).await?;
     while let Some(page) = walk.next(PAGE).await? {
         for message in page.iter().filter(|message| wanted(&message.key)) {
             if let IntakeRecord::Fact(record) = decode_intake(&message.value)? {
                 fold_into(&mut orders, &record, message.position);
             }
-        }
-        let last = page.last().map_or(Position::default(), |message| message.position);
-        if ends.iter().any(|end| end.partition == last.partition && end.offset <= last.offset) {
-            walk.leave();
         }
     }
     Ok(orders)

@@ -8,7 +8,6 @@ use payfold_schemas::time::Time;
 use serde_json::json;
 
 use crate::args::{Form, OutputArgs};
-use crate::command::log::progress_bar;
 use crate::output;
 use crate::walk::Walk;
 use crate::wiring::Engines;
@@ -36,8 +35,8 @@ impl Covered {
         for topic in [Topic::Intake, Topic::Quarantine] {
             let extents = engines.log.extent(topic).await?;
             let records = extents.iter().map(|extent| extent.last.saturating_sub(extent.first));
-            let bar = progress_bar(output, records.sum());
-            let mut walk = Walk::from_the_start(&*engines.log, topic).await?;
+            let bar = output::progress_bar(output.output, records.sum(), "records");
+            let mut walk = Walk::to_the_end(&*engines.log, topic).await?;
             while let Some(page) = walk.next(PAGE).await? {
                 for message in &page {
                     covered.take(message, (account, keys))?;
@@ -59,11 +58,7 @@ impl Covered {
             return Ok(());
         }
         let (of, came, counter) = match &parts {
-            Parts::Fact(fact) => {
-                let (partner, merchant) = (&fact.order.partner, &fact.order.merchant_code);
-                let of = [partner.as_str(), "/", merchant.as_str()].concat();
-                (of, fact.delivered_at(), &mut self.intake)
-            }
+            Parts::Fact(fact) => (fact.order.account_name(), fact.delivered_at(), &mut self.intake),
             Parts::Quarantine(record) => {
                 (record.account.clone(), record.received_at, &mut self.quarantine)
             }
