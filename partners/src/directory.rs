@@ -260,11 +260,6 @@ impl Directory {
         enabled.find(|a| a.partner() == partner && a.merchant_code == *merchant_code)
     }
 
-    /// What the notices of an account (`partner/merchantCode`) are sealed with, switched off or not.
-    pub(crate) fn body_keys_of(&self, account: &str) -> Option<&BodyKeys> {
-        self.accounts.iter().find(|one| one.name() == account).map(|one| &one.body_keys)
-    }
-
     /// How a partner does it; none if there is no account at it.
     pub fn profile_of(&self, partner: &PartnerCode) -> Option<&Arc<Profile>> {
         let account = self.accounts().iter().find(|account| account.partner() == partner)?;

@@ -219,7 +219,8 @@ impl Directory {
         sealed: (Option<&KeyId>, &[u8]),
     ) -> Result<Opened, SealError> {
         let none = BodyKeys::default();
-        self.body_keys_of(account).unwrap_or(&none).opened(recorded, sealed)
+        let account = self.accounts().iter().find(|one| one.name() == account);
+        account.map_or(&none, |account| account.body_keys()).opened(recorded, sealed)
     }
 }
 
