@@ -64,13 +64,13 @@ impl Folded {
     }
 }
 
-/// What one batch changes.
+/// What one batch changes. Tried again whole where storage was away, so a copy of it costs little.
 #[derive(Clone, Debug, Default)]
 pub struct Commit {
     /// Rows, each replacing the row of its key.
-    pub orders: Vec<Order>,
+    pub orders: Vec<Arc<Order>>,
     /// Entries to add.
-    pub views: Vec<(OrderKey, ViewEntry)>,
+    pub views: Arc<[(OrderKey, ViewEntry)]>,
     /// The last record of the batch, per partition.
     pub folded: Vec<Folded>,
     /// The log it was read from.

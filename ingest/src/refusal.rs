@@ -218,37 +218,47 @@ impl Refusal {
         if self.code.closes_connection() {
             response.force_close();
         }
-        let detail = self.detail.as_deref();
-        response.body(match detail {
-            Some(_) => Problem::of(self.code, detail, request_id).json(),
-            None => Plain::of(self.code).of_request(request_id),
-        })
+        response.body(Template::of(self.code).fill(self.detail.as_deref(), request_id))
     }
 }
 
-/// A problem whose title says all, but for the request: most refusals are one of these, and cost a copy.
-struct Plain {
+/// A code's problem but for its detail and its request: each refusal costs a copy of it.
+struct Template {
+    before_detail: Box<str>,
     before_id: Box<str>,
     behind_id: Box<str>,
 }
 
-impl Plain {
+impl Template {
     fn of(code: Code) -> &'static Self {
-        static ALL: LazyLock<[Plain; Code::ALL.len()]> =
-            LazyLock::new(|| Code::ALL.map(Plain::make));
+        static ALL: LazyLock<[Template; Code::ALL.len()]> =
+            LazyLock::new(|| Code::ALL.map(Template::make));
         &ALL[code.index()]
     }
 
     fn make(code: Code) -> Self {
-        let id = "00000000-0000-0000-0000-000000000000";
-        let problem = Problem::of(code, None, id.parse().expect("it is a UUID")).json();
-        let (before_id, behind_id) = problem.split_once(id).expect("a problem names its request");
-        Self { before_id: before_id.into(), behind_id: behind_id.into() }
+        let (detail, id) = (",\"detail\":\"\"", "00000000-0000-0000-0000-000000000000");
+        let problem = Problem::of(code, Some(""), id.parse().expect("it is a UUID")).json();
+        let (before_detail, rest) = problem.split_once(detail).expect("it has its detail");
+        let (before_id, behind_id) = rest.split_once(id).expect("a problem names its request");
+        Self {
+            before_detail: before_detail.into(),
+            before_id: before_id.into(),
+            behind_id: behind_id.into(),
+        }
     }
 
-    fn of_request(&self, id: RequestId) -> String {
+    fn fill(&self, detail: Option<&str>, id: RequestId) -> String {
+        let detail = detail.map(|detail| {
+            serde_json::to_string(detail).expect("text can always be written as JSON")
+        });
+        let (name, detail) = match &detail {
+            Some(detail) => (",\"detail\":", detail.as_str()),
+            None => ("", ""),
+        };
         let mut text = [0; RequestId::TEXT_LENGTH];
-        [&self.before_id, id.encode(&mut text), &self.behind_id].concat()
+        let id = id.encode(&mut text);
+        [&self.before_detail, name, detail, &self.before_id, id, &self.behind_id].concat()
     }
 }
 
@@ -304,12 +314,14 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_problem_is_the_one_that_is_written_whole() {
+    fn a_problem_is_the_same_however_it_is_made() {
         let id: RequestId = "01939b1c-7a00-7000-8000-000000000001".parse().unwrap();
         for code in Code::ALL {
-            let plain = Plain::of(code).of_request(id);
-            assert_eq!(plain, Problem::of(code, None, id).json());
-            assert!(plain.contains("01939b1c-7a00-7000-8000-000000000001"), "{plain}");
+            for detail in [None, Some("600 s in the past"), Some("in \"amount\"\n\u{1}é")] {
+                let filled = Template::of(code).fill(detail, id);
+                assert_eq!(filled, Problem::of(code, detail, id).json());
+                assert!(filled.contains("01939b1c-7a00-7000-8000-000000000001"), "{filled}");
+            }
         }
     }
 }

@@ -39,8 +39,8 @@ pub struct Metrics {
     partitions_halted: IntGauge,
     lag_records: IntGauge,
     lag_seconds: GaugeVec,
-    chain_head: IntGaugeVec,
-    chain_offset: IntGaugeVec,
+    generations: GenerationMetrics,
+    chain: ChainMetrics,
     ack_to_event_seconds: Histogram,
 }
 
@@ -68,15 +68,18 @@ impl Metrics {
                 "payfold_projector_publish_failures_total",
                 "batches of events that could not be published and were tried again",
             )?,
-            partitions: IntGauge::new(
+            partitions: gauge(
+                registry,
                 "payfold_projector_partitions",
                 "partitions of intake this process folds",
             )?,
-            partitions_halted: IntGauge::new(
+            partitions_halted: gauge(
+                registry,
                 "payfold_projector_partitions_halted",
                 "partitions that stand at a record that can't be read",
             )?,
-            lag_records: IntGauge::new(
+            lag_records: gauge(
+                registry,
                 "payfold_projector_lag_records",
                 "records of intake that are not folded yet",
             )?,
@@ -87,17 +90,8 @@ impl Metrics {
                 ),
                 &["partition"],
             )?,
-            chain_head: IntGaugeVec::new(
-                Opts::new(
-                    "payfold_projector_chain_head",
-                    "first 48 bits of the head of the log's chain, as a number",
-                ),
-                &["partition"],
-            )?,
-            chain_offset: IntGaugeVec::new(
-                Opts::new("payfold_projector_chain_offset", "offset the head of the chain is of"),
-                &["partition"],
-            )?,
+            generations: GenerationMetrics::new(registry)?,
+            chain: ChainMetrics::new(registry)?,
             ack_to_event_seconds: Histogram::with_opts(
                 HistogramOpts::new(
                     "payfold_projector_ack_to_event_seconds",
@@ -107,12 +101,7 @@ impl Metrics {
             )?,
         };
         registry.register(Box::new(metrics.publish_failures.clone()))?;
-        registry.register(Box::new(metrics.partitions.clone()))?;
-        registry.register(Box::new(metrics.partitions_halted.clone()))?;
-        registry.register(Box::new(metrics.lag_records.clone()))?;
         registry.register(Box::new(metrics.lag_seconds.clone()))?;
-        registry.register(Box::new(metrics.chain_head.clone()))?;
-        registry.register(Box::new(metrics.chain_offset.clone()))?;
         registry.register(Box::new(metrics.ack_to_event_seconds.clone()))?;
         Ok(metrics)
     }
@@ -186,8 +175,8 @@ impl Metrics {
             // Nothing may have been measured yet.
             let partition = partition.to_string();
             let _ = self.lag_seconds.remove_label_values(&[&partition]);
-            let _ = self.chain_head.remove_label_values(&[&partition]);
-            let _ = self.chain_offset.remove_label_values(&[&partition]);
+            let _ = self.chain.head.remove_label_values(&[&partition]);
+            let _ = self.chain.offset.remove_label_values(&[&partition]);
         }
     }
 
@@ -197,13 +186,36 @@ impl Metrics {
         let partition = position.partition.to_string();
         // No more than 48 bits: a gauge is a float where it is kept.
         let head = i64::from_be_bytes([0, 0, a, b, c, d, e, f]);
-        self.chain_head.with_label_values(&[&partition]).set(head);
+        self.chain.head.with_label_values(&[&partition]).set(head);
         let offset = i64::try_from(position.offset).unwrap_or(i64::MAX);
-        self.chain_offset.with_label_values(&[&partition]).set(offset);
+        self.chain.offset.with_label_values(&[&partition]).set(offset);
     }
 
     pub(crate) fn lag_measured(&self, records: u64) {
         self.lag_records.set(i64::try_from(records).unwrap_or(i64::MAX));
+    }
+
+    /// So many records are not folded yet into a generation that nobody is told of.
+    pub(crate) fn generation_lag_measured(&self, tables: u32, records: u64) {
+        let records = i64::try_from(records).unwrap_or(i64::MAX);
+        self.generations.lag_records.with_label_values(&[&tables.to_string()]).set(records);
+    }
+
+    /// Nobody here folds into this generation in silence any more.
+    pub(crate) fn generation_not_silent(&self, tables: u32) {
+        // It may never have been measured.
+        let _ = self.generations.lag_records.remove_label_values(&[&tables.to_string()]);
+    }
+
+    /// The projector of a generation in the making has ended with an error.
+    pub(crate) fn generation_has_failed(&self, tables: u32) {
+        self.generations.failed.with_label_values(&[&tables.to_string()]).set(1);
+    }
+
+    /// It is tried again, or thrown away.
+    pub(crate) fn generation_has_not_failed(&self, tables: u32) {
+        // It may never have failed.
+        let _ = self.generations.failed.remove_label_values(&[&tables.to_string()]);
     }
 
     pub(crate) fn oldest_unfolded(&self, partition: u32, age_nanos: i64) {
@@ -215,6 +227,66 @@ fn counters(registry: &Registry, opts: Opts, labels: &[&str]) -> prometheus::Res
     let counters = IntCounterVec::new(opts, labels)?;
     registry.register(Box::new(counters.clone()))?;
     Ok(counters)
+}
+
+/// Of the generations that nobody is told of, by generation.
+struct GenerationMetrics {
+    lag_records: IntGaugeVec,
+    failed: IntGaugeVec,
+}
+
+impl GenerationMetrics {
+    fn new(registry: &Registry) -> prometheus::Result<Self> {
+        let of_generation = |name, help| gauges(registry, (name, help), "generation");
+        Ok(Self {
+            lag_records: of_generation(
+                "payfold_projector_generation_lag_records",
+                "records of intake not folded yet into a generation that nobody is told of",
+            )?,
+            failed: of_generation(
+                "payfold_projector_generation_failed",
+                "1 where the projector of a generation in the making has ended with an error",
+            )?,
+        })
+    }
+}
+
+/// Of the log's chain, by partition.
+struct ChainMetrics {
+    head: IntGaugeVec,
+    offset: IntGaugeVec,
+}
+
+impl ChainMetrics {
+    fn new(registry: &Registry) -> prometheus::Result<Self> {
+        let of_partition = |name, help| gauges(registry, (name, help), "partition");
+        Ok(Self {
+            head: of_partition(
+                "payfold_projector_chain_head",
+                "first 48 bits of the head of the log's chain, as a number",
+            )?,
+            offset: of_partition(
+                "payfold_projector_chain_offset",
+                "offset the head of the chain is of",
+            )?,
+        })
+    }
+}
+
+fn gauge(registry: &Registry, name: &str, help: &str) -> prometheus::Result<IntGauge> {
+    let gauge = IntGauge::new(name, help)?;
+    registry.register(Box::new(gauge.clone()))?;
+    Ok(gauge)
+}
+
+fn gauges(
+    registry: &Registry,
+    (name, help): (&str, &str),
+    label: &str,
+) -> prometheus::Result<IntGaugeVec> {
+    let gauges = IntGaugeVec::new(Opts::new(name, help), &[label])?;
+    registry.register(Box::new(gauges.clone()))?;
+    Ok(gauges)
 }
 
 /// Nanoseconds as seconds; never negative, whatever two clocks say.

@@ -186,6 +186,7 @@ impl Projector {
             () = lag::watch(&shared) => unreachable!("the watch never ends by itself"),
         };
         shared.status.measured(None);
+        shared.metrics.generation_not_silent(shared.settings.tables);
         match result {
             Ok(None) | Err(Halt::Stopped | Halt::Lost(_)) => Ok(()),
             Ok(Some(error)) | Err(Halt::Failed(error)) => {
@@ -201,6 +202,17 @@ impl Shared {
     /// What it counts: what nobody is told while its generation is not told.
     fn metrics(&self) -> &Arc<Metrics> {
         if self.told.load(Ordering::Relaxed) { &self.metrics } else { &self.silent }
+    }
+
+    /// So many records are not folded yet. Everybody is told of it, also where nobody is told of the orders: a rebuild
+    /// is waited for.
+    fn generation_measured(&self, records: u64) {
+        let tables = self.settings.tables;
+        if self.told.load(Ordering::Relaxed) {
+            self.metrics.generation_not_silent(tables);
+        } else {
+            self.metrics.generation_lag_measured(tables, records);
+        }
     }
 
     /// Whether this generation is told under a publication.

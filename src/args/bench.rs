@@ -101,6 +101,21 @@ pub struct BenchRebuildArgs {
     /// Orders open at once: an order's facts are spread over a window of so many
     #[arg(long, default_value_t = 10_000)]
     pub window: u64,
+    /// Read this Kafka log (topics of its own behind the prefix) and fold into memory instead of SQLite into SQLite
+    #[arg(long, value_name = "kafka://…")]
+    pub log: Option<String>,
+    /// Instead measure ingest (SQLite), in turns alone and with a rebuild beside it
+    #[arg(long, conflicts_with = "log")]
+    pub beside_ingest: bool,
+    /// Facts a second of the rebuild beside ingest [default: as fast as it can]
+    #[arg(long, value_name = "N", requires = "beside_ingest")]
+    pub throttle: Option<u32>,
+    /// Rounds of each kind beside ingest; medians are reported
+    #[arg(long, default_value_t = 5, requires = "beside_ingest")]
+    pub rounds: usize,
+    /// Seconds a round
+    #[arg(long, default_value_t = 4, requires = "beside_ingest")]
+    pub seconds: u64,
     /// Figures as JSON
     #[arg(long)]
     pub json: bool,

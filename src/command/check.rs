@@ -1,6 +1,7 @@
 //! `payfold check`: configuration, vault, disk, clock and stores, each with how to mend what is wrong.
 //! Exit 1 if anything failed. Changes nothing. With `--ready` only what probes are told.
 
+mod generations;
 mod vault;
 
 use std::path::Path;
@@ -329,10 +330,13 @@ async fn stores(engines: &Engines) -> Vec<Row> {
             vec![Row::of_error("stores", &error, "docs/operations.md, \"Corrupt\"")]
         }
         Ok((last, received)) => {
-            vec![
-                Row::ok("stores", format!("log and orders belong together; {last} records")),
-                clock(received),
-            ]
+            let stores = format!("log and orders belong together; {last} records");
+            let mut rows = vec![Row::ok("stores", stores), clock(received)];
+            match generations::row(engines).await {
+                Ok(row) => rows.extend(row),
+                Err(error) => rows.push(Row::of_error("generations", &error, "see the message")),
+            }
+            rows
         }
     }
 }

@@ -66,6 +66,11 @@ fn live_traffic_goes_on_beside_a_rebuild() {
 }
 
 #[test]
+fn a_rebuild_is_killed_at_any_moment() {
+    rebuild::killed_at_any_moment(KafkaAndCql);
+}
+
+#[test]
 fn what_the_trouble_made_is_found_decided_and_closed() {
     reconcile::what_the_trouble_made_is_found_decided_and_closed(KafkaAndCql);
 }

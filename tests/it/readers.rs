@@ -2,6 +2,7 @@
 //! again, they end with what the order store has.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -41,8 +42,8 @@ fn kept(order: &Value) -> Kept {
 struct Reader {
     name: &'static str,
     program: PathBuf,
-    /// The script, before its options.
-    script: PathBuf,
+    /// What comes before its options: a script, say.
+    first: Vec<OsString>,
     home: Rc<Home>,
 }
 
@@ -76,7 +77,7 @@ impl Reader {
                 .arg(source.join("requirements.txt")));
         });
         let (program, script) = (place.join("bin/python"), source.join("orders.py"));
-        Self { name: "python", program, script, home: Rc::clone(home) }
+        Self { name: "python", program, first: vec![script.into()], home: Rc::clone(home) }
     }
 
     /// Compiled from a copy, with what its lock names.
@@ -96,7 +97,40 @@ impl Reader {
         }
         run(Command::new("npm").args(["run", "--silent", "build"]).current_dir(&place));
         let script = place.join("dist/orders.js");
-        Self { name: "typescript", program: "node".into(), script, home: Rc::clone(home) }
+        let (program, home) = ("node".into(), Rc::clone(home));
+        Self { name: "typescript", program, first: vec![script.into()], home }
+    }
+
+    /// Compiled from a copy, with what its project file names.
+    fn java(home: &Rc<Home>) -> Self {
+        let source = root().join("examples/consumers/java");
+        let place = made("java", &source.join("pom.xml"), |place| {
+            std::fs::copy(source.join("pom.xml"), place.join("pom.xml")).expect("it can be copied");
+            let libraries = "-DoutputDirectory=target/libs";
+            run(maven(place).args(["dependency:copy-dependencies", libraries]));
+        });
+        // Its own lines are compiled each time.
+        let classes = "src/main/java/example";
+        std::fs::create_dir_all(place.join(classes)).expect("a folder can be made");
+        for file in ["Kept.java", "Orders.java"] {
+            let file = Path::new(classes).join(file);
+            std::fs::copy(source.join(&file), place.join(&file)).expect("it can be copied");
+        }
+        run(maven(&place).arg("compile"));
+        let mut path = place.join("target/classes").into_os_string();
+        path.push(":");
+        path.push(place.join("target/libs/*"));
+        let first = vec!["-cp".into(), path, "example.Orders".into()];
+        Self { name: "java", program: "java".into(), first, home: Rc::clone(home) }
+    }
+
+    /// As cargo builds it beside the program.
+    fn rust(home: &Rc<Home>) -> Self {
+        let build = ["build", "--quiet", "--locked", "--workspace", "--example", "orders-reader"];
+        run(Command::new(env!("CARGO")).args(build).current_dir(root()));
+        let programs = Path::new(env!("CARGO_BIN_EXE_payfold")).parent().expect("a folder");
+        let program = programs.join("examples/orders-reader");
+        Self { name: "rust", program, first: Vec::new(), home: Rc::clone(home) }
     }
 
     fn file(&self, kind: &str) -> PathBuf {
@@ -105,7 +139,7 @@ impl Reader {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg(&self.script).arg("--state").arg(self.file("state"));
+        command.args(&self.first).arg("--state").arg(self.file("state"));
         command.current_dir(self.home.path()).stdin(Stdio::null());
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         command
@@ -161,6 +195,12 @@ fn made(name: &str, by: &Path, make: impl FnOnce(&Path)) -> PathBuf {
     place
 }
 
+fn maven(place: &Path) -> Command {
+    let mut command = Command::new("mvn");
+    command.args(["--quiet", "--batch-mode"]).current_dir(place);
+    command
+}
+
 fn run(command: &mut Command) {
     let output = alone(|| command.output());
     let output = output.unwrap_or_else(|error| panic!("{command:?} does not start: {error}"));
@@ -187,7 +227,8 @@ fn stored(home: &Home) -> Orders {
 #[test]
 fn readers_that_are_killed_during_a_rebuild_end_as_the_store_does() {
     let Some(home) = Pair::KafkaAndCql.home() else { return };
-    let readers = [Reader::python(&home), Reader::typescript(&home)];
+    let readers = [Reader::python, Reader::typescript, Reader::java, Reader::rust];
+    let readers = readers.map(|reader| reader(&home));
     let log = home.variable("PAYFOLD_LOG").expect("it has a log").to_owned();
     let _system = home.boot();
     let mut running: Vec<Running> = readers.iter().map(|reader| reader.start(&log)).collect();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::knobs;
 use crate::support::pair::{Inside, Pair};
@@ -93,6 +93,7 @@ pub fn the_tour_can_be_followed(pair: Pair) {
     assert!(started.contains("generation 2 is in the making"), "{started}");
     rebuild(&home, &["status", "--watch"]).ok();
     wait_for(&home, 2, "ready");
+    is_seen_by_whoever_watches(&system);
 
     let diff = rebuild(&home, &["diff", "--output", "json"]);
     assert_eq!(diff.code(), 3, "{diff:?}");
@@ -130,6 +131,7 @@ pub fn the_tour_can_be_followed(pair: Pair) {
     assert_eq!(with_reason(&home, &["drop", "2"]).code(), 1, "not without --yes");
     with_reason(&home, &["drop", "2", "--yes"]).ok();
     until("it is gone", TURN_MAX, || (standings(&home).len() == 1).then_some(()));
+    assert_eq!((generation_lag(&system), checked(&home)), (None, None), "nothing is left to say");
     if pair == Pair::Sqlite {
         let file = home.data().join("orders.g2.db");
         until("its file is gone", TURN_MAX, || (!file.exists()).then_some(()));
@@ -138,6 +140,37 @@ pub fn the_tour_can_be_followed(pair: Pair) {
     assert_eq!(repeated, 0);
     let verified = home.payfold(&["log", "verify"]);
     assert_eq!(verified.code(), 0, "{verified:?}");
+}
+
+/// A generation in the making is in the metrics, and `check` says where it waits for a person.
+fn is_seen_by_whoever_watches(system: &System) {
+    let home = system.home();
+    until("its lag is measured", TURN_MAX, || (generation_lag(system)? == "0").then_some(()));
+    let ready = checked(home).expect("there are two");
+    assert_eq!((&ready["result"], &ready["detail"]), (&json!("ok"), &json!("1 live; 2 ready")));
+    with_reason(home, &["pause"]).ok();
+    let paused = checked(home).expect("there are two");
+    assert_eq!(
+        (&paused["result"], &paused["detail"]),
+        (&json!("warn"), &json!("1 live; 2 paused"))
+    );
+    assert!(paused["fix"].to_string().contains("payfold rebuild resume"), "{paused}");
+    with_reason(home, &["resume"]).ok();
+    wait_for(home, 2, "ready");
+}
+
+/// What the metrics say of generation 2, while it is folded in silence.
+fn generation_lag(system: &System) -> Option<String> {
+    let metrics = system.get("/metrics").text();
+    let name = "payfold_projector_generation_lag_records{generation=\"2\"} ";
+    metrics.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned)
+}
+
+/// What `check --connect` says of generations, where there is more than one.
+fn checked(home: &Home) -> Option<Value> {
+    let done = home.payfold(&["check", "--connect", "--output", "json"]);
+    let rows = done.json();
+    rows.as_array()?.iter().find(|row| row["check"] == "generations").cloned()
 }
 
 /// Two rebuilds under load, the second while the first is told: the generations are equal, nothing is told again, nothing

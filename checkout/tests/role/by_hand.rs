@@ -150,6 +150,6 @@ pub async fn commit(store: &dyn OrderStore, order: &Order) {
     let reference = order.summary.reference.clone();
     let views = reference.map(|r| (order.key.clone(), ViewEntry::Reference(r)));
     let views = views.into_iter().collect();
-    let commit = Commit { orders: vec![order.clone()], views, ..Commit::default() };
+    let commit = Commit { orders: vec![order.clone().into()], views, ..Commit::default() };
     store.commit(commit).await.unwrap();
 }

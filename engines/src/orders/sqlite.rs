@@ -132,9 +132,9 @@ impl Shared {
     }
 }
 
-fn write(connection: &Connection, commit: Commit) -> Result<(), EngineError> {
+fn write(connection: &Connection, commit: &Commit) -> Result<(), EngineError> {
     connection.execute_batch("BEGIN IMMEDIATE").map_err(seam_error)?;
-    views::store(connection, commit.views)?;
+    views::store(connection, &commit.views)?;
     rows::store(connection, &commit.orders)?;
     tables::advance(connection, commit.log_id, &commit.folded)?;
     connection.execute_batch("COMMIT").map_err(seam_error)
@@ -152,7 +152,7 @@ impl OrderStore for SqliteOrders {
             if !writes {
                 return Err(EngineError::Invalid(READ_ONLY.to_owned()));
             }
-            shared.change(|connection| write(connection, commit))
+            shared.change(|connection| write(connection, &commit))
         }))
     }
 

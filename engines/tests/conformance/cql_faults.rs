@@ -13,7 +13,7 @@ use crate::stack::{Stack, wanted};
 
 fn commit(offset: u64) -> Commit {
     let row = order("p/M/a", offset);
-    Commit { orders: vec![row], log_id: [7; 16], ..Commit::default() }
+    Commit { orders: vec![row.into()], log_id: [7; 16], ..Commit::default() }
 }
 
 /// Asserts that whatever is asked is told to be tried again, and soon enough.
@@ -22,7 +22,7 @@ async fn is_unavailable(store: &CqlOrders, limit: Duration) {
     let claim = soon(store.claim("shop/during".to_owned(), b"x".to_vec()));
     let answers = tokio::join!(
         async { soon(store.load(vec![key("p/M/a")])).await.map(|_| ()) },
-        soon(store.commit(Commit { orders: vec![order("p/M/b", 1)], ..Commit::default() })),
+        soon(store.commit(Commit { orders: vec![order("p/M/b", 1).into()], ..Commit::default() })),
         async { claim.await.map(|_| ()) },
         async { soon(store.claimed("shop/k".to_owned())).await.map(|_| ()) },
         async { soon(store.progress()).await.map(|_| ()) },

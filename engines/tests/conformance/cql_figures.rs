@@ -1,6 +1,7 @@
 //! How long the CQL store takes, printed for people: `cargo test -p payfold-engines --test conformance
 //! figures -- --ignored --nocapture`. Nothing is judged. Only Cassandra counts requests where this reads them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use payfold_engines::orders::cql::{CqlOrders, schema};
@@ -32,8 +33,8 @@ async fn requests(session: &Session) -> i64 {
 /// Orders of which each is in every view.
 fn batch(name: &str, first: u64) -> Commit {
     let now = Time::from_unix_ms(1_769_853_600_000);
-    let orders: Vec<Order> =
-        (first..).take(ORDERS).map(|n| order(&format!("momo/M1/{name}-{n}"), n)).collect();
+    let made = |n| Arc::new(order(&format!("momo/M1/{name}-{n}"), n));
+    let orders: Vec<Arc<Order>> = (first..).take(ORDERS).map(made).collect();
     let views = (0..).zip(&orders).flat_map(|(n, order)| {
         let text = format!("{name}-{n}");
         [
@@ -84,7 +85,7 @@ async fn figures() {
     }
     let mut one = batch("b", 100_000);
     one.orders.truncate(1);
-    one.views.truncate(5);
+    one.views = one.views[..5].into();
     let started = Instant::now();
     soon(store.commit(one)).await.expect("committed");
     print("a commit of one order", started);

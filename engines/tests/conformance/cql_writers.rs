@@ -18,7 +18,7 @@ const LOG: [u8; 16] = [7; 16];
 fn ending(order: &Order) -> Commit {
     let digest = Digest::of_bytes(&order.position.offset.to_le_bytes());
     let folded = vec![Folded::new(order.position, digest)];
-    Commit { orders: vec![order.clone()], folded, log_id: LOG, ..Commit::default() }
+    Commit { orders: vec![order.clone().into()], folded, log_id: LOG, ..Commit::default() }
 }
 
 async fn put(store: &CqlOrders, order: &Order) {
@@ -74,12 +74,14 @@ async fn no_write_but_a_claim_asks_a_clock() {
     let Some(bed) = Keyspace::made().await else { return };
     let store = bed.open().await;
     let row = order("p/M/a", 41);
-    let mut commit = ending(&row);
     let reference = Reference::parse("r").expect("a reference");
-    for entry in [ViewEntry::Deadline(row.first_seen), ViewEntry::Created(row.first_seen)] {
-        commit.views.push((row.key.clone(), entry));
-    }
-    commit.views.push((row.key.clone(), ViewEntry::Reference(reference)));
+    let entries = [
+        ViewEntry::Deadline(row.first_seen),
+        ViewEntry::Created(row.first_seen),
+        ViewEntry::Reference(reference),
+    ];
+    let views = entries.map(|entry| (row.key.clone(), entry)).into();
+    let commit = Commit { views, ..ending(&row) };
     soon(store.commit(commit)).await.expect("committed");
     let session = bed.session().await;
     for (cell, table) in [("row", "orders_g1"), ("folded", "progress_g1")] {
@@ -141,7 +143,7 @@ async fn a_crooked_spread_is_walked_in_order() {
         .zip(crowd.chain(others))
         .map(|(ms, key)| (key, ViewEntry::Created(Time::from_unix_ms(ms))))
         .collect();
-    let commit = Commit { views: views.clone(), log_id: LOG, ..Commit::default() };
+    let commit = Commit { views: views.clone().into(), log_id: LOG, ..Commit::default() };
     soon(store.commit(commit)).await.expect("committed");
     let (from, until) = (Time::from_unix_ms(0), Time::from_unix_ms(1_000));
     let (mut all, mut after) = (Vec::new(), None);
@@ -168,7 +170,7 @@ async fn found(store: &CqlOrders, name: &str) -> usize {
 fn naming(name: &str, offset: u64) -> Commit {
     let row = order("p/M/a", offset);
     let entry = ViewEntry::Reference(Reference::parse(name).expect("a reference"));
-    Commit { views: vec![(row.key.clone(), entry)], ..ending(&row) }
+    Commit { views: [(row.key.clone(), entry)].into(), ..ending(&row) }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! The promises of generations: folds of the same log beside each other, walked in one order, thrown away one by one.
 
+use std::sync::Arc;
+
 use payfold_engines::orders::{Commit, Cursor, Folded, OrderStore, Scan, ViewEntry};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::order::Order;
@@ -14,7 +16,7 @@ async fn put(store: &dyn OrderStore, rows: &[Order], offset: u64, publication: P
     let digest = Digest::of_bytes(&offset.to_le_bytes());
     let created = ViewEntry::Created(Time::from_unix_ms(1));
     let commit = Commit {
-        orders: rows.to_vec(),
+        orders: rows.iter().cloned().map(Arc::new).collect(),
         views: rows.iter().map(|row| (row.key.clone(), created.clone())).collect(),
         folded: vec![Folded { publication, ..Folded::new(at(offset), digest) }],
         log_id: LOG,

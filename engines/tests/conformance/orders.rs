@@ -1,5 +1,7 @@
 //! The promises of `OrderStore`: rows and progress. Views are in `scans`.
 
+use std::sync::Arc;
+
 use payfold_engines::EngineError;
 use payfold_engines::orders::{Claimed, Commit, Folded, OrderStore, Progress, ViewEntry};
 use payfold_schemas::digest::Digest;
@@ -18,7 +20,8 @@ fn folded(offset: u64) -> Folded {
 fn commit(rows: &[Order], offset: u64) -> Commit {
     let created = ViewEntry::Created(Time::from_unix_ms(1));
     let views = rows.iter().map(|row| (row.key.clone(), created.clone())).collect();
-    Commit { orders: rows.to_vec(), views, folded: vec![folded(offset)], log_id: LOG }
+    let orders = rows.iter().cloned().map(Arc::new).collect();
+    Commit { orders, views, folded: vec![folded(offset)], log_id: LOG }
 }
 
 async fn put(store: &dyn OrderStore, rows: &[Order], offset: u64) {

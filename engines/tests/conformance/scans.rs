@@ -15,7 +15,7 @@ fn entry(name: &str, view: &ViewEntry) -> Entry {
 }
 
 async fn add(store: &dyn OrderStore, views: Vec<Entry>) {
-    let commit = Commit { views, log_id: [7; 16], ..Commit::default() };
+    let commit = Commit { views: views.into(), log_id: [7; 16], ..Commit::default() };
     soon(store.commit(commit)).await.expect("committed");
 }
 

@@ -88,7 +88,7 @@ async fn opened_for_reading_a_log_lists_and_takes_nothing() {
 async fn opened_for_reading_a_store_lists_and_takes_nothing() {
     let files = Files::new();
     let row = order("p/M/a", 1);
-    let commit = Commit { orders: vec![row.clone()], ..Commit::default() };
+    let commit = Commit { orders: vec![row.clone().into()], ..Commit::default() };
     soon(SqliteOrders::open(files.orders_path()).unwrap().commit(commit.clone())).await.unwrap();
     let store = SqliteOrders::open_read_only(files.orders_path()).unwrap();
     assert_eq!(soon(store.load(vec![key("p/M/a")])).await, Ok(vec![Some(row)]));

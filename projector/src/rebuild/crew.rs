@@ -166,6 +166,7 @@ impl Crew {
         }
         let metrics = Arc::clone(&parts.metrics);
         let projector = Projector::new(Arc::clone(&parts.log), store, metrics, settings);
+        self.parts.metrics.generation_has_not_failed(tables);
         self.running.spawn(async move { (tables, projector.run(stopped).await) });
         self.members.insert(tables, Member { stop, speed });
         self.at_work.insert(tables);
@@ -185,6 +186,7 @@ impl Crew {
             Err(error) if known.get(tables).is_some_and(|one| one.was_told) => Err(error),
             Err(error) if was_member => {
                 self.board.failed(tables, &error);
+                self.parts.metrics.generation_has_failed(tables);
                 Ok(())
             }
             Ok(()) | Err(_) => Ok(()),
@@ -203,6 +205,7 @@ impl Crew {
             if !self.at_work.contains(&tables) {
                 self.parts.store.drop_generation(tables).await?;
                 self.board.forget(tables);
+                self.parts.metrics.generation_has_not_failed(tables);
                 tracing::info!(tables, "a generation is thrown away");
                 self.note_gone(tables).await?;
             }

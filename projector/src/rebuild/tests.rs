@@ -253,7 +253,7 @@ async fn what_differs_is_told_with_its_why() {
     b.summary = summarize(&b.facts);
     let added = Order { key: key("z"), ..b.clone() };
     let ahead = Order { position: Position { offset: 99, ..a.position }, ..a };
-    let (orders, log_id) = (vec![ahead, b, added], world.log.id());
+    let (orders, log_id) = ([ahead, b, added].map(Arc::new).to_vec(), world.log.id());
     new.commit(Commit { orders, folded, log_id, ..Commit::default() }).await.unwrap();
     let comparison = Comparison::new(&*live, &*new);
     let mut join = Join::new(&*live, &*new, None);

@@ -1,16 +1,14 @@
 //! Owns the last stage: writes rows, views and progress of batches whose events are durable.
 //! Invariant: batches are committed in log order, each once it is published, none before the one before it.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use payfold_engines::orders::{Commit, Folded};
-use payfold_schemas::order::Order;
+use payfold_engines::orders::Commit;
 use tokio::sync::mpsc;
 
 use super::folding::FoldedBatch;
 use super::outage::Outage;
-use super::{Halt, Shared, compute};
+use super::{Halt, Shared};
 use crate::batch::Changes;
 
 /// Commits until there is no more input.
@@ -20,13 +18,12 @@ pub(super) async fn run(
 ) -> Result<(), Halt> {
     while let Some(FoldedBatch { number, changes, folded, leave }) = published.recv().await {
         assert!(changes.events.is_empty(), "events are taken out as they are published");
-        let (records, changes) = (changes.effects.len(), Arc::new(changes));
+        let Changes { orders, views, .. } = changes;
+        let (views, log_id) = (views.into(), shared.log.id());
+        let commit = Commit { orders, views, folded: folded.clone(), log_id };
         let mut outage = Outage::none(shared, "commit orders");
         loop {
-            let (changes, folded) = (Arc::clone(&changes), folded.clone());
-            let log_id = shared.log.id();
-            let commit = compute(records, move || commit_of(&changes, folded, log_id)).await?;
-            match shared.store.commit(commit).await {
+            match shared.store.commit(commit.clone()).await {
                 Ok(()) => break,
                 Err(error) => outage.wait(error).await?,
             }
@@ -43,9 +40,4 @@ pub(super) async fn run(
         drop(leave);
     }
     Ok(())
-}
-
-fn commit_of(changes: &Changes, folded: Vec<Folded>, log_id: [u8; 16]) -> Commit {
-    let orders = changes.orders.iter().map(|order| Order::clone(order)).collect();
-    Commit { orders, views: changes.views.clone(), folded, log_id }
 }

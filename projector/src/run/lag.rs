@@ -26,6 +26,7 @@ pub(super) async fn watch(shared: &Shared) {
         if let Ok(extents) = shared.log.extent(Topic::Intake).await {
             let lag = measure(shared, &extents).await;
             shared.metrics().lag_measured(lag.records);
+            shared.generation_measured(lag.records);
             shared.status.measured(Some(lag));
         }
     }

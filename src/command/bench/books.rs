@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::sync::Arc;
 
 use payfold_engines::log::EventLog;
 use payfold_engines::orders::{Commit, OrderStore, ViewEntry};
@@ -160,7 +161,8 @@ impl Day {
         let mut number = 0;
         while number < self.orders {
             let end = (number + BATCH).min(self.orders);
-            let orders: Vec<Order> = (number..end).filter_map(|n| self.order(n)).collect();
+            let orders: Vec<_> =
+                (number..end).filter_map(|n| self.order(n)).map(Arc::new).collect();
             let views = orders
                 .iter()
                 .flat_map(|order| {

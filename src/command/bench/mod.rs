@@ -1,10 +1,12 @@
 //! `payfold bench`: figures of this program on this machine, side by side in one run, medians of alternating
 //! rounds. Every figure is printed with engine, durability and machine.
 
+mod beside;
 mod books;
 mod cluster;
 mod e2e;
 mod empty;
+mod in_memory;
 mod ingest;
 mod load;
 mod notices;

@@ -45,6 +45,11 @@ impl Process {
         Self::run(folder, "ingest", log).map(|(process, _)| process)
     }
 
+    /// What takes notices and folds them, in a folder of its own.
+    pub fn ingest_and_fold(folder: &Path) -> anyhow::Result<Self> {
+        Self::run(folder, "ingest,projector", None).map(|(process, _)| process)
+    }
+
     /// The whole demo in a folder of its own, and what it tells of itself.
     pub fn demo(folder: &Path) -> anyhow::Result<(Self, RunFile)> {
         Self::run(folder, "all", None)

@@ -1,5 +1,7 @@
 //! Owns what the commands promise scripts: exit codes, one error with its fix, output that parses.
 
+use std::sync::Arc;
+
 use payfold_engines::orders::sqlite::{SqliteOrders, SqliteOrdersSettings};
 use payfold_engines::orders::{Commit, OrderStore, ViewEntry};
 use payfold_schemas::ids::OrderKey;
@@ -186,7 +188,12 @@ fn a_row_that_does_not_follow_from_the_log_is_exit_code_3() {
         let views = vec![(stranger.key.clone(), ViewEntry::Created(stranger.first_seen))];
         let progress = store.progress().await.unwrap().expect("it was folded");
         let (folded, log_id) = (progress.folded, progress.log_id);
-        let commit = Commit { orders: vec![order, stranger], views, folded, log_id };
+        let commit = Commit {
+            orders: [order, stranger].map(Arc::new).to_vec(),
+            views: views.into(),
+            folded,
+            log_id,
+        };
         store.commit(commit).await.unwrap();
     });
     drop(store);

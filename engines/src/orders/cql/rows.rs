@@ -2,6 +2,8 @@
 //! Invariant: a row never gives way to one of an older position, whoever writes it and in whatever order the
 //! writes arrive: its timestamp is its position.
 
+use std::sync::Arc;
+
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use scylla::statement::prepared::PreparedStatement;
@@ -82,7 +84,11 @@ impl Rows {
     }
 
     /// Writes rows, each over an older one of its key.
-    pub(super) async fn store(&self, link: &Link, orders: &[Order]) -> Result<(), EngineError> {
+    pub(super) async fn store(
+        &self,
+        link: &Link,
+        orders: &[Arc<Order>],
+    ) -> Result<(), EngineError> {
         link.all(orders.iter().map(async |order| {
             let mut bytes = Vec::new();
             row::encode(order, &mut bytes);

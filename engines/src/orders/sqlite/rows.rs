@@ -1,6 +1,8 @@
 //! Owns how order rows are read and replaced.
 //! Invariant: a row never gives way to one of an older position.
 
+use std::sync::Arc;
+
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -55,7 +57,7 @@ pub(super) fn walk(
 }
 
 /// Writes rows, each over an older one of its key.
-pub(super) fn store(connection: &Connection, orders: &[Order]) -> Result<(), EngineError> {
+pub(super) fn store(connection: &Connection, orders: &[Arc<Order>]) -> Result<(), EngineError> {
     let mut sorted: Vec<_> = orders.iter().map(|order| (order.key.to_string(), order)).collect();
     sorted.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     let sql = format!(

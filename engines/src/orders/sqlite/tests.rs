@@ -49,8 +49,8 @@ async fn a_commit_is_read_back_after_reopening() {
         (b.key.clone(), ViewEntry::Created(b.first_seen)),
     ];
     let commit = Commit {
-        orders: vec![a.clone(), b.clone()],
-        views: views.clone(),
+        orders: vec![a.clone().into(), b.clone().into()],
+        views: views.clone().into(),
         folded: folded.clone(),
         log_id: [7; 16],
     };

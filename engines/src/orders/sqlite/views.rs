@@ -13,9 +13,13 @@ use crate::orders::{Cursor, Page, Scan, ViewEntry};
 use crate::sqlite::seam_error;
 
 /// Adds entries.
-pub(super) fn store(connection: &Connection, mut entries: Entries) -> Result<(), EngineError> {
+pub(super) fn store(
+    connection: &Connection,
+    entries: &[(OrderKey, ViewEntry)],
+) -> Result<(), EngineError> {
     // By view, then in its table's order as far as that is one of the entry: inserts walk the tree forward.
-    entries.sort_unstable_by(|(a_key, a), (b_key, b)| (a, a_key).cmp(&(b, b_key)));
+    let mut sorted: Vec<_> = entries.iter().collect();
+    sorted.sort_unstable_by(|(a_key, a), (b_key, b)| (a, a_key).cmp(&(b, b_key)));
     let sql = |view: &str, marks: &str| {
         format!("INSERT OR IGNORE INTO view_{view}_g{LAYOUT} VALUES ({marks})")
     };
@@ -25,7 +29,7 @@ pub(super) fn store(connection: &Connection, mut entries: Entries) -> Result<(),
     let mut reference = prepare(sql("reference", "?, ?, ?"))?;
     let mut provider_ref = prepare(sql("provider_ref", "?, ?, ?"))?;
     let mut nonce = prepare(sql("nonce", "?, ?, ?, ?"))?;
-    for (key, entry) in &entries {
+    for (key, entry) in sorted {
         let order_id = key.order_id.as_str();
         let account = || format!("{}/{}", key.partner, key.merchant_code);
         let added = match entry {

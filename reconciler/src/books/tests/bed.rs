@@ -194,9 +194,9 @@ impl Bed {
             let places: Vec<Position> = positions.by_ref().take(order.facts.len()).collect();
             let row = row(order, &places);
             views.extend(entries(&row).into_iter().map(|entry| (row.key.clone(), entry)));
-            orders.push(row);
+            orders.push(Arc::new(row));
         }
-        let log_id = self.log.id();
+        let (views, log_id) = (views.into(), self.log.id());
         self.store.commit(Commit { orders, views, folded, log_id }).await.unwrap();
     }
 
@@ -206,8 +206,8 @@ impl Bed {
         row.summary.flags = flags;
         row.version += 1;
         let folded = self.store.progress().await.unwrap().unwrap().folded;
-        let (orders, log_id) = (vec![row], self.log.id());
-        self.store.commit(Commit { orders, views: Vec::new(), folded, log_id }).await.unwrap();
+        let (orders, log_id) = (vec![Arc::new(row)], self.log.id());
+        self.store.commit(Commit { orders, views: Arc::default(), folded, log_id }).await.unwrap();
     }
 
     /// A day's records, as a file of this text.

@@ -1,5 +1,6 @@
 //! A measurement: what the first pass after a start takes.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use payfold_engines::log::EventLog;
@@ -26,7 +27,7 @@ async fn first_pass_over_a_hundred_thousand_entries() {
         for orders in many.chunks(10_000) {
             let views = orders.iter().map(entry).collect();
             let commit = Commit {
-                orders: orders.to_vec(),
+                orders: orders.iter().cloned().map(Arc::new).collect(),
                 views,
                 folded: Vec::new(),
                 log_id: world.log.id(),
@@ -74,7 +75,12 @@ async fn one_window_over_a_hundred_thousand_orders() {
     for orders in many.chunks(10_000) {
         let views = orders.iter().map(entry).collect();
         let (folded, log_id) = (Vec::new(), world.log.id());
-        let commit = Commit { orders: orders.to_vec(), views, folded, log_id };
+        let commit = Commit {
+            orders: orders.iter().cloned().map(Arc::new).collect(),
+            views,
+            folded,
+            log_id,
+        };
         world.store.commit(commit).await.unwrap();
     }
     drop(many);

@@ -170,8 +170,8 @@ impl World {
             add(row, &record.fact);
             views.extend(entries(&record.fact).into_iter().map(|entry| (key.clone(), entry)));
         }
-        let orders = rows.into_values().collect();
-        let log_id = self.log.id();
+        let orders = rows.into_values().map(Arc::new).collect();
+        let (views, log_id) = (views.into(), self.log.id());
         self.store.commit(Commit { orders, views, folded, log_id }).await.unwrap();
         records.len()
     }
