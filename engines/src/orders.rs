@@ -12,7 +12,7 @@ use std::sync::Arc;
 use payfold_schemas::chain::Head;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{MerchantCode, Nonce, OrderKey, PartnerCode, ProviderRef, Reference};
-use payfold_schemas::order::Order;
+use payfold_schemas::order::{Order, OrderMoney};
 use payfold_schemas::publication::Publication;
 use payfold_schemas::record::Position;
 use payfold_schemas::time::Time;
@@ -115,6 +115,26 @@ pub struct Page {
     pub next: Option<Cursor>,
 }
 
+/// The orders of a partner that were first seen `from` ≤ time < `until`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Whose.
+    pub partner: PartnerCode,
+    /// The first instant.
+    pub from: Time,
+    /// The instant after the last.
+    pub until: Time,
+}
+
+/// One page of a window.
+#[derive(Clone, Debug)]
+pub struct MoneyPage {
+    /// The orders, by the time they were first seen.
+    pub orders: Vec<OrderMoney>,
+    /// Where the next page starts; none at the end.
+    pub next: Option<Cursor>,
+}
+
 /// What came of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claimed {
@@ -155,6 +175,24 @@ pub trait OrderStore: Send + Sync {
         after: Option<Cursor>,
         limit: usize,
     ) -> SeamFuture<'_, Page, EngineError>;
+
+    /// The orders that one page of `Scan::Created` names, as far as their money goes: up to `limit` entries of all partners
+    /// after a cursor, and of them the rows of one partner, where there is a row. Cursors are those of that scan.
+    fn money(
+        &self,
+        window: Window,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> SeamFuture<'_, MoneyPage, EngineError> {
+        Box::pin(async move {
+            let Window { partner, from, until } = window;
+            let page = self.scan(Scan::Created { from, until }, after, limit).await?;
+            let keys = page.entries.into_iter().map(|(key, _)| key);
+            let rows = self.load(keys.filter(|key| key.partner == partner).collect()).await?;
+            let orders = rows.into_iter().flatten().map(OrderMoney::from).collect();
+            Ok(MoneyPage { orders, next: page.next })
+        })
+    }
 
     /// Claims a key for ever, with a record to be found by whoever comes later: the only conditional write.
     /// Of all callers with one key, in all processes and after any crash, at most one is told `Mine`. It is

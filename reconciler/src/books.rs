@@ -1,9 +1,10 @@
 //! The comparison of orders with a partner's own records. `lines` reads the records and `orders` our side, both sorted in
-//! files by `spool`; `join` brings them together and `judge` has each pair compared. Pure: `ours` (what an order says),
-//! `rules` (whose day), `compare` (what differs), `totals`, `found` (what a difference is called), `settle` and `conclude`
-//! (what that changes). `ledger` is what was found before, on a `shelf`, `pile` what a run finds, `day` one run from begin to end, `survey` asks a
-//! partner that gives out no files, `desk` where runs and
-//! decisions are asked for, `recheck` clears what has mended itself.
+//! files by `spool`; `join` brings them together, `matching` sees to all groups and `judge` has each compared. Pure: `ours`
+//! (what an order says), `rules` (whose day), `terms` (by what a partner's days are judged), `compare` (what differs),
+//! `totals`, `found` (what a difference is called), `settle` and `conclude` (what that changes).
+//!
+//! `ledger` is what was found before, on a `shelf`, `pile` what a run finds, `day` one run from begin to end, `survey` asks
+//! a partner that gives out no files, `desk` where runs and decisions are asked for, `recheck` clears what has mended itself.
 
 mod answers;
 mod close;
@@ -38,11 +39,7 @@ mod terms;
 mod tests;
 mod totals;
 
-use std::path::Path;
-
-use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::PartnerCode;
-use sha2::{Digest as _, Sha256};
 
 use crate::run::Halt;
 
@@ -91,11 +88,4 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
-}
-
-/// The SHA-256 of a file, and how many bytes it has. Blocks. Errors: the file can't be read.
-fn sha256_of(path: &Path) -> std::io::Result<(Digest, u64)> {
-    let mut hasher = Sha256::new();
-    let bytes = std::io::copy(&mut std::fs::File::open(path)?, &mut hasher)?;
-    Ok((Digest::from_bytes(hasher.finalize().into()), bytes))
 }

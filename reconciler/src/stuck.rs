@@ -111,7 +111,8 @@ pub(crate) fn is_other_money(order: &Order, answer: &QueryAnswer) -> bool {
         })
 }
 
-fn says_as(answer: &QueryAnswer, ipn: &KnownIpn) -> bool {
+/// Whether an answer says what a notice says.
+pub(crate) fn says_as(answer: &QueryAnswer, ipn: &KnownIpn) -> bool {
     answer.provider_ref == ipn.provider_ref
         && answer.status == ipn.status
         && answer.amount == ipn.money.amount

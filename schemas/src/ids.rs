@@ -9,10 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{Text, TextError, TextRule};
 
+#[inline]
 fn is_code(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-')
 }
 
+#[inline]
 fn is_printable(c: char) -> bool {
     matches!(c, ' '..='~')
 }
@@ -23,6 +25,7 @@ pub enum PartnerCodeRule {}
 impl TextRule for PartnerCodeRule {
     const NAME: &'static str = "partner";
     const MAX_CHARS: usize = 32;
+    #[inline]
     fn allows(c: char) -> bool {
         c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'
     }
@@ -36,6 +39,7 @@ pub enum MerchantCodeRule {}
 impl TextRule for MerchantCodeRule {
     const NAME: &'static str = "merchantCode";
     const MAX_CHARS: usize = 64;
+    #[inline]
     fn allows(c: char) -> bool {
         is_code(c)
     }
@@ -49,6 +53,7 @@ pub enum OrderIdRule {}
 impl TextRule for OrderIdRule {
     const NAME: &'static str = "orderId";
     const MAX_CHARS: usize = 64;
+    #[inline]
     fn allows(c: char) -> bool {
         is_code(c)
     }
@@ -62,6 +67,7 @@ pub enum ProviderRefRule {}
 impl TextRule for ProviderRefRule {
     const NAME: &'static str = "providerRef";
     const MAX_CHARS: usize = 255;
+    #[inline]
     fn allows(c: char) -> bool {
         is_printable(c)
     }
@@ -75,6 +81,7 @@ pub enum NonceRule {}
 impl TextRule for NonceRule {
     const NAME: &'static str = "nonce";
     const MAX_CHARS: usize = 256;
+    #[inline]
     fn allows(c: char) -> bool {
         is_printable(c)
     }
@@ -88,6 +95,7 @@ pub enum EventRefRule {}
 impl TextRule for EventRefRule {
     const NAME: &'static str = "eventRef";
     const MAX_CHARS: usize = 255;
+    #[inline]
     fn allows(c: char) -> bool {
         is_printable(c)
     }
@@ -101,6 +109,7 @@ pub enum ReferenceRule {}
 impl TextRule for ReferenceRule {
     const NAME: &'static str = "reference";
     const MAX_CHARS: usize = 128;
+    #[inline]
     fn allows(c: char) -> bool {
         is_printable(c)
     }
@@ -114,6 +123,7 @@ pub enum KeyIdRule {}
 impl TextRule for KeyIdRule {
     const NAME: &'static str = "keyId";
     const MAX_CHARS: usize = 64;
+    #[inline]
     fn allows(c: char) -> bool {
         is_code(c)
     }
@@ -127,6 +137,7 @@ pub enum ShopNameRule {}
 impl TextRule for ShopNameRule {
     const NAME: &'static str = "shop";
     const MAX_CHARS: usize = 64;
+    #[inline]
     fn allows(c: char) -> bool {
         is_code(c)
     }
@@ -140,6 +151,7 @@ pub enum AuthorRule {}
 impl TextRule for AuthorRule {
     const NAME: &'static str = "author";
     const MAX_CHARS: usize = 128;
+    #[inline]
     fn allows(c: char) -> bool {
         is_printable(c)
     }

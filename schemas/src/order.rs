@@ -1,6 +1,8 @@
 //! Owns the order as it is stored and read: the kept facts, what they come to (`Summary`), and the version.
 //! The summary is a pure function of the kept facts; version and positions are outside every digest.
 
+mod money;
+
 use minicbor::{Decode, Encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,7 @@ use crate::money::Currency;
 use crate::record::Position;
 use crate::time::Time;
 
+pub use self::money::{Asked, MoneyFacts, MoneySummary, OrderMoney};
 pub use crate::flag::{Flag, RaisedFlag, Severity};
 
 /// Where an order stands.

@@ -63,8 +63,10 @@ impl<R: TextRule> Text<R> {
         if !is_seen && value.trim().is_empty() {
             return Err(TextError::Empty { name: R::NAME });
         }
-        // Nearly all are plain ASCII: then bytes are characters. Which one is illegal is looked for only if one is.
-        let is_plain = value.bytes().all(|byte| byte.is_ascii() && R::allows(char::from(byte)));
+        // Nearly all are plain ASCII: then bytes are characters, and many are looked at at once. Which one is illegal is
+        // looked for only if one is.
+        let is_fine = |byte: u8| byte.is_ascii() & R::allows(char::from(byte));
+        let is_plain = value.bytes().fold(true, |fine, byte| fine & is_fine(byte));
         if !is_plain && let Some((offset, _)) = value.char_indices().find(|(_, c)| !R::allows(*c)) {
             return Err(TextError::IllegalCharacter { name: R::NAME, offset });
         }

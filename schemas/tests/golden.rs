@@ -13,7 +13,7 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 
 use payfold_schemas::event::OrderChanged;
-use payfold_schemas::order::Order;
+use payfold_schemas::order::{Order, OrderMoney};
 use payfold_schemas::record::{
     IntakeRecord, Parts, Record, decode_fact, decode_intake, encode_fact, encode_switch,
 };
@@ -75,7 +75,9 @@ fn an_order_row_is_read_and_written_as_ever() {
     let today = minicbor::to_vec(&order).expect("encoding into memory can't fail");
     let stored = bytes("order.hex", &today);
     assert_eq!(minicbor::decode::<Order>(&stored).expect("a stored row decodes"), order);
-    assert_eq!(hex::encode(today), hex::encode(stored));
+    assert_eq!(hex::encode(today), hex::encode(&stored));
+    let money = minicbor::decode::<OrderMoney>(&stored).expect("a part of a stored row decodes");
+    assert_eq!(money, OrderMoney::from(order), "the part is what the whole has");
 }
 
 /// An event as it was once published.

@@ -32,12 +32,17 @@ pub(super) fn page(mut entries: Entries, limit: usize) -> Page {
 /// The cursor that stands on an entry: its view's name, then what orders it within the view.
 fn at((key, entry): &(OrderKey, ViewEntry)) -> Cursor {
     Cursor(match entry {
-        ViewEntry::Created(time) => format!("created/{}/{key}", time.unix_nanos()),
-        ViewEntry::Deadline(time) => format!("deadline/{}/{key}", time.unix_nanos()),
+        ViewEntry::Created(time) => by_time("created", time.unix_nanos(), key),
+        ViewEntry::Deadline(time) => by_time("deadline", time.unix_nanos(), key),
         ViewEntry::Reference(_) => format!("reference/{}", key.order_id),
         ViewEntry::ProviderRef(_) => format!("provider_ref/{}", key.order_id),
         ViewEntry::Nonce(_, digest) => format!("nonce/{digest}/{}", key.order_id),
     })
+}
+
+/// The text of a cursor in a time view.
+pub(super) fn by_time(view: &str, unix_nanos: i64, key: impl std::fmt::Display) -> String {
+    format!("{view}/{unix_nanos}/{key}")
 }
 
 /// The (unix nanoseconds, key) after which a page of a time view starts. Errors: `Invalid`.

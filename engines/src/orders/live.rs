@@ -11,7 +11,9 @@ use payfold_schemas::order::Order;
 use payfold_schemas::publication::Publication;
 use payfold_schemas::record::Position;
 
-use super::{Claimed, Commit, Cursor, Footprint, OrderStore, Page, Progress, Scan, Walked};
+use super::{
+    Claimed, Commit, Cursor, Footprint, MoneyPage, OrderStore, Page, Progress, Scan, Walked, Window,
+};
 use crate::generations::{Generations, Journal};
 use crate::log::epoch::current;
 use crate::log::{EventLog, Topic};
@@ -112,6 +114,16 @@ impl OrderStore for Live {
     ) -> SeamFuture<'_, Page, EngineError> {
         let now = self.now();
         Box::pin(async move { now.scan(scan, after, limit).await })
+    }
+
+    fn money(
+        &self,
+        window: Window,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> SeamFuture<'_, MoneyPage, EngineError> {
+        let now = self.now();
+        Box::pin(async move { now.money(window, after, limit).await })
     }
 
     fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {

@@ -1,6 +1,7 @@
 //! Owns the order row's encoding, the same on every engine: a version byte, then CBOR.
 //! Invariant: an unknown version is never skipped and never guessed at.
 
+use minicbor::Decode;
 use payfold_schemas::order::Order;
 
 use crate::EngineError;
@@ -14,8 +15,8 @@ pub fn encode(order: &Order, row: &mut Vec<u8>) {
     minicbor::encode(order, row).expect("encoding into memory can't fail");
 }
 
-/// Reads the row of `key`. Errors: `Corrupt`.
-pub fn decode(key: &str, row: &[u8]) -> Result<Order, EngineError> {
+/// Reads the row of `key`: the whole order, or the part of it that `T` is. Errors: `Corrupt`.
+pub fn decode<'r, T: Decode<'r, ()>>(key: &str, row: &'r [u8]) -> Result<T, EngineError> {
     match row.split_first() {
         Some((&ROW_VERSION, order)) => minicbor::decode(order).map_err(|error| {
             EngineError::Corrupt(format!("the row of {key} does not decode: {error}"))

@@ -6,6 +6,7 @@
 mod claims;
 mod family;
 mod heads;
+mod money;
 mod rows;
 mod tables;
 #[cfg(test)]
@@ -24,7 +25,9 @@ use rusqlite::Connection;
 
 use self::family::Family;
 use crate::blocking::blocking;
-use crate::orders::{Claimed, Commit, Cursor, Footprint, OrderStore, Page, Progress, Scan, Walked};
+use crate::orders::{
+    Claimed, Commit, Cursor, Footprint, MoneyPage, OrderStore, Page, Progress, Scan, Walked, Window,
+};
 use crate::sqlite::{ReadPool, at, seam_error};
 use crate::{EngineError, SeamFuture, lock};
 
@@ -165,6 +168,20 @@ impl OrderStore for SqliteOrders {
         let shared = Arc::clone(&self.shared);
         Box::pin(blocking(move || {
             shared.readers.with(|connection| views::scan(connection, &scan, after.as_ref(), limit))
+        }))
+    }
+
+    fn money(
+        &self,
+        window: Window,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> SeamFuture<'_, MoneyPage, EngineError> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(blocking(move || {
+            let of =
+                |connection: &Connection| money::page(connection, &window, after.as_ref(), limit);
+            shared.readers.with(of)
         }))
     }
 

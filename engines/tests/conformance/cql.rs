@@ -164,6 +164,12 @@ async fn scans_goes_on_from_a_cursor() {
 }
 
 #[tokio::test]
+async fn scans_tells_money_of_a_window() {
+    let Some(bed) = Keyspace::made().await else { return };
+    scans::tells_money_of_a_window(&bed).await;
+}
+
+#[tokio::test]
 async fn generations_are_apart() {
     let Some(bed) = Keyspace::made().await else { return };
     generations::are_apart(&bed).await;

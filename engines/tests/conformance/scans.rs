@@ -1,12 +1,15 @@
 //! The promises of `OrderStore::scan`.
 
 use payfold_engines::EngineError;
-use payfold_engines::orders::{Commit, Cursor, OrderStore, Scan, ViewEntry};
+use payfold_engines::orders::{Commit, Cursor, MoneyPage, OrderStore, Scan, ViewEntry, Window};
 use payfold_schemas::digest::Digest;
+use payfold_schemas::fact::Create;
 use payfold_schemas::ids::{MerchantCode, Nonce, OrderKey, PartnerCode, ProviderRef, Reference};
+use payfold_schemas::money::{Amount, Currency};
+use payfold_schemas::order::{Known, Order, OrderMoney};
 use payfold_schemas::time::Time;
 
-use crate::bed::{Bed, key, orders, soon};
+use crate::bed::{Bed, at, key, order, orders, soon};
 
 type Entry = (OrderKey, ViewEntry);
 
@@ -151,6 +154,78 @@ pub async fn walks_nonces(bed: &dyn Bed) {
     add(&*store, written).await;
     let key = key("p/M/1");
     yields(&*store, Scan::Nonce(key.partner, key.merchant_code, nonce), &inside).await;
+}
+
+/// An order that was asked for.
+fn asked_for(name: &str, offset: u64) -> Order {
+    let reference = Reference::parse(&format!("basket of {name}")).expect("a reference");
+    let content = Create {
+        amount: Amount::from_minor(100 + i64::try_from(offset).expect("small")).expect("an amount"),
+        currency: Currency::parse("VND").expect("a currency"),
+        reference: reference.clone(),
+        attempt: 2,
+        deadline: Time::from_unix_ms(77),
+    };
+    let mut order = order(name, offset);
+    order.facts.creates.push(Known { content, position: at(offset) });
+    order.summary.reference = Some(reference);
+    order
+}
+
+/// A window tells of one partner's orders, each once and as its row says, in the order of the view of all partners'.
+pub async fn tells_money_of_a_window(bed: &dyn Bed) {
+    let store = orders(bed).await;
+    let time = Time::from_unix_ms;
+    let (from, until) = (time(10), time(30));
+    // What stands before and behind `p/` in the text of keys, and an entry whose row was not written yet.
+    let names = ["p/A/b", "o-p/M/a", "p-q/M/a", "p/M/a", "p0/M/a", "q/M/a", "p/M/no-row", "p/M/c"];
+    let rows: Vec<Order> = (names.iter().zip(1..))
+        .filter(|(name, _)| **name != "p/M/no-row")
+        .map(|(name, offset)| asked_for(name, offset))
+        .chain([asked_for("p/M/early", 20), asked_for("p/M/late", 21)])
+        .collect();
+    let created = |name: &str, ms| entry(name, &ViewEntry::Created(time(ms)));
+    let mut views: Vec<Entry> = names
+        .iter()
+        .zip([10, 10, 11, 12, 12, 13, 14, 29])
+        .map(|(name, ms)| created(name, ms))
+        .collect();
+    views.extend([created("p/M/early", 9), created("p/M/late", 30)]);
+    let commit = Commit { orders: rows.clone(), views, log_id: [7; 16], ..Commit::default() };
+    soon(store.commit(commit)).await.expect("committed");
+
+    let window = Window { partner: PartnerCode::parse("p").expect("a partner"), from, until };
+    let page = |after, limit| soon(store.money(window.clone(), after, limit));
+    let expected: Vec<OrderMoney> = ["p/A/b", "p/M/a", "p/M/c"]
+        .map(|name| rows.iter().find(|row| row.key == key(name)).expect("a row").clone().into())
+        .to_vec();
+    for limit in [1, 2, 3, 7, 8, 100] {
+        let (mut all, mut after, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let MoneyPage { orders, next } = page(after, limit).await.expect("a page");
+            assert!(orders.len() <= limit);
+            all.extend(orders);
+            pages += 1;
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(all, expected, "by {limit}");
+        assert_eq!(pages, names.len().div_ceil(limit), "a page is of so many entries, by {limit}");
+    }
+    // A page begins where one of the scan ended, and the other way round.
+    let scan = Scan::Created { from, until };
+    let scanned = soon(store.scan(scan, None, 3)).await.expect("a page");
+    let read = page(None, 3).await.expect("a page");
+    assert_eq!(read.next, scanned.next);
+    assert_eq!(page(scanned.next, 9).await.expect("a page").orders, expected[1..]);
+    for (cursor, limit) in
+        [("deadline/1/p/M/a", 1), ("created/x", 1), ("created/11000000/p/A/b", 0)]
+    {
+        let refused = page(Some(Cursor(cursor.to_owned())), limit).await;
+        assert!(matches!(refused, Err(EngineError::Invalid(_))), "{refused:?}");
+    }
 }
 
 /// A cursor stands where it stood whatever is added, survives being printed, and fits its own view only.

@@ -182,6 +182,11 @@ async fn scans_goes_on_from_a_cursor() {
 }
 
 #[tokio::test]
+async fn scans_tells_money_of_a_window() {
+    scans::tells_money_of_a_window(&Files::new()).await;
+}
+
+#[tokio::test]
 async fn generations_are_apart() {
     generations::are_apart(&Files::new()).await;
 }

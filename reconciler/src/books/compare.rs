@@ -239,8 +239,8 @@ impl Outcome {
 
 /// Whether two differences would be one finding.
 fn has_one_name(a: &Difference, b: &Difference) -> bool {
-    let name = |d: &Difference| (d.code, d.field, d.status, d.provider_ref.clone(), d.part.clone());
-    name(a) == name(b)
+    (a.code, a.field, a.status) == (b.code, b.field, b.status)
+        && (&a.provider_ref, &a.part) == (&b.provider_ref, &b.part)
 }
 
 /// Which of a transaction's refunds it is: by the partner's name of it, else by its money.

@@ -2,6 +2,7 @@
 //! once it is whole and was not compared before; one that doesn't come when it is due is told of once a day.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::SystemTime;
@@ -9,6 +10,7 @@ use std::time::SystemTime;
 use chrono::{Days, NaiveDate};
 use chrono_tz::Tz;
 use croner::Cron;
+use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::RunResult;
 use payfold_schemas::time::Time;
@@ -17,7 +19,6 @@ use super::day::{Request, Source};
 use super::desk::Books;
 use super::ledger::Ledger;
 use super::rules::{day_bounds, day_of};
-use super::sha256_of;
 use super::survey::Survey;
 use super::terms;
 use crate::run::{Halt, Shared};
@@ -139,7 +140,8 @@ impl Seen {
             return None;
         }
         let hashed = path.clone();
-        let sha256 = super::blocking(move || sha256_of(&hashed)).await.ok()?.0;
+        let sha256 =
+            super::blocking(move || Digest::of_reader(&mut File::open(hashed)?)).await.ok()?.0;
         self.known.insert(path.clone(), state);
         let known = ledger.run_of(&of_day).is_some_and(|run| run.records.sha256 == sha256);
         // It is the day's file, whatever was given by hand before.

@@ -10,7 +10,8 @@ use super::spool::{KeyHash, Place, Sorted};
 /// More lines of one group are no lines of one payment.
 pub(crate) const GROUP_MAX: usize = 4_096;
 
-/// An order, or none, with the lines of its group. One of the two is there.
+/// What there is of one key: an order and its lines, as a rule. At least one of both is there; orders are several only
+/// where they share a ref.
 pub(crate) struct Group {
     pub(crate) hash: KeyHash,
     pub(crate) ours: Vec<OurOrder>,
@@ -60,7 +61,8 @@ fn take<T: for<'b> minicbor::Decode<'b, ()>>(
     items: &mut Sorted<T>,
     place: Place<'_>,
 ) -> io::Result<(Vec<T>, u64)> {
-    let (mut taken, mut left_out) = (Vec::new(), 0);
+    // As a rule there is one of each.
+    let (mut taken, mut left_out) = (Vec::with_capacity(1), 0);
     while items.peek()? == Some(place) {
         let Some(value) = items.next()? else { break };
         if taken.len() < GROUP_MAX { taken.push(value) } else { left_out += 1 }

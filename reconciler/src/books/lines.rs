@@ -13,7 +13,6 @@ use payfold_schemas::run::{BadLine, RecordsFile};
 use sha2::{Digest as _, Sha256};
 
 use super::judge::{By, key_of_line};
-use super::sha256_of;
 use super::spool::{LANES, Sorted, Spool};
 use super::survey::{QUERIES, Surveyed};
 
@@ -112,7 +111,7 @@ pub(crate) fn of_answers(surveyed: Surveyed, folder: &Path) -> io::Result<Lines>
 
 /// What can be said of a file that is no records file.
 fn untrusted(path: &Path) -> io::Result<FileFacts> {
-    let (sha256, bytes) = sha256_of(path)?;
+    let (sha256, bytes) = Digest::of_reader(&mut File::open(path)?)?;
     Ok(FileFacts { lines: 0, entries: 0, ignored: 0, bad: 0, sha256, bytes })
 }
 

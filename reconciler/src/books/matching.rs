@@ -114,7 +114,7 @@ async fn look_for(
             }
             let rows = shared.load(&keys).await?;
             for (group, row) in groups.drain(..).zip(rows) {
-                let mut ours = row.as_ref().map(OurOrder::of);
+                let mut ours = row.map(|order| OurOrder::of(order.into()));
                 dated(shared, judge, ours.as_mut()).await?;
                 let elsewhere = match &ours {
                     Some(_) => BTreeMap::new(),
@@ -156,7 +156,7 @@ async fn by_ref(
         lines.first().and_then(|line| Some((&line.merchant_code, line.provider_ref.as_ref()?)));
     let keys = keys_of_ref(shared, judge, named).await?;
     let rows = shared.load(&keys).await?;
-    let ours = rows.iter().flatten().map(OurOrder::of);
+    let ours = rows.into_iter().flatten().map(|order| OurOrder::of(order.into()));
     let provider_ref = lines.first().and_then(|line| line.provider_ref.as_ref());
     Ok(ours
         .map(|order| {

@@ -1,32 +1,37 @@
 //! Owns the reading of our side: the orders that may have money of the day, sorted as the records are. Constant memory: a
 //! page at a time, sorted in files. On the way it looks for references of which two attempts are paid.
 
+use std::io;
 use std::path::Path;
 
+use futures_util::future::try_join_all;
 use payfold_engines::log::Topic;
-use payfold_engines::orders::{Cursor, Page, Scan};
+use payfold_engines::orders::{Cursor, MoneyPage, Window};
 use payfold_schemas::fact::Fact;
-use payfold_schemas::ids::{OrderKey, PartnerCode};
-use payfold_schemas::order::{Order, OrderState};
+use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::order::{OrderMoney, OrderState};
 use payfold_schemas::record::{Position, decode_fact};
 use payfold_schemas::time::Time;
-
 use tokio::sync::{Mutex, mpsc};
 
-use super::BooksError;
 use super::found::Found;
 use super::judge::{By, groups_of};
 use super::ours::OurOrder;
 use super::pile::Pile;
 use super::rules::Rules;
-use super::siblings;
+use super::siblings::{self, Tried};
 use super::spool::{LANES, Sorted, Spool};
+use super::{BooksError, blocking};
 use crate::run::{Halt, Shared};
 
 /// Orders of one page: some 1 MB.
-const PAGE: usize = 512;
-/// Pages that wait to be loaded, or to be taken in.
+const PAGE: usize = 1_024;
+/// Pages that wait to be taken in.
 const PAGES_WAITING: usize = 1;
+/// So many readers read side by side, each a stretch of the window at a time.
+const READERS: usize = 3;
+/// Stretches of equal length: most orders may lie in a few of them.
+const STRETCHES: i64 = 64;
 
 /// What our side came to.
 pub(crate) struct Orders {
@@ -44,112 +49,140 @@ pub(crate) async fn read(
     tell: impl Fn(u64),
 ) -> Result<Orders, BooksError> {
     let until = rules.until.plus_ms(rules.cut_off_ms).min(rules.now);
-    let scan = Scan::Created { from, until };
-    let mut spool = Spool::in_folder(folder).map_err(BooksError::scratch)?;
+    let windows = Mutex::new(stretches(partner, (from, until)));
+    let spool = Spool::in_folder(folder).map_err(BooksError::scratch)?;
+    let mut taking = Taking { spool, by, dates_refunds: rules.lists.refunds };
     let mut paid_twice = Pile::in_folder(folder);
-    // Pages are loaded side by side while those before them are taken in.
-    let (walked, keys) = mpsc::channel(PAGES_WAITING);
-    let (loaded, mut pages) = mpsc::channel::<Vec<Option<Order>>>(PAGES_WAITING);
-    let keys = Mutex::new(keys);
+    // Pages are read while those before them are taken in.
+    let (sender, mut pages) = mpsc::channel::<Vec<OrderMoney>>(PAGES_WAITING);
     let taken = async {
         let mut count = 0;
-        while let Some(rows) = pages.recv().await {
-            count += u64::try_from(rows.len()).unwrap_or(0);
-            for order in rows.iter().flatten() {
-                if is_second_attempt(order) {
-                    let found = siblings::paid_twice(shared, order).await?;
-                    let mut found = found.iter();
-                    found.try_for_each(|f| paid_twice.push(f)).map_err(BooksError::scratch)?;
-                }
-                take(shared, order, (rules, by), &mut spool).await?;
+        while let Some(page) = pages.recv().await {
+            count += u64::try_from(page.len()).unwrap_or(0);
+            let (back, left) = blocking(move || {
+                let left = taking.page(page);
+                (taking, left)
+            })
+            .await;
+            taking = back;
+            let Left { tried_again, undated } = left.map_err(BooksError::scratch)?;
+            for tried in tried_again {
+                let found = siblings::paid_twice(shared, tried).await?;
+                let mut found = found.iter();
+                found.try_for_each(|f| paid_twice.push(f)).map_err(BooksError::scratch)?;
+            }
+            for mut ours in undated {
+                date_refunds(shared, &mut ours).await?;
+                taking.push(ours).map_err(BooksError::scratch)?;
             }
             tell(count);
         }
-        Ok::<(), BooksError>(())
+        Ok::<_, BooksError>(taking.spool)
     };
-    let walking = async { Ok(walk(shared, (&scan, partner), walked).await?) };
-    let loading = |loaded| async { Ok(load(shared, &keys, loaded).await?) };
-    let (one, two, three) = (loaded.clone(), loaded.clone(), loaded);
-    tokio::try_join!(walking, loading(one), loading(two), loading(three), taken)?;
+    let readers = (0..READERS).map(|_| read_pages(shared, &windows, sender.clone()));
+    let readers: Vec<_> = readers.collect();
+    drop(sender);
+    let reading = async { Ok(try_join_all(readers).await?) };
+    let (_, spool) = tokio::try_join!(reading, taken)?;
     Ok(Orders { sorted: spool.sorted().map_err(BooksError::scratch)?, paid_twice })
 }
 
-/// The partner's orders in the window, page by page.
-async fn walk(
+/// A window in stretches, without a gap.
+fn stretches(
+    partner: &PartnerCode,
+    (from, until): (Time, Time),
+) -> impl Iterator<Item = Window> + use<> {
+    let span_ms = until.unix_ms().saturating_sub(from.unix_ms());
+    let border = move |n: i64| match n {
+        STRETCHES => until,
+        n => from.plus_ms(span_ms / STRETCHES * n),
+    };
+    let partner = partner.clone();
+    (0..STRETCHES).map(move |n| Window {
+        partner: partner.clone(),
+        from: border(n),
+        until: border(n + 1),
+    })
+}
+
+/// Reads one stretch after another, page by page; others do so beside it.
+async fn read_pages(
     shared: &Shared,
-    (scan, partner): (&Scan, &PartnerCode),
-    pages: mpsc::Sender<Vec<OrderKey>>,
+    windows: &Mutex<impl Iterator<Item = Window>>,
+    pages: mpsc::Sender<Vec<OrderMoney>>,
 ) -> Result<(), Halt> {
-    let mut after: Option<Cursor> = None;
     loop {
-        let (mine, next) = page(shared, (scan, partner), after, PAGE).await?;
-        // Nobody takes them if what is loaded failed, and then nobody asks.
-        let _ = pages.send(mine).await;
-        match next {
-            Some(next) => after = Some(next),
-            None => return Ok(()),
+        let Some(window) = windows.lock().await.next() else { return Ok(()) };
+        let mut after: Option<Cursor> = None;
+        loop {
+            let ask = || shared.store.money(window.clone(), after.clone(), PAGE);
+            let MoneyPage { orders, next } = shared.ask("read orders by creation", ask).await?;
+            // Nobody takes them if what came before failed, and then nobody asks.
+            let _ = pages.send(orders).await;
+            match next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
         }
     }
 }
 
-/// A partner's orders of one page of a window, and where the next one begins.
-pub(crate) async fn page(
-    shared: &Shared,
-    (scan, partner): (&Scan, &PartnerCode),
-    after: Option<Cursor>,
-    limit: usize,
-) -> Result<(Vec<OrderKey>, Option<Cursor>), Halt> {
-    let ask = || shared.store.scan(scan.clone(), after.clone(), limit);
-    let Page { entries, next } = shared.ask("walk the orders by creation", ask).await?;
-    let mine = entries.into_iter().map(|(key, _)| key).filter(|key| key.partner == *partner);
-    Ok((mine.collect(), next))
+/// Takes orders in as they are compared.
+struct Taking {
+    spool: Spool<OurOrder>,
+    by: By,
+    dates_refunds: bool,
 }
 
-/// Loads one page after another; others do so beside it.
-async fn load(
-    shared: &Shared,
-    keys: &Mutex<mpsc::Receiver<Vec<OrderKey>>>,
-    pages: mpsc::Sender<Vec<Option<Order>>>,
-) -> Result<(), Halt> {
-    loop {
-        let Some(keys) = keys.lock().await.recv().await else { return Ok(()) };
-        let rows = shared.load(&keys).await?;
-        // As above.
-        let _ = pages.send(rows).await;
+/// What of a page is to be looked up elsewhere.
+#[derive(Default)]
+struct Left {
+    /// References of paid orders that are not the first attempts at them.
+    tried_again: Vec<Tried>,
+    /// Orders with refunds that say no time; they are not taken in yet.
+    undated: Vec<OurOrder>,
+}
+
+impl Taking {
+    /// Orders nothing was ever said of are left out: a line that names one finds it by its key.
+    fn page(&mut self, page: Vec<OrderMoney>) -> io::Result<Left> {
+        let mut left = Left::default();
+        for order in page {
+            if is_second_attempt(&order) {
+                left.tried_again.extend(tried(&order));
+            }
+            if order.facts.ipns.is_empty() && order.facts.query_answers.is_empty() {
+                continue;
+            }
+            let ours = OurOrder::of(order);
+            if self.dates_refunds && ours.has_undated_refunds() {
+                left.undated.push(ours);
+            } else {
+                self.push(ours)?;
+            }
+        }
+        Ok(left)
+    }
+
+    fn push(&mut self, ours: OurOrder) -> io::Result<()> {
+        groups_of(self.by, ours).iter().try_for_each(|(key, group)| self.spool.push(key, group))
     }
 }
 
-fn is_second_attempt(order: &Order) -> bool {
+fn is_second_attempt(order: &OrderMoney) -> bool {
     order.summary.state == OrderState::Paid && order.summary.attempt.is_some_and(|n| n > 1)
 }
 
-/// Orders nothing was ever said of are left out: a line that names one finds it by its key.
-async fn take(
-    shared: &Shared,
-    order: &Order,
-    (rules, by): (&Rules, By),
-    spool: &mut Spool<OurOrder>,
-) -> Result<(), BooksError> {
-    if order.facts.ipns.is_empty() && order.facts.query_answers.is_empty() {
-        return Ok(());
-    }
-    let mut ours = OurOrder::of(order);
-    if rules.lists.refunds {
-        date_refunds(shared, &mut ours).await?;
-    }
-    for (key, of_group) in groups_of(by, ours) {
-        spool.push(&key, &of_group).map_err(BooksError::scratch)?;
-    }
-    Ok(())
+fn tried(order: &OrderMoney) -> Option<Tried> {
+    let (key, reference) = (order.key.clone(), order.summary.reference.clone()?);
+    Some((key.partner, key.merchant_code, reference))
 }
 
 /// A refund that says no time happened when its first notice says it was sent, else when that came.
 pub(crate) async fn date_refunds(shared: &Shared, ours: &mut OurOrder) -> Result<(), BooksError> {
-    for known in &mut ours.refs {
-        for refund in &mut known.refunds {
-            if refund.money.at.is_none() {
-                refund.money.at = told_at(shared, refund.position).await?;
-            }
+    for refund in ours.refs.iter_mut().flat_map(|known| &mut known.refunds) {
+        if refund.money.at.is_none() {
+            refund.money.at = told_at(shared, refund.position).await?;
         }
     }
     Ok(())
@@ -166,4 +199,23 @@ async fn told_at(shared: &Shared, position: Position) -> Result<Option<Time>, Bo
         Fact::Ipn(ipn) => ipn.timestamp.unwrap_or(record.received_at),
         _ => record.received_at,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_are_the_window_without_gap_or_overlap() {
+        let partner = PartnerCode::parse("p").unwrap();
+        for (from, until) in [(0, 691_200_000), (-7, 1_000), (5, 30), (9, 9), (9, 3)] {
+            let (from, until) =
+                (Time::from_unix_ms(from), Time::from_unix_nanos(until * 1_000_000 + 3));
+            let all: Vec<Window> = stretches(&partner, (from, until)).collect();
+            assert_eq!((all[0].from, all.last().unwrap().until), (from, until));
+            assert!(all.windows(2).all(|two| two[0].until == two[1].from), "{all:?}");
+            let ascends = all.iter().all(|one| one.from <= one.until);
+            assert_eq!(ascends, from <= until, "{all:?}");
+        }
+    }
 }

@@ -4,16 +4,15 @@
 mod totals;
 
 use minicbor::{Decode, Encode};
-use payfold_schemas::fact::Create;
 use payfold_schemas::ids::{EventRef, MerchantCode, OrderId, ProviderRef, Reference};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::{Amount, Currency};
-use payfold_schemas::order::{Known, KnownIpn, Order, OrderState};
+use payfold_schemas::order::{Asked, Known, KnownIpn, MoneyFacts, OrderMoney, OrderState};
 use payfold_schemas::record::Position;
 use payfold_schemas::time::Time;
 
 use self::totals::Totals;
-use crate::stuck::unconfirmed;
+use crate::stuck::says_as;
 
 /// One order, or one ref of it where the partner's records know no orders.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -91,18 +90,19 @@ pub struct Refund {
 
 impl OurOrder {
     /// What is known of an order.
-    pub fn of(order: &Order) -> Self {
+    pub fn of(order: OrderMoney) -> Self {
+        let OrderMoney { key, first_seen, summary, facts } = order;
         let mut refs: Vec<OurRef> = Vec::new();
         let mut totals = Totals::default();
-        for known in &order.facts.ipns {
-            add_notice(&mut refs, &mut totals, order, known);
+        for known in &facts.ipns {
+            add_notice(&mut refs, &mut totals, &facts, known);
         }
-        for known in &order.facts.query_answers {
+        for known in &facts.query_answers {
             let answer = &known.content;
             let money = Money { amount: answer.amount, currency: answer.currency, at: None };
             let entry = entry(&mut refs, &answer.provider_ref);
             match answer.status {
-                Status::Success if counts(&order.facts.creates, &money) => entry.pays(money),
+                Status::Success if counts(&facts.creates, &money) => entry.pays(money),
                 Status::Refunded if totals.are_told_of(&answer.provider_ref) => {
                     totals.add(&answer.provider_ref, money, known.position);
                 }
@@ -113,7 +113,7 @@ impl OurOrder {
         for (provider_ref, refund) in totals.steps() {
             entry(&mut refs, &provider_ref).refunds.push(refund);
         }
-        for known in &order.facts.shared_refs {
+        for known in &facts.shared_refs {
             let shared = &known.content;
             if let Some(entry) = refs.iter_mut().find(|r| r.provider_ref == shared.provider_ref) {
                 entry.shared_with.get_or_insert_with(|| shared.other_order.clone());
@@ -121,13 +121,18 @@ impl OurOrder {
         }
         refs.sort_by(|a, b| a.provider_ref.cmp(&b.provider_ref));
         Self {
-            merchant_code: order.key.merchant_code.clone(),
-            order_id: order.key.order_id.clone(),
-            reference: order.summary.reference.clone(),
-            state: order.summary.state,
-            first_seen: order.first_seen,
+            merchant_code: key.merchant_code,
+            order_id: key.order_id,
+            reference: summary.reference,
+            state: summary.state,
+            first_seen,
             refs,
         }
+    }
+
+    /// Whether a refund says no time.
+    pub(crate) fn has_undated_refunds(&self) -> bool {
+        self.refs.iter().flat_map(|known| &known.refunds).any(|refund| refund.money.at.is_none())
     }
 
     /// The ref of this name.
@@ -171,18 +176,24 @@ impl OurRef {
     }
 }
 
-fn add_notice(refs: &mut Vec<OurRef>, totals: &mut Totals, order: &Order, known: &Known<KnownIpn>) {
+fn add_notice(
+    refs: &mut Vec<OurRef>,
+    totals: &mut Totals,
+    facts: &MoneyFacts,
+    known: &Known<KnownIpn>,
+) {
     let ipn = &known.content;
     if ipn.policy.placeholder_ref {
         return;
     }
-    let confirmed = !ipn.policy.unconfirmed || !unconfirmed(order).any(|waiting| waiting == known);
+    let confirmed =
+        !ipn.policy.unconfirmed || facts.query_answers.iter().any(|p| says_as(&p.content, ipn));
     let money =
         Money { amount: ipn.money.amount, currency: ipn.money.currency, at: ipn.money.paid_at };
     let entry = entry(refs, &ipn.provider_ref);
     entry.noticed = true;
     match ipn.status {
-        Status::Success if confirmed && counts(&order.facts.creates, &money) => entry.pays(money),
+        Status::Success if confirmed && counts(&facts.creates, &money) => entry.pays(money),
         Status::Success => entry.claimed.push(money),
         Status::Refunded if confirmed && totals::is_total(ipn) => {
             totals.add(&ipn.provider_ref, money, known.position);
@@ -212,7 +223,7 @@ fn entry<'a>(refs: &'a mut Vec<OurRef>, provider_ref: &ProviderRef) -> &'a mut O
 }
 
 /// Whether a create request asked for this money.
-fn counts(creates: &[Known<Create>], money: &Money) -> bool {
+fn counts(creates: &[Known<Asked>], money: &Money) -> bool {
     creates.iter().any(|known| {
         known.content.amount == money.amount && known.content.currency == money.currency
     })

@@ -80,7 +80,7 @@ async fn again(
     (order, findings): (&Order, &[FindingChanged]),
 ) -> Result<Vec<FindingChanged>, BooksError> {
     let Some(terms) = terms(books, &order.key.partner) else { return Ok(Vec::new()) };
-    let mut ours = OurOrder::of(order);
+    let mut ours = OurOrder::of(order.clone().into());
     date_refunds(shared, &mut ours).await?;
     let mut days: Vec<&str> = findings.iter().map(|known| known.day.as_str()).collect();
     days.sort_unstable();

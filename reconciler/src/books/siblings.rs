@@ -3,7 +3,7 @@
 use payfold_engines::orders::Scan;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::finding::{Code, FindingChanged, Side};
-use payfold_schemas::ids::{MerchantCode, OrderKey, PartnerCode, Reference};
+use payfold_schemas::ids::{MerchantCode, PartnerCode, Reference};
 use payfold_schemas::order::{Order, OrderState};
 
 use super::found::{About, Found};
@@ -12,23 +12,20 @@ use crate::run::{Halt, Shared};
 /// Attempts of one reference that are looked at.
 const ATTEMPTS_MAX: usize = 64;
 
-/// The finding, if another attempt of this paid order's reference is paid too.
-pub(crate) async fn paid_twice(shared: &Shared, order: &Order) -> Result<Option<Found>, Halt> {
-    let Some(reference) = order.summary.reference.clone() else { return Ok(None) };
-    let OrderKey { partner, merchant_code, .. } = order.key.clone();
-    of_reference(shared, (partner, merchant_code, reference)).await
-}
+/// A reference of the shop's, and at which partner and account it was tried.
+pub(crate) type Tried = (PartnerCode, MerchantCode, Reference);
 
 /// The finding that stands, as it is now; none if it has gone.
 pub(crate) async fn again(shared: &Shared, known: &FindingChanged) -> Result<Option<Found>, Halt> {
     let named = known.merchant_code.clone().zip(known.reference.clone());
     let Some((merchant_code, reference)) = named else { return Ok(None) };
-    of_reference(shared, (known.partner.clone(), merchant_code, reference)).await
+    paid_twice(shared, (known.partner.clone(), merchant_code, reference)).await
 }
 
-async fn of_reference(
+/// The finding, if two attempts of a reference are paid.
+pub(crate) async fn paid_twice(
     shared: &Shared,
-    (partner, merchant_code, reference): (PartnerCode, MerchantCode, Reference),
+    (partner, merchant_code, reference): Tried,
 ) -> Result<Option<Found>, Halt> {
     let scan = Scan::Reference(partner, merchant_code, reference);
     let ask = || shared.store.scan(scan.clone(), None, ATTEMPTS_MAX);

@@ -20,7 +20,7 @@ use super::pile::changed;
 /// With ten million values a shard has some 40,000: a few MB.
 const SHARDS: usize = 256;
 /// What a shard gathers before it is written; it may then take up twice as much.
-const BLOCK: usize = 8 << 10;
+const BLOCK: usize = 16 << 10;
 /// So many threads take shards side by side.
 pub(crate) const LANES: usize = 2;
 
@@ -29,7 +29,7 @@ const LENGTH: usize = 4;
 const HASH: usize = 8;
 const KEY_LENGTH: usize = 2;
 
-/// A key in short: that two are one costs a look and no more.
+/// A key in short: where two keys have one hash, that costs a comparison and no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct KeyHash(u64);
 
@@ -173,9 +173,11 @@ impl<T: for<'b> Decode<'b, ()>> Sorted<T> {
             self.entries.push(entry);
         }
         let bytes = &self.bytes;
-        // Of one key in the order they came.
+        // Of one key in the order they came; nearly all are told apart by their hash.
         let order = |entry: &Entry| (entry.place(bytes), entry.key);
-        self.entries.sort_unstable_by(|a, b| order(b).cmp(&order(a)));
+        let compare =
+            |a: &Entry, b: &Entry| a.hash.cmp(&b.hash).then_with(|| order(a).cmp(&order(b)));
+        self.entries.sort_unstable_by(|a, b| compare(b, a));
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use payfold_engines::orders::{Cursor, Scan};
+use payfold_engines::orders::{Cursor, Page, Scan};
 use payfold_partners::directory::Directory;
 use payfold_partners::query::Told;
 use payfold_schemas::fact::QueryAnswer;
@@ -26,13 +26,13 @@ use payfold_schemas::time::Time;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use super::BooksError;
 use super::answers::{Answer, Answers};
 use super::day::{Request, Source};
 use super::desk::{Progress, Reply, Task, told};
 use super::ours::{Money, OurOrder, OurRef};
 use super::rules::{Rules, day_of};
 use super::terms::Terms;
-use super::{BooksError, orders};
 use crate::line::{Purpose, Waiting};
 use crate::queries::{Question, Word};
 use crate::run::{Halt, Shared};
@@ -187,7 +187,10 @@ impl Surveys {
         let (scan, limit) = (Scan::Created { from, until }, shared.settings.page_entries);
         let mut after: Option<Cursor> = None;
         loop {
-            let (keys, next) = orders::page(shared, (&scan, partner), after, limit).await?;
+            let ask = || shared.store.scan(scan.clone(), after.clone(), limit);
+            let Page { entries, next } = shared.ask("walk the orders by creation", ask).await?;
+            let keys = entries.into_iter().map(|(key, _)| key);
+            let keys: Vec<_> = keys.filter(|key| key.partner == *partner).collect();
             for order in shared.load(&keys).await?.into_iter().flatten() {
                 for target in targets(&order, rules) {
                     if to_ask.questions.len() < ASKED_MAX {
@@ -210,7 +213,7 @@ fn targets(order: &Order, rules: &Rules) -> BTreeSet<Target> {
     let of_day = |at: Time| rules.from <= at && at < rules.until;
     // Of a ref that two orders have the partner can only tell of one: each is asked for as an order.
     let target = |known: &OurRef| known.shared_with.is_none().then(|| known.provider_ref.clone());
-    let ours = OurOrder::of(order);
+    let ours = OurOrder::of(order.clone().into());
     let paid = ours.refs.iter().filter(|known| known.is_paid());
     let mut targets: BTreeSet<Target> =
         paid.clone().filter(|known| of_day(known.paid_at(&ours))).map(target).collect();
@@ -340,7 +343,7 @@ async fn put(
 /// An answer as the lines that a file would have of it. It says no time: that is ours. A refund implies its payment, and a
 /// sum of refunds all of them.
 fn lines(order: &Order, answer: &QueryAnswer) -> Vec<BookLine> {
-    let ours = OurOrder::of(order);
+    let ours = OurOrder::of(order.clone().into());
     let known = ours.find(&answer.provider_ref);
     let at = known.map_or(order.first_seen, |known| known.paid_at(&ours));
     let line = |status, money: Money| BookLine {
