@@ -20,7 +20,7 @@ use super::pile::changed;
 /// With ten million values a shard has some 40,000: a few MB.
 const SHARDS: usize = 256;
 /// What a shard gathers before it is written; it may then take up twice as much.
-const BLOCK: usize = 16 << 10;
+const BLOCK: usize = 8 << 10;
 /// So many threads take shards side by side.
 pub(crate) const LANES: usize = 2;
 
