@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::latest::{forget_orders, latest};
 use crate::rebuild::{wait_for_state, with_reason};
 use crate::support::pair::Pair;
 use crate::support::stack::root;
@@ -43,6 +44,8 @@ struct Reader {
     program: PathBuf,
     /// The script, before its options.
     script: PathBuf,
+    /// Options it has besides.
+    options: &'static [&'static str],
     home: Rc<Home>,
 }
 
@@ -76,7 +79,12 @@ impl Reader {
                 .arg(source.join("requirements.txt")));
         });
         let (program, script) = (place.join("bin/python"), source.join("orders.py"));
-        Self { name: "python", program, script, home: Rc::clone(home) }
+        Self { name: "python", program, script, options: &[], home: Rc::clone(home) }
+    }
+
+    /// The same, who is new and begins with the last event of every order.
+    fn newcomer(home: &Rc<Home>) -> Self {
+        Self { name: "newcomer", options: &["--latest"], ..Self::python(home) }
     }
 
     /// Compiled from a copy, with what its lock names.
@@ -96,7 +104,8 @@ impl Reader {
         }
         run(Command::new("npm").args(["run", "--silent", "build"]).current_dir(&place));
         let script = place.join("dist/orders.js");
-        Self { name: "typescript", program: "node".into(), script, home: Rc::clone(home) }
+        let (program, options) = ("node".into(), &[][..]);
+        Self { name: "typescript", program, script, options, home: Rc::clone(home) }
     }
 
     fn file(&self, kind: &str) -> PathBuf {
@@ -121,7 +130,7 @@ impl Reader {
         };
         let mut command = self.command();
         command.args(["--brokers", brokers, "--prefix", prefix]);
-        command.args(["--group", &format!("{prefix}.{}", self.name)]);
+        command.args(["--group", &format!("{prefix}.{}", self.name)]).args(self.options);
         command.stdout(append("out")).stderr(append("err"));
         Running(alone(|| command.spawn()).expect("it can be started"))
     }
@@ -231,4 +240,16 @@ fn readers_that_are_killed_during_a_rebuild_end_as_the_store_does() {
     wait_for_state(&home, 1, "live");
     end_as_the_store_does(&readers);
     assert_eq!(stored(&home), before);
+
+    until("the last event of every order is copied", WAIT_MAX, || {
+        let latest = latest(&log);
+        before
+            .iter()
+            .all(|(key, order)| Some(order.version) == latest.get(key).map(|one| one.1))
+            .then_some(())
+    });
+    forget_orders(&log);
+    let newcomer = [Reader::newcomer(&home)];
+    let _new = newcomer[0].start(&log);
+    end_as_the_store_does(&newcomer);
 }
