@@ -7,6 +7,7 @@ use std::time::Duration;
 use actix_web::web::Data;
 use anyhow::Context;
 use payfold_checkout::{Addresses, Checkout};
+use payfold_engines::log::kafka::{Latest, LatestNews};
 use payfold_ingest::browser_return::{self, BrowserReturn, ReturnMetrics, Targets};
 use payfold_ingest::health::StorageHealth;
 use payfold_ingest::http::Ingest;
@@ -113,8 +114,10 @@ impl Server {
         let (its_log, its_store) = (Arc::clone(&log), Arc::clone(&store));
         let crew = Crew::new(Parts { log, store, metrics: Arc::clone(&metrics), settings, clock });
         let desk = Desk::new(its_log, its_store, crew.board());
+        let counted = Arc::clone(&metrics);
         let halted = move || metrics.partition_halted();
-        let thread = RoleThread::start("projector", failed, halted, crew.run(stopped))?;
+        let role = with_latest(engines.latest(), counted, crew, stopped);
+        let thread = RoleThread::start("projector", failed, halted, role)?;
         Ok((thread, desk))
     }
 
@@ -296,6 +299,25 @@ impl Server {
             rebuilds: rebuilds.map(|desk| RebuildDesk { desk, may_drill: self.demo }),
         })
     }
+}
+
+/// The projector's work, and beside it the keeping of the compacted twin, which never ends it.
+async fn with_latest(
+    latest: Option<Latest>,
+    metrics: Arc<payfold_projector::Metrics>,
+    crew: Crew,
+    stopped: watch::Receiver<bool>,
+) -> Result<(), payfold_projector::RunError> {
+    let Some(latest) = latest else { return crew.run(stopped).await };
+    let tell = Arc::new(move |news| match news {
+        LatestNews::Behind(messages) => metrics.latest_behind(messages),
+        LatestNews::Failed => metrics.latest_failed(),
+    });
+    let kept = tokio::spawn(latest.run(tell, stopped.clone()));
+    crew.run(stopped).await?;
+    // If it panicked, that is logged, and orders are whole.
+    let _ = kept.await;
+    Ok(())
 }
 
 pub(crate) fn shop_routes(checkout: &Data<Checkout>) -> Routes {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use payfold_engines::log::EventLog;
-use payfold_engines::log::kafka::KafkaLog;
+use payfold_engines::log::kafka::{KafkaLog, KafkaSettings, Latest};
 use payfold_engines::log::sqlite::{CommitObserver, SqliteLog, SqliteLogSettings};
 use payfold_engines::orders::OrderStore;
 use payfold_engines::orders::cql::CqlOrders;
@@ -29,6 +29,8 @@ pub struct Engines {
     /// The event log.
     pub log: Arc<dyn EventLog>,
     stores: Option<Stores>,
+    /// Where the compacted twin of `orders` is kept.
+    latest: Option<KafkaSettings>,
     /// How the log is kept, for the banner.
     pub durability: &'static str,
 }
@@ -151,7 +153,7 @@ impl Engines {
     /// Engines that are open.
     pub fn new(log: Arc<dyn EventLog>, store: Option<Arc<dyn OrderStore>>) -> Self {
         let stores = store.map(|store| Stores::new(&log, store));
-        Self { log, stores, durability: "engines of a test" }
+        Self { log, stores, latest: None, durability: "engines of a test" }
     }
 
     /// The order store as readers see it: the generation that is told. Errors: this process has none.
@@ -167,6 +169,12 @@ impl Engines {
     /// What moves readers to another generation; none without an order store.
     pub fn live(&self) -> Option<&Arc<Live>> {
         self.stores.as_ref().map(|stores| &stores.live)
+    }
+
+    /// What keeps the compacted twin of `orders`; none where there is none.
+    pub fn latest(&self) -> Option<Latest> {
+        let settings = self.latest.clone()?;
+        Some(Latest::new(settings, Arc::clone(&self.log)))
     }
 
     fn stores(&self) -> anyhow::Result<&Stores> {
@@ -232,7 +240,8 @@ impl Engines {
             Need::Log | Need::Nothing => None,
         };
         let durability = "Kafka, every 200 is on all in-sync replicas first";
-        Ok(Self { durability, ..Self::new(Arc::new(log), store) })
+        let latest = distributed.kafka.orders_latest.then(|| distributed.kafka.clone());
+        Ok(Self { durability, latest, ..Self::new(Arc::new(log), store) })
     }
 
     /// Opens both for listings, beside a running system or without one; nothing can be changed.

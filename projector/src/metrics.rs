@@ -42,6 +42,29 @@ pub struct Metrics {
     generations: GenerationMetrics,
     chain: ChainMetrics,
     ack_to_event_seconds: Histogram,
+    latest: OfLatest,
+}
+
+/// What is told of the copying to `orders.latest`.
+struct OfLatest {
+    lag_records: IntGauge,
+    failures: IntCounter,
+}
+
+impl OfLatest {
+    fn new(registry: &Registry) -> prometheus::Result<Self> {
+        let lag_records = IntGauge::new(
+            "payfold_projector_latest_lag_records",
+            "events of orders that are not copied to orders.latest yet",
+        )?;
+        let failures = IntCounter::new(
+            "payfold_projector_latest_failures_total",
+            "times the copying to orders.latest had to begin anew, or stopped at an event",
+        )?;
+        registry.register(Box::new(lag_records.clone()))?;
+        registry.register(Box::new(failures.clone()))?;
+        Ok(Self { lag_records, failures })
+    }
 }
 
 impl Metrics {
@@ -99,6 +122,7 @@ impl Metrics {
                 )
                 .buckets(ACK_BUCKETS_SECONDS.to_vec()),
             )?,
+            latest: OfLatest::new(registry)?,
         };
         registry.register(Box::new(metrics.publish_failures.clone()))?;
         registry.register(Box::new(metrics.lag_seconds.clone()))?;
@@ -216,6 +240,16 @@ impl Metrics {
     pub(crate) fn generation_has_not_failed(&self, tables: u32) {
         // It may never have failed.
         let _ = self.generations.failed.remove_label_values(&[&tables.to_string()]);
+    }
+
+    /// So many events of this process's partitions are not copied to `orders.latest` yet.
+    pub fn latest_behind(&self, records: u64) {
+        self.latest.lag_records.set(i64::try_from(records).unwrap_or(i64::MAX));
+    }
+
+    /// The copying to `orders.latest` had to begin anew, or stands at an event.
+    pub fn latest_failed(&self) {
+        self.latest.failures.inc();
     }
 
     pub(crate) fn oldest_unfolded(&self, partition: u32, age_nanos: i64) {

@@ -34,6 +34,8 @@ pub struct KafkaSection {
     pub replication: u16,
     /// Hours that `topics apply` lets orders and findings be kept.
     pub retention_hours: u32,
+    /// Whether orders.latest is kept, the compacted twin of orders.
+    pub orders_latest: bool,
     /// Further settings of librdkafka by their names.
     pub client: BTreeMap<String, String>,
 }
@@ -87,6 +89,7 @@ impl Default for KafkaSection {
             partitions: 8,
             replication: 0,
             retention_hours: 168,
+            orders_latest: true,
             client: BTreeMap::new(),
         }
     }

@@ -127,6 +127,7 @@ fn kafka(settings: &Settings) -> anyhow::Result<KafkaSettings> {
         ));
     }
     kafka.epoch = section.epoch;
+    kafka.orders_latest = section.orders_latest;
     kafka.queue_max = settings.ingest.queue_max;
     kafka.linger = Duration::from_secs_f64(section.linger_ms / 1_000.0);
     kafka.delivery_timeout = Duration::from_millis(section.delivery_timeout_ms);

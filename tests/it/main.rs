@@ -12,6 +12,7 @@ mod chain;
 mod first_light;
 mod floods;
 mod keys;
+mod latest;
 mod laws;
 mod on_kafka_and_cql;
 mod on_sqlite;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::latest::{forget_orders, latest};
 use crate::rebuild::{wait_for_state, with_reason};
 use crate::support::pair::Pair;
 use crate::support::stack::root;
@@ -78,6 +79,13 @@ impl Reader {
         });
         let (program, script) = (place.join("bin/python"), source.join("orders.py"));
         Self { name: "python", program, first: vec![script.into()], home: Rc::clone(home) }
+    }
+
+    /// The same, who is new and begins with the last event of every order.
+    fn newcomer(home: &Rc<Home>) -> Self {
+        let mut reader = Self { name: "newcomer", ..Self::python(home) };
+        reader.first.push("--latest".into());
+        reader
     }
 
     /// Compiled from a copy, with what its lock names.
@@ -275,4 +283,16 @@ fn readers_that_are_killed_during_a_rebuild_end_as_the_store_does() {
     wait_for_state(&home, 1, "live");
     end_as_the_store_does(&readers);
     assert_eq!(stored(&home), before);
+
+    until("the last event of every order is copied", WAIT_MAX, || {
+        let latest = latest(&log);
+        before
+            .iter()
+            .all(|(key, order)| Some(order.version) == latest.get(key).map(|one| one.1))
+            .then_some(())
+    });
+    forget_orders(&log);
+    let newcomer = [Reader::newcomer(&home)];
+    let _new = newcomer[0].start(&log);
+    end_as_the_store_does(&newcomer);
 }

@@ -6,6 +6,7 @@ mod context;
 mod delivered;
 mod everywhere;
 mod group;
+mod latest;
 mod layout;
 mod lookup;
 mod marker;
@@ -28,6 +29,7 @@ pub use rdkafka::statistics::Statistics;
 
 pub use self::context::StatisticsObserver;
 use self::group::Part;
+pub use self::latest::{Latest, LatestNews, LatestObserver};
 pub use self::layout::Layout;
 use self::lookup::Lookup;
 pub use self::marker::Marker;

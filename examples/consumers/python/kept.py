@@ -27,15 +27,16 @@ class Kept:
         self.db.execute("PRAGMA synchronous = FULL")
         self.db.executescript(TABLE)
 
-    def keep(self, events, position=None):
+    def keep(self, events, position=None, gaps=True):
         """Takes (key, data) pairs in one transaction, with the place they were read up to if it is kept here.
 
-        Returns the data of those that were news.
+        Returns the data of those that were news. Where only the last event of an order stands, no gap is told.
         """
         news = []
         self.db.execute("BEGIN IMMEDIATE")
         for key, data in events:
-            self.tell_gap(key, data)
+            if gaps:
+                self.tell_gap(key, data)
             taken = self.db.execute(UPSERT, (key, data["generation"], data["version"], json.dumps(data)))
             if taken.rowcount:
                 news.append(data)

@@ -4,7 +4,8 @@
     pip install -r requirements.txt
     python3 orders.py --brokers 127.0.0.1:9092 --prefix payfold --state orders.db
 
-Stop it, kill it, start it again: what it keeps is right. `--show` prints that.
+Stop it, kill it, start it again: what it keeps is right. `--show` prints that. With `--latest` it first reads the last event of
+every order, also of those that did not change for longer than `orders` is kept.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import json
 import signal
 import sys
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from kept import Kept
 
@@ -26,6 +27,8 @@ def main():
     if options.show:
         kept.show()
         return
+    if options.latest:
+        begin(options, kept)
     consumer = Consumer({
         "bootstrap.servers": options.brokers,
         "group.id": options.group,
@@ -53,8 +56,34 @@ def arguments():
     parser.add_argument("--group", default="example-orders", help="the consumer group (default: example-orders)")
     parser.add_argument("--state", default="orders.db", help="where orders are kept (default: orders.db)")
     parser.add_argument("--until-end", action="store_true", help="stop at the end of all partitions")
+    parser.add_argument("--latest", action="store_true", help="begin with the last event of every order")
     parser.add_argument("--show", action="store_true", help="only print what is kept")
     return parser.parse_args()
+
+
+def begin(options, kept):
+    """Takes the last event of every order, up to the ends that topic has now."""
+    topic = options.prefix + ".orders.latest"
+    consumer = Consumer({
+        "bootstrap.servers": options.brokers,
+        "group.id": options.group,
+        "enable.auto.commit": False,
+        "allow.auto.create.topics": False,
+        # What was given up is not there.
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+    })
+    try:
+        partitions = consumer.list_topics(topic, 10).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
+        ended, reached = set(), set()
+        while len(reached) < len(partitions):
+            batch = [message for message in consumer.consume(BATCH, timeout=0.2) if not is_end(message, ended)]
+            for data in kept.keep(filter(None, map(order_changed, batch)), gaps=False):
+                tell(data)
+            reached |= ended
+    finally:
+        consumer.close()
 
 
 def follow(consumer, kept, stopping, until_end):

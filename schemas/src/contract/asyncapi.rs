@@ -16,6 +16,12 @@ const ORDERS: &str = "One event for each fact that changed an order, in the orde
     repeats, to restarts and to what was on the way when orders were rebuilt. A version that is left out within a generation \
     is a gap: read again from before it.";
 
+const ORDERS_LATEST: &str = "The last event of each order, for ever: the compacted twin of `orders`, on Kafka only, with the same \
+    keys, headers and values. Who is new reads it from its beginning to the ends it had then, committed messages only \
+    (`isolation.level=read_committed`), and has every order as it is; `orders` is followed from there, and the same \
+    (generation, version) rule drops what is old. It comes a second or so behind `orders`, and tells not every change: only the \
+    last one stays. Where `kafka.orders_latest` is false there is none.";
+
 const FINDINGS: &str = "Differences to partners' own records, what comparing them came to, and what people decided. A finding \
     is what its highest version says; of all other types each event stands for itself.";
 
@@ -32,10 +38,12 @@ pub fn asyncapi(version: &str) -> Value {
         "defaultContentType": "application/json",
         "channels": {
             "orders": channel("orders", ORDERS, &of_topic("orders")),
+            "ordersLatest": channel("orders.latest", ORDERS_LATEST, &of_topic("orders")),
             "findings": channel("findings", FINDINGS, &of_topic("findings")),
         },
         "operations": {
             "tellOrders": operation("orders", "Tells what changed of orders."),
+            "keepOrdersLatest": operation("ordersLatest", "Keeps the last event of each order."),
             "tellFindings": operation("findings", "Tells differences to partners' records, and decisions."),
         },
         "components": {

@@ -1,7 +1,14 @@
 //! The topics a start refuses: missing, set wrongly, grown, of another epoch or another log.
 
+use std::time::Duration;
+
 use super::broker::Broker;
 use super::{Start, Variables, settle};
+use crate::latest::latest;
+use crate::support::system::until;
+
+/// A keeper looks for what is missing every half minute in the end.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 const APPLY: &str = "run `payfold topics apply`";
 const ALTER: &str = "kafka-configs.sh --bootstrap-server";
@@ -16,7 +23,7 @@ const PRODUCTION: Variables = &[("PAYFOLD_DEV", "false")];
 struct Row(&'static str, fn(&Broker), Variables<'static>, &'static [&'static str]);
 
 /// What is broken in topics that `payfold topics apply` made before.
-const ALTERED: [Row; 16] = [
+const ALTERED: [Row; 18] = [
     Row(
         "a topic is gone",
         |broker| broker.delete("orders"),
@@ -55,6 +62,22 @@ const ALTERED: [Row; 16] = [
         |broker| broker.set("orders", "cleanup.policy", "compact,delete"),
         &[],
         &[".orders: cleanup.policy is compact,delete", ALTER, "--add-config cleanup.policy=delete"],
+    ),
+    Row(
+        "what is new begins with would go after a week",
+        |broker| broker.set("orders.latest", "cleanup.policy", "delete"),
+        &[],
+        &[
+            ".orders.latest: cleanup.policy is delete, must be compact",
+            ALTER,
+            "--add-config cleanup.policy=compact",
+        ],
+    ),
+    Row(
+        "the twin of orders has grown in place",
+        |broker| broker.grow("orders.latest", 3),
+        &[],
+        &[".orders.latest: it has 3 partitions and orders has 2", "--delete --topic", APPLY],
     ),
     Row(
         "any replica may become leader",
@@ -221,4 +244,31 @@ fn topics_that_could_not_keep_a_promise_are_not_made() {
         assert_eq!(applied.code(), 1, "{applied:?}");
     }
     settle(&failures);
+}
+
+/// As after an upgrade: it is told of and made, and keeps nobody from starting.
+#[test]
+fn a_start_goes_on_without_the_twin_of_orders() {
+    let Some(start) = Start::new() else { return };
+    start.make_topics();
+    start.make_tables();
+    let broker = Broker::of(&start);
+    broker.delete("orders.latest");
+    let warned = |variables| {
+        let check = ["check", "--connect", "--output", "json"];
+        let rows = start.home.ends(&check, variables, super::REFUSED_MAX).json();
+        let rows = rows.as_array().expect("a list").iter();
+        let of_twin = rows.filter(|row| row["detail"].to_string().contains(".orders.latest"));
+        of_twin.map(|row| format!("{} {}", row["result"], row["fix"])).collect::<Vec<_>>()
+    };
+    assert_eq!(warned(&[]), [format!("\"warn\" \"{APPLY}\"")]);
+    assert_eq!(warned(&[("PAYFOLD_KAFKA__ORDERS_LATEST", "false")]), [""; 0]);
+    let system = start.home.boot();
+    let says = || start.home.log().contains("orders.latest: there is no such topic").then_some(());
+    until("it says that there is none", WAIT_MAX, says);
+    start.make_topics();
+    system.payfold(&["demo", "pay", "--count", "2"]).ok();
+    let log = start.home.variable("PAYFOLD_LOG").expect("it has a log");
+    until("both orders are in it", WAIT_MAX, || (latest(log).len() == 2).then_some(()));
+    assert!(start.home.log().contains("orders.latest is kept again"));
 }

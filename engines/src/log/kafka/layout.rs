@@ -61,6 +61,11 @@ impl Layout {
         self.name(topic, *self.epochs(topic).end())
     }
 
+    /// Kafka's name of the compacted twin of `orders`. It is no topic of the log: nothing of ours reads it.
+    pub fn latest(&self) -> String {
+        format!("{}.latest", self.current(Topic::Orders))
+    }
+
     /// Which partition of Kafka a partition of the log is. Errors: `Invalid` for an epoch that is not there.
     pub(super) fn place(&self, topic: Topic, partition: u32) -> Result<Place, EngineError> {
         let epoch = epoch_of(partition);
@@ -106,6 +111,7 @@ mod tests {
         }
         assert_eq!(layout.current(Topic::Intake), "pay.intake.e2");
         assert_eq!(layout.current(Topic::Orders), "pay.orders");
+        assert_eq!(layout.latest(), "pay.orders.latest");
         for (topic, partition) in [(Topic::Intake, 3 << 16), (Topic::Orders, 1 << 16)] {
             assert!(matches!(layout.place(topic, partition), Err(EngineError::Invalid(_))));
         }

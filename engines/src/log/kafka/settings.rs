@@ -59,6 +59,8 @@ pub struct KafkaSettings {
     pub linger: Duration,
     /// How long a message may take until it is durable; then its append fails.
     pub delivery_timeout: Duration,
+    /// Whether `orders` has its compacted twin, `orders.latest`.
+    pub orders_latest: bool,
     /// How groups are formed.
     pub group_protocol: GroupProtocol,
     /// Under the classic protocol: who is not heard of for so long is out.
@@ -108,6 +110,7 @@ impl KafkaSettings {
             queue_max: 4_096,
             linger: Duration::from_micros(500),
             delivery_timeout: Duration::from_secs(4),
+            orders_latest: true,
             group_protocol: GroupProtocol::Consumer,
             session_timeout: Duration::from_secs(10),
             tls: false,

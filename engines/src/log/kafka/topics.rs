@@ -8,11 +8,14 @@ mod marking;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod twin;
 mod wanted;
 
 use std::fmt;
 
 use self::look::Seen;
+#[cfg(test)]
+pub(super) use self::look::admin;
 pub use self::rules::{Finding, Severity};
 pub use self::wanted::{Footing, TopicsWanted};
 use super::settings::KafkaSettings;
@@ -68,7 +71,7 @@ pub async fn plan(
 ) -> Result<Vec<TopicStep>, EngineError> {
     wanted.check()?;
     let seen = Seen::look(settings, look::Depth::Settings).await?;
-    apply::plan(&settings.layout(), wanted, &seen)
+    apply::plan(settings, wanted, &seen)
 }
 
 /// Makes what is missing; returns what it did. Doing it again, or twice at once, does no harm.
@@ -88,7 +91,23 @@ pub async fn check(
     footing: Footing,
 ) -> Result<Vec<Finding>, EngineError> {
     let seen = Seen::look(settings, look::Depth::Settings).await?;
-    Ok(rules::findings(&settings.layout(), footing, &seen))
+    let layout = settings.layout();
+    let mut found = rules::findings(&layout, footing, &seen);
+    if settings.orders_latest {
+        found.extend(twin::findings(&layout, footing, &seen));
+    }
+    Ok(found)
+}
+
+/// Whether the compacted twin of `orders` can be written. Errors: `Invalid` with what is wrong, `Unavailable`.
+pub(super) async fn latest_is_there(settings: &KafkaSettings) -> Result<(), EngineError> {
+    let seen = Seen::look(settings, look::Depth::Settings).await?;
+    let found = twin::findings(&settings.layout(), Footing::Dev, &seen);
+    let is_in_the_way = |one: &&Finding| seen.latest.is_none() || one.severity == Severity::Refuse;
+    match found.iter().find(is_in_the_way) {
+        Some(finding) => Err(EngineError::Invalid(finding.to_string())),
+        None => Ok(()),
+    }
 }
 
 /// What a log is opened with.

@@ -13,9 +13,9 @@ use rdkafka::message::{Header, Message as _, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, DeliveryResult, Producer as _, ProducerContext};
 use rdkafka::statistics::Statistics;
 
-use crate::log::Message;
 use crate::log::kafka::context::{Context, StatisticsObserver};
 use crate::log::kafka::settings::KafkaSettings;
+use crate::log::{DeliveredEvent, Message};
 use crate::{EngineError, lock};
 
 /// How often the client tells its statistics if somebody listens, ms.
@@ -40,7 +40,7 @@ struct Told {
 }
 
 /// Collects what the client tells. It is called on the pump's thread only, from within `poll`.
-struct Ear {
+pub(in crate::log::kafka) struct Ear {
     context: Context,
     told: Mutex<Told>,
 }
@@ -109,6 +109,19 @@ impl Factory {
         unless_set("retry.backoff.ms", RETRY_MS);
         unless_set("retry.backoff.max.ms", RETRY_MAX_MS);
         Self { config, observer }
+    }
+
+    /// Of clients that write in transactions under this name: who has begun last under it shuts the others out.
+    pub(in crate::log::kafka) fn in_transactions(
+        settings: &KafkaSettings,
+        (name, timeout): (&str, Duration),
+    ) -> Self {
+        let mut factory = Self::new(settings, None);
+        factory
+            .config
+            .set("transactional.id", name)
+            .set("transaction.timeout.ms", timeout.as_millis().to_string());
+        factory
     }
 
     /// Makes a client. Errors: `Invalid` for settings it refuses.
@@ -181,8 +194,13 @@ impl Client {
         }
     }
 
+    /// What its transactions are asked of.
+    pub(in crate::log::kafka) fn transactions(&self) -> &BaseProducer<Ear> {
+        &self.producer
+    }
+
     /// Why this client is of no use any more.
-    pub(super) fn fatal_error(&self) -> Option<String> {
+    pub(in crate::log::kafka) fn fatal_error(&self) -> Option<String> {
         self.producer.client().fatal_error().map(|(code, reason)| format!("{code}: {reason}"))
     }
 
@@ -190,6 +208,11 @@ impl Client {
     pub(in crate::log::kafka) fn last_word(&self) -> Option<String> {
         lock(&self.producer.client().context().told).last_word.clone()
     }
+}
+
+/// The headers of an event that was read back.
+pub(in crate::log::kafka) fn stored_event(event: &DeliveredEvent) -> OwnedHeaders {
+    cloud_event(&event.id, &event.kind, Some(&event.time))
 }
 
 /// The headers of a CloudEvent with JSON data, in binary mode.

@@ -8,9 +8,10 @@ use rdkafka::admin::{AdminOptions, NewTopic, TopicReplication};
 use rdkafka::error::RDKafkaErrorCode;
 
 use super::TopicStep;
-use super::look::{ANSWER_MAX, Depth, First, Seen, admin, unreachable};
+use super::look::{ANSWER_MAX, Depth, First, Seen, SeenTopic, admin, unreachable};
 use super::marking::{self, Mark};
 use super::rules::{self, Finding};
+use super::twin;
 use super::wanted::TopicsWanted;
 use crate::EngineError;
 use crate::blocking::blocking;
@@ -27,10 +28,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// What is missing. Errors: `Invalid` or `Corrupt` for what contradicts.
 pub(super) fn plan(
-    layout: &Layout,
+    settings: &KafkaSettings,
     wanted: &TopicsWanted,
     seen: &Seen,
 ) -> Result<Vec<TopicStep>, EngineError> {
+    let layout = &settings.layout();
     rules::contradicting(layout, seen)?;
     let before = layout.epoch().checked_sub(1);
     if let Some(before) = before
@@ -59,7 +61,13 @@ pub(super) fn plan(
             steps.push(TopicStep::Mark { name, partitions });
         }
     }
-    let differing = rules::differing(layout, wanted.footing, seen);
+    if settings.orders_latest {
+        steps.extend(twin::missing(layout, wanted, seen));
+    }
+    let mut differing = rules::differing(layout, wanted.footing, seen);
+    if settings.orders_latest {
+        differing.extend(twin::differing(layout, wanted.footing, seen));
+    }
     steps.extend(differing.into_iter().map(TopicStep::Leave));
     Ok(steps)
 }
@@ -71,10 +79,10 @@ pub(super) async fn apply(
 ) -> Result<Vec<TopicStep>, EngineError> {
     let layout = settings.layout();
     let seen = Seen::look(settings, Depth::Settings).await?;
-    let steps = plan(&layout, wanted, &seen)?;
+    let steps = plan(settings, wanted, &seen)?;
     refuse_unreadable(&steps)?;
     make(settings, &steps).await?;
-    if steps.iter().any(|step| matches!(step, TopicStep::Mark { .. })) {
+    if steps.iter().any(|step| !matches!(step, TopicStep::Leave(_))) {
         let seen = known(settings, &layout).await?;
         mark(settings, &layout, seen).await?;
     }
@@ -144,12 +152,14 @@ pub(super) async fn known(settings: &KafkaSettings, layout: &Layout) -> Result<S
         match looked {
             Ok(seen) => {
                 let all = rules::expected(layout);
-                let missing = all.iter().find(|(topic, epoch, _)| {
-                    seen.get(*topic, *epoch).is_none_or(|one| one.partitions.is_empty())
-                });
-                match missing {
+                let lacks =
+                    |one: Option<&SeenTopic>| one.is_none_or(|one| one.partitions.is_empty());
+                let missing = all.iter().find(|(topic, epoch, _)| lacks(seen.get(*topic, *epoch)));
+                let twin = (settings.orders_latest && lacks(seen.latest.as_ref()))
+                    .then(|| layout.latest());
+                match missing.map(|(_, _, name)| name.clone()).or(twin) {
                     None => return Ok(seen),
-                    Some((_, _, name)) if late => {
+                    Some(name) if late => {
                         let text = format!("{name} was made and is not known to the brokers yet");
                         return Err(EngineError::Unavailable(text));
                     }

@@ -70,7 +70,9 @@ pub(super) struct SeenTopic {
 pub(super) struct Seen {
     pub(super) brokers: String,
     /// By topic and epoch.
-    topics: BTreeMap<(Topic, u32), SeenTopic>,
+    pub(super) topics: BTreeMap<(Topic, u32), SeenTopic>,
+    /// The compacted twin of `orders`. What its partitions begin with is not looked at: it has no markers.
+    pub(super) latest: Option<SeenTopic>,
     /// Epochs of intake that are there and later than the settings know.
     pub(super) later_epochs: Vec<u32>,
 }
@@ -104,8 +106,9 @@ impl Seen {
 
     async fn read_settings(&mut self, settings: &KafkaSettings) -> Result<(), EngineError> {
         let layout = settings.layout();
-        let names: Vec<String> =
+        let mut names: Vec<String> =
             self.topics.keys().map(|(topic, epoch)| layout.name(*topic, *epoch)).collect();
+        names.extend(self.latest.is_some().then(|| layout.latest()));
         let wanted: Vec<_> = names.iter().map(|name| ResourceSpecifier::Topic(name)).collect();
         let admin = admin(settings)?;
         let options = AdminOptions::new().request_timeout(Some(ANSWER_MAX));
@@ -122,11 +125,11 @@ impl Seen {
             let values = values
                 .filter_map(|entry| Some((entry.name.clone(), entry.value.clone()?)))
                 .collect();
-            for ((topic, epoch), seen) in &mut self.topics {
-                if layout.name(*topic, *epoch) == *name {
-                    seen.settings = Some(values);
-                    break;
-                }
+            let of_log = self.topics.iter_mut();
+            let named = of_log.map(|((topic, epoch), seen)| (layout.name(*topic, *epoch), seen));
+            let twin = self.latest.as_mut().map(|seen| (layout.latest(), seen));
+            if let Some((_, seen)) = named.chain(twin).find(|(of, _)| of == name) {
+                seen.settings = Some(values);
             }
         }
         Ok(())
@@ -134,7 +137,9 @@ impl Seen {
 }
 
 /// A client for what only administrators ask.
-pub(super) fn admin(settings: &KafkaSettings) -> Result<AdminClient<Context>, EngineError> {
+pub(in crate::log::kafka) fn admin(
+    settings: &KafkaSettings,
+) -> Result<AdminClient<Context>, EngineError> {
     AdminClient::from_config_and_context(&settings.base(), Context::default()).map_err(refused)
 }
 
@@ -205,12 +210,20 @@ fn topics(consumer: &BaseConsumer<Ear>, layout: &Layout) -> Result<Seen, EngineE
                 .find(|epoch| layout.name(topic, *epoch) == found.name())
                 .map(|epoch| (topic, epoch))
         });
+        let as_it_is = || {
+            let copies = found.partitions().iter().map(|one| one.replicas().len()).min();
+            let partitions = found.partitions().iter().map(|one| (one.id(), First::Nothing));
+            SeenTopic {
+                partitions: partitions.collect(),
+                replication: copies.unwrap_or(0),
+                settings: None,
+            }
+        };
         if let Some(known) = known {
-            let replication = found.partitions().iter().map(|one| one.replicas().len()).min();
-            let partitions =
-                found.partitions().iter().map(|one| (one.id(), First::Nothing)).collect();
-            let replication = replication.unwrap_or(0);
-            seen.topics.insert(known, SeenTopic { partitions, replication, settings: None });
+            seen.topics.insert(known, as_it_is());
+        }
+        if found.name() == layout.latest() {
+            seen.latest = Some(as_it_is());
         }
         let later = (layout.epoch() + 1..EPOCHS)
             .find(|epoch| layout.name(Topic::Intake, *epoch) == found.name());

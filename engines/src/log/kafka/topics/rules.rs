@@ -11,7 +11,7 @@ use crate::log::kafka::layout::Layout;
 use crate::log::kafka::settings::MESSAGE_BYTES_MAX;
 
 /// What makes the missing topics and markers.
-const APPLY: &str = "run `payfold topics apply`";
+pub(super) const APPLY: &str = "run `payfold topics apply`";
 
 /// What a topic that was lost in part is mended with.
 const RESTORE: &str = "keep everything as it is and restore the topic from a mirror or backup";
@@ -55,7 +55,7 @@ impl fmt::Display for Finding {
 }
 
 impl Finding {
-    fn refuse(subject: &str, what: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(super) fn refuse(subject: &str, what: impl Into<String>, fix: impl Into<String>) -> Self {
         let (subject, what, fix) = (subject.to_owned(), what.into(), fix.into());
         Self { subject, what, fix, severity: Severity::Refuse, fault: Fault::Invalid }
     }
@@ -69,7 +69,7 @@ impl Finding {
         self.severity == Severity::Refuse && self.what.starts_with("compression.type")
     }
 
-    fn warn(self) -> Self {
+    pub(super) fn warn(self) -> Self {
         Self { severity: Severity::Warn, ..self }
     }
 
@@ -195,7 +195,7 @@ fn later(layout: &Layout, seen: &Seen) -> Vec<Finding> {
 }
 
 /// The command that alters a topic's setting.
-fn alter(brokers: &str, name: &str, setting: &str, value: &str) -> String {
+pub(super) fn alter(brokers: &str, name: &str, setting: &str, value: &str) -> String {
     format!(
         "kafka-configs.sh --bootstrap-server {brokers} --alter --entity-type topics --entity-name {name} \
          --add-config {setting}={value}"
@@ -239,7 +239,7 @@ fn setting_rules(brokers: &str, topic: Topic, name: &str, one: &SeenTopic) -> Ve
     found
 }
 
-fn copies(brokers: &str, name: &str, one: &SeenTopic) -> Vec<Finding> {
+pub(super) fn copies(brokers: &str, name: &str, one: &SeenTopic) -> Vec<Finding> {
     let mut found = Vec::new();
     if one.replication < 3 {
         let what = format!(

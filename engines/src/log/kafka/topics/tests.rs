@@ -71,7 +71,7 @@ async fn what_is_missing_is_made_once() {
     assert!(missing.contains("payfold topics apply"), "{missing}");
     let wanted = dev(3);
     let planned = plan(&settings, &wanted).await.unwrap();
-    assert_eq!(planned.len(), 8, "{planned:?}");
+    assert_eq!(planned.len(), 9, "{planned:?}");
     assert_eq!(apply(&settings, &wanted).await.unwrap(), planned);
     assert_eq!(apply(&settings, &wanted).await.unwrap(), []);
     assert_eq!(check(&settings, Footing::Dev).await.unwrap(), []);
@@ -138,6 +138,9 @@ async fn each_setting_that_breaks_a_promise_is_named() {
         (".quarantine", "retention.ms", "1000000", Severity::Warn),
         (".quarantine", "max.message.bytes", "1000000", Severity::Warn),
         (".findings", "compression.type", "lz4", Severity::Warn),
+        (".orders.latest", "cleanup.policy", "compact,delete", Severity::Refuse),
+        (".orders.latest", "unclean.leader.election.enable", "true", Severity::Refuse),
+        (".orders.latest", "max.message.bytes", "1000000", Severity::Warn),
     ];
     let alter: Vec<_> =
         broken.iter().map(|(topic, name, value, _)| (*topic, *name, *value)).collect();
@@ -158,7 +161,7 @@ async fn each_setting_that_breaks_a_promise_is_named() {
     let found = check(&settings, Footing::Production).await.unwrap();
     for rule in ["replication is 1", "min.insync.replicas is 1"] {
         let named = found.iter().filter(|one| one.what.starts_with(rule));
-        assert_eq!(named.count(), 4, "{rule}: {found:?}");
+        assert_eq!(named.count(), 5, "{rule}: {found:?}");
     }
     opened(&settings).await.unwrap();
 }

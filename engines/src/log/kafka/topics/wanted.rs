@@ -74,10 +74,25 @@ impl TopicsWanted {
             Kept::Forever => "-1".to_owned(),
             Kept::AWhile => self.retention.as_millis().to_string(),
         };
-        vec![
+        let mut settings = vec![
             ("cleanup.policy", "delete".to_owned()),
             ("retention.ms", retention),
             ("retention.bytes", "-1".to_owned()),
+        ];
+        settings.extend(self.of_every_topic());
+        settings
+    }
+
+    /// The settings of the compacted twin of `orders`.
+    pub(super) fn settings_of_latest(&self) -> Vec<(&'static str, String)> {
+        let mut settings =
+            vec![("cleanup.policy", "compact".to_owned()), ("segment.ms", SEGMENT_MS.to_string())];
+        settings.extend(self.of_every_topic());
+        settings
+    }
+
+    fn of_every_topic(&self) -> [(&'static str, String); 5] {
+        [
             ("min.insync.replicas", self.in_step().to_string()),
             ("unclean.leader.election.enable", "false".to_owned()),
             ("compression.type", "producer".to_owned()),
@@ -86,6 +101,9 @@ impl TopicsWanted {
         ]
     }
 }
+
+/// How long a message of the twin may lie in a segment that is not compacted yet because it is written to, ms.
+const SEGMENT_MS: u64 = 24 * 3_600 * 1_000;
 
 /// How long a topic is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,183 @@
+//! Owns the proof that `orders.latest` ends with what the order store has, whatever became of the projectors that keep it
+//! and whatever came late to `orders`.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::rc::Rc;
+use std::time::Duration;
+
+use payfold_engines::log::kafka::KafkaSettings;
+use payfold_engines::log::{Delivered, EventLog, Message, Topic};
+use payfold_schemas::event::{EventAttributes, ORDER_CHANGED_TYPE};
+use payfold_schemas::time::Time;
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::message::{Headers, Message as _};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::support::pair::{Inside, Pair, runtime, with_log};
+use crate::support::system::{Home, System, alone, until};
+
+const WAIT_MAX: Duration = Duration::from_secs(90);
+/// Who is not heard of for six seconds is out: under the other protocol the broker waits for longer.
+const SOON_OUT: &[(&str, &str)] =
+    &[("PAYFOLD_KAFKA__GROUP_PROTOCOL", "classic"), ("PAYFOLD_KAFKA__SESSION_TIMEOUT_MS", "6000")];
+
+/// Generation and version of each order.
+pub(crate) type Numbers = BTreeMap<String, (u64, u64)>;
+
+fn number(data: &Value, name: &str) -> u64 {
+    data[name].as_u64().expect("a number")
+}
+
+/// What stands last under each key of `orders.latest`, for somebody who takes nothing else into account.
+pub(crate) fn latest(log: &str) -> Numbers {
+    let kafka = KafkaSettings::parse_url(log).expect("it is a URL");
+    let name = kafka.layout().latest();
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", kafka.brokers.join(",")).set("group.id", format!("{name}.new"));
+    config.set("isolation.level", "read_committed").set("enable.partition.eof", "true");
+    let consumer: BaseConsumer = config.create().expect("a client");
+    let seen = consumer.fetch_metadata(Some(&name), WAIT_MAX).expect("the broker answers");
+    let mut list = TopicPartitionList::new();
+    for partition in seen.topics()[0].partitions() {
+        list.add_partition_offset(&name, partition.id(), Offset::Beginning).expect("an offset");
+    }
+    consumer.assign(&list).expect("assigned");
+    let (mut found, mut ended) = (Numbers::new(), 0);
+    while ended < list.count() {
+        match consumer.poll(WAIT_MAX).expect("something comes") {
+            Ok(message) => {
+                let headers = message.headers().expect("a CloudEvent has headers");
+                let kind = headers.iter().find(|header| header.key == "ce_type");
+                let kind = kind.and_then(|header| header.value).unwrap_or_default();
+                assert_eq!(kind, ORDER_CHANGED_TYPE.as_bytes());
+                let key = std::str::from_utf8(message.key().expect("a key")).expect("text");
+                let data = serde_json::from_slice(message.payload().expect("a value"));
+                let data: Value = data.expect("JSON");
+                let newest = (number(&data, "generation"), number(&data, "version"));
+                found.insert(key.to_owned(), newest);
+            }
+            Err(KafkaError::PartitionEOF(_)) => ended += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    found
+}
+
+/// Every order as the store has it, all of the first generation.
+fn stored(home: &Home) -> Numbers {
+    let list = ["order", "list", "--limit", "10000", "--output", "json"];
+    let orders = home.payfold(&list).json();
+    let key = |order: &Value| {
+        let parts = ["partner", "merchantCode", "orderId"];
+        parts.map(|part| order[part].as_str().expect("a text").to_owned()).join("/")
+    };
+    let orders = orders.as_array().expect("a list").iter();
+    orders.map(|order| (key(order), (1, number(order, "version")))).collect()
+}
+
+/// Waits until both say the same; returns it.
+fn agree(home: &Home, log: &str, when: &str) -> Numbers {
+    until(&format!("orders.latest is what the store has, {when}"), WAIT_MAX, || {
+        let stored = stored(home);
+        (latest(log) == stored).then_some(stored)
+    })
+}
+
+/// Takes away all that `orders` holds, as time does.
+pub(crate) fn forget_orders(log: &str) {
+    let kafka = KafkaSettings::parse_url(log).expect("it is a URL");
+    let name = kafka.layout().current(Topic::Orders);
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", kafka.brokers.join(","));
+    let admin: AdminClient<DefaultClientContext> = config.create().expect("a client");
+    let seen = admin.inner().fetch_metadata(Some(&name), WAIT_MAX).expect("the broker answers");
+    let mut list = TopicPartitionList::new();
+    for partition in seen.topics()[0].partitions() {
+        list.add_partition_offset(&name, partition.id(), Offset::End).expect("an offset");
+    }
+    let options = AdminOptions::new().request_timeout(Some(WAIT_MAX));
+    let removed = runtime().block_on(admin.delete_records(&list, &options));
+    assert!(removed.expect("the broker answers").elements().iter().all(|one| one.error().is_ok()));
+}
+
+fn signal(system: &System, signal: Signal) {
+    let pid = i32::try_from(system.pid()).ok().and_then(Pid::from_raw).expect("a pid");
+    kill_process(pid, signal).expect("our child takes signals");
+}
+
+/// How many partitions a projector has.
+fn partitions(system: &System) -> u64 {
+    let metrics = system.get("/metrics").text();
+    let line = metrics.lines().find_map(|line| line.strip_prefix("payfold_projector_partitions "));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn the_last_event_of_each_order_is_the_stores_whatever_becomes_of_projectors() {
+    let Some(home) = Pair::KafkaAndCql.home_of(4) else { return };
+    let log = home.variable("PAYFOLD_LOG").expect("it has a log").to_owned();
+    let beside = || {
+        let names = ["PAYFOLD_LOG", "PAYFOLD_ORDERS", "PAYFOLD_DEV"];
+        let of = |name| (name, home.variable(name).expect("it has one").to_owned());
+        Home::within(names.map(of).to_vec(), None)
+    };
+    let _front = home.boot_as("all", SOON_OUT);
+    let mut dying = beside().boot_as("ingest,projector", SOON_OUT);
+    let frozen = beside().boot_as("ingest,projector", SOON_OUT);
+    let pay = ["demo", "pay", "--count", "150", "--trouble", "all", "--seed", "7"];
+    let mut command = home.command(&pay);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut paying = alone(|| command.spawn()).expect("it starts");
+    let has_copied = |orders: usize| {
+        let what = format!("{orders} orders are in orders.latest");
+        until(&what, WAIT_MAX, || (latest(&log).len() >= orders).then_some(()));
+    };
+    has_copied(10);
+    until("it has partitions", WAIT_MAX, || (partitions(&frozen) > 0).then_some(()));
+    signal(&frozen, Signal::STOP);
+    for orders in [20, 40, 60] {
+        has_copied(orders);
+        dying = Rc::clone(&dying.kill()).boot_as("ingest,projector", SOON_OUT);
+    }
+    assert!(paying.wait().expect("it ends").success());
+    let orders = agree(&home, &log, "while one is frozen");
+    assert!(orders.len() >= 150 && orders.values().any(|(_, version)| *version > 2));
+    signal(&frozen, Signal::CONT);
+    until("it has partitions again", WAIT_MAX, || (partitions(&frozen) > 0).then_some(()));
+    assert_eq!(agree(&home, &log, "and after it woke"), orders);
+
+    late(&home, &orders);
+    home.payfold(&["demo", "pay", "--count", "8"]).ok();
+    let more = agree(&home, &log, "after old events came late");
+    assert!(
+        more.len() >= orders.len() + 8 && orders.iter().all(|one| more.get(one.0) == Some(one.1))
+    );
+    drop(dying);
+}
+
+/// Appends the first event of each order that has more of them once more, as a projector that was frozen would.
+fn late(home: &Home, orders: &Numbers) {
+    let told = Inside::of(home).messages(Topic::Orders);
+    let first = |message: &&Delivered| {
+        let data: Value = serde_json::from_slice(&message.value).expect("JSON");
+        number(&data, "version") == 1 && orders[&message.key].1 > 1
+    };
+    let again = |message: &Delivered| {
+        let event = message.event.as_ref().expect("it is an event");
+        let time = Time::parse(&event.time).expect("a time");
+        let event = EventAttributes { id: event.id.clone(), kind: ORDER_CHANGED_TYPE, time };
+        Message { key: message.key.clone(), event: Some(event), value: message.value.clone() }
+    };
+    let old: Vec<Message> = told.iter().filter(first).map(again).collect();
+    assert!(old.len() > 100, "{}", old.len());
+    with_log(home, async |log: &dyn EventLog| {
+        log.append_all(Topic::Orders, old).await.expect("appended");
+    });
+}
