@@ -1,5 +1,7 @@
 //! The promises of `OrderStore::scan`.
 
+use std::sync::Arc;
+
 use payfold_engines::EngineError;
 use payfold_engines::orders::{Commit, Cursor, MoneyPage, OrderStore, Scan, ViewEntry, Window};
 use payfold_schemas::digest::Digest;
@@ -191,7 +193,8 @@ pub async fn tells_money_of_a_window(bed: &dyn Bed) {
         .map(|(name, ms)| created(name, ms))
         .collect();
     views.extend([created("p/M/early", 9), created("p/M/late", 30)]);
-    let commit = Commit { orders: rows.clone(), views, log_id: [7; 16], ..Commit::default() };
+    let orders = rows.iter().cloned().map(Arc::new).collect();
+    let commit = Commit { orders, views: views.into(), log_id: [7; 16], ..Commit::default() };
     soon(store.commit(commit)).await.expect("committed");
 
     let window = Window { partner: PartnerCode::parse("p").expect("a partner"), from, until };
