@@ -31,8 +31,18 @@ impl<'s> Counted<'s> {
 }
 
 impl Read for Counted<'_> {
+    /// Fills the buffer unless the source ends. In which pieces bytes arrive must not decide what is said of a file, and
+    /// what a decoder makes out before it meets damage goes by the pieces it is given.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.source.read(buffer)?;
+        let mut count = 0;
+        while count < buffer.len() {
+            match self.source.read(&mut buffer[count..]) {
+                Ok(0) => break,
+                Ok(more) => count += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
         self.hasher.update(&buffer[..count]);
         self.bytes += u64::try_from(count).unwrap_or(u64::MAX);
         Ok(count)
