@@ -53,17 +53,18 @@ struct OfLatest {
 
 impl OfLatest {
     fn new(registry: &Registry) -> prometheus::Result<Self> {
-        let lag_records = IntGauge::new(
-            "payfold_projector_latest_lag_records",
-            "events of orders that are not copied to orders.latest yet",
-        )?;
-        let failures = IntCounter::new(
-            "payfold_projector_latest_failures_total",
-            "times the copying to orders.latest had to begin anew, or stopped at an event",
-        )?;
-        registry.register(Box::new(lag_records.clone()))?;
-        registry.register(Box::new(failures.clone()))?;
-        Ok(Self { lag_records, failures })
+        Ok(Self {
+            lag_records: gauge(
+                registry,
+                "payfold_projector_latest_lag_records",
+                "events of orders that are not copied to orders.latest yet",
+            )?,
+            failures: counter(
+                registry,
+                "payfold_projector_latest_failures_total",
+                "times the copying to orders.latest had to begin anew, or stopped at an event",
+            )?,
+        })
     }
 }
 
@@ -87,7 +88,8 @@ impl Metrics {
             clock,
             facts: KINDS.map(|kind| RESULTS.map(|result| facts.with_label_values(&[kind, result]))),
             entered: OrderState::ALL.map(|state| entered.with_label_values(&[state.as_str()])),
-            publish_failures: IntCounter::new(
+            publish_failures: counter(
+                registry,
                 "payfold_projector_publish_failures_total",
                 "batches of events that could not be published and were tried again",
             )?,
@@ -124,7 +126,6 @@ impl Metrics {
             )?,
             latest: OfLatest::new(registry)?,
         };
-        registry.register(Box::new(metrics.publish_failures.clone()))?;
         registry.register(Box::new(metrics.lag_seconds.clone()))?;
         registry.register(Box::new(metrics.ack_to_event_seconds.clone()))?;
         Ok(metrics)
@@ -305,6 +306,12 @@ impl ChainMetrics {
             )?,
         })
     }
+}
+
+fn counter(registry: &Registry, name: &str, help: &str) -> prometheus::Result<IntCounter> {
+    let counter = IntCounter::new(name, help)?;
+    registry.register(Box::new(counter.clone()))?;
+    Ok(counter)
 }
 
 fn gauge(registry: &Registry, name: &str, help: &str) -> prometheus::Result<IntGauge> {

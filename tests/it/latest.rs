@@ -20,6 +20,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::readers::stored;
 use crate::support::pair::{Inside, Pair, runtime, with_log};
 use crate::support::system::{Home, System, alone, until};
 
@@ -70,22 +71,11 @@ pub(crate) fn latest(log: &str) -> Numbers {
     found
 }
 
-/// Every order as the store has it, all of the first generation.
-fn stored(home: &Home) -> Numbers {
-    let list = ["order", "list", "--limit", "10000", "--output", "json"];
-    let orders = home.payfold(&list).json();
-    let key = |order: &Value| {
-        let parts = ["partner", "merchantCode", "orderId"];
-        parts.map(|part| order[part].as_str().expect("a text").to_owned()).join("/")
-    };
-    let orders = orders.as_array().expect("a list").iter();
-    orders.map(|order| (key(order), (1, number(order, "version")))).collect()
-}
-
 /// Waits until both say the same; returns it.
 fn agree(home: &Home, log: &str, when: &str) -> Numbers {
     until(&format!("orders.latest is what the store has, {when}"), WAIT_MAX, || {
-        let stored = stored(home);
+        // All of the first generation.
+        let stored = stored(home, |order| (1, number(order, "version")));
         (latest(log) == stored).then_some(stored)
     })
 }

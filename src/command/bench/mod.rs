@@ -14,7 +14,6 @@ mod process;
 mod projector;
 mod rebuild;
 mod reconcile;
-mod unstored;
 mod world;
 
 use crate::args::{BenchCommand, Global};

@@ -16,9 +16,9 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::cluster::Cluster;
+use super::in_memory::InMemory;
 use super::machine;
 use super::process::memory_peak_kib;
-use super::unstored::Unstored;
 use super::world::World;
 use crate::args::{BenchProjectorArgs, Global};
 use crate::output;
@@ -133,7 +133,7 @@ async fn measure(args: &BenchProjectorArgs, settings: &Settings) -> anyhow::Resu
         Some(_) => {
             let [reads, writes] = [&["read"][..], &["write", "batch"]]
                 .map(|kinds| ratio(statements(&registry, kinds), facts));
-            let nothing: Arc<dyn OrderStore> = Arc::new(Unstored::default());
+            let nothing: Arc<dyn OrderStore> = Arc::new(InMemory::dropping());
             let alone = fold((log, &nothing), ("alone", facts), settings, &progress).await?;
             Some(Database {
                 reads_per_fact: reads,

@@ -144,7 +144,7 @@ async fn into_memory(args: &BenchRebuildArgs, settings: &Settings) -> anyhow::Re
     let facts = world.records();
     let engines = Engines::open(settings, &Registry::new(), Need::Log).await?.context("the log")?;
     fill(&*engines.log, &world, &ProgressBar::hidden()).await?;
-    let memory = Arc::new(InMemory::default());
+    let memory = Arc::new(InMemory::keeping());
     let store: Arc<dyn OrderStore> = Arc::<InMemory>::clone(&memory);
     let took = fold(&engines.log, &store, (GENERATIONS[0], facts)).await?;
     let paid = memory.count(|order| order.summary.state == OrderState::Paid);
