@@ -165,7 +165,10 @@ fn prepare(
         }
         CallError::PayerIp(_) => Problem::at(&kinds::MISSING_FIELD, "/payerIp")
             .because("this partner is told the payer's address"),
-        CallError::NoKey(_) | CallError::Address(_) | CallError::Uncallable(..) => {
+        CallError::NoKey(_)
+        | CallError::NoCertificate(_)
+        | CallError::Address(_)
+        | CallError::Uncallable(..) => {
             tracing::error!(partner = %account.partner(), %error, "payments can't be created");
             Problem::new(&kinds::ACCOUNT_NOT_READY)
         }

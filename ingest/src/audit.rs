@@ -180,7 +180,7 @@ fn with_key_alone(entry: &AccountEntry, key_id: &KeyId) -> AccountEntry {
     alone.keys.retain(|key| match key.channel {
         Channel::Ipn => key.id == *key_id,
         Channel::Unwrap => true,
-        Channel::Create | Channel::Return | Channel::Body => false,
+        Channel::Create | Channel::Return | Channel::Body | Channel::Sign | Channel::Tls => false,
     });
     alone
 }

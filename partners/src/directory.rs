@@ -2,146 +2,26 @@
 //! A disabled account is in nobody's route. On the shared route (`/api/payment/ipn`) the limits of the
 //! default profile hold for every body, so that what is refused there tells nothing of who is known.
 
+mod account;
 mod by_merchant;
 
-use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use ipnet::IpNet;
-use payfold_schemas::ids::{MerchantCode, PartnerCode, account_name};
-use payfold_schemas::time::Time;
+use payfold_schemas::ids::{MerchantCode, PartnerCode};
 
+use self::account::account;
 use crate::document::{AccountEntry, VaultDocument};
-use crate::keys::{Channel, KeySet, NO_KEYS, SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
 use crate::mac::MacKey;
 use crate::notice::Notice;
 use crate::profile::{Field, Limits, Profile};
-use crate::scheme::SchemeKeys;
-use crate::scheme::crypt::Strength;
-use crate::scheme::reading::Of;
-use crate::sealing::BodyKeys;
 use crate::secret::Secret;
 
+pub use self::account::Account;
 pub use self::by_merchant::SHARED_SCHEMES_MAX;
 
 /// How many accounts of its route a notice without a merchantCode is tried against.
 pub const UNNAMED_TRIED_MAX: usize = 8;
-
-/// One of our accounts at a partner, ready to verify with.
-#[derive(Debug)]
-pub struct Account {
-    index: usize,
-    merchant_code: MerchantCode,
-    profile: Arc<Profile>,
-    keys: KeySet,
-    create_keys: KeySet,
-    return_keys: KeySet,
-    unwrap_keys: KeySet,
-    constants: BTreeMap<String, String>,
-    enabled: bool,
-    allow_sources: Vec<IpNet>,
-    rate_per_s: Option<u32>,
-    scheme_keys: SchemeKeys,
-    body_keys: BodyKeys,
-}
-
-impl Account {
-    /// Which partner.
-    pub fn partner(&self) -> &PartnerCode {
-        self.profile.partner()
-    }
-
-    /// `partner/merchantCode`.
-    pub fn name(&self) -> String {
-        account_name(self.partner(), &self.merchant_code)
-    }
-
-    /// Which account there.
-    pub fn merchant_code(&self) -> &MerchantCode {
-        &self.merchant_code
-    }
-
-    /// How this partner does it.
-    pub fn profile(&self) -> &Arc<Profile> {
-        &self.profile
-    }
-
-    /// Its keys, those of the past and the future included.
-    pub fn keys(&self) -> &KeySet {
-        &self.keys
-    }
-
-    /// The keys of a channel. Where creates or returns have none of their own, those of the IPN channel; a key that
-    /// decrypts is nothing a signing key could stand in for.
-    pub fn keys_of(&self, channel: Channel) -> &KeySet {
-        let own = match channel {
-            Channel::Ipn => &self.keys,
-            Channel::Create => &self.create_keys,
-            Channel::Return => &self.return_keys,
-            Channel::Unwrap => return &self.unwrap_keys,
-            // They sign nothing and have no set: `body_keys`.
-            Channel::Body => return &NO_KEYS,
-        };
-        if own.keys().is_empty() { &self.keys } else { own }
-    }
-
-    /// Whether there is what our create calls are made with at `now`; nothing where the profile has none.
-    pub fn can_sign_creates(&self, now: Time) -> bool {
-        match self.profile.scheme() {
-            None => {
-                let key = self.keys_of(Channel::Create).signing_key(now);
-                self.profile.create().is_some() && key.is_some()
-            }
-            Some(scheme) => scheme.create.as_ref().is_some_and(|create| {
-                let secret = self.scheme_keys.asking_secret(create.rule.key, now);
-                secret.is_some() || !create.rule.needs_secret()
-            }),
-        }
-    }
-
-    /// What the bytes of its notices are sealed with in the log.
-    pub fn body_keys(&self) -> &BodyKeys {
-        &self.body_keys
-    }
-
-    pub(crate) fn scheme_keys(&self) -> &SchemeKeys {
-        &self.scheme_keys
-    }
-
-    /// What of it may stand in a text of its partner's own scheme.
-    pub(crate) fn of(&self) -> Of<'_> {
-        let SchemeKeys { constants, opening, .. } = &self.scheme_keys;
-        Of { merchant: self.merchant_code.as_str(), constants, opening, values: &[] }
-    }
-
-    /// A value its partner has given out for it, such as an access key's id.
-    pub fn constant(&self, name: &str) -> Option<&str> {
-        self.constants.get(name).map(String::as_str)
-    }
-
-    /// Whether its notices are taken; a disabled account is as unknown as one that isn't there.
-    pub fn is_enabled(&self) -> bool {
-        self.enabled
-    }
-
-    /// Whether a notice may come from this address.
-    pub fn allows_source(&self, source: IpAddr) -> bool {
-        // A listener on [::] sees IPv4 peers as ::ffff:a.b.c.d.
-        let source = source.to_canonical();
-        self.allow_sources.is_empty() || self.allow_sources.iter().any(|net| net.contains(&source))
-    }
-
-    /// How many signed notices a second it may send.
-    pub fn rate_per_s(&self) -> Option<u32> {
-        self.rate_per_s
-    }
-
-    /// Its place in the vault, which stays when others are added or disabled.
-    pub fn index(&self) -> usize {
-        self.index
-    }
-}
 
 /// The accounts a notice on one route may be from.
 #[derive(Debug, Default)]
@@ -154,7 +34,7 @@ struct Route {
 
 impl Route {
     fn add(&mut self, account: &Arc<Account>) {
-        let named = self.by_merchant.entry(account.merchant_code.as_str().into()).or_default();
+        let named = self.by_merchant.entry(account.merchant_code().as_str().into()).or_default();
         named.push(Arc::clone(account));
         self.all.push(Arc::clone(account));
     }
@@ -244,7 +124,7 @@ impl Directory {
 
     fn route_to(&mut self, account: &Arc<Account>) {
         // A partner's own scheme is known by its path, or found `by_merchant` once nobody's of the contract's fits.
-        if account.profile.scheme().is_none() {
+        if account.profile().scheme().is_none() {
             self.shared.add(account);
         }
         self.partners.entry(account.partner().as_str().into()).or_default().add(account);
@@ -256,8 +136,8 @@ impl Directory {
         partner: &PartnerCode,
         merchant_code: &MerchantCode,
     ) -> Option<&Arc<Account>> {
-        let mut enabled = self.accounts.iter().filter(|account| account.enabled);
-        enabled.find(|a| a.partner() == partner && a.merchant_code == *merchant_code)
+        let mut enabled = self.accounts.iter().filter(|account| account.is_enabled());
+        enabled.find(|a| a.partner() == partner && *a.merchant_code() == *merchant_code)
     }
 
     /// How a partner does it; none if there is no account at it.
@@ -326,51 +206,13 @@ impl Directory {
 
     fn work_of_routes(&self) -> Work {
         let hmacs = |accounts: &[Arc<Account>]| -> usize {
-            accounts.iter().map(|account| account.keys.valid_at_once_max()).sum()
+            accounts.iter().map(|account| account.keys().valid_at_once_max()).sum()
         };
         let routes = || self.partners.values().chain([&self.shared]);
         let named = routes().flat_map(|r| r.by_merchant.values()).map(|list| hmacs(list)).max();
         let unnamed = routes().map(|route| hmacs(route.unnamed())).max();
         Work { named: named.unwrap_or(0).max(1), unnamed: unnamed.unwrap_or(0).max(1) }
     }
-}
-
-fn account(
-    index: usize,
-    entry: &AccountEntry,
-    profiles: &HashMap<PartnerCode, Arc<Profile>>,
-) -> Result<Arc<Account>, Problem> {
-    let AccountEntry { partner, merchant_code, .. } = entry;
-    let name = format!("account {partner}/{merchant_code}");
-    let profile = profiles.get(partner).ok_or_else(|| {
-        Problem(format!(
-            "{name}: no profile for partner {partner}; put [partners.{partner}] into payfold.toml and restart"
-        ))
-    })?;
-    let least = if profile.scheme().is_some() { SECRET_BYTES_LEAST } else { SECRET_BYTES_MIN };
-    let keys_of = |channel| {
-        entry.key_set_of(channel, least).map_err(|error| Problem(format!("{name}: {error}")))
-    };
-    let scheme_keys = match profile.scheme() {
-        None => SchemeKeys::default(),
-        Some(scheme) => SchemeKeys::new(scheme, entry, Strength::Full)
-            .map_err(|problem| Problem(format!("{name}: {problem}")))?,
-    };
-    Ok(Arc::new(Account {
-        index,
-        merchant_code: merchant_code.clone(),
-        profile: Arc::clone(profile),
-        keys: keys_of(Channel::Ipn)?,
-        create_keys: keys_of(Channel::Create)?,
-        return_keys: keys_of(Channel::Return)?,
-        unwrap_keys: keys_of(Channel::Unwrap)?,
-        scheme_keys,
-        body_keys: BodyKeys::of(entry),
-        constants: entry.constants.clone(),
-        enabled: entry.enabled,
-        allow_sources: entry.allow_sources.clone(),
-        rate_per_s: entry.rate_per_s,
-    }))
 }
 
 /// Two accounts of one merchantCode and one secret: a notice could be taken for either partner's.
@@ -397,9 +239,11 @@ fn has_secret_of(a: &AccountEntry, b: &AccountEntry) -> bool {
 #[cfg(test)]
 mod tests {
     use payfold_schemas::ids::KeyId;
+    use payfold_schemas::time::Time;
 
     use super::*;
     use crate::document::NewKey;
+    use crate::keys::Channel;
 
     fn profile(partner: &str) -> Profile {
         Profile::default_for(&PartnerCode::parse(partner).unwrap())
@@ -446,7 +290,7 @@ mod tests {
                 "accounts acme/SHOP and bolt/SHOP share a secret; ask one partner for another",
                 "partner bolt has two profiles; keep one",
                 "account cord/SHOP: no profile for partner cord; put [partners.cord] into payfold.toml and restart",
-                "account acme/SHORT: key k has 5 bytes, HMAC needs 24 or more; ask the partner for a longer one",
+                "account acme/SHORT: key k has 5 bytes, 24 or more are needed; ask the partner for a longer one",
             ]
         );
     }
@@ -550,7 +394,7 @@ mod tests {
                 let notice = Notice::parse(body.as_bytes(), directory.limits(route)).unwrap();
                 let candidates = directory.candidates(route, &notice);
                 assert_eq!(candidates.hmacs_min, hmacs, "{route:?} {body}");
-                let keys = candidates.accounts.iter().map(|a| a.keys.valid_at_once_max());
+                let keys = candidates.accounts.iter().map(|a| a.keys().valid_at_once_max());
                 assert!(keys.sum::<usize>() <= hmacs);
             }
         }

@@ -12,7 +12,9 @@ use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode, account_nam
 use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
+use crate::identity::ClientCertificate;
 use crate::keys::{Channel, Key, KeyError, KeySet, SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
+use crate::scheme::crypt::certificate_ends_s;
 use crate::secret::Secret;
 use crate::shops::ShopEntry;
 
@@ -293,14 +295,28 @@ pub(crate) fn check_constant(name: &str, value: &str) -> Result<(), DocumentErro
 
 impl KeyEntry {
     pub(crate) fn key(&self, least: usize) -> Result<Key, KeyError> {
-        let window = (self.valid_from, self.valid_until);
+        let certificate = self.certificate_ends().map(|end| end.max(self.valid_from));
+        let window = (self.valid_from, self.valid_until.into_iter().chain(certificate).min());
         let key = Key::of_channel((self.channel, least), self.id.clone(), &self.secret, window)?;
         Ok(key.with_serial(self.serial.clone()))
     }
 
+    /// When it ends: as it was told, or sooner if it is a certificate that says so itself.
+    pub fn ends(&self) -> Option<Time> {
+        self.valid_until.into_iter().chain(self.certificate_ends()).min()
+    }
+
+    fn certificate_ends(&self) -> Option<Time> {
+        match self.channel {
+            Channel::Tls => ClientCertificate::read(&self.secret).ok().map(|read| read.ends),
+            _ => certificate_ends_s(self.secret.expose())
+                .map(|seconds| Time::from_unix_ms(seconds.saturating_mul(1_000))),
+        }
+    }
+
     /// Whether it counts at `now`.
     pub fn counts_at(&self, now: Time) -> bool {
-        self.valid_from <= now && self.valid_until.is_none_or(|until| now < until)
+        self.valid_from <= now && self.ends().is_none_or(|until| now < until)
     }
 
     /// Ends it at `at`, never later than before and never before it begins.

@@ -6,7 +6,9 @@ use payfold_schemas::ids::KeyId;
 use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
+use crate::identity::{ClientCertificate, PrivateKey};
 use crate::mac::{MacKey, SIGNATURE_BYTES};
+use crate::scheme::crypt::Unfit;
 use crate::secret::Secret;
 
 /// How many keys may count at one instant: each costs an HMAC per forged notice.
@@ -39,11 +41,16 @@ pub enum Channel {
     Unwrap,
     /// Seals the bytes of notices in the log, one for each month; it is ours alone (`crate::sealing`).
     Body,
+    /// The private key that signs our calls, where a partner checks them with its public half.
+    Sign,
+    /// The certificate with its private key that our side of a TLS connection shows.
+    Tls,
 }
 
 impl Channel {
     /// Every channel.
-    pub const ALL: [Channel; 5] = [Self::Ipn, Self::Create, Self::Return, Self::Unwrap, Self::Body];
+    pub const ALL: [Channel; 7] =
+        [Self::Ipn, Self::Create, Self::Return, Self::Unwrap, Self::Body, Self::Sign, Self::Tls];
 
     /// The name in the vault and on the command line.
     pub const fn name(self) -> &'static str {
@@ -53,6 +60,8 @@ impl Channel {
             Self::Return => "return",
             Self::Unwrap => "unwrap",
             Self::Body => "body",
+            Self::Sign => "sign",
+            Self::Tls => "tls",
         }
     }
 
@@ -61,12 +70,13 @@ impl Channel {
         Self::ALL.into_iter().find(|channel| channel.name() == name)
     }
 
-    /// The fewest bytes a secret of this channel has.
+    /// The fewest bytes a secret of this channel has; a private key is judged by what it is, not by its length.
     pub const fn secret_bytes_min(self) -> usize {
         match self {
             Self::Ipn | Self::Create | Self::Return => SECRET_BYTES_MIN,
             Self::Unwrap => UNWRAP_BYTES_MIN,
             Self::Body => BODY_BYTES_MIN,
+            Self::Sign | Self::Tls => 0,
         }
     }
 }
@@ -80,7 +90,7 @@ pub struct Key {
     valid_until: Option<Time>,
     serial: Option<String>,
     mac: MacKey,
-    /// Of a key that decrypts, which an HMAC can't; none for the others.
+    /// Of a key that does what an HMAC can't: it decrypts, or is a private one; none for the others.
     secret: Option<Secret>,
 }
 
@@ -89,13 +99,15 @@ pub struct Key {
 pub enum KeyError {
     /// A short secret can be guessed.
     #[error(
-        "key {id} has {bytes} bytes, HMAC needs {SECRET_BYTES_MIN} or more; ask the partner for a longer one"
+        "key {id} has {bytes} bytes, {least} or more are needed; ask the partner for a longer one"
     )]
     TooShort {
         /// Which key.
         id: KeyId,
         /// How long it is.
         bytes: usize,
+        /// How long it should be.
+        least: usize,
     },
     /// A short secret of a cipher.
     #[error(
@@ -116,6 +128,22 @@ pub enum KeyError {
         id: KeyId,
         /// How long it is.
         bytes: usize,
+    },
+    /// A private key or a certificate that is none, or a weak one.
+    #[error("key {id} {problem}")]
+    Unfit {
+        /// Which key.
+        id: KeyId,
+        /// Why, and how to mend it.
+        problem: String,
+    },
+    /// A certificate that had ended before its key was to count.
+    #[error("the certificate of key {id} ended at {ended}; ask the partner for a new one")]
+    Ended {
+        /// Which key.
+        id: KeyId,
+        /// When.
+        ended: Time,
     },
     /// An end before the beginning.
     #[error("key {id} is valid until before it is valid from; swap or mend the times")]
@@ -150,7 +178,8 @@ impl Key {
         Self::of_channel((Channel::Ipn, SECRET_BYTES_MIN), id, secret, (valid_from, valid_until))
     }
 
-    /// A key of any channel, of so many bytes at least. Errors: `TooShort`, `TooShortToUnwrap`, `Window`.
+    /// A key of any channel, of so many bytes at least. Errors: `TooShort`, `TooShortToUnwrap`, `TooShortToSeal`, `Unfit`,
+    /// `Ended`, `Window`.
     pub(crate) fn of_channel(
         (channel, least): (Channel, usize),
         id: KeyId,
@@ -160,24 +189,38 @@ impl Key {
         let bytes = secret.expose().len();
         let least = match channel {
             Channel::Body => BODY_BYTES_MIN,
-            Channel::Ipn | Channel::Create | Channel::Return | Channel::Unwrap => {
-                least.min(channel.secret_bytes_min())
-            }
+            _ => least.min(channel.secret_bytes_min()),
         };
         if bytes < least {
             return Err(match channel {
                 Channel::Body => KeyError::TooShortToSeal { id, bytes },
                 Channel::Unwrap => KeyError::TooShortToUnwrap { id, bytes },
-                Channel::Ipn | Channel::Create | Channel::Return => {
-                    KeyError::TooShort { id, bytes }
-                }
+                _ => KeyError::TooShort { id, bytes, least },
             });
         }
         if valid_until.is_some_and(|until| until < valid_from) {
             return Err(KeyError::Window { id });
         }
+        let unfit = |problem: Unfit| KeyError::Unfit { id: id.clone(), problem: problem.0 };
+        let (mut valid_from, mut valid_until) = (valid_from, valid_until);
+        match channel {
+            Channel::Sign => drop(PrivateKey::read(secret).map_err(unfit)?),
+            // A certificate counts no longer than it says itself.
+            Channel::Tls => {
+                let ClientCertificate { begins, ends } =
+                    ClientCertificate::read(secret).map_err(unfit)?;
+                if ends <= valid_from {
+                    return Err(KeyError::Ended { id, ended: ends });
+                }
+                valid_from = valid_from.max(begins);
+                let end = valid_until.map_or(ends, |until| until.min(ends));
+                valid_until = Some(end.max(valid_from));
+            }
+            _ => {}
+        }
         let mac = MacKey::new(secret.expose());
-        let secret = (channel == Channel::Unwrap).then(|| secret.clone());
+        let is_used_itself = matches!(channel, Channel::Unwrap | Channel::Sign | Channel::Tls);
+        let secret = is_used_itself.then(|| secret.clone());
         Ok(Self { id, channel, valid_from, valid_until, serial: None, mac, secret })
     }
 
@@ -221,7 +264,7 @@ impl Key {
         &self.mac
     }
 
-    /// The secret itself, to decrypt with; `None` for a key that signs.
+    /// The secret itself, to decrypt with, or the PEM of a private key; `None` for one an HMAC is keyed with.
     pub fn secret(&self) -> Option<&Secret> {
         self.secret.as_ref()
     }
@@ -364,7 +407,7 @@ mod tests {
         let id = KeyId::parse("k").unwrap();
         let short = Secret::from_bytes(vec![1; 23]);
         let error = Key::new(id.clone(), &short, at(0), None).unwrap_err();
-        assert_eq!(error, KeyError::TooShort { id: id.clone(), bytes: 23 });
+        assert_eq!(error, KeyError::TooShort { id: id.clone(), bytes: 23, least: 24 });
         let error = Key::new(id.clone(), &secret("k"), at(2), Some(at(1))).unwrap_err();
         assert_eq!(error, KeyError::Window { id: id.clone() });
         let twice = vec![key("k", 0, Some(1)), key("k", 2, None)];

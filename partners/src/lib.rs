@@ -15,6 +15,7 @@ pub mod create;
 pub mod directory;
 pub mod document;
 mod explain;
+mod identity;
 pub mod keys;
 pub mod mac;
 mod nested;

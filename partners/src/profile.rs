@@ -176,6 +176,8 @@ pub struct Profile {
     scheme: Option<Arc<Scheme>>,
     query: Option<QueryRule>,
     records: Option<Arc<RecordsSpec>>,
+    /// Our side of a connection shows a certificate.
+    client_certificate: bool,
     /// Its partner is on trial at an address that somebody named.
     on_trial: bool,
 }
@@ -191,6 +193,7 @@ pub(crate) struct Common {
     pub(crate) limits: Limits,
     pub(crate) time: TimeRule,
     pub(crate) retry_horizon_ms: i64,
+    pub(crate) client_certificate: bool,
 }
 
 /// Why a file is not a profile, and where: the first thing, and all others.
@@ -257,6 +260,7 @@ impl Profile {
             create: None,
             query: None,
             records: None,
+            client_certificate: common.client_certificate,
             on_trial: false,
             retry_horizon_ms: common.retry_horizon_ms,
             scheme: Some(Arc::new(scheme)),
@@ -359,6 +363,11 @@ impl Profile {
     pub fn query_pace(&self) -> Option<QueryPace> {
         let own = || self.scheme.as_ref()?.query.as_ref().map(|query| query.pace);
         self.query.as_ref().map(|rule| rule.pace).or_else(own)
+    }
+
+    /// Whether our side of a connection to the partner shows a certificate: a key of the account's channel `tls`.
+    pub fn needs_client_certificate(&self) -> bool {
+        self.client_certificate
     }
 
     /// Whether some notices count only once a query confirms them.

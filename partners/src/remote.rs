@@ -1,32 +1,32 @@
 //! Owns the call to a partner: one signed request, no redirect, within a time and a size, to a checked address. What it
-//! is in a partner's own scheme is put together in `create`. Its result says what may be concluded: nothing was created, this was created, or nobody knows.
-//! It never calls twice for one request; whoever holds a claim calls once.
+//! is in a partner's own scheme is put together in `create` and `sending`. Its result says what may be concluded: nothing was created, this was created, or nobody knows.
+//! It never calls twice for one request, but where the first was refused for its access token; whoever holds a claim calls once.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use payfold_schemas::time::Time;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
-use reqwest::{Client, Method, Request, Response, StatusCode, redirect};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use reqwest::{Client, Method, Request, Response, StatusCode};
 
+use self::clients::{Clients, NoClient};
+use self::sending::Sending;
+use self::tokens::{Carried, Tokens};
 use crate::create::{CreateRequest, Offer, Violation};
 use crate::directory::Account;
 use crate::keys::Channel;
-use crate::outbound::{CheckedResolver, Lookup, Reach, UrlProblem, system_lookup};
-use crate::scheme::call::{self, Sent};
+use crate::outbound::{Reach, UrlProblem};
 use crate::scheme::create::{Asked, NoOffer};
 
+mod clients;
 mod create;
 mod draft;
 pub mod query;
+mod sending;
+mod tokens;
 
-pub use self::draft::Draft;
-
-/// How many idle connections to one partner are kept.
-const IDLE_PER_HOST: usize = 32;
-/// A connection that is not there by then is refused: nothing was sent.
-const CONNECT: Duration = Duration::from_secs(3);
+pub use self::draft::{Draft, DraftedRequest};
 
 /// What a create call came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +42,8 @@ pub enum Created {
 /// Why a create call definitely failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The partner can't be connected to: nothing was sent. Why, for the log: no name, no route, no TLS, a private
-    /// address.
+    /// The partner can't be connected to, or there is no access token: nothing was sent. Why, for the log: no name, no
+    /// route, no TLS, a private address, what the token was refused with.
     Unreachable(String),
     /// The partner answered with this 4xx.
     Refused(u16),
@@ -71,8 +71,16 @@ pub enum CallError {
     #[error("partner {0} takes no create calls: its profile has no [create]")]
     NoCreate(String),
     /// The account has no key that counts now.
-    #[error("account {0} has no key that is valid now; add one with payfold key add")]
+    #[error(
+        "account {0} has no key for calls that is valid now; add one with payfold key add, --channel create for a secret of calls \
+         alone, --channel sign for a private key"
+    )]
     NoKey(String),
+    /// The partner's TLS is to be shown a certificate, and the account has none that counts now.
+    #[error(
+        "account {0} has no client certificate that is valid now; add one with payfold key add --channel tls"
+    )]
+    NoCertificate(String),
     /// The value holds the separator.
     #[error(transparent)]
     Ambiguous(#[from] crate::create::Ambiguous),
@@ -103,11 +111,11 @@ impl From<UrlProblem> for CallError {
     }
 }
 
-/// The clients of calls, one per reach: connections are shared by all partners of a reach.
+/// What calls are made with: connections, and the access tokens of accounts. Clones share both.
 #[derive(Clone)]
 pub struct Remote {
-    public: Client,
-    sandbox: Client,
+    clients: Arc<Clients>,
+    tokens: Arc<Tokens>,
 }
 
 /// An attempt that can be made: everything that could be wrong on our side has been looked at.
@@ -123,7 +131,7 @@ enum Way {
 /// One request, and what its answer is judged by.
 struct Exchange {
     client: Client,
-    request: Request,
+    sending: Sending,
     reach: Reach,
     judge: Judge,
     timeout_ms: u64,
@@ -141,17 +149,12 @@ impl Remote {
     /// Makes the clients. Errors: the system's certificates can't be read.
     pub fn new() -> Result<Self, reqwest::Error> {
         install_tls();
-        let [public, sandbox] =
-            [Reach::Public, Reach::Sandbox].map(|reach| client(reach, system_lookup));
-        Ok(Self { public: public?, sandbox: sandbox? })
+        Ok(Self { clients: Arc::new(Clients::new()?), tokens: Arc::default() })
     }
 
     /// The client of a reach, for a partner's pages: it goes where calls may go, follows no redirect and keeps no cookie.
     pub fn visitor(&self, reach: Reach) -> Client {
-        match reach {
-            Reach::Public => self.public.clone(),
-            Reach::Sandbox => self.sandbox.clone(),
-        }
+        self.clients.of_reach(reach)
     }
 
     /// Signs a request and looks at where it goes. `api_url` is the partner's address of the settings.
@@ -177,9 +180,10 @@ impl Remote {
             sent.headers_mut().insert(name, HeaderValue::from_static("application/json"));
         }
         *sent.body_mut() = Some(request.body(profile, rule, key.mac())?.into());
+        let client = self.clients.of(account, now).map_err(|why| no_client(account, why))?;
         Ok(Call(Way::Sent(Box::new(Exchange {
-            client: self.visitor(reach),
-            request: sent,
+            client,
+            sending: Sending::Ready(Box::new(sent)),
             reach,
             judge: Judge::Contract,
             timeout_ms: rule.timeout_ms,
@@ -192,43 +196,17 @@ fn no_key(account: &Account) -> CallError {
     CallError::NoKey(format!("{}/{}", account.partner(), account.merchant_code()))
 }
 
-/// What goes out of a partner's own scheme. Errors: the name of a header whose value is none.
-fn request(sent: Sent, url: url::Url) -> Result<Request, String> {
-    let method = match sent.method {
-        call::Method::Get => Method::GET,
-        call::Method::Post => Method::POST,
-    };
-    let mut request = Request::new(method, url);
-    for (name, value) in sent.headers {
-        let known = HeaderName::from_bytes(name.as_bytes());
-        let value = HeaderValue::from_str(&value);
-        let (Ok(known), Ok(mut value)) = (known, value) else { return Err(name) };
-        value.set_sensitive(true);
-        request.headers_mut().insert(known, value);
+fn no_client(account: &Account, why: NoClient) -> CallError {
+    match why {
+        NoClient::NoCertificate => CallError::NoCertificate(account.name()),
+        NoClient::Unusable(why) => CallError::Uncallable(account.partner().to_string(), why),
     }
-    if !sent.body.is_empty() {
-        *request.body_mut() = Some(sent.body.into());
-    }
-    Ok(request)
 }
 
 /// Chooses the cryptography of every TLS connection of this process; before the first client is made.
 pub fn install_tls() {
     // Another part of the process may have chosen the same before.
     let _ = rustls::crypto::ring::default_provider().install_default();
-}
-
-fn client(reach: Reach, lookup: Lookup) -> Result<Client, reqwest::Error> {
-    Client::builder()
-        .user_agent(concat!("payfold/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none())
-        .no_proxy()
-        .dns_resolver(Arc::new(CheckedResolver::new(reach, lookup)))
-        .connect_timeout(CONNECT)
-        .pool_max_idle_per_host(IDLE_PER_HOST)
-        // What was sent once is never sent again by the library.
-        .retry(reqwest::retry::never())
-        .build()
 }
 
 impl Call {
@@ -239,23 +217,48 @@ impl Call {
 
     /// Makes the call; `now` is asked when the answer is there. Never fails: every end says what it is worth.
     pub async fn make(self, now: impl Fn() -> Time) -> Created {
-        let exchange = match self.0 {
-            Way::Sent(exchange) => exchange,
-            Way::Built(offer) => return Created::Opened(offer),
+        match self.0 {
+            Way::Sent(exchange) => exchange.make(&now).await,
+            Way::Built(offer) => Created::Opened(offer),
+        }
+    }
+}
+
+impl Exchange {
+    async fn make(&self, now: &impl Fn() -> Time) -> Created {
+        let unsent = |why| Created::Failed(Failure::Unreachable(why));
+        let token = match self.sending.token(None, now).await {
+            Ok(token) => token,
+            Err(why) => return unsent(why),
         };
-        let timeout = Duration::from_millis(exchange.timeout_ms);
-        match tokio::time::timeout(timeout, exchange.run(now)).await {
+        let created = self.in_time(token.as_ref(), now).await;
+        let Some(spent) = token.filter(|token| token.was_kept) else { return created };
+        if created != Created::Failed(Failure::Refused(StatusCode::UNAUTHORIZED.as_u16())) {
+            return created;
+        }
+        // A token may end sooner than was said. Nothing was created, so the call is made again with a new one.
+        match self.sending.token(Some(&spent), now).await {
+            Ok(token) => self.in_time(token.as_ref(), now).await,
+            Err(why) => unsent(why),
+        }
+    }
+
+    async fn in_time(&self, token: Option<&Carried>, now: &impl Fn() -> Time) -> Created {
+        let timeout = Duration::from_millis(self.timeout_ms);
+        match tokio::time::timeout(timeout, self.run(token, now)).await {
             Ok(created) => created,
             Err(_) => {
                 Created::Unknown(format!("no whole answer within {} ms", timeout.as_millis()))
             }
         }
     }
-}
 
-impl Exchange {
-    async fn run(self, now: impl Fn() -> Time) -> Created {
-        let response = match self.client.execute(self.request).await {
+    async fn run(&self, token: Option<&Carried>, now: &impl Fn() -> Time) -> Created {
+        let request = match self.sending.request(token) {
+            Ok(request) => request,
+            Err(why) => return Created::Failed(Failure::Unreachable(why)),
+        };
+        let response = match self.client.execute(request).await {
             Ok(response) => response,
             // Refused, unresolved, no TLS: the request never went out.
             Err(error) if error.is_connect() => {
@@ -315,6 +318,7 @@ mod tests {
 
     use tokio::net::TcpListener;
 
+    use super::clients::client;
     use super::*;
 
     /// A public name whose address is this machine's.
@@ -330,7 +334,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let url = format!("https://pay.example:{port}/payments");
         let call = |reach| {
-            let client = client(reach, rebound).unwrap();
+            let client = client(reach, rebound, None).unwrap();
             client.post(url.clone()).body("x").send()
         };
         let refused = call(Reach::Public).await.unwrap_err();

@@ -20,6 +20,7 @@ pub(crate) mod filter;
 pub(crate) mod keys;
 pub(crate) mod lint;
 pub(crate) mod map;
+pub(crate) mod oauth;
 pub(crate) mod pairs;
 pub(crate) mod query;
 pub(crate) mod reading;
@@ -186,7 +187,16 @@ pub(crate) enum Test {
 }
 
 impl Test {
-    /// Whether a value passes; `None` is one that is absent.
+    /// Whether it compares with an empty text, which no value is: one that is empty is absent.
+    pub(crate) fn names_nothing(&self) -> bool {
+        match self {
+            Self::Is(text) | Self::IsNot(text) | Self::StartsWith(text) => text.is_empty(),
+            Self::OneOf(texts) | Self::NoneOf(texts) => texts.iter().any(String::is_empty),
+            Self::Present | Self::Absent => false,
+        }
+    }
+
+    /// Whether a value passes; `None` is one that is absent or empty.
     pub(crate) fn takes(&self, text: Option<&str>) -> bool {
         let is = |wanted: &String| text == Some(wanted.as_str());
         match self {
@@ -289,6 +299,8 @@ pub struct Scheme {
     pub(crate) query: Option<query::SchemeQuery>,
     /// How a payment is created there; absent if none is.
     pub(crate) create: Option<create::SchemeCreate>,
+    /// How the access token is asked for that calls carry; absent if none does.
+    pub(crate) oauth: Option<oauth::SchemeToken>,
     pub(crate) exceptions: Vec<String>,
     /// Where they stand in the file.
     pub(crate) exceptions_span: std::ops::Range<usize>,
@@ -337,6 +349,11 @@ impl Scheme {
     /// How a payment is created; `None` if none is.
     pub fn describe_create(&self) -> Option<String> {
         self.create.as_ref().map(create::SchemeCreate::describe)
+    }
+
+    /// How an access token is asked for; `None` if no call carries one.
+    pub fn describe_oauth(&self) -> Option<String> {
+        self.oauth.as_ref().map(oauth::SchemeToken::describe)
     }
 
     /// The answer to a notice of this outcome, where the profile has its own.

@@ -7,13 +7,16 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use zeroize::Zeroizing;
 
+/// What a file of keys or certificates begins with (RFC 7468).
+pub(crate) const PEM: &str = "-----BEGIN ";
+
 /// A shared secret; stored as hex.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 /// A text that doesn't say which bytes it means. Never holds the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("write the secret as text:…, hex:… or base64:…, whichever the partner means")]
+#[error("write the secret as text:…, hex:… or base64:…, whichever the partner means; PEM as it is")]
 pub struct SecretError;
 
 impl Secret {
@@ -23,8 +26,11 @@ impl Secret {
     }
 
     /// Reads `text:…` (the UTF-8 bytes as they are), `hex:…` or `base64:…`. The encoding is always
-    /// said: a key of hex digits may mean its digits or its bytes. Errors: `SecretError`.
+    /// said: a key of hex digits may mean its digits or its bytes. Only PEM says itself what it is. Errors: `SecretError`.
     pub fn parse(text: &str) -> Result<Self, SecretError> {
+        if text.starts_with(PEM) {
+            return Ok(Self::from_bytes(text.as_bytes().to_vec()));
+        }
         let (encoding, value) = text.split_once(':').ok_or(SecretError)?;
         match encoding {
             "text" => Ok(value.as_bytes().to_vec()),
@@ -72,6 +78,7 @@ mod tests {
         assert_eq!(read("text:6869"), Ok(b"6869".to_vec()));
         assert_eq!(read("text:a:b c"), Ok(b"a:b c".to_vec()));
         assert_eq!(read("hex:6869"), Ok(b"hi".to_vec()));
+        assert_eq!(read("-----BEGIN X-----\n"), Ok(b"-----BEGIN X-----\n".to_vec()));
         assert_eq!(read("base64:aGk="), Ok(b"hi".to_vec()));
         for text in ["", "6869", "hex:686", "hex:zz", "base64:aGk", "base64:?", "utf8:hi"] {
             assert_eq!(read(text), Err(SecretError), "{text}");

@@ -80,6 +80,10 @@ pub enum KeyChannel {
     Return,
     /// Nothing: it decrypts what notices are wrapped in
     Unwrap,
+    /// Our calls, with a private key (PEM)
+    Sign,
+    /// Nothing: the certificate and its private key (PEM) that our calls show the partner's TLS
+    Tls,
 }
 
 impl From<KeyChannel> for payfold_partners::keys::Channel {
@@ -89,6 +93,8 @@ impl From<KeyChannel> for payfold_partners::keys::Channel {
             KeyChannel::Create => Self::Create,
             KeyChannel::Return => Self::Return,
             KeyChannel::Unwrap => Self::Unwrap,
+            KeyChannel::Sign => Self::Sign,
+            KeyChannel::Tls => Self::Tls,
         }
     }
 }

@@ -52,8 +52,15 @@ fn add(loaded: &Loaded, args: &KeyAddArgs) -> anyhow::Result<()> {
     let now = SystemClock.now();
     let mut vault = vault::open_or_create(&loaded.settings, Instead::AddKeyFile)?;
     let merchant = merchant_of(vault.document(), &partner, args.merchant.as_deref())?;
+    let channel = Channel::from(args.channel);
     let (secret, generated) = match &args.secret_file {
         Some(path) => (read_secret(path)?, None),
+        None if matches!(channel, Channel::Sign | Channel::Tls) => {
+            return Err(Fixable::error(
+                format!("a key of channel {} is made by whoever gives it out", channel.name()),
+                "give its PEM with --secret-file: docs/partners.md, signatures and certificates of ours",
+            ));
+        }
         None => {
             let text = Zeroizing::new(hex::encode(random_secret()?.expose()));
             (Secret::from_bytes(text.as_bytes().to_vec()), Some(text))
@@ -68,7 +75,7 @@ fn add(loaded: &Loaded, args: &KeyAddArgs) -> anyhow::Result<()> {
         args.valid_from.as_deref().map_or(Ok(now), Time::parse).context("--valid-from")?;
     let key = NewKey {
         id: id.clone(),
-        channel: args.channel.into(),
+        channel,
         secret,
         valid_from,
         overlap_ms: i64::try_from(overlap.as_millis())?,

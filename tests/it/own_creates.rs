@@ -13,6 +13,7 @@ use crate::support::system::{Home, System};
 use crate::support::wire::Connection;
 
 mod gateway;
+mod proofs;
 use self::gateway::Gateway;
 
 const IPN_KEY: &str = "key2 of these tests, worth nothing at all";

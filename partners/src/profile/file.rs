@@ -44,6 +44,8 @@ struct ProfileFile {
     placeholder_refs: Vec<String>,
     #[serde(default)]
     retry_horizon_s: u32,
+    #[serde(default)]
+    client_certificate: bool,
     limits: LimitsFile,
     signature: SignatureFile,
     time: Spanned<TimeFile>,
@@ -172,6 +174,7 @@ fn compile(partner: &PartnerCode, text: &str, file: ProfileFile) -> Result<Profi
         ref_is_session: file.ref_is_session,
         placeholder_refs: file.placeholder_refs,
         retry_horizon_ms: i64::from(file.retry_horizon_s) * 1_000,
+        client_certificate: file.client_certificate,
         limits,
         output: file.signature.output,
         separator,

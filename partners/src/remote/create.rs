@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use payfold_schemas::time::Time;
 
-use super::{Call, CallError, Exchange, Judge, Remote, Way, no_key, request};
+use super::sending::{OwnCall, Sending, Unsendable, Which, WithToken};
+use super::{Call, CallError, Exchange, Judge, Remote, Way, no_client, no_key};
 use crate::create::{CreateRequest, Offer, judge};
 use crate::directory::Account;
 use crate::outbound::Reach;
 use crate::scheme::Scheme;
-use crate::scheme::call::{AnswerContent, Calling, Uncallable};
-use crate::scheme::create::{self, NoOffer, OfferRule, SchemeCreate};
+use crate::scheme::call::Uncallable;
+use crate::scheme::create::{self, NoOffer, OfferRule};
 
 impl Remote {
     pub(super) fn prepare_own_create(
@@ -21,29 +22,35 @@ impl Remote {
         asked_for: &CreateRequest,
         now: Time,
     ) -> Result<Call, CallError> {
-        let (profile, partner) = (account.profile(), || account.partner().to_string());
-        let create = scheme.create.as_ref().ok_or_else(|| CallError::NoCreate(partner()))?;
-        let secret = account.scheme_keys().asking_secret(create.rule.key, now);
-        let calling = calling((account, scheme), create, secret, api_url);
-        let asked = create.asked(&calling, asked_for, now);
-        let (sent, asked) = asked.map_err(|why| refused(account, &why))?;
-        let reach = Reach::of(profile);
-        let url = reach.check(&format!("{}{}", sent.base, sent.target))?;
+        let create = scheme.create.as_ref();
+        let create = create.ok_or_else(|| CallError::NoCreate(account.partner().to_string()))?;
+        let refused = |why| refused(account, &why);
+        let (values, asked) = create.values(asked_for, now).map_err(refused)?;
+        let (which, api_url) = (Which::Create, api_url.to_owned());
+        let call = OwnCall { account: Arc::clone(account), which, api_url, values, now };
+        let reach = Reach::of(account.profile());
         if create.offer.is_none() {
-            let offer =
-                create.offer_of((&sent, &asked), &asked_for.ipn_url, reach).map_err(|rule| {
-                    CallError::Uncallable(
-                        partner(),
-                        format!("no browser opens it: {}", rule.name()),
-                    )
-                })?;
+            let sent = call.sent("").map_err(refused)?;
+            reach.check(&format!("{}{}", sent.base, sent.target))?;
+            let offer = create.offer_of((&sent, &asked), &asked_for.ipn_url, reach);
+            let offer = offer.map_err(|rule| {
+                let why = format!("no browser opens it: {}", rule.name());
+                CallError::Uncallable(account.partner().to_string(), why)
+            })?;
             return Ok(Call(Way::Built(offer)));
         }
-        let request = request(sent, url)
-            .map_err(|name| CallError::Uncallable(partner(), format!("{name} is no header")))?;
+        // What is wrong on our side shows before anybody is asked for a token.
+        let request = call.request("").map_err(|why| unsendable(account, why))?;
+        let client = self.clients.of(account, now).map_err(|why| no_client(account, why))?;
+        let sending = if call.carries_token() {
+            let (client, tokens) = (client.clone(), Arc::clone(&self.tokens));
+            Sending::WithToken(Box::new(WithToken { call, client, tokens }))
+        } else {
+            Sending::Ready(Box::new(request))
+        };
         Ok(Call(Way::Sent(Box::new(Exchange {
-            client: self.visitor(reach),
-            request,
+            client,
+            sending,
             reach,
             judge: Judge::Own(Arc::clone(account), asked),
             timeout_ms: create.timeout_ms,
@@ -52,22 +59,13 @@ impl Remote {
     }
 }
 
-/// What a create is put together with.
-pub(super) fn calling<'a>(
-    (account, scheme): (&'a Account, &'a Scheme),
-    create: &'a SchemeCreate,
-    secret: Option<&'a [u8]>,
-    api_url: &'a str,
-) -> Calling<'a> {
-    let content = create.offer.as_ref().map(|offer| offer.content);
-    Calling {
-        scheme,
-        rule: &create.rule,
-        limits: account.profile().limits(),
-        of: account.of(),
-        secret,
-        api_url: api_url.trim_end_matches('/'),
-        accept: content.and_then(AnswerContent::accept),
+fn unsendable(account: &Account, why: Unsendable) -> CallError {
+    match why {
+        Unsendable::Uncallable(why) => refused(account, &why),
+        Unsendable::Address(problem) => CallError::Address(problem),
+        Unsendable::Header(_) => {
+            CallError::Uncallable(account.partner().to_string(), why.to_string())
+        }
     }
 }
 

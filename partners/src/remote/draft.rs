@@ -1,23 +1,39 @@
 //! Owns the draft of a create in a partner's own scheme: what would be sent for a payment, for whoever writes the profile.
-//! Nothing is called, and no secret is shown: `{secret}` stands where one would.
+//! Nothing is called, and no secret is shown: `{secret}` and `{access_token}` stand where they would.
 
 use payfold_schemas::time::Time;
 
 use super::CallError;
-use super::create::{calling, refused};
+use super::create::refused;
+use super::sending::{Which, calling, rule};
 use crate::create::CreateRequest;
 use crate::directory::Account;
 use crate::outbound::Reach;
-use crate::scheme::call::Sent;
+use crate::scheme::Scheme;
+use crate::scheme::call::{ACCESS_TOKEN, Calling, Sent};
+use crate::scheme::keys::CallKeys;
 
 /// What stands where a secret would.
 const MASK: &[u8] = b"{secret}";
+/// What stands where the access token would.
+const ACCESS_TOKEN_MASK: &str = "{access_token}";
 
 /// What would be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     /// Whether the partner is called; else the payer is given the address.
     pub goes_out: bool,
+    /// The request, or the address the payer is given.
+    pub create: DraftedRequest,
+    /// What an access token would be asked for with, where the request carries one.
+    pub token: Option<DraftedRequest>,
+    /// What the session's end is taken for, where the answer does not say it.
+    pub expires_at: Time,
+}
+
+/// One request of a draft.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DraftedRequest {
     /// `GET` or `POST`.
     pub method: &'static str,
     /// The whole address.
@@ -30,8 +46,6 @@ pub struct Draft {
     pub signing_text: Option<String>,
     /// The signature under the account's key.
     pub signature: Option<String>,
-    /// What the session's end is taken for, where the answer does not say it.
-    pub expires_at: Time,
 }
 
 impl Account {
@@ -45,35 +59,47 @@ impl Account {
         let no_create = || CallError::NoCreate(self.partner().to_string());
         let scheme = self.profile().scheme().ok_or_else(no_create)?;
         let create = scheme.create.as_ref().ok_or_else(no_create)?;
-        let asked = |secret| {
-            let calling = calling((self, scheme), create, secret, api_url);
-            create.asked(&calling, request, now).map_err(|why| refused(self, &why))
-        };
-        let secret = self.scheme_keys().asking_secret(create.rule.key, now);
-        let (sent, asked_for) = asked(secret)?;
-        let (masked, _) = asked(secret.map(|_| MASK))?;
-        Reach::of(self.profile()).check(&format!("{}{}", sent.base, sent.target))?;
-        let [ours, of_mask] = [&sent, &masked].map(signature);
-        // Nothing of the real one is shown but its signature.
-        let shown = |text: String| match (&ours, &of_mask) {
-            (Some(ours), Some(of_mask)) => text.replace(of_mask, ours),
-            _ => text,
-        };
-        let Sent { method, base, target, headers, body, signed } = masked;
-        let headers = headers.into_iter().map(|(name, value)| (name, shown(value)));
+        let (values, asked) = create.values(request, now).map_err(|why| refused(self, &why))?;
+        let drafted = |which, values| self.drafted((scheme, which), values, api_url, now);
+        let token = scheme.oauth.as_ref().filter(|_| create.rule.names(ACCESS_TOKEN));
+        let token = token
+            .map(|oauth| drafted(Which::Token, oauth.values(self.merchant_code().as_str(), now)));
         Ok(Draft {
             goes_out: create.offer.is_some(),
-            method: method.name(),
-            url: shown(format!("{base}{target}")),
-            headers: headers.collect(),
-            body: shown(String::from_utf8_lossy(&body).into_owned()),
-            signing_text: signed.map(|(text, _)| text),
-            signature: ours,
-            expires_at: asked_for.expires_at,
+            create: drafted(Which::Create, values)?,
+            token: token.transpose()?,
+            expires_at: asked.expires_at,
         })
     }
-}
 
-fn signature(sent: &Sent) -> Option<String> {
-    sent.signed.as_ref().map(|(_, signature)| signature.clone())
+    fn drafted(
+        &self,
+        (scheme, which): (&Scheme, Which),
+        mut values: Vec<String>,
+        api_url: &str,
+        now: Time,
+    ) -> Result<DraftedRequest, CallError> {
+        let told = rule(scheme, which).expect("the profile has this call");
+        ACCESS_TOKEN_MASK.clone_into(&mut values[ACCESS_TOKEN]);
+        let keys = self.scheme_keys().call_keys(told.0, now);
+        let sent = |keys, signature| {
+            let calling = Calling { signature, ..calling(self, told, keys, api_url) };
+            calling.sent(values.clone()).map_err(|why| refused(self, &why))
+        };
+        let real = sent(keys, None)?;
+        Reach::of(self.profile()).check(&format!("{}{}", real.base, real.target))?;
+        // Nothing of the real one is shown but its signature.
+        let signature = real.signed.map(|(_, signature)| signature);
+        let masked = CallKeys { secret: keys.secret.map(|_| MASK), ..keys };
+        let Sent { method, base, target, headers, body, signed } =
+            sent(masked, signature.as_deref())?;
+        Ok(DraftedRequest {
+            method: method.name(),
+            url: format!("{base}{target}"),
+            headers,
+            body: String::from_utf8_lossy(&body).into_owned(),
+            signing_text: signed.map(|(text, _)| text),
+            signature,
+        })
+    }
 }

@@ -8,14 +8,17 @@ use payfold_schemas::time::Time;
 use reqwest::header::{ACCEPT, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Request, Response, StatusCode};
 
-use super::{Remote, read, reason, request};
+use super::clients::NoClient;
+use super::sending::{OwnCall, Sending, Unsendable, Which, WithToken};
+use super::tokens::Carried;
+use super::{Remote, read, reason};
 use crate::directory::Account;
 use crate::keys::Channel;
 use crate::outbound::{Reach, UrlProblem};
 use crate::profile::QueryRule;
 use crate::query::{Ambiguous, Question, Told, WrongAnswer, judge};
 use crate::scheme::Scheme;
-use crate::scheme::call::{Calling, Uncallable};
+use crate::scheme::call::Uncallable;
 use crate::scheme::query::{self, SchemeQuery};
 
 /// What a query came to.
@@ -42,6 +45,11 @@ pub enum QueryError {
     /// The account has no key that counts now.
     #[error("account {0} has no key that is valid now; add one with payfold key add")]
     NoKey(String),
+    /// The partner's TLS is to be shown a certificate, and the account has none that counts now.
+    #[error(
+        "account {0} has no client certificate that is valid now; add one with payfold key add --channel tls"
+    )]
+    NoCertificate(String),
     /// The partner is asked for transactions, and none is known yet.
     #[error("no transaction is known yet, and partner {0} is asked for transactions only")]
     NoRef(String),
@@ -66,7 +74,7 @@ impl From<UrlProblem> for QueryError {
 /// A query that can be made: everything that could be wrong on our side has been looked at.
 pub struct QueryCall {
     client: Client,
-    request: Request,
+    sending: Sending,
     question: Question,
     judge: Judge,
     timeout_ms: u64,
@@ -102,12 +110,13 @@ impl Remote {
         let reach = Reach::of(profile);
         let url = reach.check(&format!("{}{}", api_url.trim_end_matches('/'), rule.path))?;
         let url = question.signed((profile, rule), key.mac(), now, url)?;
-        let client = self.visitor(reach);
+        let client = self.clients.of(account, now).map_err(|why| no_client(account, why))?;
         let mut request = Request::new(Method::GET, url);
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let sending = Sending::Ready(Box::new(request));
         let (timeout_ms, answer_bytes_max) = (rule.timeout_ms, rule.answer_bytes_max);
         let judge = Judge::Contract(rule.clone());
-        Ok(QueryCall { client, request, question, judge, timeout_ms, answer_bytes_max })
+        Ok(QueryCall { client, sending, question, judge, timeout_ms, answer_bytes_max })
     }
 
     /// The same in the partner's own scheme.
@@ -118,36 +127,50 @@ impl Remote {
         question: Question,
         now: Time,
     ) -> Result<QueryCall, QueryError> {
-        let (profile, partner) = (account.profile(), || account.partner().to_string());
-        let query = scheme.query.as_ref().ok_or_else(|| QueryError::NoQuery(partner()))?;
-        let calling = Calling {
-            scheme,
-            rule: &query.question,
-            limits: profile.limits(),
-            of: account.of(),
-            secret: account.scheme_keys().asking_secret(query.question.key, now),
-            api_url: api_url.trim_end_matches('/'),
-            accept: query.answer.content.accept(),
-        };
-        let asked = query.asked(&calling, &question, now).map_err(|why| match why {
-            Uncallable::NoRef => QueryError::NoRef(partner()),
-            Uncallable::NoKey => {
-                QueryError::NoKey(format!("{}/{}", account.partner(), account.merchant_code()))
+        let query = scheme.query.as_ref();
+        let query = query.ok_or_else(|| QueryError::NoQuery(account.partner().to_string()))?;
+        let values = query.values(&question, now).map_err(|why| unaskable(account, &why))?;
+        let (which, api_url) = (Which::Query, api_url.to_owned());
+        let call = OwnCall { account: Arc::clone(account), which, api_url, values, now };
+        // What is wrong on our side shows before anybody is asked for a token.
+        let request = call.request("").map_err(|why| match why {
+            Unsendable::Uncallable(why) => unaskable(account, &why),
+            Unsendable::Address(problem) => QueryError::Address(problem),
+            Unsendable::Header(_) => {
+                QueryError::Unaskable(account.partner().to_string(), why.to_string())
             }
-            _ => QueryError::Unaskable(partner(), why.to_string()),
         })?;
-        let reach = Reach::of(profile);
-        let url = reach.check(&format!("{}{}", asked.base, asked.target))?;
-        let request = request(asked, url)
-            .map_err(|name| QueryError::Unaskable(partner(), format!("{name} is no header")))?;
+        let client = self.clients.of(account, now).map_err(|why| no_client(account, why))?;
+        let sending = if call.carries_token() {
+            let (client, tokens) = (client.clone(), Arc::clone(&self.tokens));
+            Sending::WithToken(Box::new(WithToken { call, client, tokens }))
+        } else {
+            Sending::Ready(Box::new(request))
+        };
         Ok(QueryCall {
-            client: self.visitor(reach),
-            request,
+            client,
+            sending,
             question,
             timeout_ms: query.timeout_ms,
             answer_bytes_max: query.answer.bytes_max,
             judge: Judge::Own(Arc::clone(account)),
         })
+    }
+}
+
+fn no_client(account: &Account, why: NoClient) -> QueryError {
+    match why {
+        NoClient::NoCertificate => QueryError::NoCertificate(account.name()),
+        NoClient::Unusable(why) => QueryError::Unaskable(account.partner().to_string(), why),
+    }
+}
+
+fn unaskable(account: &Account, why: &Uncallable) -> QueryError {
+    let partner = account.partner().to_string();
+    match why {
+        Uncallable::NoRef => QueryError::NoRef(partner),
+        Uncallable::NoKey => QueryError::NoKey(account.name()),
+        _ => QueryError::Unaskable(partner, why.to_string()),
     }
 }
 
@@ -191,8 +214,26 @@ impl Judge {
 impl QueryCall {
     /// Makes the call. Never fails: every end says what it is worth.
     pub async fn make(self, now: impl Fn() -> Time) -> Queried {
+        let now = &now;
+        let token = match self.sending.token(None, now).await {
+            Ok(token) => token,
+            Err(why) => return Queried::Unanswered(why),
+        };
+        let queried = self.in_time(token.as_ref(), now).await;
+        let Some(spent) = token.filter(|token| token.was_kept) else { return queried };
+        if queried != Queried::Refused(StatusCode::UNAUTHORIZED.as_u16()) {
+            return queried;
+        }
+        // A token may end sooner than was said.
+        match self.sending.token(Some(&spent), now).await {
+            Ok(token) => self.in_time(token.as_ref(), now).await,
+            Err(why) => Queried::Unanswered(why),
+        }
+    }
+
+    async fn in_time(&self, token: Option<&Carried>, now: &impl Fn() -> Time) -> Queried {
         let timeout = Duration::from_millis(self.timeout_ms);
-        match tokio::time::timeout(timeout, self.exchange(now)).await {
+        match tokio::time::timeout(timeout, self.exchange(token, now)).await {
             Ok(queried) => queried,
             Err(_) => {
                 Queried::Unanswered(format!("no whole answer within {} ms", timeout.as_millis()))
@@ -200,8 +241,12 @@ impl QueryCall {
         }
     }
 
-    async fn exchange(self, now: impl Fn() -> Time) -> Queried {
-        let response = match self.client.execute(self.request).await {
+    async fn exchange(&self, token: Option<&Carried>, now: &impl Fn() -> Time) -> Queried {
+        let request = match self.sending.request(token) {
+            Ok(request) => request,
+            Err(why) => return Queried::Unanswered(why),
+        };
+        let response = match self.client.execute(request).await {
             Ok(response) => response,
             Err(error) => return Queried::Unanswered(reason(&error)),
         };

@@ -8,21 +8,26 @@ use serde::Deserialize;
 
 use super::BODY;
 use super::clock::Format;
-use super::crypt::{Algorithm, Output};
+use super::crypt::{Algorithm, KeyKind, Output};
 use super::document::{Document, Json, form};
 use super::encoding::Encoding;
 use super::pairs::Pairs;
 use super::template::{Source, Template};
 use crate::profile::Limits;
 
-pub(crate) use self::putting::{Calling, Sent, Uncallable, common_values};
+pub(crate) use self::putting::{Calling, Common, Sent, Uncallable};
 
 /// What the templates of every call may name, in the order of their numbers; each kind of call has its own behind them.
-pub(crate) const COMMON: [&str; 5] = ["order", "now", "now_s", "now_ms", "sign"];
+pub(crate) const COMMON: [&str; 8] =
+    ["order", "now", "now_s", "now_ms", "sign", "nonce", "key_serial", "access_token"];
 /// The number of `{order}`.
 pub(crate) const ORDER: usize = 0;
 /// The number of `{sign}`.
 pub(crate) const SIGN: usize = 4;
+/// The number of `{key_serial}`.
+pub(crate) const KEY_SERIAL: usize = 6;
+/// The number of `{access_token}`.
+pub(crate) const ACCESS_TOKEN: usize = 7;
 
 /// By which method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +99,8 @@ pub(crate) struct CallRule {
     /// Behind the address, with a query where it has one.
     pub(crate) path: Template,
     pub(crate) headers: Vec<(String, Template)>,
+    /// What others are made of.
+    pub(crate) texts: Vec<Template>,
     pub(crate) key: CallKey,
     pub(crate) credential: Credential,
     pub(crate) content: BodyContent,
@@ -109,6 +116,7 @@ impl CallRule {
     /// Every template of what is sent; that of the signature's text is none of it.
     pub(crate) fn sent(&self) -> Vec<&Template> {
         let mut all = vec![&self.path, &self.body];
+        all.extend(&self.texts);
         all.extend(self.headers.iter().map(|(_, template)| template));
         all.extend(self.fields.all.iter().map(|(_, template)| template));
         match &self.credential {
@@ -126,15 +134,30 @@ impl CallRule {
         all
     }
 
+    /// Whether a template is made of this, itself or through a text.
+    pub(crate) fn reaches(&self, template: &Template, source: &Source) -> bool {
+        template.tokens().iter().any(|token| match &token.source {
+            // A text names only those before it.
+            Source::Text(number) => self.reaches(&self.texts[*number], source),
+            other => other == source,
+        })
+    }
+
     /// Whether some template names this value.
     pub(crate) fn names(&self, value: usize) -> bool {
         self.templates().iter().any(|template| mentions(template, &Source::Value(value)))
     }
 
-    /// Whether there is nothing to call with as long as there is no key.
+    /// Whether there is nothing to call with as long as there is no shared secret.
     pub(crate) fn needs_secret(&self) -> bool {
-        self.sign.is_some()
+        self.sign.as_ref().is_some_and(|sign| sign.algorithm.key_kind() == KeyKind::Shared)
             || self.templates().iter().any(|template| mentions(template, &Source::Secret))
+    }
+
+    /// The algorithm a private key of ours signs with; `None` where none does.
+    pub(crate) fn signs_with(&self) -> Option<Algorithm> {
+        let algorithm = self.sign.as_ref().map(|sign| sign.algorithm);
+        algorithm.filter(|algorithm| algorithm.key_kind() == KeyKind::Public)
     }
 
     /// Where the fields go, if they are sent at all.
@@ -159,6 +182,37 @@ impl CallRule {
     /// Whether one of the fields is the signature.
     pub(crate) fn signs_a_field(&self) -> bool {
         self.fields.all.iter().any(|(_, template)| has_sign(template))
+    }
+
+    /// What separates values in the signed text, if one of these stands among them as it is. A payer may choose such a value; with
+    /// the marks in it, what we sign could be read as a notice of the partner's that is signed with the same secret.
+    pub(crate) fn marks_signed_with(&self, values: &[usize]) -> Vec<char> {
+        let shared = self.sign.as_ref().filter(|sign| sign.algorithm.key_kind() == KeyKind::Shared);
+        let Some(sign) = shared else { return Vec::new() };
+        let holds = |template: &Template| {
+            values.iter().any(|value| self.reaches(template, &Source::Value(*value)))
+        };
+        let mut marks: String = sign.text.literals().concat();
+        let mut is_signed = false;
+        for token in sign.text.tokens() {
+            match &token.source {
+                Source::Value(value) => is_signed |= values.contains(value),
+                Source::Text(number) => is_signed |= holds(&self.texts[*number]),
+                Source::Field(BODY, path) => is_signed |= self.field(path).is_some_and(holds),
+                Source::Pairs(number) => {
+                    let list = &self.fields.pairs[*number];
+                    let all = self.fields.all.iter();
+                    if list.lets_marks_through() && all.clone().any(|(_, field)| holds(field)) {
+                        is_signed = true;
+                        marks.push_str(&list.separator);
+                        marks.push_str(&list.assign);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let is_mark = |c: &char| c.is_ascii_punctuation() || c.is_control();
+        if is_signed { marks.chars().filter(is_mark).collect() } else { Vec::new() }
     }
 
     /// The field a place means.

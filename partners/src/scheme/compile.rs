@@ -7,15 +7,14 @@ use payfold_schemas::ids::PartnerCode;
 use regex::Regex;
 use toml::Spanned;
 
-use super::crypt::{Algorithm, Output};
 use super::file::{
-    DocumentFile, DocumentKind, FieldFile, PairsFile, RequireFile, SchemeFile, SignFile, Text, read,
+    DocumentFile, DocumentKind, FieldFile, PairsFile, RequireFile, SchemeFile, Text, read,
 };
 use super::pairs::{Order, Pairs, Pick};
 use super::template::{Names, Source, Template, Token, path};
 use super::{
-    Content, DecryptRule, DocumentContent, DocumentRule, FieldRule, ITEM, ItemsRule, KeyRule,
-    Requirement, Scheme, SignRule, lint,
+    Content, DecryptRule, DocumentContent, DocumentRule, FieldRule, ITEM, ItemsRule, Requirement,
+    Scheme, lint,
 };
 use crate::profile::Profile;
 use crate::profile::file::Wrong;
@@ -24,8 +23,11 @@ mod call;
 mod common;
 mod create;
 mod map;
+mod oauth;
+mod proof;
 mod query;
 mod records;
+mod sign;
 
 pub(crate) use self::records::records_of;
 
@@ -39,8 +41,9 @@ const RESERVED: [&str; 8] = ["f", "q", "i", "h", "c", "p", "t", "body"];
 /// Reads and checks a profile of a partner's own scheme. Errors: all that is wrong with it.
 pub(crate) fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, Vec<Wrong>> {
     let (file, wrong) = read(text);
-    let (names, texts) = (Names::default(), Vec::new());
-    let mut compiler = Compiler { wrong, names, texts, section: "" };
+    let has_certificate = file.head.as_ref().is_some_and(|head| head.client_certificate);
+    let has_token = file.oauth.is_some();
+    let mut compiler = Compiler { wrong, has_certificate, has_token, ..Compiler::default() };
     let profile = compiler.profile(partner, text, file);
     compiler.wrong.sort_by_key(|wrong| wrong.span.start);
     match profile {
@@ -50,12 +53,17 @@ pub(crate) fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, Vec<Wr
 }
 
 /// What has been read so far, and what is wrong with it.
+#[derive(Default)]
 pub(super) struct Compiler {
     pub(super) wrong: Vec<Wrong>,
     pub(super) names: Names,
     texts: Vec<Template>,
     /// The section whose call or events are read.
     section: &'static str,
+    /// Our side of a connection shows a certificate.
+    has_certificate: bool,
+    /// Calls may carry an access token.
+    has_token: bool,
 }
 
 impl Compiler {
@@ -122,6 +130,15 @@ impl Compiler {
         let acks = self.acks(&file.acks);
         let query = file.query.as_ref().and_then(|query| self.query(query));
         let create = file.create.as_ref().and_then(|create| self.create(create));
+        let oauth = file.oauth.as_ref().map(|oauth| {
+            let calls =
+                [query.as_ref().map(|query| &query.question), create.as_ref().map(|c| &c.rule)];
+            // What can't be read might carry it.
+            if calls.map(|call| call.is_some()) == [file.query.is_some(), file.create.is_some()] {
+                self.token_is_used(oauth, calls);
+            }
+            self.oauth(oauth)
+        });
         let (head, notice, map, time) = (head?, notice?, map?, time?);
         let (methods, content) = methods?;
         let default_types = match content {
@@ -150,6 +167,7 @@ impl Compiler {
             acks,
             query,
             create,
+            oauth: oauth.map_or(Some(None), |oauth| oauth.map(Some))?,
             exceptions: exceptions.map(|name| name.get_ref().clone()).collect(),
             exceptions_span: head.exceptions.as_ref().map_or(0..0, Spanned::span),
         })
@@ -310,58 +328,6 @@ impl Compiler {
             texts.push(template);
         }
         texts
-    }
-
-    fn key(&mut self, file: &SchemeFile) -> KeyRule {
-        let Some(key) = &file.key else { return KeyRule::default() };
-        let id = key.id.as_ref().and_then(|id| self.template(id));
-        KeyRule { encoding: key.encoding, prefix: key.prefix.clone(), id }
-    }
-
-    fn sign(&mut self, at: usize, file: &SignFile) -> Option<SignRule> {
-        let (algorithm, span) = (*file.algorithm.get_ref(), file.algorithm.span());
-        let text = match &file.text {
-            Some(text) => self.template(text)?,
-            None if !algorithm.signs_the_text() => Template::default(),
-            None => {
-                self.wrong(span, "this algorithm needs a text: what is signed");
-                return None;
-            }
-        };
-        let signature = match &file.signature {
-            Some(place) => Some(self.token(place)?),
-            None if algorithm == Algorithm::None => None,
-            None => {
-                self.wrong(span, "this algorithm needs a signature: the place where it stands");
-                return None;
-            }
-        };
-        let output = match (&file.output, algorithm) {
-            (Some(output), _) => *output.get_ref(),
-            (None, Algorithm::None | Algorithm::Token) => Output::Text,
-            (None, _) => {
-                self.wrong(span, "this algorithm needs an output: hex-lower, hex-upper, hex, base64 or base64url");
-                return None;
-            }
-        };
-        let name = file.name.clone().unwrap_or_else(|| format!("sign-{}", at + 1));
-        let split = file.split.as_ref().map(|split| split.get_ref().clone());
-        if algorithm.is_plain_digest() && !self.mentions_secret(&text) {
-            self.wrong(
-                span.clone(),
-                "a plain digest without {secret} in its text can be made by anybody",
-            );
-        }
-        Some(SignRule {
-            span,
-            name,
-            algorithm,
-            text,
-            signature,
-            split,
-            prefix: file.prefix.clone(),
-            output,
-        })
     }
 
     fn requirement(&mut self, file: &RequireFile) -> Option<Requirement> {

@@ -9,14 +9,13 @@ mod form;
 
 use std::collections::BTreeMap;
 
-use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{OrderId, ProviderRef};
 use payfold_schemas::time::Time;
 use serde::Deserialize;
 
 use super::Condition;
 use super::amount::AmountRule;
-use super::call::{self, AnswerContent, CallRule, Calling, Sent, Uncallable, common_values};
+use super::call::{self, AnswerContent, CallRule, Common, Sent, Uncallable};
 use super::clock::Format;
 use super::template::{Source, Template};
 use crate::create::{CreateRequest, Offer, Violation, redirect_url};
@@ -26,7 +25,7 @@ pub(crate) use self::answer::{Asked, NoOffer, judge};
 pub use self::form::PaymentForm;
 
 /// What the templates of a create may name besides what those of every call may.
-pub(crate) const VALUES: [&str; 11] = [
+pub(crate) const VALUES: [&str; 10] = [
     "amount",
     "currency",
     "description",
@@ -36,16 +35,17 @@ pub(crate) const VALUES: [&str; 11] = [
     "expires",
     "expires_in_s",
     "expires_in_min",
-    "nonce",
     "payer_ip",
 ];
 /// The numbers of `{amount}` and those behind it.
 pub(crate) const AMOUNT: usize = call::COMMON.len();
 pub(crate) const CURRENCY: usize = AMOUNT + 1;
+const DESCRIPTION: usize = AMOUNT + 2;
+const REFERENCE: usize = AMOUNT + 5;
 pub(crate) const EXPIRES: usize = AMOUNT + 6;
 pub(crate) const EXPIRES_IN_S: usize = AMOUNT + 7;
 pub(crate) const EXPIRES_IN_MIN: usize = AMOUNT + 8;
-pub(crate) const PAYER_IP: usize = AMOUNT + 10;
+pub(crate) const PAYER_IP: usize = AMOUNT + 9;
 
 /// Where a session's end comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -122,41 +122,39 @@ impl SchemeCreate {
         self.offer.as_ref().is_some_and(|offer| offer.redirect.is_some() && offer.qr.is_some())
     }
 
-    /// What is sent for a payment, and what its answer is judged by. Errors: `Uncallable`.
-    pub(crate) fn asked(
+    /// What the templates may name for a payment, and what its answer is judged by. Errors: `Uncallable`.
+    pub(crate) fn values(
         &self,
-        calling: &Calling<'_>,
         request: &CreateRequest,
         now: Time,
-    ) -> Result<(Sent, Asked), Uncallable> {
+    ) -> Result<(Vec<String>, Asked), Uncallable> {
         let expires_at = self.expires_at(request, now)?;
         if request.payer_ip.is_none() && self.needs_payer_ip() {
             return Err(Uncallable::PayerIp);
         }
         let payer_ip = request.payer_ip.map(|address| address.to_canonical().to_string());
-        let mut values = common_values(request.order_id.as_str(), &self.rule.now, now);
+        let about = request.order_id.as_str();
+        let mut values = Common { about, format: &self.rule.now, now }.values();
         let currency = self.currency(request).ok_or(Uncallable::Currency)?;
         let amount = self.amount.write(request.amount, request.currency);
         let seconds = expires_at.unix_ms().saturating_sub(now.unix_ms()).div_euclid(1_000);
-        let nonce =
-            Digest::of_bytes(format!("{}/{}", request.order_id, now.unix_nanos()).as_bytes());
         let reference = request.reference.as_ref().map_or("", |reference| reference.as_str());
+        let marks = self.rule.marks_signed_with(&[DESCRIPTION, REFERENCE]);
+        let unmarked = |text: &str| text.replace(|c| marks.contains(&c), " ");
         values.extend([
             amount.ok_or(Uncallable::Amount)?,
             currency.to_owned(),
-            request.description.clone(),
+            unmarked(&request.description),
             request.return_url.clone(),
             request.ipn_url.clone(),
-            reference.to_owned(),
+            unmarked(reference),
             self.expires.write(expires_at),
             seconds.to_string(),
             seconds.div_euclid(60).to_string(),
-            nonce.to_string().chars().take(32).collect(),
             payer_ip.unwrap_or_default(),
         ]);
-        let sent = calling.sent(values)?;
         let order_id = request.order_id.clone();
-        Ok((sent, Asked { order_id, expires_at, wish: request.wish }))
+        Ok((values, Asked { order_id, expires_at, wish: request.wish }))
     }
 
     /// Whether nothing can be sent without the payer's address: it stands outside of `[…]`.

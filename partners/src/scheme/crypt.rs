@@ -201,8 +201,10 @@ impl Ready {
                 let is_full = hmac && strength == Strength::Full;
                 let min = if is_full { SECRET_BYTES_MIN } else { SECRET_BYTES_LEAST };
                 if bytes < min && strength != Strength::Any && algorithm != Algorithm::None {
+                    let is_near = is_full && bytes >= SECRET_BYTES_LEAST;
+                    let hint = if is_near { " (16 with the exception short_key)" } else { "" };
                     return Err(Unfit(format!(
-                        "has {bytes} bytes, {min} or more are needed; ask the partner for a longer one"
+                        "has {bytes} bytes, {min} or more are needed{hint}; ask the partner for a longer one"
                     )));
                 }
                 Ok(Self::Shared(secret))
@@ -273,6 +275,8 @@ fn public(algorithm: Algorithm, given: &[u8], strength: Strength) -> Result<Vec<
         )
     };
     let text = std::str::from_utf8(given).map(str::trim).unwrap_or_default();
+    // Some tools write what is in a PEM above it.
+    let text = text.find("-----BEGIN").map_or(text, |at| &text[at..]);
     let key = if text.contains("-----BEGIN CERTIFICATE-----") {
         let certificate =
             x509_cert::Certificate::from_pem(text.as_bytes()).map_err(|_| malformed())?;

@@ -6,15 +6,16 @@ use payfold_schemas::time::Time;
 
 mod expected;
 mod hints;
+mod verdict;
 
+use self::verdict::{unsigned, verdict};
 use super::crypt::{Output, Ready};
 use super::document::Kind;
 use super::keys::SchemeKey;
-use super::map::Said;
 use super::reading::{Context, Of, Reading, Unusable};
 use super::request::Request;
 use super::template::{Piece, Source, Template, Token};
-use super::verify::{VerifiedNotice, claimed};
+use super::verify::claimed;
 use super::{Scheme, SignRule, lint};
 use crate::directory::Directory;
 use crate::profile::Profile;
@@ -87,13 +88,16 @@ impl Directory {
         let scheme = profile.scheme()?;
         let mut explanation = Explanation::default();
         let mut why = "no account of this partner is enabled".to_owned();
+        let mut is_for_one = false;
         for account in self.of_partner(partner) {
             let name = format!("{}/{}", account.partner(), account.merchant_code());
             let of = account.of();
             let mut reading = match opened(profile, scheme, request, &of) {
                 Ok(reading) => reading,
                 Err(problem) => {
-                    why = problem;
+                    if !is_for_one {
+                        why = problem;
+                    }
                     continue;
                 }
             };
@@ -120,19 +124,16 @@ impl Directory {
                         explanation.attempts.push(attempt);
                     }
                 }
-                why = unsigned(&explanation.attempts[before..], not_for(scheme, context, keys));
+                // Of an account it names is told more than of those it does not.
+                let not_for = not_for(scheme, context, keys);
+                if not_for.is_none() || !is_for_one {
+                    is_for_one |= not_for.is_none();
+                    let told = unsigned(&explanation.attempts[before..], not_for);
+                    why = numbered(&told);
+                }
             }
         }
-        explanation.verdict = match self.verify_scheme(partner, request, now) {
-            Ok(notices) => {
-                notices.iter().map(|notice| said_of(notice, now)).collect::<Vec<_>>().join("; ")
-            }
-            Err(rejection) if rejection.code() != RejectCode::Unauthenticated => {
-                let place = rejection.detail().unwrap_or_default();
-                format!("{rejection}: it can't be parsed {place}").trim().to_owned()
-            }
-            Err(_) => format!("unauthenticated: {why}"),
-        };
+        explanation.verdict = verdict(self, profile, (partner, request, now), &why);
         Some(explanation)
     }
 }
@@ -174,7 +175,7 @@ fn not_for(scheme: &Scheme, context: Context<'_>, keys: &[SchemeKey]) -> Option<
         let (value, equals) = (context.string(&rule.value), context.string(&rule.equals));
         if value.is_err() || value != equals {
             return Some(format!(
-                "a [[require]] does not hold: {} is {}, and {} is {}: the notice is for somebody else",
+                "a [[require]] does not hold, so it counts as somebody else's: {} is {}, and {} is {}",
                 rule.value,
                 quoted(value),
                 rule.equals,
@@ -189,40 +190,6 @@ fn not_for(scheme: &Scheme, context: Context<'_>, keys: &[SchemeKey]) -> Option<
 
 fn quoted(value: Result<String, Unusable>) -> String {
     value.map_or_else(|unusable| format!("not readable ({unusable})"), |text| format!("{text:?}"))
-}
-
-/// What a notice that is signed comes to.
-fn said_of(notice: &VerifiedNotice, now: Time) -> String {
-    let mapped = match notice.said() {
-        Ok(Said::Ignored) => return "signed: acknowledged and left alone".to_owned(),
-        Ok(Said::Kept) => return "signed: acknowledged and kept in quarantine".to_owned(),
-        Err(fault) => return format!("signed, but not admissible: {fault}"),
-        Ok(Said::Event(mapped)) => mapped,
-    };
-    let outside = mapped.timestamp.and_then(|time| notice.profile().time().judge(time, now).err());
-    if let Some(outside) = outside {
-        return format!("signed, but stale: {outside}");
-    }
-    format!(
-        "signed: {} of order {}, ref {}, {} {}{}",
-        mapped.status,
-        mapped.order_id,
-        mapped.provider_ref,
-        mapped.money.amount.minor(),
-        mapped.money.currency.code(),
-        if mapped.policy.unconfirmed { ", to be confirmed by a query" } else { "" },
-    )
-}
-
-fn unsigned(attempts: &[Attempt], not_for: Option<String>) -> String {
-    if let Some(why) = not_for {
-        return why;
-    }
-    match attempts.iter().find(|attempt| attempt.matches) {
-        Some(attempt) => format!("key {} does not count now", attempt.key),
-        None if attempts.is_empty() => "the account has no key".to_owned(),
-        None => "no key of the account has made this signature".to_owned(),
-    }
 }
 
 /// What stands where the scheme looks.

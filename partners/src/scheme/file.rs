@@ -3,6 +3,7 @@
 
 pub(super) mod call;
 pub(super) mod create;
+pub(super) mod oauth;
 pub(super) mod query;
 pub(super) mod records;
 mod sections;
@@ -45,6 +46,7 @@ pub(super) struct SchemeFile {
     pub(super) acks: BTreeMap<String, AckFile>,
     pub(super) query: Option<query::QueryFile>,
     pub(super) create: Option<create::CreateFile>,
+    pub(super) oauth: Option<oauth::OauthFile>,
     pub(super) records: Option<records::RecordsFile>,
 }
 
@@ -67,6 +69,8 @@ pub(super) struct HeadFile {
     pub(super) placeholder_refs: Vec<String>,
     #[serde(default)]
     pub(super) retry_horizon_s: Option<Spanned<i64>>,
+    #[serde(default)]
+    pub(super) client_certificate: bool,
 }
 
 #[derive(Deserialize)]

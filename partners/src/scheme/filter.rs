@@ -39,7 +39,7 @@ pub(crate) enum Filter {
     Url,
     /// Without hyphens.
     Compact,
-    /// 32 hex digits with the hyphens of a UUID; nothing of any other text.
+    /// A UUID with its hyphens, of one with or without them; nothing of any other text.
     Uuid,
     /// Every character but ASCII letters and digits becomes a blank.
     Ascii,
@@ -163,6 +163,19 @@ impl Filter {
         }
     }
 
+    /// What every text that comes out of it looks like; `None` where that hangs on the value.
+    pub(crate) const fn shape(&self) -> Option<&'static str> {
+        match self {
+            Self::Crc32 => Some("[0-9]{1,10}"),
+            Self::Md5Hex => Some("[0-9a-f]{32}"),
+            Self::Sha1Hex => Some("[0-9a-f]{40}"),
+            Self::Sha256Hex => Some("[0-9a-f]{64}"),
+            Self::Sha256Base64 => Some("[A-Za-z0-9+/]{43}="),
+            Self::Sha512Hex => Some("[0-9a-f]{128}"),
+            _ => None,
+        }
+    }
+
     /// What a signature over what comes out says of the value that went in.
     pub(crate) const fn keeps(&self) -> Keeps {
         match self {
@@ -205,11 +218,13 @@ fn text(value: Vec<u8>, change: impl Fn(&str) -> String) -> Vec<u8> {
 
 /// 32 hex digits as 8-4-4-4-12.
 fn uuid(text: &str) -> Option<String> {
-    let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hex.then(|| {
-        let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| &text[range]);
+    let digits = text.replace('-', "");
+    let is_hex = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let hyphened = is_hex.then(|| {
+        let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| &digits[range]);
         parts.join("-")
-    })
+    })?;
+    (text == digits || text == hyphened).then_some(hyphened)
 }
 
 /// When a UUID of version 7 at the end of a text was made, ms (RFC 9562, 5.7).

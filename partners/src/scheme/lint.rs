@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::ack::Ack;
 use super::filter::Keeps;
 use super::reading::Of;
-use super::template::{Source, Template, Token};
+use super::template::{Template, Token};
 use super::unique::Readings;
 use super::{Confirm, EventRule, Outcome, Scheme};
 
@@ -224,11 +224,6 @@ pub(super) fn needed(scheme: &Scheme, time: TimeKind) -> Vec<(&'static str, Stri
         add("no_paid_at", "a payment's notice does not say when it was paid");
     }
     needed
-}
-
-/// Whether a template has a token of this source.
-pub(super) fn mentions(template: &Template, source: &Source) -> bool {
-    template.tokens().iter().any(|token| token.source == *source)
 }
 
 /// Every token of a scheme.

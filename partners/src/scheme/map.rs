@@ -181,16 +181,22 @@ fn is_paid_then(profile: &Profile, event: &EventRule) -> bool {
 }
 
 fn is_met(condition: &Condition, context: Context<'_>) -> Result<bool, Fault> {
+    // In a signed text nothing and an empty text are the same; so they are here.
     let text = || -> Result<Option<String>, Fault> {
         if !context.is_present(&condition.value)? {
             return Ok(None);
         }
         let text = context.token(&condition.value)?;
-        Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+        Ok(Some(String::from_utf8_lossy(&text).into_owned()).filter(|text| !text.is_empty()))
+    };
+    // What is left of a value, where filters take something of it.
+    let is_there = || match condition.value.filters.is_empty() {
+        true => Ok(context.is_present(&condition.value)?),
+        false => Ok::<_, Fault>(text()?.is_some()),
     };
     Ok(match &condition.test {
-        Test::Present => context.is_present(&condition.value)?,
-        Test::Absent => !context.is_present(&condition.value)?,
+        Test::Present => is_there()?,
+        Test::Absent => !is_there()?,
         test => test.takes(text()?.as_deref()),
     })
 }

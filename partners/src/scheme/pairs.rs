@@ -100,10 +100,29 @@ impl Pairs {
         }
     }
 
+    /// Whether a text of these members tells which value is whose, so that a signature over it is over the names, too. It does
+    /// where names stand in it with a mark on either side; and where all names and their order are fixed, if there is a mark
+    /// between the values.
+    pub(crate) fn tells_names(&self) -> bool {
+        let has_marks = !self.separator.is_empty() && !self.assign.is_empty();
+        let is_fixed = matches!(self.pick, Pick::Listed(_)) && self.empty == Empty::Keep;
+        (self.write == Write::Pairs && has_marks) || (is_fixed && !self.separator.is_empty())
+    }
+
+    /// Whether a mark can stand in a value as it is.
+    pub(crate) fn lets_marks_through(&self) -> bool {
+        let is_kept = |mark: &str| {
+            let mut written = Vec::new();
+            self.encoding.write(mark, mark, &mut written);
+            !mark.is_empty() && written == mark.as_bytes()
+        };
+        self.encoding.lets_marks_through() || is_kept(&self.separator) || is_kept(&self.assign)
+    }
+
     /// A member that makes the text ambiguous: it could be of another one, too, so that text was moved from a value into
     /// a name or back. Whoever moved it had to hide what really decides in a name or a value: there it is found.
     pub(crate) fn ambiguous<'d>(&self, members: &[Member<'d>]) -> Option<&'d str> {
-        if !self.encoding.lets_marks_through() {
+        if !self.lets_marks_through() {
             return None;
         }
         let found = members.iter().find(|(_, name, value)| {
@@ -128,7 +147,10 @@ impl Pairs {
             Write::Pairs => deciding
                 .any(|name| value.contains(&format!("{}{name}{}", self.separator, self.assign))),
             Write::Values => !self.separator.is_empty() && value.contains(&self.separator),
-            Write::NamesAndValues => deciding.any(|name| value.contains(name.as_str())),
+            Write::NamesAndValues => {
+                (!self.separator.is_empty() && value.contains(&self.separator))
+                    || deciding.any(|name| value.contains(name.as_str()))
+            }
         }
     }
 
@@ -237,6 +259,8 @@ mod tests {
         let bare =
             Pairs { write: Write::NamesAndValues, separator: String::new(), ..amount.clone() };
         let encoded = Pairs { encoding: Encoding::Form, ..amount.clone() };
+        // A mark that the encoding leaves as it is.
+        let dotted = Pairs { separator: ".".into(), encoding: Encoding::Rfc3986, ..amount.clone() };
         for (pairs, query, expected) in [
             (&amount, "note=a%26b%3Dc&amount=1", None),
             (&amount, "note=a%26amount%3D9&amount=1", Some("note")),
@@ -247,6 +271,7 @@ mod tests {
             (&values, "a=x&b=z", None),
             (&bare, "note=1amount9&amount=1", Some("note")),
             (&bare, "note=1&amount=1", None),
+            (&dotted, "note=a.amount=9&amount=1", Some("note")),
         ] {
             let document = form(query, LIMITS).unwrap();
             assert_eq!(pairs.ambiguous(&document.members(&[])), expected, "{query} {pairs:?}");

@@ -9,7 +9,7 @@ use payfold_schemas::ids::ProviderRef;
 use payfold_schemas::ipn::Status;
 use payfold_schemas::time::Time;
 
-use super::call::{self, AnswerContent, CallRule, Calling, Sent, Uncallable, common_values};
+use super::call::{self, AnswerContent, CallRule, Common, Uncallable};
 use super::template::Source;
 use super::{Condition, MapRule, Places};
 use crate::profile::{QueryPace, Word};
@@ -72,20 +72,16 @@ impl SchemeQuery {
         self.question.templates().iter().any(|template| template.needs(&Source::Value(REF)))
     }
 
-    /// The request a question becomes. Errors: `Uncallable`.
-    pub(crate) fn asked(
-        &self,
-        calling: &Calling<'_>,
-        question: &Question,
-        now: Time,
-    ) -> Result<Sent, Uncallable> {
+    /// What the templates may name, for a question. Errors: `NoRef`.
+    pub(crate) fn values(&self, question: &Question, now: Time) -> Result<Vec<String>, Uncallable> {
         let provider_ref = question.provider_ref.as_ref().map_or("", ProviderRef::as_str);
         if provider_ref.is_empty() && self.needs_ref() {
             return Err(Uncallable::NoRef);
         }
-        let mut values = common_values(question.order_id.as_str(), &self.question.now, now);
+        let about = question.order_id.as_str();
+        let mut values = Common { about, format: &self.question.now, now }.values();
         values.push(provider_ref.to_owned());
-        calling.sent(values)
+        Ok(values)
     }
 }
 

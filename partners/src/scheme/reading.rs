@@ -36,7 +36,9 @@ pub(crate) struct Of<'a> {
 pub(crate) enum Unusable {
     #[error("{0} is there more than once")]
     Repeated(String),
-    #[error("{0} is an object or an array; write {0} with |raw if it is signed as it stands")]
+    #[error(
+        "{0} is an object or an array: name what is in it, or in a text that is signed as it stands write {0} with |raw"
+    )]
     Composite(String),
     #[error("the account has no constant {0}")]
     NoConstant(String),
@@ -230,12 +232,14 @@ pub(crate) struct Context<'c> {
     pub(crate) secret: Option<&'c [u8]>,
     /// Other lists of pairs than the scheme's: to try what would have matched.
     pub(crate) lists: Option<&'c [Pairs]>,
+    /// Other texts than the scheme's: those of a call.
+    pub(crate) texts: Option<&'c [Template]>,
 }
 
 impl<'c> Context<'c> {
     /// A reading for an account, without a key.
     pub(crate) const fn bare(reading: &'c Reading<'c>, of: &'c Of<'c>) -> Self {
-        Self { reading, of, secret: None, lists: None }
+        Self { reading, of, secret: None, lists: None, texts: None }
     }
 
     /// What a template becomes.
@@ -309,7 +313,10 @@ impl<'c> Context<'c> {
             Source::Value(number) => {
                 self.of.values.get(*number).map_or(Vec::new(), |value| value.as_bytes().to_vec())
             }
-            Source::Text(number) => self.text(&self.reading.scheme.texts[*number])?,
+            Source::Text(number) => {
+                let texts = self.texts.unwrap_or(&self.reading.scheme.texts);
+                self.text(&texts[*number])?
+            }
             Source::Header(_) | Source::Field(..) => {
                 let is_raw = token.filters.contains(&Filter::Raw);
                 match self.found(token)? {
@@ -348,11 +355,11 @@ impl<'c> Context<'c> {
         list.ambiguous(&self.reading.members(list)).map(str::to_owned)
     }
 
-    /// Whether what a token stands for is there and is not `null`.
+    /// Whether what a token stands for is there, is not `null` and no empty text.
     pub(crate) fn is_present(&self, token: &Token) -> Result<bool, Unusable> {
         match &token.source {
             Source::Header(_) | Source::Field(..) => {
-                Ok(self.found(token)?.is_some_and(|value| value.kind != Kind::Null))
+                Ok(self.found(token)?.is_some_and(|value| !value.text.is_empty()))
             }
             _ => Ok(!self.token(token)?.is_empty()),
         }

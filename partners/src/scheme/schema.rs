@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use self::shape::{Kind, Shape};
 use super::ack::Ack;
-use super::file::{self, OWN_SECTIONS, call, create, query, records};
+use super::file::{self, OWN_SECTIONS, call, create, oauth, query, records};
 use super::lint::EXCEPTIONS;
 use crate::profile;
 
@@ -40,7 +40,7 @@ pub fn profile_schema() -> Value {
 }
 
 /// Numbers that their types don't bound as the parser does: place, least, most.
-const BOUNDS_OWN: [(&str, i64, i64); 27] = [
+const BOUNDS_OWN: [(&str, i64, i64); 29] = [
     ("version", 1, 4_294_967_295),
     ("language", 1, 1),
     ("retry_horizon_s", 0, 31_536_000),
@@ -68,6 +68,8 @@ const BOUNDS_OWN: [(&str, i64, i64); 27] = [
     ("create.answer_bytes", 1_024, 65_536),
     ("create.grace_s", 0, 86_400),
     ("create.max_session_s", 1, 604_800),
+    ("oauth.ttl_s", 1, 86_400),
+    ("oauth.timeout_s", 1, 60),
 ];
 
 const BOUNDS_CONTRACT: [(&str, i64, i64); 14] = [
@@ -130,6 +132,9 @@ fn own() -> Shape {
     call_of(&mut shape, "create");
     shape.add::<create::CreateHeadFile>("create");
     shape.add::<create::OfferFile>("create.answer");
+    call_of(&mut shape, "oauth");
+    shape.add::<oauth::OauthHeadFile>("oauth");
+    shape.add::<oauth::GrantFile>("oauth.answer");
     records_of(&mut shape);
     for section in ["limits", "notice", "sign", "map", "event", "time", "query.method", "query.map"]
     {
@@ -145,10 +150,11 @@ fn own() -> Shape {
     shape
 }
 
-/// What `[query]` and `[create]` have in common.
+/// What `[query]`, `[create]` and `[oauth]` have in common.
 fn call_of(shape: &mut Shape, section: &str) {
     shape.add::<call::CallHeadFile>(section);
     shape.add::<BTreeMap<String, String>>(&format!("{section}.fields"));
+    shape.add::<Vec<file::TextFile>>(&format!("{section}.text"));
     shape.add::<Vec<file::PairsFile>>(&format!("{section}.pairs"));
     shape.add::<call::CallSignFile>(&format!("{section}.sign"));
 }

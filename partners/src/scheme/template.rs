@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use reqwest::header::HeaderName;
+
 use super::filter::Filter;
 
 /// Where a token's value comes from.
@@ -288,11 +290,16 @@ fn source(name: &str, names: &Names) -> Result<Source, TemplateError> {
     };
     let known = |list: &[String], what: &str| {
         list.iter().position(|other| other == rest).ok_or_else(|| {
-            let known = if list.is_empty() { "none so far".to_owned() } else { list.join(", ") };
-            TemplateError(format!("there is no {what} {rest} before this; there are: {known}"))
+            let known = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+            TemplateError(format!(
+                "there is no {what} {rest} that this may name (documents are read first, then pairs, then texts); there are: {known}"
+            ))
         })
     };
     match kind {
+        "h" if HeaderName::from_bytes(rest.as_bytes()).is_err() => {
+            bad(format!("{{{name}}}: {rest:?} is no header's name; write h.X-Signature"))
+        }
         "h" => Ok(Source::Header(rest.to_owned())),
         "c" => {
             known(&names.constants, "constant")?;
@@ -302,6 +309,9 @@ fn source(name: &str, names: &Names) -> Result<Source, TemplateError> {
         "t" => known(&names.texts, "[[text]] named").map(Source::Text),
         _ => match names.documents.iter().position(|other| other == kind) {
             Some(number) => Ok(Source::Field(number, path(rest)?)),
+            None if names.documents.is_empty() => {
+                bad(format!("{{{name}}} can't stand here: no document is read at this place"))
+            }
             None => bad(format!(
                 "there is no document {kind} before this; there are: {}",
                 names.documents.join(", ")
@@ -380,9 +390,11 @@ mod tests {
             ("[a[b]]", "a [ ] inside a [ ]"),
             ("{nothing}", "names nothing; tokens are body"),
             ("{x.a}", "no document x before this; there are: f, q, i, data"),
-            ("{c.none}", "no constant none before this; there are: app"),
+            ("{c.none}", "no constant none that this may name"),
             ("{t.second}", "no [[text]] named second"),
             ("{f.}", "a step of the path is empty"),
+            ("{h.}", "\"\" is no header's name"),
+            ("{h.X Sig}", "\"X Sig\" is no header's name"),
             ("{f.a|shout}", "no filter shout"),
         ] {
             let error = Template::parse(text, &names()).unwrap_err();

@@ -4,6 +4,7 @@ mod attacks;
 mod hints;
 mod kinds;
 mod mistakes;
+mod names;
 mod public_keys;
 
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use regex::Regex;
 use super::clock::Format;
 use super::reading::{Context, Of};
 use super::template::{Piece, Source, Template, Token};
-use super::{Scheme, Shape, SignRule, lint};
+use super::{Content, Scheme, Shape, SignRule, lint};
 
 /// The two readings a text has if it has more than one: that of the shortest values and that of the longest.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct Readings {
 #[derive(Clone, Debug)]
 struct Value {
     token: Token,
+    /// What it may look like.
+    shape: Regex,
     /// The tokens of the optional pieces it stands in: where one of them is empty, it is left out.
     beside: Vec<Token>,
 }
@@ -56,21 +58,31 @@ impl Readings {
         Ok(Some(Self { shortest, longest, values: pattern.values }))
     }
 
-    /// Whether this text, made without the secret, has one reading, and its values are those of `context`: where every
-    /// value decides there is one reading of any text, and the values may stand in another way all the same.
-    fn is_one(&self, text: &str, context: Context<'_>) -> bool {
-        let (Some(a), Some(b)) = (self.shortest.captures(text), self.longest.captures(text)) else {
-            return false;
-        };
+    /// The value of this text, made without the secret, that could be another; `None` if there is one reading, and its values
+    /// are those of `context`: where every value decides there is one reading of any text, and the values may stand in
+    /// another way all the same. The text itself may be none that the shapes allow: then it is the first value that is not
+    /// of its shape.
+    fn other(&self, text: &str, context: Context<'_>) -> Option<&Token> {
         let of = |token: &Token| context.token(token).unwrap_or_default();
-        let is_read_so = |(number, value): (usize, &Value)| {
-            let read = a.name(&group(number)).map_or("", |read| read.as_str());
+        let stands = |value: &Value| {
             let is_left_out = value.beside.iter().any(|token| of(token).is_empty());
-            let stands = if is_left_out { Vec::new() } else { of(&value.token) };
-            stands == read.as_bytes()
+            if is_left_out { Vec::new() } else { of(&value.token) }
         };
-        a.iter().map(range).eq(b.iter().map(range))
-            && self.values.iter().enumerate().all(is_read_so)
+        let (Some(a), Some(b)) = (self.shortest.captures(text), self.longest.captures(text)) else {
+            let is_unfit = |value: &&Value| {
+                let stands = String::from_utf8(stands(value)).unwrap_or_default();
+                !value.shape.is_match(&stands)
+            };
+            let unfit = self.values.iter().find(is_unfit);
+            return unfit.or(self.values.first()).map(|value| &value.token);
+        };
+        let is_other = |(number, value): &(usize, &Value)| {
+            let group = group(*number);
+            let [short, long] = [&a, &b].map(|read| range(read.name(&group)));
+            let read = a.name(&group).map_or("", |read| read.as_str());
+            short != long || stands(value) != read.as_bytes()
+        };
+        self.values.iter().enumerate().find(is_other).map(|(_, value)| &value.token)
     }
 }
 
@@ -101,8 +113,13 @@ pub(crate) fn ambiguous(
     let readings = readings?;
     let context = Context { secret: Some(b""), ..bare };
     let text = context.text(&sign.text).ok().and_then(|text| String::from_utf8(text).ok());
-    let is_one = text.is_some_and(|text| readings.is_one(&text, context));
-    (!is_one).then(|| "a signed value holds what separates it from the next".to_owned())
+    let Some(text) = text else { return Some("a signed value is no text".to_owned()) };
+    let token = readings.other(&text, context)?;
+    Some(format!(
+        "where {} ends in the signed text can't be told: it holds what stands behind it, or has not its shape; say in a [[field]] \
+         what it looks like",
+        token.written
+    ))
 }
 
 /// The lists of pairs a text is made of.
@@ -186,44 +203,22 @@ impl Pattern<'_> {
             _ => {
                 let class = self.class(token, next);
                 self.text.push_str(&format!("(?P<{}>{class})", group(self.values.len())));
-                self.values.push(Value { token: token.clone(), beside: self.beside.clone() });
+                let Ok(shape) = Regex::new(&format!("(?s)^{class}$")) else { return };
+                let (token, beside) = (token.clone(), self.beside.clone());
+                self.values.push(Value { token, shape, beside });
             }
         }
     }
 
     /// What a value may look like.
     fn class(&self, token: &Token, next: &str) -> String {
+        if let Some(shape) = shape(self.scheme, token) {
+            return shape;
+        }
         if !token.filters.is_empty()
             && !matches!(token.source, Source::Field(..) | Source::Header(_))
         {
             return ".*".to_owned();
-        }
-        let rule = self.scheme.fields.iter().find(|rule| rule.at.source == token.source);
-        if let Some(rule) = rule {
-            let pattern = rule.pattern.as_ref().map(|pattern| pattern.as_str());
-            // As compiled it is `^(?:…)$`.
-            let inside = pattern.and_then(|p| p.strip_prefix('^')?.strip_suffix('$'));
-            match (inside, rule.shape) {
-                (Some(inside), _) if self.scheme.always_signs(token) => {
-                    return format!("(?:{inside})");
-                }
-                (Some(inside), _) => return format!("(?:{inside})?"),
-                (None, Some(Shape::Integer)) => return "-?[0-9]*".to_owned(),
-                (None, Some(Shape::Number)) => return "[-+.eE0-9]*".to_owned(),
-                (None, Some(Shape::Bool)) => return "(?:true|false)?".to_owned(),
-                (None, Some(Shape::String) | None) => {}
-            }
-        }
-        if let Some((template, format)) = &self.scheme.time
-            && template.single().is_some_and(|time| time.source == token.source)
-        {
-            match format {
-                Format::UnixSeconds | Format::UnixMilliseconds => return "[0-9]*".to_owned(),
-                Format::Rfc3339 => {
-                    return "(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:Z|[-+][0-9:]+))?".to_owned();
-                }
-                Format::Pattern(..) => {}
-            }
         }
         let is_field = matches!(token.source, Source::Field(..));
         let decides = matches!(token.source, Source::Header(_))
@@ -234,6 +229,75 @@ impl Pattern<'_> {
             None => "[^\\x00-\\x1f]*".to_owned(),
         }
     }
+}
+
+/// A JSON document: nothing that ends before it begins so, and nothing that begins behind it ends so.
+const JSON_SHAPE: &str = r"[ \t\r\n]*[\{\[].*[\}\]][ \t\r\n]*";
+/// Of an address only what a URL has unescaped (RFC 3986).
+const URL_SHAPE: &str = r#"[^\x00-\x20"<>\\^`{|}\[\]]*"#;
+
+/// What a value looks like wherever it stands; `None` where it may be any text.
+pub(super) fn shape(scheme: &Scheme, token: &Token) -> Option<String> {
+    if let Some(filter) = token.filters.last() {
+        return filter.shape().map(str::to_owned).or_else(|| {
+            let is_place = matches!(token.source, Source::Field(..) | Source::Header(_));
+            is_place.then(|| shape_of_place(scheme, token)).flatten()
+        });
+    }
+    match &token.source {
+        Source::Field(..) | Source::Header(_) => shape_of_place(scheme, token),
+        Source::Body if scheme.content == Content::Json => Some(JSON_SHAPE.to_owned()),
+        Source::Method => Some("(?:GET|POST)".to_owned()),
+        Source::Url | Source::Path | Source::Query => Some(URL_SHAPE.to_owned()),
+        _ => None,
+    }
+}
+
+fn shape_of_place(scheme: &Scheme, token: &Token) -> Option<String> {
+    let rule = scheme.fields.iter().find(|rule| rule.at.source == token.source);
+    if let Some(rule) = rule {
+        let pattern = rule.pattern.as_ref().map(|pattern| pattern.as_str());
+        // As compiled it is `^(?:…)$`.
+        let inside = pattern.and_then(|p| p.strip_prefix('^')?.strip_suffix('$'));
+        match (inside, rule.shape) {
+            (Some(inside), _) if scheme.always_signs(token) => {
+                return Some(format!("(?:{inside})"));
+            }
+            (Some(inside), _) => return Some(format!("(?:{inside})?")),
+            (None, Some(Shape::Integer)) => return Some("-?[0-9]*".to_owned()),
+            (None, Some(Shape::Number)) => return Some("[-+.eE0-9]*".to_owned()),
+            (None, Some(Shape::Bool)) => return Some("(?:true|false)?".to_owned()),
+            (None, Some(Shape::String) | None) => {}
+        }
+    }
+    let (template, format) = scheme.time.as_ref()?;
+    template.single().filter(|time| time.source == token.source)?;
+    match format {
+        Format::UnixSeconds | Format::UnixMilliseconds => Some("[0-9]*".to_owned()),
+        Format::Rfc3339 => {
+            Some("(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:Z|[-+][0-9:]+))?".to_owned())
+        }
+        Format::Pattern(..) => None,
+    }
+}
+
+/// Whether a text of two values, one behind the other, tells where the first ends, as far as their shapes say it.
+pub(super) fn tells_end(scheme: &Scheme, first: &Token, second: &Token) -> bool {
+    let has_one_length = |shape: &Option<String>| {
+        let parsed = shape.as_ref().and_then(|shape| regex_syntax::parse(shape).ok());
+        parsed.is_some_and(|hir| {
+            let properties = hir.properties();
+            properties.minimum_len().is_some()
+                && properties.minimum_len() == properties.maximum_len()
+        })
+    };
+    let [a, b] = [first, second].map(|token| shape(scheme, token));
+    let is_json = |shape: &Option<String>| shape.as_deref() == Some(JSON_SHAPE);
+    // Digits, an address or a time hold no brace; a pattern of the profile's own is held to the text itself.
+    has_one_length(&a)
+        || has_one_length(&b)
+        || (a.is_some() && is_json(&b))
+        || (is_json(&a) && b.is_some())
 }
 
 fn escaped_in_class(mark: char) -> String {

@@ -7,11 +7,13 @@ use serde::Deserialize;
 
 use super::crypt::{Ready, Strength, decode_secret};
 use super::explain::{base_of, is_match, variants};
+use super::map::{FaultKind, Unsigned, said};
 use super::reading::{Context, Of, Reading};
 use super::request::Request;
+use super::unique::{Readings, ambiguous};
 use super::verify::claimed;
-use super::{Scheme, SignRule};
-use crate::keys::SECRET_BYTES_MIN;
+use super::{Confirm, Scheme, SignRule};
+use crate::keys::{SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
 use crate::profile::Profile;
 use crate::secret::Secret;
 
@@ -104,23 +106,46 @@ pub fn check_vectors(profile: &Profile, file: &str) -> Result<Vec<VectorReport>,
 }
 
 fn check(profile: &Profile, scheme: &Scheme, vector: &Vector) -> VectorReport {
-    let warning = if vector.secret.len() < SECRET_BYTES_MIN {
-        format!(
-            "its test key has {} bytes; a real one needs {SECRET_BYTES_MIN}",
-            vector.secret.len()
-        )
-    } else {
-        String::new()
-    };
+    let is_hmac = scheme.signs.iter().any(|sign| sign.algorithm.name().starts_with("hmac"));
+    let is_short = scheme.exceptions.iter().any(|name| name == "short_key");
+    let least = if is_hmac && !is_short { SECRET_BYTES_MIN } else { SECRET_BYTES_LEAST };
+    let bytes = vector.secret.len();
+    let mut warning = String::new();
+    if bytes < least {
+        warning = format!("its test key has {bytes} bytes; a real one needs {least}");
+    }
     let name = vector.name.clone();
     match matched(profile, scheme, vector) {
-        Ok(sign) => VectorReport { name, sign: Some(sign), problem: String::new(), warning },
+        Ok((sign, fault)) => {
+            if let Some(fault) = fault {
+                let more = if warning.is_empty() { "" } else { "; " };
+                warning = format!("it would be refused: {fault}{more}{warning}");
+            }
+            VectorReport { name, sign: Some(sign), problem: String::new(), warning }
+        }
         Err(problem) => VectorReport { name, sign: None, problem, warning },
     }
 }
 
-/// The sign block a vector comes out with. Errors: what differs.
-fn matched(profile: &Profile, scheme: &Scheme, vector: &Vector) -> Result<String, String> {
+/// Why a genuine notice could not be taken; `None` if it could, or is of a kind that the profile refuses.
+fn fault(profile: &Profile, scheme: &Scheme, name: &str, bare: Context<'_>) -> Option<String> {
+    let sign = scheme.signs.iter().find(|sign| sign.name == name)?;
+    if sign.algorithm.signs_the_text() && scheme.confirm != Confirm::Always {
+        let readings = Readings::of(scheme, sign, bare.of).ok()?;
+        if let Some(why) = ambiguous(sign, readings.as_ref(), bare) {
+            return Some(why);
+        }
+    }
+    let fault = said(profile, bare, Unsigned::No).err()?;
+    (fault.kind != FaultKind::UnknownStatus).then(|| fault.to_string())
+}
+
+/// The sign block a vector comes out with, and why it could not be taken for all that. Errors: what differs.
+fn matched(
+    profile: &Profile,
+    scheme: &Scheme,
+    vector: &Vector,
+) -> Result<(String, Option<String>), String> {
     let (base_url, path, query) = base_of(&vector.request.url);
     let headers = vector.request.headers.iter();
     let request = Request {
@@ -143,7 +168,7 @@ fn matched(profile: &Profile, scheme: &Scheme, vector: &Vector) -> Result<String
     reading.unwrap(&of).map_err(|rejection| format!("can't be parsed: {}", told(&rejection)))?;
     let count = reading.items().map_err(|rejection| format!("no array: {}", told(&rejection)))?;
     is_of_each(vector, count)?;
-    let mut names: Vec<String> = Vec::new();
+    let (mut names, mut first_fault) = (Vec::<String>::new(), None);
     for item in 0..count {
         if scheme.items.is_some() {
             reading.go_to(item);
@@ -153,11 +178,13 @@ fn matched(profile: &Profile, scheme: &Scheme, vector: &Vector) -> Result<String
             Some(_) => format!("item {item}: {problem}"),
             None => problem,
         })?;
+        let context = Context::bare(&reading, &of);
+        first_fault = first_fault.or_else(|| fault(profile, scheme, &name, context));
         if !names.contains(&name) {
             names.push(name);
         }
     }
-    Ok(names.join(", "))
+    Ok((names.join(", "), first_fault))
 }
 
 /// Something is expected of every item, and of no other. Errors: how many there are.

@@ -14,6 +14,9 @@ use super::Row;
 use crate::settings::Loaded;
 use crate::{keys, vault};
 
+/// How long before its end a key without a successor is warned of: a partner takes days to give out a new certificate.
+const SOON_MS: i64 = 14 * 24 * 3_600 * 1_000;
+
 /// The rows of the vault.
 pub(super) fn rows(loaded: &Loaded) -> Vec<Row> {
     let place = match vault::place(&loaded.settings) {
@@ -84,15 +87,42 @@ fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace
             "payfold key add PARTNER",
         )];
     }
-    if let Err(problems) = Directory::build(profiles, document) {
-        return problems.iter().map(of_problem).collect();
-    }
+    let directory = match Directory::build(profiles, document) {
+        Ok(directory) => directory,
+        Err(problems) => return problems.iter().map(of_problem).collect(),
+    };
     let count = document.accounts.len();
     let at = match place {
         VaultPlace::File { vault, .. } => vault.display(),
         VaultPlace::Dir(dir) => dir.display(),
     };
-    vec![Row::ok("vault", format!("{at}: {count} accounts, each with a key that counts now"))]
+    let row = Row::ok("vault", format!("{at}: {count} accounts, each with a key that counts now"));
+    std::iter::once(row).chain(calls(&directory, now)).collect()
+}
+
+/// Accounts whose calls need a private key or a certificate that is missing, or soon will be.
+fn calls(directory: &Directory, now: Time) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for account in directory.accounts().iter().filter(|account| account.is_enabled()) {
+        for channel in account.call_channels() {
+            let (name, channel) = (account.name(), (channel, channel.name()));
+            let Some(until) = account.keys_of(channel.0).covered_until(now) else { continue };
+            let detail = if until <= now {
+                format!(
+                    "{name} has no key of channel {} that counts now: its partner can't be called",
+                    channel.1
+                )
+            } else if until < now.plus_ms(SOON_MS) {
+                format!("the last key of {name} of channel {} ends at {until}", channel.1)
+            } else {
+                continue;
+            };
+            let fix =
+                format!("payfold key add PARTNER --channel {} --secret-file FILE.pem", channel.1);
+            rows.push(Row::warn("calls", detail, fix));
+        }
+    }
+    rows
 }
 
 /// Messages of accounts say what is wrong, and behind a semicolon how it is mended.

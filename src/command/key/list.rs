@@ -124,7 +124,7 @@ fn row(
     let still_used = since.is_some_and(|since| last_used.is_some_and(|last| last >= since));
     let object = json!({
         "partner": account.partner, "merchantCode": account.merchant_code, "keyId": key.id,
-        "channel": key.channel, "validFrom": key.valid_from, "validUntil": key.valid_until,
+        "channel": key.channel, "validFrom": key.valid_from, "validUntil": key.ends(),
         "lastUsed": last_used, "uses24h": count, "enabled": account.enabled,
         "state": state.name(), "stillUsed": still_used, "serial": key.serial,
     });
@@ -135,7 +135,7 @@ fn row(
         key.id.to_string(),
         key.channel.name().to_owned(),
         output::time(key.valid_from),
-        or_none(key.valid_until),
+        or_none(key.ends()),
         or_none(last_used),
         count.to_string(),
         if still_used { "old, still used".to_owned() } else { state.name().to_owned() },

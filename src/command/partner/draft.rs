@@ -5,11 +5,11 @@ use std::sync::Arc;
 use payfold_engines::clock::{Clock, SystemClock, request_id};
 use payfold_partners::create::{CreateRequest, Wish};
 use payfold_partners::directory::{Account, Directory};
-use payfold_partners::remote::Draft;
+use payfold_partners::remote::{Draft, DraftedRequest};
 use payfold_schemas::ids::{OrderId, PartnerCode, Reference};
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Source;
 use crate::args::{DraftArgs, Form};
@@ -96,33 +96,51 @@ fn request(
 }
 
 fn print(draft: &Draft) {
-    let to = match (draft.goes_out, draft.method) {
+    if let Some(token) = &draft.token {
+        output::line("first, unless a token is kept:");
+        request_lines(token.method, token);
+        output::line("\nthen:");
+    }
+    let to = match (draft.goes_out, draft.create.method) {
         (true, method) => method,
         (false, "POST") => "the payer's browser posts to",
         (false, _) => "the payer is sent to",
     };
-    output::line(&format!("{to} {}", draft.url));
-    for (name, value) in &draft.headers {
-        output::line(&format!("{name}: {value}"));
-    }
-    if !draft.body.is_empty() {
-        output::line("");
-        output::line(&draft.body);
-    }
-    output::line("");
-    let [text, signature] = [&draft.signing_text, &draft.signature];
-    for (name, value) in [("signing text", text), ("signature", signature)] {
-        output::line(&format!("{name:<13} {}", value.as_deref().unwrap_or("none")));
-    }
+    request_lines(to, &draft.create);
     output::line(&format!("{:<13} {}", "ends", draft.expires_at));
 }
 
-fn as_json(draft: &Draft) -> serde_json::Value {
-    let headers: serde_json::Map<String, serde_json::Value> =
-        draft.headers.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+fn request_lines(to: &str, request: &DraftedRequest) {
+    output::line(&format!("{to} {}", request.url));
+    for (name, value) in &request.headers {
+        output::line(&format!("{name}: {value}"));
+    }
+    if !request.body.is_empty() {
+        output::line("");
+        output::line(&request.body);
+    }
+    output::line("");
+    let [text, signature] = [&request.signing_text, &request.signature];
+    for (name, value) in [("signing text", text), ("signature", signature)] {
+        output::line(&format!("{name:<13} {}", value.as_deref().unwrap_or("none")));
+    }
+}
+
+fn as_json(draft: &Draft) -> Value {
+    let mut object = request_as_json(&draft.create);
+    object["goesOut"] = draft.goes_out.into();
+    object["expiresAt"] = json!(draft.expires_at);
+    if let Some(token) = &draft.token {
+        object["accessToken"] = request_as_json(token);
+    }
+    object
+}
+
+fn request_as_json(request: &DraftedRequest) -> Value {
+    let headers: serde_json::Map<String, Value> =
+        request.headers.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
     json!({
-        "goesOut": draft.goes_out, "method": draft.method, "url": draft.url, "headers": headers,
-        "body": draft.body, "signingText": draft.signing_text, "signature": draft.signature,
-        "expiresAt": draft.expires_at,
+        "method": request.method, "url": request.url, "headers": headers, "body": request.body,
+        "signingText": request.signing_text, "signature": request.signature,
     })
 }

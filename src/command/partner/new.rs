@@ -32,24 +32,22 @@ pub(super) fn run(args: &NewPartnerArgs) -> anyhow::Result<()> {
         output::line(&format!("vectors  {}", path.display()));
     }
     let path = path.display();
+    let with_vectors = |step: String| Some(step).filter(|_| vectors.is_some());
+    let steps = [
+        Some("change the profile to what the partner's documents say, and put their sample into the vectors".to_owned()),
+        with_vectors(format!("payfold partner vectors {code} --profile {path}")),
+        Some(format!("in payfold.toml: [partners.{code}] profile = \"{path}\"")),
+        Some(format!("payfold key add {code} --merchant <merchantCode> --secret-file <file>")),
+        Some(format!(
+            "notices go to /api/payment/ipn/{code}; payfold partner explain {code} says why one is refused"
+        )),
+        with_vectors(format!(
+            "where [create] stands in it: api_url in payfold.toml; payfold partner draft {code} shows what is sent"
+        )),
+    ];
     output::line("\nnext:");
-    output::line(
-        "  1. change the profile to what the partner's documents say, and put their sample into the vectors",
-    );
-    if vectors.is_some() {
-        output::line(&format!("  2. payfold partner vectors {code} --profile {path}"));
-    }
-    output::line(&format!("  3. in payfold.toml: [partners.{code}] profile = \"{path}\""));
-    output::line(&format!(
-        "  4. payfold key add {code} --merchant <merchantCode> --secret-file <file>"
-    ));
-    output::line(&format!(
-        "  5. notices go to /api/payment/ipn/{code}; payfold partner explain {code} says why one is refused"
-    ));
-    if vectors.is_some() {
-        output::line(&format!(
-            "  6. where [create] stands in it: api_url in payfold.toml; payfold partner draft {code} shows what is sent"
-        ));
+    for (number, step) in steps.into_iter().flatten().enumerate() {
+        output::line(&format!("  {}. {step}", number + 1));
     }
     Ok(())
 }

@@ -84,6 +84,9 @@ pub(super) fn show(source: &Source) -> anyhow::Result<()> {
             let created = scheme.describe_create().unwrap_or_else(|| "nothing".to_owned());
             lines.push(("creates", created));
             lines.push(("asks", scheme.describe_query().unwrap_or_else(|| "nothing".to_owned())));
+            if let Some(token) = scheme.describe_oauth() {
+                lines.push(("access token", token));
+            }
             lines.push(("headers kept", scheme.headers().join(" ")));
             for (name, why) in scheme.exceptions_explained(&profile) {
                 lines.push(("exception", format!("{name}: {why}")));
@@ -92,6 +95,9 @@ pub(super) fn show(source: &Source) -> anyhow::Result<()> {
                 lines.push(("exceptions", "none".to_owned()));
             }
         }
+    }
+    if profile.needs_client_certificate() {
+        lines.push(("TLS", "is shown the certificate of the account's channel tls".to_owned()));
     }
     if let Some(records) = profile.records() {
         lines.push(("records", records.describe()));

@@ -3,10 +3,12 @@
 //! Invariants: what stands in the address is percent-encoded, so no value leads anywhere else; what the signature stands
 //! in is put together after it, and is no part of its text.
 
+use payfold_schemas::digest::Digest;
 use payfold_schemas::time::Time;
 
 use super::{
-    BodyContent, CallRule, CallSign, Credential, FieldsPlace, Method, ORDER, SIGN, has_sign,
+    BodyContent, CallRule, CallSign, Credential, FieldsPlace, KEY_SERIAL, Method, ORDER, SIGN,
+    has_sign,
 };
 use crate::profile::Limits;
 use crate::scheme::Scheme;
@@ -14,6 +16,7 @@ use crate::scheme::clock::Format;
 use crate::scheme::crypt::{Ready, Strength};
 use crate::scheme::document::{Document, Pair};
 use crate::scheme::filter::Filter;
+use crate::scheme::keys::CallKeys;
 use crate::scheme::reading::{Context, Of, Reading, Unusable};
 use crate::scheme::request::Request;
 use crate::scheme::template::{Source, Template};
@@ -61,12 +64,14 @@ pub(crate) struct Calling<'a> {
     pub(crate) rule: &'a CallRule,
     pub(crate) limits: Limits,
     pub(crate) of: Of<'a>,
-    /// The key of our calls that counts now.
-    pub(crate) secret: Option<&'a [u8]>,
+    /// The keys of our calls that count now.
+    pub(crate) keys: CallKeys<'a>,
     /// The partner's address, without a `/` at its end.
     pub(crate) api_url: &'a str,
     /// What the answer should come in.
     pub(crate) accept: Option<&'static str>,
+    /// The signature, where it was made before: of a draft that shows no secret.
+    pub(crate) signature: Option<&'a str>,
 }
 
 /// What of a request is put together already.
@@ -78,20 +83,45 @@ struct Draft {
     fields: Vec<Pair>,
 }
 
-/// `{order}`, `{now}`, `{now_s}`, `{now_ms}` and the place of `{sign}`.
-pub(crate) fn common_values(order: &str, format: &Format, now: Time) -> Vec<String> {
-    let ms = now.unix_ms();
-    let seconds = ms.div_euclid(1_000).to_string();
-    vec![order.to_owned(), format.write(now), seconds, ms.to_string(), String::new()]
+/// What the values of every call are made of.
+pub(crate) struct Common<'a> {
+    /// The order, or what else the call is about.
+    pub(crate) about: &'a str,
+    /// How `{now}` is written.
+    pub(crate) format: &'a Format,
+    pub(crate) now: Time,
+}
+
+impl Common<'_> {
+    /// In the order of `COMMON`; the places of `{sign}`, `{key_serial}` and `{access_token}` are filled later.
+    pub(crate) fn values(&self) -> Vec<String> {
+        let Self { about, format, now } = *self;
+        let ms = now.unix_ms();
+        let seconds = ms.div_euclid(1_000).to_string();
+        let nonce = Digest::of_bytes(format!("{about}/{}", now.unix_nanos()).as_bytes());
+        let nonce = nonce.to_string().chars().take(32).collect();
+        let later = String::new;
+        vec![
+            about.to_owned(),
+            format.write(now),
+            seconds,
+            ms.to_string(),
+            later(),
+            nonce,
+            later(),
+            later(),
+        ]
+    }
 }
 
 impl Calling<'_> {
     /// The request a call with these values becomes. Errors: `Uncallable`.
     pub(crate) fn sent(&self, mut values: Vec<String>) -> Result<Sent, Uncallable> {
         let rule = self.rule;
-        if self.secret.is_none() && rule.needs_secret() {
+        if !self.keys.suffice(rule) {
             return Err(Uncallable::NoKey);
         }
+        self.keys.serial.clone_into(&mut values[KEY_SERIAL]);
         if !self.can_name(&values[ORDER]) {
             return Err(Uncallable::Order);
         }
@@ -242,7 +272,14 @@ impl Calling<'_> {
     }
 
     fn signature(&self, sign: &CallSign, text: &[u8]) -> Result<String, Uncallable> {
-        let secret = Secret::from_bytes(self.secret.ok_or(Uncallable::NoKey)?.to_vec());
+        if let Some(made) = self.signature {
+            return Ok(made.to_owned());
+        }
+        if let Some(algorithm) = self.rule.signs_with() {
+            let signed = self.keys.private.and_then(|key| key.sign(algorithm, text));
+            return Ok(sign.output.write(&signed.ok_or(Uncallable::NoKey)?));
+        }
+        let secret = Secret::from_bytes(self.keys.secret.ok_or(Uncallable::NoKey)?.to_vec());
         // Which algorithms are taken, and how long keys are, was held when both were read.
         let ready = Ready::new(sign.algorithm, secret, Strength::Any);
         let signature = ready.ok().and_then(|ready| ready.expected(sign.algorithm, text));
@@ -264,7 +301,8 @@ impl Calling<'_> {
         let of = Of { values, ..self.of };
         let bare = Context::bare(&reading, &of);
         let lists = Some(self.rule.fields.pairs.as_slice());
-        Ok(Context { secret: self.secret, lists, ..bare }.string(template)?)
+        let texts = Some(self.rule.texts.as_slice());
+        Ok(Context { secret: self.keys.secret, lists, texts, ..bare }.string(template)?)
     }
 }
 

@@ -7,14 +7,12 @@ use toml::Spanned;
 use super::Compiler;
 use crate::scheme::BODY;
 use crate::scheme::call::{
-    BodyContent, COMMON, CallRule, CallSign, Credential, Fields, FieldsPlace, Method, SIGN,
-    mentions,
+    ACCESS_TOKEN, BodyContent, COMMON, CallRule, Fields, FieldsPlace, Method, ORDER, SIGN, mentions,
 };
 use crate::scheme::clock::Format;
-use crate::scheme::crypt::KeyKind;
 use crate::scheme::encoding::Encoding;
 use crate::scheme::file::Text;
-use crate::scheme::file::call::{BodyFile, CallFile, CallSignFile, CredentialFile, MethodFile};
+use crate::scheme::file::call::{BodyFile, CallFile, CredentialFile, MethodFile};
 use crate::scheme::filter::Filter;
 use crate::scheme::template::{Names, Source, Template};
 
@@ -23,13 +21,18 @@ const NOT_OURS: [&str; 5] = ["host", "content-length", "transfer-encoding", "con
 /// The document of the fields, in the templates of a call.
 pub(super) const FIELDS: &str = "s";
 
+/// The section of a call that is of no one payment.
+const OAUTH: &str = "oauth";
+
 /// Where a template of a call stands, for what may be in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     Address,
     Body,
     SignText,
     Header,
+    /// What another is made of: it may stand anywhere.
+    Text,
 }
 
 impl Compiler {
@@ -76,6 +79,7 @@ impl Compiler {
     ) -> Option<CallRule> {
         self.section = name;
         let head = &file.head;
+        let texts = self.texts_of_call(file);
         let fields = self.fields(file, method);
         let base = head.base.as_ref().map(|base| self.base(base));
         let path = self.of_call(&head.path, Part::Address);
@@ -91,6 +95,7 @@ impl Compiler {
             base: base.map_or(Some(None), |base| base.map(Some))?,
             path: path?.escaped(&Filter::Url),
             headers: headers?,
+            texts: texts?,
             key: head.key,
             credential: credential?,
             content,
@@ -116,24 +121,42 @@ impl Compiler {
     }
 
     /// A template of the call; `Part` says what may stand in it.
-    fn of_call(&mut self, text: &Text, part: Part) -> Option<Template> {
+    pub(super) fn of_call(&mut self, text: &Text, part: Part) -> Option<Template> {
         let template = self.template(text)?;
         for token in template.tokens() {
-            let is_sent = part != Part::Address && part != Part::Body;
+            let is_sent = part == Part::Header || part == Part::SignText;
+            let is_hidden = part != Part::Address && part != Part::Text;
             let may = match &token.source {
-                Source::Value(SIGN) => part != Part::SignText,
+                Source::Value(SIGN) => part != Part::SignText && part != Part::Text,
+                Source::Value(ORDER) => self.section != OAUTH,
+                Source::Value(ACCESS_TOKEN) => self.has_token && self.section != OAUTH && is_hidden,
                 Source::Value(_) | Source::Merchant | Source::Constant(_) => true,
                 Source::Field(..) | Source::Pairs(_) => true,
-                Source::Secret => part != Part::Address,
+                Source::Secret => is_hidden,
                 Source::Body | Source::Method | Source::Path | Source::Query | Source::Url => {
                     is_sent
                 }
-                Source::Header(_) | Source::Text(_) => false,
+                // Those of a call stand where none of these may be, and name none.
+                Source::Text(_) => true,
+                Source::Header(_) => false,
             };
             if !may {
                 let problem = match (&token.source, part) {
+                    (Source::Secret, Part::Text) => {
+                        "the secret must not stand in a text, which may stand anywhere; sign with it".to_owned()
+                    }
                     (Source::Secret, Part::Address) => {
                         "the secret must not stand in an address; sign with it, or write a credential".to_owned()
+                    }
+                    (Source::Value(ACCESS_TOKEN), _) if !self.has_token => {
+                        "{access_token} needs [oauth]: how it is asked for".to_owned()
+                    }
+                    (Source::Value(ACCESS_TOKEN), Part::Address) => {
+                        "an access token must not stand in an address; write credential = \"bearer\" and token = \"{access_token}\""
+                            .to_owned()
+                    }
+                    (Source::Value(ORDER), _) => {
+                        "an access token is of no one payment: {order} can't stand here".to_owned()
                     }
                     _ => format!("{} can't stand here", token.written),
                 };
@@ -172,6 +195,21 @@ impl Compiler {
             );
             self.wrong(path.span(), problem);
         }
+    }
+
+    /// The texts in the order of the file; those behind may name those before.
+    fn texts_of_call(&mut self, file: &CallFile) -> Option<Vec<Template>> {
+        let mut texts = Some(Vec::new());
+        for text in &file.texts {
+            let template = self.of_call(&text.text, Part::Text);
+            self.new_name(&text.name, "text");
+            self.names.texts.push(text.name.get_ref().clone());
+            match (template, &mut texts) {
+                (Some(template), Some(texts)) => texts.push(template),
+                _ => texts = None,
+            }
+        }
+        texts
     }
 
     /// The fields in the order of the file, and the lists of pairs made of them; from then on templates may name them.
@@ -230,33 +268,6 @@ impl Compiler {
         headers
     }
 
-    fn credential(&mut self, file: &CallFile) -> Option<Credential> {
-        let head = &file.head;
-        let kind = head.credential.as_ref().map(|kind| *kind.get_ref()).unwrap_or_default();
-        let span = head.credential.as_ref().map_or_else(|| head.path.span(), Spanned::span);
-        let given = [&head.user, &head.password, &head.token].map(Option::is_some);
-        match (kind, given) {
-            (CredentialFile::None, [false, false, false]) => Some(Credential::None),
-            (CredentialFile::Basic, [true, _, false]) => {
-                let user = head.user.as_ref().and_then(|text| self.of_call(text, Part::Header));
-                let password = match &head.password {
-                    None => Some(Template::default()),
-                    Some(text) => self.of_call(text, Part::Header),
-                };
-                Some(Credential::Basic { user: user?, password: password? })
-            }
-            (CredentialFile::Bearer, [false, false, true]) => {
-                let token = head.token.as_ref()?;
-                self.of_call(token, Part::Header).map(Credential::Bearer)
-            }
-            _ => {
-                let problem = "a credential is none, \"basic\" with user and, if there is one, password, or \"bearer\" with token";
-                self.wrong(span, problem);
-                None
-            }
-        }
-    }
-
     /// What our body is; a value in it is escaped for where it stands.
     fn body(&mut self, file: &CallFile, method: Method) -> Option<(BodyContent, Template)> {
         let head = &file.head;
@@ -312,20 +323,6 @@ impl Compiler {
             return None;
         }
         Some(written)
-    }
-
-    fn call_sign(&mut self, file: &CallSignFile) -> Option<CallSign> {
-        let algorithm = *file.algorithm.get_ref();
-        if algorithm.key_kind() != KeyKind::Shared || !algorithm.signs_the_text() {
-            let problem = "a call is signed with a shared secret: hmac-… or a plain digest; for a token write credential = \"bearer\"";
-            self.wrong(file.algorithm.span(), problem);
-        }
-        let text = self.of_call(&file.text, Part::SignText)?;
-        if algorithm.is_plain_digest() && !mentions(&text, &Source::Secret) {
-            let problem = "a plain digest without {secret} in its text can be made by anybody";
-            self.wrong(file.algorithm.span(), problem);
-        }
-        Some(CallSign { algorithm, text, output: file.output })
     }
 
     /// What only the whole call shows.

@@ -46,6 +46,7 @@ impl Compiler {
             limits,
             time: self.time_rule(file.time.as_ref()?),
             retry_horizon_ms,
+            client_certificate: head.client_certificate,
         })
     }
 

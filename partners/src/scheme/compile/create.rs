@@ -10,7 +10,7 @@ use super::Compiler;
 use crate::scheme::BODY;
 use crate::scheme::amount::AmountRule;
 use crate::scheme::call::{
-    AnswerContent, CallRule, Credential, FieldsPlace, Method, ORDER, mentions,
+    ACCESS_TOKEN, AnswerContent, CallRule, Credential, FieldsPlace, Method, ORDER, mentions,
 };
 use crate::scheme::create::{
     AMOUNT, CURRENCY, EXPIRES, EXPIRES_IN_MIN, EXPIRES_IN_S, Expiry, ExpiryFormat, Kind, OfferRule,
@@ -164,9 +164,11 @@ impl Compiler {
             self.wrong(head.path.span(), problem);
         }
         let names = rule.fields.all.iter();
-        for (name, _) in names.filter(|(_, template)| mentions(template, &Source::Secret)) {
+        let secrets = [Source::Secret, Source::Value(ACCESS_TOKEN)];
+        let is_secret = |template: &Template| secrets.iter().any(|s| mentions(template, s));
+        for (name, _) in names.filter(|(_, template)| is_secret(template)) {
             let span = file.call.fields.keys().find(|key| key.get_ref() == name);
-            let problem = "the payer sees the fields of a form; the secret must not stand in one";
+            let problem = "the payer sees the fields of a form; neither the secret nor a token must stand in one";
             self.wrong(span.map_or_else(|| head.path.span(), Spanned::span), problem);
         }
     }
@@ -263,8 +265,9 @@ impl Compiler {
             let problem = "{currency} stands nowhere, so the amount would mean any; name those it is for: currencies = { VND = \"VND\" }";
             self.wrong(at.clone(), problem);
         }
-        if create.offer.is_some() && !shows_who(rule) {
-            let problem = "nothing shows who asks: write a credential, or [create.sign], or a header with {secret} or a constant";
+        if create.offer.is_some() && !shows_who(rule) && !self.has_certificate {
+            let problem = "nothing shows who asks: write a credential, or [create.sign], or a header with {secret} or a constant, or \
+                           client_certificate = true";
             self.wrong(at, problem);
         }
         let tells = [EXPIRES, EXPIRES_IN_S, EXPIRES_IN_MIN].into_iter().any(is_sent);
@@ -291,11 +294,12 @@ impl Compiler {
 /// Whether the signature covers a value.
 fn signs(rule: &CallRule, value: usize) -> bool {
     let Some(sign) = &rule.sign else { return false };
-    let holds = |template: &Template| mentions(template, &Source::Value(value));
+    let holds = |template: &Template| rule.reaches(template, &Source::Value(value));
     let place = rule.place_of_fields();
     let in_fields = rule.fields.all.iter().any(|(_, template)| holds(template));
     sign.text.tokens().iter().any(|token| match &token.source {
         Source::Value(number) => *number == value,
+        Source::Text(number) => holds(&rule.texts[*number]),
         Source::Field(BODY, path) => rule.field(path).is_some_and(holds),
         Source::Pairs(number) => {
             let list = &rule.fields.pairs[*number];
@@ -316,9 +320,9 @@ fn signs(rule: &CallRule, value: usize) -> bool {
 }
 
 /// Whether a call shows who makes it.
-fn shows_who(rule: &CallRule) -> bool {
+pub(super) fn shows_who(rule: &CallRule) -> bool {
     let is_ours = |token: &&crate::scheme::template::Token| {
-        matches!(token.source, Source::Secret | Source::Constant(_))
+        matches!(token.source, Source::Secret | Source::Constant(_) | Source::Value(ACCESS_TOKEN))
     };
     let mut headers = rule.headers.iter().flat_map(|(_, template)| template.tokens());
     let body = rule.body.tokens().into_iter();
@@ -326,5 +330,7 @@ fn shows_who(rule: &CallRule) -> bool {
     rule.sign.is_some()
         || !matches!(rule.credential, Credential::None)
         || headers.any(|token| is_ours(&token))
-        || body.chain(fields).any(|token| token.source == Source::Secret)
+        || body
+            .chain(fields)
+            .any(|token| matches!(token.source, Source::Secret | Source::Value(ACCESS_TOKEN)))
 }

@@ -9,9 +9,10 @@ use toml::Spanned;
 use super::{Compiler, RECORDS};
 use crate::scheme::ack::{Ack, AckBody, AckRule, Acks};
 use crate::scheme::amount::AmountRule;
+use crate::scheme::call::mentions;
 use crate::scheme::clock::{Format, Zone};
 use crate::scheme::file::{AckFile, ConditionFile, EventFile, MapFile, Text, TimeFile};
-use crate::scheme::template::Template;
+use crate::scheme::template::{Source, Template};
 use crate::scheme::{Condition, EventRule, MapRule, Outcome, Places, Test};
 
 impl Compiler {
@@ -102,6 +103,12 @@ impl Compiler {
         tests.extend(starts_with.clone().map(Test::StartsWith));
         tests.extend(present.map(|present| if present { Test::Present } else { Test::Absent }));
         match (tests.pop(), tests.pop()) {
+            (Some(test), None) if test.names_nothing() => {
+                let problem =
+                    "nothing and an empty text are the same; write present = false (or true)";
+                self.wrong(file.span(), problem);
+                None
+            }
             (Some(test), None) => Some(Condition { value, test }),
             _ => {
                 let problem =
@@ -209,7 +216,13 @@ impl Compiler {
                 self.wrong(template.span(), "an answer has a body or a template, not both");
                 return None;
             }
-            (_, Some(template)) => AckBody::Template(self.template(template)?),
+            (_, Some(template)) => {
+                let written = self.template(template)?;
+                if mentions(&written, &Source::Secret) {
+                    self.wrong(template.span(), "the secret is nothing the partner is told");
+                }
+                AckBody::Template(written)
+            }
             (body, None) => AckBody::Fixed(body.clone().unwrap_or_default()),
         };
         Some(AckRule { status, content_type: file.content_type.clone(), body })

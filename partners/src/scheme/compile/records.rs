@@ -30,8 +30,7 @@ use crate::scheme::{EventRule, MapRule, Outcome, Places};
 /// `[records]` of a profile whose other sections are read elsewhere. Errors: all that is wrong with it.
 pub(crate) fn records_of(text: &str) -> Result<Option<RecordsSpec>, Vec<Wrong>> {
     let (file, wrong) = read_records(text);
-    let (names, texts) = (template::Names::default(), Vec::new());
-    let mut compiler = Compiler { wrong, names, texts, section: RECORDS };
+    let mut compiler = Compiler { wrong, section: RECORDS, ..Compiler::default() };
     let spec = file.as_ref().and_then(|file| compiler.records(file));
     compiler.wrong.sort_by_key(|wrong| wrong.span.start);
     if compiler.wrong.is_empty() { Ok(spec) } else { Err(compiler.wrong) }

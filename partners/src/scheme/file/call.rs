@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{PairsFile, Text};
+use super::{PairsFile, Text, TextFile};
 use crate::scheme::call::CallKey;
 use crate::scheme::crypt::{Algorithm, Output};
 use crate::scheme::encoding::Encoding;
@@ -16,6 +16,7 @@ pub(in crate::scheme) struct CallFile {
     pub(in crate::scheme) span: std::ops::Range<usize>,
     pub(in crate::scheme) head: CallHeadFile,
     pub(in crate::scheme) fields: BTreeMap<Spanned<String>, Text>,
+    pub(in crate::scheme) texts: Vec<TextFile>,
     pub(in crate::scheme) pairs: Vec<PairsFile>,
     pub(in crate::scheme) sign: Option<CallSignFile>,
 }

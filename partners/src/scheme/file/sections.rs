@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::call::{CallFile, CallHeadFile};
 use super::create::CreateFile;
+use super::oauth::{GrantFile, OauthFile};
 use super::query::QueryFile;
 use super::records::RecordsFile;
 use super::{HeadFile, SchemeFile};
@@ -53,6 +54,7 @@ pub(in crate::scheme) fn read(text: &str) -> (SchemeFile, Vec<Wrong>) {
         query: sections.query(),
         records: sections.records(),
         create: sections.create(),
+        oauth: sections.oauth(),
         head: None,
     };
     let head = sections.head();
@@ -129,6 +131,16 @@ impl<'i> Sections<'i> {
         Some(CreateFile { call: call?, head: head?, answer: answer? })
     }
 
+    /// `[oauth]` with its parts.
+    fn oauth(&mut self) -> Option<OauthFile> {
+        let (span, mut table) = self.section("oauth")?;
+        let answer = table.remove("answer").map(|value| self.part("oauth.answer", value));
+        let call = self.call("oauth", span.clone(), &mut table);
+        let head = self.rest(span, table);
+        let answer = answer.unwrap_or_else(|| Some(GrantFile::default()));
+        Some(OauthFile { call: call?, head: head?, answer: answer? })
+    }
+
     fn section(&mut self, name: &str) -> Option<(Range<usize>, DeTable<'i>)> {
         let value = self.table.remove(name)?;
         let span = value.span();
@@ -149,6 +161,8 @@ impl<'i> Sections<'i> {
         let part = |part: &str| format!("{name}.{part}");
         let sign = table.remove("sign").map(|value| self.part(&part("sign"), value));
         let fields = table.remove("fields").map(|value| self.part(&part("fields"), value));
+        let texts = table.remove("text");
+        let texts = texts.map_or_else(Vec::new, |value| self.list(&part("text"), value));
         let pairs = table.remove("pairs");
         let pairs = pairs.map_or_else(Vec::new, |value| self.list(&part("pairs"), value));
         let mut head = DeTable::new();
@@ -160,7 +174,7 @@ impl<'i> Sections<'i> {
         let head = self.read(Spanned::new(span.clone(), DeValue::Table(head)))?;
         let sign = sign.map_or(Some(None), |sign: Option<_>| sign.map(Some))?;
         let fields = fields.unwrap_or_else(|| Some(BTreeMap::new()))?;
-        Some(CallFile { span, head, fields, pairs, sign })
+        Some(CallFile { span, head, fields, texts, pairs, sign })
     }
 
     /// What is left of a section of which the call was taken out.
@@ -215,7 +229,7 @@ impl<'i> Sections<'i> {
             if is_section {
                 let problem = format!(
                     "there is no section {}; there are limits, notice, constants, document, items, pairs, text, key, \
-                     sign, require, field, map, event, time, acks, query, create, records",
+                     sign, require, field, map, event, time, acks, query, create, oauth, records",
                     name.get_ref()
                 );
                 self.wrong.push(Wrong { span: name.span(), problem });

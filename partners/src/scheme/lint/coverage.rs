@@ -1,10 +1,10 @@
 //! Owns the question what a signature covers: whether a change of what decides would change the text that is signed.
 
-use super::{facts, mentions};
+use super::facts;
 use crate::profile::file::Wrong;
 use crate::scheme::filter::Keeps;
-use crate::scheme::pairs::Write;
 use crate::scheme::template::{Piece, Source, Template, Token};
+use crate::scheme::unique::tells_end;
 use crate::scheme::{BODY, Confirm, Content, DocumentContent, ITEM, QUERY, Scheme, SignRule};
 
 /// What decides money is signed, or confirmed; values that stand side by side can be told apart.
@@ -34,17 +34,16 @@ pub(super) fn coverage(scheme: &Scheme, problems: &mut Vec<Wrong>) {
         }
         for (first, second) in side_by_side(scheme, &sign.text) {
             wrong(format!(
-                "[[sign]] {}: nothing stands between {first} and {second}, so text could slide from one into the other; say what \
-                 {first} looks like with a [[field]] (type or pattern), or write confirm = \"always\"",
+                "[[sign]] {}: nothing stands between {first} and {second}, so text could slide from one into the other; say in a \
+                 [[field]] what {first} looks like, with a pattern of one length such as [0-9]{{13}}, or write confirm = \"always\"",
                 sign.name
             ));
         }
         for number in 0..scheme.pairs.len() {
-            let list = &scheme.pairs[number];
-            let has_no_marks = list.write == Write::Values && list.separator.is_empty();
-            if has_no_marks && mentions(&sign.text, &Source::Pairs(number)) {
+            if signs_list(scheme, &sign.text, number, 0) && !scheme.pairs[number].tells_names() {
                 wrong(format!(
-                    "[[sign]] {}: values with nothing between them can't be told apart; write confirm = \"always\"",
+                    "[[sign]] {}: the text of its list does not tell which value is whose, so anybody could send one under another's name; \
+                     list its keys (and keep the empty ones, with a separator), or write confirm = \"always\"",
                     sign.name
                 ));
             }
@@ -52,23 +51,40 @@ pub(super) fn coverage(scheme: &Scheme, problems: &mut Vec<Wrong>) {
     }
 }
 
-/// Values of a text that stand side by side, the first of them of no known shape.
+/// Whether a text holds this list, itself or in a text it is made of.
+fn signs_list(scheme: &Scheme, text: &Template, list: usize, depth: usize) -> bool {
+    text.tokens().iter().any(|token| match &token.source {
+        Source::Pairs(number) => *number == list,
+        Source::Text(number) if depth < 16 => {
+            signs_list(scheme, &scheme.texts[*number], list, depth + 1)
+        }
+        _ => false,
+    })
+}
+
+/// Values of a text that stand side by side and whose shapes don't say where the first ends.
 fn side_by_side(scheme: &Scheme, text: &Template) -> Vec<(String, String)> {
     let value = |piece: &Piece| match piece {
-        Piece::Token(token) if matches!(token.source, Source::Header(_) | Source::Field(..)) => {
-            Some(token.clone())
-        }
-        Piece::Token(_) | Piece::Literal(_) | Piece::Optional(_) => None,
+        Piece::Token(token) => Some(token.clone()),
+        Piece::Literal(_) | Piece::Optional(_) => None,
     };
-    let has_shape = |token: &Token| {
-        scheme.fields.iter().any(|rule| {
-            rule.at.source == token.source && (rule.pattern.is_some() || rule.shape.is_some())
-        })
+    let is_text = |token: &Token| {
+        matches!(
+            token.source,
+            Source::Header(_)
+                | Source::Field(..)
+                | Source::Body
+                | Source::Url
+                | Source::Path
+                | Source::Query
+                | Source::Pairs(_)
+        )
     };
     let pairs =
         text.pieces.windows(2).filter_map(|pair| Some((value(&pair[0])?, value(&pair[1])?)));
     pairs
-        .filter(|(first, _)| !has_shape(first))
+        .filter(|(first, second)| is_text(first) && is_text(second))
+        .filter(|(first, second)| !tells_end(scheme, first, second))
         .map(|(first, second)| (first.written, second.written))
         .collect()
 }

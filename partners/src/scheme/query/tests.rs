@@ -16,6 +16,7 @@ use crate::document::{AccountEntry, VaultDocument};
 use crate::keys::Channel;
 use crate::profile::{Profile, Shipped};
 use crate::query::{Told, WrongAnswer};
+use crate::scheme::call::{Calling, Sent};
 use crate::scheme::crypt::Output;
 use crate::scheme::tests::{NOW, SECRET, key};
 
@@ -67,11 +68,12 @@ fn put(account: &Account, question: &Question) -> Result<Sent, Uncallable> {
         rule,
         limits: account.profile().limits(),
         of: account.of(),
-        secret: account.scheme_keys().asking_secret(rule.key, NOW),
+        keys: account.scheme_keys().call_keys(rule, NOW),
+        signature: None,
         api_url: "https://api.example",
         accept: query(account).answer.content.accept(),
     };
-    query(account).asked(&calling, question, NOW)
+    calling.sent(query(account).values(question, NOW)?)
 }
 
 /// Method, target, headers in their order and body, each on its line.

@@ -54,6 +54,10 @@ pub(super) const ROWS: &[(&str, &str)] = &[
         "unknown_fields",
         "What becomes of a notice with fields the contract does not have: allow keeps them raw, refuse answers 400.",
     ),
+    (
+        "client_certificate",
+        "true: our side of a connection to the partner shows a certificate, a key of channel tls. Default: false.",
+    ),
     ("limits", "What a body may be before anybody has signed it."),
     ("limits.body_bytes", "Bytes of the body at most."),
     ("limits.depth", "Levels of nesting at most; the outermost object is level 1."),
@@ -224,7 +228,12 @@ pub(super) const ROWS: &[(&str, &str)] = &[
     ("template", "A template of the body; braces that are text are doubled. Not with body."),
     ("query", "How the partner is asked what a payment came to."),
     ("create", "How a payment is created."),
+    (
+        "oauth",
+        "How an access token is asked for: the token {access_token} of query and create (OAuth 2, client credentials).",
+    ),
     ("method", "GET or POST."),
+    ("oauth.method", "POST (default) or GET."),
     (
         "base",
         "Another address than api_url: a text, or constants that an account may have its own of.",
@@ -235,6 +244,7 @@ pub(super) const ROWS: &[(&str, &str)] = &[
     ("headers", "Templates by name; Accept and Content-Type come by themselves."),
     ("query.key", "Which key is {secret} and signs: shared (default), or own of channel create."),
     ("create.key", "Which key is {secret} and signs: shared (default), or own of channel create."),
+    ("oauth.key", "Which key is {secret} and signs: shared (default), or own of channel create."),
     ("credential", "none (default), basic with user and password, bearer with token."),
     ("user", "A template."),
     ("password", "A template. Default: none."),
@@ -257,6 +267,19 @@ pub(super) const ROWS: &[(&str, &str)] = &[
     (
         "create.fields",
         "Names and templates: sent where there is no body, and each the token {s.name}.",
+    ),
+    (
+        "oauth.fields",
+        "Names and templates: sent where there is no body, and each the token {s.name}.",
+    ),
+    ("oauth.ttl_s", "How many seconds a token lasts where the answer does not say. Default: 300."),
+    ("oauth.answer", "What the answer grants. Default: as RFC 6749 has it."),
+    ("oauth.answer.success", "Conditions that must all hold, or nothing is granted."),
+    ("oauth.answer.refusal", "The partner's code for its no; only logged. Default: {a.error}."),
+    ("oauth.answer.token", "Where the token stands. Default: {a.access_token}."),
+    (
+        "oauth.answer.expires_in",
+        "Where it says in how many seconds the token ends. Default: {a.expires_in}.",
     ),
     ("contract/create.fields", "The fields of the signing text, in order."),
     ("contract/query.fields", "The fields of the signing text, in order."),

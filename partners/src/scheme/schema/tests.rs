@@ -118,9 +118,16 @@ fn every_key_stands_in_some_profile() {
 
 /// The place by the parser's type.
 fn kind_of_place(place: &str) -> String {
-    for shared in ["when[]", "success[]", "pairs[]"] {
+    for shared in ["when[]", "success[]", "pairs[]", "text[]"] {
         if let Some((_, key)) = place.split_once(&format!("{shared}.")) {
             return format!("{}.{key}", shared.replace("success", "when"));
+        }
+    }
+    for section in ["query.", "create.", "oauth."] {
+        if let Some(key) = place.strip_prefix(section)
+            && call::CallHeadFile::KEYS.contains(&key)
+        {
+            return format!("call.{key}");
         }
     }
     match place.strip_prefix("acks.").and_then(|place| place.split_once('.')) {
@@ -186,13 +193,32 @@ fn remove(value: &mut Toml, path: &[Step]) {
     }
 }
 
-/// Everything a profile can be broken into at one place, and what was done.
-fn broken(whole: &Toml) -> Vec<(String, Toml)> {
+/// What was done at which place, whatever number an element has; and of which kind of scheme.
+type Done = BTreeSet<(&'static str, String, String)>;
+
+fn place_of(path: &[Step]) -> String {
+    let steps = path.iter().map(|step| match step {
+        Step::Key(key) => format!(".{key}"),
+        Step::Item(_) => "[]".to_owned(),
+    });
+    steps.collect()
+}
+
+/// Everything a profile can be broken into at one place, and what was done. What is wrong with a value by itself is tried
+/// once for each place, in the first profile that has it; what hangs on what else is there, in every profile.
+fn broken(whole: &Toml, scheme: &'static str, done: &mut Done) -> Vec<(String, Toml)> {
     let mut all = Vec::new();
     paths(whole, &[], &mut all);
     let mut broken = Vec::new();
     for path in std::iter::once(Vec::new()).chain(all) {
         let mut with = |what: &str, value: Option<Toml>| {
+            let form = value.as_ref().map_or(String::new(), |value| match value {
+                Toml::Table(_) | Toml::Array(_) => what.to_owned(),
+                value => format!("{what} {value}"),
+            });
+            if value.is_some() && !done.insert((scheme, place_of(&path), form)) {
+                return;
+            }
             let mut other = whole.clone();
             match value {
                 Some(value) => *at(&mut other, &path) = value,
@@ -267,8 +293,10 @@ fn is_of_structure(error: &str) -> bool {
 fn schema_and_parser_agree_on_broken_profiles() {
     let schema = profile_schema();
     let (mut taken, mut refused, mut missed) = (0, 0, Vec::new());
+    let mut done = Done::new();
     for (name, text) in profiles() {
-        for (what, value) in broken(&Toml::Table(text.parse().unwrap())) {
+        let scheme = if super::file::is_own_scheme(&text) { "own" } else { "contract" };
+        for (what, value) in broken(&Toml::Table(text.parse().unwrap()), scheme, &mut done) {
             let text = toml::to_string(&value).unwrap();
             let problems = walk::problems(&schema, &serde_json::to_value(&value).unwrap());
             match parse(&text) {
@@ -282,5 +310,5 @@ fn schema_and_parser_agree_on_broken_profiles() {
     }
     missed.truncate(20);
     assert!(missed.is_empty(), "{}", missed.join("\n"));
-    assert!(taken > 1_000 && refused > 10_000, "{taken} taken, {refused} refused");
+    assert!(taken > 500 && refused > 6_000, "{taken} taken, {refused} refused");
 }

@@ -33,7 +33,7 @@ fn text_does_not_slide_between_the_fields_of_a_template() {
     assert_eq!(genuine.1, forged.1, "one text, so one signature");
     for (body, _) in [genuine, forged] {
         let said = verdict(&directory, &post(&body, &[]));
-        assert_eq!(said, "fault: a signed value holds what separates it from the next");
+        assert!(said.starts_with("fault: where {f.extraData} ends in the signed text"), "{said}");
     }
 }
 
@@ -47,9 +47,9 @@ fn text_does_not_slide_where_every_value_decides() {
         verdict(&directory, &post(&body.to_string(), &[("X-Sig", signature.as_str())]))
     };
     assert_eq!(said("o1", "R", "R:o1:5:paid"), "o1 SUCCESS 5 VND R");
-    let slid = "fault: a signed value holds what separates it from the next";
-    assert_eq!(said("A:o1", "R", "R:A:o1:5:paid"), slid, "whoever signed this");
-    assert_eq!(said("o1", "R:A", "R:A:o1:5:paid"), slid, "signed this, too");
+    let slid = |order, reference| said(order, reference, "R:A:o1:5:paid");
+    assert!(slid("A:o1", "R").starts_with("fault: where {f.o} ends"), "whoever signed this");
+    assert!(slid("o1", "R:A").starts_with("fault: where {f.r} ends"), "signed this, too");
 }
 
 #[test]

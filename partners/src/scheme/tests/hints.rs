@@ -136,8 +136,8 @@ fn a_requirement_that_does_not_hold_is_named_with_its_values() {
     assert!(told(&directory, &signed("A-7"), &[]).0.starts_with("signed"));
     assert_eq!(
         told(&directory, &signed("A-8"), &[]).0,
-        "unauthenticated: a [[require]] does not hold: {f.app} is \"A-8\", and {c.app} is \"A-7\": the notice is for \
-         somebody else"
+        "unauthenticated: a [[require]] does not hold, so it counts as somebody else's: {f.app} is \"A-8\", and {c.app} \
+         is \"A-7\""
     );
 }
 

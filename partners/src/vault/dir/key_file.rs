@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::document::{KeyEntry, SERIAL_CHARS_MAX, is_printable};
 use crate::keys::{Channel, SECRET_BYTES_LEAST};
-use crate::secret::Secret;
+use crate::secret::{PEM, Secret};
 
 const NAME: &str = "PARTNER.MERCHANT.CHANNEL.KEYID";
 const SECRET: &str = "write the secret as text:…, hex:… or base64:…, whichever the partner means";
@@ -27,7 +27,7 @@ pub(super) struct KeyFile {
     pub(super) has_beginning: bool,
 }
 
-/// Reads a key file. Its content is the secret alone (`text:…`, `hex:…`, `base64:…`, also over several lines), or TOML
+/// Reads a key file. Its content is the secret alone (`text:…`, `hex:…`, `base64:…`, PEM, also over several lines), or TOML
 /// with `secret` and the times. Errors: everything that is wrong with it.
 pub(super) fn parse(name: &str, bytes: &[u8]) -> Result<KeyFile, Vec<String>> {
     let mut problems = Problems::default();
@@ -157,7 +157,7 @@ fn items(bytes: &[u8]) -> Result<Items, String> {
     if alone.trim().is_empty() {
         return Err(format!("it is empty; {SECRET}"));
     }
-    if ["text:", "hex:", "base64:"].iter().any(|encoding| alone.starts_with(encoding)) {
+    if ["text:", "hex:", "base64:", PEM].iter().any(|encoding| alone.starts_with(encoding)) {
         return Ok(Items { secret: read_secret(alone)?, table: Table::new() });
     }
     let mut table: Table = toml::from_str(text).map_err(|error: toml::de::Error| {
@@ -252,7 +252,7 @@ mod tests {
             ("secret = 'hush'", vec!["its secret can't be read"]),
             ("secret = 12", vec!["it has no secret"]),
             ("valid_from = 'hush'", vec!["it has no secret"]),
-            ("text:hush", vec!["has 4 bytes, HMAC needs 24"]),
+            ("text:hush", vec!["has 4 bytes, 16 or more are needed"]),
             (
                 "secret = 'text:hush'\nhush = 1\nserial = 'é'\nvalid_from = 2026-01-31\nvalid_until = 7",
                 vec![

@@ -119,7 +119,7 @@ fn everything_wrong_is_told_at_once_by_file() {
     for (line, expected) in lines.iter().zip([
         "README: its name is no key's",
         "README: line 1 is not understood",
-        "acme.SHOP.ipn.a: key a has 4 bytes, HMAC needs 24",
+        "acme.SHOP.ipn.a: key a has 4 bytes, 16 or more are needed",
         "acme.SHOP.ipn.c: neither it nor acme.SHOP.ipn.b says since when it counts",
         "acme.SHOP.ipn.d: key b is there twice",
         "vault.toml: constant \"a b\"",

@@ -48,7 +48,7 @@ const MISTAKES: &str = r#"
     path = "/payments" => path = "/a b" => create.path must be a path
     path = "/payments" => path = "/{secret}" => the secret must not stand in an address
     path = "/payments" => path = "/{body}" => {body} can't stand here
-    path = "/payments" => path = "/{ref}" => {ref} names nothing; tokens are order, now, now_s, now_ms, sign, amount, currency
+    path = "/payments" => path = "/{ref}" => {ref} names nothing; tokens are order, now, now_s, now_ms, sign, nonce, key_serial, access_token, amount, currency
     path = "/payments" => path = "/{s.none}" => {s.none} is none of [create.fields]
     path = "/payments" => path = "/{order|after}" => there is no filter after; there are: crc32
     path = "/payments" => base = "https://{merchant}.example"\npath = "/payments" => create.base is an address or a constant
@@ -79,7 +79,7 @@ const MISTAKES: &str = r#"
     order = "{order}" => order = "{order|compact}" => the order is sent in another form than notices are read by
     amount = "{amount}" => => {amount} stands nowhere
     currency = "{currency}" => => {currency} stands nowhere, so the amount would mean any
-    order = "{order}" => order = "{f.order}" => there is no document f before this
+    order = "{order}" => order = "{f.order}" => {f.order} can't stand here: no document is read
     sign = "{sign}" => => [create.sign] makes {sign}, and {sign} stands nowhere
     of = "s" => of = "f" => there is no document f before this; there are: s
     of = "s" => of = "s"\nexcept = ["amount"] => [create.sign] does not cover {amount}
@@ -87,7 +87,7 @@ const MISTAKES: &str = r#"
     text = "{p.sent}" => text = "{body}" => create.sign.text is over what {sign} itself stands in
     text = "{p.sent}" => text = "{s.sign}{amount}" => create.sign.text is over what {sign} itself stands in
     text = "{p.sent}" => text = "{order}" => [create.sign] does not cover {amount}
-    hmac-sha256 => rsa-sha256 => a call is signed with a shared secret
+    hmac-sha256 => rsa-sha1 => no call is signed with rsa-sha1
     hmac-sha256 => md5 => a plain digest without {secret}
     ref = "{a.id}" => ref = "{order}" => {order} is nothing the answer says
     ref = "{a.id}" => ref = "soon" => ref is "later", where only the notice names the transaction

@@ -22,8 +22,8 @@ const MISTAKES: &str = r#"
     path = "/q => path = "q => 3:8: query.path must be a path
     path = "/q => path = "//q => 3:8: query.path must be a path
     path = "/q => path = "/q# => query.path must be a path
-    /q/{order} => /q/{ordre} => 3:8: {ordre} names nothing; tokens are order, now, now_s, now_ms, sign, ref, body
-    /q/{order} => /q/{f.order} => there is no document f before this
+    /q/{order} => /q/{ordre} => 3:8: {ordre} names nothing; tokens are order, now, now_s, now_ms, sign, nonce, key_serial, access_token, ref, body
+    /q/{order} => /q/{f.order} => {f.order} can't stand here: no document is read
     /q/{order} => /q/{h.Order} => {h.Order} can't stand here
     /q/{order} => /q/{order}/{secret} => the secret must not stand in an address
     /q/{order} => /q/{c.none} => there is no constant none
@@ -49,8 +49,8 @@ const MISTAKES: &str = r#"
     content = "json" => # none => a body needs
     '{{"sign":"{sign}"}}' => '{"sign":"{sign}"}' => 7:8: {"sign":"{sign}"} names nothing
     "{sign}" => "x" => [query.sign] makes {sign}, and {sign} stands nowhere
-    hmac-sha256 => rsa-sha256 => 9:13: a call is signed with a shared secret
-    hmac-sha256 => token => a call is signed with a shared secret
+    hmac-sha256 => rsa-sha1 => 9:13: no call is signed with rsa-sha1
+    hmac-sha256 => token => a call is signed with hmac-…
     hmac-sha256 => md5 => a plain digest without {secret}
     text = "{order}" => text = "{body}" => query.sign.text is over what {sign} itself stands in
     text = "{order}" => text = "{sign}" => {sign} can't stand here

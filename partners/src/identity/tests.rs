@@ -1,0 +1,108 @@
+//! Private keys and certificates of every kind partners want, made by OpenSSL (`tests/tls/make.sh`), and what can't be used.
+
+use super::*;
+use crate::scheme::crypt::{Ready, Strength};
+
+const RSA: &str = include_str!("../../tests/tls/rsa-2048.pem");
+const RSA_PKCS1: &str = include_str!("../../tests/tls/rsa-2048-pkcs1.pem");
+const RSA_PUBLIC: &str = include_str!("../../tests/tls/rsa-2048-public.pem");
+const RSA_SHORT: &str = include_str!("../../tests/tls/rsa-1024.pem");
+const RSA_ENCRYPTED: &str = include_str!("../../tests/tls/rsa-encrypted.pem");
+const ED25519_KEY: &str = include_str!("../../tests/tls/ed25519.pem");
+const ED25519_PUBLIC: &str = include_str!("../../tests/tls/ed25519-public.pem");
+const EC_SEC1: &str = include_str!("../../tests/tls/ec-sec1.pem");
+const CLIENT_EC: &str = include_str!("../../tests/tls/client-ec.pem");
+const CLIENT_RSA: &str = include_str!("../../tests/tls/client-rsa.pem");
+const STRANGER: &str = include_str!("../../tests/tls/strangers-client.pem");
+
+fn secret(text: &str) -> Secret {
+    Secret::from_bytes(text.as_bytes().to_vec())
+}
+
+fn read(text: &str) -> Result<PrivateKey, String> {
+    PrivateKey::read(&secret(text)).map_err(|unfit| unfit.0)
+}
+
+/// What stands between the lines of a PEM.
+fn base64_of(pem: &str) -> String {
+    let inside = pem.lines().filter(|line| !line.starts_with("-----") && !line.contains(' '));
+    inside.collect()
+}
+
+#[test]
+fn what_is_signed_is_known_by_the_public_key() {
+    let ready = |algorithm, public: &str| {
+        Ready::new(algorithm, secret(public), Strength::Full).unwrap_or_else(|e| panic!("{e}"))
+    };
+    for (key, public, algorithms) in [
+        (RSA, RSA_PUBLIC, &[Algorithm::RsaSha256, Algorithm::RsaSha512][..]),
+        (RSA_PKCS1, RSA_PUBLIC, &[Algorithm::RsaSha256]),
+        (&base64_of(RSA), RSA_PUBLIC, &[Algorithm::RsaSha256]),
+        (&base64_of(RSA_PKCS1), RSA_PUBLIC, &[Algorithm::RsaSha512]),
+        (ED25519_KEY, ED25519_PUBLIC, &[Algorithm::Ed25519]),
+    ] {
+        let key = read(key).unwrap();
+        for algorithm in algorithms {
+            assert!(key.fits(*algorithm));
+            let signature = key.sign(*algorithm, b"text").unwrap();
+            let ready = ready(*algorithm, public);
+            assert!(ready.verifies(*algorithm, b"text", &signature), "{algorithm:?}");
+            assert!(!ready.verifies(*algorithm, b"Text", &signature), "{algorithm:?}");
+        }
+        for other in [Algorithm::HmacSha256, Algorithm::RsaSha1, Algorithm::Token] {
+            assert!(!key.fits(other) && key.sign(other, b"text").is_none());
+        }
+    }
+    assert!(!read(EC_SEC1).unwrap().fits(Algorithm::RsaSha256));
+}
+
+#[test]
+fn what_is_no_private_key_is_named() {
+    for (given, expected) in [
+        ("", "is no private key: give its PEM"),
+        ("hush", "is no private key: give its PEM"),
+        ("aHVzaA==", "is no private key: give its PEM"),
+        (RSA_PUBLIC, "is no private key: give its PEM"),
+        (&RSA.replace("MII", "MIX"), "is no private key: give its PEM"),
+        (RSA_ENCRYPTED, "is protected by a passphrase"),
+        (RSA_SHORT, "of fewer than 2048 bits"),
+        (&base64_of(RSA_SHORT), "of fewer than 2048 bits"),
+    ] {
+        let problem = read(given).map(drop).unwrap_err();
+        assert!(problem.contains(expected), "{given:.60}: {problem}");
+        assert!(!problem.contains("MII") && !problem.contains("hush"), "{problem}");
+    }
+}
+
+#[test]
+fn a_certificate_comes_with_its_key_and_its_time() {
+    let read = |text: &str| ClientCertificate::read(&secret(text)).map_err(|unfit| unfit.0);
+    for pem in [CLIENT_EC, CLIENT_RSA, STRANGER] {
+        let certificate = read(pem).unwrap();
+        let days = (certificate.ends.unix_ms() - certificate.begins.unix_ms()) / 86_400_000;
+        assert_eq!(days, 36_500, "{pem:.60}");
+    }
+    let key_of = |pem: &str| pem.split_once("-----END CERTIFICATE-----").unwrap().1.to_owned();
+    let certificate_of = |pem: &str| pem.replace(&key_of(pem), "");
+    for (given, expected) in [
+        (key_of(CLIENT_EC), "has no certificate"),
+        (certificate_of(CLIENT_EC), "is no private key"),
+        (certificate_of(CLIENT_EC) + &key_of(CLIENT_RSA), "don't belong together"),
+        (certificate_of(STRANGER) + "\n" + &key_of(CLIENT_EC), "don't belong together"),
+        (CLIENT_EC.replace("MIIB", "MIXB"), "has no certificate"),
+        ("hush".to_owned(), "has no certificate"),
+    ] {
+        let problem = read(&given).map(drop).unwrap_err();
+        assert!(problem.contains(expected), "{problem}");
+    }
+    // Those that signed it stand behind it.
+    let whole = format!("{}\n{}", CLIENT_RSA, include_str!("../../tests/tls/ca.pem"));
+    assert!(read(&whole).is_ok());
+}
+
+#[test]
+fn debug_shows_no_key() {
+    for (key, shown) in [(RSA, "Rsa(..)"), (ED25519_KEY, "Ed25519(..)"), (EC_SEC1, "Ec(..)")] {
+        assert_eq!(format!("{:?}", read(key).unwrap()), shown);
+    }
+}

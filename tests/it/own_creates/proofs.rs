@@ -1,0 +1,349 @@
+//! What our calls prove themselves with, on the real binary: a partner behind TLS that wants a certificate of ours, grants
+//! access tokens, and takes payments that are signed with our private key.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
+
+use super::{World, text};
+use crate::support::system::Home;
+
+const CA: &str = include_str!("../../../partners/tests/tls/ca.pem");
+const SERVER: &str = include_str!("../../../partners/tests/tls/server.pem");
+const CLIENT: &str = include_str!("../../../partners/tests/tls/client-rsa.pem");
+const RENEWED: &str = include_str!("../../../partners/tests/tls/client-ec.pem");
+const STRANGER: &str = include_str!("../../../partners/tests/tls/strangers-client.pem");
+const SIGNS: &str = include_str!("../../../partners/tests/tls/rsa-2048.pem");
+const WEAK: &str = include_str!("../../../partners/tests/tls/rsa-1024.pem");
+const PUBLIC: &str = include_str!("../../../partners/tests/tls/rsa-2048-public.pem");
+const CLIENT_SECRET: &str = "the client's test secret, worth nothing";
+
+const PROFILE: &str = r#"
+version = 1
+stage = "sandbox"
+client_certificate = true
+exceptions = ["no_time", "no_paid_at"]
+[limits]
+body_bytes = 16384
+depth = 8
+keys = 64
+[constants]
+client_id = "c-1"
+[notice]
+content = "json"
+[[sign]]
+algorithm = "hmac-sha256"
+text = "{body}"
+signature = "{h.X-Signature}"
+output = "hex-lower"
+[map]
+order = "{f.order}"
+ref = "{f.id}"
+amount = "{f.amount}"
+currency = "{f.currency}"
+[[event]]
+when = [{ value = "{f.state}", is = "PAID" }]
+outcome = "SUCCESS"
+[[event]]
+outcome = "refuse"
+[time]
+kind = "none"
+
+[oauth]
+path = "/oauth2/token"
+content = "form"
+[oauth.fields]
+grant_type = "client_credentials"
+client_id = "{c.client_id}"
+client_secret = "{secret}"
+
+[create]
+kind = "call"
+method = "POST"
+path = "/v1/payments"
+credential = "bearer"
+token = "{access_token}"
+headers = { X-Signature = 'serial="{key_serial}",nonce="{nonce}",signature="{sign}"' }
+content = "json"
+body = '{{"order":"{order}","amount":{amount},"currency":"{currency}","title":"{description}"}}'
+amount_unit = "minor"
+expiry = "ttl"
+ttl_s = 900
+[create.sign]
+algorithm = "rsa-sha256"
+text = "{method}\n{path}\n{nonce}\n{body}\n"
+output = "base64"
+[create.answer]
+ref = "{a.id}"
+redirect = "{a.url}"
+"#;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the partner saw of one request.
+#[derive(Clone)]
+struct Seen {
+    certificate: Vec<u8>,
+    head: String,
+    body: String,
+}
+
+/// A partner behind TLS that lets in who shows a certificate of its authority.
+struct Partner {
+    url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+fn tls() -> Arc<ServerConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    for authority in CertificateDer::pem_slice_iter(CA.as_bytes()) {
+        roots.add(authority.expect("a certificate")).expect("an authority");
+    }
+    let clients =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let chain = CertificateDer::pem_slice_iter(SERVER.as_bytes()).map(Result::unwrap).collect();
+    let key = PrivateKeyDer::from_pem_slice(SERVER.as_bytes()).expect("a key");
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_client_cert_verifier(clients.build().expect("a verifier"))
+        .with_single_cert(chain, key);
+    Arc::new(config.expect("a certificate with its key"))
+}
+
+impl Partner {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("https://{}", listener.local_addr().expect("an address"));
+        let seen = Arc::<Mutex<Vec<_>>>::default();
+        let (books, tls) = (Arc::clone(&seen), tls());
+        // It ends with the test's process.
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (tls, books) = (Arc::clone(&tls), Arc::clone(&books));
+                thread::spawn(move || serve(stream, tls, &books));
+            }
+        });
+        Self { url, seen }
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        lock(&self.seen).clone()
+    }
+}
+
+fn serve(stream: TcpStream, tls: Arc<ServerConfig>, seen: &Mutex<Vec<Seen>>) {
+    let connection = ServerConnection::new(tls).expect("a connection");
+    let mut stream = StreamOwned::new(connection, stream);
+    let (mut read, mut chunk) = (String::new(), [0; 4_096]);
+    loop {
+        match stream.read(&mut chunk) {
+            Ok(count @ 1..) => read.push_str(&String::from_utf8_lossy(&chunk[..count])),
+            Ok(0) | Err(_) => return,
+        }
+        let Some((head, body)) = read.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if body.len() < length.map_or(0, |length| length.parse().expect("a length")) {
+            continue;
+        }
+        let shown = stream.conn.peer_certificates().expect("it is asked for");
+        let certificate = shown[0].as_ref().to_vec();
+        let is_token = head.starts_with("POST /oauth2/token ");
+        let answer = match is_token {
+            true => {
+                json!({"access_token": "granted-1", "token_type": "Bearer", "expires_in": 3600})
+            }
+            false => json!({"id": "p-1", "url": "https://pay.example/p-1"}),
+        };
+        let (head, body) = (head.to_owned(), body.to_owned());
+        lock(seen).push(Seen { certificate, head, body });
+        let answer = answer.to_string();
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{answer}", answer.len());
+        // Who has hung up reads nothing.
+        let _ = stream.write_all(answer.as_bytes());
+        read.clear();
+    }
+}
+
+fn certificate_of(pem: &str) -> Vec<u8> {
+    CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate").as_ref().to_vec()
+}
+
+/// Whether a call was signed with our private key, from what the partner was sent alone.
+fn is_signed(call: &Seen) -> bool {
+    let header = call.head.lines().find_map(|line| line.strip_prefix("x-signature: "));
+    let header = header.expect("a signature");
+    let part = |name: &str| {
+        let from = header.split_once(&format!("{name}=\"")).expect("a part").1;
+        from.split_once('"').expect("its end").0.to_owned()
+    };
+    assert_eq!(part("serial"), "3775B6A4");
+    let path = call.head.split(' ').nth(1).expect("a path");
+    let signed = format!("POST\n{path}\n{}\n{}\n", part("nonce"), call.body);
+    let signature = STANDARD.decode(part("signature")).expect("base64");
+    let spki: String = PUBLIC.lines().filter(|line| !line.contains([' ', '-'])).collect();
+    let spki = STANDARD.decode(spki).expect("base64");
+    // What stands around the key itself in the SubjectPublicKeyInfo of RSA 2048 has 24 bytes.
+    let key = ring::signature::UnparsedPublicKey::new(
+        &ring::signature::RSA_PKCS1_2048_8192_SHA256,
+        &spki[24..],
+    );
+    key.verify(signed.as_bytes(), &signature).is_ok()
+}
+
+fn world(partner: &Partner) -> World {
+    let home = Home::configured(&format!(
+        "[partners.acme]\nprofile = \"acme.toml\"\napi_url = \"{}\"\n",
+        partner.url
+    ));
+    for (name, content) in [
+        ("acme.toml", PROFILE),
+        ("ipn.txt", "text:a test key of notices, worth nothing"),
+        ("create.txt", &format!("text:{CLIENT_SECRET}")),
+        ("ca.pem", CA),
+        ("client.pem", &pem(CLIENT)),
+        ("renewed.pem", &pem(RENEWED)),
+        ("stranger.pem", &pem(STRANGER)),
+        ("signs.pem", &pem(SIGNS)),
+        ("weak.pem", &pem(WEAK)),
+    ] {
+        home.write(name, content);
+    }
+    for key in [
+        ["--secret-file", "ipn.txt", "--channel", "ipn"].as_slice(),
+        &["--secret-file", "create.txt", "--channel", "create"],
+        &["--secret-file", "signs.pem", "--channel", "sign", "--serial", "3775B6A4"],
+    ] {
+        home.payfold(&[&["key", "add", "acme", "--merchant", "SHOP"], key].concat()).ok();
+    }
+    let token = home.payfold(&["shop", "add", "web", "--account", "acme/SHOP"]).ok();
+    let token = token.split_whitespace().last().expect("a token").to_owned();
+    let authority = home.path().join("ca.pem");
+    let authority = authority.to_str().expect("a path").to_owned();
+    World { system: Rc::clone(&home).boot_as("all", &[("SSL_CERT_FILE", &authority)]), token }
+}
+
+/// Without the line above it, that says whose test it is of.
+fn pem(marked: &str) -> String {
+    marked[marked.find("-----BEGIN").expect("PEM")..].to_owned()
+}
+
+fn add_certificate(world: &World, file: &str, overlap: &str) {
+    let add =
+        ["key", "add", "acme", "--channel", "tls", "--overlap", overlap, "--secret-file", file];
+    world.system.payfold(&add).ok();
+}
+
+/// Tries until the running system has taken a change of the vault.
+fn created_when(world: &World, wanted: u16) -> Value {
+    let mut number = 0;
+    crate::support::system::until(
+        "the change is in force",
+        std::time::Duration::from_secs(10),
+        || {
+            number += 1;
+            let (status, payment) = world.create(&format!("try-{wanted}-{number}"), &json!({}));
+            (status == wanted).then_some(payment)
+        },
+    )
+}
+
+#[test]
+fn a_payment_is_asked_for_with_a_token_a_signature_and_a_certificate() {
+    let partner = Partner::start();
+    let world = world(&partner);
+    let check = world.system.payfold(&["check"]).stdout;
+    assert!(check.contains("no key of channel tls that counts now"), "{check}");
+    let (status, refused) = world.create("none", &json!({}));
+    assert_eq!((status, text(&refused, "code")), (503, "account_not_ready"));
+    assert!(partner.seen().is_empty(), "nobody was called without it");
+
+    add_certificate(&world, "client.pem", "0s");
+    let payment = created_when(&world, 201);
+    assert_eq!(text(&payment, "redirectUrl"), "https://pay.example/p-1");
+    let seen = partner.seen();
+    let [token, call] = seen.as_slice() else { panic!("{} requests", seen.len()) };
+    let order = text(&payment, "orderId");
+    assert_eq!(
+        token.body,
+        "grant_type=client_credentials&client_id=c-1&client_secret=the%20client%27s%20test%20secret%2C%20worth%20nothing"
+    );
+    assert!(call.head.contains("authorization: Bearer granted-1\r\n"), "{}", call.head);
+    assert!(
+        call.body.contains(&format!("\"order\":\"{order}\"")) && is_signed(call),
+        "{}",
+        call.body
+    );
+    assert!(seen.iter().all(|seen| seen.certificate == certificate_of(CLIENT)));
+
+    // A renewed certificate is shown from the next call on.
+    add_certificate(&world, "renewed.pem", "0s");
+    crate::support::system::until("it is shown", std::time::Duration::from_secs(10), || {
+        let (status, _) = world.create(&format!("renewed-{}", partner.seen().len()), &json!({}));
+        assert_eq!(status, 201);
+        (partner.seen().last()?.certificate == certificate_of(RENEWED)).then_some(())
+    });
+    // Another authority's certificate is no way in, and nothing was created.
+    add_certificate(&world, "stranger.pem", "0s");
+    let refused = created_when(&world, 502);
+    assert_eq!(text(&refused, "code"), "partner_unreachable");
+
+    let keys = world.system.payfold(&["key", "list", "--output", "json"]).json();
+    let tls: Vec<_> =
+        keys.as_array().expect("keys").iter().filter(|k| k["channel"] == "tls").collect();
+    assert_eq!(tls.len(), 3);
+    assert!(tls.iter().all(|key| key["validUntil"].is_string()), "{tls:?}");
+    let metrics = world.system.get("/metrics").text();
+    let covered = "payfold_key_covered_until_timestamp_seconds{channel=\"tls\"";
+    assert!(metrics.contains(covered), "{metrics}");
+    let (home, _) = world.system.stop();
+    let log = home.log();
+    for secret in [CLIENT_SECRET, "granted-1", "PRIVATE KEY"] {
+        assert!(!log.contains(secret), "the log holds no secret");
+    }
+}
+
+#[test]
+fn what_can_t_prove_anything_is_named_and_not_taken() {
+    let partner = Partner::start();
+    let world = world(&partner);
+    for (arguments, expected) in [
+        (&["--channel", "tls", "--secret-file", "signs.pem"][..], "has no certificate"),
+        (&["--channel", "sign", "--secret-file", "weak.pem"], "of fewer than 2048 bits"),
+        (&["--channel", "sign", "--secret-file", "create.txt"], "is no private key"),
+        (
+            &["--channel", "sign", "--secret-file", "renewed.pem"],
+            "is of another kind than rsa-sha256",
+        ),
+        (&["--channel", "tls"], "--secret-file"),
+    ] {
+        let refused = world.system.payfold(&[&["key", "add", "acme"], arguments].concat());
+        assert!(refused.code() != 0 && refused.stderr.contains(expected), "{}", refused.stderr);
+        assert!(!refused.stderr.contains("MII"), "no part of a key: {}", refused.stderr);
+    }
+    let shown = world.system.payfold(&["partner", "show", "acme"]).ok();
+    assert!(shown.contains("access token  POST /oauth2/token"), "{shown}");
+    let draft = ["partner", "draft", "acme", "--amount", "150000", "--currency", "VND"];
+    let draft = world.system.payfold(&draft).ok();
+    for part in [
+        "client_secret=%7Bsecret%7D",
+        "authorization: Bearer {access_token}",
+        "serial=\"3775B6A4\"",
+    ] {
+        assert!(draft.contains(part), "{draft}");
+    }
+    assert!(!draft.contains("the%20client"), "{draft}");
+}
