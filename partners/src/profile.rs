@@ -3,6 +3,7 @@
 //! and its stamp is the digest of the very bytes it was read from.
 
 mod create;
+mod error;
 pub(crate) mod file;
 mod query;
 mod shipped;
@@ -22,6 +23,7 @@ use crate::records::RecordsSpec;
 use crate::scheme::{Confirm, Scheme};
 
 pub use create::{CreateField, CreateRule, CreateTerms};
+pub use error::ProfileError;
 pub use query::{QueryField, QueryPace, QueryRule, Word};
 pub use shipped::{SHIPPED, STARTERS, Shipped, Starter};
 pub use time::{OutOfWindow, TimeKind, TimeRule};
@@ -194,26 +196,6 @@ pub(crate) struct Common {
     pub(crate) time: TimeRule,
     pub(crate) retry_horizon_ms: i64,
     pub(crate) client_certificate: bool,
-}
-
-/// Why a file is not a profile, and where: the first thing, and all others.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line} column {column}: {problem}{}", more(.others))]
-pub struct ProfileError {
-    /// Whose profile.
-    pub partner: PartnerCode,
-    /// Line, from 1.
-    pub line: usize,
-    /// Column in characters, from 1.
-    pub column: usize,
-    /// What is wrong and how to mend it.
-    pub problem: String,
-    /// What else is wrong.
-    pub others: Vec<ProfileError>,
-}
-
-fn more(others: &[ProfileError]) -> String {
-    others.iter().map(|other| format!("\n{other}")).collect()
 }
 
 impl Profile {

@@ -1,0 +1,71 @@
+//! Texts of ours: what a payer may have chosen in them, and fields that are made of them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::*;
+
+/// What we sign with a secret that notices are signed with, too, can't be read as one: a payer who chooses the description does
+/// not choose where a value ends.
+#[test]
+fn a_description_holds_no_marks_of_the_signed_text() {
+    let mut request = request(150_000, "VND");
+    request.description = "gift: a&transaction_id=7&status=paid|x".to_owned();
+    let momo = sent(shipped("momo"), &request).0;
+    assert!(momo.contains("gift: a transaction_id 7 status paid|x"), "{momo}");
+    let zalopay = sent(shipped("zalopay"), &request).0;
+    assert!(zalopay.contains("%26transaction_id%3D7"), "no description is signed: {zalopay}");
+    let pairs = Starter::of("sorted-pairs").unwrap().profile;
+    let pairs = pairs.replace("{description|ascii}", "{description}");
+    let encoded = sent(&pairs, &request).0;
+    assert!(encoded.contains("%26transaction_id%3D7"), "its marks are encoded: {encoded}");
+    let (before, list) = pairs.split_once("[[create.pairs]]").unwrap();
+    let list = list.replacen("encoding = \"form\"", "encoding = \"none\"", 1);
+    let plain = sent(&format!("{before}[[create.pairs]]{list}"), &request).0;
+    assert!(plain.contains("a+transaction_id+7+status+paid%7Cx"), "{plain}");
+}
+
+/// A JSON text of ours that goes out in base64, and is signed so (LiqPay's way, SHA-1 aside).
+#[test]
+fn a_field_is_made_of_a_text() {
+    let pairs = Starter::of("sorted-pairs").unwrap().profile;
+    let create = r#"
+[create]
+kind = "form_post"
+content = "form"
+path = "/checkout"
+amount_unit = "major"
+expiry = "ttl"
+ttl_s = 900
+[[create.text]]
+name = "json"
+text = '{{"order_id":"{order}","amount":{amount},"currency":"{currency}","description":"{description|json}"}}'
+[create.fields]
+data = "{t.json|base64}"
+signature = "{sign}"
+[create.sign]
+algorithm = "sha256"
+text = "{secret}{s.data}{secret}"
+output = "base64"
+"#;
+    let profile = pairs.split("[create]").next().unwrap().to_owned() + create;
+    let (sent, _) = sent(&profile, &request(150_000, "VND"));
+    let form = sent.rsplit_once('\n').unwrap().1;
+    let field = |name: &str| {
+        let mut pairs = url::form_urlencoded::parse(form.as_bytes());
+        pairs.find(|(known, _)| known == name).unwrap().1.into_owned()
+    };
+    let json = STANDARD.decode(field("data")).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(json["description"], "Hai vé \"A&B\"");
+    assert_eq!((&json["order_id"], &json["amount"]), (&ORDER_ID.into(), &150_000.into()));
+    let told = |from: &str, to: &str| {
+        let changed = profile.replace(from, to);
+        let error = Profile::parse(&partner(), &changed).map(drop).unwrap_err();
+        error.to_string()
+    };
+    let secret = told("\"currency\":\"{currency}\"", "\"currency\":\"{secret}\"");
+    assert!(secret.contains("the secret must not stand in a text"), "{secret}");
+    let uncovered = told("{secret}{s.data}{secret}", "{secret}{currency}");
+    assert!(uncovered.contains("does not cover {order}"), "{uncovered}");
+}
