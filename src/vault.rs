@@ -26,8 +26,17 @@ pub fn place(settings: &Settings) -> anyhow::Result<VaultPlace> {
     }
 }
 
-/// What the vault holds. Errors: it can't be opened.
+/// What the vault holds. Errors: there is none, or it can't be opened.
 pub fn read(settings: &Settings) -> anyhow::Result<VaultDocument> {
+    if let VaultPlace::File { vault, identity } = place(settings)?
+        && !vault.exists()
+        && !identity.exists()
+    {
+        return Err(Fixable::error(
+            format!("there is no vault {} yet, so there are no accounts", vault.display()),
+            "the first payfold key add makes it, payfold run too",
+        ));
+    }
     Ok(place(settings)?.read()?)
 }
 

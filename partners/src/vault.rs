@@ -51,14 +51,15 @@ pub struct Vault {
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// The file system refused.
-    #[error("can't {action} {}: {source}", path.display())]
+    // No cause of its own: it would be told twice.
+    #[error("can't {action} {}: {why}", path.display())]
     Io {
         /// What was tried.
         action: &'static str,
         /// On which file.
         path: PathBuf,
         /// Why not.
-        source: io::Error,
+        why: io::Error,
     },
     /// A new vault where one is.
     #[error("{} is there already; open it, or choose another folder", path.display())]

@@ -9,7 +9,7 @@ use super::VaultError;
 /// Makes an I/O error say what was tried on which file.
 pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> VaultError {
     let path = path.to_owned();
-    move |source| VaultError::Io { action, path, source }
+    move |why| VaultError::Io { action, path, why }
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
