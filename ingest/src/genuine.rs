@@ -1,32 +1,84 @@
 //! Owns what happens to a notice whose signer is known, whichever scheme it came in: the limits of its account, its
 //! admission, its durability. What is genuine and not admissible is kept whole before it is refused.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use actix_web::HttpRequest;
 use payfold_partners::directory::Account;
 use payfold_schemas::ids::KeyId;
 use payfold_schemas::record::NoticeSource;
+use payfold_schemas::time::Time;
 
 use crate::admit::Judged;
 use crate::http::Ingest;
-use crate::intake::{Body, Receipt};
+use crate::intake::{Appending, Body, Receipt};
 use crate::limits::NOBODY;
-use crate::quarantine::{Keeping, Refused};
+use crate::quarantine::{Keeping, Kept, Refused};
 use crate::refusal::{Code, Refusal};
 
 /// A notice that a key of a known account has signed.
 pub(crate) struct Genuine<'a> {
-    /// Whose it is.
-    pub(crate) account: &'a Account,
-    /// The key that signed it.
-    pub(crate) key_id: &'a KeyId,
+    /// Who signed it.
+    pub(crate) signer: Signer,
     /// Profile, key and request.
     pub(crate) source: NoticeSource,
     /// When it came.
     pub(crate) receipt: Receipt,
     /// Its bytes as they came.
     pub(crate) raw: &'a [u8],
+}
+
+/// An account, and the key of it that signed.
+pub(crate) struct Signer {
+    /// Whose it is.
+    pub(crate) account: Arc<Account>,
+    /// The key.
+    pub(crate) key_id: KeyId,
+}
+
+/// What a genuine notice is for us.
+pub(crate) enum Verdict {
+    /// Its account may not send now; it was not judged.
+    Barred(Refusal),
+    /// It is not what the contract says.
+    Inadmissible(Refusal),
+    /// It is taken.
+    Of(Judged),
+}
+
+impl Verdict {
+    /// What `judge` says, if the account is admitted at all.
+    pub(crate) fn of(
+        admitted: Result<(), Refusal>,
+        judge: impl FnOnce() -> Result<Judged, Refusal>,
+    ) -> Self {
+        match admitted.map(|()| judge()) {
+            Err(refusal) => Self::Barred(refusal),
+            Ok(Err(refusal)) => Self::Inadmissible(refusal),
+            Ok(Ok(judged)) => Self::Of(judged),
+        }
+    }
+}
+
+/// A genuine notice that is judged; the log has what is to be stored of it.
+pub(crate) struct Taking<'a> {
+    signer: Signer,
+    receipt: Receipt,
+    raw: &'a [u8],
+    step: Step,
+}
+
+/// Where it stands.
+enum Step {
+    /// It is a fact on its way.
+    Stored { appending: Appending, timestamp: Option<Time>, since: Instant },
+    /// It is no fact, and kept before its sender is told why.
+    Refused(Kept, Refusal),
+    /// It is no fact, and kept before it is acknowledged.
+    Kept(Kept),
+    /// It leaves nothing.
+    Over(Result<Taken, Refusal>),
 }
 
 /// What became of a notice that is not refused.
@@ -39,60 +91,76 @@ pub(crate) enum Taken {
 }
 
 impl Ingest {
-    /// Takes a genuine notice; `judge` says what it is for us. Errors: why it was not taken, once what
-    /// has to be kept of it is durable.
-    pub(crate) async fn take(
-        &self,
-        request: &HttpRequest,
-        genuine: Genuine<'_>,
-        judge: impl FnOnce() -> Result<Judged, Refusal>,
-    ) -> Result<Taken, Refusal> {
-        let Genuine { account, key_id, source, receipt, raw } = genuine;
-        let refused = |refusal: Refusal| {
-            self.metrics.notice_refused(Some(account.partner()), refusal.code);
-            self.sampler.refused(&receipt, Some(raw), refusal.code);
-            refusal
-        };
+    /// Whether this account may send from here and now. Errors: `source_not_allowed`, `rate_limited`.
+    pub(crate) fn admits(&self, request: &HttpRequest, account: &Account) -> Result<(), Refusal> {
         if !account.allows_source(self.source(request).unwrap_or(NOBODY)) {
-            return Err(refused(Refusal::new(Code::SourceNotAllowed)));
+            return Err(Refusal::new(Code::SourceNotAllowed));
         }
-        self.limits.pass_account(account.index(), account.rate_per_s()).map_err(refused)?;
-        match judge() {
-            Ok(Judged::Ignored) => {
+        self.limits.pass_account(account.index(), account.rate_per_s())
+    }
+
+    /// Hands to the log what is to be stored of a genuine notice; `verdict` says what it is for us.
+    pub(crate) fn take<'a>(&self, genuine: Genuine<'a>, verdict: Verdict) -> Taking<'a> {
+        let Genuine { signer, source, receipt, raw } = genuine;
+        let account = &*signer.account;
+        let keep = |source, refusal| self.keep(receipt, Refused { account, refusal, source, raw });
+        let step = match verdict {
+            Verdict::Barred(refusal) => Step::Over(Err(refusal)),
+            Verdict::Inadmissible(refusal) => Step::Refused(keep(source, &refusal), refusal),
+            Verdict::Of(Judged::Ignored) => {
                 self.metrics.notice_ignored(account.partner());
-                Ok(Taken::Ignored)
+                Step::Over(Ok(Taken::Ignored))
             }
-            Ok(Judged::Kept) => {
-                let why = Refusal::new(Code::NoOrder);
-                let kept = Refused { account, refusal: &why, source, raw };
-                match self.keep(receipt, kept).await.map_err(refused)? {
-                    Keeping::Whole => self.metrics.notice_ignored(account.partner()),
-                    // What is acknowledged is not sent again.
-                    Keeping::OverBudget => {
-                        return Err(refused(Refusal::new(Code::StorageUnavailable)));
-                    }
+            Verdict::Of(Judged::Kept) => Step::Kept(keep(source, &Refusal::new(Code::NoOrder))),
+            Verdict::Of(Judged::Admitted(admitted)) => {
+                let (timestamp, since) = (admitted.ipn.timestamp, Instant::now());
+                let body = Body { raw, key: account.body_keys().sealing(receipt.received_at) };
+                let appending = self.intake.append(receipt, admitted.with_source(source), body);
+                Step::Stored { appending, timestamp, since }
+            }
+        };
+        Taking { signer, receipt, raw, step }
+    }
+
+    /// Waits until what is stored of a notice is durable. Errors: why it was not taken.
+    pub(crate) async fn taken(&self, taking: Taking<'_>) -> Result<Taken, Refusal> {
+        let Taking { signer, receipt, raw, step } = taking;
+        let partner = signer.account.partner();
+        let taken = match step {
+            Step::Over(taken) => taken,
+            Step::Stored { appending, timestamp, since } => {
+                self.intake.durable(appending).await.map(|()| {
+                    self.metrics.append_took(since.elapsed());
+                    self.stored(&signer, &receipt, timestamp);
+                    Taken::Stored
+                })
+            }
+            Step::Refused(kept, refusal) => {
+                self.kept(&signer.account, kept).await.and(Err(refusal))
+            }
+            Step::Kept(kept) => match self.kept(&signer.account, kept).await {
+                Ok(Keeping::Whole) => {
+                    self.metrics.notice_ignored(partner);
+                    Ok(Taken::Ignored)
                 }
-                Ok(Taken::Ignored)
-            }
-            Ok(Judged::Admitted(admitted)) => {
-                let (timestamp, started) = (admitted.ipn.timestamp, Instant::now());
-                let admitted = admitted.with_source(source);
-                let key = account.body_keys().sealing(receipt.received_at);
-                let body = Body { raw, key };
-                self.intake.append(receipt, admitted, body).await.map_err(refused)?;
-                self.metrics.append_took(started.elapsed());
-                let accepted = self.metrics.partner(account.partner());
-                self.metrics.notice_accepted(&accepted, (account.partner(), key_id));
-                self.look_at_key((account, key_id), &receipt);
-                accepted.seen_at(receipt.received_at, timestamp);
-                Ok(Taken::Stored)
-            }
-            Err(refusal) => {
-                let kept = Refused { account, refusal: &refusal, source, raw };
-                self.keep(receipt, kept).await.map_err(refused)?;
-                Err(refused(refusal))
-            }
-        }
+                // What is acknowledged is not sent again.
+                Ok(Keeping::OverBudget) => Err(Refusal::new(Code::StorageUnavailable)),
+                Err(unavailable) => Err(unavailable),
+            },
+        };
+        taken.inspect_err(|refusal| {
+            self.metrics.notice_refused(Some(partner), refusal.code);
+            self.sampler.refused(&receipt, Some(raw), refusal.code);
+        })
+    }
+
+    /// Counts a fact that is durable.
+    fn stored(&self, signer: &Signer, receipt: &Receipt, timestamp: Option<Time>) {
+        let partner = signer.account.partner();
+        let accepted = self.metrics.partner(partner);
+        self.metrics.notice_accepted(&accepted, (partner, &signer.key_id));
+        self.look_at_key((&signer.account, &signer.key_id), receipt);
+        accepted.seen_at(receipt.received_at, timestamp);
     }
 
     /// Tells of a partner that goes on signing with the key before: when its overlap ends, its notices are refused.

@@ -11,16 +11,16 @@ use actix_web::{HttpRequest, HttpResponse, guard};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use payfold_engines::clock::{self, Clock};
-use payfold_partners::directory::Directory;
-use payfold_partners::verify::{RejectCode, VerifiedIpn};
+use payfold_partners::directory::{Account, Directory};
+use payfold_partners::verify::{RejectCode, Rejection};
 use payfold_schemas::record::NoticeRequest;
 
 use crate::admit::Judged;
-use crate::genuine::Genuine;
+use crate::genuine::{Genuine, Signer, Taking, Verdict};
 use crate::intake::{Intake, Receipt};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::quarantine::{self, Budget, Keeping, Refused};
+use crate::quarantine::{self, Budget, Keeping, Kept, Refused};
 use crate::refusal::Refusal;
 use crate::sampler::Sampler;
 use crate::{admit, body, elsewhere, own_scheme, transport};
@@ -142,13 +142,17 @@ impl Ingest {
         raw: &[u8],
         receipt: Receipt,
     ) -> Result<(), HttpResponse> {
-        let directory = self.directory.load();
-        let route = request.match_info().get("partner");
-        let rejection = match directory.verify(route, raw, receipt.received_at) {
-            Ok(verified) => return self.take_verified(request, &verified, receipt, raw).await,
+        let rejection = match self.take_signed(request, raw, receipt) {
+            Ok((taking, unknown_fields)) => {
+                let taken = self.taken(taking).await;
+                taken.map_err(|refusal| refusal.respond(receipt.request_id))?;
+                self.metrics.unknown_fields_seen(u64::from(unknown_fields));
+                return Ok(());
+            }
             Err(rejection) => rejection,
         };
-        if route.is_none() && rejection.code() == RejectCode::Unauthenticated {
+        let is_shared = request.match_info().get("partner").is_none();
+        if is_shared && rejection.code() == RejectCode::Unauthenticated {
             // Boxed, so that the contract's way carries nothing of it.
             let own = Box::pin(self.receive_by_merchant(request, raw, receipt)).await;
             if let Some(answer) = own {
@@ -158,50 +162,51 @@ impl Ingest {
         Err(self.refuse(&receipt, Some(raw), &rejection.into()))
     }
 
-    /// What happens to a notice whose signer is known: limits of its account, admission, durability.
-    async fn take_verified(
+    /// What happens to a notice whose signer is known, up to its durability: limits of its account, admission. With it how
+    /// many fields it has that nobody knows. Errors: nobody known has signed it.
+    fn take_signed<'a>(
         &self,
         request: &HttpRequest,
-        verified: &VerifiedIpn<'_>,
+        raw: &'a [u8],
         receipt: Receipt,
-        raw: &[u8],
-    ) -> Result<(), HttpResponse> {
+    ) -> Result<(Taking<'a>, u32), Rejection> {
+        let route = request.match_info().get("partner");
+        let verified = self.directory.load().verify(route, raw, receipt.received_at)?;
         let target = request.uri().path_and_query().map_or("", |target| target.as_str());
         let notice_request =
             NoticeRequest { target: target.to_owned(), ..NoticeRequest::default() };
-        let genuine = Genuine {
-            account: verified.account(),
-            key_id: verified.key_id(),
-            source: admit::source(verified, notice_request),
-            receipt,
-            raw,
-        };
-        let judge = || admit::admit(verified, receipt.received_at).map(Judged::Admitted);
-        let taken = self.take(request, genuine, judge).await;
-        taken.map_err(|refusal| refusal.respond(receipt.request_id))?;
-        self.metrics.unknown_fields_seen(u64::from(verified.unknown_fields()));
-        Ok(())
+        let source = admit::source(&verified, notice_request);
+        let signer =
+            Signer { account: Arc::clone(verified.account()), key_id: verified.key_id().clone() };
+        let verdict = Verdict::of(self.admits(request, &signer.account), || {
+            admit::admit(&verified, receipt.received_at).map(Judged::Admitted)
+        });
+        let taking = self.take(Genuine { signer, source, receipt, raw }, verdict);
+        Ok((taking, verified.unknown_fields()))
     }
 
-    /// Keeps a signed notice that is no fact, as far as its account's budget goes.
-    pub(crate) async fn keep(
-        &self,
-        receipt: Receipt,
-        refused: Refused<'_>,
-    ) -> Result<Keeping, Refusal> {
-        let (account, code, bytes) = (refused.account, refused.refusal.code, refused.raw.len());
-        let name = account.name();
-        if !self.quarantine.take(&name, bytes, receipt.received_at) {
+    /// Hands a signed notice that is no fact to the log, as far as its account's budget goes.
+    pub(crate) fn keep(&self, receipt: Receipt, refused: Refused<'_>) -> Kept {
+        let (name, bytes) = (refused.account.name(), refused.raw.len());
+        let code = refused.refusal.code;
+        let appending = if self.quarantine.take(&name, bytes, receipt.received_at) {
+            Some(quarantine::append(&self.intake, receipt, (name, refused)))
+        } else {
             self.metrics.quarantine_over_budget();
             self.sampler.not_kept(&receipt, refused.raw, &name);
-            return Ok(Keeping::OverBudget);
-        }
-        let stored = quarantine::append(&self.intake, receipt, (name, refused)).await;
-        if let Err(unavailable) = stored {
-            self.quarantine.give_back(&account.name(), bytes);
+            None
+        };
+        Kept { appending, code, bytes }
+    }
+
+    /// Waits until a notice that is kept is durable. Errors: `storage_unavailable`.
+    pub(crate) async fn kept(&self, account: &Account, kept: Kept) -> Result<Keeping, Refusal> {
+        let Some(appending) = kept.appending else { return Ok(Keeping::OverBudget) };
+        if let Err(unavailable) = self.intake.durable(appending).await {
+            self.quarantine.give_back(&account.name(), kept.bytes);
             return Err(unavailable);
         }
-        self.metrics.notice_quarantined(code);
+        self.metrics.notice_quarantined(kept.code);
         Ok(Keeping::Whole)
     }
 
@@ -228,5 +233,21 @@ impl Ingest {
         let forwarded: Vec<_> =
             lines.map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
         self.limits.source(peer, &forwarded.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How much of memory a request holds from its arrival to its answer, beside its bytes.
+    fn bytes_of<F>(_: impl Fn(HttpRequest, Payload, Data<Ingest>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_notice_that_waits_for_its_durability_is_small() {
+        let bytes = bytes_of(ipn);
+        assert!(bytes <= 1_536, "{bytes} bytes: thousands of them wait at once");
     }
 }

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use payfold_engines::EngineError;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::{EventLog, Message, Topic};
+use payfold_engines::{EngineError, SeamFuture};
 use payfold_partners::sealing::BodyKey;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::{OrderKey, RequestId};
 use payfold_schemas::ipn::Ipn;
 use payfold_schemas::record::{
-    FactRecord, NoticeRequest, NoticeSource, encode_fact, encode_fact_sealed,
+    FactRecord, NoticeRequest, NoticeSource, Position, encode_fact, encode_fact_sealed,
 };
 use payfold_schemas::sealed::{Delivery, in_the_clear};
 use payfold_schemas::time::Time;
@@ -55,6 +55,13 @@ pub struct Body<'a> {
     pub key: Option<&'a BodyKey>,
 }
 
+/// A message the log has, and its outcome, which `Intake::durable` waits for. It is apart from making the message, so that
+/// what waits is small: thousands wait at once.
+pub struct Appending {
+    topic: Topic,
+    outcome: SeamFuture<'static, Position, EngineError>,
+}
+
 /// The door to the log.
 pub struct Intake {
     log: Arc<dyn EventLog>,
@@ -68,56 +75,43 @@ impl Intake {
         Self { log, clock, health }
     }
 
-    /// Appends the notice with its body; returns when it is durable. Errors: `storage_unavailable`.
-    pub async fn append(
-        &self,
-        receipt: Receipt,
-        admitted: Admitted,
-        body: Body<'_>,
-    ) -> Result<(), Refusal> {
-        let key = admitted.order.to_message_key();
-        let mut source = admitted.source;
-        let seals = body.key.map(|key| (key, conceal(&mut source.request)));
-        let record = FactRecord {
-            order: admitted.order,
-            fact: Fact::Ipn(admitted.ipn),
-            request_id: receipt.request_id,
-            received_at: receipt.received_at,
-            source: Some(source),
-        };
-        let value = match &seals {
-            None => encode_fact(&record, body.raw),
-            Some((key, request)) => {
-                let OrderKey { partner, merchant_code, .. } = &record.order;
-                let request_id = receipt.request_id;
-                let (partner, merchant_code) = (partner.as_str(), merchant_code.as_str());
-                let delivery = Delivery { partner, merchant_code, request_id };
-                encode_fact_sealed(&record, key.id(), |into| {
-                    key.seal(delivery, (request, body.raw), into);
-                })
-            }
-        };
-        self.durable(Topic::Intake, Message { key, event: None, value }).await
+    /// Hands the notice with its body to the log.
+    pub fn append(&self, receipt: Receipt, admitted: Admitted, body: Body<'_>) -> Appending {
+        self.hand_over(Topic::Intake, message(receipt, admitted, body))
     }
 
-    /// Appends a message and waits until it is durable, but never for ever. Errors: `storage_unavailable`;
+    /// Hands a message to the log.
+    pub fn hand_over(&self, topic: Topic, message: Message) -> Appending {
+        Appending { topic, outcome: self.log.append(topic, message) }
+    }
+
+    /// Waits until what was handed over is durable, but never for ever. Errors: `storage_unavailable`;
     /// the engine's reason is logged when failures begin, not for each.
-    pub async fn durable(&self, topic: Topic, message: Message) -> Result<(), Refusal> {
-        let reason =
-            match tokio::time::timeout(APPEND_TIMEOUT, self.log.append(topic, message)).await {
-                Ok(Ok(_)) => {
-                    if self.health.succeeded() {
-                        tracing::info!("the log takes appends again");
-                    }
-                    return Ok(());
-                }
-                Ok(Err(
-                    EngineError::Unavailable(reason)
-                    | EngineError::Invalid(reason)
-                    | EngineError::Corrupt(reason),
-                )) => reason,
-                Err(_) => format!("no answer from the log within {} s", APPEND_TIMEOUT.as_secs()),
-            };
+    pub async fn durable(&self, appending: Appending) -> Result<(), Refusal> {
+        match tokio::time::timeout(APPEND_TIMEOUT, appending.outcome).await {
+            Ok(Ok(_)) => {
+                self.succeeded();
+                Ok(())
+            }
+            Ok(Err(error)) => Err(self.failed(appending.topic, error)),
+            Err(_) => {
+                let reason =
+                    format!("no answer from the log within {} s", APPEND_TIMEOUT.as_secs());
+                Err(self.failed(appending.topic, EngineError::Unavailable(reason)))
+            }
+        }
+    }
+
+    fn succeeded(&self) {
+        if self.health.succeeded() {
+            tracing::info!("the log takes appends again");
+        }
+    }
+
+    fn failed(&self, topic: Topic, error: EngineError) -> Refusal {
+        let (EngineError::Unavailable(reason)
+        | EngineError::Invalid(reason)
+        | EngineError::Corrupt(reason)) = error;
         if self.health.failed(self.clock.now()) {
             tracing::error!(
                 topic = topic.name(),
@@ -125,8 +119,35 @@ impl Intake {
                 "the log takes no appends: notices are answered 503 until it does; look at its disk or broker"
             );
         }
-        Err(Refusal::retry(Code::StorageUnavailable, RETRY_AFTER_S))
+        Refusal::retry(Code::StorageUnavailable, RETRY_AFTER_S)
     }
+}
+
+/// The message of an admitted notice, keyed by its order.
+fn message(receipt: Receipt, admitted: Admitted, body: Body<'_>) -> Message {
+    let key = admitted.order.to_message_key();
+    let mut source = admitted.source;
+    let seals = body.key.map(|key| (key, conceal(&mut source.request)));
+    let record = FactRecord {
+        order: admitted.order,
+        fact: Fact::Ipn(admitted.ipn),
+        request_id: receipt.request_id,
+        received_at: receipt.received_at,
+        source: Some(source),
+    };
+    let value = match &seals {
+        None => encode_fact(&record, body.raw),
+        Some((key, request)) => {
+            let OrderKey { partner, merchant_code, .. } = &record.order;
+            let request_id = receipt.request_id;
+            let (partner, merchant_code) = (partner.as_str(), merchant_code.as_str());
+            let delivery = Delivery { partner, merchant_code, request_id };
+            encode_fact_sealed(&record, key.id(), |into| {
+                key.seal(delivery, (request, body.raw), into);
+            })
+        }
+    };
+    Message { key, event: None, value }
 }
 
 /// Leaves of a request what may stand in the clear; returns all of it, to be sealed.

@@ -2,6 +2,8 @@
 //! the partner wants it. What holds for every notice holds here: nothing is acknowledged before it is durable, what is
 //! genuine and not admissible is kept whole, and a forgery tells nothing.
 
+use std::sync::Arc;
+
 use actix_web::guard::GuardContext;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::http::{Method, StatusCode};
@@ -17,7 +19,7 @@ use payfold_schemas::record::{NoticeRequest, NoticeSource};
 use payfold_schemas::time::Time;
 
 use crate::admit::{self, Admitted, Judged};
-use crate::genuine::{Genuine, Taken};
+use crate::genuine::{Genuine, Signer, Taken, Verdict};
 use crate::http::Ingest;
 use crate::intake::Receipt;
 use crate::refusal::{Code, Refusal};
@@ -138,16 +140,18 @@ impl Ingest {
             },
             released: None,
         };
-        let genuine = |one| Genuine {
-            account: VerifiedNotice::account(one),
-            key_id: one.key_id(),
-            source: source(one),
-            receipt,
-            raw: notice.body,
-        };
-        let takings = verified
-            .iter()
-            .map(|one| self.take(request, genuine(one), move || judged(one, receipt.received_at)));
+        let takings =
+            verified.iter().map(|one| {
+                let signer =
+                    Signer { account: Arc::clone(one.account()), key_id: one.key_id().clone() };
+                let verdict = Verdict::of(self.admits(request, &signer.account), || {
+                    judged(one, receipt.received_at)
+                });
+                self.taken(self.take(
+                    Genuine { signer, source: source(one), receipt, raw: notice.body },
+                    verdict,
+                ))
+            });
         let outcomes = join_all(takings).await;
         let mut outcomes = verified.iter().zip(outcomes);
         let first = outcomes.clone().find(|(_, outcome)| outcome.is_err()).or(outcomes.next());

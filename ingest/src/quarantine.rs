@@ -13,8 +13,8 @@ use payfold_schemas::record::{
 use payfold_schemas::sealed::Delivery;
 use payfold_schemas::time::Time;
 
-use crate::intake::{Intake, Receipt, conceal};
-use crate::refusal::Refusal;
+use crate::intake::{Appending, Intake, Receipt, conceal};
+use crate::refusal::{Code, Refusal};
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -73,6 +73,16 @@ pub enum Keeping {
     OverBudget,
 }
 
+/// A notice that is being kept.
+pub(crate) struct Kept {
+    /// None where its account's hour is full.
+    pub(crate) appending: Option<Appending>,
+    /// What it was refused with.
+    pub(crate) code: Code,
+    /// How many bytes of the budget it took.
+    pub(crate) bytes: usize,
+}
+
 /// A signed notice that was refused, or taken without being a fact.
 pub struct Refused<'a> {
     /// Whose it is.
@@ -85,13 +95,17 @@ pub struct Refused<'a> {
     pub raw: &'a [u8],
 }
 
-/// Appends a refused notice under its account's name; returns when it is durable. Errors: `storage_unavailable`,
-/// and the sender must be told that instead of the refusal.
-pub async fn append(
+/// Hands a refused notice to the log under its account's name. Until it is durable the sender must not be told of the
+/// refusal.
+pub fn append(
     intake: &Intake,
     receipt: Receipt,
     (account, refused): (String, Refused<'_>),
-) -> Result<(), Refusal> {
+) -> Appending {
+    intake.hand_over(Topic::Quarantine, message(receipt, account, refused))
+}
+
+fn message(receipt: Receipt, account: String, refused: Refused<'_>) -> Message {
     let mut source = refused.source;
     let key = refused.account.body_keys().sealing(receipt.received_at);
     let seals = key.map(|key| (key, conceal(&mut source.request)));
@@ -117,6 +131,5 @@ pub async fn append(
             })
         }
     };
-    let message = Message { key: record.account, event: None, value };
-    intake.durable(Topic::Quarantine, message).await
+    Message { key: record.account, event: None, value }
 }

@@ -248,17 +248,23 @@ impl Template {
         }
     }
 
-    fn fill(&self, detail: Option<&str>, id: RequestId) -> String {
-        let detail = detail.map(|detail| {
-            serde_json::to_string(detail).expect("text can always be written as JSON")
-        });
-        let (name, detail) = match &detail {
-            Some(detail) => (",\"detail\":", detail.as_str()),
-            None => ("", ""),
-        };
+    fn fill(&self, detail: Option<&str>, id: RequestId) -> Vec<u8> {
+        const NAME: &str = ",\"detail\":";
         let mut text = [0; RequestId::TEXT_LENGTH];
         let id = id.encode(&mut text);
-        [&self.before_detail, name, detail, &self.before_id, id, &self.behind_id].concat()
+        let plain = [&self.before_detail, &self.before_id, id, &self.behind_id].map(str::len);
+        // As long as it becomes, unless the detail has characters to be escaped.
+        let detail_bytes = detail.map_or(0, |detail| NAME.len() + detail.len() + 2);
+        let mut problem = Vec::with_capacity(plain.iter().sum::<usize>() + detail_bytes);
+        problem.extend_from_slice(self.before_detail.as_bytes());
+        if let Some(detail) = detail {
+            problem.extend_from_slice(NAME.as_bytes());
+            serde_json::to_writer(&mut problem, detail).expect("text can be written as JSON");
+        }
+        for part in [&self.before_id, id, &self.behind_id] {
+            problem.extend_from_slice(part.as_bytes());
+        }
+        problem
     }
 }
 
@@ -318,7 +324,7 @@ mod tests {
         let id: RequestId = "01939b1c-7a00-7000-8000-000000000001".parse().unwrap();
         for code in Code::ALL {
             for detail in [None, Some("600 s in the past"), Some("in \"amount\"\n\u{1}é")] {
-                let filled = Template::of(code).fill(detail, id);
+                let filled = String::from_utf8(Template::of(code).fill(detail, id)).unwrap();
                 assert_eq!(filled, Problem::of(code, detail, id).json());
                 assert!(filled.contains("01939b1c-7a00-7000-8000-000000000001"), "{filled}");
             }

@@ -78,7 +78,7 @@ impl Default for KafkaSection {
     fn default() -> Self {
         Self {
             epoch: 0,
-            linger_ms: 0.5,
+            linger_ms: 0.0,
             delivery_timeout_ms: 4_000,
             group_protocol: GroupProtocolName::Consumer,
             session_timeout_ms: 10_000,

@@ -108,7 +108,7 @@ impl KafkaSettings {
             prefix: prefix.to_owned(),
             epoch: 0,
             queue_max: 4_096,
-            linger: Duration::from_micros(500),
+            linger: Duration::ZERO,
             delivery_timeout: Duration::from_secs(4),
             orders_latest: true,
             group_protocol: GroupProtocol::Consumer,
