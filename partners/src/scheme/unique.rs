@@ -293,11 +293,18 @@ pub(super) fn tells_end(scheme: &Scheme, first: &Token, second: &Token) -> bool 
     };
     let [a, b] = [first, second].map(|token| shape(scheme, token));
     let is_json = |shape: &Option<String>| shape.as_deref() == Some(JSON_SHAPE);
-    // Digits, an address or a time hold no brace; a pattern of the profile's own is held to the text itself.
     has_one_length(&a)
         || has_one_length(&b)
-        || (a.is_some() && is_json(&b))
-        || (is_json(&a) && b.is_some())
+        || (is_json(&b) && holds_no_brace(a.as_deref()))
+        || (is_json(&a) && holds_no_brace(b.as_deref()))
+}
+
+/// Whether nothing of this shape could be a piece of a JSON document's edge, as far as some pieces show it; each notice is
+/// held to its text all the same.
+fn holds_no_brace(shape: Option<&str>) -> bool {
+    let regex = shape.and_then(|shape| Regex::new(&format!("(?s)^(?:{shape})$")).ok());
+    let pieces = ["{", "[", "}", "]", "{}", "0{", "a[", "}0", "]a", "{\"a\":0}"];
+    regex.is_some_and(|regex| !pieces.iter().any(|piece| regex.is_match(piece)))
 }
 
 fn escaped_in_class(mark: char) -> String {

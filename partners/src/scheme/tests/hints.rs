@@ -150,3 +150,35 @@ fn what_is_signed_is_shown_as_the_profile_writes_it() {
     let text = r"{f.o}.{f.r}:{f.a}\n{{x}}{t.signed}[;{f.n|upper}]";
     assert_eq!(described, [format!("sign-1: hmac-sha256 over {text} at {{f.sig}}")]);
 }
+
+/// What comes out as a vector and would be refused all the same is said, and so is what nobody looks at the signature of.
+#[test]
+fn what_is_refused_for_another_reason_is_named() {
+    let profile = pairs("none");
+    let vector = |sent: &str| {
+        let body = format!("{sent}&sig={}", sha256(sent));
+        let request = serde_json::json!({ "body": body });
+        let vector = serde_json::json!({ "name": "v", "secret": SECRET, "request": request, "expected": sha256(sent) });
+        let file = serde_json::json!({ "vectors": [vector] }).to_string();
+        let profile = Profile::parse(&partner(), &profile).unwrap();
+        let report = check_vectors(&profile, &file).unwrap().remove(0);
+        assert_eq!(report.problem, "", "{sent}");
+        report.warning
+    };
+    assert_eq!(vector("a=100&o=o-1&r=r-1&state=paid"), "");
+    let amount = vector("a=ten&o=o-1&r=r-1&state=paid");
+    assert!(amount.starts_with("it would be refused: ") && amount.contains("amount"), "{amount}");
+    assert_eq!(vector("a=100&o=o-1&state=paid"), "it would be refused: ref is required");
+    assert_eq!(vector("a=100&o=o-1&r=r-1&state=odd"), "", "a kind the profile refuses on purpose");
+
+    let directory = directory(&profile);
+    let body =
+        format!("a=100&o=o-1&r=r-1&state=paid&sig={}", sha256("a=100&o=o-1&r=r-1&state=paid"));
+    let plain = [("content-type", "text/html")];
+    assert!(told(&directory, &body, &plain).0.starts_with("415: "));
+    let by_get = Request { method: "GET", ..post(&body, &[]) };
+    let explained = directory.explain("acme", &by_get, NOW).unwrap();
+    assert!(explained.verdict.starts_with("405: "), "{}", explained.verdict);
+    let form = [("content-type", "application/x-www-form-urlencoded; charset=utf-8")];
+    assert!(told(&directory, &body, &form).0.starts_with("signed: "));
+}

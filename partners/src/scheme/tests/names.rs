@@ -142,6 +142,8 @@ fn where_one_of_two_values_ends_is_known_when_the_profile_is_read() {
         ("{h.X-Time}{h.X-Id}{body}", field("{h.X-Id}", "pattern = \"[0-9]+\""), false),
         ("{h.X-Time}|{h.X-Id}{body}", field("{h.X-Id}", "pattern = \"[0-9]+\""), true),
         ("{h.X-Id}{body}|{h.X-Time}", String::new(), false),
+        ("{h.X-Id}{body}|{h.X-Time}", field("{h.X-Id}", "pattern = \".+\""), false),
+        ("{h.X-Id}{body}|{h.X-Time}", field("{h.X-Id}", "pattern = \"[0-9]+\""), true),
         ("{h.X-Id|sha256_hex}{body}|{h.X-Time}", String::new(), true),
         ("{h.X-Time}{method}{path}{body}", String::new(), true),
         ("{url}{body}|{h.X-Time}", String::new(), true),
