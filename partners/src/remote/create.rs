@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use payfold_schemas::time::Time;
 
-use super::sending::{OwnCall, Sending, Unsendable, Which, WithToken};
+use super::sending::{OwnCall, Sending, Unsendable, Which};
 use super::{Call, CallError, Exchange, Judge, Remote, Way, no_client, no_key};
 use crate::create::{CreateRequest, Offer, judge};
 use crate::directory::Account;
@@ -42,12 +42,7 @@ impl Remote {
         // What is wrong on our side shows before anybody is asked for a token.
         let request = call.request("").map_err(|why| unsendable(account, why))?;
         let client = self.clients.of(account, now).map_err(|why| no_client(account, why))?;
-        let sending = if call.carries_token() {
-            let (client, tokens) = (client.clone(), Arc::clone(&self.tokens));
-            Sending::WithToken(Box::new(WithToken { call, client, tokens }))
-        } else {
-            Sending::Ready(Box::new(request))
-        };
+        let sending = Sending::of(call, request, (&client, &self.tokens));
         Ok(Call(Way::Sent(Box::new(Exchange {
             client,
             sending,

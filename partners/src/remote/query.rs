@@ -9,7 +9,7 @@ use reqwest::header::{ACCEPT, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Request, Response, StatusCode};
 
 use super::clients::NoClient;
-use super::sending::{OwnCall, Sending, Unsendable, Which, WithToken};
+use super::sending::{OwnCall, Sending, Unsendable, Which};
 use super::tokens::Carried;
 use super::{Remote, read, reason};
 use crate::directory::Account;
@@ -141,12 +141,7 @@ impl Remote {
             }
         })?;
         let client = self.clients.of(account, now).map_err(|why| no_client(account, why))?;
-        let sending = if call.carries_token() {
-            let (client, tokens) = (client.clone(), Arc::clone(&self.tokens));
-            Sending::WithToken(Box::new(WithToken { call, client, tokens }))
-        } else {
-            Sending::Ready(Box::new(request))
-        };
+        let sending = Sending::of(call, request, (&client, &self.tokens));
         Ok(QueryCall {
             client,
             sending,

@@ -81,7 +81,7 @@ impl OwnCall {
     }
 
     /// Whether it carries an access token.
-    pub(super) fn carries_token(&self) -> bool {
+    fn carries_token(&self) -> bool {
         self.rule().0.names(ACCESS_TOKEN)
     }
 
@@ -134,12 +134,25 @@ pub(super) enum Sending {
 
 /// What a request is made of once there is a token.
 pub(super) struct WithToken {
-    pub(super) call: OwnCall,
-    pub(super) client: Client,
-    pub(super) tokens: Arc<Tokens>,
+    call: OwnCall,
+    client: Client,
+    tokens: Arc<Tokens>,
 }
 
 impl Sending {
+    /// A call whose request without a token is this one.
+    pub(super) fn of(
+        call: OwnCall,
+        request: Request,
+        (client, tokens): (&Client, &Arc<Tokens>),
+    ) -> Self {
+        if !call.carries_token() {
+            return Self::Ready(Box::new(request));
+        }
+        let (client, tokens) = (client.clone(), Arc::clone(tokens));
+        Self::WithToken(Box::new(WithToken { call, client, tokens }))
+    }
+
     /// The token it carries, kept or asked for now; `spent` is one that the partner no longer takes. `None` where it carries
     /// none. Errors: why there is none, for the log; nothing was sent.
     pub(super) async fn token(

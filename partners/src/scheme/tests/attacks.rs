@@ -112,7 +112,8 @@ fn text_does_not_slide_between_the_members_of_a_list() {
     assert_eq!(verdict(&directory, &post(&signed(harmless, text), &[])), "1 SUCCESS 1 VND r");
 }
 
-const TEXT: &str = r#"exceptions = ["no_time", "no_paid_at"]
+/// A profile of JSON that signs TEXT.
+pub(super) const TEXT: &str = r#"exceptions = ["no_time", "no_paid_at"]
 [notice]
 content = "json"
 [[sign]]
