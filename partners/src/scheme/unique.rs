@@ -123,7 +123,7 @@ pub(crate) fn ambiguous(
 }
 
 /// The lists of pairs a text is made of.
-fn lists(scheme: &Scheme, text: &Template, depth: usize) -> Vec<usize> {
+pub(super) fn lists(scheme: &Scheme, text: &Template, depth: usize) -> Vec<usize> {
     let mut numbers = Vec::new();
     for token in text.tokens() {
         match &token.source {

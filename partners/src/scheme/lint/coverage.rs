@@ -4,7 +4,7 @@ use super::facts;
 use crate::profile::file::Wrong;
 use crate::scheme::filter::Keeps;
 use crate::scheme::template::{Piece, Source, Template, Token};
-use crate::scheme::unique::tells_end;
+use crate::scheme::unique::{lists, tells_end};
 use crate::scheme::{BODY, Confirm, Content, DocumentContent, ITEM, QUERY, Scheme, SignRule};
 
 /// What decides money is signed, or confirmed; values that stand side by side can be told apart.
@@ -39,8 +39,8 @@ pub(super) fn coverage(scheme: &Scheme, problems: &mut Vec<Wrong>) {
                 sign.name
             ));
         }
-        for number in 0..scheme.pairs.len() {
-            if signs_list(scheme, &sign.text, number, 0) && !scheme.pairs[number].tells_names() {
+        for number in lists(scheme, &sign.text, 0) {
+            if !scheme.pairs[number].tells_names() {
                 wrong(format!(
                     "[[sign]] {}: the text of its list does not tell which value is whose, so anybody could send one under another's name; \
                      list its keys (and keep the empty ones, with a separator), or write confirm = \"always\"",
@@ -49,17 +49,6 @@ pub(super) fn coverage(scheme: &Scheme, problems: &mut Vec<Wrong>) {
             }
         }
     }
-}
-
-/// Whether a text holds this list, itself or in a text it is made of.
-fn signs_list(scheme: &Scheme, text: &Template, list: usize, depth: usize) -> bool {
-    text.tokens().iter().any(|token| match &token.source {
-        Source::Pairs(number) => *number == list,
-        Source::Text(number) if depth < 16 => {
-            signs_list(scheme, &scheme.texts[*number], list, depth + 1)
-        }
-        _ => false,
-    })
 }
 
 /// Values of a text that stand side by side and whose shapes don't say where the first ends.
