@@ -192,17 +192,15 @@ impl CallRule {
         let holds = |template: &Template| {
             values.iter().any(|value| self.reaches(template, &Source::Value(*value)))
         };
-        let mut marks: String = sign.text.literals().concat();
-        let mut is_signed = false;
+        let mut marks = String::new();
+        self.literals(&sign.text, &mut marks);
+        let mut is_signed = holds(&sign.text);
         for token in sign.text.tokens() {
             match &token.source {
-                Source::Value(value) => is_signed |= values.contains(value),
-                Source::Text(number) => is_signed |= holds(&self.texts[*number]),
                 Source::Field(BODY, path) => is_signed |= self.field(path).is_some_and(holds),
                 Source::Pairs(number) => {
                     let list = &self.fields.pairs[*number];
-                    let all = self.fields.all.iter();
-                    if list.lets_marks_through() && all.clone().any(|(_, field)| holds(field)) {
+                    if list.lets_marks_through() && self.fields.all.iter().any(|(_, f)| holds(f)) {
                         is_signed = true;
                         marks.push_str(&list.separator);
                         marks.push_str(&list.assign);
@@ -213,6 +211,16 @@ impl CallRule {
         }
         let is_mark = |c: &char| c.is_ascii_punctuation() || c.is_control();
         if is_signed { marks.chars().filter(is_mark).collect() } else { Vec::new() }
+    }
+
+    /// What stands between the values of a template, that of its texts included.
+    fn literals(&self, template: &Template, into: &mut String) {
+        into.push_str(&template.literals().concat());
+        for token in template.tokens() {
+            if let Source::Text(number) = &token.source {
+                self.literals(&self.texts[*number], into);
+            }
+        }
     }
 
     /// The field a place means.

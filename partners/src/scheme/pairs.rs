@@ -127,9 +127,18 @@ impl Pairs {
         }
         let found = members.iter().find(|(_, name, value)| {
             let is_left_out = self.except.iter().any(|other| other == name);
-            !is_left_out && (self.name_is_ambiguous(name) || self.value_is_ambiguous(value.text))
+            let is_deciding = self.deciding.iter().any(|other| other == name);
+            !is_left_out
+                && (self.name_is_ambiguous(name)
+                    || self.value_is_ambiguous(value.text)
+                    || (is_deciding && self.holds_separator(value.text)))
         });
         found.map(|(_, name, _)| *name)
+    }
+
+    /// What decides could have swallowed the members behind it.
+    fn holds_separator(&self, value: &str) -> bool {
+        !self.separator.is_empty() && value.contains(&self.separator)
     }
 
     fn name_is_ambiguous(&self, name: &str) -> bool {
@@ -146,10 +155,9 @@ impl Pairs {
         match self.write {
             Write::Pairs => deciding
                 .any(|name| value.contains(&format!("{}{name}{}", self.separator, self.assign))),
-            Write::Values => !self.separator.is_empty() && value.contains(&self.separator),
+            Write::Values => self.holds_separator(value),
             Write::NamesAndValues => {
-                (!self.separator.is_empty() && value.contains(&self.separator))
-                    || deciding.any(|name| value.contains(name.as_str()))
+                self.holds_separator(value) || deciding.any(|name| value.contains(name.as_str()))
             }
         }
     }

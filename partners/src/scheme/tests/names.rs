@@ -83,6 +83,18 @@ fn a_value_does_not_slide_under_another_name() {
     assert!(slid.starts_with("fault: the member \"ref\""), "{slid}");
 }
 
+/// A member that decides nothing, swallowed by one that does: one payment must not come under two refs.
+#[test]
+fn what_decides_swallows_no_member_behind_it() {
+    let directory = directory(&of_list(""));
+    let text = "amount=5&order=o&ref=r&sa=x&state=paid";
+    let said =
+        |body: &str| verdict(&directory, &post(&format!("{body}&sig={}", sha256(text)), &[]));
+    assert_eq!(said(text), "o SUCCESS 5 VND r");
+    let swallowed = said("amount=5&order=o&ref=r%26sa%3Dx&state=paid");
+    assert!(swallowed.starts_with("fault: the member \"ref\""), "{swallowed}");
+}
+
 /// Added, taken away or sent empty, the text is the same: so is what the notice says.
 #[test]
 fn an_empty_value_says_what_an_absent_one_says() {

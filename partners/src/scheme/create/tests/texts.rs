@@ -23,6 +23,12 @@ fn a_description_holds_no_marks_of_the_signed_text() {
     let list = list.replacen("encoding = \"form\"", "encoding = \"none\"", 1);
     let plain = sent(&format!("{before}[[create.pairs]]{list}"), &request).0;
     assert!(plain.contains("a+transaction_id+7+status+paid%7Cx"), "{plain}");
+    // Through a text, too, whose own marks count.
+    let (before, list) = pairs.split_once("[create.sign]").unwrap();
+    let list = list.replacen("text = \"{p.sent}\"", "text = \"{t.all}\"", 1);
+    let text = "[[create.text]]\nname = \"all\"\ntext = \"{order}|{amount}|{description}\"\n";
+    let by_text = sent(&format!("{before}{text}[create.sign]{list}"), &request).0;
+    assert!(by_text.contains("%26transaction_id%3D7") && by_text.contains("paid+x"), "{by_text}");
 }
 
 /// A JSON text of ours that goes out in base64, and is signed so (LiqPay's way, SHA-1 aside).
