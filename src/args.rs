@@ -17,7 +17,7 @@ mod retention;
 
 pub use bench::{
     BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs, BenchRebuildArgs,
-    BenchReconcileArgs,
+    BenchReconcileArgs, BenchServerArgs,
 };
 pub use certify::CertifyArgs;
 pub use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};

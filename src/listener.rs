@@ -68,6 +68,20 @@ pub fn url(socket: &TcpListener) -> anyhow::Result<String> {
     Ok(format!("http://{}", socket.local_addr()?))
 }
 
+/// The cores this process may use.
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, |cores| cores.get())
+}
+
+/// How many workers take notices. Unless it is set, the threads that speak with Kafka have a core for themselves.
+fn ingest_workers(settings: &Settings, cores: usize) -> usize {
+    match settings.ingest.workers {
+        0 if settings.logs_to_kafka() => cores.saturating_sub(1).max(1),
+        0 => cores,
+        set => set,
+    }
+}
+
 /// Serves on the public listener's HTTP stack and settings; `bench` measures an empty handler on the same.
 pub fn listen_public(
     socket: TcpListener,
@@ -76,8 +90,7 @@ pub fn listen_public(
 ) -> anyhow::Result<Listener> {
     let (url, address) = (url(&socket)?, socket.local_addr()?);
     let ingest = &settings.ingest;
-    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-    let workers = if ingest.workers == 0 { cores } else { ingest.workers };
+    let workers = ingest_workers(settings, cores());
     let [head, body, idle] =
         [ingest.head_timeout_ms, ingest.body_timeout_ms, ingest.idle_timeout_ms]
             .map(Duration::from_millis);
@@ -115,12 +128,11 @@ pub fn listen_public(
 /// Serves those who may stay: shops that follow payments, and the sandbox's browsers. 0 workers is one per core.
 pub fn listen(socket: TcpListener, routes: Routes, workers: usize) -> anyhow::Result<Listener> {
     let url = url(&socket)?;
-    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
     let server = HttpServer::new(move || {
         let routes = Arc::clone(&routes);
         App::new().configure(move |config| routes(config))
     })
-    .workers(if workers == 0 { cores } else { workers })
+    .workers(if workers == 0 { cores() } else { workers })
     .worker_max_blocking_threads(BLOCKING_PER_WORKER)
     .client_request_timeout(HEAD)
     .client_disconnect_timeout(DISCONNECT)
@@ -153,4 +165,21 @@ fn spawn(url: String, server: ActixServer) -> Listener {
         }
     });
     Listener { url, handle }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_speaks_with_kafka_has_a_core_where_there_are_two() {
+        let workers = |log: &str, set| {
+            let mut settings = Settings { log: log.to_owned(), ..Settings::default() };
+            settings.ingest.workers = set;
+            [1, 2, 3, 16].map(|cores| ingest_workers(&settings, cores))
+        };
+        assert_eq!(workers("", 0), [1, 2, 3, 16]);
+        assert_eq!(workers("kafka://127.0.0.1:9092/pay", 0), [1, 1, 2, 15]);
+        assert_eq!(workers("kafka://127.0.0.1:9092/pay", 4), [4; 4]);
+    }
 }

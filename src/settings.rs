@@ -86,7 +86,7 @@ pub enum LogFormat {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct IngestSettings {
-    /// Worker threads; 0 is one per core.
+    /// Worker threads; 0 is one per core, on Kafka but one, which its client needs; one at least.
     pub workers: usize,
     /// Open connections at most, over all workers.
     pub connections_max: usize,
@@ -152,6 +152,13 @@ pub struct ReconcilerSettings {
 pub struct SqliteSettings {
     /// Page cache of the order store, MiB.
     pub orders_cache_mib: u32,
+}
+
+impl Settings {
+    /// Whether the log is in Kafka, and not in a file.
+    pub fn logs_to_kafka(&self) -> bool {
+        self.log.starts_with("kafka")
+    }
 }
 
 impl Default for Settings {

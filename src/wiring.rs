@@ -112,7 +112,7 @@ impl Paths {
 
 /// The engines the settings name. Errors: a URL that names none, or a mix.
 pub fn chosen(settings: &Settings) -> anyhow::Result<Chosen> {
-    let distributed = (settings.log.starts_with("kafka"), settings.orders.starts_with("cql"));
+    let distributed = (settings.logs_to_kafka(), settings.orders.starts_with("cql"));
     match distributed {
         (false, false) => {
             let data = DataDir::of(settings);

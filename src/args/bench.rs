@@ -18,7 +18,14 @@ pub enum BenchCommand {
     Reconcile(BenchReconcileArgs),
     /// An empty handler, for `bench ingest` to measure against
     #[command(hide = true)]
-    Server,
+    Server(BenchServerArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchServerArgs {
+    /// The log of the ingest it is measured beside, for the same number of workers
+    #[arg(long)]
+    pub log: Option<String>,
 }
 
 #[derive(Debug, Args)]

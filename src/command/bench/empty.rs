@@ -5,19 +5,21 @@ use std::sync::Arc;
 
 use actix_web::{HttpResponse, web};
 
+use crate::args::BenchServerArgs;
 use crate::listener::{Routes, listen_public};
 use crate::output;
 use crate::settings::Settings;
 
 /// Serves until it is killed; prints its address first.
-pub fn run() -> anyhow::Result<()> {
+pub fn run(args: &BenchServerArgs) -> anyhow::Result<()> {
+    let settings = Settings { log: args.log.clone().unwrap_or_default(), ..Settings::default() };
     actix_web::rt::System::new().block_on(async {
         let socket = std::net::TcpListener::bind("127.0.0.1:0")?;
         let empty = |_: web::Bytes| async { HttpResponse::Ok().finish() };
         let routes: Routes = Arc::new(move |config| {
             config.service(web::resource("/api/payment/ipn").route(web::post().to(empty)));
         });
-        let listener = listen_public(socket, routes, &Settings::default())?;
+        let listener = listen_public(socket, routes, &settings)?;
         output::line(&listener.url);
         std::future::pending().await
     })

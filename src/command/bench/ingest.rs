@@ -92,7 +92,8 @@ pub fn run(args: &BenchIngestArgs) -> anyhow::Result<()> {
     let kinds = if args.refusals { 4 } else { 2 };
     let rounds = u64::try_from(args.connections.len() * args.rounds * kinds)?;
     let progress = if args.json { ProgressBar::hidden() } else { ProgressBar::new(rounds) };
-    let bench = Bench { args, empty: Process::empty()?, ingest, cluster, secret, progress };
+    let empty = Process::empty(log)?;
+    let bench = Bench { args, empty, ingest, cluster, secret, progress };
     let mut figures = Vec::new();
     for connections in &args.connections {
         figures.extend(bench.rounds(*connections)?);

@@ -26,7 +26,7 @@ pub fn run(global: &Global, command: &BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Projector(args) => projector::run(global, args),
         BenchCommand::Rebuild(args) => rebuild::run(global, args),
         BenchCommand::Reconcile(args) => reconcile::run(args),
-        BenchCommand::Server => empty::run(),
+        BenchCommand::Server(args) => empty::run(args),
     }
 }
 

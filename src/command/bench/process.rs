@@ -26,10 +26,11 @@ pub struct Process {
 }
 
 impl Process {
-    /// The server that does nothing.
-    pub fn empty() -> anyhow::Result<Self> {
+    /// The server that does nothing, with the settings of an ingest over this log.
+    pub fn empty(log: Option<&str>) -> anyhow::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["bench", "server"])
+            .args(log.into_iter().flat_map(|log| ["--log", log]))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?;
