@@ -151,8 +151,8 @@ fn the_last_event_of_each_order_is_the_stores_whatever_becomes_of_projectors() {
     drop(dying);
 }
 
-/// The later numbers, of which none may be behind the ones before. They may be ahead: payments are as they must be before
-/// the last deadline, answer or repeat of theirs is folded.
+/// The later numbers, of which none may be behind the ones before. They may be ahead: some payments are still open when
+/// `demo pay` is content with them, and their partner is asked some seconds later.
 fn onward(before: Numbers, after: Numbers) -> Numbers {
     let back: Vec<_> =
         before.iter().filter(|one| after.get(one.0) < Some(one.1)).map(|one| one.0).collect();
