@@ -123,7 +123,7 @@ fn kafka(settings: &Settings) -> anyhow::Result<KafkaSettings> {
     if !(0.0..=1_000.0).contains(&section.linger_ms) {
         return Err(Fixable::error(
             format!("kafka.linger_ms = {} is not 0 to 1000", section.linger_ms),
-            "leave it out: 0.5 is right for most",
+            "leave it out: 0 is right for most",
         ));
     }
     kafka.epoch = section.epoch;
@@ -142,6 +142,11 @@ fn kafka(settings: &Settings) -> anyhow::Result<KafkaSettings> {
         let password = password("kafka.password_file", &section.password_file)?;
         let (mechanism, username) = (section.sasl_mechanism.clone(), section.username.clone());
         kafka.login = Some(KafkaLogin { mechanism, username, password });
+    } else {
+        nobodys_password("kafka", &section.password_file)?;
+    }
+    if !kafka.tls && !section.client.contains_key("security.protocol") {
+        idle_authorities("kafka", &section.ca_file)?;
     }
     kafka.check().map_err(explain)?;
     Ok(kafka)
@@ -158,15 +163,42 @@ fn cql(settings: &Settings, url: &str) -> anyhow::Result<CqlSettings> {
     cql.concurrency = section.concurrency;
     cql.request_timeout = Duration::from_millis(section.request_timeout_ms);
     cql.replication = text(&section.replication);
-    if let (Some(tls), Some(file)) = (&mut cql.tls, named(&section.ca_file)) {
-        *tls = CqlTls { ca_file: Some(file) };
+    match &mut cql.tls {
+        Some(tls) => *tls = CqlTls { ca_file: named(&section.ca_file) },
+        None => idle_authorities("cql", &section.ca_file)?,
     }
     if !section.username.is_empty() {
         let password = password("cql.password_file", &section.password_file)?;
         cql.username = Some(section.username.clone());
         cql.password = Some(CqlPassword::new(password.as_str().to_owned()));
+    } else {
+        nobodys_password("cql", &section.password_file)?;
     }
     Ok(cql)
+}
+
+/// Refuses authorities that nothing would be checked against: whoever names them relies on TLS.
+fn idle_authorities(engine: &str, ca_file: &Path) -> anyhow::Result<()> {
+    if named(ca_file).is_none() {
+        return Ok(());
+    }
+    Err(Fixable::error(
+        format!(
+            "{engine}.ca_file is set, and {engine}:// goes without TLS: nothing would be checked against it"
+        ),
+        format!("write {engine}+ssl:// for TLS, or leave ca_file out"),
+    ))
+}
+
+/// Refuses a password that nobody would be named with: whoever sets it relies on a login.
+fn nobodys_password(engine: &str, password_file: &Path) -> anyhow::Result<()> {
+    if named(password_file).is_none() {
+        return Ok(());
+    }
+    Err(Fixable::error(
+        format!("{engine}.password_file is set, and {engine}.username is not: nobody would log in"),
+        format!("set {engine}.username, or leave password_file out"),
+    ))
 }
 
 fn text(setting: &str) -> Option<String> {
@@ -264,4 +296,37 @@ pub(super) fn statements(registry: &Registry) -> anyhow::Result<StatementObserve
 fn raise(counter: &IntCounterVec, label: &[&str], counted: u64) {
     let counter = counter.with_label_values(label);
     counter.inc_by(counted.saturating_sub(counter.get()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with these settings of an engine; empty: nothing.
+    fn told(log: &str, text: &str) -> String {
+        let mut settings: Settings = toml::from_str(text).expect("settings");
+        settings.log = log.to_owned();
+        kafka(&settings)
+            .and_then(|_| cql(&settings, &log.replace("kafka", "cql")))
+            .map_or_else(|error| error.to_string(), |_| String::new())
+    }
+
+    #[test]
+    fn what_would_count_for_nothing_is_refused() {
+        let (plain, tls) = ("kafka://127.0.0.1:9/pay", "kafka+ssl://127.0.0.1:9/pay");
+        for (log, text, says) in [
+            (plain, "[kafka]\nca_file = \"ca.pem\"", "kafka.ca_file is set, and kafka://"),
+            (plain, "[cql]\nca_file = \"ca.pem\"", "cql.ca_file is set, and cql://"),
+            (plain, "[kafka]\npassword_file = \"p\"", "kafka.username is not"),
+            (tls, "[cql]\npassword_file = \"p\"", "cql.username is not"),
+        ] {
+            let told = told(log, text);
+            assert!(told.contains(says), "{text}: {told}");
+        }
+        let by_client = "[kafka]\nca_file = \"ca.pem\"\nclient = {\"security.protocol\" = \"ssl\"}";
+        let both = "[kafka]\nca_file = \"ca.pem\"\n[cql]\nca_file = \"ca.pem\"";
+        for (log, text) in [(plain, ""), (plain, by_client), (tls, both)] {
+            assert_eq!(told(log, text), "", "{text}");
+        }
+    }
 }
