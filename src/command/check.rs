@@ -12,12 +12,10 @@ use payfold_engines::log::kafka::topics::{self, Severity};
 use payfold_engines::orders::cql::schema::{self, State};
 use payfold_engines::pairing;
 use payfold_ingest::browser_return::Targets;
-use payfold_partners::outbound::Reach;
 use payfold_schemas::time::Time;
 use serde::Serialize;
 
-use super::block_on;
-use super::partner::stage_name;
+use super::{block_on, reach};
 use crate::args::{CheckArgs, Global};
 use crate::data_dir::DataDir;
 use crate::output::{self, Listing};
@@ -164,21 +162,9 @@ fn payments(loaded: &Loaded) -> Row {
     let Ok(profiles) = keys::profiles(settings) else {
         return Row::warn("payments", "not looked at", "correct the profiles first");
     };
-    let called: Vec<_> =
-        settings.partners.iter().filter(|(_, partner)| !partner.api_url.is_empty()).collect();
-    for (code, partner) in &called {
-        let profile = profiles.iter().find(|profile| profile.partner().as_str() == code.as_str());
-        let reach = profile.map_or(Reach::Public, Reach::of);
-        if let Err(problem) = reach.check(&partner.api_url) {
-            let stage = profile.map_or("default", |profile| stage_name(profile.stage()));
-            return Row::failed(
-                "payments",
-                format!(
-                    "api_url of partner {code}, whose profile is of stage {stage}, can't be called: {problem}"
-                ),
-                "write its https address, without path and query",
-            );
-        }
+    let called = settings.partners.values().filter(|partner| !partner.api_url.is_empty()).count();
+    if let Some(problem) = reach::unreachable(settings, &profiles).into_iter().next() {
+        return Row::failed("payments", problem, reach::FIX);
     }
     let checkout = &settings.checkout;
     if let Err((name, problem)) = Targets::parse(&checkout.shop_url, &checkout.return_to) {
@@ -190,7 +176,7 @@ fn payments(loaded: &Loaded) -> Row {
             "mend it in payfold.toml",
         );
     }
-    if called.is_empty() {
+    if called == 0 {
         return Row::ok("payments", "no partner has an api_url: none are created here");
     }
     if settings.public_url.is_empty() {
@@ -204,10 +190,7 @@ fn payments(loaded: &Loaded) -> Row {
         let detail = "payers who come back see a plain page";
         return Row::warn("payments", detail, "set checkout.shop_url to your page of thanks");
     }
-    Row::ok(
-        "payments",
-        format!("{} partners are called; notices to {}", called.len(), settings.public_url),
-    )
+    Row::ok("payments", format!("{called} partners are called; notices to {}", settings.public_url))
 }
 
 /// Who is asked what a stuck payment came to, and who should be and can't.

@@ -14,6 +14,7 @@ pub mod order;
 pub mod partner;
 pub mod quarantine;
 mod raw;
+mod reach;
 pub mod rebuild;
 pub mod reconcile;
 mod retention;

@@ -6,6 +6,7 @@ use actix_web::dev::ServerHandle;
 use payfold_schemas::event::OrderChanged;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::reach;
 use crate::args::{Global, RunArgs};
 use crate::error::Fixable;
 use crate::roles::Roles;
@@ -44,7 +45,15 @@ async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::R
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let roles = Roles::asked(&args.roles, loaded.origin());
-    let mut started = Server::open(&loaded, roles).await?.start(roles).await?;
+    let server = Server::open(&loaded, roles).await?;
+    for problem in reach::unreachable(&loaded.settings, server.keys.profiles()) {
+        tracing::warn!(
+            problem,
+            fix = reach::FIX,
+            "no payments can be created there, and nothing can be asked"
+        );
+    }
+    let mut started = server.start(roles).await?;
     print_banner(&loaded, &started, started_at);
     if is_whole(&started) && (output::is_terminal() || loaded.is_demo()) {
         started.watch_orders(print_change).await?;

@@ -123,6 +123,21 @@ fn addresses_that_payments_need_are_checked() {
     }
 }
 
+#[test]
+fn a_partner_that_cannot_be_called_is_told_of_at_the_start_and_the_rest_goes_on() {
+    let of = |code: &str, url: &str| {
+        format!("[partners.{code}]\nprofile = \"default\"\napi_url = \"{url}\"\n")
+    };
+    let (bad, good) = (of("acme", "http://api.example"), of("bolt", "https://api.example"));
+    let home = Home::configured(&(bad + &good));
+    let system = home.boot();
+    let log = home.log();
+    drop(system);
+    let told: Vec<_> = log.lines().filter(|line| line.contains("can't be called")).collect();
+    assert!(told.len() == 1 && told[0].contains("partner acme"), "{log}");
+    assert!(told[0].contains("write its https address"), "{log}");
+}
+
 pub fn a_running_demo_can_be_checked_and_tried(pair: Pair) {
     let Some(demo) = Demo::on(pair) else { return };
     let system = &demo.system;
