@@ -183,6 +183,7 @@ impl ClientCertificate {
         let leaf = x509_cert::Certificate::from_der(leaf.as_ref()).map_err(|_| no_certificate())?;
         let body = leaf.tbs_certificate;
         let key = PrivateKey::read(secret)?;
+        usable_in_tls(secret.expose())?;
         if body.subject_public_key_info.subject_public_key.as_bytes() != Some(key.public()) {
             return unfit(
                 "has a certificate and a private key that don't belong together; the first certificate must be the key's",
@@ -194,6 +195,24 @@ impl ClientCertificate {
         };
         Ok(Self { begins: at(body.validity.not_before), ends: at(body.validity.not_after) })
     }
+}
+
+/// Whether TLS takes it: its library knows fewer kinds of keys than sign our calls, and reads the file in its own way.
+fn usable_in_tls(pem: &[u8]) -> Result<(), Unfit> {
+    let mut keys = PrivateKeyDer::pem_slice_iter(pem);
+    let key = keys.next().and_then(Result::ok).ok_or_else(malformed)?;
+    if keys.next().is_some() {
+        return unfit("has more than one private key; leave only that of its first certificate");
+    }
+    if rustls::crypto::ring::sign::any_supported_type(&key).is_err() {
+        return unfit(
+            "has a private key that TLS does not take here: make one on P-256 or P-384, Ed25519, or RSA of 2048 to 4096 bits",
+        );
+    }
+    if reqwest::Identity::from_pem(pem).is_err() {
+        return unfit("has other parts than certificates and a private key; leave them out");
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -101,6 +101,14 @@ impl Account {
         }
     }
 
+    /// When its calls are next made with other keys, or shown another certificate, than at `now`, at the earliest.
+    pub(crate) fn calls_change_after(&self, now: Time) -> Option<Time> {
+        let shown = self.tls_keys.keys().iter().map(|key| (key.valid_from(), key.valid_until()));
+        let times = self.scheme_keys.call_times().chain(shown);
+        let times = times.flat_map(|(from, until)| [Some(from), until]).flatten();
+        times.filter(|at| *at > now).min()
+    }
+
     /// The channels without a key of which none of its calls, or not all, can be made: no other channel's stands in.
     pub fn call_channels(&self) -> Vec<Channel> {
         let mut calls = self.profile.scheme().into_iter().flat_map(Scheme::calls);

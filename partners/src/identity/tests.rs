@@ -13,6 +13,8 @@ const ED25519_PUBLIC: &str = include_str!("../../tests/tls/ed25519-public.pem");
 const EC_SEC1: &str = include_str!("../../tests/tls/ec-sec1.pem");
 const CLIENT_EC: &str = include_str!("../../tests/tls/client-ec.pem");
 const CLIENT_RSA: &str = include_str!("../../tests/tls/client-rsa.pem");
+/// On a curve that signs, and that TLS does not take here.
+const CLIENT_P521: &str = include_str!("../../tests/tls/client-p521.pem");
 const STRANGER: &str = include_str!("../../tests/tls/strangers-client.pem");
 
 fn secret(text: &str) -> Secret {
@@ -91,6 +93,9 @@ fn a_certificate_comes_with_its_key_and_its_time() {
         (certificate_of(STRANGER) + "\n" + &key_of(CLIENT_EC), "don't belong together"),
         (CLIENT_EC.replace("MIIB", "MIXB"), "has no certificate"),
         ("hush".to_owned(), "has no certificate"),
+        (CLIENT_P521.to_owned(), "has a private key that TLS does not take here"),
+        (CLIENT_EC.to_owned() + &key_of(CLIENT_RSA), "has more than one private key"),
+        (CLIENT_EC.to_owned() + RSA_PUBLIC, "has other parts than certificates"),
     ] {
         let problem = read(&given).map(drop).unwrap_err();
         assert!(problem.contains(expected), "{problem}");

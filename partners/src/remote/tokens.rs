@@ -1,8 +1,9 @@
 //! Owns the access tokens our calls carry (RFC 6749, 4.4): asked for when a call needs one, by one call at a time for
 //! each account, and kept until shortly before they end. In memory only, and never shown.
 //!
-//! Invariants: a token is used with the very account it was granted to, so that a changed key or profile asks anew; one that a
-//! partner no longer takes is used no more; a no is not asked over again at once by everybody who waits.
+//! Invariants: a token is used with the very account it was granted to and with no other key than it was asked for with, so that
+//! a changed key or profile asks anew; one that a partner no longer takes is used no more; each asking has its whole time, and
+//! a no, or none in that time, is not asked over again at once by everybody who waits.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -71,6 +72,7 @@ impl Tokens {
         let rule = scheme.expect("what carries a token has [oauth]");
         let slot = self.slot(account);
         let timeout = Duration::from_millis(rule.timeout_ms);
+        let late = || format!("none within {} ms", timeout.as_millis());
         let found = async {
             let mut slot = slot.lock().await;
             if let Some(token) = slot.usable(account, spent, now()) {
@@ -79,11 +81,14 @@ impl Tokens {
             if let Some(why) = slot.failed_just_now(now()) {
                 return Err(why);
             }
-            let grant = ask(rule, call, client, now).await;
-            slot.keep(account, grant, now()).map(|token| Carried { token, was_kept: false })
+            let begun = now();
+            let asked = tokio::time::timeout(timeout, ask(rule, call, client, now)).await;
+            let grant = asked.unwrap_or_else(|_| Err(late()));
+            let kept = slot.keep(account, grant, (begun, now()));
+            kept.map(|token| Carried { token, was_kept: false })
         };
-        let late = |_| Err(format!("none within {} ms", timeout.as_millis()));
-        tokio::time::timeout(timeout, found).await.unwrap_or_else(late)
+        // Who comes while another asks waits for that, and asks once at most.
+        tokio::time::timeout(timeout * 2, found).await.unwrap_or_else(|_| Err(late()))
     }
 
     fn slot(&self, account: &Account) -> Arc<AsyncMutex<Slot>> {
@@ -109,12 +114,14 @@ impl Slot {
         &mut self,
         account: &Arc<Account>,
         grant: Result<Grant, String>,
-        now: Time,
+        (begun, now): (Time, Time),
     ) -> Result<Secret, String> {
         match grant {
             Ok(Grant { token, lasts_s }) => {
                 let lasts_ms = i64::try_from(lasts_s).unwrap_or(0).saturating_mul(1_000);
-                let until = now.plus_ms(lasts_ms - MARGIN_MS.min(lasts_ms / 10));
+                let ends = now.plus_ms(lasts_ms - MARGIN_MS.min(lasts_ms / 10));
+                let until =
+                    account.calls_change_after(begun).map_or(ends, |change| change.min(ends));
                 let of = Arc::downgrade(account);
                 *self = Self { kept: Some(Kept { token: token.clone(), of, until }), failed: None };
                 Ok(token)

@@ -76,7 +76,7 @@ struct SigningKey {
 }
 
 /// What a call is made with at one moment.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct CallKeys<'a> {
     /// `{secret}`.
     pub(crate) secret: Option<&'a [u8]>,
@@ -180,6 +180,12 @@ fn counts((from, until): (Time, Option<Time>), now: Time) -> bool {
 }
 
 impl SchemeKeys {
+    /// When each key of our own calls begins and ends.
+    pub(crate) fn call_times(&self) -> impl Iterator<Item = (Time, Option<Time>)> {
+        let signing = self.signing.iter().map(|key| (key.valid_from, key.valid_until));
+        self.asking.iter().map(|key| (key.valid_from, key.valid_until)).chain(signing)
+    }
+
     /// What a call is made with at `now`: of the keys that count those that began last.
     pub(crate) fn call_keys(&self, rule: &CallRule, now: Time) -> CallKeys<'_> {
         let valid = self.signing.iter().filter(|k| counts((k.valid_from, k.valid_until), now));

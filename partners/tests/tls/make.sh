@@ -18,6 +18,7 @@ leaf server ca "-newkey ec -pkeyopt ec_paramgen_curve:P-256" "subjectAltName=IP:
 leaf client-ec ca "-newkey ec -pkeyopt ec_paramgen_curve:P-384" "extendedKeyUsage=clientAuth" "$days"
 leaf client-rsa ca "-newkey rsa:2048" "extendedKeyUsage=clientAuth" "$days"
 leaf strangers-client strangers-ca "-newkey ed25519" "extendedKeyUsage=clientAuth" "$days"
+leaf client-p521 ca "-newkey ec -pkeyopt ec_paramgen_curve:P-521" "extendedKeyUsage=clientAuth" "$days"
 openssl genrsa -out rsa-2048.pem 2048 2>/dev/null
 openssl rsa -in rsa-2048.pem -traditional -out rsa-2048-pkcs1.pem 2>/dev/null
 openssl rsa -in rsa-2048.pem -pubout -out rsa-2048-public.pem 2>/dev/null

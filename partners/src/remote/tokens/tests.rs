@@ -113,16 +113,21 @@ fn at(ms: i64) -> impl Fn() -> Time {
 }
 
 fn account_of(profile: &str) -> Arc<Account> {
+    account_from(profile, &[0])
+}
+
+/// With keys of creates that begin at these ms, each when the one before ends.
+fn account_from(profile: &str, begins: &[i64]) -> Arc<Account> {
     let partner = PartnerCode::parse("acme").unwrap();
     let mut entry = AccountEntry::new(partner.clone(), MerchantCode::parse("SHOP").unwrap());
-    for (id, channel, secret) in
-        [("n", Channel::Ipn, &"x".repeat(32)), ("c", Channel::Create, &CLIENT_SECRET.to_owned())]
-    {
+    let creates = begins.iter().map(|begins| (Channel::Create, CLIENT_SECRET.to_owned(), *begins));
+    let keys = [(Channel::Ipn, "x".repeat(32), 0)].into_iter().chain(creates);
+    for (n, (channel, secret, begins)) in keys.enumerate() {
         let key = NewKey {
-            id: KeyId::parse(id).unwrap(),
+            id: KeyId::parse(&format!("k{n}")).unwrap(),
             channel,
-            secret: Secret::from_bytes(secret.clone().into_bytes()),
-            valid_from: Time::from_unix_ms(0),
+            secret: Secret::from_bytes(secret.into_bytes()),
+            valid_from: Time::from_unix_ms(begins),
             overlap_ms: 0,
             created_at: Time::from_unix_ms(0),
         };
@@ -262,6 +267,42 @@ async fn without_a_token_nothing_was_sent() {
     let nowhere = create(&Remote::new().unwrap(), &account, "http://127.0.0.1:1", 0).await;
     let Created::Failed(Failure::Unreachable(why)) = nowhere else { panic!("{nowhere:?}") };
     assert!(why.starts_with("no access token: ") && !why.contains(CLIENT_SECRET), "{why}");
+}
+
+/// One asks in vain for as long as it may; whoever waits for it is told the same at once, and nobody's asking is cut short.
+#[tokio::test]
+async fn a_gateway_that_hangs_is_not_asked_by_everybody_in_turn() {
+    let (gateway, url) = Gateway::start().await;
+    gateway.delay_ms.store(5_000, Ordering::SeqCst);
+    let account = account_of(&with(&[CREATE, &OAUTH.replace("[oauth]", "[oauth]\ntimeout_s = 1")]));
+    let (remote, begun) = (Remote::new().unwrap(), std::time::Instant::now());
+    let mut calls = Vec::new();
+    for _ in 0..4 {
+        let (remote, account, url) = (remote.clone(), Arc::clone(&account), url.clone());
+        calls.push(tokio::spawn(async move { create(&remote, &account, &url, 0).await }));
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let why = "no access token: none within 1000 ms".to_owned();
+    for call in calls {
+        assert_eq!(call.await.unwrap(), Created::Failed(Failure::Unreachable(why.clone())));
+    }
+    assert_eq!(gateway.counts(), (1, 0));
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_token_ends_with_the_key_it_was_asked_for_with() {
+    let (gateway, url) = Gateway::start().await;
+    gateway.takes.store(1, Ordering::SeqCst);
+    let change = at(60_000)().unix_ms();
+    let account = account_from(&with(&[CREATE, OAUTH]), &[0, change]);
+    let remote = Remote::new().unwrap();
+    assert!(is_open(&create(&remote, &account, &url, 0).await));
+    assert!(is_open(&create(&remote, &account, &url, 59_999).await));
+    assert_eq!(gateway.counts(), (1, 2));
+    gateway.takes.store(2, Ordering::SeqCst);
+    assert!(is_open(&create(&remote, &account, &url, 60_000).await));
+    assert_eq!(gateway.counts(), (2, 3), "it was not tried with the old one first");
 }
 
 fn failed_code(created: &Created) -> String {
