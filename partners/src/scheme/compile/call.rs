@@ -338,6 +338,13 @@ impl Compiler {
                 self.wrong(at.clone(), problem);
             }
         }
+        if let Some(written) = shown_in_address(rule) {
+            let problem = format!(
+                "{written} has the secret or an access token in it, which must not stand in an address; sign with it, or \
+                 write a credential"
+            );
+            self.wrong(at.clone(), problem);
+        }
         let stands = rule.sent().iter().any(|template| mentions(template, &Source::Value(SIGN)));
         match &rule.sign {
             None if stands => self.wrong(at, format!("{{sign}} needs [{section}.sign]")),
@@ -365,4 +372,18 @@ impl Compiler {
             None => {}
         }
     }
+}
+
+/// What brings a secret into the path by way of a field, as it is written there; addresses stand in everybody's logs.
+fn shown_in_address(rule: &CallRule) -> Option<String> {
+    let hidden = |template: &Template| {
+        [Source::Secret, Source::Value(ACCESS_TOKEN)].iter().any(|one| mentions(template, one))
+    };
+    let shown = |source: &Source| match source {
+        Source::Field(BODY, path) => rule.field(path).is_some_and(hidden),
+        Source::Pairs(_) => rule.fields.all.iter().any(|(_, field)| hidden(field)),
+        _ => false,
+    };
+    let tokens = rule.path.tokens();
+    tokens.into_iter().find(|token| shown(&token.source)).map(|token| token.written.clone())
 }

@@ -179,6 +179,23 @@ fn a_call_that_shows_nobody_is_refused() {
 }
 
 #[test]
+fn a_field_brings_no_secret_into_an_address() {
+    let with = |path: &str| {
+        let path = format!("path = \"/payments?x={path}\"");
+        let call = call().replace("path = \"/payments\"", &path);
+        call.replace("order = \"{order}\"", "order = \"{order}\"\nkey = \"{secret}\"")
+    };
+    assert_eq!(told(&with("{s.order}")), None);
+    for path in ["{s.key}", "{p.sent}"] {
+        let told = told(&with(path)).unwrap_or_default();
+        assert!(
+            told.contains(&format!("{path} has the secret or an access token in it")),
+            "{told}"
+        );
+    }
+}
+
+#[test]
 fn a_session_without_its_transaction_can_t_be_named_by_a_notice() {
     let session = |profile: &str| profile.replacen("stage =", "ref_is_session = true\nstage =", 1);
     assert_eq!(told(&session(&call())), None);
