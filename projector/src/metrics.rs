@@ -36,6 +36,7 @@ pub struct Metrics {
     entered: [IntCounter; 8],
     publish_failures: IntCounter,
     partitions: IntGauge,
+    intake_partitions: IntGauge,
     partitions_halted: IntGauge,
     lag_records: IntGauge,
     lag_seconds: GaugeVec,
@@ -97,6 +98,11 @@ impl Metrics {
                 registry,
                 "payfold_projector_partitions",
                 "partitions of intake this process folds",
+            )?,
+            intake_partitions: gauge(
+                registry,
+                "payfold_projector_intake_partitions",
+                "partitions intake has, for all processes together to fold",
             )?,
             partitions_halted: gauge(
                 registry,
@@ -192,6 +198,11 @@ impl Metrics {
     /// So many partitions are this projector's.
     pub(crate) fn partitions_are(&self, count: usize) {
         self.partitions.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Intake has so many partitions; somebody has to fold each.
+    pub(crate) fn intake_partitions_are(&self, count: usize) {
+        self.intake_partitions.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// These partitions are another projector's now; what was told of them here holds no longer.

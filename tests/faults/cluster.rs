@@ -7,6 +7,7 @@ mod assembly;
 mod brokers_away;
 mod client;
 mod faults;
+mod late;
 mod load;
 mod pods;
 mod proxy;

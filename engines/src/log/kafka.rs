@@ -10,6 +10,7 @@ mod latest;
 mod layout;
 mod lookup;
 mod marker;
+mod missed;
 mod place;
 mod producer;
 mod reader;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use payfold_engines::log::{Extent, Topic};
+use payfold_engines::log::{Extent, Topic, epoch};
 use payfold_schemas::record::{Position, decode_intake};
 
 use super::Shared;
@@ -24,6 +24,7 @@ pub(super) async fn watch(shared: &Shared) {
         }
         // While the log can't be read, the stage that reads it says so; the last lag stands.
         if let Ok(extents) = shared.log.extent(Topic::Intake).await {
+            shared.metrics().intake_partitions_are(epoch::current(&extents).len());
             let lag = measure(shared, &extents).await;
             shared.metrics().lag_measured(lag.records);
             shared.generation_measured(lag.records);

@@ -238,6 +238,7 @@ async fn the_lag_is_measured() {
     assert!(lag.age_ms > 0);
     assert_eq!(world.metric("payfold_projector_lag_records"), 2.0);
     assert_eq!(world.metric("payfold_projector_partitions"), 1.0);
+    assert_eq!(world.metric("payfold_projector_intake_partitions"), 1.0);
     stop.send_replace(true);
     running.await.unwrap().unwrap();
     assert_eq!(*status.lag().borrow(), None);

@@ -28,8 +28,8 @@ const RECOVER_MAX: Duration = Duration::from_secs(150);
 pub struct Cluster {
     pub scene: Scene,
     pub projectors: Vec<Arc<Pod>>,
-    /// The projector that comes and goes.
-    pub guest: Pod,
+    /// Projectors that come and go.
+    pub guests: [Pod; 2],
     reconciler: Pod,
     pub kafka_proxies: Vec<Proxy>,
     pub cql_proxy: Proxy,
@@ -68,7 +68,7 @@ impl Cluster {
                 checkouts: pods(Role::Checkout).into(),
             },
             projectors: pods(Role::Projector).into(),
-            guest: Pod::new(Role::Projector, 3, straight.clone()),
+            guests: [3, 4].map(|number| Pod::new(Role::Projector, number, straight.clone())),
             reconciler: Pod::new(Role::Reconciler, 1, straight.clone()),
             view: View::open(&runtime, &straight),
             ways: straight,
@@ -100,7 +100,7 @@ impl Cluster {
 
     /// How often starts failed and were begun again.
     pub fn restarts(&self) -> u64 {
-        self.all().chain([&self.guest]).map(Pod::restarts).sum()
+        self.all().chain(&self.guests).map(Pod::restarts).sum()
     }
 
     /// Panics if one ended by itself.

@@ -13,13 +13,14 @@ use crate::support::system::until;
 
 use super::assembly::Cluster;
 use super::brokers_away;
+use super::late;
 use super::pods::Pod;
 use super::proxy::Proxy;
 
 /// How a projector says that it was given up and has noticed.
 const LOST: &str = "were lost to another projector";
 /// How long it may take to notice.
-const NOTICE_MAX: Duration = Duration::from_secs(20);
+pub const NOTICE_MAX: Duration = Duration::from_secs(20);
 /// After so long without a word the brokers give up a member of a group (`group.consumer.session.timeout.ms`), and
 /// then its partitions need an owner.
 const SESSION: Duration = Duration::from_secs(6);
@@ -39,13 +40,14 @@ pub enum Kind {
     KafkaCut,
     KafkaDelayed,
     KafkaDeaf,
+    KafkaLate,
     DatabaseCut,
     DatabaseDelayed,
     DatabaseDeaf,
 }
 
 impl Kind {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ProjectorKilled,
         Self::ProjectorFrozen,
         Self::Rebalanced,
@@ -58,6 +60,7 @@ impl Kind {
         Self::KafkaCut,
         Self::KafkaDelayed,
         Self::KafkaDeaf,
+        Self::KafkaLate,
         Self::DatabaseCut,
         Self::DatabaseDelayed,
         Self::DatabaseDeaf,
@@ -78,6 +81,7 @@ impl Kind {
             Self::KafkaCut => "connections to brokers cut",
             Self::KafkaDelayed => "connections to brokers delayed",
             Self::KafkaDeaf => "connections to brokers half-open",
+            Self::KafkaLate => "brokers answer too late while a projector comes",
             Self::DatabaseCut => "connections to the database cut",
             Self::DatabaseDelayed => "connections to the database delayed",
             Self::DatabaseDeaf => "connections to the database half-open",
@@ -101,6 +105,7 @@ impl Kind {
             Self::KafkaCut => cut(&cluster.kafka_proxies, dice),
             Self::KafkaDelayed => delayed(&cluster.kafka_proxies, dice),
             Self::KafkaDeaf => deaf(&cluster.kafka_proxies, dice),
+            Self::KafkaLate => late::strike(cluster, dice),
             Self::DatabaseCut => cut(std::slice::from_ref(&cluster.cql_proxy), dice),
             Self::DatabaseDelayed => delayed(std::slice::from_ref(&cluster.cql_proxy), dice),
             Self::DatabaseDeaf => deaf(std::slice::from_ref(&cluster.cql_proxy), dice),
@@ -121,7 +126,7 @@ pub fn order(kinds: &[Kind], count: usize, dice: &mut Dice) -> Vec<Kind> {
     order
 }
 
-fn pause(dice: &mut Dice, ms: Range<u64>) {
+pub fn pause(dice: &mut Dice, ms: Range<u64>) {
     thread::sleep(Duration::from_millis(ms.start + dice.roll(ms.end - ms.start)));
 }
 
@@ -153,7 +158,7 @@ fn frozen(cluster: &Cluster, dice: &mut Dice) -> String {
 
 /// Another projector comes, takes its share and goes, orderly or not.
 fn rebalanced(cluster: &Cluster, dice: &mut Dice) -> String {
-    let guest = &cluster.guest;
+    let [guest, _] = &cluster.guests;
     let (mut stopped, mut killed) = (0, 0);
     for _ in 0..4 {
         guest.start();

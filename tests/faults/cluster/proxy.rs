@@ -14,6 +14,9 @@ use tokio::time::{Instant, sleep_until};
 
 /// How late bytes come through a delayed connection.
 const DELAY: Duration = Duration::from_millis(300);
+/// How late answers come where nobody waits for them any more: longer than a member of a group waits (the dev stack's
+/// `group.consumer.heartbeat.interval.ms`, 1 s).
+const TOO_LATE: Duration = Duration::from_millis(1_500);
 
 /// What is done to connections.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,6 +28,20 @@ struct Weather {
     /// New connections are taken and never answered.
     deaf_now: bool,
     delay: Duration,
+    /// Of what the server says, beyond that.
+    answers_delay: Duration,
+}
+
+impl Weather {
+    /// How late a client's bytes come.
+    fn there(&self) -> Duration {
+        self.delay
+    }
+
+    /// How late a server's bytes come.
+    fn back(&self) -> Duration {
+        self.delay + self.answers_delay
+    }
 }
 
 /// One listener before one server.
@@ -91,10 +108,16 @@ impl Proxy {
         self.weather.send_modify(|weather| weather.delay = DELAY);
     }
 
+    /// From now on what the server hears comes in time, and what it answers too late.
+    pub fn delay_answers(&self) {
+        self.weather.send_modify(|weather| weather.answers_delay = TOO_LATE);
+    }
+
     /// New connections are carried as they should be; what is deaf stays deaf until its client gives it up.
     pub fn calm(&self) {
         self.weather.send_modify(|weather| {
-            (weather.deaf_now, weather.delay) = (false, Duration::ZERO);
+            weather.deaf_now = false;
+            (weather.delay, weather.answers_delay) = (Duration::ZERO, Duration::ZERO);
         });
     }
 }
@@ -130,8 +153,8 @@ async fn through(
             let _ = server.set_nodelay(true);
             let _ = client_out.as_ref().set_nodelay(true);
             let (server_in, server_out) = server.into_split();
-            let there = pump(client_in, server_out, born, weather.clone());
-            let back = pump(server_in, client_out, born, weather);
+            let there = pump(client_in, server_out, born, (weather.clone(), Weather::there));
+            let back = pump(server_in, client_out, born, (weather, Weather::back));
             // The first to end ends both: no program here closes one direction only.
             tokio::select! { () = there => {} () = back => {} }
         }
@@ -150,14 +173,14 @@ async fn pump(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     born: Weather,
-    weather: watch::Receiver<Weather>,
+    (weather, late): (watch::Receiver<Weather>, fn(&Weather) -> Duration),
 ) {
     let (queue, mut queued) = mpsc::channel::<(Instant, Vec<u8>)>(256);
     let is_deaf = |weather: &watch::Receiver<Weather>| weather.borrow().deaf > born.deaf;
     let reading = async {
         let mut chunk = vec![0; 64 << 10];
         while let Ok(count @ 1..) = from.read(&mut chunk).await {
-            let due = Instant::now() + weather.borrow().delay;
+            let due = Instant::now() + late(&weather.borrow());
             if !is_deaf(&weather) && queue.send((due, chunk[..count].to_vec())).await.is_err() {
                 return;
             }

@@ -6,6 +6,7 @@
 //! that a gap is seen and nothing is delivered twice or out of order between two changes of hands.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -14,10 +15,11 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, RebalanceProtocol};
 use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::types::RDKafkaRespErr;
-use rdkafka::{Offset, TopicPartitionList};
+use rdkafka::{Offset, Statistics, TopicPartitionList};
 use tokio::sync::mpsc;
 
 use super::context::Context;
+use super::missed::{self, Missed};
 use crate::log::{Delivered, RELEASE_MAX};
 use crate::{EngineError, lock};
 
@@ -99,6 +101,9 @@ pub(super) struct Group {
     part: Part,
     held: Mutex<Held>,
     released: Condvar,
+    missed: Mutex<Missed>,
+    /// Its partitions may not be all that are its own: it has to join anew.
+    join_anew: AtomicBool,
     news: mpsc::UnboundedSender<News>,
 }
 
@@ -109,6 +114,8 @@ impl Group {
             part,
             held: Mutex::default(),
             released: Condvar::new(),
+            missed: Mutex::default(),
+            join_anew: AtomicBool::new(false),
             news,
         }
     }
@@ -132,6 +139,11 @@ impl Group {
     pub(super) fn close(&self) {
         self.held(|held| held.closing = true);
         self.released.notify_all();
+    }
+
+    /// Whether it has to leave its group and join it anew; it is said once.
+    pub(super) fn has_to_join_anew(&self) -> bool {
+        self.join_anew.swap(false, Ordering::AcqRel)
     }
 
     pub(super) fn tell(&self, news: News) {
@@ -214,7 +226,7 @@ impl Group {
 }
 
 /// The group goes on to count on this consumer, which does not go on: only leaving helps.
-fn broken(what: &str, error: &KafkaError) -> EngineError {
+pub(super) fn broken(what: &str, error: &KafkaError) -> EngineError {
     EngineError::Invalid(format!("this reader could not {what}: {error}; start the process again"))
 }
 
@@ -225,6 +237,12 @@ fn numbers(list: &TopicPartitionList) -> Vec<i32> {
 impl ClientContext for Group {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         self.quiet.log(level, facility, message);
+    }
+
+    fn stats(&self, statistics: Statistics) {
+        if lock(&self.missed).looked(missed::given_up(&statistics), Instant::now()) {
+            self.join_anew.store(true, Ordering::Release);
+        }
     }
 
     fn error(&self, error: KafkaError, reason: &str) {

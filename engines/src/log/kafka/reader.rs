@@ -17,7 +17,7 @@ use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use tokio::sync::mpsc;
 
 use super::delivered::delivered;
-use super::group::{Group, News, Part};
+use super::group::{Group, News, Part, broken};
 use super::layout::Layout;
 use crate::EngineError;
 use crate::log::epoch::{broker_number, partition_of};
@@ -157,6 +157,9 @@ impl Shared {
         let mut full_since = None;
         let mut paused = false;
         while !self.stop.load(Ordering::Acquire) {
+            if self.consumer.context().has_to_join_anew() {
+                self.join_anew();
+            }
             self.begin_members();
             if self.ahead.load(Ordering::Acquire) < AHEAD_BYTES {
                 full_since = None;
@@ -177,6 +180,20 @@ impl Shared {
             } else {
                 std::thread::sleep(Duration::from_millis(5));
             }
+        }
+    }
+
+    /// Leaves the group and joins it again; what it holds goes and comes as in any change of hands.
+    fn join_anew(&self) {
+        let topic = self.layout.current(self.topic);
+        tracing::warn!(
+            topic,
+            "Kafka answered this member of a group too late: it leaves the group and joins it again, because which \
+             partitions are its own may have been in the answer"
+        );
+        self.consumer.unsubscribe();
+        if let Err(error) = self.consumer.subscribe(&[&topic]) {
+            self.fail(broken("join its group again", &error));
         }
     }
 

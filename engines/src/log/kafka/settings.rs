@@ -10,6 +10,7 @@ use rdkafka::ClientConfig;
 use zeroize::Zeroizing;
 
 use super::layout::Layout;
+use super::missed::LOOK_MS;
 use crate::EngineError;
 use crate::log::epoch::EPOCHS;
 
@@ -260,7 +261,9 @@ impl KafkaSettings {
             .set("queued.max.messages.kbytes", "16384")
             .set("queued.min.messages", "10000")
             .set("fetch.message.max.bytes", "4194304")
-            .set("isolation.level", "read_uncommitted");
+            .set("isolation.level", "read_uncommitted")
+            // Nobody asks, except members.
+            .set("statistics.interval.ms", "0");
         config
     }
 
@@ -269,7 +272,9 @@ impl KafkaSettings {
         let mut config = self.consumer(group);
         match self.group_protocol {
             // The broker has the time-outs here, and the client refuses to be told them.
-            GroupProtocol::Consumer => config.set("group.protocol", "consumer"),
+            GroupProtocol::Consumer => {
+                config.set("group.protocol", "consumer").set("statistics.interval.ms", LOOK_MS)
+            }
             GroupProtocol::Classic => config
                 .set("group.protocol", "classic")
                 .set("partition.assignment.strategy", "cooperative-sticky")
