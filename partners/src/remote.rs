@@ -254,7 +254,7 @@ impl Exchange {
     }
 
     async fn run(&self, token: Option<&Carried>, now: &impl Fn() -> Time) -> Created {
-        let request = match self.sending.request(token) {
+        let request = match self.sending.request(token, now()) {
             Ok(request) => request,
             Err(why) => return Created::Failed(Failure::Unreachable(why)),
         };

@@ -25,7 +25,7 @@ impl Remote {
         let create = scheme.create.as_ref();
         let create = create.ok_or_else(|| CallError::NoCreate(account.partner().to_string()))?;
         let refused = |why| refused(account, &why);
-        let (values, asked) = create.values(asked_for, now).map_err(refused)?;
+        let (values, asked) = create.values(scheme, asked_for, now).map_err(refused)?;
         let (which, api_url) = (Which::Create, api_url.to_owned());
         let call = OwnCall { account: Arc::clone(account), which, api_url, values, now };
         let reach = Reach::of(account.profile());

@@ -59,7 +59,8 @@ impl Account {
         let no_create = || CallError::NoCreate(self.partner().to_string());
         let scheme = self.profile().scheme().ok_or_else(no_create)?;
         let create = scheme.create.as_ref().ok_or_else(no_create)?;
-        let (values, asked) = create.values(request, now).map_err(|why| refused(self, &why))?;
+        let (values, asked) =
+            create.values(scheme, request, now).map_err(|why| refused(self, &why))?;
         let drafted = |which, values| self.drafted((scheme, which), values, api_url, now);
         let token = scheme.oauth.as_ref().filter(|_| create.rule.names(ACCESS_TOKEN));
         let token = token

@@ -237,7 +237,7 @@ impl QueryCall {
     }
 
     async fn exchange(&self, token: Option<&Carried>, now: &impl Fn() -> Time) -> Queried {
-        let request = match self.sending.request(token) {
+        let request = match self.sending.request(token, now()) {
             Ok(request) => request,
             Err(why) => return Queried::Unanswered(why),
         };

@@ -1,5 +1,6 @@
 //! Owns what goes out of a partner's own scheme: a call put together with the keys that count, its address checked, and
-//! where it carries an access token, with one. It can be put together again with another token, and is the same otherwise.
+//! where it carries an access token, with one. It can be put together again with another token, at another moment, and is the
+//! same otherwise.
 
 use std::sync::Arc;
 
@@ -11,7 +12,9 @@ use super::tokens::{Carried, Tokens};
 use crate::directory::Account;
 use crate::outbound::{Reach, UrlProblem};
 use crate::scheme::Scheme;
-use crate::scheme::call::{self, ACCESS_TOKEN, AnswerContent, CallRule, Calling, Sent, Uncallable};
+use crate::scheme::call::{
+    self, ACCESS_TOKEN, AnswerContent, CallRule, Calling, Common, ORDER, Sent, Uncallable,
+};
 use crate::scheme::keys::CallKeys;
 
 /// Which call of a scheme.
@@ -83,6 +86,15 @@ impl OwnCall {
     /// Whether it carries an access token.
     fn carries_token(&self) -> bool {
         self.rule().0.names(ACCESS_TOKEN)
+    }
+
+    /// The same call at this moment: a token may have taken its time, and a nonce serves once.
+    fn at(&self, now: Time) -> Self {
+        let mut call = Self { now, ..self.clone() };
+        let about = self.values[ORDER].clone();
+        let (rule, _) = self.rule();
+        Common { about: &about, format: &rule.now, now }.renew(&mut call.values);
+        call
     }
 
     /// What goes out with this token. Errors: `Uncallable`.
@@ -165,15 +177,15 @@ impl Sending {
         token.map(Some).map_err(|why| format!("no access token: {why}"))
     }
 
-    /// The request with its token. Errors: why it can't be put together, for the log.
-    pub(super) fn request(&self, token: Option<&Carried>) -> Result<Request, String> {
+    /// The request with its token, as it goes out now. Errors: why it can't be put together, for the log.
+    pub(super) fn request(&self, token: Option<&Carried>, now: Time) -> Result<Request, String> {
         match self {
             Self::Ready(request) => {
                 Ok(request.try_clone().expect("a body in memory can be sent again"))
             }
             Self::WithToken(waiting) => {
                 let text = token.map_or("", Carried::text);
-                waiting.call.request(text).map_err(|why| why.to_string())
+                waiting.call.at(now).request(text).map_err(|why| why.to_string())
             }
         }
     }

@@ -11,6 +11,7 @@ use super::clock::Format;
 use super::crypt::{Algorithm, KeyKind, Output};
 use super::document::{Document, Json, form};
 use super::encoding::Encoding;
+use super::filter::Filter;
 use super::pairs::Pairs;
 use super::template::{Source, Template};
 use crate::profile::Limits;
@@ -22,6 +23,8 @@ pub(crate) const COMMON: [&str; 8] =
     ["order", "now", "now_s", "now_ms", "sign", "nonce", "key_serial", "access_token"];
 /// The number of `{order}`.
 pub(crate) const ORDER: usize = 0;
+/// The numbers of what is another one at every moment: `{now}`, `{now_s}`, `{now_ms}` and `{nonce}`.
+const OF_THE_MOMENT: [usize; 4] = [1, 2, 3, 5];
 /// The number of `{sign}`.
 pub(crate) const SIGN: usize = 4;
 /// The number of `{key_serial}`.
@@ -184,20 +187,24 @@ impl CallRule {
         self.fields.all.iter().any(|(_, template)| has_sign(template))
     }
 
-    /// What separates values in the signed text, if one of these stands among them as it is. A payer may choose such a value; with
-    /// the marks in it, what we sign could be read as a notice of the partner's that is signed with the same secret.
-    pub(crate) fn marks_signed_with(&self, values: &[usize]) -> Vec<char> {
+    /// What separates values in the signed text, if one of these stands among them as it is, and in `notices`, the texts that
+    /// notices are signed by. A payer may choose such a value; with the marks in it, what we sign could be read as a notice of
+    /// the partner's that is signed with the same secret.
+    pub(crate) fn marks_signed_with(&self, values: &[usize], notices: &str) -> Vec<char> {
         let shared = self.sign.as_ref().filter(|sign| sign.algorithm.key_kind() == KeyKind::Shared);
         let Some(sign) = shared else { return Vec::new() };
-        let holds = |template: &Template| {
-            values.iter().any(|value| self.reaches(template, &Source::Value(*value)))
-        };
-        let mut marks = String::new();
+        let holds = |template: &Template| values.iter().any(|value| self.bares(template, *value));
+        let mut marks = notices.to_owned();
         self.literals(&sign.text, &mut marks);
         let mut is_signed = holds(&sign.text);
         for token in sign.text.tokens() {
             match &token.source {
-                Source::Field(BODY, path) => is_signed |= self.field(path).is_some_and(holds),
+                Source::Field(BODY, path) => {
+                    if let Some(field) = self.field(path).filter(|field| holds(field)) {
+                        is_signed = true;
+                        self.literals(field, &mut marks);
+                    }
+                }
                 Source::Pairs(number) => {
                     let list = &self.fields.pairs[*number];
                     if list.lets_marks_through() && self.fields.all.iter().any(|(_, f)| holds(f)) {
@@ -211,6 +218,17 @@ impl CallRule {
         }
         let is_mark = |c: &char| c.is_ascii_punctuation() || c.is_control();
         if is_signed { marks.chars().filter(is_mark).collect() } else { Vec::new() }
+    }
+
+    /// Whether a template has this value with its own punctuation, itself or through a text.
+    fn bares(&self, template: &Template, value: usize) -> bool {
+        template.tokens().iter().any(|token| {
+            token.filters.iter().all(Filter::lets_marks_through)
+                && match &token.source {
+                    Source::Text(number) => self.bares(&self.texts[*number], value),
+                    other => *other == Source::Value(value),
+                }
+        })
     }
 
     /// What stands between the values of a template, that of its texts included.

@@ -13,11 +13,11 @@ use payfold_schemas::ids::{OrderId, ProviderRef};
 use payfold_schemas::time::Time;
 use serde::Deserialize;
 
-use super::Condition;
 use super::amount::AmountRule;
 use super::call::{self, AnswerContent, CallRule, Common, Sent, Uncallable};
 use super::clock::Format;
 use super::template::{Source, Template};
+use super::{Condition, Scheme};
 use crate::create::{CreateRequest, Offer, Violation, redirect_url};
 use crate::outbound::Reach;
 
@@ -122,9 +122,11 @@ impl SchemeCreate {
         self.offer.as_ref().is_some_and(|offer| offer.redirect.is_some() && offer.qr.is_some())
     }
 
-    /// What the templates may name for a payment, and what its answer is judged by. Errors: `Uncallable`.
+    /// What the templates may name for a payment, and what its answer is judged by; `scheme` is the one this is the create
+    /// of. Errors: `Uncallable`.
     pub(crate) fn values(
         &self,
+        scheme: &Scheme,
         request: &CreateRequest,
         now: Time,
     ) -> Result<(Vec<String>, Asked), Uncallable> {
@@ -139,7 +141,7 @@ impl SchemeCreate {
         let amount = self.amount.write(request.amount, request.currency);
         let seconds = expires_at.unix_ms().saturating_sub(now.unix_ms()).div_euclid(1_000);
         let reference = request.reference.as_ref().map_or("", |reference| reference.as_str());
-        let marks = self.rule.marks_signed_with(&[DESCRIPTION, REFERENCE]);
+        let marks = self.rule.marks_signed_with(&[DESCRIPTION, REFERENCE], &scheme.notice_marks());
         let unmarked = |text: &str| text.replace(|c| marks.contains(&c), " ");
         values.extend([
             amount.ok_or(Uncallable::Amount)?,

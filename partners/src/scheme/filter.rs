@@ -99,6 +99,23 @@ impl Filter {
         })
     }
 
+    /// Whether what it writes may hold punctuation of the value as it stood there.
+    pub(crate) const fn lets_marks_through(&self) -> bool {
+        matches!(
+            self,
+            Self::Upper
+                | Self::Lower
+                | Self::Reverse
+                | Self::Trim
+                | Self::Raw
+                | Self::Json
+                | Self::Compact
+                | Self::After(_)
+                | Self::Before(_)
+                | Self::First(_)
+        )
+    }
+
     /// One with an argument; `None` if there is none of this name, or it can't have this one.
     fn with(name: &str, argument: &str) -> Option<Self> {
         let text = Some(argument.to_owned()).filter(|text| !text.is_empty());

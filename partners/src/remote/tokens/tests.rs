@@ -239,6 +239,36 @@ async fn a_token_that_is_no_longer_taken_is_asked_for_once_more() {
     assert_eq!(gateway.counts(), (6, 10), "a new one that is refused is not asked for again");
 }
 
+/// A partner may remember nonces, and look at the clock: a call made again is not the same to it.
+#[tokio::test]
+async fn a_call_made_again_is_of_another_moment() {
+    let (gateway, url) = Gateway::start().await;
+    gateway.takes.store(1, Ordering::SeqCst);
+    let query = QUERY.replace("X-Token", "X-Nonce = \"{nonce}\", X-Now = \"{now_ms}\", X-Token");
+    let (remote, account) = (Remote::new().unwrap(), account_of(&with(&[CREATE, &query, OAUTH])));
+    assert_eq!(self::query(&remote, &account, &url, 0).await, Queried::Told(Told::Pending));
+    gateway.takes.store(2, Ordering::SeqCst);
+    let question = Question {
+        merchant_code: account.merchant_code().clone(),
+        order_id: OrderId::parse("o-1").unwrap(),
+        provider_ref: None,
+    };
+    let call = remote.prepare_query(&account, &url, question, at(1_000)()).unwrap();
+    let ms = std::sync::atomic::AtomicI64::new(1_000);
+    let told = call.make(|| at(ms.fetch_add(1_000, Ordering::SeqCst))()).await;
+    assert_eq!(told, Queried::Told(Told::Pending));
+    assert_eq!(gateway.counts(), (2, 3));
+    let asked = gateway.asked.lock().unwrap();
+    for name in ["x-nonce: ", "x-now: "] {
+        let line = |request: &String| {
+            request.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned)
+        };
+        let mut sent: Vec<_> = asked.iter().filter_map(line).collect();
+        sent.dedup();
+        assert_eq!(sent.len(), 3, "{name}{sent:?}");
+    }
+}
+
 /// Without a token nothing is sent: that is never an end nobody knows.
 #[tokio::test]
 async fn without_a_token_nothing_was_sent() {

@@ -7,8 +7,8 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::time::Time;
 
 use super::{
-    BodyContent, CallRule, CallSign, Credential, FieldsPlace, KEY_SERIAL, Method, ORDER, SIGN,
-    has_sign,
+    BodyContent, CallRule, CallSign, Credential, FieldsPlace, KEY_SERIAL, Method, OF_THE_MOMENT,
+    ORDER, SIGN, has_sign,
 };
 use crate::profile::Limits;
 use crate::scheme::Scheme;
@@ -111,6 +111,15 @@ impl Common<'_> {
             later(),
             later(),
         ]
+    }
+
+    /// The same values at this moment: the times and the nonce are others.
+    pub(crate) fn renew(&self, values: &mut [String]) {
+        for (number, value) in self.values().into_iter().enumerate() {
+            if OF_THE_MOMENT.contains(&number) {
+                values[number] = value;
+            }
+        }
     }
 }
 

@@ -86,7 +86,7 @@ fn put(account: &Account, request: &CreateRequest) -> Result<(Sent, Asked), Unca
         api_url: "https://api.example",
         accept: Some("application/json"),
     };
-    let (values, asked) = create(account).values(request, NOW)?;
+    let (values, asked) = create(account).values(calling.scheme, request, NOW)?;
     Ok((calling.sent(values)?, asked))
 }
 

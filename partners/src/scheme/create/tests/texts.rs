@@ -28,7 +28,50 @@ fn a_description_holds_no_marks_of_the_signed_text() {
     let list = list.replacen("text = \"{p.sent}\"", "text = \"{t.all}\"", 1);
     let text = "[[create.text]]\nname = \"all\"\ntext = \"{order}|{amount}|{description}\"\n";
     let by_text = sent(&format!("{before}{text}[create.sign]{list}"), &request).0;
-    assert!(by_text.contains("%26transaction_id%3D7") && by_text.contains("paid+x"), "{by_text}");
+    assert!(by_text.contains("a+transaction_id+7+status+paid+x"), "{by_text}");
+}
+
+/// The marks count that a field is made with, and those that notices are signed with.
+#[test]
+fn a_description_holds_no_marks_of_fields_and_notices() {
+    let mut request = request(150_000, "VND");
+    request.description = "gift~id=7#paid".to_owned();
+    let momo = shipped("momo");
+    assert!(sent(momo, &request).0.contains("gift~id 7#paid"));
+    let notice = momo.replacen("&amount={f.amount}", "#amount={f.amount}", 1);
+    let by_notice = sent(&notice, &request).0;
+    assert!(by_notice.contains("gift~id 7 paid"), "{by_notice}");
+
+    let pairs = Starter::of("sorted-pairs").unwrap().profile;
+    let create = r#"
+[create]
+kind = "form_post"
+content = "form"
+path = "/checkout"
+amount_unit = "major"
+expiry = "ttl"
+ttl_s = 900
+[create.fields]
+order = "{order}"
+amount = "{amount}"
+currency = "{currency}"
+info = "about~{description}"
+signature = "{sign}"
+[create.sign]
+algorithm = "hmac-sha256"
+text = "{s.order}|{s.amount}|{s.currency}|{s.info}"
+output = "hex"
+"#;
+    let profile = pairs.split("[create]").next().unwrap().to_owned() + create;
+    let info = |written: &str| {
+        let form = sent(&profile.replace("about~{description}", written), &request).0;
+        let form = form.rsplit_once('\n').unwrap().1.to_owned();
+        let mut pairs = url::form_urlencoded::parse(form.as_bytes());
+        pairs.find(|(name, _)| name == "info").unwrap().1.into_owned()
+    };
+    assert_eq!(info("{description}"), "gift~id 7#paid");
+    assert_eq!(info("about~{description}"), "about~gift id 7#paid");
+    assert_eq!(info("about~{description|ascii}"), "about~gift id 7 paid");
 }
 
 /// A JSON text of ours that goes out in base64, and is signed so (LiqPay's way, SHA-1 aside).
