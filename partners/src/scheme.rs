@@ -20,6 +20,7 @@ pub(crate) mod filter;
 pub(crate) mod keys;
 pub(crate) mod lint;
 pub(crate) mod map;
+mod marks;
 pub(crate) mod oauth;
 pub(crate) mod pairs;
 pub(crate) mod query;
@@ -41,7 +42,7 @@ use serde::Deserialize;
 use self::ack::Acks;
 use self::amount::AmountRule;
 use self::clock::Format;
-use self::crypt::{Algorithm, KeyEncoding, KeyKind, Output};
+use self::crypt::{Algorithm, KeyEncoding, Output};
 use self::pairs::Pairs;
 use self::template::{Source, Template, Token};
 
@@ -310,28 +311,6 @@ pub struct Scheme {
 mod tests;
 
 impl Scheme {
-    /// What separates values in the notices' texts that a shared secret signs.
-    pub(crate) fn notice_marks(&self) -> String {
-        let mut marks = String::new();
-        let is_shared = |sign: &&SignRule| sign.algorithm.key_kind() == KeyKind::Shared;
-        for sign in self.signs.iter().filter(is_shared) {
-            marks.push_str(&sign.text.literals().concat());
-            for token in sign.text.tokens() {
-                match &token.source {
-                    Source::Text(number) => {
-                        marks.push_str(&self.texts[*number].literals().concat())
-                    }
-                    Source::Pairs(number) => {
-                        let list = &self.pairs[*number];
-                        marks.extend([list.separator.as_str(), list.assign.as_str()]);
-                    }
-                    _ => {}
-                }
-            }
-        }
-        marks
-    }
-
     /// Whether the account of a notice can be found by what stands in it: the profile says where, nothing passes without a
     /// signature, and it is a JSON document that is posted.
     pub(crate) fn is_found_by_merchant(&self) -> bool {
