@@ -80,7 +80,7 @@ impl Gauges {
         let mut oldest = None;
         for extent in log.extent(Topic::Quarantine).await?.iter().filter(|extent| extent.last > 0) {
             let first = log.read_after(Topic::Quarantine, walk::before(extent), 1).await?;
-            let received = first.first().map(search::received_at).transpose()?;
+            let received = first.first().map(search::received_at).transpose()?.flatten();
             oldest = [oldest, received].into_iter().flatten().min();
         }
         let age_ms = oldest.map_or(0, |at| self.clock.now().unix_ms().saturating_sub(at.unix_ms()));

@@ -4,7 +4,7 @@
 use payfold_engines::EngineError;
 use payfold_engines::log::{Delivered, EventLog, Extent, Topic};
 use payfold_schemas::event::OrderChanged;
-use payfold_schemas::record::{Parts, Position, Record};
+use payfold_schemas::record::{Parts, Position, Record, RecordError};
 use payfold_schemas::time::Time;
 
 use crate::error::Fixable;
@@ -14,7 +14,7 @@ use crate::walk;
 const DISORDER_MS: i64 = 10_000;
 
 /// Places, one for each partition, after which every message received at `time` or later stands (and a few earlier
-/// ones). Errors: the engine's, or a record that does not decode.
+/// ones). Errors: the engine's, or a record that a newer program wrote.
 pub async fn before_time(
     log: &dyn EventLog,
     topic: Topic,
@@ -23,11 +23,10 @@ pub async fn before_time(
     let earliest = time.plus_ms(-DISORDER_MS);
     match topic {
         Topic::Intake | Topic::Quarantine => {
-            halve(log, topic, |message| Ok(received_at(message)? < earliest)).await
+            halve(log, topic, |message| is_before(message, earliest)).await
         }
         Topic::Orders => {
-            let records =
-                halve(log, Topic::Intake, |message| Ok(received_at(message)? < earliest)).await?;
+            let records = halve(log, Topic::Intake, |message| is_before(message, earliest)).await?;
             before_causes(log, &records).await
         }
         Topic::Findings => Ok(walk::starts(log, topic).await?),
@@ -95,13 +94,29 @@ pub async fn message_at(
     Ok(page.into_iter().next().filter(|message| message.position == position))
 }
 
-/// When a record was received.
-pub fn received_at(message: &Delivered) -> anyhow::Result<Time> {
-    Ok(match Record::decode(&message.value)?.parts {
+/// The record of a message; none of a damaged one: whoever folds it, and `log verify`, tell of that. Errors: a newer program
+/// wrote it.
+pub fn readable(message: &Delivered) -> Result<Option<Record>, RecordError> {
+    match Record::decode(&message.value) {
+        Ok(record) => Ok(Some(record)),
+        Err(error) if error.is_newer() => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+/// When a record was received; none of a damaged one. Errors: a newer program wrote it.
+pub fn received_at(message: &Delivered) -> Result<Option<Time>, RecordError> {
+    Ok(readable(message)?.map(|record| match record.parts {
         Parts::Fact(fact) => fact.received_at,
         Parts::Quarantine(quarantined) => quarantined.received_at,
         Parts::Switch(switch) => switch.at,
-    })
+        Parts::Parked(parked) => parked.at,
+    }))
+}
+
+/// Of a damaged record nobody knows: then too much is read, and nothing is missed.
+fn is_before(message: &Delivered, time: Time) -> anyhow::Result<bool> {
+    Ok(received_at(message)?.is_some_and(|received| received < time))
 }
 
 /// Looks whether this program reads what was written last: readers are upgraded before writers. A damaged record is

@@ -40,7 +40,7 @@ impl Claim {
                 other => Err(unreadable(format!("it is a {} fact", other.letter()))),
             },
             Parts::Quarantine(_) => Err(unreadable("it is a quarantined notice".to_owned())),
-            Parts::Switch(_) => Err(unreadable("it is a marker".to_owned())),
+            Parts::Switch(_) | Parts::Parked(_) => Err(unreadable("it is a marker".to_owned())),
         }
     }
 }

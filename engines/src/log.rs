@@ -2,6 +2,7 @@
 
 pub mod epoch;
 pub mod kafka;
+pub mod parked;
 mod queue;
 pub mod sqlite;
 mod waiters;

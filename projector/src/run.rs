@@ -101,7 +101,8 @@ pub enum RunError {
     /// A record of intake can't be read. Everything before it is folded; nothing after it is.
     #[error(
         "record {position} of intake can't be read: {error}; its partition is halted there. Upgrade if a newer \
-         version wrote it, else check the log with `payfold log verify` and restore it from a backup"
+         version wrote it, else check the log with `payfold log verify` and restore it from a backup; where there is \
+         none, `payfold log park {position}` leaves it out"
     )]
     Undecodable {
         /// Where it stands.

@@ -13,7 +13,7 @@ use payfold_engines::orders::Scan;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::{MerchantCode, OrderKey, PartnerCode, ProviderRef};
-use payfold_schemas::record::{FactRecord, IntakeRecord, Position, decode_intake};
+use payfold_schemas::record::{FactRecord, Position};
 use payfold_schemas::time::Time;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use crate::books::nonces::{self, Used};
 use crate::expiry::Expiry;
 use crate::outage::Outage;
+use crate::reading;
 use crate::refs::{MUTUAL_MAX, missing, named};
 use crate::run::{Halt, RunError, Shared, is_folded};
 use crate::watermark::Watermark;
@@ -123,7 +124,7 @@ impl Follower {
         batch: &[Delivered],
     ) -> Result<(), Halt> {
         begin(shared, batch);
-        let (records, bad) = decode(batch);
+        let (records, bad) = decode(shared, batch).await?;
         let read = bad.as_ref().map_or(batch, |(count, _)| &batch[..*count]);
         let questions = self.questions(&records, shared.clock.now());
         if !questions.is_empty() {
@@ -197,19 +198,21 @@ fn begin(shared: &Shared, batch: &[Delivered]) {
 }
 
 /// The facts of a batch up to the first record that can't be decoded, which is told with how many stand before it.
-fn decode(batch: &[Delivered]) -> (Vec<FactRecord>, Option<(usize, RunError)>) {
+async fn decode(
+    shared: &Shared,
+    batch: &[Delivered],
+) -> Result<(Vec<FactRecord>, Option<(usize, RunError)>), Halt> {
     let mut records = Vec::with_capacity(batch.len());
-    for (before, Delivered { position, value, .. }) in batch.iter().enumerate() {
-        match decode_intake(value) {
-            Ok(IntakeRecord::Fact(record)) => records.push(record),
-            Ok(IntakeRecord::Switch(_)) => {}
-            Err(error) => {
-                let error = RunError::Undecodable { position: *position, error };
-                return (records, Some((before, error)));
+    for (before, message) in batch.iter().enumerate() {
+        match reading::fact(shared, message).await {
+            Ok(record) => records.extend(record),
+            Err(Halt::Failed(error @ RunError::Undecodable { .. })) => {
+                return Ok((records, Some((before, error))));
             }
+            Err(halt) => return Err(halt),
         }
     }
-    (records, None)
+    Ok((records, None))
 }
 
 /// The last position of each partition.

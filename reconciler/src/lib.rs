@@ -18,6 +18,7 @@ pub mod metrics;
 mod outage;
 mod partners;
 mod queries;
+mod reading;
 mod refs;
 mod run;
 pub mod schedule;

@@ -82,7 +82,8 @@ pub enum RunError {
     /// A record of intake can't be read. The refs of everything before it are checked; of nothing after it.
     #[error(
         "record {position} of intake can't be read: {error}; the reconciler stands there. Upgrade if a newer \
-         version wrote it, else check the log with `payfold log verify` and restore it from a backup"
+         version wrote it, else check the log with `payfold log verify` and restore it from a backup; where there is \
+         none, `payfold log park {position}` leaves it out"
     )]
     Undecodable {
         /// Where it stands.

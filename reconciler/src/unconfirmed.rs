@@ -12,7 +12,7 @@ use std::time::Duration;
 use payfold_engines::log::{Delivered, Start, Subscription, Topic};
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
-use payfold_schemas::record::{IntakeRecord, Position, decode_intake};
+use payfold_schemas::record::Position;
 use payfold_schemas::time::Time;
 use tokio::sync::mpsc::Sender;
 use tokio::time::MissedTickBehavior;
@@ -20,7 +20,8 @@ use tokio::time::MissedTickBehavior;
 use crate::line::{Purpose, Waiting};
 use crate::outage::Outage;
 use crate::partners::Partners;
-use crate::run::{Halt, RunError, Shared};
+use crate::reading;
+use crate::run::{Halt, Shared};
 use crate::stuck::confirming;
 
 /// The group it reads intake as.
@@ -65,7 +66,7 @@ pub(crate) async fn run(
             batch = intake.next_batch(shared.settings.batch_records_max) => match batch {
                 Ok(batch) => {
                     std::mem::replace(&mut outage, Outage::none(shared, "read intake")).over();
-                    watch.take(shared, &batch)?;
+                    watch.take(shared, &batch).await?;
                 }
                 Err(error) => outage.wait(error).await?,
             },
@@ -87,14 +88,12 @@ struct Watch {
 }
 
 impl Watch {
-    fn take(&mut self, shared: &Shared, batch: &[Delivered]) -> Result<(), Halt> {
+    async fn take(&mut self, shared: &Shared, batch: &[Delivered]) -> Result<(), Halt> {
         let (now, schedule) = (shared.clock.now(), &shared.settings.query_after);
-        for Delivered { position, value, .. } in batch {
-            let record = decode_intake(value).map_err(|error| {
-                Halt::Failed(RunError::Undecodable { position: *position, error })
-            })?;
+        for message in batch {
+            let (position, record) = (message.position, reading::fact(shared, message).await?);
             self.read.insert(position.partition, position.offset);
-            let IntakeRecord::Fact(record) = record else { continue };
+            let Some(record) = record else { continue };
             let Fact::Ipn(ipn) = &record.fact else { continue };
             let Some(due) = schedule.next(record.received_at, now) else { continue };
             if !ipn.policy.unconfirmed {
@@ -104,7 +103,7 @@ impl Watch {
                 shared.metrics.query_ended(&record.order.partner, "put_off");
                 continue;
             }
-            let (position, since) = (*position, record.received_at);
+            let since = record.received_at;
             self.open.insert((position.partition, position.offset));
             self.waiting.push(Reverse(Watched { due, position, since, key: record.order }));
         }

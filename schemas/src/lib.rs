@@ -29,6 +29,7 @@ pub mod ipn;
 pub mod money;
 pub mod month;
 pub mod order;
+pub mod parked;
 pub mod publication;
 pub mod raw_read;
 pub mod record;

@@ -19,6 +19,7 @@ use self::envelope::{Envelope, decode_parts, encode, encode_with};
 use crate::digest::Digest;
 use crate::fact::Fact;
 use crate::ids::{KeyId, OrderKey, PartnerCode, RequestId};
+use crate::parked::Parked;
 use crate::publication::Switch;
 use crate::release::Released;
 use crate::sealed::Delivery;
@@ -214,6 +215,8 @@ pub enum Parts {
     Quarantine(QuarantineRecord),
     /// Kind 3.
     Switch(Switch),
+    /// Kind 4.
+    Parked(Parked),
 }
 
 /// What stands in `intake`.
@@ -224,6 +227,8 @@ pub enum IntakeRecord {
     Fact(FactRecord),
     /// A marker, about no order.
     Switch(Switch),
+    /// A marker about another record.
+    Parked(Parked),
 }
 
 impl IntakeRecord {
@@ -232,6 +237,7 @@ impl IntakeRecord {
         match self {
             Self::Fact(fact) => fact.received_at,
             Self::Switch(switch) => switch.at,
+            Self::Parked(parked) => parked.at,
         }
     }
 }
@@ -297,6 +303,7 @@ impl Record {
             Parts::Fact(fact) => encode(1, fact, raw_key_id, &self.raw),
             Parts::Quarantine(record) => encode(2, record, raw_key_id, &self.raw),
             Parts::Switch(switch) => encode(3, switch, raw_key_id, &self.raw),
+            Parts::Parked(parked) => encode(4, parked, raw_key_id, &self.raw),
         }
     }
 
@@ -307,6 +314,7 @@ impl Record {
             1 => Parts::Fact(decode_parts(envelope.parts)?),
             2 => Parts::Quarantine(decode_parts(envelope.parts)?),
             3 => Parts::Switch(decode_parts(envelope.parts)?),
+            4 => Parts::Parked(decode_parts(envelope.parts)?),
             other => return Err(RecordError::UnknownKind(other)),
         };
         let raw_key_id = match envelope.raw_key_id {
@@ -350,6 +358,11 @@ pub fn encode_switch(switch: &Switch) -> Vec<u8> {
     encode(3, switch, "", &[])
 }
 
+/// Encodes the envelope of a marker about a damaged record.
+pub fn encode_parked(parked: &Parked) -> Vec<u8> {
+    encode(4, parked, "", &[])
+}
+
 /// Reads what stands in `intake` and leaves the raw bytes alone: the hot path of the projector.
 /// Errors: `RecordError`; a quarantine record is `UnknownKind` here.
 pub fn decode_intake(bytes: &[u8]) -> Result<IntakeRecord, RecordError> {
@@ -357,6 +370,7 @@ pub fn decode_intake(bytes: &[u8]) -> Result<IntakeRecord, RecordError> {
     match envelope.kind {
         1 => Ok(IntakeRecord::Fact(decode_parts(envelope.parts)?)),
         3 => Ok(IntakeRecord::Switch(decode_parts(envelope.parts)?)),
+        4 => Ok(IntakeRecord::Parked(decode_parts(envelope.parts)?)),
         other => Err(RecordError::UnknownKind(other)),
     }
 }

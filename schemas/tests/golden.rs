@@ -15,7 +15,8 @@ use std::path::PathBuf;
 use payfold_schemas::event::OrderChanged;
 use payfold_schemas::order::{Order, OrderMoney};
 use payfold_schemas::record::{
-    IntakeRecord, Parts, Record, decode_fact, decode_intake, encode_fact, encode_switch,
+    IntakeRecord, Parts, Record, decode_fact, decode_intake, encode_fact, encode_parked,
+    encode_switch,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -66,6 +67,17 @@ fn a_switch_is_read_and_written_as_ever() {
     assert_eq!(Record::decode(&stored).as_ref(), Ok(&record));
     assert_eq!(hex::encode(encode_switch(&switch)), hex::encode(&stored));
     assert_eq!(decode_intake(&stored), Ok(IntakeRecord::Switch(switch)));
+    assert!(decode_fact(&stored).is_err(), "no fact is read out of a marker");
+}
+
+#[test]
+fn a_parking_is_read_and_written_as_ever() {
+    let parked = samples::parked();
+    let record = Record { parts: Parts::Parked(parked.clone()), raw_key_id: None, raw: Vec::new() };
+    let stored = bytes("parked.hex", &record.encode());
+    assert_eq!(Record::decode(&stored).as_ref(), Ok(&record));
+    assert_eq!(hex::encode(encode_parked(&parked)), hex::encode(&stored));
+    assert_eq!(decode_intake(&stored), Ok(IntakeRecord::Parked(parked)));
     assert!(decode_fact(&stored).is_err(), "no fact is read out of a marker");
 }
 
@@ -143,7 +155,10 @@ fn no_fixture_is_left_unread() {
     let mut read: Vec<_> =
         samples::fact_records().into_iter().map(|(name, _)| format!("{name}.hex")).collect();
     read.extend(
-        ["order.hex", "quarantine.hex", "switch.hex"].into_iter().chain(EVENTS).map(str::to_owned),
+        ["order.hex", "parked.hex", "quarantine.hex", "switch.hex"]
+            .into_iter()
+            .chain(EVENTS)
+            .map(str::to_owned),
     );
     found.sort();
     read.sort();

@@ -96,7 +96,7 @@ async fn fact(
     let record = Record::decode(&message.value)?;
     Ok(match &record.parts {
         Parts::Fact(fact) => Some((fact.clone(), record)),
-        Parts::Quarantine(_) | Parts::Switch(_) => None,
+        Parts::Quarantine(_) | Parts::Switch(_) | Parts::Parked(_) => None,
     })
 }
 

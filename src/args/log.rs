@@ -16,6 +16,8 @@ pub enum LogCommand {
     },
     /// Read every record, check its checksum, and fold everything again to compare with the orders
     Verify(VerifyArgs),
+    /// Leave a damaged record of intake out of every fold, for good; without --yes only tell which
+    Park(ParkArgs),
     /// Copy log, orders, claims and the encrypted vault beside the running system, and verify the copy
     Backup {
         /// The folder of the copy; it must be new or empty
@@ -38,6 +40,22 @@ pub enum LogCommand {
         #[arg(long, value_name = "GENERATION", default_value_t = 0)]
         above: u32,
     },
+}
+
+/// Which record is left out, and on whose word.
+#[derive(Debug, Args)]
+pub struct ParkArgs {
+    /// Its position, such as 0-1234, as the projector's ERROR line and `payfold log verify` name it
+    pub position: String,
+    /// Why; kept in the log with the name
+    #[arg(long)]
+    pub reason: String,
+    /// Who says so
+    #[arg(long, value_name = "NAME")]
+    pub by: String,
+    /// Do it. Nobody can take it back
+    #[arg(long)]
+    pub yes: bool,
 }
 
 /// What is verified.

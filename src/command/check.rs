@@ -304,7 +304,8 @@ async fn stores(engines: &Engines) -> Vec<Row> {
         let mut received = None;
         for end in ends.iter().filter(|end| end.offset > 0) {
             let newest = search::message_at(&*engines.log, Topic::Intake, *end).await?;
-            received = received.max(newest.as_ref().map(search::received_at).transpose()?);
+            let newest = newest.as_ref().map(search::received_at).transpose()?;
+            received = received.max(newest.flatten());
         }
         anyhow::Ok((ends.iter().map(|end| end.offset).sum::<u64>(), received))
     };

@@ -1,9 +1,10 @@
-//! `payfold log stats|verify|backup|restore`: how far the topics reach, whether the log is whole and what partners signed,
+//! `payfold log stats|verify|park|backup|restore`: how far the topics reach, whether the log is whole and what partners signed,
 //! whether the orders follow from it, and copies of both.
 
 mod backup;
 mod chain;
 mod manifest;
+mod park;
 mod restore;
 mod signatures;
 mod state;
@@ -13,7 +14,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use indicatif::ProgressBar;
-use payfold_engines::log::Topic;
+use payfold_engines::log::{Topic, parked};
 use payfold_engines::orders::Scan;
 use payfold_projector::fold::{self, Effect};
 use payfold_schemas::event::OrderChanged;
@@ -56,6 +57,7 @@ pub fn run(global: &Global, command: &LogCommand) -> anyhow::Result<()> {
             LogCommand::Verify(VerifyArgs { output, .. }) => {
                 verify(&engines().await?, output).await
             }
+            LogCommand::Park(args) => park::run(settings, args).await,
             LogCommand::Backup { to, no_verify } => {
                 let copy = backup::run(settings, to).await?;
                 let output = OutputArgs { output: Form::Table };
@@ -103,6 +105,8 @@ struct Verdict {
     records: u64,
     orders: u64,
     events: u64,
+    /// Damaged records that a person has parked.
+    parked: u64,
     differences: Vec<[String; 4]>,
 }
 
@@ -152,9 +156,10 @@ fn print(verdict: &Verdict, output: &OutputArgs) -> anyhow::Result<()> {
     if !verdict.differences.is_empty() || output.output != Form::Table {
         listing.print()?;
     }
-    let Verdict { records, orders, events, differences } = verdict;
+    let Verdict { records, orders, events, parked, differences } = verdict;
+    let parked = if *parked == 0 { String::new() } else { format!("; {parked} parked") };
     output::error_line(&format!(
-        "verified {records} records, {orders} orders, {events} events: {} differences",
+        "verified {records} records, {orders} orders, {events} events: {} differences{parked}",
         differences.len()
     ));
     if differences.is_empty() { Ok(()) } else { Err(DifferencesFound.into()) }
@@ -199,6 +204,9 @@ async fn read_pass(
                     fold_into(&mut world, message.position, record)
                 }
                 Ok(_) => {}
+                Err(_) if parked::find(&*engines.log, message).await?.is_some() => {
+                    verdict.parked += 1;
+                }
                 Err(error) => verdict.differs(&message.key, "record", &message.position, &error),
             }
             verdict.records += 1;

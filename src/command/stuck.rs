@@ -147,7 +147,7 @@ async fn stuck(engines: &Engines, order: &Order) -> anyhow::Result<Option<(Strin
         let found = search::message_at(&*engines.log, Topic::Intake, waiting.position).await?;
         let since = found.as_ref().map(search::received_at).transpose()?;
         let why = why(&[Reason::State(OrderState::Unconfirmed)]);
-        return Ok(Some((why, since.unwrap_or(order.first_seen))));
+        return Ok(Some((why, since.flatten().unwrap_or(order.first_seen))));
     }
     let reasons = reasons(order);
     Ok((!reasons.is_empty()).then(|| (why(&reasons), order.first_seen)))

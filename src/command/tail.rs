@@ -81,8 +81,8 @@ fn print(topic: Topic, message: &Delivered, form: Form) -> anyhow::Result<()> {
     }
 }
 
-/// A message as JSON: events as structured CloudEvents, records by their parts. Errors: a record that does
-/// not decode.
+/// A message as JSON: events as structured CloudEvents, records by their parts, of a damaged one what is wrong with it.
+/// Errors: a record that a newer program wrote.
 pub fn show(message: &Delivered) -> anyhow::Result<Value> {
     if let Some(event) = &message.event {
         return Ok(json!({
@@ -97,11 +97,20 @@ pub fn show(message: &Delivered) -> anyhow::Result<Value> {
             "data": serde_json::from_slice::<Value>(&message.value)?,
         }));
     }
-    let record = Record::decode(&message.value)?;
+    let record = match Record::decode(&message.value) {
+        Err(error) if !error.is_newer() => {
+            let (position, key) = (message.position.to_string(), &message.key);
+            return Ok(
+                json!({ "position": position, "key": key, "unreadable": error.to_string() }),
+            );
+        }
+        decoded => decoded?,
+    };
     let mut value = match &record.parts {
         Parts::Fact(fact) => serde_json::to_value(fact)?,
         Parts::Quarantine(quarantined) => serde_json::to_value(quarantined)?,
         Parts::Switch(switch) => serde_json::to_value(switch)?,
+        Parts::Parked(parked) => serde_json::to_value(parked)?,
     };
     value["position"] = message.position.to_string().into();
     value["rawBytes"] = record.raw.len().into();
@@ -127,11 +136,22 @@ fn for_people(topic: Topic, message: &Delivered, value: &Value) -> String {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let (position, key) = (message.position, &message.key);
     match topic {
+        _ if !value["unreadable"].is_null() => {
+            format!("{position:<12}  {key}  can't be read: {}", text(&value["unreadable"]))
+        }
         Topic::Intake if !value["publication"].is_null() => format!(
             "{position:<12}  {}  {key}  from here on generation {} is told, under number {}",
             text(&value["at"]),
             value["publication"]["tables"],
             value["publication"]["number"]
+        ),
+        Topic::Intake if !value["parked"].is_null() => format!(
+            "{position:<12}  {}  {key}  {} leaves record {}-{} out, which can't be read: {}",
+            text(&value["at"]),
+            text(&value["author"]),
+            value["parked"]["partition"],
+            value["parked"]["offset"],
+            text(&value["reason"])
         ),
         Topic::Intake => {
             let fact = &value["fact"];

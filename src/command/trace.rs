@@ -106,6 +106,9 @@ async fn steps(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Result
         let mut walk = Walk::from(&*engines.log, topic, places);
         while let Some(page) = walk.next(PAGE).await? {
             for message in &page {
+                if topic != Topic::Orders && search::readable(message)?.is_none() {
+                    continue;
+                }
                 let step = step(topic, message)?;
                 if until.is_some_and(|until| step.0 > until) {
                     walk.leave();
@@ -188,11 +191,17 @@ fn step(topic: Topic, message: &Delivered) -> anyhow::Result<(Time, RequestId, S
             let order = (position.offset, 0, position.offset);
             (switch.at, switch.request_id, order, step, "durable".to_owned())
         }
+        Parts::Parked(parked) => {
+            let step = format!("record {} is left out: {}", parked.parked, parked.reason);
+            let order = (position.offset, 0, position.offset);
+            (parked.at, parked.request_id, order, step, "durable".to_owned())
+        }
     };
-    let role = match (&shown["publication"], &shown["source"]) {
-        (Value::Null, Value::Null) => "checkout",
-        (Value::Null, _) => "ingest",
-        _ => "admin",
+    let is_marker = !shown["publication"].is_null() || !shown["parked"].is_null();
+    let role = match &shown["source"] {
+        _ if is_marker => "admin",
+        Value::Null => "checkout",
+        _ => "ingest",
     };
     let step =
         Step { order, time: received_at, role, step, result, topic, position, message: shown };

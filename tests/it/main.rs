@@ -19,6 +19,7 @@ mod on_sqlite;
 mod oracle_laws;
 mod own_creates;
 mod own_schemes;
+mod parked;
 mod payments;
 mod quarantine;
 mod queries;

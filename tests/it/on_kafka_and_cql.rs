@@ -3,7 +3,7 @@
 
 use crate::first_light::{commands, drain, listeners, rotation, story};
 use crate::support::pair::Pair::KafkaAndCql;
-use crate::{payments, rebuild, reconcile, refusals};
+use crate::{parked, payments, rebuild, reconcile, refusals};
 
 #[test]
 fn a_running_demo_can_be_checked_and_tried() {
@@ -38,6 +38,11 @@ fn other_money_is_flagged_and_does_not_settle() {
 #[test]
 fn a_notice_before_its_create_request_waits_for_it() {
     story::a_notice_before_its_create_request_waits_for_it(KafkaAndCql);
+}
+
+#[test]
+fn a_damaged_record_is_left_out_on_a_persons_word() {
+    parked::a_damaged_record_is_left_out_on_a_persons_word(KafkaAndCql);
 }
 
 #[test]

@@ -82,6 +82,12 @@ async fn log_marks_every_partition() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn log_finds_what_is_parked() {
+    let Some(bed) = Topics::new(3).await else { return };
+    log::finds_what_is_parked(&bed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn log_appends_lists() {
     let Some(bed) = Topics::new(3).await else { return };
     log::appends_lists(&bed).await;

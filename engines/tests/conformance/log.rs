@@ -5,8 +5,12 @@ use std::collections::HashMap;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use payfold_engines::EngineError;
-use payfold_engines::log::{Start, Topic};
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::log::{Delivered, Start, Topic, parked};
+use payfold_schemas::digest::Digest;
 use payfold_schemas::event::{EventAttributes, ORDER_CHANGED_TYPE};
+use payfold_schemas::ids::Author;
+use payfold_schemas::parked::Parked;
 use payfold_schemas::record::Position;
 use payfold_schemas::time::Time;
 
@@ -265,4 +269,28 @@ pub async fn marks_every_partition(bed: &dyn Bed) {
         let behind = one.position.offset > marker.expect("one in each").offset;
         assert_eq!(behind, one.value == b"after", "{one:?}");
     }
+}
+
+/// A person's word about a damaged record is found behind it; it is about those bytes at that place only.
+pub async fn finds_what_is_parked(bed: &dyn Bed) {
+    let log = log(bed).await;
+    let told = append_each(&*log, &["damaged", "damaged"]).await;
+    let all = read(&*log, Topic::Intake, 2).await;
+    let of = |position| all.iter().find(|one| one.position == position).expect("it was read");
+    let (first, second) = (of(told[0]), of(told[1]));
+    assert_eq!(soon(parked::find(&*log, first)).await, Ok(None));
+    let word = Parked {
+        parked: first.position,
+        digest: Digest::of_bytes(&first.value),
+        author: Author::parse("mai").expect("a name"),
+        reason: "a disk lost it".to_owned(),
+        request_id: SystemClock.request_id(),
+        at: SystemClock.now(),
+    };
+    soon(log.append_marker(Topic::Intake, parked::marker(&word))).await.expect("marked");
+    append_each(&*log, &["later"]).await;
+    assert_eq!(soon(parked::find(&*log, first)).await, Ok(Some(word)));
+    assert_eq!(soon(parked::find(&*log, second)).await, Ok(None), "the same bytes elsewhere");
+    let other = Delivered { value: b"others".to_vec(), ..first.clone() };
+    assert_eq!(soon(parked::find(&*log, &other)).await, Ok(None), "other bytes there");
 }

@@ -207,6 +207,11 @@ async fn log_marks_every_partition() {
 }
 
 #[tokio::test]
+async fn log_finds_what_is_parked() {
+    log::finds_what_is_parked(&Files::new()).await;
+}
+
+#[tokio::test]
 async fn pairing_pairs_what_belongs_together() {
     pairing::pairs_what_belongs_together(&Files::new()).await;
 }

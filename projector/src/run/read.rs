@@ -1,16 +1,17 @@
 //! Owns the first stage: batches of intake, decoded, no faster than they are asked for.
-//! Invariants: a record that can't be decoded is never skipped: what stands before it goes on, then its partition
-//! stands for good (*halted*), while the others go on; so it does at a marker that lets this generation be told, or no
+//! Invariants: a record that can't be decoded is never skipped unless a person has parked it: what stands before it goes on,
+//! then its partition stands for good (*halted*), while the others go on; so it does at a marker that lets this generation be told, or no
 //! longer. When all of them stand, reading ends. A stint's reading ends too when partitions come or go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use payfold_engines::log::{Delivered, Share, Turn};
+use payfold_engines::log::{Delivered, Share, Turn, parked};
 use payfold_engines::orders::Folded;
 use payfold_schemas::chain::Head;
 use payfold_schemas::digest::Digest;
+use payfold_schemas::parked::Parked;
 use payfold_schemas::publication::{Publication, Switch};
 use payfold_schemas::record::{FactRecord, IntakeRecord, Position, decode_intake};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -48,6 +49,8 @@ pub(super) struct Places {
     /// Those that stand at a record that can't be read, as long as they are this projector's: a share does not go
     /// back, so what it delivers of them later must not be folded either.
     pub(super) halted: BTreeMap<u32, RunError>,
+    /// Damaged records that a person has parked.
+    parked: BTreeSet<Position>,
     /// Those that stand before a marker.
     pub(super) standing: BTreeMap<u32, Stand>,
 }
@@ -131,10 +134,8 @@ pub(super) async fn run(
         // The last batch may be committed only after the next ack: so one more.
         acks = 2;
         limit = next_limit(shared, &batch);
-        let (before, length, tables) = (places.clone(), batch.len(), shared.settings.tables);
-        let of = (shared.log.id(), tables);
         let leave = Arc::clone(&under_way).acquire_owned().await.expect("it is not closed");
-        let (decoded, after) = compute(length, move || decode(&batch, before, of)).await?;
+        let (decoded, after) = decode_parked(shared, batch, places).await?;
         if !decoded.folded.is_empty() && to_fold.send(Read { decoded, leave }).await.is_err() {
             // The next stage has failed, and with it the whole.
             return Ok(Ended::Stopped);
@@ -184,6 +185,57 @@ fn next_limit(shared: &Shared, batch: &[Delivered]) -> usize {
     fitting.clamp(1, shared.settings.batch_records_max.max(1))
 }
 
+/// Decodes a batch; where it stops at a damaged record that a person has parked, goes on behind it.
+async fn decode_parked(
+    shared: &Shared,
+    batch: Vec<Delivered>,
+    places: &mut Places,
+) -> Result<(Decoded, Places), Halt> {
+    let of = (shared.log.id(), shared.settings.tables);
+    let batch = Arc::new(batch);
+    loop {
+        let (batch_there, before) = (Arc::clone(&batch), places.clone());
+        let (decoded, after) =
+            compute(batch.len(), move || decode(&batch_there, before, of)).await?;
+        let known = places.parked.len();
+        for damaged in damaged(&batch, &after) {
+            let Some(parked) = parked(shared, damaged).await? else { continue };
+            let Parked { parked: position, author, reason, at, .. } = parked;
+            tracing::warn!(
+                "record {position} of intake can't be read and is left out: {author} parked it at {at}: {reason}"
+            );
+            places.parked.insert(position);
+        }
+        if places.parked.len() == known {
+            return Ok((decoded, after));
+        }
+    }
+}
+
+/// The records of a batch that partitions stand at because they are damaged.
+fn damaged<'b>(batch: &'b [Delivered], places: &Places) -> Vec<&'b Delivered> {
+    let of = |error: &RunError| match error {
+        RunError::Undecodable { position, error } if !error.is_newer() => Some(*position),
+        RunError::Undecodable { .. } | RunError::Unpaired(_) | RunError::Engine { .. } => None,
+    };
+    let positions: Vec<Position> = places.halted.values().filter_map(of).collect();
+    batch.iter().filter(|one| positions.contains(&one.position)).collect()
+}
+
+/// The word that a record is parked, if there is one.
+async fn parked(shared: &Shared, damaged: &Delivered) -> Result<Option<Parked>, Halt> {
+    let mut outage = Outage::none(shared, "look whether a damaged record is parked");
+    loop {
+        match parked::find(&*shared.log, damaged).await {
+            Ok(found) => {
+                outage.over();
+                return Ok(found);
+            }
+            Err(error) => outage.wait(error).await?,
+        }
+    }
+}
+
 /// Decodes a batch, of each partition up to the first record that can't be or the marker that concerns these tables;
 /// nothing of those that stand. Returns where they stand then.
 fn decode(
@@ -221,6 +273,9 @@ fn decode(
                     places.told.insert(position.partition, next);
                 }
             }
+            // It is of use to those who find it behind a damaged record.
+            Ok(IntakeRecord::Parked(_)) => {}
+            Err(_) if places.parked.contains(&position) => {}
             Err(error) => {
                 let error = RunError::Undecodable { position, error };
                 places.halted.insert(position.partition, error);

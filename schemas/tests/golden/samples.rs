@@ -14,6 +14,7 @@ use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::order::{
     Flag, Known, KnownFacts, KnownIpn, Order, OrderState, RaisedFlag, Severity, Summary,
 };
+use payfold_schemas::parked::Parked;
 use payfold_schemas::publication::{Publication, Switch};
 use payfold_schemas::record::{
     FactRecord, NoticeRequest, NoticeSource, Parts, Position, ProfileStamp, QuarantineRecord,
@@ -281,6 +282,17 @@ fn summary() -> Summary {
 pub fn switch() -> Switch {
     let publication = Publication { tables: 2, number: 3 };
     Switch { publication, request_id: request_id(), at: time("2026-01-31T10:20:00Z") }
+}
+
+pub fn parked() -> Parked {
+    Parked {
+        parked: Position { partition: 3, offset: 41 },
+        digest: Digest::of_bytes(b"damaged"),
+        author: Author::parse("mai").expect("a name"),
+        reason: "a disk lost the block, the partner has sent it again".to_owned(),
+        request_id: request_id(),
+        at: time("2026-01-31T10:25:00Z"),
+    }
 }
 
 pub fn order_changed() -> OrderChanged {

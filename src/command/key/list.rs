@@ -8,7 +8,7 @@ use payfold_engines::log::Topic;
 use payfold_partners::document::{AccountEntry, KeyEntry};
 use payfold_partners::keys::Channel;
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
-use payfold_schemas::record::{Parts, Record};
+use payfold_schemas::record::Parts;
 use payfold_schemas::time::Time;
 use serde_json::json;
 
@@ -151,7 +151,10 @@ async fn uses_of_a_day(engines: &Engines, now: Time) -> anyhow::Result<Used> {
     let mut walk = Walk::from(&*engines.log, Topic::Intake, places);
     while let Some(page) = walk.next(PAGE).await? {
         for message in &page {
-            let Parts::Fact(fact) = Record::decode(&message.value)?.parts else { continue };
+            let Some(Parts::Fact(fact)) = search::readable(message)?.map(|record| record.parts)
+            else {
+                continue;
+            };
             let Some(source) = fact.source.filter(|_| fact.received_at >= since) else { continue };
             let key = (fact.order.partner, fact.order.merchant_code, source.key_id);
             let entry = uses.entry(key).or_insert(Uses { last: fact.received_at, count: 0 });

@@ -11,6 +11,8 @@ use crate::output::Listing;
 use crate::search;
 use crate::wiring::Engines;
 
+/// Records beside the one that is asked for: as many may be damaged.
+const NEAR: u64 = 16;
 const STATS: [&str; 6] = ["topic", "partition", "first", "last", "bytes", "lag_s"];
 
 /// Prints a row for each partition of each topic.
@@ -47,14 +49,24 @@ async fn lag_s(engines: &Engines, folded: &Through, last: Position) -> anyhow::R
     if through >= last.offset {
         return Ok(0.0);
     }
-    let next = Position { offset: through + 1, ..last };
-    let time = |message: Option<_>| message.as_ref().map(search::received_at).transpose();
-    let newest = time(search::message_at(&*engines.log, Topic::Intake, last).await?)?;
-    let oldest = time(search::message_at(&*engines.log, Topic::Intake, next).await?)?;
+    let before = Position { offset: last.offset.saturating_sub(NEAR), ..last };
+    let newest = received(engines, before).await?.pop();
+    let oldest = received(engines, Position { offset: through, ..last }).await?.into_iter().next();
     Ok(match (newest, oldest) {
         (Some(newest), Some(oldest)) => seconds(newest, oldest),
         _ => 0.0,
     })
+}
+
+/// When the readable ones of the next records were received: a damaged one may be the very record that is waited for.
+async fn received(engines: &Engines, after: Position) -> anyhow::Result<Vec<Time>> {
+    let near = usize::try_from(NEAR)?;
+    let page = engines.log.read_after(Topic::Intake, after, near).await?;
+    let mut received = Vec::with_capacity(page.len());
+    for message in &page {
+        received.extend(search::received_at(message)?);
+    }
+    Ok(received)
 }
 
 #[expect(

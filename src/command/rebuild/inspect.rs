@@ -59,8 +59,12 @@ async fn folded(
     let mut walk = Walk::to_the_end(&*engines.log, Topic::Intake).await?;
     while let Some(page) = walk.next(PAGE).await? {
         for message in page.iter().filter(|message| wanted(&message.key)) {
-            if let IntakeRecord::Fact(record) = decode_intake(&message.value)? {
-                fold_into(&mut orders, &record, message.position);
+            match decode_intake(&message.value) {
+                Ok(IntakeRecord::Fact(record)) => fold_into(&mut orders, &record, message.position),
+                Ok(IntakeRecord::Switch(_) | IntakeRecord::Parked(_)) => {}
+                Err(error) if error.is_newer() => return Err(error.into()),
+                // Nobody folds it: where nobody has parked it, the projector stands there and says so.
+                Err(_) => {}
             }
         }
     }

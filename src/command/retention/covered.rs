@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::args::{Form, OutputArgs};
 use crate::output;
+use crate::search;
 use crate::walk::Walk;
 use crate::wiring::Engines;
 
@@ -53,7 +54,8 @@ impl Covered {
         message: &Delivered,
         (account, keys): (&str, &[KeyId]),
     ) -> anyhow::Result<()> {
-        let Record { parts, raw_key_id, raw } = Record::decode(&message.value)?;
+        let Some(record) = search::readable(message)? else { return Ok(()) };
+        let Record { parts, raw_key_id, raw } = record;
         if !raw_key_id.is_some_and(|id| keys.contains(&id)) {
             return Ok(());
         }
@@ -62,7 +64,7 @@ impl Covered {
             Parts::Quarantine(record) => {
                 (record.account.clone(), record.received_at, &mut self.quarantine)
             }
-            Parts::Switch(_) => return Ok(()),
+            Parts::Switch(_) | Parts::Parked(_) => return Ok(()),
         };
         if of == account {
             *counter += 1;
