@@ -29,7 +29,7 @@ use crate::orders::{Claimed, OrderStore};
 const TRIES_MAX: u32 = 32;
 
 /// The key of a marker: no order's.
-pub(crate) const MARKER_KEY: &str = "payfold";
+pub const MARKER_KEY: &str = "payfold";
 
 /// Who decides, why, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]

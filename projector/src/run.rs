@@ -22,8 +22,9 @@ mod stints;
 pub(crate) mod tests;
 mod turning;
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use payfold_engines::EngineError;
 use payfold_engines::log::{EventLog, Share};
@@ -146,6 +147,8 @@ struct Shared {
     stop: watch::Receiver<bool>,
     /// The number of the last committed batch of this stint.
     committed: AtomicU64,
+    /// Damaged records that nobody had parked when they were met.
+    unparked: Mutex<BTreeSet<Position>>,
 }
 
 /// Folds one log into one order store.
@@ -177,11 +180,21 @@ impl Projector {
     /// While storage is unavailable it waits and tries again. Errors: `RunError`; it is logged here.
     pub async fn run(self, stop: watch::Receiver<bool>) -> Result<(), RunError> {
         let Self { log, store, metrics, settings, status } = self;
-        let committed = AtomicU64::new(0);
+        let (committed, unparked) = (AtomicU64::new(0), Mutex::default());
         let silent = Arc::new(metrics.apart());
         let told = AtomicBool::new(settings.tables == Publication::FIRST.tables);
-        let shared =
-            Shared { log, store, metrics, silent, told, settings, status, stop, committed };
+        let shared = Shared {
+            log,
+            store,
+            metrics,
+            silent,
+            told,
+            settings,
+            status,
+            stop,
+            committed,
+            unparked,
+        };
         let result = tokio::select! {
             result = stints::run(&shared) => result,
             () = lag::watch(&shared) => unreachable!("the watch never ends by itself"),

@@ -17,7 +17,11 @@ pub(crate) async fn fact(shared: &Shared, message: &Delivered) -> Result<Option<
     };
     if !error.is_newer() {
         let ask = || -> SeamFuture<'_, _, _> { Box::pin(parked::find(&*shared.log, message)) };
-        if shared.ask("look whether a damaged record is parked", ask).await?.is_some() {
+        let found = tokio::select! {
+            () = shared.stopped() => return Err(Halt::Stopped),
+            found = shared.ask("look whether a damaged record is parked", ask) => found?,
+        };
+        if found.is_some() {
             tracing::warn!(
                 "record {position} of intake can't be read and is left out: it is parked"
             );

@@ -163,8 +163,9 @@ fn payments(loaded: &Loaded) -> Row {
         return Row::warn("payments", "not looked at", "correct the profiles first");
     };
     let called = settings.partners.values().filter(|partner| !partner.api_url.is_empty()).count();
-    if let Some(problem) = reach::unreachable(settings, &profiles).into_iter().next() {
-        return Row::failed("payments", problem, reach::FIX);
+    let unreachable = reach::unreachable(settings, &profiles);
+    if !unreachable.is_empty() {
+        return Row::failed("payments", unreachable.join("; "), reach::FIX);
     }
     let checkout = &settings.checkout;
     if let Err((name, problem)) = Targets::parse(&checkout.shop_url, &checkout.return_to) {

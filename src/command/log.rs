@@ -14,13 +14,14 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use indicatif::ProgressBar;
-use payfold_engines::log::{Topic, parked};
+use payfold_engines::log::{Delivered, Topic, parked};
 use payfold_engines::orders::Scan;
 use payfold_projector::fold::{self, Effect};
 use payfold_schemas::event::OrderChanged;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::{KnownFacts, Order};
-use payfold_schemas::record::{Parts, Position, Record};
+use payfold_schemas::parked::Parked;
+use payfold_schemas::record::{Parts, Position, Record, RecordError};
 use payfold_schemas::time::Time;
 use serde_json::json;
 
@@ -107,6 +108,8 @@ struct Verdict {
     events: u64,
     /// Damaged records that a person has parked.
     parked: u64,
+    /// What people have parked; none while nobody had to look.
+    words: Option<Vec<Parked>>,
     differences: Vec<[String; 4]>,
 }
 
@@ -124,6 +127,28 @@ impl Verdict {
             stored.to_string(),
             folded.to_string(),
         ]);
+    }
+}
+
+impl Verdict {
+    /// A record that can't be read: a difference, unless a person has parked it.
+    async fn unreadable(
+        &mut self,
+        engines: &Engines,
+        message: &Delivered,
+        error: &RecordError,
+    ) -> anyhow::Result<()> {
+        let words = match self.words.take() {
+            Some(words) => words,
+            None => parked::all(&*engines.log).await?,
+        };
+        if words.iter().any(|word| word.is_of(message.position, &message.value)) {
+            self.parked += 1;
+        } else {
+            self.differs(&message.key, "record", &message.position, error);
+        }
+        self.words = Some(words);
+        Ok(())
     }
 }
 
@@ -156,7 +181,7 @@ fn print(verdict: &Verdict, output: &OutputArgs) -> anyhow::Result<()> {
     if !verdict.differences.is_empty() || output.output != Form::Table {
         listing.print()?;
     }
-    let Verdict { records, orders, events, parked, differences } = verdict;
+    let Verdict { records, orders, events, parked, differences, .. } = verdict;
     let parked = if *parked == 0 { String::new() } else { format!("; {parked} parked") };
     output::error_line(&format!(
         "verified {records} records, {orders} orders, {events} events: {} differences{parked}",
@@ -204,10 +229,7 @@ async fn read_pass(
                     fold_into(&mut world, message.position, record)
                 }
                 Ok(_) => {}
-                Err(_) if parked::find(&*engines.log, message).await?.is_some() => {
-                    verdict.parked += 1;
-                }
-                Err(error) => verdict.differs(&message.key, "record", &message.position, &error),
+                Err(error) => verdict.unreadable(engines, message, &error).await?,
             }
             verdict.records += 1;
         }

@@ -79,6 +79,14 @@ impl Wanted {
     fn takes(&self, key: &str, request_id: RequestId) -> bool {
         match self {
             Self::Request(wanted) => *wanted == request_id,
+            Self::Orders(_) => self.is_of(key),
+        }
+    }
+
+    /// Whether it is an order of this key.
+    fn is_of(&self, key: &str) -> bool {
+        match self {
+            Self::Request(_) => false,
             Self::Orders(keys) => keys.iter().any(|order| order.to_string() == key),
         }
     }
@@ -107,6 +115,9 @@ async fn steps(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Result
         while let Some(page) = walk.next(PAGE).await? {
             for message in &page {
                 if topic != Topic::Orders && search::readable(message)?.is_none() {
+                    if wanted.is_of(&message.key) {
+                        found.push(unreadable(topic, message)?);
+                    }
                     continue;
                 }
                 let step = step(topic, message)?;
@@ -141,6 +152,21 @@ async fn orders(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Resul
         }
     }
     Ok(keys)
+}
+
+/// A damaged record as a step: of all it says only the order is known.
+fn unreadable(topic: Topic, message: &Delivered) -> anyhow::Result<Step> {
+    let position = message.position;
+    Ok(Step {
+        order: (position.offset, 0, position.offset),
+        time: Time::from_unix_ms(0),
+        role: "-",
+        step: "stored a record that can't be read".to_owned(),
+        result: "damaged".to_owned(),
+        topic,
+        position,
+        message: tail::show(message)?,
+    })
 }
 
 /// A message as a step, with what it is filtered by: its time of receipt and its request.

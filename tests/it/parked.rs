@@ -66,7 +66,8 @@ pub fn a_damaged_record_is_left_out_on_a_persons_word(pair: Pair) {
     // What a person looks at then works beside it.
     home.payfold(&["log", "stats"]).ok();
     home.payfold(&["key", "list"]).ok();
-    home.payfold(&["trace", &ORDER.join("/")]).ok();
+    let traced = home.payfold(&["trace", &ORDER.join("/")]).ok();
+    assert!(traced.contains("can't be read"), "{traced}");
     let tail = home.payfold(&["tail", "intake", "--no-follow"]).ok();
     assert!(tail.contains("can't be read: record fails its checksum"), "{tail}");
 

@@ -208,7 +208,23 @@ pub fn live_traffic_goes_on(pair: Pair) {
     assert_eq!((repeated, rebuilt), (0, 0), "nothing is told again");
     let verified = home.payfold(&["log", "verify"]);
     assert_eq!(verified.code(), 0, "every change is told: {verified:?}");
+    is_seen_to_fold_everything(&system);
     drop(system);
+    is_seen_to_fold_everything(&home.boot());
+}
+
+/// Whoever watches counts every partition as folded, whichever generation is told.
+fn is_seen_to_fold_everything(system: &System) {
+    let metric = |metrics: &str, name: &str| {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+        line.and_then(|number| number.trim().parse::<u32>().ok()).unwrap_or(0)
+    };
+    until("all partitions are counted as folded", TURN_MAX, || {
+        let metrics = system.get("/metrics").text();
+        let folded = metric(&metrics, "payfold_projector_partitions ");
+        let all = metric(&metrics, "payfold_projector_intake_partitions ");
+        (all > 0 && folded == all).then_some(())
+    });
 }
 
 /// Waits until a generation stands so.

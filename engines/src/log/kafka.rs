@@ -129,7 +129,7 @@ impl KafkaLog {
         let config = self.settings.member(&self.group(group));
         let reader = Reader::start(&config, &self.layout, topic, Part::Keeper)?;
         let (lookup, left, given) = (Arc::clone(&self.lookup), VecDeque::new(), Vec::new());
-        Ok(Box::new(KafkaShare { reader, lookup, left, given }))
+        Ok(Box::new(KafkaShare { reader, lookup, left, round: 0, given }))
     }
 }
 

@@ -17,43 +17,62 @@ pub fn marker(parked: &Parked) -> Message {
     Message { key: MARKER_KEY.to_owned(), event: None, value: encode_parked(parked) }
 }
 
-/// The word about a record of intake that can't be decoded; none: nobody has said so. Reads what stands behind it, to the
-/// end of the log: for the rare case only.
+/// The word about a record of intake that can't be decoded; none: nobody has said so. Reads what stands behind it, as far as
+/// the log reaches when this begins: for the rare case only.
 pub async fn find(log: &dyn EventLog, damaged: &Delivered) -> Result<Option<Parked>, EngineError> {
-    let epoch = epoch_of(damaged.position.partition);
-    let mut places = vec![damaged.position];
+    let own = damaged.position.partition;
+    let mut places = Vec::new();
     for extent in log.extent(Topic::Intake).await? {
-        let of = epoch_of(extent.partition);
-        // One partition of each later epoch.
-        if of > epoch && !places.iter().any(|place| epoch_of(place.partition) == of) {
-            let offset = extent.first.saturating_sub(1);
-            places.push(Position { partition: extent.partition, offset });
+        if extent.partition == own {
+            places.push((damaged.position, extent.last));
         }
     }
-    for place in places {
-        if let Some(parked) = behind(log, place, damaged).await? {
-            return Ok(Some(parked));
-        }
-    }
-    Ok(None)
+    places.extend(one_of_each_epoch(log, Some(epoch_of(own))).await?);
+    let words = read(log, places).await?;
+    Ok(words.into_iter().find(|word| word.is_of(damaged.position, &damaged.value)))
 }
 
-async fn behind(
+/// Every word there is, for whoever reads all of the log.
+pub async fn all(log: &dyn EventLog) -> Result<Vec<Parked>, EngineError> {
+    let places = one_of_each_epoch(log, None).await?;
+    read(log, places).await
+}
+
+/// One partition of each epoch after this one, or of all, from its begin to its end: every word stands in each.
+async fn one_of_each_epoch(
     log: &dyn EventLog,
-    mut place: Position,
-    damaged: &Delivered,
-) -> Result<Option<Parked>, EngineError> {
-    loop {
-        let page = log.read_after(Topic::Intake, place, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(None) };
-        place = last.position;
-        for message in &page {
-            // A second damaged record is not this look's matter.
-            if let Ok(IntakeRecord::Parked(parked)) = decode_intake(&message.value)
-                && parked.is_of(damaged.position, &damaged.value)
-            {
-                return Ok(Some(parked));
+    after: Option<u32>,
+) -> Result<Vec<(Position, u64)>, EngineError> {
+    let mut places: Vec<(Position, u64)> = Vec::new();
+    for extent in log.extent(Topic::Intake).await? {
+        let epoch = epoch_of(extent.partition);
+        let is_known = places.iter().any(|(place, _)| epoch_of(place.partition) == epoch);
+        if after.is_none_or(|after| epoch > after) && !is_known {
+            let offset = extent.first.saturating_sub(1);
+            places.push((Position { partition: extent.partition, offset }, extent.last));
+        }
+    }
+    Ok(places)
+}
+
+/// The words behind these places, each to its last offset.
+async fn read(
+    log: &dyn EventLog,
+    places: Vec<(Position, u64)>,
+) -> Result<Vec<Parked>, EngineError> {
+    let mut words = Vec::new();
+    for (mut place, last) in places {
+        while place.offset < last {
+            let page = log.read_after(Topic::Intake, place, PAGE).await?;
+            let Some(end) = page.last() else { break };
+            place = end.position;
+            for message in &page {
+                // A second damaged record is not this look's matter.
+                if let Ok(IntakeRecord::Parked(parked)) = decode_intake(&message.value) {
+                    words.push(parked);
+                }
             }
         }
     }
+    Ok(words)
 }

@@ -13,21 +13,25 @@ impl Scheme {
         let mut marks = String::new();
         let is_shared = |sign: &&SignRule| sign.algorithm.key_kind() == KeyKind::Shared;
         for sign in self.signs.iter().filter(is_shared) {
-            marks.push_str(&sign.text.literals().concat());
-            for token in sign.text.tokens() {
-                match &token.source {
-                    Source::Text(number) => {
-                        marks.push_str(&self.texts[*number].literals().concat())
-                    }
-                    Source::Pairs(number) => {
-                        let list = &self.pairs[*number];
-                        marks.extend([list.separator.as_str(), list.assign.as_str()]);
-                    }
-                    _ => {}
-                }
-            }
+            self.marks_of(&sign.text, &mut marks);
         }
         marks
+    }
+
+    /// Those of a template, of its texts and its lists.
+    fn marks_of(&self, template: &Template, into: &mut String) {
+        into.push_str(&template.literals().concat());
+        for token in template.tokens() {
+            match &token.source {
+                // A text names only those before it.
+                Source::Text(number) => self.marks_of(&self.texts[*number], into),
+                Source::Pairs(number) => {
+                    let list = &self.pairs[*number];
+                    into.extend([list.separator.as_str(), list.assign.as_str()]);
+                }
+                _ => {}
+            }
+        }
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) async fn watch(shared: &Shared) {
         }
         // While the log can't be read, the stage that reads it says so; the last lag stands.
         if let Ok(extents) = shared.log.extent(Topic::Intake).await {
+            // Again and again: which of two generations' projectors in a process counts for all changes with a switch.
+            shared.metrics().partitions_are(shared.status.owned().len());
             shared.metrics().intake_partitions_are(epoch::current(&extents).len());
             let lag = measure(shared, &extents).await;
             shared.metrics().lag_measured(lag.records);

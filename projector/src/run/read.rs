@@ -4,7 +4,7 @@
 //! longer. When all of them stand, reading ends. A stint's reading ends too when partitions come or go.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use payfold_engines::log::{Delivered, Share, Turn, parked};
@@ -222,18 +222,32 @@ fn damaged<'b>(batch: &'b [Delivered], places: &Places) -> Vec<&'b Delivered> {
     batch.iter().filter(|one| positions.contains(&one.position)).collect()
 }
 
-/// The word that a record is parked, if there is one.
+/// The word that a record is parked, if there was one when it was met first: whoever parks one starts its readers again.
 async fn parked(shared: &Shared, damaged: &Delivered) -> Result<Option<Parked>, Halt> {
+    let position = damaged.position;
+    if lock(&shared.unparked).contains(&position) {
+        return Ok(None);
+    }
     let mut outage = Outage::none(shared, "look whether a damaged record is parked");
-    loop {
-        match parked::find(&*shared.log, damaged).await {
-            Ok(found) => {
-                outage.over();
-                return Ok(found);
-            }
+    let found = loop {
+        let found = tokio::select! {
+            () = shared.stopped() => return Err(Halt::Stopped),
+            found = parked::find(&*shared.log, damaged) => found,
+        };
+        match found {
+            Ok(found) => break found,
             Err(error) => outage.wait(error).await?,
         }
+    };
+    outage.over();
+    if found.is_none() {
+        lock(&shared.unparked).insert(position);
     }
+    Ok(found)
+}
+
+fn lock(positions: &Mutex<BTreeSet<Position>>) -> MutexGuard<'_, BTreeSet<Position>> {
+    positions.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Decodes a batch, of each partition up to the first record that can't be or the marker that concerns these tables;

@@ -3,6 +3,7 @@
 //! `--yes` nothing is written.
 
 use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::generations::MARKER_KEY;
 use payfold_engines::log::{Delivered, EventLog, Topic, parked};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::Author;
@@ -77,6 +78,11 @@ async fn damaged(
             format!("record {position} of intake is not damaged: {error}"),
             "run the program that wrote it, or a later one; docs/operations.md, \"Upgrading\"",
         )),
+        Err(_) if record.key == MARKER_KEY => Err(Fixable::error(
+            format!("record {position} of intake is a marker of payfold itself, about no order"),
+            "restore it from a backup: without it a generation would never be told, or a damaged record be left out, in \
+             its partition",
+        )),
         Err(error) => Ok((record, error)),
     }
 }
@@ -101,7 +107,8 @@ async fn tell(engines: &Engines, record: &Delivered, error: &RecordError) -> any
     let through = folded.map(|one| one.position).find(|one| one.partition == position.partition);
     let is_folded = through.is_some_and(|through| through.offset >= position.offset);
     output::line(if is_folded {
-        "  folded  yes, before it was damaged: its order has it until the log is folded anew. A backup of the log has it, too"
+        "  folded  yes, before it was damaged: its order has it until the log is folded anew, and `log verify` differs until \
+         then. A backup of the log has it"
     } else {
         "  folded  no: its order does not have it"
     });

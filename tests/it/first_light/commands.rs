@@ -85,7 +85,7 @@ fn what_is_wrong_with_accounts_is_told_apart_from_its_remedy() {
 }
 
 /// What stands under `[partners.acme]` and before it => result and a part of detail and fix.
-const PAYMENTS: [(&str, &str, &str, &str); 6] = [
+const PAYMENTS: [(&str, &str, &str, &str); 7] = [
     ("", "", "ok", "no partner has an api_url"),
     (
         "",
@@ -94,6 +94,12 @@ const PAYMENTS: [(&str, &str, &str, &str); 6] = [
         "stage draft, can't be called: it is not https; only",
     ),
     ("", "api_url = \"https://10.0.0.1\"", "failed", "private network"),
+    (
+        "[partners.zeta]\nprofile = \"default\"\napi_url = \"http://zeta.example\"\n",
+        "api_url = \"http://api.example\"",
+        "failed",
+        "; api_url of partner zeta",
+    ),
     ("", "api_url = \"https://api.example\"", "warn", "set public_url"),
     (
         "public_url = \"https://pay.example\"\n[checkout]\nshop_url = \"javascript:1\"\n",

@@ -19,14 +19,15 @@ use rdkafka::{Offset, Statistics, TopicPartitionList};
 use tokio::sync::mpsc;
 
 use super::context::Context;
-use super::missed::{self, Missed};
+use super::missed::{Counted, Missed};
 use crate::log::{Delivered, RELEASE_MAX};
 use crate::{EngineError, lock};
 
 /// What the reader thread tells.
 #[derive(Debug)]
 pub(super) enum News {
-    Messages(Vec<Delivered>),
+    /// With the round (`Held::round`) they came in.
+    Messages(u64, Vec<Delivered>),
     /// Kafka's partitions.
     Given(Vec<i32>),
     Taken(Vec<i32>),
@@ -76,6 +77,10 @@ pub(super) struct Held {
     pub(super) standing: Vec<i32>,
     /// The offset after the last one the group was told is done; it never goes back.
     pub(super) acked: BTreeMap<i32, i64>,
+    /// How often partitions went so far.
+    pub(super) round: u64,
+    /// The round in which each of `partitions` came.
+    pub(super) since: BTreeMap<i32, u64>,
     /// Of partitions that went, the offset after the last one that was delivered.
     pub(super) before: BTreeMap<i32, i64>,
     /// Taken, and not let go by the reader yet.
@@ -168,6 +173,8 @@ impl Group {
         }
         self.held(|held| {
             held.partitions.extend(partitions.iter().map(|partition| (*partition, None)));
+            let round = held.round;
+            held.since.extend(partitions.iter().map(|partition| (*partition, round)));
             held.standing.extend(&partitions);
         });
         if self.part == Part::Keeper && !partitions.is_empty() {
@@ -185,7 +192,9 @@ impl Group {
                     held.before.insert(*partition, next);
                 }
                 held.acked.remove(partition);
+                held.since.remove(partition);
             });
+            held.round += 1;
             held.standing.retain(|one| !partitions.contains(one));
             held.taken = self.part == Part::Keeper && !lost && !partitions.is_empty();
             held.taken
@@ -240,7 +249,7 @@ impl ClientContext for Group {
     }
 
     fn stats(&self, statistics: Statistics) {
-        if lock(&self.missed).looked(missed::given_up(&statistics), Instant::now()) {
+        if lock(&self.missed).looked(Counted::of(&statistics), Instant::now()) {
             self.join_anew.store(true, Ordering::Release);
         }
     }

@@ -94,11 +94,11 @@ impl Reader {
                 return Err(EngineError::Unavailable("the reader's thread has ended".to_owned()));
             };
             match news {
-                News::Messages(mut messages) => {
+                News::Messages(round, mut messages) => {
                     self.shared.ahead.fetch_sub(bytes(&messages), Ordering::AcqRel);
-                    self.shared.keep_held(&mut messages);
+                    self.shared.keep_held(round, &mut messages);
                     if !messages.is_empty() {
-                        return Ok(News::Messages(messages));
+                        return Ok(News::Messages(round, messages));
                     }
                 }
                 News::Failed(error) => {
@@ -202,10 +202,17 @@ impl Shared {
         let mut messages = Vec::new();
         let mut wait = wait;
         let mut failed = None;
+        let round = || self.consumer.context().held(|held| held.round);
+        let mut of = round();
         while messages.len() < BATCH_MAX
             && let Some(polled) = self.consumer.poll(wait)
         {
             wait = Duration::ZERO;
+            // Partitions went while it was waited: what came before is of another round.
+            let before = std::mem::replace(&mut of, round());
+            if before != of {
+                self.tell(before, std::mem::take(&mut messages));
+            }
             let taken = match polled {
                 Ok(message) => self.take(&message),
                 Err(error) => self.failure(&error).map_or(Ok(None), Err),
@@ -218,12 +225,16 @@ impl Shared {
                 }
             }
         }
-        if !messages.is_empty() {
-            self.ahead.fetch_add(bytes(&messages), Ordering::AcqRel);
-            self.consumer.context().tell(News::Messages(messages));
-        }
+        self.tell(of, messages);
         if let Some(error) = failed {
             self.fail(error);
+        }
+    }
+
+    fn tell(&self, round: u64, messages: Vec<Delivered>) {
+        if !messages.is_empty() {
+            self.ahead.fetch_add(bytes(&messages), Ordering::AcqRel);
+            self.consumer.context().tell(News::Messages(round, messages));
         }
     }
 
@@ -307,15 +318,17 @@ impl Shared {
         }
     }
 
-    /// Drops messages of partitions that went since they were told.
-    pub(super) fn keep_held(&self, messages: &mut Vec<Delivered>) {
+    /// Drops messages of partitions that went since they were told in this round, also where they came back: then they
+    /// are delivered once more, from where the group stands.
+    pub(super) fn keep_held(&self, round: u64, messages: &mut Vec<Delivered>) {
         if self.part == Part::Alone {
             return;
         }
         self.consumer.context().held(|held| {
             messages.retain(|one| {
                 let number = broker_number(one.position.partition);
-                held.partitions.contains_key(&number) && !held.standing.contains(&number)
+                held.since.get(&number).is_some_and(|since| *since <= round)
+                    && !held.standing.contains(&number)
             });
         });
     }

@@ -21,6 +21,8 @@ pub(super) struct KafkaShare {
     pub(super) lookup: Arc<Lookup>,
     /// Read and not asked for yet.
     pub(super) left: VecDeque<Delivered>,
+    /// The round they came in.
+    pub(super) round: u64,
     /// Kafka's partitions that the reader was told it has, and has not begun.
     pub(super) given: Vec<i32>,
 }
@@ -32,7 +34,10 @@ impl KafkaShare {
         }
         while self.left.is_empty() {
             match self.reader.next().await? {
-                News::Messages(messages) => self.left.extend(messages),
+                News::Messages(round, messages) => {
+                    self.round = round;
+                    self.left.extend(messages);
+                }
                 News::Given(partitions) => {
                     self.given.extend(&partitions);
                     return Ok(Turn::Given(self.ours(&partitions)));
@@ -50,7 +55,7 @@ impl KafkaShare {
         }
         let count = limit.min(self.left.len());
         let mut messages: Vec<_> = self.left.drain(..count).collect();
-        self.reader.shared.keep_held(&mut messages);
+        self.reader.shared.keep_held(self.round, &mut messages);
         if messages.is_empty() {
             // All of it went meanwhile: the news of that is next.
             return Box::pin(self.turn(limit)).await;

@@ -26,7 +26,7 @@ impl KafkaSubscription {
         }
         while self.left.is_empty() {
             match self.reader.next().await? {
-                News::Messages(messages) => self.left.extend(messages),
+                News::Messages(_, messages) => self.left.extend(messages),
                 // Of what goes, what is left is delivered once more to whoever has it next.
                 News::Given(_) | News::Taken(_) | News::Lost(_) | News::Failed(_) => {}
             }
