@@ -5,6 +5,17 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::*;
 
+/// What a form begins with.
+const FORM: &str = r#"
+[create]
+kind = "form_post"
+content = "form"
+path = "/checkout"
+amount_unit = "major"
+expiry = "ttl"
+ttl_s = 900
+"#;
+
 /// What we sign with a secret that notices are signed with, too, can't be read as one: a payer who chooses the description does
 /// not choose where a value ends.
 #[test]
@@ -44,13 +55,6 @@ fn a_description_holds_no_marks_of_fields_and_notices() {
 
     let pairs = Starter::of("sorted-pairs").unwrap().profile;
     let create = r#"
-[create]
-kind = "form_post"
-content = "form"
-path = "/checkout"
-amount_unit = "major"
-expiry = "ttl"
-ttl_s = 900
 [create.fields]
 order = "{order}"
 amount = "{amount}"
@@ -62,7 +66,7 @@ algorithm = "hmac-sha256"
 text = "{s.order}|{s.amount}|{s.currency}|{s.info}"
 output = "hex"
 "#;
-    let profile = pairs.split("[create]").next().unwrap().to_owned() + create;
+    let profile = pairs.split("[create]").next().unwrap().to_owned() + FORM + create;
     let info = |written: &str| {
         let form = sent(&profile.replace("about~{description}", written), &request).0;
         let form = form.rsplit_once('\n').unwrap().1.to_owned();
@@ -79,13 +83,6 @@ output = "hex"
 fn a_field_is_made_of_a_text() {
     let pairs = Starter::of("sorted-pairs").unwrap().profile;
     let create = r#"
-[create]
-kind = "form_post"
-content = "form"
-path = "/checkout"
-amount_unit = "major"
-expiry = "ttl"
-ttl_s = 900
 [[create.text]]
 name = "json"
 text = '{{"order_id":"{order}","amount":{amount},"currency":"{currency}","description":"{description|json}"}}'
@@ -97,7 +94,7 @@ algorithm = "sha256"
 text = "{secret}{s.data}{secret}"
 output = "base64"
 "#;
-    let profile = pairs.split("[create]").next().unwrap().to_owned() + create;
+    let profile = pairs.split("[create]").next().unwrap().to_owned() + FORM + create;
     let (sent, _) = sent(&profile, &request(150_000, "VND"));
     let form = sent.rsplit_once('\n').unwrap().1;
     let field = |name: &str| {
