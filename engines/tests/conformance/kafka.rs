@@ -6,7 +6,7 @@ use std::time::Duration;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::kafka::topics::{Footing, TopicsWanted};
 use payfold_engines::log::kafka::{KafkaLog, KafkaSettings, Observers, topics};
-use payfold_engines::log::{Delivered, EventLog, Share, Topic, Turn};
+use payfold_engines::log::{Delivered, EventLog, Share, Start, Topic, Turn};
 use payfold_engines::orders::OrderStore;
 use payfold_engines::orders::cql::schema;
 use payfold_engines::{EngineError, SeamFuture};
@@ -248,4 +248,42 @@ async fn partitions_change_hands_in_good_order() {
     // Whoever goes leaves at once: the other has all again.
     drop(second);
     assert_eq!(turn(&mut *first, was_given).await, taken);
+}
+
+/// What a partition still had to tell when it went is not told once it is back: it begins where the group stands.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_partition_that_comes_back_begins_where_the_group_stands() {
+    let Some(bed) = Topics::new(2).await else { return };
+    let log = bed::log(&bed).await;
+    let member = || log.subscribe(Topic::Intake, "member", Start::Group);
+    let mut first = soon(member()).await.expect("a member");
+    // Two waves, which are read ahead one after the other.
+    for wave in ["early", "late"] {
+        let messages = (0..40).map(|n| bed::message(&format!("key-{n}"), wave)).collect();
+        soon(log.append_all(Topic::Intake, messages)).await.expect("appended");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    let all = bed::read(&*log, Topic::Intake, 80).await;
+    let mut second = soon(member()).await.expect("a member");
+    let moved = soon(second.next_batch(1)).await.expect("a batch")[0].position.partition;
+    let is_moved = |one: &Delivered| one.position.partition == moved;
+    // The first wave of what stays; what went is left out.
+    let is_early = |one: &&Delivered| one.value == b"early" && !is_moved(one);
+    let mut early = all.iter().filter(is_early).count();
+    while early > 0 {
+        let batch = soon(first.next_batch(early)).await.expect("a batch");
+        assert!(batch.iter().all(|one| is_early(&one)), "another's, or too soon: {batch:?}");
+        early -= batch.len();
+    }
+    drop(second);
+    tokio::time::sleep(Duration::from_secs(4)).await;
+
+    let moved_ones = all.iter().filter(|one| is_moved(one));
+    let expected: Vec<_> = moved_ones.map(|one| one.position).collect();
+    let mut found = Vec::new();
+    while found.len() < expected.len() {
+        let batch = soon(first.next_batch(100)).await.expect("a batch");
+        found.extend(batch.iter().filter(|one| is_moved(one)).map(|one| one.position));
+    }
+    assert_eq!(found, expected, "all of it, in order");
 }
