@@ -209,6 +209,8 @@ pub fn live_traffic_goes_on(pair: Pair) {
     let verified = home.payfold(&["log", "verify"]);
     assert_eq!(verified.code(), 0, "every change is told: {verified:?}");
     is_seen_to_fold_everything(&system);
+    with_reason(&home, &["drop", "1", "--yes"]).ok();
+    until("it is gone", TURN_MAX, || (standings(&home).len() == 1).then_some(()));
     drop(system);
     is_seen_to_fold_everything(&home.boot());
 }
