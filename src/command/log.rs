@@ -3,6 +3,7 @@
 
 mod backup;
 mod chain;
+mod left_out;
 mod manifest;
 mod park;
 mod restore;
@@ -14,17 +15,17 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use indicatif::ProgressBar;
-use payfold_engines::log::{Delivered, Topic, parked};
+use payfold_engines::log::{Delivered, Topic};
 use payfold_engines::orders::Scan;
 use payfold_projector::fold::{self, Effect};
 use payfold_schemas::event::OrderChanged;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::{KnownFacts, Order};
-use payfold_schemas::parked::Parked;
 use payfold_schemas::record::{Parts, Position, Record, RecordError};
 use payfold_schemas::time::Time;
 use serde_json::json;
 
+use self::left_out::LeftOut;
 use super::block_on;
 use crate::args::{Form, Global, LogCommand, OutputArgs, VerifyArgs};
 use crate::error::DifferencesFound;
@@ -108,8 +109,7 @@ struct Verdict {
     events: u64,
     /// Damaged records that a person has parked.
     parked: u64,
-    /// What people have parked; none while nobody had to look.
-    words: Option<Vec<Parked>>,
+    left_out: LeftOut,
     differences: Vec<[String; 4]>,
 }
 
@@ -138,16 +138,11 @@ impl Verdict {
         message: &Delivered,
         error: &RecordError,
     ) -> anyhow::Result<()> {
-        let words = match self.words.take() {
-            Some(words) => words,
-            None => parked::all(&*engines.log).await?,
-        };
-        if words.iter().any(|word| word.is_of(message.position, &message.value)) {
+        if self.left_out.has(&*engines.log, message).await? {
             self.parked += 1;
         } else {
             self.differs(&message.key, "record", &message.position, error);
         }
-        self.words = Some(words);
         Ok(())
     }
 }

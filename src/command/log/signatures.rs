@@ -6,16 +6,16 @@ mod profiles;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use payfold_engines::log::{Delivered, Topic, parked};
+use payfold_engines::log::{Delivered, Topic};
 use payfold_ingest::audit::{Auditor, Outcome, Stored};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::KeyId;
-use payfold_schemas::parked::Parked;
 use payfold_schemas::record::{FactRecord, Parts, Record};
 use payfold_schemas::release::Quarantined;
 use serde_json::json;
 
+use super::left_out::LeftOut;
 use crate::args::OutputArgs;
 use crate::error::DifferencesFound;
 use crate::output::{self, Listing};
@@ -57,7 +57,7 @@ pub async fn verify(
     let public_url = loaded.settings.public_url.trim_end_matches('/').to_owned();
     let mut auditor = Auditor::new(texts, vault::read(&loaded.settings)?, public_url);
     let mut found = Found::default();
-    let mut words: Option<Vec<Parked>> = None;
+    let mut left_out = LeftOut::default();
     for topic in [Topic::Intake, Topic::Quarantine] {
         let extents = engines.log.extent(topic).await?;
         let records = extents.iter().map(|extent| extent.last.saturating_sub(extent.first)).sum();
@@ -67,11 +67,7 @@ pub async fn verify(
             for message in &page {
                 // What is left out proves nothing, and nobody counts on it.
                 let is_damaged = topic == Topic::Intake && Record::decode(&message.value).is_err();
-                if is_damaged && words.is_none() {
-                    words = Some(parked::all(&*engines.log).await?);
-                }
-                let is_of = |word: &Parked| word.is_of(message.position, &message.value);
-                if !is_damaged || !words.iter().flatten().any(is_of) {
+                if !is_damaged || !left_out.has(&*engines.log, message).await? {
                     found.take(&mut auditor, topic, message);
                 }
             }
