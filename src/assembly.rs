@@ -246,18 +246,7 @@ impl Server {
 
     /// The sandbox partner, and the runtime its notices are sent on.
     pub(crate) fn sandbox(&self, urls: &Urls) -> anyhow::Result<(Sandbox, RoleRuntime)> {
-        let accounts = self.keys.sandbox_accounts();
-        let profile = accounts.first().map(|account| account.profile.clone());
-        let profile = profile.ok_or_else(|| {
-            Fixable::error(
-                "the sandbox role has nobody to play for: no account has a sandbox profile",
-                "put profile = \"sandbox\" under a partner in payfold.toml and give it a key, or run without the role",
-            )
-        })?;
-        let partner = profile.partner().clone();
-        let of_partner =
-            accounts.into_iter().filter(|account| *account.profile.partner() == partner);
-        let accounts = of_partner.map(|account| account.account).collect();
+        let (profile, accounts) = self.keys.sandbox_accounts().of_one_partner()?;
         let url = urls.sandbox.as_deref().context("the sandbox's socket is bound")?;
         let settings = SandboxSettings {
             records: Some(self.data.file("sandbox-records.jsonl")),

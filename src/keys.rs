@@ -1,6 +1,8 @@
 //! Owns the running system's accounts, keys and tokens: opened from the vault, put together with the
 //! partners' profiles, and swapped whole when the vault changes. The demo's sandbox account is made here.
 
+mod sandbox;
+
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -11,13 +13,14 @@ use payfold_partners::keys::Channel;
 use payfold_partners::profile::Profile;
 use payfold_partners::secret::Secret;
 use payfold_partners::shops::{ShopAccount, ShopToken, Shops};
+use payfold_partners::validity;
 use payfold_partners::vault::{Vault, VaultPlace, VaultWatch, random_secret};
-use payfold_sandbox::SandboxAccount;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode, ShopName};
 use payfold_schemas::time::Time;
 use zeroize::Zeroizing;
 
+pub use self::sandbox::SandboxAccounts;
 use crate::data_dir::{DataDir, write_private};
 use crate::demo::{MERCHANT, PARTNER};
 use crate::error::Fixable;
@@ -36,7 +39,7 @@ pub struct Keys {
     directory: Arc<ArcSwap<Directory>>,
     tokens: Arc<ArcSwap<Vec<TokenEntry>>>,
     shops: Arc<ArcSwap<Shops>>,
-    sandbox_accounts: Vec<OfSandbox>,
+    sandbox_accounts: SandboxAccounts,
     profiles: Vec<Profile>,
     local: TokenEntry,
     place: VaultPlace,
@@ -75,7 +78,7 @@ impl Keys {
             directory: Arc::new(ArcSwap::from_pointee(directory)),
             tokens: Arc::new(ArcSwap::from_pointee(tokens(&document, &local))),
             shops: Arc::new(ArcSwap::from_pointee(Shops::of(&document))),
-            sandbox_accounts: sandbox_accounts(&profiles, &document, now),
+            sandbox_accounts: SandboxAccounts::of(&profiles, &document, now),
             profiles,
             local,
             place: vault::place(settings)?,
@@ -87,6 +90,7 @@ impl Keys {
                 "no partner account has a key yet, so every notice is refused: payfold key add PARTNER --merchant M"
             );
         }
+        warn_of_no_valid_key(&keys.directory.load(), now);
         Ok(keys)
     }
 
@@ -111,8 +115,8 @@ impl Keys {
     }
 
     /// The accounts of sandbox profiles as they were at the start, for the sandbox role.
-    pub fn sandbox_accounts(&self) -> Vec<OfSandbox> {
-        self.sandbox_accounts.clone()
+    pub fn sandbox_accounts(&self) -> &SandboxAccounts {
+        &self.sandbox_accounts
     }
 
     /// Takes the vault's new content, if it changed. Errors leave the old content in force, and the next look tries
@@ -170,32 +174,24 @@ impl Keys {
     }
 }
 
+/// A key that begins later or has ended looks to a partner like a wrong one: every notice is answered 401.
+fn warn_of_no_valid_key(directory: &Directory, now: Time) {
+    for account in directory.accounts().iter().filter(|account| account.is_enabled()) {
+        let keys = account.keys_of(Channel::Ipn).keys();
+        if !keys.iter().any(|key| key.is_valid_at(now)) {
+            tracing::warn!(
+                account = account.name(),
+                valid = validity::of_keys(keys.iter()),
+                "no key of this account is valid at {now}, so its notices are refused: check the clock"
+            );
+        }
+    }
+}
+
 /// The vault's tokens and this folder's own.
 fn tokens(document: &VaultDocument, local: &TokenEntry) -> Vec<TokenEntry> {
     let others = document.tokens.iter().filter(|token| token.name != local.name);
     others.chain([local]).cloned().collect()
-}
-
-/// An account the sandbox partner can play for: it signs with our key.
-#[derive(Clone)]
-pub struct OfSandbox {
-    /// Of stage sandbox.
-    pub profile: Profile,
-    /// Its code and key.
-    pub account: SandboxAccount,
-}
-
-fn sandbox_accounts(profiles: &[Profile], document: &VaultDocument, now: Time) -> Vec<OfSandbox> {
-    let account = |entry: &AccountEntry| {
-        let profile = profiles.iter().find(|profile| *profile.partner() == entry.partner)?;
-        let mut ipn = entry.keys.iter().rev().filter(|key| key.channel == Channel::Ipn);
-        let key = ipn.find(|key| key.counts_at(now))?.secret.clone();
-        let account = SandboxAccount { merchant_code: entry.merchant_code.clone(), key };
-        let is_contract = profile.scheme().is_none();
-        let plays = profile.allows_private_addresses() && entry.enabled && is_contract;
-        plays.then(|| OfSandbox { profile: profile.clone(), account })
-    };
-    document.accounts.iter().filter_map(account).collect()
 }
 
 /// The profile of every partner the settings name. Errors: the file's, with its place.

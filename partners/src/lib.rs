@@ -31,6 +31,7 @@ pub mod sealing;
 pub mod secret;
 pub mod shops;
 pub mod signing;
+pub mod validity;
 pub mod vault;
 pub mod verify;
 

@@ -18,6 +18,7 @@ use crate::directory::Account;
 use crate::keys::Channel;
 use crate::outbound::{Reach, UrlProblem};
 use crate::scheme::create::{Asked, NoOffer};
+use crate::validity;
 
 mod clients;
 mod create;
@@ -70,15 +71,16 @@ pub enum CallError {
     /// The profile has no `[create]`.
     #[error("partner {0} takes no create calls: its profile has no [create]")]
     NoCreate(String),
-    /// The account has no key that counts now.
+    /// The account has no key that counts now. Which account, and when its keys are valid.
     #[error(
-        "account {0} has no key for calls that is valid now; add one with payfold key add, --channel create for a secret of calls \
-         alone, --channel sign for a private key"
+        "no key for calls of account {0}; check the clock of this machine, or add a key with payfold key add, --channel create \
+         for a secret of calls alone, --channel sign for a private key"
     )]
     NoKey(String),
-    /// The partner's TLS is to be shown a certificate, and the account has none that counts now.
+    /// The partner's TLS is to be shown a certificate, and the account has none that counts now. Which account, and when its
+    /// certificates are valid.
     #[error(
-        "account {0} has no client certificate that is valid now; add one with payfold key add --channel tls"
+        "no client certificate of account {0}; check the clock of this machine, or add one with payfold key add --channel tls"
     )]
     NoCertificate(String),
     /// The value holds the separator.
@@ -193,12 +195,18 @@ impl Remote {
 }
 
 fn no_key(account: &Account) -> CallError {
-    CallError::NoKey(format!("{}/{}", account.partner(), account.merchant_code()))
+    CallError::NoKey(none_valid(account, &[Channel::Create, Channel::Sign]))
+}
+
+/// Which account has no valid key, and when its keys of these channels are valid.
+fn none_valid(account: &Account, channels: &[Channel]) -> String {
+    let keys = channels.iter().flat_map(|channel| account.keys_of(*channel).keys());
+    format!("{} is valid now (it has {})", account.name(), validity::of_keys(keys))
 }
 
 fn no_client(account: &Account, why: NoClient) -> CallError {
     match why {
-        NoClient::NoCertificate => CallError::NoCertificate(account.name()),
+        NoClient::NoCertificate => CallError::NoCertificate(none_valid(account, &[Channel::Tls])),
         NoClient::Unusable(why) => CallError::Uncallable(account.partner().to_string(), why),
     }
 }

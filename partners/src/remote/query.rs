@@ -11,7 +11,7 @@ use reqwest::{Client, Method, Request, Response, StatusCode};
 use super::clients::NoClient;
 use super::sending::{OwnCall, Sending, Unsendable, Which};
 use super::tokens::Carried;
-use super::{Remote, read, reason};
+use super::{Remote, none_valid, read, reason};
 use crate::directory::Account;
 use crate::keys::Channel;
 use crate::outbound::{Reach, UrlProblem};
@@ -42,12 +42,15 @@ pub enum QueryError {
     /// The profile has no `[query]`.
     #[error("partner {0} takes no queries: its profile has no [query]")]
     NoQuery(String),
-    /// The account has no key that counts now.
-    #[error("account {0} has no key that is valid now; add one with payfold key add")]
-    NoKey(String),
-    /// The partner's TLS is to be shown a certificate, and the account has none that counts now.
+    /// The account has no key that counts now. Which account, and when its keys are valid.
     #[error(
-        "account {0} has no client certificate that is valid now; add one with payfold key add --channel tls"
+        "no key for calls of account {0}; check the clock of this machine, or add one with payfold key add"
+    )]
+    NoKey(String),
+    /// The partner's TLS is to be shown a certificate, and the account has none that counts now. Which account, and when its
+    /// certificates are valid.
+    #[error(
+        "no client certificate of account {0}; check the clock of this machine, or add one with payfold key add --channel tls"
     )]
     NoCertificate(String),
     /// The partner is asked for transactions, and none is known yet.
@@ -104,9 +107,10 @@ impl Remote {
         }
         let rule = profile.query();
         let rule = rule.ok_or_else(|| QueryError::NoQuery(account.partner().to_string()))?;
-        let key = account.keys_of(Channel::Create).signing_key(now).ok_or_else(|| {
-            QueryError::NoKey(format!("{}/{}", account.partner(), account.merchant_code()))
-        })?;
+        let key = account
+            .keys_of(Channel::Create)
+            .signing_key(now)
+            .ok_or_else(|| QueryError::NoKey(none_valid(account, &[Channel::Create])))?;
         let reach = Reach::of(profile);
         let url = reach.check(&format!("{}{}", api_url.trim_end_matches('/'), rule.path))?;
         let url = question.signed((profile, rule), key.mac(), now, url)?;
@@ -155,7 +159,7 @@ impl Remote {
 
 fn no_client(account: &Account, why: NoClient) -> QueryError {
     match why {
-        NoClient::NoCertificate => QueryError::NoCertificate(account.name()),
+        NoClient::NoCertificate => QueryError::NoCertificate(none_valid(account, &[Channel::Tls])),
         NoClient::Unusable(why) => QueryError::Unaskable(account.partner().to_string(), why),
     }
 }
@@ -164,7 +168,9 @@ fn unaskable(account: &Account, why: &Uncallable) -> QueryError {
     let partner = account.partner().to_string();
     match why {
         Uncallable::NoRef => QueryError::NoRef(partner),
-        Uncallable::NoKey => QueryError::NoKey(account.name()),
+        Uncallable::NoKey => {
+            QueryError::NoKey(none_valid(account, &[Channel::Create, Channel::Sign]))
+        }
         _ => QueryError::Unaskable(partner, why.to_string()),
     }
 }

@@ -7,6 +7,7 @@ use payfold_partners::document::{AccountEntry, KeyEntry, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::Profile;
 use payfold_partners::sealing::BodyKeys;
+use payfold_partners::validity;
 use payfold_partners::vault::VaultPlace;
 use payfold_schemas::time::Time;
 
@@ -74,17 +75,19 @@ fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace
     let counts = |account: &AccountEntry| {
         account.keys.iter().any(|key| key.channel == Channel::Ipn && key.counts_at(now))
     };
-    let without: Vec<String> = document
-        .accounts
-        .iter()
-        .filter(|account| account.enabled && !counts(account))
-        .map(|account| account.name())
+    let without = document.accounts.iter().filter(|account| account.enabled && !counts(account));
+    let without: Vec<String> = without
+        .map(|account| {
+            let ipn = account.keys.iter().filter(|key| key.channel == Channel::Ipn);
+            let (name, keys) = (account.name(), validity::of_entries(ipn));
+            format!("no key of {name} is valid at {now} (it has {keys})")
+        })
         .collect();
     if !without.is_empty() {
         return vec![Row::failed(
             "vault",
-            format!("no key counts now for {}", without.join(" ")),
-            "payfold key add PARTNER",
+            without.join("; "),
+            "check the clock (timedatectl); if it is right, payfold key add PARTNER",
         )];
     }
     let directory = match Directory::build(profiles, document) {
@@ -108,9 +111,11 @@ fn calls(directory: &Directory, now: Time) -> Vec<Row> {
             let (name, channel) = (account.name(), (channel, channel.name()));
             let Some(until) = account.keys_of(channel.0).covered_until(now) else { continue };
             let detail = if until <= now {
+                let keys = account.keys_of(channel.0).keys().iter();
                 format!(
-                    "{name} has no key of channel {} that counts now: its partner can't be called",
-                    channel.1
+                    "{name} has no key of channel {} that counts now ({now}; it has {}): its partner can't be called",
+                    channel.1,
+                    validity::of_keys(keys)
                 )
             } else if until < now.plus_ms(SOON_MS) {
                 format!("the last key of {name} of channel {} ends at {until}", channel.1)

@@ -185,3 +185,31 @@ fn a_directory_that_can_t_be_used_is_no_start() {
     let ended = demo.ends(&["run"], &[("PAYFOLD_VAULT", "dir:/nowhere")], Duration::from_secs(30));
     assert!(ended.stderr.contains("a demo makes its own keys"), "{ended:?}");
 }
+
+#[test]
+fn a_clock_before_every_key_is_named_as_such() {
+    let (home, _mounted) = Mounted::home(&[key("a", A, "2099-01-31T00:00:00Z"), plain("")]);
+    let checked = home.payfold(&["check"]);
+    assert_eq!(checked.code(), 1, "{checked:?}");
+    let words =
+        ["no key of acme/SHOP is valid at 20", "a from 2099-01-31T00:00:00Z", "check the clock"];
+    for word in words {
+        assert!(checked.stdout.contains(word), "{word}: {checked:?}");
+    }
+    let config =
+        std::fs::read_to_string(home.path().join("payfold.toml")).expect("a configuration");
+    home.write("payfold.toml", &config.replace("\"default\"", "\"sandbox\""));
+    let any = "127.0.0.1:0";
+    let run = ["run", "--roles", "sandbox", "--listen-sandbox", any, "--listen-admin", any];
+    let done = home.ends(&run, &[], Duration::from_secs(20));
+    assert_eq!(done.code(), 1, "{done:?}");
+    for word in words {
+        assert!(done.stderr.contains(word), "{word}: {done:?}");
+    }
+    assert!(!done.stderr.contains("nobody to play for"), "{done:?}");
+
+    // Whoever takes notices is warned: all of them are answered 401.
+    let system = home.boot_as("ingest", &[]);
+    assert_eq!(system.post_ipn(&signed(A)).status, 401);
+    assert!(home.log().contains("no key of this account is valid at 20"), "{}", home.log());
+}
