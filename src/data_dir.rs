@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::error::Fixable;
+use crate::error::{Fixable, unreadable};
 use crate::settings::Settings;
 
 /// The folder of one embedded system.
@@ -69,16 +69,22 @@ impl DataDir {
         self.root.join(format!("run-{pid}.json"))
     }
 
-    /// What running processes wrote of themselves, the oldest first; some may be left from a crash.
-    pub fn run_files(&self) -> Vec<PathBuf> {
+    /// What running processes wrote of themselves, the oldest first; some may be left from a crash. Errors: the folder is
+    /// there and can't be read.
+    pub fn run_files(&self) -> anyhow::Result<Vec<PathBuf>> {
         let is_one = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             name.starts_with("run-") && name.ends_with(".json")
         };
-        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let entries = match fs::read_dir(&self.root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(unreadable(&self.root, &error)),
+        };
+        let entries = entries.flatten();
         let mut files: Vec<_> = entries.map(|entry| entry.path()).filter(is_one).collect();
         files.sort_by_key(|path| fs::metadata(path).and_then(|found| found.modified()).ok());
-        files
+        Ok(files)
     }
 
     /// A file of the folder.

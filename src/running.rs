@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::Global;
 use crate::data_dir::{DataDir, write_private};
-use crate::error::Fixable;
+use crate::error::{Fixable, unreadable};
 
 /// How long an admin call may take.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ impl RunFile {
     /// Writes it into the folder, and takes away what crashes left.
     pub fn write(&self, data: &DataDir) -> anyhow::Result<()> {
         write_private(&data.run_file(self.pid), &serde_json::to_vec_pretty(self)?)?;
-        for path in data.run_files() {
+        for path in data.run_files()? {
             let left = std::fs::read(&path).ok().and_then(|it| serde_json::from_slice(&it).ok());
             if left.is_some_and(|one: Self| !one.is_alive()) {
                 // It is in nobody's way, and another process may be taking it away too.
@@ -63,8 +63,13 @@ impl RunFile {
     /// What the folder's processes that are alive tell together. Errors: there is none.
     pub fn read(data: &DataDir) -> anyhow::Result<Self> {
         let mut all: Option<Self> = None;
-        for path in data.run_files() {
-            let Ok(content) = std::fs::read(&path) else { continue };
+        for path in data.run_files()? {
+            let content = match std::fs::read(&path) {
+                Ok(content) => content,
+                // Its process has ended meanwhile.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(unreadable(&path, &error)),
+            };
             let one: Self = serde_json::from_slice(&content)
                 .with_context(|| format!("{} is not a run file", path.display()))?;
             if !one.is_alive() {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use self::distributed::{CqlSection, GroupProtocolName, KafkaSection};
 pub use self::partner::{PartnerSettings, RecordsBy};
 use crate::args::{Global, RunArgs};
-use crate::error::Fixable;
+use crate::error::{Fixable, is_there};
 
 /// The file that is looked for when none is named.
 pub const FILE_NAME: &str = "payfold.toml";
@@ -319,7 +319,7 @@ impl Loaded {
 
 fn find_file(global: &Global) -> anyhow::Result<Option<PathBuf>> {
     if let Some(path) = &global.config {
-        if !path.is_file() {
+        if !is_there(path)? {
             return Err(Fixable::error(
                 format!("there is no configuration file {}", path.display()),
                 format!("payfold init > {}", path.display()),
@@ -327,7 +327,9 @@ fn find_file(global: &Global) -> anyhow::Result<Option<PathBuf>> {
         }
         return Ok(Some(path.clone()));
     }
-    Ok(Some(PathBuf::from(FILE_NAME)).filter(|path| path.is_file()))
+    let path = PathBuf::from(FILE_NAME);
+    // One that can't be looked at is no reason to start a demo.
+    Ok(is_there(&path)?.then_some(path))
 }
 
 fn explain(error: &config::ConfigError, file: Option<&Path>) -> anyhow::Error {

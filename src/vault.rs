@@ -7,7 +7,7 @@ use payfold_partners::document::VaultDocument;
 use payfold_partners::vault::{Vault, VaultPlace};
 
 use crate::data_dir::DataDir;
-use crate::error::Fixable;
+use crate::error::{Fixable, is_there};
 use crate::settings::Settings;
 
 /// Where the vault is. Errors: the setting names none.
@@ -29,8 +29,8 @@ pub fn place(settings: &Settings) -> anyhow::Result<VaultPlace> {
 /// What the vault holds. Errors: there is none, or it can't be opened.
 pub fn read(settings: &Settings) -> anyhow::Result<VaultDocument> {
     if let VaultPlace::File { vault, identity } = place(settings)?
-        && !vault.exists()
-        && !identity.exists()
+        && !is_there(&vault)?
+        && !is_there(&identity)?
     {
         return Err(Fixable::error(
             format!("there is no vault {} yet, so there are no accounts", vault.display()),
@@ -99,13 +99,13 @@ pub fn open(settings: &Settings, instead: Instead) -> anyhow::Result<Vault> {
 /// Opens the vault to change it, or makes an empty one.
 pub fn open_or_create(settings: &Settings, instead: Instead) -> anyhow::Result<Vault> {
     let (vault, identity) = files(settings, instead)?;
-    if vault.exists() {
+    if is_there(&vault)? {
         return Ok(Vault::open(&vault, &identity)?);
     }
-    if identity.exists() {
+    if is_there(&identity)? {
         return Err(Fixable::error(
             format!("{} is there and {} is not", identity.display(), vault.display()),
-            "put the vault back from its backup; to begin with no keys at all, move the identity away too",
+            "put the vault back from its backup; only to begin with no keys at all, move the identity aside too and keep it",
         ));
     }
     DataDir::of(settings).create()?;

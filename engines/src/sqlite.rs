@@ -9,6 +9,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rustix::fs::Access;
+use rustix::io::Errno;
 
 use crate::{EngineError, lock};
 
@@ -96,13 +98,25 @@ pub(crate) fn open_writer(path: &Path, pragmas: &str) -> Result<Connection, Engi
     Ok(connection)
 }
 
-/// Opens a connection that can't write. Errors: `Invalid` if there is no such file.
+/// Whether a file is there and this user may read it. Errors: `Unavailable`, where anything but its absence keeps this user
+/// from it. The file is not opened: closing it again would drop the locks that SQLite holds on it in this process.
+pub fn file_exists(path: &Path) -> Result<bool, EngineError> {
+    match rustix::fs::access(path, Access::READ_OK) {
+        Ok(()) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(Errno::ACCESS) => Err(cannot_read(path, "permission denied")),
+        Err(error) => Err(cannot_read(path, &error.to_string())),
+    }
+}
+
+fn cannot_read(path: &Path, why: &str) -> EngineError {
+    EngineError::Unavailable(format!("can't read {}: {why}", path.display()))
+}
+
+/// Opens a connection that can't write. Errors: `Invalid` if there is no such file, `Unavailable` if this user may not read it.
 pub(crate) fn open_reader(path: &Path, cache_kib: u32) -> Result<Connection, EngineError> {
-    if !path.exists() {
-        return Err(EngineError::Invalid(format!(
-            "there is no {}: check the path, or run the service once to make it",
-            path.display()
-        )));
+    if !file_exists(path)? {
+        return Err(EngineError::Invalid(format!("there is no {}", path.display())));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || -> rusqlite::Result<Connection> {

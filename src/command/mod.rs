@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::args::{ApplyCommand, Arguments, Command, SchemaCommand};
-use crate::error::DifferencesFound;
+use crate::error::{DifferencesFound, is_difference};
 use crate::{output, privacy};
 
 /// Reads the arguments, runs the command, prints its error.
@@ -42,7 +42,7 @@ pub fn main() -> ExitCode {
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::error_line(&format!("error: {error:#}"));
-            ExitCode::FAILURE
+            if is_difference(&error) { ExitCode::from(3) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -12,6 +12,7 @@ use payfold_partners::vault::VaultPlace;
 use payfold_schemas::time::Time;
 
 use super::Row;
+use crate::error::is_there;
 use crate::settings::Loaded;
 use crate::{keys, vault};
 
@@ -24,17 +25,21 @@ pub(super) fn rows(loaded: &Loaded) -> Vec<Row> {
         Ok(place) => place,
         Err(error) => return vec![Row::of_error("vault", &error, "see payfold init")],
     };
-    if let VaultPlace::File { vault, identity } = &place
-        && !vault.exists()
-    {
-        return vec![match identity.exists() {
-            true => Row::failed(
-                "vault",
-                format!("{} is missing beside its identity", vault.display()),
-                "put it back from its backup",
-            ),
-            false => Row::ok("vault", "will be made at the first run or by payfold key add"),
-        }];
+    if let VaultPlace::File { vault, identity } = &place {
+        match (is_there(vault), is_there(identity)) {
+            (Err(error), _) | (_, Err(error)) => {
+                return vec![Row::of_error("vault", &error, "see the message")];
+            }
+            (Ok(true), _) => {}
+            (Ok(false), Ok(true)) => {
+                let detail = format!("{} is missing beside its identity", vault.display());
+                return vec![Row::failed("vault", detail, "put it back from its backup")];
+            }
+            (Ok(false), Ok(false)) => {
+                let detail = "will be made at the first run or by payfold key add";
+                return vec![Row::ok("vault", detail)];
+            }
+        }
     }
     let document = match place.read() {
         Ok(document) => document,
