@@ -2,8 +2,8 @@
 //! Invariant: log and orders are both embedded or both distributed.
 
 mod distributed;
+mod embedded;
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,15 +14,20 @@ use payfold_engines::log::sqlite::{CommitObserver, SqliteLog, SqliteLogSettings}
 use payfold_engines::orders::OrderStore;
 use payfold_engines::orders::cql::CqlOrders;
 use payfold_engines::orders::live::Live;
-use payfold_engines::orders::sqlite::{SqliteOrders, SqliteOrdersSettings, claims_beside};
+use payfold_engines::orders::sqlite::{PairedClaims, SqliteOrdersSettings};
 use payfold_engines::{EngineError, pairing};
 use prometheus::{Histogram, HistogramOpts, IntCounter, Registry};
 
 pub use self::distributed::{Distributed, topics_wanted};
-use crate::data_dir::DataDir;
+pub use self::embedded::Paths;
 use crate::error::Fixable;
 use crate::search;
 use crate::settings::Settings;
+
+/// What to do where log, order store and claims don't belong together.
+const RESTORE: &str = "restore log.db and orders.claims.db as they were used together: put the files back with their -wal, or \
+    `payfold log restore` a backup (at scale, topic and table); until then move, delete and make nothing; \
+    docs/operations.md, \"Corrupt\"";
 
 /// The engines of one process.
 pub struct Engines {
@@ -31,8 +36,16 @@ pub struct Engines {
     stores: Option<Stores>,
     /// Where the compacted twin of `orders` is kept.
     latest: Option<KafkaSettings>,
+    /// What the claims are compared with the log by; none in a process without an order store.
+    claims: Option<ClaimsPair>,
     /// How the log is kept, for the banner.
     pub durability: &'static str,
+}
+
+/// Log and claims, as the engines they are.
+enum ClaimsPair {
+    Files(Arc<SqliteLog>, PairedClaims),
+    Tables(Arc<CqlOrders>),
 }
 
 /// The order store, as it is folded into and as it is read.
@@ -70,57 +83,11 @@ pub enum Chosen {
     Distributed(Box<Distributed>),
 }
 
-/// Where the embedded engines' files are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paths {
-    /// The log's database.
-    pub log: PathBuf,
-    /// The orders' database.
-    pub orders: PathBuf,
-}
-
-impl Paths {
-    /// The files of the generations that are beside the first one, by name (`orders.g2.db`), where they are.
-    pub fn generations(&self) -> std::io::Result<Vec<(String, PathBuf)>> {
-        let stem = self.orders.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let parent = self.orders.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let mut found = Vec::new();
-        for entry in std::fs::read_dir(parent.unwrap_or(Path::new(".")))? {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let number =
-                name.strip_prefix(&format!("{stem}.g")).and_then(|rest| rest.strip_suffix(".db"));
-            if let Some(number) = number.and_then(|number| number.parse::<u32>().ok()) {
-                found.push((format!("orders.g{number}.db"), path));
-            }
-        }
-        found.sort();
-        Ok(found)
-    }
-
-    /// Where the file of a generation is, by the name `generations` gives it.
-    pub fn generation(&self, name: &str) -> Option<PathBuf> {
-        let number = name.strip_prefix("orders.g")?.strip_suffix(".db")?.parse::<u32>().ok()?;
-        Some(self.orders.with_extension(format!("g{number}.db")))
-    }
-
-    /// Where the claims are.
-    pub fn claims(&self) -> PathBuf {
-        claims_beside(&self.orders)
-    }
-}
-
 /// The engines the settings name. Errors: a URL that names none, or a mix.
 pub fn chosen(settings: &Settings) -> anyhow::Result<Chosen> {
     let distributed = (settings.logs_to_kafka(), settings.orders.starts_with("cql"));
     match distributed {
-        (false, false) => {
-            let data = DataDir::of(settings);
-            Ok(Chosen::Embedded(Paths {
-                log: path("log", &settings.log, data.file("log.db"))?,
-                orders: path("orders", &settings.orders, data.file("orders.db"))?,
-            }))
-        }
+        (false, false) => Ok(Chosen::Embedded(Paths::of(settings)?)),
         (true, _) if distributed.1 || settings.orders.is_empty() => {
             Ok(Chosen::Distributed(Box::new(Distributed::of(settings)?)))
         }
@@ -135,25 +102,11 @@ pub fn chosen(settings: &Settings) -> anyhow::Result<Chosen> {
     }
 }
 
-fn path(setting: &str, url: &str, default: PathBuf) -> anyhow::Result<PathBuf> {
-    match url.split_once(':') {
-        None if url.is_empty() => Ok(default),
-        Some(("sqlite", path)) if !path.is_empty() => Ok(Path::new(path).to_owned()),
-        _ => Err(Fixable::error(
-            format!("{setting} = \"{url}\" names no engine of this version"),
-            format!(
-                "write {setting} = \"sqlite:PATH\" or leave it out; at scale log = \"kafka://…\" and orders = \
-                 \"cql://…\""
-            ),
-        )),
-    }
-}
-
 impl Engines {
     /// Engines that are open.
     pub fn new(log: Arc<dyn EventLog>, store: Option<Arc<dyn OrderStore>>) -> Self {
         let stores = store.map(|store| Stores::new(&log, store));
-        Self { log, stores, latest: None, durability: "engines of a test" }
+        Self { log, stores, latest: None, claims: None, durability: "engines of a test" }
     }
 
     /// The order store as readers see it: the generation that is told. Errors: this process has none.
@@ -191,7 +144,7 @@ impl Engines {
             return Ok(None);
         }
         let opened = match chosen(settings)? {
-            Chosen::Embedded(paths) => Self::open_files(settings, &paths, registry)?,
+            Chosen::Embedded(paths) => Self::open_files(settings, &paths, registry).await?,
             Chosen::Distributed(distributed) => {
                 Self::open_cluster(&distributed, registry, need).await?
             }
@@ -200,25 +153,26 @@ impl Engines {
             stores.live.look().await.map_err(explain)?;
             // Who only writes reads nothing, and may be older than who reads.
             search::refuse_newer(&*opened.log).await?;
-            pairing::check(&*opened.log, &*stores.reads).await.map_err(explain)?;
+            pairing::check(&*opened.log, &*stores.reads).await.map_err(explain_pairing)?;
         }
         Ok(Some(opened))
     }
 
-    fn open_files(settings: &Settings, paths: &Paths, registry: &Registry) -> anyhow::Result<Self> {
+    async fn open_files(
+        settings: &Settings,
+        paths: &Paths,
+        registry: &Registry,
+    ) -> anyhow::Result<Self> {
         let log_settings = SqliteLogSettings {
             queue_max: settings.ingest.queue_max,
             observer: Some(commit_metrics(registry)?),
             ..SqliteLogSettings::default()
         };
-        let log = SqliteLog::open(&paths.log, log_settings).map_err(explain)?;
         let orders_settings = SqliteOrdersSettings {
             writer_cache_kib: settings.sqlite.orders_cache_mib.saturating_mul(1_024),
             ..SqliteOrdersSettings::default()
         };
-        let store = SqliteOrders::open_with(&paths.orders, orders_settings).map_err(explain)?;
-        let durability = "SQLite, every 200 is synced first";
-        Ok(Self { durability, ..Self::new(Arc::new(log), Some(Arc::new(store))) })
+        Self::open_paired(paths, log_settings, orders_settings).await
     }
 
     async fn open_cluster(
@@ -230,7 +184,7 @@ impl Engines {
         let observers = distributed::observers(registry, commit_metrics(registry)?)?;
         let open = async || KafkaLog::open(&distributed.kafka, observers.clone()).await;
         let log = distributed::patiently("open the log", open).await?;
-        let store: Option<Arc<dyn OrderStore>> = match need {
+        let cql = match need {
             Need::Both => {
                 let cql = distributed.cql()?;
                 let told = distributed::statements(registry)?;
@@ -241,7 +195,14 @@ impl Engines {
         };
         let durability = "Kafka, every 200 is on all in-sync replicas first";
         let latest = distributed.kafka.orders_latest.then(|| distributed.kafka.clone());
-        Ok(Self { durability, latest, ..Self::new(Arc::new(log), store) })
+        let opened = Self { durability, latest, ..Self::of_cluster(Arc::new(log), cql) };
+        opened.check_claims().await?;
+        Ok(opened)
+    }
+
+    fn of_cluster(log: Arc<dyn EventLog>, cql: Option<Arc<CqlOrders>>) -> Self {
+        let store = cql.clone().map(|cql| cql as Arc<dyn OrderStore>);
+        Self { claims: cql.map(ClaimsPair::Tables), ..Self::new(log, store) }
     }
 
     /// Opens both for listings, beside a running system or without one; nothing can be changed.
@@ -251,50 +212,36 @@ impl Engines {
             Chosen::Distributed(distributed) => {
                 let log = KafkaLog::open_read_only(&distributed.kafka).await.map_err(explain)?;
                 let cql = distributed.cql()?.clone();
-                let store: Arc<dyn OrderStore> =
-                    Arc::new(CqlOrders::open(cql).await.map_err(explain)?);
-                return Self::to_read(Arc::new(log), store).await;
+                let cql = Arc::new(CqlOrders::open(cql).await.map_err(explain)?);
+                return Self::of_cluster(Arc::new(log), Some(cql)).to_read().await;
             }
         };
         Self::open_files_to_read(&paths).await
     }
 
-    /// Opens embedded engines to change what nobody runs on. Errors: somebody does.
-    pub fn open_files_to_write(paths: &Paths) -> anyhow::Result<Self> {
-        let log = SqliteLog::open(&paths.log, SqliteLogSettings::default()).map_err(explain)?;
-        let settings = SqliteOrdersSettings::default();
-        let store = SqliteOrders::open_with(&paths.orders, settings).map_err(explain)?;
-        let durability = "SQLite, every 200 is synced first";
-        Ok(Self { durability, ..Self::new(Arc::new(log), Some(Arc::new(store))) })
-    }
-
-    /// Opens embedded engines for listings. Errors: a file is not there, or is none of theirs.
-    pub async fn open_files_to_read(paths: &Paths) -> anyhow::Result<Self> {
-        for path in [&paths.log, &paths.orders] {
-            if !path.is_file() {
-                return Err(Fixable::error(
-                    format!("there is no {}", path.display()),
-                    "run `payfold run` once, or name the data folder with --data DIR",
-                ));
-            }
-        }
-        let log = Arc::new(SqliteLog::open_read_only(&paths.log).map_err(explain)?);
-        let store = Arc::new(SqliteOrders::open_read_only(&paths.orders).map_err(explain)?);
-        Self::to_read(log, store).await
-    }
-
     /// What is told at this moment.
-    async fn to_read(log: Arc<dyn EventLog>, store: Arc<dyn OrderStore>) -> anyhow::Result<Self> {
-        let opened = Self { durability: "read-only", ..Self::new(log, Some(store)) };
-        if let Some(live) = opened.live() {
+    async fn to_read(self) -> anyhow::Result<Self> {
+        if let Some(live) = self.live() {
             live.look().await.map_err(explain)?;
         }
-        Ok(opened)
+        Ok(Self { durability: "read-only", ..self })
     }
 
-    /// Checks that the order store was folded from the log. Errors: it was not, with what to do.
+    /// Checks that order store and claims belong to the log. Errors: they don't, with what to do.
     pub async fn check_pair(&self) -> anyhow::Result<()> {
-        pairing::check(&*self.log, &**self.store()?).await.map_err(explain)
+        pairing::check(&*self.log, &**self.store()?).await.map_err(explain_pairing)?;
+        self.check_claims().await
+    }
+
+    async fn check_claims(&self) -> anyhow::Result<()> {
+        let checked = match &self.claims {
+            Some(ClaimsPair::Files(log, claims)) => pairing::claims::check_files(log, claims).await,
+            Some(ClaimsPair::Tables(store)) => {
+                pairing::claims::check_tables(&*self.log, store).await
+            }
+            None => Ok(()),
+        };
+        checked.map_err(explain_pairing)
     }
 }
 
@@ -326,4 +273,12 @@ pub(crate) fn explain(error: EngineError) -> anyhow::Error {
         }
     };
     Fixable::error(error.to_string(), fix)
+}
+
+/// Says how files or tables that don't belong together are restored.
+pub(crate) fn explain_pairing(error: EngineError) -> anyhow::Error {
+    match error {
+        EngineError::Corrupt(_) => Fixable::difference(error.to_string(), RESTORE),
+        EngineError::Unavailable(_) | EngineError::Invalid(_) => explain(error),
+    }
 }

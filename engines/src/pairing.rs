@@ -1,6 +1,10 @@
-//! Owns the pairing of an order store with its log at start-up.
+//! Owns the pairing of an order store, and of the claims, with their log at start-up.
 //! Invariant: a store is only ever folded on from the very log it was folded from, and from a record that
-//! log really holds; anything else is `Corrupt` before a single record is read.
+//! log really holds; anything else is `Corrupt` before a single record is read. Whatever does not fit, it is the log that
+//! has to be restored: a store is rebuilt from a whole log, never instead of one.
+
+pub mod claims;
+pub mod log_file;
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::record::Position;
@@ -10,8 +14,8 @@ use crate::log::epoch::epoch_of;
 use crate::log::{EventLog, Extent, Topic};
 use crate::orders::{Folded, OrderStore, Progress};
 
-/// What to do about every mismatch: the store is made from the log and can be made again.
-const REMEDY: &str = "move the order store away and it will be rebuilt from the log";
+/// What to do about every mismatch. None proves that the log is whole, so none is a reason to give up the store.
+const REMEDY: &str = "restore the log that the order store was folded from";
 
 /// Checks that `store` was folded from `log`, up to records it holds. A new store fits any log.
 /// Errors: `Corrupt` with what is wrong and what to do; `Unavailable` if either can't be read.
@@ -35,7 +39,7 @@ pub async fn check(log: &dyn EventLog, store: &dyn OrderStore) -> Result<(), Eng
             let last = extent.end();
             return Err(EngineError::Corrupt(format!(
                 "the order store was folded up to {position}, but the log ends at {last}: \
-                 the log lost records or is an old copy; restore the log, or {REMEDY}"
+                 the log lost records or is an older copy; {REMEDY}"
             )));
         }
         check_record(log, folded).await?;

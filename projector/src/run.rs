@@ -112,7 +112,9 @@ pub enum RunError {
         error: RecordError,
     },
     /// Log and order store don't belong together.
-    #[error("{0}; if the log is the right one, move the order store away and it will be rebuilt")]
+    #[error(
+        "{0}; stop, keep every file as it is, and restore the log that the order store was folded from"
+    )]
     Unpaired(String),
     /// An engine refused for good.
     #[error("can't {what}: {error}")]

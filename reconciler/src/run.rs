@@ -93,8 +93,8 @@ pub enum RunError {
     },
     /// Log and order store don't belong together.
     #[error(
-        "the order store was folded from another log; if the log is the right one, move the order store away \
-         and it will be rebuilt"
+        "the order store was folded from another log; stop, keep every file as it is, and restore the log that the order store \
+         was folded from"
     )]
     Unpaired,
     /// An engine refused for good.

@@ -27,6 +27,13 @@ pub enum LogCommand {
         #[arg(long)]
         no_verify: bool,
     },
+    /// Go on without claims that no copy holds: an Idempotency-Key of before may then make a second payment. Without --yes
+    /// only say what is missing
+    AcceptLostClaims {
+        /// Do it. Before, look for orders.claims.db and its -wal, and put the newest copy there is in place
+        #[arg(long)]
+        yes: bool,
+    },
     /// Put a backup into a data folder that holds no log yet
     Restore {
         /// The folder `payfold log backup` wrote

@@ -10,7 +10,6 @@ use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::Topic;
 use payfold_engines::log::kafka::topics::{self, Severity};
 use payfold_engines::orders::cql::schema::{self, State};
-use payfold_engines::pairing;
 use payfold_ingest::browser_return::Targets;
 use payfold_schemas::time::Time;
 use serde::Serialize;
@@ -18,9 +17,10 @@ use serde::Serialize;
 use super::{block_on, reach};
 use crate::args::{CheckArgs, Global};
 use crate::data_dir::DataDir;
+use crate::error::{DifferencesFound, is_there};
 use crate::output::{self, Listing};
 use crate::settings::{self, Loaded, Settings};
-use crate::wiring::{self, Chosen, Engines};
+use crate::wiring::{self, Chosen, Engines, Paths};
 use crate::{asking, error, keys, running, search, walk};
 
 const COLUMNS: [&str; 4] = ["check", "result", "detail", "fix"];
@@ -35,25 +35,34 @@ struct Row {
     result: &'static str,
     detail: String,
     fix: String,
+    /// Log, order store and claims don't belong together.
+    #[serde(skip)]
+    is_difference: bool,
 }
 
 impl Row {
     fn ok(check: &'static str, detail: impl Into<String>) -> Self {
-        Self { check, result: "ok", detail: detail.into(), fix: String::new() }
+        Self::new(check, "ok", detail.into(), String::new())
     }
 
     fn warn(check: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { check, result: "warn", detail: detail.into(), fix: fix.into() }
+        Self::new(check, "warn", detail.into(), fix.into())
     }
 
     fn failed(check: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { check, result: "failed", detail: detail.into(), fix: fix.into() }
+        Self::new(check, "failed", detail.into(), fix.into())
+    }
+
+    fn new(check: &'static str, result: &'static str, detail: String, fix: String) -> Self {
+        Self { check, result, detail, fix, is_difference: false }
     }
 
     /// An error with its own way to mend it, or this one.
     fn of_error(check: &'static str, error: &anyhow::Error, otherwise: &str) -> Self {
         let (detail, fix) = error::told(error);
-        Self::failed(check, detail, fix.unwrap_or_else(|| otherwise.to_owned()))
+        let is_difference = error::is_difference(error);
+        let fix = fix.unwrap_or_else(|| otherwise.to_owned());
+        Self { is_difference, ..Self::failed(check, detail, fix) }
     }
 }
 
@@ -81,6 +90,9 @@ pub fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<()> {
     }
     listing.print()?;
     let failed = rows.iter().filter(|row| row.result == "failed").count();
+    if rows.iter().any(|row| row.is_difference) {
+        return Err(DifferencesFound.into());
+    }
     anyhow::ensure!(failed == 0, "{failed} of {} checks failed", rows.len());
     Ok(())
 }
@@ -105,9 +117,14 @@ fn data_folder(data: &DataDir) -> Row {
     use std::os::unix::fs::PermissionsExt;
     let path = data.path();
     match std::fs::metadata(path) {
-        Err(_) => {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Row::ok("data folder", format!("{} will be made at the first run", path.display()))
         }
+        Err(error) => Row::failed(
+            "data folder",
+            format!("can't read {}: {error}", path.display()),
+            "run as its owner, or name another with --data DIR",
+        ),
         Ok(found) if !found.is_dir() => Row::failed(
             "data folder",
             format!("{} is no folder", path.display()),
@@ -239,15 +256,39 @@ async fn ask(loaded: &Loaded) -> Vec<Row> {
     if rows.iter().any(|row| row.result == "failed" || ends_here(row)) {
         return rows;
     }
-    match Engines::open_to_read(&loaded.settings).await {
-        Ok(engines) => rows.extend(stores(&engines).await),
-        Err(error) => {
-            let (detail, fix) = error::told(&error);
-            let fix = fix.unwrap_or_else(|| "run payfold run once".to_owned());
-            rows.push(Row::warn("connect", detail, fix));
+    if let Ok(Chosen::Embedded(paths)) = wiring::chosen(&loaded.settings) {
+        match files(&paths).await {
+            Ok(row) => rows.push(row),
+            Err(row) => {
+                rows.push(row);
+                return rows;
+            }
         }
     }
+    match Engines::open_to_read(&loaded.settings).await {
+        Ok(engines) => rows.extend(stores(&engines).await),
+        Err(error) => rows.push(Row::of_error("stores", &error, "see the message")),
+    }
     rows
+}
+
+/// What can be said of embedded files before the order store is opened: a damaged one must not hide whether log and claims are
+/// whole. Errors: there is nothing to open yet, or a file is missing or another system's.
+async fn files(paths: &Paths) -> Result<Row, Row> {
+    let of_error = |error: &anyhow::Error| Row::of_error("files", error, "see the message");
+    if paths.is_new().map_err(|error| of_error(&error))? {
+        let fix = "`payfold run` makes it; of a system that has run, name the data folder with --data DIR";
+        return Err(Row::warn("files", format!("there is no {} yet", paths.log.display()), fix));
+    }
+    paths.check_claims().await.map_err(|error| of_error(&error))?;
+    match is_there(&paths.orders).map_err(|error| of_error(&error))? {
+        true => Ok(Row::ok("claims", "the claims belong to the log")),
+        false => {
+            let detail =
+                format!("there is no {}; the claims belong to the log", paths.orders.display());
+            Err(Row::warn("files", detail, "the next `payfold run` folds it anew from the log"))
+        }
+    }
 }
 
 /// What Kafka and the database say about topics and tables; nothing where the engines are embedded.
@@ -300,7 +341,7 @@ async fn stores(engines: &Engines) -> Vec<Row> {
         return vec![Row::failed("records", detail, "docs/operations.md, \"Upgrading\"")];
     }
     let asked = async {
-        pairing::check(&*engines.log, &**engines.store()?).await?;
+        engines.check_pair().await?;
         let ends = walk::ends(&*engines.log, Topic::Intake).await?;
         let mut received = None;
         for end in ends.iter().filter(|end| end.offset > 0) {

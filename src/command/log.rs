@@ -1,9 +1,10 @@
-//! `payfold log stats|verify|park|backup|restore`: how far the topics reach, whether the log is whole and what partners signed,
+//! `payfold log stats|verify|park|accept-lost-claims|backup|restore`: how far the topics reach, whether the log is whole and what partners signed,
 //! whether the orders follow from it, and copies of both.
 
 mod backup;
 mod chain;
 mod left_out;
+mod lost_claims;
 mod manifest;
 mod park;
 mod restore;
@@ -60,6 +61,7 @@ pub fn run(global: &Global, command: &LogCommand) -> anyhow::Result<()> {
                 verify(&engines().await?, output).await
             }
             LogCommand::Park(args) => park::run(settings, args).await,
+            LogCommand::AcceptLostClaims { yes } => lost_claims::run(settings, *yes).await,
             LogCommand::Backup { to, no_verify } => {
                 let copy = backup::run(settings, to).await?;
                 let output = OutputArgs { output: Form::Table };

@@ -14,6 +14,7 @@ mod floods;
 mod keys;
 mod latest;
 mod laws;
+mod lost_files;
 mod on_kafka_and_cql;
 mod on_sqlite;
 mod oracle_laws;

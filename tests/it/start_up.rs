@@ -1,6 +1,7 @@
 //! Owns the refusals of a start at scale, on real servers: each row breaks one thing and says what `payfold run` and
 //! `payfold check --connect` have to name, and with what it is mended.
-//! Invariant: a start that is refused ends with exit code 1, one error and one fix, and serves nobody before.
+//! Invariant: a start that is refused ends with exit code 1, or 3 where log, order store and claims don't belong together, with
+//! one error and one fix, and serves nobody before.
 
 mod away;
 mod broker;
@@ -58,20 +59,29 @@ impl Start {
 
     /// Holds `run` and `check --connect` to what they must say; what they say else.
     fn is_refused(&self, variables: Variables, words: &[&str]) -> Vec<String> {
-        let mut failures = not_refused(&self.run(variables, REFUSED_MAX), words);
+        self.ends_with(1, variables, words)
+    }
+
+    /// The same where log, order store and claims don't belong together.
+    fn differs(&self, words: &[&str]) -> Vec<String> {
+        self.ends_with(3, &[], words)
+    }
+
+    fn ends_with(&self, code: i32, variables: Variables, words: &[&str]) -> Vec<String> {
+        let mut failures = not_refused(&self.run(variables, REFUSED_MAX), code, words);
         let check = ["check", "--connect", "--output", "json"];
         let checked = self.home.ends(&check, variables, REFUSED_MAX);
-        failures.extend(not_failed(&checked, words));
+        failures.extend(not_failed(&checked, code, words));
         failures
     }
 }
 
 /// What is wrong with the refusal of a start; nothing if it is as it must be.
-fn not_refused(run: &Done, words: &[&str]) -> Vec<String> {
+fn not_refused(run: &Done, code: i32, words: &[&str]) -> Vec<String> {
     let text = &run.stderr;
     let mut failures = missing("run", text, words);
     let lines = |begin| text.lines().filter(|line| line.starts_with(begin)).count();
-    if (run.code(), lines("error: "), lines("  fix: ")) != (1, 1, 1) {
+    if (run.code(), lines("error: "), lines("  fix: ")) != (code, 1, 1) {
         failures.push(format!("run ends with {}, one error and one fix: {text}", run.code()));
     }
     if !run.stdout.is_empty() {
@@ -81,8 +91,8 @@ fn not_refused(run: &Done, words: &[&str]) -> Vec<String> {
 }
 
 /// What is wrong with a check that has to fail.
-fn not_failed(check: &Done, words: &[&str]) -> Vec<String> {
-    if check.code() != 1 {
+fn not_failed(check: &Done, code: i32, words: &[&str]) -> Vec<String> {
+    if check.code() != code {
         return vec![format!("check ends with {}: {}", check.code(), check.stdout)];
     }
     let rows: Vec<Value> = serde_json::from_str(&check.stdout).unwrap_or_default();

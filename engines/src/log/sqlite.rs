@@ -124,6 +124,31 @@ impl SqliteLog {
         Self { id, readers, path: path.to_owned(), writer }
     }
 
+    /// Where the log is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The offset of intake behind which every create request that a shop made has its claim beside the order store; `None`
+    /// while no claims are paired with this log. Blocks.
+    pub fn claims_since(&self) -> Result<Option<u64>, EngineError> {
+        self.readers.with(tables::claims_since)
+    }
+
+    /// Says that claims are paired with this log from its present end on, unless that is said already. Durable when it
+    /// returns. Blocks. Errors: `Invalid` for a log opened for reading only.
+    pub fn pair_claims(&self) -> Result<(), EngineError> {
+        self.running()?;
+        tables::pair_claims(&self.path)
+    }
+
+    /// Says that no claims are paired with this log: the next pairing begins at its end. Durable when it returns. Blocks.
+    /// Errors: `Invalid` for a log opened for reading only.
+    pub fn unpair_claims(&self) -> Result<(), EngineError> {
+        self.running()?;
+        tables::unpair_claims(&self.path)
+    }
+
     /// What the writer has done; none for a log opened for reading only.
     pub fn stats(&self) -> Option<&LogStats> {
         self.writer.as_ref().map(|running| &running.shared.stats)

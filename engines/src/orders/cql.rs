@@ -88,6 +88,11 @@ impl CqlOrders {
         Ok(Self { tables, family })
     }
 
+    /// Whether anything was ever claimed. Errors: the database's.
+    pub async fn has_claims(&self) -> Result<bool, EngineError> {
+        self.family.claims.has_any(&self.family.link).await
+    }
+
     async fn write(&self, commit: Commit) -> Result<(), EngineError> {
         let (tables, link) = (&self.tables, &self.family.link);
         let rows = commit.orders.iter().map(|order| order.position);

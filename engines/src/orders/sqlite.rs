@@ -7,6 +7,7 @@ mod claims;
 mod family;
 mod heads;
 mod money;
+mod paired;
 mod rows;
 mod tables;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use payfold_schemas::record::Position;
 use rusqlite::Connection;
 
 use self::family::Family;
+pub use self::paired::PairedClaims;
 use crate::blocking::blocking;
 use crate::orders::{
     Claimed, Commit, Cursor, Footprint, MoneyPage, OrderStore, Page, Progress, Scan, Walked, Window,

@@ -25,7 +25,8 @@ async fn three_records(bed: &dyn Bed) -> (std::sync::Arc<dyn EventLog>, Vec<Posi
 async fn refused_for(bed: &dyn Bed, log: &dyn EventLog, why: &str) {
     match soon(check(log, &*orders(bed).await)).await {
         Err(EngineError::Corrupt(text)) => {
-            assert!(text.contains(why) && text.contains("rebuilt from the log"), "{text}");
+            assert!(text.contains(why) && text.contains("restore the log"), "{text}");
+            assert!(!text.contains("away") && !text.contains("rebuilt"), "{text}");
         }
         other => panic!("expected {why:?}, got {other:?}"),
     }

@@ -25,6 +25,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// embedded; the folder is not empty; a file can't be read or written. A folder without `backup.json` is no backup.
 pub async fn run(settings: &Settings, to: &Path) -> anyhow::Result<Engines> {
     let paths = embedded(settings, "backed up")?;
+    paths.check_log()?;
     begin(to)?;
     let made_at = SystemClock.now();
     for (name, from) in paths.generations()? {

@@ -38,8 +38,8 @@ pub async fn run(
         if let Some(there) = beside.iter().find(|path| path.exists()) {
             return Err(Fixable::error(
                 format!("there is a {} already", there.display()),
-                "stop payfold and move the old folder away whole; its orders.claims.db, if it is sound, is newer than \
-                 the backup's: pass it with --claims",
+                "stop payfold, move the old folder aside whole and keep it; its orders.claims.db, if it is sound, is newer \
+                 than the backup's: pass it with --claims",
             ));
         }
     }
@@ -69,7 +69,7 @@ pub async fn run(
 
 /// Whoever has seen what was told after the backup takes what is told from here on for newer.
 async fn begin_anew(paths: &Paths, manifest: &Manifest, seen: u32) -> anyhow::Result<Publication> {
-    let engines = Engines::open_files_to_write(paths)?;
+    let engines = Engines::open_files_to_write(paths).await?;
     let asked = Asked {
         author: Author::parse(LOCAL_ADMIN).expect("a fixed name"),
         reason: format!("restored from the backup of {}", manifest.made_at),

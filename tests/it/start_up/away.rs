@@ -60,7 +60,7 @@ impl Row {
         }
         let check = ["check", "--connect", "--output", "json"];
         let checked = start.home.ends(&check, variables, GIVEN_UP_MAX);
-        failures.extend(super::not_failed(&checked, words));
+        failures.extend(super::not_failed(&checked, 1, words));
         failures
     }
 }

@@ -70,5 +70,5 @@ fn one_copy_of_the_tables_is_not_for_money() {
     let production = [("PAYFOLD_DEV", "false")];
     let checked = start.home.ends(&check, &production, super::REFUSED_MAX);
     let words = [" has 1 of at least 3 copies (`dev` allows it)", BY_HAND];
-    settle(&super::not_failed(&checked, &words));
+    settle(&super::not_failed(&checked, 1, &words));
 }

@@ -10,7 +10,7 @@ use super::{Start, settle};
 use crate::support::pair::{runtime, with_log};
 
 const CORRUPT: &str = "docs/operations.md, \"Corrupt\"";
-const AGAIN: &str = "it will be rebuilt from the log";
+const RESTORE: &str = "restore the log that the order store was folded from";
 
 /// A start whose topics and tables are made.
 fn made() -> Option<Start> {
@@ -43,8 +43,8 @@ fn orders_of_another_log_are_refused() {
     let Some(start) = made() else { return };
     let (position, _) = append(&start);
     fold(&start, [9; 16], (position, b"1"));
-    let words = ["the order store was folded from another log than this one", AGAIN, CORRUPT];
-    settle(&start.is_refused(&[], &words));
+    let words = ["the order store was folded from another log than this one", RESTORE, CORRUPT];
+    settle(&start.differs(&words));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_log_that_lost_its_end_is_refused() {
     let later = Position { offset: position.offset + 5, ..position };
     fold(&start, log_id, (later, b"1"));
     let said = format!("was folded up to {later}, but the log ends at {position}");
-    settle(&start.is_refused(&[], &[&said, "restore the log", AGAIN, CORRUPT]));
+    settle(&start.differs(&[&said, RESTORE, CORRUPT]));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_log_with_other_records_is_refused() {
     let (position, log_id) = append(&start);
     fold(&start, log_id, (position, b"2"));
     let said = format!("the log's record at {position} is not the one that was folded");
-    settle(&start.is_refused(&[], &[&said, AGAIN, CORRUPT]));
+    settle(&start.differs(&[&said, RESTORE, CORRUPT]));
 }
 
 /// What the old epoch still holds nobody would ever fold.

@@ -129,7 +129,7 @@ fn a_store_that_is_not_named_is_refused_and_only_warned_of() {
     start.make_topics();
     let none = [("PAYFOLD_ORDERS", "")];
     let words = ["no order store is named", "write orders = \"cql://"];
-    let mut failures = super::not_refused(&start.run(&none, super::REFUSED_MAX), &words);
+    let mut failures = super::not_refused(&start.run(&none, super::REFUSED_MAX), 1, &words);
     let check = ["check", "--connect", "--output", "jsonl"];
     let checked = start.home.ends(&check, &none, super::REFUSED_MAX).json_lines();
     let tables = checked.iter().find(|row| row["check"] == "tables").expect("they are looked at");

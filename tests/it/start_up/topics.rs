@@ -14,7 +14,7 @@ const APPLY: &str = "run `payfold topics apply`";
 const ALTER: &str = "kafka-configs.sh --bootstrap-server";
 const RESTORE: &str = "restore the topic from a mirror or backup";
 const GROWN: &str = "docs/operations.md, \"Partitions added in place\"";
-const MOVE: &str = "move the topics of the other log away";
+const MOVE: &str = "delete none of them; the order store names the log";
 
 const EPOCH_1: Variables = &[("PAYFOLD_KAFKA__EPOCH", "1")];
 const PRODUCTION: Variables = &[("PAYFOLD_DEV", "false")];
@@ -154,7 +154,7 @@ const ALTERED: [Row; 18] = [
         &[],
         &[
             ".findings: partition 0 does not begin with a marker",
-            "use another prefix, or move that topic away",
+            "use another prefix, and leave that topic as it is",
         ],
     ),
     Row(

@@ -10,7 +10,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::EngineError;
 use crate::log::{Delivered, DeliveredEvent, Extent, Message, Topic};
-use crate::sqlite::{from_sql, open_writer, seam_error, to_sql};
+use crate::sqlite::{at, from_sql, open_writer, seam_error, to_sql};
 
 const SCHEMA_VERSION: i64 = 1;
 
@@ -117,6 +117,32 @@ pub(super) fn log_id(connection: &Connection) -> Result<[u8; 16], EngineError> {
         _ => None,
     };
     id.ok_or_else(|| EngineError::Corrupt("the log's id is not 16 bytes".to_owned()))
+}
+
+/// The offset of intake behind which every create request has its claim beside the order store; `None` while no claims
+/// are paired with the log.
+pub(super) fn claims_since(connection: &Connection) -> Result<Option<u64>, EngineError> {
+    let sql = "SELECT value FROM meta WHERE name = 'claims_since'";
+    let offset = connection.query_row(sql, [], |row| row.get(0)).optional();
+    offset.map_err(seam_error)?.map(from_sql).transpose()
+}
+
+/// Says that claims are paired with the log from here on, unless that is said already.
+pub(super) fn pair_claims(path: &Path) -> Result<(), EngineError> {
+    let sql =
+        "INSERT OR IGNORE INTO meta SELECT 'claims_since', coalesce(max(position), 0) FROM intake";
+    change(path, sql)
+}
+
+/// Says that no claims are paired with the log.
+pub(super) fn unpair_claims(path: &Path) -> Result<(), EngineError> {
+    change(path, "DELETE FROM meta WHERE name = 'claims_since'")
+}
+
+/// Runs one statement on a connection of its own, beside the writer's.
+fn change(path: &Path, sql: &str) -> Result<(), EngineError> {
+    let connection = open_writer(path, PRAGMAS)?;
+    connection.execute(sql, []).map(drop).map_err(|error| at(path, seam_error(error)))
 }
 
 /// The last offset of every topic; 0 while it is empty.

@@ -20,6 +20,7 @@ use crate::orders::Claimed;
 pub(super) struct Claims {
     insert: PreparedStatement,
     select: PreparedStatement,
+    select_any: PreparedStatement,
 }
 
 impl Claims {
@@ -35,7 +36,8 @@ impl Claims {
             SerialConsistency::Serial => Consistency::Serial,
             SerialConsistency::LocalSerial => Consistency::LocalSerial,
         });
-        Ok(Self { insert, select })
+        let select_any = link.prepare(&format!("SELECT key FROM {table} LIMIT 1")).await?;
+        Ok(Self { insert, select, select_any })
     }
 
     /// Makes a claim, or finds whose it is.
@@ -59,6 +61,13 @@ impl Claims {
             }
             _ => Err(link.place.corrupt("a claim is neither new nor there")),
         }
+    }
+
+    /// Whether there is any claim.
+    pub(super) async fn has_any(&self, link: &Link) -> Result<bool, EngineError> {
+        let rows = link.read(&self.select_any, ()).await?;
+        let row = rows.maybe_first_row::<(String,)>().map_err(|error| link.undecodable(&error))?;
+        Ok(row.is_some())
     }
 
     /// The record of a key.

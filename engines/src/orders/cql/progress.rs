@@ -68,7 +68,7 @@ impl Advance {
             let known = progress.get_or_insert_with(|| Progress { log_id, folded: Vec::new() });
             if known.log_id != log_id {
                 return Err(link.place.corrupt(
-                    "the order store's progress names two logs; name another keyspace and it will be rebuilt from the log",
+                    "the order store's progress names two logs: restore topics and tables of one log",
                 ));
             }
             known.folded.push(folded);

@@ -1,6 +1,7 @@
 //! Owns the claims of the embedded store: who asked for a payment attempt first. A file of its own beside the
 //! order rows, because rows can be rebuilt from the log and claims can't: back it up with the log.
-//! Invariants: a key has one record for ever; `Mine` is told once, and only after the claim is synced.
+//! Invariants: a key has one record for ever; `Mine` is told once, and only after the claim is synced; the newest claims
+//! are listed in the transaction that makes them (`paired` finds them by their records).
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -12,10 +13,13 @@ use tokio::sync::oneshot;
 use crate::EngineError;
 use crate::blocking::blocking;
 use crate::orders::Claimed;
-use crate::sqlite::{ReadPool, at, open_writer, seam_error};
+use crate::sqlite::{ReadPool, at, file_exists, open_writer, seam_error};
 
 /// Claims made durable by one sync at most.
 const GROUP_MAX: usize = 256;
+
+/// How many of the newest claims are listed.
+const LATEST_MAX: u32 = 1_024;
 
 /// Page cache of a connection that looks a claim up.
 const READER_CACHE_KIB: u32 = 512;
@@ -81,7 +85,7 @@ impl Claims {
     /// The record of a key.
     pub(super) async fn claimed(&self, key: String) -> Result<Option<Vec<u8>>, EngineError> {
         let readers = Arc::clone(&self.readers);
-        if self.writer.is_none() && !self.path.exists() {
+        if self.writer.is_none() && !file_exists(&self.path)? {
             // A store that nobody has run since there are claims.
             return Ok(None);
         }
@@ -100,10 +104,14 @@ impl Drop for Claims {
 }
 
 /// FULL: a claim that was told must survive a power cut, or two calls could be made under one key.
-fn open(path: &Path) -> Result<Connection, EngineError> {
+pub(super) fn open(path: &Path) -> Result<Connection, EngineError> {
     let connection = open_writer(path, "PRAGMA synchronous = FULL;")?;
-    let table = "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID";
-    connection.execute_batch(table).map_err(|error| at(path, seam_error(error)))?;
+    let tables = "BEGIN IMMEDIATE;
+        CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS latest (number INTEGER PRIMARY KEY, key TEXT NOT NULL);
+        CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+        COMMIT";
+    connection.execute_batch(tables).map_err(|error| at(path, seam_error(error)))?;
     Ok(connection)
 }
 
@@ -141,6 +149,12 @@ impl ClaimsFile {
         connection.execute_batch("BEGIN IMMEDIATE").map_err(seam_error)?;
         let claimed =
             group.iter().map(|waiting| claim(connection, waiting)).collect::<Result<_, _>>()?;
+        connection
+            .prepare_cached(
+                "DELETE FROM latest WHERE number <= (SELECT max(number) FROM latest) - ?",
+            )
+            .and_then(|mut delete| delete.execute([LATEST_MAX]))
+            .map_err(seam_error)?;
         connection.execute_batch("COMMIT").map_err(seam_error)?;
         Ok(claimed)
     }
@@ -152,6 +166,10 @@ fn claim(connection: &Connection, waiting: &Waiting) -> Result<Claimed, EngineEr
         .and_then(|mut insert| insert.execute(params![waiting.key, waiting.record]))
         .map_err(seam_error)?;
     if made == 1 {
+        connection
+            .prepare_cached("INSERT INTO latest (key) VALUES (?)")
+            .and_then(|mut insert| insert.execute([&waiting.key]))
+            .map_err(seam_error)?;
         return Ok(Claimed::Mine);
     }
     record_of(connection, &waiting.key)?

@@ -117,7 +117,7 @@ pub(super) fn check(connection: &Connection) -> Result<(), EngineError> {
         return Ok(());
     }
     Err(EngineError::Invalid(format!(
-        "the order store has schema version {version}, this program reads {SCHEMA_VERSION}: move it away and it will be rebuilt from the log"
+        "the order store has schema version {version}, this program reads {SCHEMA_VERSION}: use the program that made it, or a later one"
     )))
 }
 
@@ -151,7 +151,7 @@ pub(super) fn progress(connection: &Connection) -> Result<Option<Progress>, Engi
         let known = progress.get_or_insert_with(|| Progress { log_id, folded: Vec::new() });
         if known.log_id != log_id {
             return Err(EngineError::Corrupt(
-                "the order store's progress names two logs; move the store away and it will be rebuilt from the log".to_owned(),
+                "the order store's progress names two logs: restore log and order store from one backup".to_owned(),
             ));
         }
         known.folded.push(folded);

@@ -282,7 +282,7 @@ fn beginnings(topic: Topic, epoch: u32, name: &str, one: &SeenTopic) -> Vec<Find
                 let what = format!(
                     "partition {partition} does not begin with a marker: something else wrote it first"
                 );
-                let fix = "use another prefix, or move that topic away";
+                let fix = "use another prefix, and leave that topic as it is";
                 found.push(Finding::refuse(name, what, fix));
             }
             First::Marker(marker) if (&*marker.topic, marker.epoch) != (topic.name(), epoch) => {
@@ -331,8 +331,8 @@ fn one_log(layout: &Layout, seen: &Seen) -> Vec<Finding> {
                     hex::encode(marker.log_id),
                     hex::encode(id)
                 );
-                let fix =
-                    "move the topics of the other log away; which is which, the order store knows";
+                let fix = "delete none of them; the order store names the log it was folded from: restore the topics of that log; \
+                           docs/operations.md, \"Corrupt\"";
                 found.push(Finding::corrupt(&name, what, fix));
             }
         }

@@ -1,0 +1,152 @@
+//! Owns what pairs the file of claims with its log: the log's id, written into the file once, and the search for
+//! claims by their records. The rules are in `crate::pairing::claims`.
+//! Invariant: a log id that is written is never replaced.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::claims;
+use crate::EngineError;
+use crate::sqlite::{ReadPool, at, file_exists, seam_error};
+
+/// Page cache of the connection, KiB.
+const CACHE_KIB: u32 = 512;
+
+const LATEST: &str = "SELECT record FROM latest JOIN claims USING (key)";
+const ALL: &str = "SELECT record FROM claims";
+
+/// The file of claims beside an order store.
+#[derive(Debug)]
+pub struct PairedClaims {
+    path: PathBuf,
+    readers: ReadPool,
+}
+
+impl PairedClaims {
+    /// The claims beside the store at `orders`; the file may not be there.
+    pub fn beside(orders: &Path) -> Self {
+        let path = claims::path_beside(orders);
+        let readers = ReadPool::new(&path, CACHE_KIB);
+        Self { path, readers }
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the file is there. Errors: `Unavailable`, it can't be read.
+    pub fn exists(&self) -> Result<bool, EngineError> {
+        file_exists(&self.path)
+    }
+
+    /// The id of the log that the claims belong to; `None` in a file of before logs and claims were paired. Blocks.
+    pub fn log_id(&self) -> Result<Option<[u8; 16]>, EngineError> {
+        self.readers.with(|connection| {
+            if !has_table(connection, "meta")? {
+                return Ok(None);
+            }
+            let sql = "SELECT value FROM meta WHERE name = 'log_id'";
+            connection.query_row(sql, [], |row| row.get(0)).optional().map_err(seam_error)
+        })
+    }
+
+    /// Writes the id of the log that the claims belong to, unless one is written. Durable when it returns. Blocks.
+    pub fn pair(&self, log_id: [u8; 16]) -> Result<(), EngineError> {
+        let connection = claims::open(&self.path)?;
+        let sql = "INSERT OR IGNORE INTO meta VALUES ('log_id', ?)";
+        let written = connection.execute(sql, [log_id]);
+        written.map(drop).map_err(|error| at(&self.path, seam_error(error)))
+    }
+
+    /// Those of the records that no claim holds. The newest claims are searched first; all of them only if a record
+    /// is not among those. Blocks.
+    pub fn unclaimed<'a>(&self, records: &[&'a [u8]]) -> Result<HashSet<&'a [u8]>, EngineError> {
+        let mut wanted: HashSet<&[u8]> = records.iter().copied().collect();
+        self.readers.with(|connection| {
+            if has_table(connection, "latest")? {
+                take_found(connection, LATEST, &mut wanted)?;
+            }
+            take_found(connection, ALL, &mut wanted)
+        })?;
+        Ok(wanted)
+    }
+}
+
+fn has_table(connection: &Connection, name: &str) -> Result<bool, EngineError> {
+    let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?";
+    let found = connection.query_row(sql, [name], |_| Ok(())).optional();
+    found.map(|found| found.is_some()).map_err(seam_error)
+}
+
+/// Takes out of `wanted` the records that a query yields; ends as soon as nothing is wanted.
+fn take_found(
+    connection: &Connection,
+    sql: &str,
+    wanted: &mut HashSet<&[u8]>,
+) -> Result<(), EngineError> {
+    let mut statement = connection.prepare(sql).map_err(seam_error)?;
+    let mut rows = statement.query([]).map_err(seam_error)?;
+    while !wanted.is_empty()
+        && let Some(row) = rows.next().map_err(seam_error)?
+    {
+        let record = row.get_ref(0).map_err(seam_error)?;
+        if let Ok(record) = record.as_blob() {
+            wanted.remove(record);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::orders::sqlite::claims::Claims;
+
+    async fn claim(orders: &Path, keys: impl Iterator<Item = u32>) {
+        let claims = Claims::open(orders).unwrap();
+        for key in keys {
+            claims.claim(format!("shop/{key}"), key.to_be_bytes().to_vec()).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_log_id_is_written_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let orders = dir.path().join("orders.db");
+        let paired = PairedClaims::beside(&orders);
+        assert!(!paired.exists().unwrap());
+        claim(&orders, 0..1).await;
+        assert_eq!((paired.exists(), paired.log_id()), (Ok(true), Ok(None)));
+        paired.pair([1; 16]).unwrap();
+        paired.pair([2; 16]).unwrap();
+        assert_eq!(paired.log_id(), Ok(Some([1; 16])));
+    }
+
+    #[tokio::test]
+    async fn records_are_found_among_the_newest_and_the_oldest_claims_and_in_an_older_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let orders = dir.path().join("orders.db");
+        let paired = PairedClaims::beside(&orders);
+        claim(&orders, 0..1_500).await;
+        let known = [0_u32, 700, 1_499].map(u32::to_be_bytes);
+        let known: Vec<&[u8]> = known.iter().map(<[u8; 4]>::as_slice).collect();
+        assert!(paired.unclaimed(&known).unwrap().is_empty());
+        let unknown = 1_500_u32.to_be_bytes();
+        let missing = paired.unclaimed(&[known[0], &unknown, known[2]]).unwrap();
+        assert_eq!(missing, HashSet::from([unknown.as_slice()]));
+
+        let listed = |sql: &str| {
+            let connection = claims::open(paired.path()).unwrap();
+            connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap()
+        };
+        assert_eq!(listed("SELECT count(*) FROM latest"), 1_024);
+        let older = Connection::open(paired.path()).unwrap();
+        older.execute_batch("DROP TABLE latest; DROP TABLE meta").unwrap();
+        drop(older);
+        assert!(paired.unclaimed(&known).unwrap().is_empty());
+        assert_eq!(paired.log_id(), Ok(None));
+    }
+}

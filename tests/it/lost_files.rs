@@ -1,0 +1,261 @@
+//! Owns the proof that a system never starts on what is left when its log or its claims are lost, replaced or older
+//! than the rest: `run` and `check --connect` end with 3, name the file and how to restore it, and make nothing.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use crate::support::pair::Inside;
+use crate::support::system::{Done, Home, System, alone};
+
+const LOG: &str = "log.db";
+const ORDERS: &str = "orders.db";
+const CLAIMS: &str = "orders.claims.db";
+const END_MAX: Duration = Duration::from_secs(20);
+
+/// A demo that a shop has made payments in, stopped.
+fn paid(payments: u32) -> Rc<Home> {
+    let system = System::demo();
+    pay(&system, payments);
+    system.stop().0
+}
+
+fn pay(system: &System, payments: u32) {
+    system.payfold(&["demo", "pay", "--count", &payments.to_string()]).ok();
+    Inside::of(system.home()).settle();
+}
+
+/// The files of one database in a folder.
+fn files(folder: &Path, name: &str) -> Vec<PathBuf> {
+    ["", "-wal", "-shm"].iter().map(|suffix| folder.join(format!("{name}{suffix}"))).collect()
+}
+
+/// Takes a database out of the data folder, into a folder beside it.
+fn take_out(home: &Home, name: &str, into: &str) -> PathBuf {
+    let folder = home.path().join(into);
+    std::fs::create_dir_all(&folder).expect("the home can be written");
+    for (from, to) in files(&home.data(), name).iter().zip(files(&folder, name)) {
+        if from.exists() {
+            std::fs::rename(from, to).expect("one file system");
+        }
+    }
+    folder
+}
+
+/// Puts a database of another folder into the data folder, in the place of what is there.
+fn put(home: &Home, folder: &Path, name: &str) {
+    for (from, to) in files(folder, name).iter().zip(files(&home.data(), name)) {
+        let _ = std::fs::remove_file(&to);
+        if from.exists() {
+            std::fs::copy(from, to).expect("the home can be written");
+        }
+    }
+}
+
+fn databases(home: &Home) -> Vec<String> {
+    let found = std::fs::read_dir(home.data()).expect("a data folder");
+    let names = found.map(|entry| entry.expect("an entry").file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    let mut names: Vec<_> = names.filter(|name| name.ends_with(".db")).collect();
+    names.sort();
+    names
+}
+
+fn run(home: &Home) -> Done {
+    let any = "127.0.0.1:0";
+    let flags = ["--listen-public", "--listen-shop", "--listen-admin", "--listen-sandbox"];
+    let mut arguments = vec!["run"];
+    arguments.extend(flags.iter().flat_map(|flag| [*flag, any]));
+    home.ends(&arguments, &[], END_MAX)
+}
+
+/// Neither `run` nor `check --connect` accepts the folder; both say these words, none advises what loses data, and no
+/// database is made.
+fn refused(home: &Home, words: &[&str]) {
+    let before = databases(home);
+    let started = run(home);
+    let checked = home.payfold(&["check", "--connect"]);
+    for (who, done, text) in
+        [("run", &started, &started.stderr), ("check", &checked, &checked.stdout)]
+    {
+        assert_eq!(done.code(), 3, "{who}: {done:?}");
+        for word in words {
+            assert!(text.contains(word), "{who} does not say {word:?}: {done:?}");
+        }
+        for advice in ["move the order store away", "it will be rebuilt", "payfold run` once"] {
+            assert!(!text.contains(advice), "{who} says {advice:?}: {done:?}");
+        }
+    }
+    assert_eq!(databases(home), before, "nothing is made");
+}
+
+/// The folder is accepted, and what was in it is there.
+fn accepted(home: &Rc<Home>) {
+    let system = home.boot();
+    assert!(system.stop().1.success());
+    home.payfold(&["check", "--connect"]).ok();
+    home.payfold(&["log", "verify"]).ok();
+}
+
+#[test]
+fn a_missing_log_is_never_made_anew() {
+    let home = paid(2);
+    let lost = take_out(&home, LOG, "lost");
+    let log = home.data().join(LOG);
+    let log = log.to_str().expect("a path of a test is text");
+    let words = [log, "restore log.db", "payfold log restore"];
+    refused(&home, &words);
+    let without_orders = take_out(&home, ORDERS, "orders");
+    refused(&home, &words);
+    put(&home, &without_orders, ORDERS);
+    let without_claims = take_out(&home, CLAIMS, "claims");
+    refused(&home, &words);
+    put(&home, &without_claims, CLAIMS);
+    // An empty file is no log either.
+    std::fs::write(home.data().join(LOG), b"").expect("the home can be written");
+    refused(&home, &words);
+
+    put(&home, &lost, LOG);
+    accepted(&home);
+}
+
+#[test]
+fn another_log_is_refused_and_no_store_is_given_up_for_it() {
+    let (home, other) = (paid(2), paid(1));
+    let lost = take_out(&home, LOG, "lost");
+    put(&home, &other.data(), LOG);
+    refused(&home, &["another log", "restore"]);
+    take_out(&home, ORDERS, "orders");
+    refused(&home, &["another log", "restore"]);
+
+    // With its own log the store that was taken away is folded anew.
+    put(&home, &lost, LOG);
+    accepted(&home);
+}
+
+#[test]
+fn lost_claims_are_noticed_until_their_loss_is_accepted() {
+    let home = paid(2);
+    let lost = take_out(&home, CLAIMS, "lost");
+    let claims = home.data().join(CLAIMS);
+    let words = [claims.to_str().expect("a path of a test is text"), "restore", "second payment"];
+    refused(&home, &words);
+    // Neither without the order store.
+    take_out(&home, ORDERS, "orders");
+    refused(&home, &words);
+    put(&home, &lost, CLAIMS);
+    accepted(&home);
+
+    take_out(&home, CLAIMS, "lost-for-good");
+    let told = home.payfold(&["log", "accept-lost-claims"]).ok();
+    assert!(told.contains("2 of the newest") && told.contains("Nothing was done"), "{told}");
+    refused(&home, &words);
+    home.payfold(&["log", "accept-lost-claims", "--yes"]).ok();
+    let system = home.boot();
+    pay(&system, 1);
+    drop(system.stop());
+    accepted(&home);
+    // What was claimed since is looked for.
+    take_out(&home, CLAIMS, "lost-again");
+    refused(&home, &words);
+}
+
+#[test]
+fn an_older_copy_of_the_claims_is_noticed() {
+    let system = System::demo();
+    pay(&system, 2);
+    let home = Rc::clone(system.home());
+    let backup = home.path().join("backup");
+    let backup_text = backup.to_str().expect("a path of a test is text");
+    home.payfold(&["log", "backup", backup_text]).ok();
+    pay(&system, 1);
+    drop(system.stop());
+    let newest = take_out(&home, CLAIMS, "newest");
+    put(&home, &backup, CLAIMS);
+    refused(&home, &["older copy", "restore", "second payment"]);
+    put(&home, &newest, CLAIMS);
+    accepted(&home);
+
+    // Claims that are newer than a restored log do no harm.
+    let restored = Home::new();
+    std::fs::create_dir(restored.data()).expect("it is new");
+    for file in ["vault.key", "sandbox.key", "admin.token", "demo.key"] {
+        std::fs::copy(home.data().join(file), restored.data().join(file)).expect("a demo has it");
+    }
+    let claims = newest.join(CLAIMS);
+    let claims = claims.to_str().expect("a path of a test is text");
+    restored.payfold(&["log", "restore", backup_text, "--claims", claims]).ok();
+    accepted(&restored);
+}
+
+#[test]
+fn a_folder_of_before_claims_were_paired_is_adopted() {
+    let home = paid(2);
+    let of = |name: &str| Connection::open(home.data().join(name)).expect("a database");
+    of(LOG).execute("DELETE FROM meta WHERE name = 'claims_since'", []).expect("ours");
+    of(CLAIMS).execute_batch("DROP TABLE meta; DROP TABLE latest").expect("ours");
+    let old = take_out(&home, CLAIMS, "old");
+    put(&home, &old, CLAIMS);
+    home.payfold(&["check", "--connect"]).ok();
+    let system = home.boot();
+    pay(&system, 1);
+    drop(system.stop());
+    accepted(&home);
+    put(&home, &old, CLAIMS);
+    refused(&home, &["older copy"]);
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_not_called_missing() {
+    let home = paid(1);
+    let data = home.data();
+    let stranger = 65_534;
+    let allow = |path: &Path, mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(path, mode).expect("it is ours");
+    };
+    // The program has to be found by whoever runs it, and so has the folder.
+    allow(home.path(), 0o755);
+    let program = home.path().join("payfold");
+    std::fs::copy(env!("CARGO_BIN_EXE_payfold"), &program).expect("it can be copied");
+    let ask = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(&program);
+        command.args(arguments).arg("--data").arg(&data).current_dir("/").env_clear();
+        if rustix::process::geteuid().is_root() {
+            command.uid(stranger).gid(stranger);
+        }
+        command.stdin(Stdio::null());
+        let done = alone(|| command.output()).expect("the program can be started");
+        format!(
+            "{}{}",
+            String::from_utf8_lossy(&done.stdout),
+            String::from_utf8_lossy(&done.stderr)
+        )
+    };
+    let listings: [&[&str]; 6] = [
+        &["order", "list"],
+        &["log", "stats"],
+        &["log", "verify"],
+        &["quarantine", "list"],
+        &["key", "list"],
+        &["check", "--connect"],
+    ];
+    let hidden: [(&Path, &Path); 2] = [(&data, &data), (&data, &data.join(LOG))];
+    for (folder, closed) in hidden {
+        allow(folder, 0o755);
+        allow(closed, 0o000);
+        for arguments in listings {
+            let said = ask(arguments);
+            let is_of_keys = arguments[0] == "key" && closed != folder;
+            assert!(is_of_keys || said.contains("permission denied"), "{arguments:?}: {said}");
+            assert!(!said.contains("there is no"), "{arguments:?}: {said}");
+            assert!(!said.contains("payfold run"), "{arguments:?}: {said}");
+        }
+        allow(closed, 0o700);
+    }
+}
