@@ -301,7 +301,7 @@ async fn what_is_wrong_on_our_side_is_told_before_anything_is_sent() {
     let here = "http://127.0.0.1:1";
     for (account, url, at, wanted, expected) in [
         (&without, here, now(), &good, "no [create]"),
-        (&sandbox, here, now().plus_ms(-60_000), &good, "no key for calls that is valid"),
+        (&sandbox, here, now().plus_ms(-60_000), &good, "acme/SHOP is valid now (it has c from "),
         (&sandbox, "http://pay.example", now(), &good, "not https"),
         (&sandbox, "", now(), &good, "not an absolute"),
         (&sandbox, here, now(), &self::wanted(1_050, "USD"), "takes no such currency"),

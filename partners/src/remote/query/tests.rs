@@ -148,7 +148,12 @@ async fn what_is_wrong_on_our_side_is_told_before_anything_is_sent() {
     let public = crate::profile::DEFAULT_PROFILE;
     for (profile, url, at, expected) in [
         (without, "http://127.0.0.1:1", now(), "no [query]"),
-        (SANDBOX_PROFILE, "http://127.0.0.1:1", now().plus_ms(-60_000), "no key that is valid"),
+        (
+            SANDBOX_PROFILE,
+            "http://127.0.0.1:1",
+            now().plus_ms(-60_000),
+            "acme/M is valid now (it has k1 from ",
+        ),
         (public, "http://127.0.0.1:1", now(), "not https"),
         (public, "https://127.0.0.1:1", now(), "private network"),
         (public, "", now(), "not an absolute"),
