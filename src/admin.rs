@@ -24,7 +24,7 @@ use prometheus::{Encoder, Registry, TextEncoder};
 pub use self::books::BooksDesk;
 pub use self::quarantine::NoticeDesk;
 pub use self::rebuild::RebuildDesk;
-use crate::demo::DemoOrders;
+use crate::demo::{DemoOrder, DemoOrders};
 use crate::gauges::Gauges;
 
 /// What the admin listener shows and does.
@@ -168,8 +168,9 @@ async fn open_demo_order(
             "this system has a configuration; the demo order is for `payfold run` without one",
         );
     };
-    let Ok(asked) = serde_json::from_slice(&body) else {
-        let detail = "the body must be an amount in minor units and an ISO 4217 currency, as JSON";
+    let asked = serde_json::from_slice::<DemoOrder>(&body).ok();
+    let Some(asked) = asked.filter(|asked| asked.currency.has_minor_units()) else {
+        let detail = "the body must be an amount in minor units and an ISO 4217 currency that has them, as JSON";
         return problem(400, "bad_request", detail);
     };
     match demo.open(&**log, &*admin.clock, asked).await {

@@ -250,6 +250,9 @@ mod tests {
         amount        1000000000000000               => ok
         currency      "eur"                          => unknown_currency /currency
         currency      "XYZ"                          => unknown_currency /currency
+        currency      "XXX"                          => unknown_currency /currency
+        currency      "XTS"                          => unknown_currency /currency
+        currency      "XAU"                          => unknown_currency /currency
         currency      978                            => wrong_type /currency
         description   -                              => missing_field /description
         description   ""                             => empty_field /description

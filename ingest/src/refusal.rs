@@ -126,7 +126,9 @@ impl Code {
                 "amount must be plain digits of an integer in minor units",
             ),
             Self::AmountOutOfRange => ("amount_out_of_range", 400, "amount must be 1 to 10^15"),
-            Self::UnknownCurrency => ("unknown_currency", 400, "currency must be an ISO 4217 code"),
+            Self::UnknownCurrency => {
+                ("unknown_currency", 400, "currency must be an ISO 4217 code with minor units")
+            }
             Self::FieldTooLong => ("field_too_long", 400, "a field is too long"),
             Self::SeparatorInField => (
                 "separator_in_field",

@@ -101,7 +101,7 @@ pub enum WrongAnswer {
     Status,
     /// amount is not plain digits of minor units.
     Amount,
-    /// currency is not in ISO 4217.
+    /// currency is no ISO 4217 code with minor units.
     Currency,
 }
 

@@ -82,14 +82,21 @@ thread_local! {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Currency(iso_currency::Currency);
 
-/// A code that is not in ISO 4217; case matters.
+/// A code that no amount can be in; case matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("currency must be an ISO 4217 code in capitals, such as VND")]
+#[error("currency must be an ISO 4217 code in capitals that has minor units, such as VND")]
 pub struct CurrencyError;
 
 impl Currency {
-    /// Reads a three-letter code in capitals. Errors: `CurrencyError`.
+    /// Reads the code of a currency that new money may be in: three letters in capitals. Errors: `CurrencyError`, also
+    /// for the codes without minor units (XXX, XTS, XAU, XDR).
     pub fn parse(code: &str) -> Result<Self, CurrencyError> {
+        Self::parse_stored(code).ok().filter(|read| read.has_minor_units()).ok_or(CurrencyError)
+    }
+
+    /// Reads any code of ISO 4217. Only for what was stored: older programs admitted the codes without minor units.
+    /// Errors: `CurrencyError`.
+    pub fn parse_stored(code: &str) -> Result<Self, CurrencyError> {
         // The library's table is long, and what is read in one go is of few currencies.
         if let Some(last) = LAST.get().filter(|last| last.code() == code) {
             return Ok(Self(last));
@@ -104,6 +111,12 @@ impl Currency {
     /// The three-letter code.
     pub fn code(self) -> &'static str {
         self.0.code()
+    }
+
+    /// Whether ISO 4217 gives it minor units, which amounts are counted in. It gives none to "no currency" (XXX), the
+    /// test code (XTS), metals and units of account.
+    pub fn has_minor_units(self) -> bool {
+        self.0.exponent().is_some()
     }
 
     /// Digits behind the point: 0 for VND, 2 for EUR. Codes without minor units (XAU) have 0.
@@ -145,7 +158,7 @@ impl Serialize for Currency {
 impl<'de> Deserialize<'de> for Currency {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let code = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        Self::parse(&code).map_err(serde::de::Error::custom)
+        Self::parse_stored(&code).map_err(serde::de::Error::custom)
     }
 }
 
@@ -161,7 +174,7 @@ impl<C> Encode<C> for Currency {
 
 impl<'b, C> Decode<'b, C> for Currency {
     fn decode(d: &mut minicbor::Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
-        Self::parse(d.str()?)
+        Self::parse_stored(d.str()?)
             .map_err(|_| minicbor::decode::Error::message("stored currency is not in ISO 4217"))
     }
 }
@@ -201,6 +214,19 @@ mod tests {
         assert_eq!(Currency::parse("KWD").unwrap().exponent(), 3);
         for code in ["vnd", "VNĐ", "XYZ", "", "VND ", "ＶＮＤ"] {
             assert!(Currency::parse(code).is_err(), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn a_code_without_minor_units_is_read_from_storage_and_refused_for_new_money() {
+        for code in ["XXX", "XTS", "XAU", "XAG", "XPT", "XPD", "XDR", "XBA", "XSU", "XUA"] {
+            let stored: Currency = minicbor::decode(&minicbor::to_vec(code).unwrap()).unwrap();
+            assert_eq!(stored.code(), code);
+            assert_eq!(serde_json::from_value::<Currency>(code.into()).unwrap(), stored);
+            assert!(Currency::parse(code).is_err(), "{code} right behind the same code as stored");
+        }
+        for code in ["CLF", "UYW", "CHE", "HRK"] {
+            assert!(Currency::parse(code).is_ok(), "{code} has minor units");
         }
     }
 }

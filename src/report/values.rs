@@ -25,7 +25,7 @@ impl<'a> Currencies<'a> {
             finding.code == Code::CurrencyDiffers && finding.status != FindingStatus::Cleared
         });
         let ours = |finding: &'a FindingChanged| {
-            Some((payment(finding), Currency::parse(&finding.ours.value).ok()?))
+            Some((payment(finding), Currency::parse_stored(&finding.ours.value).ok()?))
         };
         Self(differs.filter_map(ours).collect())
     }
@@ -76,7 +76,7 @@ fn money_words(text: &str, currency: Option<Currency>) -> Option<String> {
     let of_words = |words: &str| {
         let (digits, code) = words.split_once(' ').map_or((words, None), |(d, c)| (d, Some(c)));
         let currency = match code {
-            Some(code) => Currency::parse(code).ok()?,
+            Some(code) => Currency::parse_stored(code).ok()?,
             None => currency?,
         };
         Some(named(minor(digits)?, currency))
@@ -89,7 +89,7 @@ fn money_words(text: &str, currency: Option<Currency>) -> Option<String> {
 pub(super) fn told(text: &str) -> Option<(Status, i128, Currency)> {
     let mut words = text.split(' ');
     let status = Status::parse(words.next()?)?;
-    Some((status, minor(words.next()?)?, Currency::parse(words.next()?).ok()?))
+    Some((status, minor(words.next()?)?, Currency::parse_stored(words.next()?).ok()?))
 }
 
 /// The line of the records that a finding is about.

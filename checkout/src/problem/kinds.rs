@@ -67,7 +67,7 @@ mod table {
     pub static TOO_MANY_ENTRIES: Kind = kind("too_many_entries", 422, "metadata has too many entries");
     pub static AMOUNT_NOT_INTEGER: Kind = kind("amount_not_integer", 422, "amount must be plain digits of an integer in minor units");
     pub static AMOUNT_OUT_OF_RANGE: Kind = kind("amount_out_of_range", 422, "amount must be 1 to 10^15 minor units");
-    pub static UNKNOWN_CURRENCY: Kind = kind("unknown_currency", 422, "currency must be an ISO 4217 code in capitals");
+    pub static UNKNOWN_CURRENCY: Kind = kind("unknown_currency", 422, "currency must be an ISO 4217 code with minor units, in capitals");
     pub static BAD_TIMESTAMP: Kind = kind("bad_timestamp", 422, "a time must be RFC 3339 with a zone");
     pub static EXPIRES_AT_PAST: Kind = kind("expires_at_past", 422, "expiresAt must be in the future");
     pub static UNKNOWN_ACCOUNT: Kind = kind("unknown_account", 422, "the shop has no such account");

@@ -286,7 +286,9 @@ impl Chosen<'_> {
         let text = self.map.currencies.get(&text).unwrap_or(&text);
         match Currency::parse(text) {
             Ok(currency) => Ok(currency),
-            Err(_) => fault(FaultKind::UnknownCurrency, "currency is not of ISO 4217"),
+            Err(_) => {
+                fault(FaultKind::UnknownCurrency, "currency is no ISO 4217 code with minor units")
+            }
         }
     }
 

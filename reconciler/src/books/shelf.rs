@@ -267,7 +267,7 @@ impl Shelf {
         while let Some(row) = open.next()? {
             let code = Code::parse(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?);
             let currency = row.get_ref(1)?.as_str_or_null().map_err(rusqlite::Error::from)?;
-            let currency = currency.and_then(|code| Currency::parse(code).ok());
+            let currency = currency.and_then(|code| Currency::parse_stored(code).ok());
             each(code.expect("it was written as a word"), currency, row.get(2)?);
         }
         Ok(())

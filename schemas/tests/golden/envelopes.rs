@@ -25,7 +25,7 @@ prop_compose! {
     ) -> MoneyContent {
         MoneyContent {
             amount: Amount::from_minor(minor).expect("in range"),
-            currency: Currency::parse(code).expect("in the list"),
+            currency: Currency::parse_stored(code).expect("in the list"),
             paid_at: paid_at.map(Time::from_unix_nanos),
             event_ref: None,
         }
