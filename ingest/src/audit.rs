@@ -126,6 +126,13 @@ impl Auditor {
         };
         let same_sign = source.request.sign.is_none()
             || again.source(&source.request).request.sign == source.request.sign;
+        // Older programs admitted such currencies: what such a notice says is not read anew.
+        let currency = stored.says.map(|(_, ipn)| ipn.money.currency);
+        if let Some(code) = currency.filter(|code| !code.has_minor_units()) {
+            return Outcome::Unusable(format!(
+                "the recorded key signed it, but what it says is not judged: {code} has no minor units and is no longer admitted"
+            ));
+        }
         let same = same_sign
             && stored.says.is_none_or(|(order, ipn)| match again.shape() {
                 Ok(Judged::Admitted(read)) => read.order == *order && read.ipn == *ipn,
@@ -170,7 +177,7 @@ impl Auditor {
 
     fn profile(&self, partner: &PartnerCode, source: &NoticeSource) -> Result<Profile, Outcome> {
         let text = self.profiles.get(&source.profile.digest).ok_or(Outcome::NoProfile)?;
-        Profile::parse(partner, text).map_err(|error| Outcome::Unusable(error.to_string()))
+        Profile::parse_recorded(partner, text).map_err(|error| Outcome::Unusable(error.to_string()))
     }
 }
 

@@ -4,6 +4,8 @@
 
 mod account;
 mod by_merchant;
+mod shared_keys;
+mod too_many;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,11 +13,11 @@ use std::sync::Arc;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
 
 use self::account::account;
-use crate::document::{AccountEntry, VaultDocument};
+use crate::document::VaultDocument;
 use crate::mac::MacKey;
 use crate::notice::Notice;
 use crate::profile::{Field, Limits, Profile};
-use crate::secret::Secret;
+use crate::scheme::work::SchemeWork;
 
 pub use self::account::Account;
 pub use self::by_merchant::SHARED_SCHEMES_MAX;
@@ -25,11 +27,13 @@ pub const UNNAMED_TRIED_MAX: usize = 8;
 
 /// The accounts a notice on one route may be from.
 #[derive(Debug, Default)]
-struct Route {
+pub(crate) struct Route {
     limits: Option<Limits>,
     profile: Option<Arc<Profile>>,
     by_merchant: HashMap<Box<str>, Vec<Arc<Account>>>,
     all: Vec<Arc<Account>>,
+    /// What refusing a notice of a custom scheme costs.
+    work: SchemeWork,
 }
 
 impl Route {
@@ -39,8 +43,19 @@ impl Route {
         self.all.push(Arc::clone(account));
     }
 
-    fn unnamed(&self) -> &[Arc<Account>] {
+    /// The accounts that a notice without a readable merchant is tried against.
+    pub(crate) fn unnamed(&self) -> &[Arc<Account>] {
         &self.all[..self.all.len().min(UNNAMED_TRIED_MAX)]
+    }
+
+    /// The accounts of this merchantCode.
+    pub(crate) fn named(&self, merchant_code: &str) -> &[Arc<Account>] {
+        self.by_merchant.get(merchant_code).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// What refusing a notice of a custom scheme costs.
+    pub(crate) fn work(&self) -> &SchemeWork {
+        &self.work
     }
 }
 
@@ -78,7 +93,7 @@ pub(crate) struct Candidates<'d> {
 impl Directory {
     /// Puts profiles and accounts together. Errors: every problem found, each with how to mend it.
     pub fn build(profiles: Vec<Profile>, vault: &VaultDocument) -> Result<Self, Vec<Problem>> {
-        let mut problems = shared_secrets(vault);
+        let mut problems = shared_keys::of_one_merchant(vault);
         let mut by_partner = HashMap::new();
         for profile in profiles {
             let partner = profile.partner().clone();
@@ -103,7 +118,14 @@ impl Directory {
                 Err(problem) => problems.push(problem),
             }
         }
+        problems.extend(too_many::accounts(&directory.partners));
+        problems.extend(shared_keys::of_two_accounts(&directory.accounts));
         directory.work = directory.work_of_routes();
+        for route in directory.partners.values_mut() {
+            if let Some(scheme) = route.profile.as_ref().and_then(|profile| profile.scheme()) {
+                route.work = SchemeWork::of(scheme, &route.all);
+            }
+        }
         directory.shared_schemes = by_merchant::found(&directory.partners);
         if problems.is_empty() { Ok(directory) } else { Err(problems) }
     }
@@ -178,13 +200,12 @@ impl Directory {
         if name.trim().is_empty() {
             return Candidates { accounts: route.unnamed(), hmacs_min: self.work.unnamed };
         }
-        let accounts = route.by_merchant.get(name).map(Vec::as_slice).unwrap_or_default();
-        Candidates { accounts, hmacs_min: self.work.named }
+        Candidates { accounts: route.named(name), hmacs_min: self.work.named }
     }
 
     /// The enabled accounts of this merchantCode, whosever they are.
     pub(crate) fn named(&self, merchant_code: &str) -> &[Arc<Account>] {
-        self.shared.by_merchant.get(merchant_code).map(Vec::as_slice).unwrap_or_default()
+        self.shared.named(merchant_code)
     }
 
     /// The profile of the partner in a path.
@@ -195,6 +216,11 @@ impl Directory {
     /// The enabled accounts of the partner in a path.
     pub(crate) fn of_partner(&self, partner: &str) -> &[Arc<Account>] {
         self.route(Some(partner)).all.as_slice()
+    }
+
+    /// The route of the partner in a path; one without accounts if there is no such partner.
+    pub(crate) fn route_of(&self, partner: &str) -> &Route {
+        self.route(Some(partner))
     }
 
     fn route(&self, route_partner: Option<&str>) -> &Route {
@@ -215,35 +241,15 @@ impl Directory {
     }
 }
 
-/// Two accounts of one merchantCode and one secret: a notice could be taken for either partner's.
-fn shared_secrets(vault: &VaultDocument) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for (place, a) in vault.accounts.iter().enumerate() {
-        for b in &vault.accounts[..place] {
-            if a.merchant_code == b.merchant_code && has_secret_of(a, b) {
-                problems.push(Problem(format!(
-                    "accounts {}/{} and {}/{} share a secret; ask one partner for another",
-                    b.partner, b.merchant_code, a.partner, a.merchant_code
-                )));
-            }
-        }
-    }
-    problems
-}
-
-fn has_secret_of(a: &AccountEntry, b: &AccountEntry) -> bool {
-    let is_of_b = |secret: &Secret| b.keys.iter().any(|k| k.secret.expose() == secret.expose());
-    a.keys.iter().any(|key| is_of_b(&key.secret))
-}
-
 #[cfg(test)]
 mod tests {
     use payfold_schemas::ids::KeyId;
     use payfold_schemas::time::Time;
 
     use super::*;
-    use crate::document::NewKey;
+    use crate::document::{AccountEntry, NewKey};
     use crate::keys::Channel;
+    use crate::secret::Secret;
 
     fn profile(partner: &str) -> Profile {
         Profile::default_for(&PartnerCode::parse(partner).unwrap())

@@ -20,6 +20,7 @@ use serde::Deserialize;
 
 use crate::mac::Output;
 use crate::records::RecordsSpec;
+use crate::scheme::compile::Lint;
 use crate::scheme::{Confirm, Scheme};
 
 pub use create::{CreateField, CreateRule, CreateTerms};
@@ -201,7 +202,13 @@ pub(crate) struct Common {
 impl Profile {
     /// Reads `partner`'s profile from TOML. Errors: `ProfileError`, with the place and how to mend it.
     pub fn parse(partner: &PartnerCode, text: &str) -> Result<Self, ProfileError> {
-        file::parse(partner, text)
+        file::parse(partner, text, Lint::Held)
+    }
+
+    /// Reads a profile that notices were admitted under, to judge those again. It is not held to rules that are newer
+    /// than it is; nothing new is admitted under it. Errors: `ProfileError`.
+    pub fn parse_recorded(partner: &PartnerCode, text: &str) -> Result<Self, ProfileError> {
+        file::parse(partner, text, Lint::Skipped)
     }
 
     /// The default scheme (contract 5), as `partner`'s profile.

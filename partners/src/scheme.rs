@@ -8,6 +8,8 @@
 pub(crate) mod ack;
 pub(crate) mod amount;
 pub(crate) mod call;
+pub(crate) mod candidates;
+pub(crate) mod claims;
 pub(crate) mod clock;
 pub(crate) mod compile;
 pub(crate) mod create;
@@ -32,6 +34,7 @@ pub(crate) mod template;
 pub(crate) mod unique;
 pub(crate) mod vectors;
 pub(crate) mod verify;
+pub(crate) mod work;
 
 use std::collections::BTreeMap;
 
@@ -41,6 +44,7 @@ use serde::Deserialize;
 
 use self::ack::Acks;
 use self::amount::AmountRule;
+use self::candidates::OpenParts;
 use self::clock::Format;
 use self::crypt::{Algorithm, KeyEncoding, Output};
 use self::pairs::Pairs;
@@ -305,6 +309,10 @@ pub struct Scheme {
     pub(crate) exceptions: Vec<String>,
     /// Where they stand in the file.
     pub(crate) exceptions_span: std::ops::Range<usize>,
+    /// What can be read before an account is chosen.
+    pub(crate) open: OpenParts,
+    /// Whether a signed text is held to one reading: something it says counts without a query.
+    pub(crate) needs_one_reading: bool,
 }
 
 #[cfg(test)]

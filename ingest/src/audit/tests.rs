@@ -6,7 +6,7 @@ use payfold_partners::profile::{DEFAULT_PROFILE, Field};
 use payfold_partners::secret::Secret;
 use payfold_partners::signing;
 use payfold_schemas::ids::MerchantCode;
-use payfold_schemas::money::Amount;
+use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::record::NoticeRequest;
 
 use super::*;
@@ -126,6 +126,15 @@ fn every_change_is_found() {
     assert_eq!(judged(other, &sample(), sent()), Outcome::Fails(Failure::NotSigned));
     let before = sent().plus_ms(-1_001);
     assert_eq!(judged(vault(), &sample(), before), Outcome::Fails(Failure::KeyNotValid));
+}
+
+/// Older programs admitted XXX. Such a record is no forgery, and it is not verified either.
+#[test]
+fn a_currency_that_is_no_longer_admitted_is_not_called_altered() {
+    let mut old = sample();
+    old.ipn.money.currency = Currency::parse_stored("XXX").unwrap();
+    let Outcome::Unusable(why) = judged(vault(), &old, sent()) else { panic!("it is judged") };
+    assert!(why.contains("XXX has no minor units and is no longer admitted"), "{why}");
 }
 
 #[test]

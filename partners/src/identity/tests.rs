@@ -47,9 +47,10 @@ fn what_is_signed_is_known_by_the_public_key() {
         for algorithm in algorithms {
             assert!(key.fits(*algorithm));
             let signature = key.sign(*algorithm, b"text").unwrap();
-            let ready = ready(*algorithm, public);
-            assert!(ready.verifies(*algorithm, b"text", &signature), "{algorithm:?}");
-            assert!(!ready.verifies(*algorithm, b"Text", &signature), "{algorithm:?}");
+            let (ready, claims) = (ready(*algorithm, public), [signature]);
+            let verifies = |text| ready.verifies_any(*algorithm, text, &claims);
+            assert!(verifies(b"text"), "{algorithm:?}");
+            assert!(!verifies(b"Text"), "{algorithm:?}");
         }
         for other in [Algorithm::HmacSha256, Algorithm::RsaSha1, Algorithm::Token] {
             assert!(!key.fits(other) && key.sign(other, b"text").is_none());

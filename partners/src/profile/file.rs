@@ -17,6 +17,7 @@ use super::{
 };
 use crate::mac::Output;
 use crate::scheme;
+use crate::scheme::compile::Lint;
 use crate::scheme::schema::shape::Shape;
 
 /// What a notice must say and its signature must cover: without one of these a forger could change
@@ -107,7 +108,11 @@ pub(super) fn wrong<T>(span: Range<usize>, problem: impl Into<String>) -> Result
 }
 
 /// Reads and checks a profile.
-pub(super) fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, ProfileError> {
+pub(super) fn parse(
+    partner: &PartnerCode,
+    text: &str,
+    lint: Lint,
+) -> Result<Profile, ProfileError> {
     let read = |text| {
         let file: ProfileFile = toml::from_str(text).map_err(|error| Wrong {
             span: error.span().unwrap_or(0..0),
@@ -116,7 +121,7 @@ pub(super) fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, Profil
         compile(partner, text, file)
     };
     let parsed = if scheme::file::is_own_scheme(text) {
-        scheme::compile::parse(partner, text)
+        scheme::compile::parse(partner, text, lint)
     } else {
         match (read(text), scheme::compile::records_of(text)) {
             (Ok(profile), Ok(records)) => Ok(profile.with_records(records)),
@@ -270,6 +275,10 @@ fn time_rule(time: &Spanned<TimeFile>, signed: &[Field]) -> Result<TimeRule, Wro
 mod tests {
     use super::*;
     use crate::profile::DEFAULT_PROFILE;
+
+    fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, ProfileError> {
+        super::parse(partner, text, Lint::Held)
+    }
 
     fn partner() -> PartnerCode {
         PartnerCode::parse("acme").unwrap()

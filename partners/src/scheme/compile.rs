@@ -7,6 +7,7 @@ use payfold_schemas::ids::PartnerCode;
 use regex::Regex;
 use toml::Spanned;
 
+use super::candidates::OpenParts;
 use super::file::{
     DocumentFile, DocumentKind, FieldFile, PairsFile, RequireFile, SchemeFile, Text, read,
 };
@@ -39,11 +40,11 @@ const RECORDS: &str = "records";
 const RESERVED: [&str; 8] = ["f", "q", "i", "h", "c", "p", "t", "body"];
 
 /// Reads and checks a profile of a partner's own scheme. Errors: all that is wrong with it.
-pub(crate) fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, Vec<Wrong>> {
+pub(crate) fn parse(partner: &PartnerCode, text: &str, lint: Lint) -> Result<Profile, Vec<Wrong>> {
     let (file, wrong) = read(text);
     let has_certificate = file.head.as_ref().is_some_and(|head| head.client_certificate);
     let has_token = file.oauth.is_some();
-    let mut compiler = Compiler { wrong, has_certificate, has_token, ..Compiler::default() };
+    let mut compiler = Compiler { wrong, lint, has_certificate, has_token, ..Compiler::default() };
     let profile = compiler.profile(partner, text, file);
     compiler.wrong.sort_by_key(|wrong| wrong.span.start);
     match profile {
@@ -52,11 +53,22 @@ pub(crate) fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, Vec<Wr
     }
 }
 
+/// Whether a profile is held to what makes a scheme safe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Lint {
+    /// As every profile is that notices are admitted under.
+    #[default]
+    Held,
+    /// Not: older programs admitted notices under it, and it only says how these are read.
+    Skipped,
+}
+
 /// What has been read so far, and what is wrong with it.
 #[derive(Default)]
 pub(super) struct Compiler {
     pub(super) wrong: Vec<Wrong>,
     pub(super) names: Names,
+    lint: Lint,
     texts: Vec<Template>,
     /// The section whose call or events are read.
     section: &'static str,
@@ -96,8 +108,13 @@ impl Compiler {
         let scheme = self.scheme(file);
         let (common, mut scheme) = (common?, scheme?);
         lint::complete_lists(&mut scheme);
-        for wrong in lint::check(&scheme, &common) {
-            self.wrong(wrong.span, wrong.problem);
+        scheme.open = OpenParts::of(&scheme);
+        let with = lint::TimeAndNonce { time: common.time.kind, nonce: common.nonce };
+        scheme.needs_one_reading = lint::needs_one_reading(&scheme, with);
+        if self.lint == Lint::Held {
+            for wrong in lint::check(&scheme, &common) {
+                self.wrong(wrong.span, wrong.problem);
+            }
         }
         Some(Profile::of_scheme(common, scheme).with_records(records.flatten()))
     }
@@ -170,6 +187,8 @@ impl Compiler {
             oauth: oauth.map_or(Some(None), |oauth| oauth.map(Some))?,
             exceptions: exceptions.map(|name| name.get_ref().clone()).collect(),
             exceptions_span: head.exceptions.as_ref().map_or(0..0, Spanned::span),
+            open: OpenParts::default(),
+            needs_one_reading: true,
         })
     }
 

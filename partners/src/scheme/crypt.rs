@@ -15,7 +15,7 @@ use md5::Md5;
 use serde::Deserialize;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
-use subtle::ConstantTimeEq;
+use subtle::{Choice, ConstantTimeEq};
 use x509_cert::der::{Decode, DecodePem, Encode, pem};
 
 use crate::keys::{SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
@@ -223,6 +223,8 @@ impl Ready {
     /// The signature over a text where it can be made with the same key; what `explain` shows and vectors compare.
     pub(crate) fn expected(&self, algorithm: Algorithm, text: &[u8]) -> Option<Vec<u8>> {
         let Self::Shared(secret) = self else { return None };
+        #[cfg(test)]
+        counted::add();
         let key = secret.expose();
         Some(match algorithm {
             Algorithm::HmacMd5 => keyed::<Hmac<Md5>>(key, text),
@@ -244,11 +246,22 @@ impl Ready {
         })
     }
 
-    /// Whether `claimed` is the signature of `text`.
-    pub(crate) fn verifies(&self, algorithm: Algorithm, text: &[u8], claimed: &[u8]) -> bool {
+    /// Whether one of `claims` is the signature of `text`. A shared secret computes one MAC, however many claims there
+    /// are, and compares each in constant time; a public key checks each claim by itself.
+    pub(crate) fn verifies_any(
+        &self,
+        algorithm: Algorithm,
+        text: &[u8],
+        claims: &[Vec<u8>],
+    ) -> bool {
         let Self::Public(key) = self else {
-            let expected = self.expected(algorithm, text);
-            return expected.is_some_and(|expected| bool::from(expected.ct_eq(claimed)));
+            if claims.is_empty() {
+                return false;
+            }
+            let Some(expected) = self.expected(algorithm, text) else { return false };
+            let none = Choice::from(0);
+            let any = claims.iter().fold(none, |any, claim| any | expected.ct_eq(claim));
+            return bool::from(any);
         };
         let rule: &'static dyn VerificationAlgorithm = match algorithm {
             Algorithm::RsaSha1 => &RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY,
@@ -257,7 +270,33 @@ impl Ready {
             Algorithm::Ed25519 => &ED25519,
             _ => return false,
         };
-        UnparsedPublicKey::new(rule, key).verify(text, claimed).is_ok()
+        let verifies = |claim: &Vec<u8>| {
+            #[cfg(test)]
+            counted::add();
+            UnparsedPublicKey::new(rule, key).verify(text, claim).is_ok()
+        };
+        claims.iter().any(verifies)
+    }
+}
+
+/// Counts what a request costs: the MACs, digests and public-key checks computed on this thread.
+#[cfg(test)]
+pub(crate) mod counted {
+    use std::cell::Cell;
+
+    thread_local! {
+        static COMPUTED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn add() {
+        COMPUTED.set(COMPUTED.get() + 1);
+    }
+
+    /// What `work` returns, and how many signatures it computed or checked.
+    pub(crate) fn count<T>(work: impl FnOnce() -> T) -> (T, usize) {
+        let before = COMPUTED.get();
+        let done = work();
+        (done, COMPUTED.get() - before)
     }
 }
 

@@ -2,22 +2,25 @@
 //! what was received beside what was expected, and which change would have made it match. It knows test keys and real
 //! ones alike, so it shows texts and signatures, never a secret.
 
+use std::sync::Arc;
+
 use payfold_schemas::time::Time;
 
 mod expected;
 mod hints;
 mod verdict;
 
-use self::verdict::{unsigned, verdict};
+use self::verdict::{no_account, unsigned, verdict};
+use super::candidates::{candidates, named};
+use super::claims::{are_too_many, claimed, read_claims};
 use super::crypt::{Output, Ready};
 use super::document::Kind;
 use super::keys::SchemeKey;
 use super::reading::{Context, Of, Reading, Unusable};
 use super::request::Request;
 use super::template::{Piece, Source, Template, Token};
-use super::verify::claimed;
 use super::{Scheme, SignRule, lint};
-use crate::directory::Directory;
+use crate::directory::{Account, Directory, Route};
 use crate::profile::Profile;
 use crate::verify::{RejectCode, Rejection};
 
@@ -89,7 +92,8 @@ impl Directory {
         let mut explanation = Explanation::default();
         let mut why = "no account of this partner is enabled".to_owned();
         let mut is_for_one = false;
-        for account in self.of_partner(partner) {
+        let (accounts, stranger) = explained(self.route_of(partner), (profile, scheme), request);
+        for account in accounts {
             let name = format!("{}/{}", account.partner(), account.merchant_code());
             let of = account.of();
             let mut reading = match opened(profile, scheme, request, &of) {
@@ -128,14 +132,49 @@ impl Directory {
                 let not_for = not_for(scheme, context, keys);
                 if not_for.is_none() || !is_for_one {
                     is_for_one |= not_for.is_none();
-                    let told = unsigned(&explanation.attempts[before..], not_for);
-                    why = numbered(&told);
+                    let reason = unsigned(&explanation.attempts[before..], not_for);
+                    why = numbered(&reason);
                 }
             }
         }
+        let why = stranger.map_or(why, |merchant| no_account(partner, &merchant));
         explanation.verdict = verdict(self, profile, (partner, request, now), &why);
         Some(explanation)
     }
+}
+
+/// The accounts that a request or its items name; where they name none that exists, those tried without a name, and
+/// the name.
+fn explained<'d>(
+    route: &'d Route,
+    (profile, scheme): (&Profile, &Scheme),
+    request: &Request<'_>,
+) -> (Vec<&'d Arc<Account>>, Option<String>) {
+    let mut accounts: Vec<&Arc<Account>> = Vec::new();
+    let mut stranger = None;
+    let plain = Reading::new(scheme, request, profile.limits()).ok();
+    if let Some(mut plain) = plain.filter(|_| scheme.open.names_account) {
+        // What can't be unwrapped names nobody.
+        let _ = plain.unwrap_open();
+        for item in 0..plain.items().unwrap_or(1).min(ITEMS_MAX) {
+            if scheme.items.is_some() {
+                plain.go_to(item);
+            }
+            let of_item = candidates(route, &plain);
+            if of_item.is_empty() {
+                stranger = stranger.or(named(&plain));
+            }
+            for account in of_item {
+                if !accounts.iter().any(|known| Arc::ptr_eq(known, account)) {
+                    accounts.push(account);
+                }
+            }
+        }
+    }
+    if accounts.is_empty() {
+        return (route.unnamed().iter().collect(), stranger);
+    }
+    (accounts, None)
 }
 
 /// A reading with its documents. Errors: what can't be parsed or opened.
@@ -260,17 +299,14 @@ fn attempt(
     let expected = ready.expected(sign.algorithm, &text).filter(|_| !is_token);
     attempt.expected = expected.map(|expected| sign.output.write(&expected));
     attempt.matches = is_match(sign, ready, &text, &attempt.received);
-    if !attempt.matches {
+    if !attempt.matches && !are_too_many(&attempt.received) {
         attempt.would_match = variants(sign, ready, context, &attempt.received);
     }
     attempt
 }
 
 pub(crate) fn is_match(sign: &SignRule, ready: &Ready, text: &[u8], received: &[String]) -> bool {
-    received.iter().any(|claimed| {
-        let claimed = sign.output.read(claimed);
-        claimed.is_some_and(|claimed| ready.verifies(sign.algorithm, text, &claimed))
-    })
+    ready.verifies_any(sign.algorithm, text, &read_claims(sign, received))
 }
 
 /// The usual mistakes, each tried; those that match.

@@ -2,6 +2,7 @@
 //! let a notice pass, or be confirmed by a query; a refusal must not look like an acceptance; the last event must
 //! say what becomes of all the rest; and whatever deviates from the contract must be listed as an exception.
 
+mod binding;
 mod coverage;
 mod create;
 
@@ -17,7 +18,8 @@ use super::{Confirm, EventRule, Outcome, Scheme};
 use crate::profile::file::Wrong;
 use crate::profile::{Common, NonceRule, TimeKind};
 
-pub(super) use self::coverage::{complete_lists, deciding_sources};
+use self::binding::binding;
+pub(super) use self::coverage::{complete_lists, deciding_sources, needs_one_reading};
 use self::coverage::{coverage, is_time_signed, weakest};
 
 /// Every exception there is.
@@ -37,12 +39,21 @@ pub(super) const EXCEPTIONS: [&str; 13] = [
     "short_key",
 ];
 
+/// What a profile says beside its scheme of what is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimeAndNonce {
+    pub(super) time: TimeKind,
+    pub(super) nonce: NonceRule,
+}
+
 /// Everything that is wrong with a scheme that compiles.
 pub(super) fn check(scheme: &Scheme, common: &Common) -> Vec<Wrong> {
     let mut problems = Vec::new();
     places(scheme, &mut problems);
     events(scheme, &mut problems);
-    coverage(scheme, &mut problems);
+    let with = TimeAndNonce { time: common.time.kind, nonce: common.nonce };
+    coverage(scheme, with, &mut problems);
+    binding(scheme, &mut problems);
     answers(scheme, &mut problems);
     signs(scheme, &mut problems);
     create::creates(scheme, common, &mut problems);
@@ -50,7 +61,7 @@ pub(super) fn check(scheme: &Scheme, common: &Common) -> Vec<Wrong> {
         let problem = "nonce = \"required\" needs map.nonce: where it stands".to_owned();
         problems.push(Wrong { span: 0..0, problem });
     }
-    exceptions(scheme, common, &mut problems);
+    exceptions(scheme, with, &mut problems);
     problems
 }
 
@@ -144,8 +155,8 @@ fn signs(scheme: &Scheme, problems: &mut Vec<Wrong>) {
 }
 
 /// What deviates from the contract must be listed, and what is listed must deviate.
-fn exceptions(scheme: &Scheme, common: &Common, problems: &mut Vec<Wrong>) {
-    let needed = needed(scheme, common.time.kind);
+fn exceptions(scheme: &Scheme, with: TimeAndNonce, problems: &mut Vec<Wrong>) {
+    let needed = needed(scheme, with);
     let mut wrong =
         |problem| problems.push(Wrong { span: scheme.exceptions_span.clone(), problem });
     for (name, why) in &needed {
@@ -162,7 +173,8 @@ fn exceptions(scheme: &Scheme, common: &Common, problems: &mut Vec<Wrong>) {
 }
 
 /// The exceptions a scheme needs, each with what makes it one.
-pub(super) fn needed(scheme: &Scheme, time: TimeKind) -> Vec<(&'static str, String)> {
+pub(super) fn needed(scheme: &Scheme, with: TimeAndNonce) -> Vec<(&'static str, String)> {
+    let time = with.time;
     let mut needed = Vec::new();
     let mut add = |name, why: &str| {
         assert!(EXCEPTIONS.contains(&name), "{name} is an exception nobody can list");
@@ -190,7 +202,7 @@ pub(super) fn needed(scheme: &Scheme, time: TimeKind) -> Vec<(&'static str, Stri
     if scheme.acks.rules[Ack::Accepted as usize].is_some() {
         add("own_ack", "the acknowledgement is not 200 with an empty body");
     }
-    let weakest = weakest(scheme);
+    let weakest = weakest(scheme, with);
     if scheme.signs.iter().any(|sign| sign.algorithm.is_weak()) || weakest.contains(&Keeps::Weakly)
     {
         add("weak_algorithm", "MD5 or SHA-1 signs");

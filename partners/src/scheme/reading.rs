@@ -85,7 +85,19 @@ impl<'r> Reading<'r> {
 
     /// Parses what is wrapped in values, with an account's keys. Errors: what can't be parsed or opened.
     pub(crate) fn unwrap(&mut self, of: &Of<'_>) -> Result<(), Rejection> {
+        self.unwrap_where(of, |_, _| true)
+    }
+
+    /// The same of the documents at some places; what is unwrapped already stays.
+    pub(crate) fn unwrap_where(
+        &mut self,
+        of: &Of<'_>,
+        is_wanted: impl Fn(&Scheme, usize) -> bool,
+    ) -> Result<(), Rejection> {
         for (place, rule) in self.scheme.documents.iter().enumerate() {
+            if self.documents[3 + place].is_some() || !is_wanted(self.scheme, place) {
+                continue;
+            }
             let document = self
                 .unwrap_one(rule, of)
                 .map_err(|code| at(code, &format!("document {}", rule.name)))?;

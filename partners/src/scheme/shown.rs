@@ -10,7 +10,8 @@ impl Scheme {
 
     /// The exceptions, each with what makes it one.
     pub fn exceptions_explained(&self, profile: &crate::profile::Profile) -> Vec<(String, String)> {
-        let needed = lint::needed(self, profile.time().kind);
+        let with = lint::TimeAndNonce { time: profile.time().kind, nonce: profile.nonce() };
+        let needed = lint::needed(self, with);
         let why = |name: &String| needed.iter().find(|(known, _)| known == name);
         let own = || "keys of 16 bytes are taken".to_owned();
         let all = self.exceptions.iter();

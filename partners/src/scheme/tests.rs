@@ -1,6 +1,9 @@
 //! Notices of schemes of every kind, signed here with the libraries themselves, judged by a directory.
 
+mod accounts;
 mod attacks;
+mod claims;
+mod coverage;
 mod hints;
 mod kinds;
 mod mistakes;

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::claims::{CLAIMS_MAX, are_too_many, claimed};
 use super::crypt::{Ready, Strength, decode_secret};
 use super::explain::{base_of, is_match, variants};
 use super::map::{FaultKind, Unsigned, said};
 use super::reading::{Context, Of, Reading};
 use super::request::Request;
 use super::unique::{Readings, ambiguous};
-use super::verify::claimed;
-use super::{Confirm, Scheme, SignRule};
+use super::{Scheme, SignRule};
 use crate::keys::{SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
 use crate::profile::Profile;
 use crate::secret::Secret;
@@ -130,7 +130,7 @@ fn check(profile: &Profile, scheme: &Scheme, vector: &Vector) -> VectorReport {
 /// Why a genuine notice could not be taken; `None` if it could, or is of a kind that the profile refuses.
 fn fault(profile: &Profile, scheme: &Scheme, name: &str, bare: Context<'_>) -> Option<String> {
     let sign = scheme.signs.iter().find(|sign| sign.name == name)?;
-    if sign.algorithm.signs_the_text() && scheme.confirm != Confirm::Always {
+    if sign.algorithm.signs_the_text() && scheme.needs_one_reading {
         let readings = Readings::of(scheme, sign, bare.of).ok()?;
         if let Some(why) = ambiguous(sign, readings.as_ref(), bare) {
             return Some(why);
@@ -278,12 +278,12 @@ fn compare(
         }
     }
     let claimed = claimed(sign, context);
-    let is_verified = claimed.iter().any(|claimed| {
-        let bytes = sign.output.read(claimed);
-        bytes.is_some_and(|bytes| ready.verifies(sign.algorithm, &text, &bytes))
-    });
-    if is_verified {
+    if is_match(sign, ready, &text, &claimed) {
         Ok(())
+    } else if are_too_many(&claimed) {
+        Err(format!(
+            "the request has more than {CLAIMS_MAX} signatures, and none of them is compared"
+        ))
     } else {
         Err("the signature in the request is not of this text".to_owned())
     }

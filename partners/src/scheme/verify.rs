@@ -1,6 +1,7 @@
 //! Owns the verdict on a notice of a partner's own scheme: a `VerifiedNotice`, which only `Directory::verify_scheme` can
 //! construct, or a `Rejection`. Each item of an array is judged by itself. Which sign block and which key matched is
-//! kept. Unknown partner, account, key and forgery are one answer.
+//! kept. Unknown partner, account, key and forgery are one answer, an unknown account and a forgery after the same
+//! number of signature checks.
 
 use std::sync::Arc;
 
@@ -8,13 +9,15 @@ use payfold_schemas::ids::KeyId;
 use payfold_schemas::time::Time;
 
 use super::ack::{Ack, Answer};
-use super::crypt::{Algorithm, Ready};
+use super::candidates::candidates;
+use super::crypt::Algorithm;
 use super::map::{Fault, FaultKind, Said, Unsigned, fault, said};
 use super::reading::{Context, Of, Reading};
 use super::request::Request;
 use super::unique::ambiguous;
-use super::{Confirm, Forged, Scheme, SignRule};
-use crate::directory::{Account, Directory, UNNAMED_TRIED_MAX};
+use super::work::{Tried, is_signed};
+use super::{Forged, Scheme};
+use crate::directory::{Account, Directory, Route};
 use crate::profile::Profile;
 use crate::verify::{RejectCode, Rejection};
 
@@ -104,13 +107,12 @@ impl Directory {
         let unauthenticated = || Rejection::new(RejectCode::Unauthenticated);
         let profile = self.profile(partner).ok_or_else(unauthenticated)?;
         let scheme = profile.scheme().ok_or_else(unauthenticated)?;
-        let mut opened = opened(profile, scheme, request, self.of_partner(partner))?;
-        let Some((_, first)) = opened.first() else { return Err(unauthenticated()) };
-        let items = first.items()?;
+        let mut judging = Judging::new(self.route_of(partner), (profile, scheme), request, now)?;
+        let items = judging.items()?;
         let mut verified = Vec::new();
         for item in 0..items {
             let place = scheme.items.as_ref().map(|_| item);
-            match verify_item(&mut opened, place, now) {
+            match judging.judge(place) {
                 Some(notice) => verified.push(notice),
                 None if is_refused_whole(scheme) => return Err(unauthenticated()),
                 None => {}
@@ -131,41 +133,109 @@ impl Directory {
         let unauthenticated = || Rejection::new(RejectCode::Unauthenticated);
         let profile = self.profile(partner).ok_or_else(unauthenticated)?;
         let scheme = profile.scheme().ok_or_else(unauthenticated)?;
-        let mut opened = opened(profile, scheme, request, self.of_partner(partner))?;
-        let Some((_, first)) = opened.first() else { return Err(unauthenticated()) };
-        let items = first.items()?;
+        let mut judging = Judging::new(self.route_of(partner), (profile, scheme), request, now)?;
+        let items = judging.items()?;
         let place = item.and_then(|item| usize::try_from(item).ok());
         let is_there = match (&scheme.items, place) {
             (Some(_), Some(place)) => place < items,
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
-        let verified = is_there.then(|| verify_item(&mut opened, place, now)).flatten();
+        let verified = is_there.then(|| judging.judge(place)).flatten();
         verified.ok_or_else(unauthenticated)
     }
 }
 
-/// The request as each account reads it that can open it. Errors: what can't be parsed by anybody.
-fn opened<'r>(
-    profile: &Profile,
+/// One request and the accounts it may be from, each with the request as it reads it.
+struct Judging<'r> {
+    route: &'r Route,
     scheme: &'r Scheme,
-    request: &'r Request<'r>,
-    accounts: &'r [Arc<Account>],
-) -> Result<Vec<(&'r Arc<Account>, Reading<'r>)>, Rejection> {
-    let parsed = Reading::new(scheme, request, profile.limits())?;
-    if scheme.items.as_ref().is_none_or(|rule| rule.of.0 <= super::ITEM) {
-        // Who nobody is known to be is told what can't be parsed as everybody is.
-        parsed.items()?;
-    }
-    let mut opened = Vec::new();
-    for account in accounts.iter().take(UNNAMED_TRIED_MAX) {
-        let mut reading = parsed.clone();
-        // What is wrapped may hang on the account's keys; what can't be opened is not for this one.
-        if reading.unwrap(&account.of()).is_ok() {
-            opened.push((account, reading));
+    now: Time,
+    /// As it is read without any account.
+    plain: Reading<'r>,
+    opened: Vec<(&'r Arc<Account>, Option<Reading<'r>>)>,
+}
+
+impl<'r> Judging<'r> {
+    /// Reads a request. Errors: what can't be parsed, whoever the account is.
+    fn new(
+        route: &'r Route,
+        (profile, scheme): (&Profile, &'r Scheme),
+        request: &'r Request<'r>,
+        now: Time,
+    ) -> Result<Self, Rejection> {
+        let mut plain = Reading::new(scheme, request, profile.limits())?;
+        if scheme.items.as_ref().is_none_or(|rule| rule.of.0 <= super::ITEM) {
+            // Nobody known has to be named for a request to be told that it can't be parsed.
+            plain.items()?;
         }
+        plain.unwrap_open().map_err(|_| Rejection::new(RejectCode::Unauthenticated))?;
+        Ok(Self { route, scheme, now, plain, opened: Vec::new() })
     }
-    Ok(opened)
+
+    /// How many notices it has. Errors: there is no such array, or no account can open it.
+    fn items(&mut self) -> Result<usize, Rejection> {
+        if self.scheme.items.is_none() || self.plain.items().is_ok() {
+            return self.plain.items();
+        }
+        // The array may stand in a document that only an account's key opens.
+        let found = self.route.unnamed().iter().find_map(|account| {
+            let place = self.open(account);
+            self.opened[place].1.as_ref().map(Reading::items)
+        });
+        found.unwrap_or_else(|| {
+            self.refuse(&[], None, &Tried::none(self.scheme));
+            Err(Rejection::new(RejectCode::Unauthenticated))
+        })
+    }
+
+    /// The place in `opened` of the request as this account reads it; `None` stands there if it can't be opened.
+    fn open(&mut self, account: &'r Arc<Account>) -> usize {
+        let known = self.opened.iter().position(|(other, _)| Arc::ptr_eq(other, account));
+        known.unwrap_or_else(|| {
+            let mut reading = self.plain.clone();
+            // What is wrapped may need the account's keys; what can't be opened is not for this account.
+            let is_open = reading.unwrap(&account.of()).is_ok();
+            self.opened.push((account, is_open.then_some(reading)));
+            self.opened.len() - 1
+        })
+    }
+
+    /// One notice, by the account whose partner has signed it. `None` costs the same whether that account exists or not.
+    fn judge(&mut self, item: Option<usize>) -> Option<VerifiedNotice> {
+        if let Some(item) = item {
+            self.plain.go_to(item);
+        }
+        let mut tried = Tried::none(self.scheme);
+        let accounts = candidates(self.route, &self.plain);
+        for account in accounts {
+            let place = self.open(account);
+            let Some(reading) = self.opened[place].1.as_mut() else { continue };
+            if let Some(item) = item {
+                reading.go_to(item);
+            }
+            let of = account.of();
+            if let Some(signer) = signer(account, Context::bare(reading, &of), self.now, &mut tried)
+            {
+                return Some(verdict(signer, reading, &of, item));
+            }
+        }
+        self.refuse(accounts, item, &tried);
+        None
+    }
+
+    /// Makes the checks a refusal costs and that were not made. A request for an account that does not exist is read as
+    /// the partner's first one reads it.
+    fn refuse(&mut self, accounts: &'r [Arc<Account>], item: Option<usize>, tried: &Tried) {
+        let stand_in = accounts.first().or(self.route.unnamed().first());
+        let Some(stand_in) = stand_in else { return };
+        let place = self.open(stand_in);
+        let reading = self.opened[place].1.as_mut().unwrap_or(&mut self.plain);
+        if let Some(item) = item {
+            reading.go_to(item);
+        }
+        self.route.work().spend(tried, Context::bare(reading, &stand_in.of()));
+    }
 }
 
 /// Whether one item that nobody signed leaves nothing of the others.
@@ -173,37 +243,15 @@ fn is_refused_whole(scheme: &Scheme) -> bool {
     scheme.items.as_ref().is_none_or(|rule| rule.forged == Forged::RefuseAll)
 }
 
-/// One item by the first account whose partner has signed it.
-fn verify_item(
-    opened: &mut [(&Arc<Account>, Reading<'_>)],
-    item: Option<usize>,
+/// Whether this account's partner signed the notice for this account, and with which key.
+fn signer(
+    account: &Arc<Account>,
+    bare: Context<'_>,
     now: Time,
-) -> Option<VerifiedNotice> {
-    opened.iter_mut().find_map(|(account, reading)| {
-        if let Some(item) = item {
-            reading.go_to(item);
-        }
-        let of = account.of();
-        let signer = signer(account, reading, &of, now)?;
-        Some(verdict(signer, reading, &of, item))
-    })
-}
-
-/// Whether this account's partner signed the reading for this account, and with which key.
-fn signer(account: &Arc<Account>, reading: &Reading<'_>, of: &Of<'_>, now: Time) -> Option<Signer> {
-    let scheme = reading.scheme();
-    let bare = Context::bare(reading, of);
-    let is_for = |context: &Context<'_>| {
-        let same = |value, equals| {
-            let value = context.text(value).ok()?;
-            (value == context.text(equals).ok()?).then_some(())
-        };
-        let named = scheme.map.merchant.as_ref().is_none_or(|merchant| {
-            context.string(merchant).is_ok_and(|merchant| merchant == of.merchant)
-        });
-        named && scheme.require.iter().all(|rule| same(&rule.value, &rule.equals).is_some())
-    };
-    if !is_for(&bare) {
+    tried: &mut Tried,
+) -> Option<Signer> {
+    let scheme = bare.reading.scheme();
+    if !is_for(bare) {
         return None;
     }
     let wanted = scheme.key.id.as_ref().map(|id| bare.string(id).ok());
@@ -216,7 +264,8 @@ fn signer(account: &Arc<Account>, reading: &Reading<'_>, of: &Of<'_>, now: Time)
         for key in keys.iter().filter(|key| key.is_valid_at(now)) {
             let is_wanted = wanted.as_ref().is_none_or(|id| id.as_deref() == Some(key.name()));
             let Some(ready) = key.ready[place].as_ref().filter(|_| is_wanted) else { continue };
-            if signs(sign, ready, bare) {
+            tried.add(place);
+            if is_signed(sign, ready, bare) {
                 let key_id = key.id.clone();
                 return Some(Signer { account: Arc::clone(account), key_id, sign: place });
             }
@@ -225,27 +274,17 @@ fn signer(account: &Arc<Account>, reading: &Reading<'_>, of: &Of<'_>, now: Time)
     None
 }
 
-/// Whether one of the signatures that were sent is this key's.
-fn signs(sign: &SignRule, key: &Ready, bare: Context<'_>) -> bool {
-    let context = Context { secret: key.secret(), ..bare };
-    let Ok(text) = context.text(&sign.text) else { return false };
-    let claimed = claimed(sign, context);
-    let matching = claimed.iter().filter(|claimed| {
-        let claimed = sign.output.read(claimed);
-        claimed.is_some_and(|claimed| key.verifies(sign.algorithm, &text, &claimed))
+/// Whether a notice says that it is for the account that reads it, as far as the scheme asks.
+fn is_for(bare: Context<'_>) -> bool {
+    let scheme = bare.reading.scheme();
+    let same = |value, equals| {
+        let value = bare.text(value).ok()?;
+        (value == bare.text(equals).ok()?).then_some(())
+    };
+    let named = scheme.map.merchant.as_ref().is_none_or(|merchant| {
+        bare.string(merchant).is_ok_and(|merchant| merchant == bare.of.merchant)
     });
-    matching.count() > 0
-}
-
-/// The signatures that were sent, their prefixes taken off. Those without it are none.
-pub(crate) fn claimed(sign: &SignRule, context: Context<'_>) -> Vec<String> {
-    let Some(token) = &sign.signature else { return Vec::new() };
-    let values = context.every(token);
-    let split = values.iter().flat_map(|value| match &sign.split {
-        Some(separator) => value.split(separator.as_str()).map(str::trim).collect::<Vec<_>>(),
-        None => vec![value.as_str()],
-    });
-    split.filter_map(|value| value.strip_prefix(sign.prefix.as_str())).map(str::to_owned).collect()
+    named && scheme.require.iter().all(|rule| same(&rule.value, &rule.equals).is_some())
 }
 
 fn verdict(
@@ -260,7 +299,7 @@ fn verdict(
     let is_unsigned = if sign.algorithm.signs_the_text() { Unsigned::No } else { Unsigned::Yes };
     let readings = signer.account.scheme_keys().readings[signer.sign].as_ref();
     // What a query confirms is not believed for its signature.
-    let is_believed = is_unsigned == Unsigned::No && scheme.confirm != Confirm::Always;
+    let is_believed = is_unsigned == Unsigned::No && scheme.needs_one_reading;
     let said = match ambiguous(sign, readings, context).filter(|_| is_believed) {
         Some(why) => fault(FaultKind::Ambiguous, why),
         None => said(signer.account.profile(), context, is_unsigned),

@@ -81,6 +81,7 @@ pub(super) fn show(source: &Source) -> anyhow::Result<()> {
             for sign in scheme.describe() {
                 lines.push(("signs", sign));
             }
+            lines.push(("accounts", scheme.describe_accounts()));
             let created = scheme.describe_create().unwrap_or_else(|| "nothing".to_owned());
             lines.push(("creates", created));
             lines.push(("asks", scheme.describe_query().unwrap_or_else(|| "nothing".to_owned())));

@@ -104,3 +104,59 @@ fn money_of_no_order_is_kept_before_it_is_acknowledged() {
     assert_eq!((full.status, full.code().as_str()), (503, "storage_unavailable"));
     assert_eq!(listed().as_array().expect("a list").len(), 2);
 }
+
+/// The ninth account of a partner gets its notices where they name it, and is refused where they name nobody.
+#[test]
+fn a_ninth_account_is_found_by_its_merchant_or_refused() {
+    let starters = payfold_partners::profile::STARTERS;
+    let starter = starters.iter().find(|starter| starter.name == "hmac-body").expect("it is there");
+    let named = starter.profile;
+    let unnamed = named.replace("merchant = \"{f.merchant_id}\"\n", "");
+    assert_ne!(named, unnamed);
+    let home = Home::configured("[partners.many]\nprofile = \"many.toml\"\n");
+    home.write("many.toml", &unnamed);
+    let secret = |n: usize| format!("{SECRET}, of account {n}");
+    let add = |n: usize| {
+        home.write("secret.txt", &format!("text:{}\n", secret(n)));
+        let merchant = format!("M-{n}");
+        home.payfold(&[
+            "key",
+            "add",
+            "many",
+            "--merchant",
+            &merchant,
+            "--secret-file",
+            "secret.txt",
+        ])
+    };
+    for n in 1..=8 {
+        add(n).ok();
+    }
+    let said = "partner many has 9 enabled accounts, and its profile reads no merchant before a key is tried";
+    let refused = add(9);
+    assert!(refused.code() == 1 && refused.stderr.contains(said), "{}", refused.stderr);
+
+    home.write("many.toml", named);
+    add(9).ok();
+    let system = home.boot();
+    let body = json!({
+        "merchant_id": "M-9", "order_id": "o-1", "transaction_id": "t-1", "amount": 100, "currency": "EUR",
+        "status": "paid", "created_at": now_ms() / 1_000,
+    });
+    let body = body.to_string();
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret(9).as_bytes()).expect("any key will do");
+    mac.update(body.as_bytes());
+    let signature: String =
+        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let path = "POST /api/payment/ipn/many";
+    let answer = ask(&system, path, &[("X-Signature", &signature)], &body);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let unknown = ask(&system, path, &[("X-Signature", &signature)], &body.replace("M-9", "M-10"));
+    assert_eq!((unknown.status, unknown.code().as_str()), (401, "unauthenticated"));
+
+    let (home, _) = system.stop();
+    home.write("many.toml", &unnamed);
+    let check = home.payfold(&["check"]);
+    let shown = format!("{}{}", check.stdout, check.stderr);
+    assert!(check.code() != 0 && shown.contains(said), "{shown}");
+}

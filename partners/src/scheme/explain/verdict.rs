@@ -6,6 +6,7 @@ use payfold_schemas::time::Time;
 use super::Attempt;
 use crate::directory::Directory;
 use crate::profile::Profile;
+use crate::scheme::claims::{CLAIMS_MAX, are_too_many};
 use crate::scheme::map::Said;
 use crate::scheme::reading::Reading;
 use crate::scheme::request::Request;
@@ -83,9 +84,27 @@ fn said_of(notice: &VerifiedNotice, now: Time) -> String {
     )
 }
 
+/// Why a notice is nobody's that names a merchant without an account.
+pub(super) fn no_account(partner: &str, merchant: &str) -> String {
+    if merchant.is_empty() {
+        return "the notice names no merchant where map.merchant looks".to_owned();
+    }
+    format!(
+        "the notice names the merchant {merchant:?}, and no enabled account of {partner} has that code; if it is yours, add \
+         it with `payfold key add {partner} --merchant …`"
+    )
+}
+
 pub(super) fn unsigned(attempts: &[Attempt], not_for: Option<String>) -> String {
     if let Some(why) = not_for {
         return why;
+    }
+    if let Some(attempt) = attempts.iter().find(|attempt| are_too_many(&attempt.received)) {
+        return format!(
+            "the request has more than {CLAIMS_MAX} signatures where [[sign]] {} looks, and none of them is compared; a \
+             partner sends one for each key it signs with",
+            attempt.sign
+        );
     }
     match attempts.iter().find(|attempt| attempt.matches) {
         Some(attempt) => format!("key {} does not count now", attempt.key),

@@ -142,7 +142,10 @@ pub(super) const ROWS: &[(&str, &str)] = &[
     ("map", "Where our words stand: templates; a text without braces is a constant."),
     ("query.map", "Where the answer says what: {a.path}."),
     ("records.map", "Where a line says what: {r.NAME}, {n.3}."),
-    ("map.merchant", "Our account there. Absent = each of the partner's accounts is tried."),
+    (
+        "map.merchant",
+        "Our account there. Absent = each of the partner's accounts is tried, 8 at most.",
+    ),
     ("map.order", "Our order id."),
     ("map.ref", "The partner's transaction."),
     ("map.amount", "Digits as received."),

@@ -127,6 +127,8 @@ fn keys_that_do_not_fit_are_named() {
         Directory::build(vec![profile], &vault).unwrap_err()[0].to_string()
     };
     let rsa = good().replace("hmac-sha256", "rsa-sha256");
+    let rsa =
+        rsa.replace("text = \"", "text = \"{f.m}|").replace("[map]", "[map]\nmerchant = \"{f.m}\"");
     let not_pem = problem(&rsa, SECRET.as_bytes());
     assert!(not_pem.contains("key k is no public key"), "{not_pem}");
     let hex = good().replace("[[sign]]", "[key]\nencoding = \"hex\"\n[[sign]]");

@@ -153,6 +153,7 @@ text = "{p.all}&key={secret}"
 signature = "{f.sign}"
 output = "hex-upper"
 [map]
+merchant = "{f.m}"
 order = "{f.o}"
 ref = "{f.r}"
 amount = "{f.a}"
@@ -168,11 +169,12 @@ currency = "{f.c}"
         key("shared", Channel::Ipn, SECRET.as_bytes()),
     ];
     let directory = directory_of(&profile, keys);
-    let text = "a=100&c=VND&o=o-1&r=r 1&state=paid";
+    let text = "a=100&c=VND&m=SHOP&o=o-1&r=r 1&state=paid";
     let escaped =
         |signature: &str| signature.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
-    let body =
-        |signature: &str| format!("state=paid&o=o-1&r=r+1&a=100&c=VND&sign={}", escaped(signature));
+    let body = |signature: &str| {
+        format!("state=paid&m=SHOP&o=o-1&r=r+1&a=100&c=VND&sign={}", escaped(signature))
+    };
     let ed = body(&STANDARD.encode(pair.sign(text.as_bytes())));
     let old = format!("{text}&key={SECRET}");
     let old = super::super::filter::Filter::parse("md5_hex").unwrap().apply(old.into_bytes());

@@ -1,0 +1,182 @@
+//! Many accounts at one partner: whose a notice is, and what refusing it costs.
+
+use super::attacks::TEXT;
+use super::*;
+use crate::directory::UNNAMED_TRIED_MAX;
+use crate::scheme::crypt::counted::count;
+
+/// A profile that signs the whole body; `map` says where the merchant stands, if it does.
+fn profile(map: &str) -> String {
+    let signed = TEXT.replace("TEXT", "{body}").replace("[map]", &format!("[map]\n{map}"));
+    HEAD.to_owned() + &signed + TAIL
+}
+
+fn account(merchant: &str, secrets: &[&str]) -> AccountEntry {
+    let mut account = AccountEntry::new(partner(), MerchantCode::parse(merchant).unwrap());
+    let keys = secrets.iter().enumerate();
+    account.keys =
+        keys.map(|(n, secret)| key(&format!("k{n}"), Channel::Ipn, secret.as_bytes())).collect();
+    account
+}
+
+/// The accounts `M-0`, `M-1`, …, each with a secret of its own.
+fn accounts(count: usize) -> Vec<AccountEntry> {
+    (0..count).map(|n| account(&format!("M-{n}"), &[&secret(n)])).collect()
+}
+
+fn secret(n: usize) -> String {
+    format!("the secret of account {n}, worth nothing at all")
+}
+
+fn build(profile: &str, accounts: Vec<AccountEntry>) -> Result<Directory, String> {
+    let profile = Profile::parse(&partner(), profile).unwrap_or_else(|error| panic!("{error}"));
+    let vault = VaultDocument { accounts, ..VaultDocument::default() };
+    Directory::build(vec![profile], &vault)
+        .map_err(|problems| problems.iter().map(|p| format!("{p}\n")).collect())
+}
+
+fn hmac(secret: &str, text: &str) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    mac.update(text.as_bytes());
+    hex::encode(mac.finalize().into_bytes())
+}
+
+fn body(merchant: &str) -> String {
+    format!(r#"{{"m":"{merchant}","state":"paid","o":"o-1","r":"r-1","a":100}}"#)
+}
+
+/// Whose a notice is, and how many signatures were computed for it.
+fn whose(directory: &Directory, body: &str, signature: &str) -> (String, usize) {
+    let headers = [("X-Sig", signature)];
+    let request = post(body, &headers);
+    let (notices, checks) = count(|| directory.verify_scheme("acme", &request, NOW));
+    let code = |notice: &VerifiedNotice| notice.account().merchant_code().to_string();
+    (notices.map_or_else(|error| error.to_string(), |all| code(&all[0])), checks)
+}
+
+#[test]
+fn a_notice_is_its_account_s_however_many_there_are() {
+    let directory = build(&profile("merchant = \"{f.m}\""), accounts(50)).unwrap();
+    for n in 0..50 {
+        let (name, body) = (format!("M-{n}"), body(&format!("M-{n}")));
+        let signed = whose(&directory, &body, &hmac(&secret(n), &body));
+        assert_eq!(signed, (name, 1), "one account's key is tried");
+        let by_another = whose(&directory, &body, &hmac(&secret(49 - n), &body));
+        assert_eq!(by_another.0, "unauthenticated", "only its own key counts");
+    }
+}
+
+/// The merchant stands in an array's items, or in a document that needs no key.
+#[test]
+fn a_merchant_is_read_wherever_no_key_is_needed() {
+    let wrapped = profile("merchant = \"{data.m}\"").replace(
+        "[[sign]]",
+        "[[document]]\nname = \"data\"\nfrom = \"{f.data}\"\ncontent = \"json\"\n[[sign]]",
+    );
+    let directory = build(&wrapped, accounts(50)).unwrap();
+    let sent = r#"{"data":"{\"m\":\"M-42\"}","state":"paid","o":"o-1","r":"r-1","a":100}"#;
+    assert_eq!(whose(&directory, sent, &hmac(&secret(42), sent)).0, "M-42");
+
+    let items = include_str!("../../../tests/fuzzed/profiles/items.toml");
+    let items = items.replace("[map]", "[map]\nmerchant = \"{i.N.m}\"");
+    let directory = build(&items, accounts(50)).unwrap();
+    let item = |n: usize| {
+        use base64::Engine as _;
+        let text = format!("r-{n}:o-{n}:100:VND:paid:");
+        let signature = hex::decode(hmac(&secret(n), &text)).unwrap();
+        let signature = base64::engine::general_purpose::STANDARD.encode(signature);
+        serde_json::json!({ "N": {
+            "m": format!("M-{n}"), "ref": format!("r-{n}"), "order": format!("o-{n}"), "state": "paid",
+            "amount": { "value": 100, "currency": "VND" }, "sig": signature,
+        } })
+    };
+    let both = serde_json::json!({ "items": [item(3), item(47)] }).to_string();
+    assert_eq!(
+        verdict(&directory, &post(&both, &[])),
+        "o-3 SUCCESS 100 VND r-3; o-47 SUCCESS 100 VND r-47"
+    );
+}
+
+#[test]
+fn an_unknown_merchant_costs_as_many_checks_as_a_forged_signature() {
+    let mut all = accounts(20);
+    // One account is in the middle of a change of its key.
+    all[7] = account("M-7", &[&secret(7), "its next secret, worth nothing at all"]);
+    let directory = build(&profile("merchant = \"{f.m}\""), all).unwrap();
+    let forged = hmac("nobody's secret, worth nothing at all", "x");
+    for merchant in ["M-0", "M-7", "M-19", "M-20", "NONE", ""] {
+        let cost = whose(&directory, &body(merchant), &forged);
+        assert_eq!(cost, ("unauthenticated".to_owned(), 2), "{merchant:?}");
+    }
+    let (_, none) = whose(&directory, &body("M-0"), "no signature at all");
+    assert_eq!((none, whose(&directory, &body("NONE"), "no signature at all").1), (0, 0));
+}
+
+#[test]
+fn a_forged_notice_without_a_merchant_costs_no_more_than_eight_accounts() {
+    let directory = build(&profile(""), accounts(UNNAMED_TRIED_MAX)).unwrap();
+    let body = body("M-7");
+    let forged = whose(&directory, &body, &hmac("nobody's secret, worth nothing at all", &body));
+    assert_eq!(forged, ("unauthenticated".to_owned(), UNNAMED_TRIED_MAX));
+    assert_eq!(whose(&directory, &body, &hmac(&secret(7), &body)).0, "M-7");
+}
+
+#[test]
+fn more_accounts_than_are_tried_without_a_merchant_are_refused() {
+    for map in ["", "merchant = \"{merchant}\""] {
+        let refused = build(&profile(map), accounts(UNNAMED_TRIED_MAX + 1)).err().unwrap();
+        assert!(
+            refused.starts_with("partner acme has 9 enabled accounts, and its profile reads no merchant before a key is tried")
+                && refused.contains("; map merchant to a place of the notice"),
+            "{refused}"
+        );
+    }
+    let sealed = include_str!("../../../tests/fuzzed/profiles/sealed.toml");
+    let refused = build(sealed, accounts(UNNAMED_TRIED_MAX + 1)).err().unwrap();
+    assert!(refused.contains("that is not encrypted"), "{refused}");
+    let mut closed = accounts(UNNAMED_TRIED_MAX + 1);
+    closed[3].enabled = false;
+    assert!(build(&profile(""), closed).is_ok(), "a disabled account gets no notices");
+}
+
+#[test]
+fn explain_looks_at_the_account_that_is_named() {
+    let directory = build(&profile("merchant = \"{f.m}\""), accounts(50)).unwrap();
+    let explained = |merchant: &str| {
+        let body = body(merchant);
+        let headers = [("X-Sig", "00")];
+        directory.explain("acme", &post(&body, &headers), NOW).unwrap()
+    };
+    let known = explained("M-42");
+    let accounts: Vec<_> = known.attempts.iter().map(|one| one.account.as_str()).collect();
+    assert_eq!(accounts, ["acme/M-42"]);
+    assert_eq!(known.verdict, "unauthenticated: no key of the account has made this signature");
+    let verdict = explained("M-50").verdict;
+    let said = "unauthenticated: the notice names the merchant \"M-50\", and no enabled account of acme has that code";
+    assert!(verdict.starts_with(said), "{verdict}");
+}
+
+#[test]
+fn one_key_of_two_accounts_needs_a_notice_that_says_whose_it_is() {
+    let shared = |profile: &str| {
+        let secret = secret(0);
+        build(
+            profile,
+            vec![
+                account("A", &[&secret]),
+                account("B", &["other key, worth nothing at all", &secret]),
+            ],
+        )
+    };
+    let refused = shared(&profile("")).err().unwrap();
+    let said = "accounts acme/A and acme/B have one key, and what [[sign]] sign-1 of acme signs does not say for which";
+    assert!(refused.starts_with(said), "{refused}");
+    assert_eq!(refused.lines().count(), 1, "{refused}");
+    assert!(
+        shared(&profile("merchant = \"{h.X-Merchant}\"")).is_err(),
+        "an unsigned place says nothing"
+    );
+    let directory = shared(&profile("merchant = \"{f.m}\"")).unwrap();
+    let body = body("B");
+    assert_eq!(whose(&directory, &body, &hmac(&secret(0), &body)).0, "B");
+}
