@@ -101,7 +101,8 @@ fn attempt(attempt: &Attempt) -> Value {
         Outcome::Refused(status) => Some(status),
         Outcome::Unanswered => None,
     };
-    json!({ "at": attempt.at, "http": status, "acked": attempt.outcome == Outcome::Acked })
+    let acked = attempt.outcome == Outcome::Acked;
+    json!({ "at": attempt.at, "timestamp": attempt.timestamp, "http": status, "acked": acked })
 }
 
 pub(crate) async fn troubles() -> HttpResponse {

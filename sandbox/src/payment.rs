@@ -89,6 +89,8 @@ pub(crate) struct Sending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt {
     pub(crate) at: Time,
+    /// The timestamp in the bytes that were sent; none where the profile has no time.
+    pub(crate) timestamp: Option<Time>,
     pub(crate) outcome: Outcome,
 }
 

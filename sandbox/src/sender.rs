@@ -9,7 +9,7 @@ use fastrand::Rng;
 use futures_util::future::join_all;
 use payfold_engines::clock::Clock;
 use payfold_partners::mac::MacKey;
-use payfold_partners::profile::{NonceRule, Profile};
+use payfold_partners::profile::{NonceRule, Profile, TimeKind};
 use payfold_schemas::money::Amount;
 use payfold_schemas::time::Time;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
@@ -47,8 +47,15 @@ struct Course<'a> {
     defects: &'a [Defect],
     persistence: Persistence,
     retries: Form,
-    opening: Option<Bytes>,
+    opening: Option<SignedBody>,
     seed: u64,
+}
+
+/// A notice's bytes, and the timestamp in them; none where the profile has no time.
+#[derive(Clone)]
+struct SignedBody {
+    bytes: Bytes,
+    timestamp: Option<Time>,
 }
 
 impl Sender {
@@ -91,15 +98,15 @@ impl Sender {
     async fn deliver(&self, payment: &Payment, delivery: &Delivery, acted_at: Time, seed: u64) {
         let said = payment.said(&delivery.event, acted_at);
         let (defects, persistence) = (delivery.defects.as_slice(), delivery.persistence);
-        let (bytes, retries) = (self.body(payment, &said, defects.first()), delivery.retries);
-        let opening = Some(bytes.clone());
+        let (body, retries) = (self.body(payment, &said, defects.first()), delivery.retries);
+        let opening = Some(body.clone());
         let course = Course { defects, persistence, retries, opening, seed };
         let first = self.carry(payment, &said, course);
         if delivery.repeats.is_empty() {
             return first.await;
         }
         let repeats = delivery.repeats.iter().zip(1..).map(|(repeat, nth)| {
-            let opening = (repeat.form == Form::SameBytes).then(|| bytes.clone());
+            let opening = (repeat.form == Form::SameBytes).then(|| body.clone());
             let seed = seed.wrapping_add(nth);
             let course = Course { defects: &[], persistence, retries, opening, seed };
             let (said, pause) = (&said, Duration::from_millis(repeat.pause_ms));
@@ -121,15 +128,16 @@ impl Sender {
             _ => self.retry.attempts_max,
         };
         let mut defects = course.defects.iter();
-        let mut sent: Option<Bytes> = None;
+        let mut sent: Option<SignedBody> = None;
         for attempt in 1..=attempts_max {
             let defect = defects.next();
             let again = sent.take().filter(|_| course.retries == Form::SameBytes);
             let body = opening.take().or(again);
             let body = body.unwrap_or_else(|| self.body(payment, said, defect));
             sent = Some(body.clone());
-            let outcome = self.post(&payment.ipn_url, body).await;
-            payment.attempted(place, Attempt { at: self.clock.now(), outcome });
+            let outcome = self.post(&payment.ipn_url, body.bytes).await;
+            let (at, timestamp) = (self.clock.now(), body.timestamp);
+            payment.attempted(place, Attempt { at, timestamp, outcome });
             if outcome == Outcome::Acked || gives_up(course.persistence, outcome) {
                 return;
             }
@@ -150,7 +158,7 @@ impl Sender {
     }
 
     /// The notice's bytes as they are sent now.
-    fn body(&self, payment: &Payment, said: &Said, defect: Option<&Defect>) -> Bytes {
+    fn body(&self, payment: &Payment, said: &Said, defect: Option<&Defect>) -> SignedBody {
         let key = match defect {
             Some(Defect::WrongKey) => &self.forgers_key,
             Some(_) | None => &payment.account.key,
@@ -168,7 +176,11 @@ impl Sender {
             let skew_ms = self.profile.time().skew_ms;
             stamp.at = stamp.at.plus_ms(skew_ms.saturating_mul(-STALE_SKEWS));
         }
-        Notice::sign(&self.profile, key, (payment, said), stamp).body()
+        let timestamp = (self.profile.time().kind != TimeKind::None).then_some(stamp.at);
+        SignedBody {
+            bytes: Notice::sign(&self.profile, key, (payment, said), stamp).body(),
+            timestamp,
+        }
     }
 
     /// Where the payer goes back to, signed now.

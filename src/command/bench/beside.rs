@@ -12,6 +12,7 @@ use prometheus::Registry;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::ingest::used;
 use super::load::{self, Load};
 use super::notices::{Kind, Notices};
 use super::process::Process;
@@ -202,12 +203,13 @@ impl Bench<'_> {
             connections: CONNECTIONS,
             time: WARM_UP,
             rate: None,
+            first: 0,
         };
-        load::run(load, &notices)?;
+        let first = used(&load::run(load, &notices)?, CONNECTIONS)?;
         let folded = |generation: Option<u64>| generation.map_or(Ok(0), |one| self.folded(one));
         let (begun, before) = (Instant::now(), folded(rebuilding)?);
         let time = Duration::from_secs(self.args.seconds);
-        let seen = load::run(Load { time, ..load }, &notices)?;
+        let seen = load::run(Load { time, first, ..load }, &notices)?;
         let (took, after) = (begun.elapsed(), folded(rebuilding)?);
         if let Some(generation) = rebuilding {
             let state = &self.standing(generation)?["state"];

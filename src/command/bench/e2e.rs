@@ -124,7 +124,7 @@ impl<'a> Bench<'a> {
         let creates = Arc::new(Notices::creates(CREATES, &self.token, run)?);
         let head = block_on(self.head())?;
         let (address, connections) = (self.shop.as_str(), self.args.connections);
-        let load = Load { address, status: 201, connections, time, rate };
+        let load = Load { address, status: 201, connections, time, rate, first: 0 };
         let begun = Instant::now();
         let seen = load::run(load, &creates)?;
         let order = block_on(self.paid(head, seen.requests))?;

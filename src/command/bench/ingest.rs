@@ -10,14 +10,14 @@ use payfold_engines::clock::{Clock, SystemClock};
 use serde::Serialize;
 
 use super::cluster::Cluster;
-use super::load::{self, Load};
+use super::load::{self, Load, Seen};
 use super::notices::{Kind, Notices};
 use super::process::Process;
 use super::{machine, median};
 use crate::args::BenchIngestArgs;
 use crate::output;
 
-/// Distinct notices of a round; over this they go round (and are duplicates then).
+/// Distinct notices of a round; it ends when they are used up.
 const NOTICES: usize = 400_000;
 /// A round nobody counts: connections, caches and clocks warm up.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -134,11 +134,11 @@ impl Bench<'_> {
         let notices = Arc::new(Notices::sign(NOTICES, kind, &self.secret, SystemClock.now())?);
         let address = &server.address;
         let rate = self.args.rate;
-        let load = Load { address, status, connections, time: WARM_UP, rate };
-        load::run(load, &notices)?;
+        let load = Load { address, status, connections, time: WARM_UP, rate, first: 0 };
+        let first = used(&load::run(load, &notices)?, connections)?;
         let before = (server.cpu_micros()?, commits(server)?, self.broker_micros(server)?);
         let time = Duration::from_secs(self.args.seconds);
-        let seen = load::run(Load { time, ..load }, &notices)?;
+        let seen = load::run(Load { time, first, ..load }, &notices)?;
         let after = (server.cpu_micros()?, commits(server)?, self.broker_micros(server)?);
         let (commits, rows) = (after.1.0 - before.1.0, after.1.1 - before.1.1);
         Ok(Round {
@@ -159,6 +159,11 @@ impl Bench<'_> {
             _ => Ok(None),
         }
     }
+}
+
+/// How many notices a load used up at most: every connection may have drawn one it did not send.
+pub(super) fn used(seen: &Seen, connections: usize) -> anyhow::Result<usize> {
+    Ok(usize::try_from(seen.requests)? + connections)
 }
 
 /// Commits and rows of the server's log so far.

@@ -50,18 +50,21 @@ pub struct Load<'a> {
     pub time: Duration,
     /// Requests a second over all connections; none is as fast as answers come.
     pub rate: Option<f64>,
+    /// The number of the first notice: what was sent before would be a replay, which is stored nowhere.
+    pub first: usize,
 }
 
-/// Posts for some time. Errors: an answer with another status, a connection that breaks.
+/// Posts for some time, or until every notice is sent. Errors: an answer with another status, a connection that breaks.
 pub fn run(load: Load<'_>, notices: &Arc<Notices>) -> anyhow::Result<Seen> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let next = Arc::new(AtomicUsize::new(0));
+    let next = Arc::new(AtomicUsize::new(load.first));
     runtime.block_on(async {
         let begun = Instant::now();
         let pace = Pace {
             begun,
             until: begun + load.time,
             gap: load.rate.map(|rate| Duration::from_secs_f64(1.0 / rate)),
+            first: load.first,
             next,
         };
         let mut posting = Vec::new();
@@ -88,6 +91,7 @@ struct Pace {
     begun: Instant,
     until: Instant,
     gap: Option<Duration>,
+    first: usize,
     next: Arc<AtomicUsize>,
 }
 
@@ -96,7 +100,7 @@ impl Pace {
     async fn next(&self) -> Option<usize> {
         let n = self.next.fetch_add(1, Ordering::Relaxed);
         if let Some(gap) = self.gap {
-            let due = self.begun + gap * u32::try_from(n).unwrap_or(u32::MAX);
+            let due = self.begun + gap * u32::try_from(n - self.first).unwrap_or(u32::MAX);
             tokio::time::sleep_until(due.into()).await;
         }
         (Instant::now() < self.until).then_some(n)
@@ -113,8 +117,9 @@ async fn post(
     let mut buffer = vec![0; 8 * 1024];
     let expected = format!("HTTP/1.1 {status} ");
     while let Some(n) = pace.next().await {
+        let Some(request) = notices.request(n) else { break };
         let begun = Instant::now();
-        stream.write_all(notices.request(n)).await?;
+        stream.write_all(request).await?;
         let answer = read_answer(&mut stream, &mut buffer).await?;
         if !answer.starts_with(expected.as_bytes()) {
             bail!("expected {status}, got {}", String::from_utf8_lossy(answer));

@@ -83,11 +83,11 @@ impl Notices {
         Ok(creates)
     }
 
-    /// The request of a number; numbers go round.
-    pub fn request(&self, number: usize) -> &[u8] {
-        let number = number % self.ends.len();
+    /// The request of a number; none behind the last.
+    pub fn request(&self, number: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(number)?;
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start..self.ends[number]]
+        Some(&self.bytes[start..end])
     }
 }
 

@@ -1,6 +1,7 @@
-//! Owns the proof of `demo pay`: every notice the partner was told 200 for is in the log, once or more.
+//! Owns the proof of `demo pay`: every notice the partner was told 200 for is in the log. A notice that came again as it
+//! was is one record; one that was stamped anew is another notice.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use payfold_engines::log::{EventLog, Topic};
 use payfold_schemas::fact::Fact;
@@ -15,13 +16,16 @@ const PAGE: usize = 1_024;
 /// How often each thing was said of each order.
 pub type Counts = HashMap<OrderKey, BTreeMap<Said, usize>>;
 
+/// The notices of each order that are in the log.
+pub type Stored = HashMap<OrderKey, BTreeSet<Said>>;
+
 /// What the log took of these orders from these places on.
 pub async fn taken(
     log: &dyn EventLog,
     places: Vec<Position>,
     of: &Counts,
-) -> anyhow::Result<Counts> {
-    let mut counts = Counts::new();
+) -> anyhow::Result<Stored> {
+    let mut stored = Stored::new();
     let mut walk = Walk::from(log, Topic::Intake, places);
     while let Some(page) = walk.next(PAGE).await? {
         for message in &page {
@@ -36,22 +40,23 @@ pub async fn taken(
                 amount: ipn.money.amount.minor(),
                 currency: ipn.money.currency.code().to_owned(),
                 paid_at: ipn.money.paid_at,
+                timestamp: ipn.timestamp,
             };
-            *counts.entry(record.order).or_default().entry(said).or_default() += 1;
+            stored.entry(record.order).or_default().insert(said);
         }
     }
-    Ok(counts)
+    Ok(stored)
 }
 
 /// How many acknowledged notices there are, and how many of them the log has not.
-pub fn lost(acked: &Counts, taken: &Counts) -> (usize, usize) {
+pub fn lost(acked: &Counts, stored: &Stored) -> (usize, usize) {
     let mut told = 0;
     let mut lost = 0;
     for (order, said) in acked {
         for (said, count) in said {
-            let kept = taken.get(order).and_then(|kept| kept.get(said)).copied().unwrap_or(0);
+            let is_stored = stored.get(order).is_some_and(|stored| stored.contains(said));
             told += count;
-            lost += count.saturating_sub(kept);
+            lost += if is_stored { 0 } else { *count };
         }
     }
     (told, lost)
@@ -59,26 +64,31 @@ pub fn lost(acked: &Counts, taken: &Counts) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
+    use payfold_schemas::time::Time;
+
     use super::*;
 
     #[test]
-    fn what_the_log_has_less_of_is_lost() {
+    fn what_the_log_has_not_is_lost_and_a_new_stamp_is_another_notice() {
         let order = OrderKey::parse("sandbox/DEMO/a").expect("a key");
-        let said = |status: &str| Said {
+        let said = |(status, second): &(&str, i64)| Said {
             provider_ref: "r".to_owned(),
-            status: status.to_owned(),
+            status: (*status).to_owned(),
             amount: 1,
             currency: "VND".to_owned(),
             paid_at: None,
+            timestamp: Some(Time::from_unix_ms(1_000 * second)),
         };
-        let counts = |all: &[(&str, usize)]| {
-            let said = all.iter().map(|(status, count)| (said(status), *count)).collect();
-            Counts::from([(order.clone(), said)])
+        let told = [(("SUCCESS", 1), 3), (("SUCCESS", 2), 1), (("REFUNDED", 1), 1)];
+        let told = told.iter().map(|(notice, count)| (said(notice), *count)).collect();
+        let acked = Counts::from([(order.clone(), told)]);
+        let stored = |all: &[(&str, i64)]| {
+            Stored::from([(order.clone(), all.iter().map(said).collect::<BTreeSet<_>>())])
         };
-        let acked = counts(&[("SUCCESS", 3), ("REFUNDED", 1)]);
-        assert_eq!(lost(&acked, &acked), (4, 0));
-        assert_eq!(lost(&acked, &counts(&[("SUCCESS", 4), ("REFUNDED", 1)])), (4, 0));
-        assert_eq!(lost(&acked, &counts(&[("SUCCESS", 2), ("FAILED", 1)])), (4, 2));
-        assert_eq!(lost(&acked, &Counts::new()), (4, 4));
+        let all = [("SUCCESS", 1), ("SUCCESS", 2), ("REFUNDED", 1), ("FAILED", 9)];
+        assert_eq!(lost(&acked, &stored(&all)), (5, 0));
+        assert_eq!(lost(&acked, &stored(&all[1..])), (5, 3));
+        assert_eq!(lost(&acked, &stored(&[("SUCCESS", 3)])), (5, 5));
+        assert_eq!(lost(&acked, &Stored::new()), (5, 5));
     }
 }

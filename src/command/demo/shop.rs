@@ -115,6 +115,8 @@ pub struct Said {
     pub currency: String,
     /// When the payer paid.
     pub paid_at: Option<Time>,
+    /// When it was stamped: what is stamped anew is another notice, and a record of its own.
+    pub timestamp: Option<Time>,
 }
 
 /// The sandbox partner's own view of things.
@@ -147,9 +149,13 @@ impl Partner {
                 amount: delivery["amount"].as_i64().unwrap_or_default(),
                 currency: text(&delivery["currency"]),
                 paid_at: delivery["paidAt"].as_str().map(Time::parse).transpose()?,
+                timestamp: None,
             };
             let attempts = delivery["attempts"].as_array().into_iter().flatten();
-            acked.extend(attempts.filter(|attempt| attempt["acked"] == true).map(|_| said.clone()));
+            for attempt in attempts.filter(|attempt| attempt["acked"] == true) {
+                let timestamp = attempt["timestamp"].as_str().map(Time::parse).transpose()?;
+                acked.push(Said { timestamp, ..said.clone() });
+            }
         }
         Ok(Delivered {
             finished: told["finished"] == true,
