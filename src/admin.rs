@@ -14,7 +14,7 @@ use actix_web::{HttpRequest, HttpResponse, Resource, Route};
 use arc_swap::ArcSwap;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::EventLog;
-use payfold_ingest::health::StorageHealth;
+use payfold_ingest::health::{ClockHealth, StorageHealth};
 use payfold_partners::directory::Directory;
 use payfold_partners::document::TokenEntry;
 use payfold_schemas::digest::Digest;
@@ -39,6 +39,8 @@ pub struct Admin {
     pub directory: Arc<ArcSwap<Directory>>,
     /// How appends fare.
     pub storage: Arc<StorageHealth>,
+    /// What partners' times say of this host's clock; none without the ingest role.
+    pub clock_health: Option<Arc<ClockHealth>>,
     /// Where the process stands in its life.
     pub life: Arc<Life>,
     /// Names and SHA-256 of the tokens that may change things, as they are in force.
@@ -129,12 +131,15 @@ async fn readyz(admin: Data<Admin>) -> HttpResponse {
     if !admin.life.takes_work() {
         return probe(Some("starting, draining or broken"));
     }
-    let ready = admin.storage.is_ready(admin.clock.now());
-    probe((!ready).then_some("the log has taken no appends for 10 s"))
+    let now = admin.clock.now();
+    if !admin.storage.is_ready(now) {
+        return probe(Some("the log has taken no appends for 10 s"));
+    }
+    probe(admin.clock_health.as_ref().and_then(|clock| clock.trouble(now)).as_deref())
 }
 
 /// 200, or 503 with the trouble.
-fn probe(trouble: Option<&'static str>) -> HttpResponse {
+fn probe(trouble: Option<&str>) -> HttpResponse {
     match trouble {
         None => HttpResponse::Ok().content_type("text/plain").body("ok\n"),
         Some(trouble) => HttpResponse::ServiceUnavailable()

@@ -55,6 +55,7 @@ impl Gauges {
     pub async fn refresh(&self) {
         if let (Some(ingest), Some(log)) = (&self.ingest, &self.log) {
             ingest.metrics.queue_depth_is(log.queue_depth());
+            ingest.metrics.own_clock_is(ingest.clock_health.verdict(self.clock.now()));
         }
         match disk_free_bytes(&self.data) {
             Ok(free) => self.disk_free_bytes.set(i64::try_from(free).unwrap_or(i64::MAX)),

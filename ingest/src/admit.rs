@@ -3,7 +3,7 @@
 //! (amount against the create request, unknown order, contradictions) is not judged here.
 
 use payfold_partners::notice::{Scalar, ScalarKind};
-use payfold_partners::profile::{Field, NonceRule, Profile, TimeRule, UnknownFields};
+use payfold_partners::profile::{Field, NonceRule, Profile, TimeKind, TimeRule, UnknownFields};
 use payfold_partners::verify::VerifiedIpn;
 use payfold_schemas::ids::{Nonce, OrderId, OrderKey, ProviderRef};
 use payfold_schemas::ipn::{Ipn, MoneyContent, Status};
@@ -101,8 +101,13 @@ pub(crate) fn shape(verified: &VerifiedIpn<'_>) -> Result<Admitted, Refusal> {
 
 /// The clock's word: 300 s either way pass, a nanosecond more does not (contract 7.1).
 pub(crate) fn in_window(rule: &TimeRule, timestamp: Time, now: Time) -> Result<(), Refusal> {
-    rule.judge(timestamp, now)
-        .map_err(|outside| Refusal::because(Code::TimestampOutOfWindow, outside.to_string()))
+    rule.judge(timestamp, now).map_err(|outside| {
+        // An event may be of any age; only when this delivery was sent says something of our clock.
+        let skew_ms = (rule.kind == TimeKind::Delivery)
+            .then(|| now.unix_ms().saturating_sub(timestamp.unix_ms()));
+        let refusal = Refusal::because(Code::TimestampOutOfWindow, outside.to_string());
+        Refusal { skew_ms, ..refusal }
+    })
 }
 
 /// The notice's own time, where the profile has one.

@@ -16,12 +16,14 @@ use payfold_partners::verify::{RejectCode, Rejection};
 use payfold_schemas::record::NoticeRequest;
 
 use crate::admit::Judged;
-use crate::genuine::{Genuine, Signer, Taking, Verdict};
+use crate::genuine::{Genuine, Signer, Taken, Taking, Verdict};
+use crate::health::ClockHealth;
 use crate::intake::{Intake, Receipt};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::quarantine::{self, Budget, Keeping, Kept, Refused};
+use crate::quarantine::{self, Budget, BudgetShare, Keeping, Kept, Refused};
 use crate::refusal::Refusal;
+use crate::replays::{NoticeIdentity, Replays, SignedPart};
 use crate::sampler::Sampler;
 use crate::{admit, body, elsewhere, own_scheme, transport};
 
@@ -41,6 +43,10 @@ pub struct Ingest {
     pub limits: Limits,
     /// Quarantine bytes per account.
     pub quarantine: Budget,
+    /// What is known to be durable.
+    pub replays: Replays,
+    /// What partners' times say of our clock.
+    pub clock_health: Arc<ClockHealth>,
     /// Time for a body.
     pub body_timeout: Duration,
     /// One log line per second and code for refusals.
@@ -145,8 +151,10 @@ impl Ingest {
         let rejection = match self.take_signed(request, raw, receipt) {
             Ok((taking, unknown_fields)) => {
                 let taken = self.taken(taking).await;
-                taken.map_err(|refusal| refusal.respond(receipt.request_id))?;
-                self.metrics.unknown_fields_seen(u64::from(unknown_fields));
+                let taken = taken.map_err(|refusal| refusal.respond(receipt.request_id))?;
+                if taken == Taken::Stored {
+                    self.metrics.unknown_fields_seen(u64::from(unknown_fields));
+                }
                 return Ok(());
             }
             Err(rejection) => rejection,
@@ -181,32 +189,63 @@ impl Ingest {
         let verdict = Verdict::of(self.admits(request, &signer.account), || {
             admit::admit(&verified, receipt.received_at).map(Judged::Admitted)
         });
-        let taking = self.take(Genuine { signer, source, receipt, raw }, verdict);
+        let signed = SignedPart { text: *verified.signature(), covers_all: true, item: None };
+        let taking = self.take(Genuine { signer, signed, source, receipt, raw }, verdict);
         Ok((taking, verified.unknown_fields()))
     }
 
-    /// Hands a signed notice that is no fact to the log, as far as its account's budget goes.
-    pub(crate) fn keep(&self, receipt: Receipt, refused: Refused<'_>) -> Kept {
+    /// Hands a signed notice that is no fact to the log, as far as this share of its account's budget goes and unless it
+    /// is kept already.
+    pub(crate) fn keep(
+        &self,
+        receipt: Receipt,
+        refused: Refused<'_>,
+        identity: NoticeIdentity,
+        share: BudgetShare,
+    ) -> Kept {
+        if self.is_kept(identity, &receipt) {
+            return Kept::Before;
+        }
         let (name, bytes) = (refused.account.name(), refused.raw.len());
         let code = refused.refusal.code;
-        let appending = if self.quarantine.take(&name, bytes, receipt.received_at) {
-            Some(quarantine::append(&self.intake, receipt, (name, refused)))
-        } else {
+        if !self.quarantine.take(&name, bytes, share, receipt.received_at) {
             self.metrics.quarantine_over_budget();
-            self.sampler.not_kept(&receipt, refused.raw, &name);
-            None
-        };
-        Kept { appending, code, bytes }
+            if share == BudgetShare::Whole {
+                self.sampler.not_kept(&receipt, refused.raw, &name);
+            }
+            return Kept::OverBudget;
+        }
+        let appending = quarantine::append(&self.intake, receipt, (name, refused));
+        Kept::Appending { appending, code, bytes, identity }
+    }
+
+    /// Whether this notice is in quarantine, as far as this process remembers. While the log takes no appends nothing is
+    /// answered from memory.
+    pub(crate) fn is_kept(&self, identity: NoticeIdentity, receipt: &Receipt) -> bool {
+        self.intake.takes_appends()
+            && self.replays.quarantined().holds(identity, receipt.received_at)
     }
 
     /// Waits until a notice that is kept is durable. Errors: `storage_unavailable`.
-    pub(crate) async fn kept(&self, account: &Account, kept: Kept) -> Result<Keeping, Refusal> {
-        let Some(appending) = kept.appending else { return Ok(Keeping::OverBudget) };
+    pub(crate) async fn kept(
+        &self,
+        account: &Account,
+        kept: Kept,
+        receipt: &Receipt,
+    ) -> Result<Keeping, Refusal> {
+        let (appending, code, bytes, identity) = match kept {
+            Kept::Before => return Ok(Keeping::Whole),
+            Kept::OverBudget => return Ok(Keeping::OverBudget),
+            Kept::Appending { appending, code, bytes, identity } => {
+                (appending, code, bytes, identity)
+            }
+        };
         if let Err(unavailable) = self.intake.durable(appending).await {
-            self.quarantine.give_back(&account.name(), kept.bytes);
+            self.quarantine.give_back(&account.name(), bytes);
             return Err(unavailable);
         }
-        self.metrics.notice_quarantined(kept.code);
+        self.replays.quarantined().remember(identity, receipt.received_at);
+        self.metrics.notice_quarantined(code);
         Ok(Keeping::Whole)
     }
 

@@ -102,6 +102,11 @@ impl Intake {
         }
     }
 
+    /// Whether the log takes appends, as far as the last ones tell.
+    pub(crate) fn takes_appends(&self) -> bool {
+        self.health.takes_appends()
+    }
+
     fn succeeded(&self) {
         if self.health.succeeded() {
             tracing::info!("the log takes appends again");

@@ -11,11 +11,13 @@ use prometheus::{
     Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
 };
 
+use crate::clock_agreement::ClockVerdict;
 use crate::refusal::Code;
 
 /// The label of a request whose partner is not known to be who it says.
 const NO_PARTNER: &str = "";
 const ACCEPTED: &str = "accepted";
+const DUPLICATE: &str = "duplicate";
 const IGNORED: &str = "ignored";
 
 /// The counters of the ingest role.
@@ -30,6 +32,7 @@ pub struct Metrics {
     queue_depth: IntGauge,
     quarantined: PerCode,
     quarantine_over_budget: IntCounter,
+    own_clock_skew: Gauge,
     unknown_fields: IntCounter,
     anonymous: PerCode,
     partners: RwLock<HashMap<PartnerCode, Arc<PartnerMetrics>>>,
@@ -74,7 +77,7 @@ impl Metrics {
         let register = Registrar(registry);
         let requests = register.counters(
             "payfold_ingest_requests_total",
-            "Notices by partner and outcome (accepted, ignored, or the refusal's code).",
+            "Notices by partner and outcome (accepted, duplicate, ignored, or the refusal's code).",
             &["partner", "code"],
         )?;
         let quarantined = register.counters(
@@ -119,7 +122,11 @@ impl Metrics {
             quarantined: PerCode::new(&quarantined, &[]),
             quarantine_over_budget: register.counter(
                 "payfold_quarantine_over_budget_total",
-                "Signed notices not kept whole because the account is over its quarantine bytes.",
+                "Signed notices answered 503 and not kept: their account is over its quarantine bytes.",
+            )?,
+            own_clock_skew: register.float_gauge(
+                "payfold_ingest_own_clock_skew_seconds",
+                "Our clock minus the times partners agree on, while those show that ours is wrong; else 0.",
             )?,
             unknown_fields: register.counter(
                 "payfold_ingest_unknown_fields_total",
@@ -160,6 +167,11 @@ impl Metrics {
         self.requests.with_label_values(&[partner.as_str(), IGNORED]).inc();
     }
 
+    /// A notice is a replay of one that is stored.
+    pub fn notice_repeated(&self, partner: &PartnerCode) {
+        self.requests.with_label_values(&[partner.as_str(), DUPLICATE]).inc();
+    }
+
     /// A signed notice was kept in quarantine.
     pub fn notice_quarantined(&self, code: Code) {
         self.quarantined.count(code);
@@ -168,6 +180,14 @@ impl Metrics {
     /// A signed notice was over its account's quarantine budget.
     pub fn quarantine_over_budget(&self) {
         self.quarantine_over_budget.inc();
+    }
+
+    /// What partners' times say of our clock (set when metrics are read).
+    pub fn own_clock_is(&self, verdict: ClockVerdict) {
+        self.own_clock_skew.set(match verdict {
+            ClockVerdict::Agrees => 0.0,
+            ClockVerdict::Off { skew_ms, .. } => skew_ms as f64 / 1e3,
+        });
     }
 
     /// An accepted notice had fields outside the contract.
@@ -254,6 +274,11 @@ impl Registrar<'_> {
 
     fn gauge(&self, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
         let made = IntGauge::new(name, help)?;
+        self.0.register(Box::new(made.clone())).map(|()| made)
+    }
+
+    fn float_gauge(&self, name: &str, help: &str) -> Result<Gauge, prometheus::Error> {
+        let made = Gauge::new(name, help)?;
         self.0.register(Box::new(made.clone())).map(|()| made)
     }
 

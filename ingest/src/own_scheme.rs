@@ -23,6 +23,7 @@ use crate::genuine::{Genuine, Signer, Taken, Verdict};
 use crate::http::Ingest;
 use crate::intake::Receipt;
 use crate::refusal::{Code, Refusal};
+use crate::replays::SignedPart;
 use crate::{body, transport};
 
 /// Whether this path's partner sends its notices by GET.
@@ -140,18 +141,22 @@ impl Ingest {
             },
             released: None,
         };
-        let takings =
-            verified.iter().map(|one| {
-                let signer =
-                    Signer { account: Arc::clone(one.account()), key_id: one.key_id().clone() };
-                let verdict = Verdict::of(self.admits(request, &signer.account), || {
-                    judged(one, receipt.received_at)
-                });
-                self.taken(self.take(
-                    Genuine { signer, source: source(one), receipt, raw: notice.body },
-                    verdict,
-                ))
+        let takings = verified.iter().map(|one| {
+            let signer =
+                Signer { account: Arc::clone(one.account()), key_id: one.key_id().clone() };
+            let verdict = Verdict::of(self.admits(request, &signer.account), || {
+                judged(one, receipt.received_at)
             });
+            let signed = SignedPart {
+                text: *one.signed_text_digest(),
+                covers_all: one.covers_all(),
+                item: one.item(),
+            };
+            self.taken(self.take(
+                Genuine { signer, signed, source: source(one), receipt, raw: notice.body },
+                verdict,
+            ))
+        });
         let outcomes = join_all(takings).await;
         let mut outcomes = verified.iter().zip(outcomes);
         let first = outcomes.clone().find(|(_, outcome)| outcome.is_err()).or(outcomes.next());
@@ -229,7 +234,9 @@ fn code_of(kind: FaultKind) -> Code {
 fn ack_of(code: Code) -> Ack {
     match code {
         Code::TimestampOutOfWindow => Ack::Stale,
-        Code::StorageUnavailable => Ack::Unavailable,
+        Code::StorageUnavailable | Code::QuarantineFull | Code::ReceiverClockOff => {
+            Ack::Unavailable
+        }
         _ => Ack::NotAdmissible,
     }
 }
@@ -239,7 +246,7 @@ fn answer(one: &VerifiedNotice, outcome: Result<Taken, Refusal>, receipt: Receip
     let refusal = match outcome {
         Ok(taken) => {
             let ack = match taken {
-                Taken::Stored => Ack::Accepted,
+                Taken::Stored | Taken::Duplicate => Ack::Accepted,
                 Taken::Ignored => Ack::Ignored,
             };
             return one.answer(ack).map_or_else(|| HttpResponse::Ok().finish(), respond);

@@ -1,6 +1,7 @@
 //! Owns the keeping of notices that are validly signed and no fact, because they are not admissible or name no order
 //! of ours: whole, with the verdict, in `quarantine`, and durable before the answer is sent: a partner that gives up
-//! must not have cost us the evidence. Over an account's byte budget only a digest is kept, in the log line and the counter.
+//! must not have cost us the evidence. Over an account's byte budget nothing is kept but a digest in the log line, so the
+//! notice is answered 503 and not refused: its partner sends it again. A replay of a notice that is kept costs nothing.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -15,6 +16,7 @@ use payfold_schemas::time::Time;
 
 use crate::intake::{Appending, Intake, Receipt, conceal};
 use crate::refusal::{Code, Refusal};
+use crate::replays::NoticeIdentity;
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -36,8 +38,8 @@ impl Budget {
         Self { bytes_max, spent: Mutex::default() }
     }
 
-    /// Takes `bytes` from the account's hour, if they are left.
-    pub fn take(&self, account: &str, bytes: usize, now: Time) -> bool {
+    /// Takes `bytes` from this share of the account's hour, if they are left.
+    pub fn take(&self, account: &str, bytes: usize, share: BudgetShare, now: Time) -> bool {
         let hour = now.unix_ms().div_euclid(HOUR_MS);
         let mut spent = self.spent.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let entry = match spent.get_mut(account) {
@@ -48,7 +50,11 @@ impl Budget {
             *entry = Spent { hour, bytes: 0 };
         }
         let total = entry.bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
-        if total > self.bytes_max {
+        let bytes_max = match share {
+            BudgetShare::Whole => self.bytes_max,
+            BudgetShare::Half => self.bytes_max / 2,
+        };
+        if total > bytes_max {
             return false;
         }
         entry.bytes = total;
@@ -64,23 +70,41 @@ impl Budget {
     }
 }
 
+/// How much of its hour an account may use up for a notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetShare {
+    /// All of it.
+    Whole,
+    /// The first half: for what is told to come again anyway, so that it leaves room for what is not.
+    Half,
+}
+
 /// What became of a notice that was to be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeping {
-    /// It is durable.
+    /// It is durable, now or since it first came.
     Whole,
-    /// Only its digest was told: the account's hour is full.
+    /// It is not kept: the account's hour is full.
     OverBudget,
 }
 
 /// A notice that is being kept.
-pub(crate) struct Kept {
-    /// None where its account's hour is full.
-    pub(crate) appending: Option<Appending>,
-    /// What it was refused with.
-    pub(crate) code: Code,
-    /// How many bytes of the budget it took.
-    pub(crate) bytes: usize,
+pub(crate) enum Kept {
+    /// It was kept when it first came.
+    Before,
+    /// It is not kept: its account's hour is full.
+    OverBudget,
+    /// It is on its way.
+    Appending {
+        /// Its message.
+        appending: Appending,
+        /// What it was refused with.
+        code: Code,
+        /// How many bytes of the budget it took.
+        bytes: usize,
+        /// By which a replay is known once it is durable.
+        identity: NoticeIdentity,
+    },
 }
 
 /// A signed notice that was refused, or taken without being a fact.

@@ -46,11 +46,13 @@ pub enum Code {
     SourceNotAllowed,
     RateLimited,
     StorageUnavailable,
+    QuarantineFull,
+    ReceiverClockOff,
 }
 
 impl Code {
     /// Every code, for metrics and docs.
-    pub const ALL: [Code; 32] = [
+    pub const ALL: [Code; 34] = [
         Self::MethodNotAllowed,
         Self::NotFound,
         Self::UnsupportedMediaType,
@@ -83,6 +85,8 @@ impl Code {
         Self::SourceNotAllowed,
         Self::RateLimited,
         Self::StorageUnavailable,
+        Self::QuarantineFull,
+        Self::ReceiverClockOff,
     ];
 
     /// Its place in an array with one slot per code.
@@ -154,6 +158,12 @@ impl Code {
             Self::StorageUnavailable => {
                 ("storage_unavailable", 503, "the notice could not be stored; send it again")
             }
+            Self::QuarantineFull => {
+                ("quarantine_full", 503, "the notice could not be kept; send it again later")
+            }
+            Self::ReceiverClockOff => {
+                ("receiver_clock_off", 503, "the receiver's clock is wrong; send it again later")
+            }
         }
     }
 
@@ -189,22 +199,24 @@ pub struct Refusal {
     pub detail: Option<String>,
     /// Seconds after which to try again, for 429 and 503.
     pub retry_after_s: Option<u64>,
+    /// Our clock minus the time of delivery, where that is why.
+    pub skew_ms: Option<i64>,
 }
 
 impl Refusal {
     /// A refusal that its title explains.
     pub fn new(code: Code) -> Self {
-        Self { code, detail: None, retry_after_s: None }
+        Self { code, detail: None, retry_after_s: None, skew_ms: None }
     }
 
     /// A refusal that names what was wrong.
     pub fn because(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: Some(detail.into()), retry_after_s: None }
+        Self { code, detail: Some(detail.into()), retry_after_s: None, skew_ms: None }
     }
 
     /// A refusal that asks for a retry.
     pub fn retry(code: Code, after_s: u64) -> Self {
-        Self { code, detail: None, retry_after_s: Some(after_s) }
+        Self { code, detail: None, retry_after_s: Some(after_s), skew_ms: None }
     }
 
     /// The response: a problem document (RFC 9457) with the code and the request's id.
@@ -306,7 +318,8 @@ impl From<Rejection> for Refusal {
             RejectCode::TooComplex => Code::TooComplex,
             RejectCode::Unauthenticated => Code::Unauthenticated,
         };
-        Self { code, detail: rejection.detail().map(str::to_owned), retry_after_s: None }
+        let detail = rejection.detail().map(str::to_owned);
+        Self { code, detail, retry_after_s: None, skew_ms: None }
     }
 }
 

@@ -86,8 +86,9 @@ impl Sampler {
         let Some(passed_over) = self.over_budget.due(receipt) else { return };
         tracing::error!(
             account, request.id = %receipt.request_id, body.digest = %Digest::of_bytes(body), since_last = passed_over,
-            "signed notices are not kept: the account is over its quarantine budget for this hour; find out why \
-             they are refused, or raise ingest.quarantine_bytes_per_hour"
+            "signed notices are not kept: the account is over its quarantine budget for this hour; they are answered 503, \
+             so that the partner sends them again: find out why they are refused (payfold quarantine list), or raise \
+             ingest.quarantine_bytes_per_hour"
         );
     }
 

@@ -30,6 +30,7 @@ pub(crate) mod reading;
 pub(crate) mod request;
 pub(crate) mod schema;
 mod shown;
+mod signed_text;
 pub(crate) mod template;
 pub(crate) mod unique;
 pub(crate) mod vectors;

@@ -90,6 +90,7 @@ impl Rejection {
 pub struct VerifiedIpn<'a> {
     account: Arc<Account>,
     key: usize,
+    signature: [u8; SIGNATURE_BYTES],
     notice: Notice<'a>,
     ambiguous: Option<Field>,
 }
@@ -108,6 +109,11 @@ impl VerifiedIpn<'_> {
     /// The key that signed it.
     pub fn key_id(&self) -> &KeyId {
         Key::id(&self.account.keys().keys()[self.key])
+    }
+
+    /// The signature, which stands for all that is signed.
+    pub fn signature(&self) -> &[u8; SIGNATURE_BYTES] {
+        &self.signature
     }
 
     /// A field's value as it came; `None` if it is missing or `null`. What is signed is never an object
@@ -145,7 +151,8 @@ impl Directory {
             let signer = account.keys().signer(&text, &claim.signature, now, &mut tried);
             if let (Some(key), true) = (signer, claim.is_well_formed) {
                 let account = Arc::clone(account);
-                return Ok(VerifiedIpn { account, key, notice, ambiguous: claim.ambiguous });
+                let Claim { signature, ambiguous, .. } = claim;
+                return Ok(VerifiedIpn { account, key, signature, notice, ambiguous });
             }
         }
         if candidates.accounts.is_empty() {

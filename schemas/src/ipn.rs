@@ -149,7 +149,7 @@ impl IpnPolicy {
 }
 
 /// An admitted IPN, normalised. The order it names stands beside it in the record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "camelCase")]
 pub struct Ipn {
     /// The partner's transaction.

@@ -3,6 +3,7 @@
 
 mod audit;
 mod finding;
+mod repeated;
 
 use std::rc::Rc;
 use std::time::Duration;

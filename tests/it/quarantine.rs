@@ -115,7 +115,9 @@ fn a_stale_payment_is_released_by_two_and_once() {
         assert_eq!(results(&stage.by(person, &release))[0].0, "released");
     }
     assert_eq!(stage.records(), records, "a second release appends nothing");
-    stage.refuse(notice, STALE);
+    stage.refuse(notice.clone(), STALE);
+    assert_eq!(stage.list(&[]).len(), 1, "what is kept is kept once");
+    stage.refuse(notice.sent(-3_599), STALE);
     let again = stage.position(1);
     let bulk = ["quarantine", "release", &again, "--because", "late-retry", "--reason", "again"];
     stage.system.payfold(&bulk).ok();
@@ -262,28 +264,30 @@ fn a_partner_with_its_own_scheme_is_judged_by_it_again() {
     home.write("secret.txt", &format!("text:{secret}\n"));
     home.payfold(&["key", "add", "own", "--merchant", "SHOP", "--secret-file", "secret.txt"]).ok();
     let system = home.boot();
-    let body = "{\"order\":\"o-1\",\"ref\":\"r-1\",\"amount\":1500,\"at\":1700000000}";
-    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).expect("any key");
-    mac.update(body.as_bytes());
-    let signature: String =
-        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    let mut connection = system.connect();
-    let request = format!(
-        "POST /api/payment/ipn/own?from=them HTTP/1.1\r\nhost: payfold\r\ncontent-type: application/json\r\n\
-         x-sig: {signature}\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    connection.send(request.as_bytes());
-    assert_eq!(connection.answer().expect("an answer").code(), STALE);
+    let refuse = |at: i64| {
+        let body = format!(r#"{{"order":"o-1","ref":"r-1","amount":1500,"at":{at}}}"#);
+        let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).expect("any key");
+        mac.update(body.as_bytes());
+        let signature: String =
+            mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut connection = system.connect();
+        let request = format!(
+            "POST /api/payment/ipn/own?from=them HTTP/1.1\r\nhost: payfold\r\ncontent-type: application/json\r\n\
+             x-sig: {signature}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        connection.send(request.as_bytes());
+        assert_eq!(connection.answer().expect("an answer").code(), STALE);
+    };
+    refuse(1_700_000_000);
+    refuse(1_700_000_000);
     let release = ["quarantine", "release", "0-1", "--because", "late-retry", "--reason", "outage"];
     let release = [&release[..], &["--output", "jsonl"]].concat();
     assert_eq!(results(&system.payfold(&release)), [("released".into(), "by local".into())]);
     let order = system.order_when(["own", "SHOP", "o-1"], |order| order["state"] == "UNMATCHED");
     assert_eq!(order["version"], 1);
     // Without its key nobody vouches for it.
-    let mut connection = system.connect();
-    connection.send(request.as_bytes());
-    assert_eq!(connection.answer().expect("an answer").code(), STALE);
+    refuse(1_700_000_001);
     system.payfold(&["account", "set", "own", "SHOP", "--disabled"]);
     let problem = until("the account is off", WAIT_MAX, || {
         let tried = ["quarantine", "release", "0-2", "--because", "late-retry", "--dry-run"];

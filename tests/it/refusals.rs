@@ -1,7 +1,7 @@
 //! Owns the proof that bad input gets what the table of refusals says: two text tables of cases, sent byte by byte
 //! to one booted system, and afterwards the log holds what was accepted, quarantine what was signed, and no more.
 
-mod accounts;
+pub mod accounts;
 mod expected;
 mod ledger;
 mod macros;

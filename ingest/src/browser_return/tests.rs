@@ -25,6 +25,7 @@ use crate::intake::Intake;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::quarantine::Budget;
+use crate::replays::Replays;
 use crate::sampler::Sampler;
 
 const NOW: Time = Time::from_unix_ms(1_769_853_600_000);
@@ -133,6 +134,8 @@ fn ingest(dir: &tempfile::TempDir, registry: &Registry) -> Ingest {
         metrics: Metrics::new(registry).unwrap(),
         limits: Limits::new(0, Vec::new()),
         quarantine: Budget::new(1 << 20),
+        replays: Replays::default(),
+        clock_health: Arc::default(),
         body_timeout: Duration::from_secs(5),
         sampler: Sampler::default(),
         in_flight: AtomicUsize::new(0),

@@ -14,8 +14,9 @@ use super::crypt::Algorithm;
 use super::map::{Fault, FaultKind, Said, Unsigned, fault, said};
 use super::reading::{Context, Of, Reading};
 use super::request::Request;
+use super::signed_text::SignedTextDigest;
 use super::unique::ambiguous;
-use super::work::{Tried, is_signed};
+use super::work::{Tried, find_signed_text};
 use super::{Forged, Scheme};
 use crate::directory::{Account, Directory, Route};
 use crate::profile::Profile;
@@ -27,6 +28,7 @@ struct Signer {
     account: Arc<Account>,
     key_id: KeyId,
     sign: usize,
+    signed_text: SignedTextDigest,
 }
 
 /// A notice, or one item of an array, that a key of a known account has signed.
@@ -36,6 +38,8 @@ pub struct VerifiedNotice {
     key_id: KeyId,
     sign: String,
     is_unsigned: bool,
+    signed_text: SignedTextDigest,
+    covers_all: bool,
     item: Option<u32>,
     said: Result<Said, Fault>,
     answers: Vec<(Ack, Answer)>,
@@ -65,6 +69,17 @@ impl VerifiedNotice {
     /// Whether its scheme signs nothing at all.
     pub fn is_unsigned(&self) -> bool {
         self.is_unsigned
+    }
+
+    /// The SHA-256 of the text that was signed; of no text where nothing was. Not to be shown: the text may hold the
+    /// key's secret.
+    pub fn signed_text_digest(&self) -> &[u8; 32] {
+        self.signed_text.as_bytes()
+    }
+
+    /// Whether the signature covers all that decides money. If not, a query has to confirm it.
+    pub fn covers_all(&self) -> bool {
+        self.covers_all
     }
 
     /// Its place in the array it came in, from 0.
@@ -259,15 +274,16 @@ fn signer(
     for (place, sign) in scheme.signs.iter().enumerate() {
         if sign.algorithm == Algorithm::None {
             let key_id = KeyId::parse("unsigned").expect("a key id");
-            return Some(Signer { account: Arc::clone(account), key_id, sign: place });
+            let (account, signed_text) = (Arc::clone(account), SignedTextDigest::of(&[]));
+            return Some(Signer { account, key_id, sign: place, signed_text });
         }
         for key in keys.iter().filter(|key| key.is_valid_at(now)) {
             let is_wanted = wanted.as_ref().is_none_or(|id| id.as_deref() == Some(key.name()));
             let Some(ready) = key.ready[place].as_ref().filter(|_| is_wanted) else { continue };
             tried.add(place);
-            if is_signed(sign, ready, bare) {
-                let key_id = key.id.clone();
-                return Some(Signer { account: Arc::clone(account), key_id, sign: place });
+            if let Some(signed_text) = find_signed_text(sign, ready, bare) {
+                let (account, key_id) = (Arc::clone(account), key.id.clone());
+                return Some(Signer { account, key_id, sign: place, signed_text });
             }
         }
     }
@@ -311,6 +327,8 @@ fn verdict(
     VerifiedNotice {
         sign: sign.name.clone(),
         is_unsigned: sign.algorithm == Algorithm::None,
+        signed_text: signer.signed_text,
+        covers_all: is_believed,
         item: item.and_then(|item| u32::try_from(item).ok()),
         key_id: signer.key_id,
         account: signer.account,

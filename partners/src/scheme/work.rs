@@ -8,6 +8,7 @@ use payfold_schemas::time::Time;
 use super::claims::{claimed, read_claims};
 use super::crypt::Ready;
 use super::reading::Context;
+use super::signed_text::SignedTextDigest;
 use super::{Scheme, SignRule};
 use crate::directory::Account;
 
@@ -60,7 +61,7 @@ impl SchemeWork {
         for ((sign, work), tried) in signs.zip(&tried.0) {
             let Some(key) = &work.key else { continue };
             for _ in *tried..work.keys_max {
-                std::hint::black_box(is_signed(sign, key, bare));
+                std::hint::black_box(find_signed_text(sign, key, bare));
             }
         }
     }
@@ -77,13 +78,17 @@ impl super::SchemeKeys {
     }
 }
 
-/// Whether one of the signatures that were sent is this key's.
-pub(crate) fn is_signed(sign: &SignRule, key: &Ready, bare: Context<'_>) -> bool {
+/// The digest of the signed text, if one of the signatures that were sent is this key's.
+pub(crate) fn find_signed_text(
+    sign: &SignRule,
+    key: &Ready,
+    bare: Context<'_>,
+) -> Option<SignedTextDigest> {
     let context = Context { secret: key.secret(), ..bare };
     let claims = read_claims(sign, &claimed(sign, context));
     if claims.is_empty() {
-        return false;
+        return None;
     }
-    let Ok(text) = context.text(&sign.text) else { return false };
-    key.verifies_any(sign.algorithm, &text, &claims)
+    let text = context.text(&sign.text).ok()?;
+    key.verifies_any(sign.algorithm, &text, &claims).then(|| SignedTextDigest::of(&text))
 }

@@ -101,7 +101,8 @@ fn money_of_no_order_is_kept_before_it_is_acknowledged() {
             "x".repeat(99)
         ),
     ));
-    assert_eq!((full.status, full.code().as_str()), (503, "storage_unavailable"));
+    assert_eq!((full.status, full.code().as_str()), (503, "quarantine_full"));
+    assert_eq!(full.header("retry-after"), Some("60"));
     assert_eq!(listed().as_array().expect("a list").len(), 2);
 }
 

@@ -79,10 +79,13 @@ fn an_old_key_counts_in_its_overlap_and_not_after_it() {
 fn an_account_over_its_rate_is_told_to_wait_and_others_are_not() {
     let accounts = Accounts::boot("");
     let mut connection = accounts.system.connect();
-    let (begun, body) = (Instant::now(), of("RATED", "rated"));
+    let begun = Instant::now();
+    let numbered = |merchant, key, number| {
+        Notice::paid(merchant, &format!("v-{number}"), "ref-1").signed(&secret(key))
+    };
     let (mut taken, mut refused) = (0, 0);
-    for _ in 0..20 {
-        connection.send(&post_request("/api/payment/ipn", &body));
+    for number in 0..20 {
+        connection.send(&post_request("/api/payment/ipn", &numbered("RATED", "rated", number)));
         let answer = connection.answer().expect("an answer");
         if answer.status == 200 {
             taken += 1;
@@ -95,9 +98,9 @@ fn an_account_over_its_rate_is_told_to_wait_and_others_are_not() {
     }
     let rate_max = 5 + begun.elapsed().as_millis() / 200 + 1;
     assert!((5..=rate_max).contains(&taken) && refused > 0, "{taken} taken, {refused} refused");
-    for _ in 0..20 {
+    for number in 0..20 {
         assert_eq!(accounts.system.post_ipn(&of("RATED", "nobodys")).status, 401);
-        assert_eq!(accounts.system.post_ipn(&of("SHOP", "main")).status, 200);
+        assert_eq!(accounts.system.post_ipn(&numbered("SHOP", "main", number)).status, 200);
     }
     assert_eq!(accounts.records(Topic::Intake).len() as u128, taken + 20);
 }
@@ -142,14 +145,16 @@ fn behind_a_trusted_proxy_the_source_is_the_one_it_forwards_for() {
 }
 
 #[test]
-fn over_its_budget_an_account_fills_no_quarantine_and_is_refused_all_the_same() {
+fn over_its_budget_an_account_fills_no_quarantine_and_is_told_to_come_again() {
     let stale = |order| Notice::paid("SHOP", order, "r").sent(-4_000).signed(&secret("main"));
     let accounts = Accounts::boot("[ingest]\nquarantine_bytes_per_hour = 500\n");
     let stale = ["q-1", "q-2", "q-3"].map(stale);
-    for body in &stale {
-        let answer = accounts.system.post_ipn(body);
-        assert_eq!((answer.status, answer.code().as_str()), (403, "timestamp_out_of_window"));
-    }
+    let answers = stale.each_ref().map(|body| accounts.system.post_ipn(body));
+    let told = answers.each_ref().map(|answer| (answer.status, answer.code()));
+    let full = (503, "quarantine_full".to_owned());
+    assert_eq!(told, [(403, "timestamp_out_of_window".to_owned()), full.clone(), full]);
+    let retry_after = answers.each_ref().map(|answer| answer.header("retry-after"));
+    assert_eq!(retry_after, [None, Some("60"), Some("60")]);
     let other = Notice::paid("OTHER", "q-4", "r").with("amount", "0").signed(&secret("other"));
     assert_eq!(accounts.system.post_ipn(&other).status, 400);
     let kept = accounts.records(Topic::Quarantine);

@@ -1,0 +1,57 @@
+//! Owns what a wrong clock of ours looks like on the real binary: partners that agree with each other and not with us are
+//! answered 503, so that they come again; one partner alone is refused as before.
+
+use payfold_engines::log::Topic;
+
+use crate::refusals::accounts::{Accounts, secret};
+use crate::support::notice::Notice;
+use crate::support::wire::Answer;
+
+/// What partners say the time is, beside ours: our clock is ahead by this.
+const AHEAD_S: i64 = 3_600;
+
+fn post(accounts: &Accounts, account: [&str; 2], order: &str, sent: i64) -> Answer {
+    let [merchant, key] = account;
+    let notice = Notice::paid(merchant, order, "ref-1").sent(sent);
+    accounts.system.post_ipn(&notice.signed(&secret(key)))
+}
+
+const ACME: [&str; 2] = ["SHOP", "main"];
+const ACME_TOO: [&str; 2] = ["OTHER", "other"];
+const BOLT: [&str; 2] = ["SHOP", "bolt"];
+
+#[test]
+fn partners_that_agree_with_each_other_and_not_with_us_come_again() {
+    let accounts = Accounts::boot("");
+    let window = (403, "timestamp_out_of_window".to_owned());
+    let of = |answer: &Answer| (answer.status, answer.code());
+    // One partner, whichever of its accounts, may be wrong by itself.
+    for (account, orders) in [(ACME, "a"), (ACME_TOO, "b")] {
+        for number in 0..10 {
+            let answer = post(&accounts, account, &format!("{orders}-{number}"), -AHEAD_S);
+            assert_eq!(of(&answer), window, "{orders}-{number}");
+        }
+    }
+    assert_eq!(accounts.system.get("/readyz").status, 200);
+    let mut bolts = (0..10).map(|n| post(&accounts, BOLT, &format!("c-{n}"), -AHEAD_S));
+    let first = bolts.find(|answer| of(answer) != window).expect("two partners agree");
+    assert_eq!(of(&first), (503, "receiver_clock_off".to_owned()), "{}", first.text());
+    assert_eq!(first.header("retry-after"), Some("60"));
+    let ready = accounts.system.get("/readyz");
+    assert_eq!(ready.status, 503);
+    assert!(ready.text().contains("clock is about 3600 s ahead"), "{}", ready.text());
+    let skew = "payfold_ingest_own_clock_skew_seconds";
+    let metrics = accounts.system.get("/metrics").text();
+    assert!(metrics.contains(&format!("\n{skew} 3600")), "{metrics}");
+    let log = accounts.system.home().log();
+    assert!(log.contains("this host's clock is wrong"), "{log}");
+    // What is told to come again may come again as it was: it is in quarantine, too.
+    let kept = accounts.records(Topic::Quarantine);
+    assert!(kept.len() >= 25, "{}", kept.len());
+
+    // A notice in time shows that the clocks agree again.
+    assert_eq!(post(&accounts, BOLT, "d-1", 0).status, 200);
+    assert_eq!(accounts.system.get("/readyz").status, 200);
+    assert_eq!(of(&post(&accounts, ACME, "d-2", -AHEAD_S)), window);
+    assert!(accounts.system.get("/metrics").text().contains(&format!("\n{skew} 0\n")));
+}

@@ -1,0 +1,33 @@
+//! What a replay is in a custom scheme: all that is signed and all that decides has to be the same.
+
+use super::*;
+
+/// Posts notices of one item each, signed over `text`, to a partner of its own, and returns how many records there are.
+fn records_after(profile: &str, text: &str, items: &[String]) -> usize {
+    let home = Home::new();
+    home.write("items.toml", profile);
+    let system = boot(&home, &[("items", "items.toml")]);
+    for item in items {
+        let body = format!(r#"{{"items":[{{{item},"sig":"{}"}}]}}"#, sha256(text));
+        let answer = ask(&system, "POST /api/payment/ipn/items", &[], &body);
+        assert_eq!((answer.status, answer.text().as_str()), (200, "[accepted]"), "{item}");
+    }
+    let intake = ["tail", "intake", "--no-follow", "--output", "jsonl"];
+    system.payfold(&intake).json_lines().len()
+}
+
+/// Fields that decide nothing make no other notice. Where a query confirms what is not signed, another amount is another
+/// notice, however often the same text was signed.
+#[test]
+fn a_replay_says_all_that_decides_as_the_first_did() {
+    let said = |amount: u32, more: &str| {
+        format!(r#""ref":"r-1","order":"o-1","amount":{amount},"success":true{more}"#)
+    };
+    let same = [said(100, ""), said(100, ""), said(100, r#","note":"x""#)];
+    assert_eq!(records_after(ITEMS, "r-1:o-1:100:true", &same), 1);
+    let confirmed = ITEMS
+        .replace("exceptions = [", "confirm = \"always\"\nexceptions = [\"needs_confirmation\", ")
+        .replace("{i.ref}:{i.order}:{i.amount}:{i.success}", "{i.ref}:{i.order}");
+    let other = [&same[..], &[said(200, ""), said(100, "")]].concat();
+    assert_eq!(records_after(&confirmed, "r-1:o-1", &other), 2);
+}

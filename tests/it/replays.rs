@@ -1,0 +1,85 @@
+//! Owns what replays cost on the real binary: a notice that is sent again with its signature is answered as before and
+//! stored once, whatever nobody signed beside it; a retry that is signed anew is stored.
+
+use payfold_engines::log::Topic;
+
+use crate::refusals::accounts::{Accounts, secret};
+use crate::support::notice::Notice;
+use crate::support::system::post_request;
+
+/// Bytes of padding that nobody signed: a body stays under its limit of 16 KiB.
+const PADDING_BYTES: usize = 15_000;
+const REPLAYS: usize = 100;
+
+/// The notice with its signature and, from 1 on, padding of its own.
+fn copies(notice: &Notice) -> Vec<Vec<u8>> {
+    let padded = |number: usize| {
+        let padding = format!("{number:03}{}", "x".repeat(PADDING_BYTES));
+        notice.clone().with_text("padding", &padding).body().into_bytes()
+    };
+    let whole = notice.body().into_bytes();
+    std::iter::once(whole.clone()).chain((1..REPLAYS - 1).map(padded)).chain([whole]).collect()
+}
+
+/// Posts them one after the other on one connection: their statuses and codes, without repeats.
+fn post_all(accounts: &Accounts, bodies: &[Vec<u8>]) -> Vec<(u16, String)> {
+    let mut connection = accounts.system.connect();
+    let mut answers = Vec::new();
+    for body in bodies {
+        connection.send(&post_request("/api/payment/ipn", body));
+        let answer = connection.answer().expect("an answer");
+        let code = if answer.status == 200 { String::new() } else { answer.code() };
+        answers.push((answer.status, code));
+    }
+    answers.dedup();
+    answers
+}
+
+/// Whether a topic holds just these bodies, in this order.
+fn assert_holds(accounts: &Accounts, topic: Topic, bodies: &[&[u8]]) {
+    let raws: Vec<_> = accounts.records(topic).into_iter().map(|record| record.raw).collect();
+    let lengths = |bodies: &[&[u8]]| bodies.iter().map(|body| body.len()).collect::<Vec<_>>();
+    let raws: Vec<&[u8]> = raws.iter().map(Vec::as_slice).collect();
+    assert_eq!(lengths(&raws), lengths(bodies));
+    assert!(raws == bodies, "the records are of other bytes");
+}
+
+#[test]
+fn a_replay_of_a_stored_notice_is_acknowledged_and_stored_once() {
+    let accounts = Accounts::boot("");
+    let notice = Notice::paid("SHOP", "o-1", "ref-1");
+    let copies = copies(&notice.clone().sign(&secret("main")));
+    assert_eq!(post_all(&accounts, &copies), [(200, String::new())]);
+    assert_holds(&accounts, Topic::Intake, &[&copies[0]]);
+    let metrics = accounts.system.get("/metrics").text();
+    for counted in [
+        "payfold_ingest_requests_total{code=\"accepted\",partner=\"acme\"} 1\n",
+        "payfold_ingest_requests_total{code=\"duplicate\",partner=\"acme\"} 99\n",
+    ] {
+        assert!(metrics.contains(counted), "{counted}{metrics}");
+    }
+    // What is signed anew is another notice, and so is other money under the same ref.
+    let anew = notice.clone().sent(1).signed(&secret("main"));
+    let more = notice.with("amount", "150001").signed(&secret("main"));
+    assert_eq!(post_all(&accounts, &[anew.clone(), more.clone()]), [(200, String::new())]);
+    assert_holds(&accounts, Topic::Intake, &[&copies[0], &anew, &more]);
+    // Another process knows nothing of it: one more copy, and the same order.
+    let again = Accounts { system: accounts.system.stop().0.boot_as("ingest,projector", &[]) };
+    assert_eq!(post_all(&again, &copies[REPLAYS - 2..]), [(200, String::new())]);
+    assert_eq!(again.records(Topic::Intake).len(), 4);
+}
+
+#[test]
+fn a_replay_of_a_refused_notice_is_refused_again_and_kept_once() {
+    let budget = 2 * PADDING_BYTES;
+    let accounts = Accounts::boot(&format!("[ingest]\nquarantine_bytes_per_hour = {budget}\n"));
+    let stale = Notice::paid("SHOP", "o-1", "ref-1").sent(-4_000).sign(&secret("main"));
+    let (stale, window) = (copies(&stale), (403, "timestamp_out_of_window".to_owned()));
+    assert_eq!(post_all(&accounts, &stale), [window.clone()]);
+    assert_holds(&accounts, Topic::Quarantine, &[&stale[0]]);
+    // The replays have taken nothing of the account's hour.
+    let other = Notice::paid("SHOP", "o-2", "ref-2").sent(-4_000).sign(&secret("main"));
+    let other = copies(&other).remove(1);
+    assert_eq!(post_all(&accounts, std::slice::from_ref(&other)), [window]);
+    assert_holds(&accounts, Topic::Quarantine, &[&stale[0], &other]);
+}
