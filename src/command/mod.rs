@@ -18,6 +18,7 @@ mod reach;
 pub mod rebuild;
 pub mod reconcile;
 mod retention;
+mod return_keys;
 pub mod run;
 pub mod shop;
 pub mod stuck;

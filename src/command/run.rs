@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use actix_web::dev::ServerHandle;
+use payfold_partners::directory::Directory;
 use payfold_schemas::event::OrderChanged;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::reach;
+use super::{reach, return_keys};
 use crate::args::{Global, RunArgs};
 use crate::error::Fixable;
 use crate::roles::Roles;
@@ -53,8 +54,12 @@ async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::R
             "no payments can be created there, and nothing can be asked"
         );
     }
+    let directory = server.keys.directory().load_full();
     let mut started = server.start(roles).await?;
     print_banner(&loaded, &started, started_at);
+    if started.takes_notices() && !loaded.is_demo() {
+        warn_of_return_keys(&directory);
+    }
     if is_whole(&started) && (output::is_terminal() || loaded.is_demo()) {
         started.watch_orders(print_change).await?;
     }
@@ -187,6 +192,15 @@ fn print_banner(loaded: &Loaded, started: &Started, started_at: Instant) {
         ("payfold init > payfold.toml", "a configuration of your own"),
     ] {
         output::notice(&format!("  {command:<43} {what}"));
+    }
+}
+
+/// Says which accounts' payers can post a signed return as a notice, and what mends it.
+fn warn_of_return_keys(directory: &Directory) {
+    let sharing = return_keys::sharing(directory);
+    if let Some(problem) = return_keys::problem(&sharing) {
+        output::notice(&format!("warning: {problem}"));
+        output::notice(&format!("  fix: {}", return_keys::fix(&sharing)));
     }
 }
 

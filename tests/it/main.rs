@@ -31,6 +31,7 @@ mod reconcile;
 mod refusals;
 mod replays;
 mod retention;
+mod return_keys;
 mod same_input;
 mod start_up;
 mod state_table;

@@ -12,6 +12,7 @@ use payfold_partners::vault::VaultPlace;
 use payfold_schemas::time::Time;
 
 use super::Row;
+use crate::command::return_keys;
 use crate::error::is_there;
 use crate::settings::Loaded;
 use crate::{keys, vault};
@@ -105,7 +106,14 @@ fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace
         VaultPlace::Dir(dir) => dir.display(),
     };
     let row = Row::ok("vault", format!("{at}: {count} accounts, each with a key that counts now"));
-    std::iter::once(row).chain(calls(&directory, now)).collect()
+    std::iter::once(row).chain(calls(&directory, now)).chain(returns(&directory)).collect()
+}
+
+/// Accounts whose payers can post a signed return as a notice.
+fn returns(directory: &Directory) -> Option<Row> {
+    let sharing = return_keys::sharing(directory);
+    let detail = return_keys::problem(&sharing)?;
+    Some(Row::warn("returns", detail, return_keys::fix(&sharing)))
 }
 
 /// Accounts whose calls need a private key or a certificate that is missing, or soon will be.
