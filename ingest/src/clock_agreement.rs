@@ -24,7 +24,7 @@ pub struct OutsideNotice {
     pub at: Time,
     /// Our clock minus its timestamp.
     pub skew_ms: i64,
-    /// Tells distinct notices apart.
+    /// Distinguishes notices.
     pub identity: u64,
 }
 

@@ -85,7 +85,7 @@ impl ClockHealth {
             ClockVerdict::Off { .. } => {
                 if !self.is_off.swap(true, Ordering::Relaxed) {
                     tracing::error!(
-                        problem = told(verdict),
+                        problem = describe_skew(verdict),
                         "this host's clock is wrong: signed notices outside the window are answered 503, so that \
                          partners send them again, until it is right; set it (NTP)"
                     );
@@ -108,7 +108,7 @@ impl ClockHealth {
         let shown_lately = now.unix_ms().saturating_sub(last_ms) < PATIENCE_MS;
         let verdict = self.verdict(now);
         let is_off = matches!(verdict, ClockVerdict::Off { .. });
-        (is_off && shown_lately).then(|| format!("{}; set it (NTP)", told(verdict)))
+        (is_off && shown_lately).then(|| format!("{}; set it (NTP)", describe_skew(verdict)))
     }
 
     fn agreement(&self) -> MutexGuard<'_, ClockAgreement> {
@@ -117,7 +117,7 @@ impl ClockHealth {
 }
 
 /// What is wrong with the clock, for people.
-fn told(verdict: ClockVerdict) -> String {
+fn describe_skew(verdict: ClockVerdict) -> String {
     let ClockVerdict::Off { skew_ms, partners } = verdict else { return String::new() };
     let (seconds, side) =
         (skew_ms.unsigned_abs() / 1_000, if skew_ms > 0 { "ahead of" } else { "behind" });

@@ -102,7 +102,7 @@ impl Intake {
         }
     }
 
-    /// Whether the log takes appends, as far as the last ones tell.
+    /// Whether the last append that ended became durable.
     pub(crate) fn takes_appends(&self) -> bool {
         self.health.takes_appends()
     }

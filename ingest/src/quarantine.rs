@@ -75,7 +75,7 @@ impl Budget {
 pub enum BudgetShare {
     /// All of it.
     Whole,
-    /// The first half: for what is told to come again anyway, so that it leaves room for what is not.
+    /// The first half: for a notice that is answered 503 anyway. The second half stays for notices that are refused.
     Half,
 }
 
@@ -156,4 +156,25 @@ fn message(receipt: Receipt, account: String, refused: Refused<'_>) -> Message {
         }
     };
     Message { key: record.account, event: None, value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_half_of_an_hour_is_for_what_is_refused_for_good() {
+        let (budget, now) = (Budget::new(100), Time::from_unix_ms(10 * HOUR_MS));
+        let take = |account: &str, bytes, share| budget.take(account, bytes, share, now);
+        assert!(take("a", 40, BudgetShare::Half));
+        assert!(!take("a", 11, BudgetShare::Half));
+        assert!(take("a", 10, BudgetShare::Half));
+        assert!(!take("a", 1, BudgetShare::Half));
+        assert!(take("a", 50, BudgetShare::Whole));
+        assert!(!take("a", 1, BudgetShare::Whole));
+        assert!(take("b", 100, BudgetShare::Whole), "each account has its own");
+        budget.give_back("a", 50);
+        assert!(take("a", 50, BudgetShare::Whole));
+        assert!(budget.take("a", 100, BudgetShare::Whole, now.plus_ms(HOUR_MS)), "the next hour");
+    }
 }

@@ -47,7 +47,7 @@ pub(crate) struct SignedPart {
 pub(crate) struct NoticeIdentity([u64; 2]);
 
 impl NoticeIdentity {
-    /// Half of it: enough to tell a few notices apart.
+    /// Half of it: enough to distinguish a few notices.
     pub(crate) fn half(self) -> u64 {
         self.0[0]
     }

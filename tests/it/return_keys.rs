@@ -1,5 +1,5 @@
-//! Owns what an operator is told of accounts whose payers' returns are verified with the keys of their notices: by `check`,
-//! and by the banner of `run`, until returns have a key of their own.
+//! Owns the warning of accounts whose payers' returns are verified with the keys of their notices: in `check` and in the
+//! banner of `run`, until returns have a key of their own.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ fn returns(home: &Home) -> Option<Value> {
 }
 
 #[test]
-fn returns_that_share_the_keys_of_notices_are_told_with_what_mends_it() {
+fn returns_that_share_the_keys_of_notices_are_named_with_what_mends_it() {
     let home = accounts::home("");
     let row = returns(&home).expect("returns are checked");
     assert_eq!(row["result"], "warn");

@@ -1,4 +1,4 @@
-//! Owns the proof of `demo pay`: every notice the partner was told 200 for is in the log. A notice that came again as it
+//! Owns the proof of `demo pay`: every notice that was answered 200 is in the log. A notice that came again as it
 //! was is one record; one that was stamped anew is another notice.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -79,9 +79,9 @@ mod tests {
             paid_at: None,
             timestamp: Some(Time::from_unix_ms(1_000 * second)),
         };
-        let told = [(("SUCCESS", 1), 3), (("SUCCESS", 2), 1), (("REFUNDED", 1), 1)];
-        let told = told.iter().map(|(notice, count)| (said(notice), *count)).collect();
-        let acked = Counts::from([(order.clone(), told)]);
+        let sent = [(("SUCCESS", 1), 3), (("SUCCESS", 2), 1), (("REFUNDED", 1), 1)];
+        let sent = sent.iter().map(|(notice, count)| (said(notice), *count)).collect();
+        let acked = Counts::from([(order.clone(), sent)]);
         let stored = |all: &[(&str, i64)]| {
             Stored::from([(order.clone(), all.iter().map(said).collect::<BTreeSet<_>>())])
         };

@@ -145,14 +145,14 @@ fn behind_a_trusted_proxy_the_source_is_the_one_it_forwards_for() {
 }
 
 #[test]
-fn over_its_budget_an_account_fills_no_quarantine_and_is_told_to_come_again() {
+fn over_its_budget_an_account_fills_no_quarantine_and_is_answered_503() {
     let stale = |order| Notice::paid("SHOP", order, "r").sent(-4_000).signed(&secret("main"));
     let accounts = Accounts::boot("[ingest]\nquarantine_bytes_per_hour = 500\n");
     let stale = ["q-1", "q-2", "q-3"].map(stale);
     let answers = stale.each_ref().map(|body| accounts.system.post_ipn(body));
-    let told = answers.each_ref().map(|answer| (answer.status, answer.code()));
+    let codes = answers.each_ref().map(|answer| (answer.status, answer.code()));
     let full = (503, "quarantine_full".to_owned());
-    assert_eq!(told, [(403, "timestamp_out_of_window".to_owned()), full.clone(), full]);
+    assert_eq!(codes, [(403, "timestamp_out_of_window".to_owned()), full.clone(), full]);
     let retry_after = answers.each_ref().map(|answer| answer.header("retry-after"));
     assert_eq!(retry_after, [None, Some("60"), Some("60")]);
     let other = Notice::paid("OTHER", "q-4", "r").with("amount", "0").signed(&secret("other"));
