@@ -1,7 +1,7 @@
 //! The comparison of orders with a partner's own records. `lines` reads the records and `orders` our side, both sorted in
 //! files by `spool`; `join` brings them together, `matching` sees to all groups and `judge` has each compared. Pure: `ours`
 //! (what an order says), `rules` (whose day), `terms` (by what a partner's days are judged), `compare` (what differs),
-//! `totals`, `found` (what a difference is called), `settle` and `conclude` (what that changes).
+//! `totals`, `found` (what a difference is called), `flags` (what an order's own flags come to), `settle` and `conclude` (what that changes).
 //!
 //! `ledger` is what was found before, on a `shelf`, `pile` what a run finds, `day` one run from begin to end, `survey` asks
 //! a partner that gives out no files, `desk` where runs and decisions are asked for, `recheck` clears what has mended itself.
@@ -13,6 +13,8 @@ mod conclude;
 pub mod day;
 pub mod decide;
 pub mod desk;
+mod flag_check;
+mod flags;
 pub mod folder;
 pub mod found;
 mod gauges;

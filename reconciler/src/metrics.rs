@@ -22,6 +22,7 @@ pub struct Metrics {
     query_oldest_seconds: Gauge,
     unconfirmed_waiting: IntGauge,
     findings_open: IntGaugeVec,
+    flags_open: IntGaugeVec,
     money_at_risk_minor: IntGaugeVec,
     last_complete_run: GaugeVec,
 }
@@ -76,6 +77,13 @@ impl Metrics {
                 ),
                 &["code", "severity"],
             )?,
+            flags_open: IntGaugeVec::new(
+                Opts::new(
+                    "payfold_reconciler_flags_open",
+                    "flags of orders of compared days that nobody has decided",
+                ),
+                &["flag", "severity"],
+            )?,
             money_at_risk_minor: IntGaugeVec::new(
                 Opts::new(
                     "payfold_reconciler_money_at_risk_minor",
@@ -107,6 +115,7 @@ impl Metrics {
             Box::new(self.query_oldest_seconds.clone()),
             Box::new(self.unconfirmed_waiting.clone()),
             Box::new(self.findings_open.clone()),
+            Box::new(self.flags_open.clone()),
             Box::new(self.money_at_risk_minor.clone()),
             Box::new(self.last_complete_run.clone()),
         ]
@@ -162,6 +171,14 @@ impl Metrics {
         self.money_at_risk_minor.reset();
         for (currency, minor) in at_risk {
             self.money_at_risk_minor.with_label_values(&[*currency]).set(*minor);
+        }
+    }
+
+    /// Open findings of flags, by flag and severity; what is not named is none.
+    pub(crate) fn flags_are(&self, open: &BTreeMap<(&'static str, &'static str), i64>) {
+        self.flags_open.reset();
+        for ((flag, severity), count) in open {
+            self.flags_open.with_label_values(&[*flag, *severity]).set(*count);
         }
     }
 

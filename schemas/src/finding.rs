@@ -11,7 +11,7 @@ use crate::fact::Verdict;
 use crate::ids::{Author, EventRef, MerchantCode, OrderId, PartnerCode, ProviderRef, Reference};
 use crate::ipn::Status;
 use crate::money::{Amount, Currency};
-use crate::order::Severity;
+use crate::order::{Flag, Severity};
 use crate::time::Time;
 
 /// The CloudEvents type.
@@ -51,11 +51,13 @@ pub enum Code {
     RefOnTwoOrders,
     /// The partner lists payments of a day and sent no notice of any.
     PartnerSilent,
+    /// An order of the day has a flag of high or critical severity that nobody has decided; `flag` says which.
+    OpenFlag,
 }
 
 impl Code {
     /// Every code.
-    pub const ALL: [Code; 14] = [
+    pub const ALL: [Code; 15] = [
         Self::MissingHere,
         Self::MissingThere,
         Self::StatusDiffers,
@@ -70,6 +72,7 @@ impl Code {
         Self::NonceReused,
         Self::RefOnTwoOrders,
         Self::PartnerSilent,
+        Self::OpenFlag,
     ];
 
     /// The word on the wire.
@@ -89,6 +92,7 @@ impl Code {
             Self::NonceReused => "NONCE_REUSED",
             Self::RefOnTwoOrders => "REF_ON_TWO_ORDERS",
             Self::PartnerSilent => "PARTNER_SILENT",
+            Self::OpenFlag => "OPEN_FLAG",
         }
     }
 
@@ -97,7 +101,7 @@ impl Code {
         Self::ALL.into_iter().find(|code| code.as_str() == word)
     }
 
-    /// How loud such a finding is; one loudness each.
+    /// How loud such a finding is. Of OPEN_FLAG the loudest it can be: each such finding is as loud as its flag.
     pub fn severity(self) -> Severity {
         match self {
             Self::MissingHere
@@ -106,7 +110,8 @@ impl Code {
             | Self::AmountDiffers
             | Self::CurrencyDiffers
             | Self::RefOnTwoOrders
-            | Self::ReferencePaidTwice => Severity::Critical,
+            | Self::ReferencePaidTwice
+            | Self::OpenFlag => Severity::Critical,
             Self::RefDiffers | Self::DuplicatedThere | Self::NonceReused | Self::PartnerSilent => {
                 Severity::High
             }
@@ -255,6 +260,9 @@ pub struct FindingChanged {
     pub payment_ref: Option<ProviderRef>,
     /// The field that differs, in the contract's words.
     pub field: Option<String>,
+    /// The order's flag that is open; only of OPEN_FLAG.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flag: Option<Flag>,
     /// What is known here.
     pub ours: Side,
     /// What the partner says.
@@ -267,7 +275,8 @@ pub struct FindingChanged {
     pub day: String,
     /// When it was first seen.
     pub first_seen: Time,
-    /// The run that changed it; none where a person or an order's change did.
+    /// The run that opened, changed or cleared it; none where a person or an order's change did. A later run that sees it
+    /// unchanged in other records makes a version that cites those, and is not named here.
     pub run: Option<String>,
     /// A digest of all that it stands on: a decision holds as long as this is the same.
     pub evidence: Digest,

@@ -92,6 +92,7 @@ fn sampled() -> Vec<(&'static str, Value)> {
         (ORDER_CHANGED_TYPE, json(&samples::order_changed_unmatched())),
         (FINDING_CHANGED_TYPE, json(&events::finding_changed())),
         (FINDING_CHANGED_TYPE, json(&events::finding_changed_silent())),
+        (FINDING_CHANGED_TYPE, json(&events::finding_changed_flag())),
         (RUN_ENDED_TYPE, json(&events::run_ended())),
         (RUN_ENDED_TYPE, json(&events::run_ended_first())),
         (PERIOD_CLOSED_TYPE, json(&events::period_closed())),

@@ -107,6 +107,7 @@ fn every_event_is_read_and_written_as_ever() {
     same("order-changed-unmatched.json", &samples::order_changed_unmatched());
     same("finding-changed.json", &events::finding_changed());
     same("finding-changed-silent.json", &events::finding_changed_silent());
+    same("finding-changed-flag.json", &events::finding_changed_flag());
     same("run-ended.json", &events::run_ended());
     same("run-ended-first.json", &events::run_ended_first());
     same("period-closed.json", &events::period_closed());
@@ -118,7 +119,8 @@ fn every_event_is_read_and_written_as_ever() {
 }
 
 /// The fixtures of events.
-const EVENTS: [&str; 12] = [
+const EVENTS: [&str; 13] = [
+    "finding-changed-flag.json",
     "finding-changed-silent.json",
     "finding-changed.json",
     "flag-decided-waiting.json",

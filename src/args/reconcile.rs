@@ -23,7 +23,7 @@ pub enum ReconcileCommand {
     Decide(DecideArgs),
     /// Who decided what, on which evidence
     Decisions(DayArgs),
-    /// Close a day whose findings are settled: its totals and findings are sealed by a digest
+    /// Close a day that is over and whose findings are settled: its totals and findings are sealed by a digest
     Close {
         /// Partner code
         partner: String,

@@ -106,7 +106,8 @@ impl<'a> Terms<'a> {
             | Code::TimeDiffers
             | Code::ReferencePaidTwice
             | Code::NonceReused
-            | Code::PartnerSilent => Vec::new(),
+            | Code::PartnerSilent
+            | Code::OpenFlag => Vec::new(),
         }
     }
 

@@ -20,6 +20,7 @@ pub(super) fn title(code: Code) -> &'static str {
         Code::NonceReused => "Nonce used twice",
         Code::RefOnTwoOrders => "One ref, two orders",
         Code::PartnerSilent => "Partner sends no notices",
+        Code::OpenFlag => "Flag of an order",
     }
 }
 
@@ -44,6 +45,9 @@ pub(super) fn meaning(code: Code) -> &'static str {
         Code::NonceReused => "One nonce came with two contents.",
         Code::RefOnTwoOrders => "One ref of the partner's stands at two orders.",
         Code::PartnerSilent => "The partner lists payments of the day and sent no notice of any.",
+        Code::OpenFlag => {
+            "What is known here of an order contradicts itself, whatever the partner's records say."
+        }
     }
 }
 

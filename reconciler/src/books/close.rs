@@ -5,24 +5,88 @@ use payfold_schemas::finding::Code;
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RunEnded, RunResult};
 use payfold_schemas::time::Time;
 
-use super::BooksError;
-use super::day::{append, event};
-use super::desk::Closing;
+use super::day::{self, append, event};
+use super::desk::{Books, Closing};
+use super::found::Found;
 use super::ledger::{Day, Ledger};
+use super::rules::Rules;
+use super::settle::is_same;
 use super::shelf::{Of, Standing, Which};
+use super::{BooksError, orders, terms};
 use crate::run::Shared;
 
 /// Closes a day that is done with.
 pub(crate) async fn close(
     shared: &Shared,
+    books: &Books,
     ledger: &mut Ledger,
     closing: Closing,
 ) -> Result<PeriodClosed, BooksError> {
-    let closed = seal(ledger, &closing, shared.clock.now())?;
+    let now = shared.clock.now();
+    let rules = terms(books, &closing.partner).map(|terms| terms.rules(closing.day, now));
+    if let Some(rules) = &rules {
+        is_over(rules, &closing)?;
+    }
+    let closed = seal(ledger, &closing, now)?;
+    if let Some(rules) = &rules {
+        was_compared_after(ledger, rules, &closing)?;
+        day::folded_through(shared, books, now).await?;
+        has_no_flag_since(shared, books, ledger, (rules, &closing)).await?;
+    }
     let named = (closed.event_id(), PERIOD_CLOSED_TYPE, closed.at);
     append(shared, vec![event(closed.partner.to_string(), named, &closed)]).await?;
     super::day::catch_up(shared, ledger).await?;
     Ok(closed)
+}
+
+/// Errors: the day is not over, or the last payments of it are too young to be judged.
+fn is_over(rules: &Rules, Closing { partner, day, .. }: &Closing) -> Result<(), BooksError> {
+    let from = rules.judged_from();
+    if rules.now >= from {
+        return Ok(());
+    }
+    Err(BooksError::Refused(format!(
+        "{day} of {partner} can't be closed yet: the partner's day ends at {}, and the payments of its end can be judged \
+         after {from} (cut_off_s and grace_s of [records]); compare the day again after that, then close it",
+        rules.until
+    )))
+}
+
+/// Errors: the last run began before it could judge all payments of the day.
+fn was_compared_after(
+    ledger: &Ledger,
+    rules: &Rules,
+    Closing { partner, day, .. }: &Closing,
+) -> Result<(), BooksError> {
+    let run = last_run(ledger, &(partner.clone(), day.to_string()))?;
+    let from = rules.judged_from();
+    if run.started_at >= from {
+        return Ok(());
+    }
+    Err(BooksError::Refused(format!(
+        "the last run of {day} of {partner} began at {}, and the payments of the day's end can be judged after {from}: run \
+         it again, then close it",
+        run.started_at
+    )))
+}
+
+/// Errors: an order of the day has got a flag since the last run.
+async fn has_no_flag_since(
+    shared: &Shared,
+    books: &Books,
+    ledger: &Ledger,
+    (rules, Closing { partner, day, .. }): (&Rules, &Closing),
+) -> Result<(), BooksError> {
+    let is_known =
+        |found: &Found| Ok(ledger.find(&found.id)?.is_some_and(|known| is_same(&known, found)));
+    let from = rules.from.plus_ms(-books.lookback_ms);
+    let unknown = orders::unknown_flags(shared, partner, (rules, from), is_known).await?;
+    if unknown == 0 {
+        return Ok(());
+    }
+    Err(BooksError::Refused(format!(
+        "{unknown} flags of orders of {day} were raised after its last run: run it again, and decide what it finds"
+    )))
 }
 
 /// The seal of a day. Errors: why it is not done with.

@@ -125,7 +125,7 @@ impl<'a> Comparison<'a> {
             if self.outcome.differences.iter().any(is_told) {
                 continue;
             }
-            let paid = self.counterpart(line).filter(|ours| !ours.paid.is_empty());
+            let paid = self.counterpart(line).filter(|ours| ours.is_paid());
             let listed = |ours: &OurRef| {
                 lines.iter().any(|other| !is_end(other.status) && self.speaks_of(other, ours))
             };
@@ -135,7 +135,7 @@ impl<'a> Comparison<'a> {
                     let found = Difference {
                         ours: self.state(),
                         partners: line.status.to_string(),
-                        at_risk: ours.payment().map_or(0, |money| money.amount.minor()),
+                        at_risk: ours.money().map_or(0, |money| money.amount.minor()),
                         ..difference(Code::StatusDiffers, "status", line)
                     };
                     self.outcome.differences.push(found);

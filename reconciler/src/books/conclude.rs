@@ -3,16 +3,18 @@
 //! What a run of a day may clear: findings of that day that it did not find again, if it could look at everything; and
 //! whatever waited for a line that these records have. Other days' findings stay as they are.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use chrono::NaiveDate;
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
 use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::money::Currency;
 use payfold_schemas::run::{FindingCounts, RunResult};
 
 use super::BooksError;
+use super::flags::OrderFlags;
 use super::found::{About, Found};
-use super::judge::{By, IdHash, group_key};
+use super::judge::{By, FLAGGED_MAX, IdHash, group_key};
 use super::ledger::Ledger;
 use super::pile::Pile;
 use super::settle::{self, Moment};
@@ -51,6 +53,16 @@ pub(crate) fn group(known: &FindingChanged, by: By) -> Option<Vec<u8>> {
 }
 
 /// What a run found.
+pub(crate) struct Piles {
+    /// What differs.
+    pub(crate) found: Pile<Found>,
+    /// What is missing on the day before, if that day's run left it to this one's.
+    pub(crate) left_over: Pile<Found>,
+    /// The flags of the day's orders.
+    pub(crate) flagged: Pile<OrderFlags>,
+}
+
+/// How what a run found changes what is known.
 pub(crate) struct Concluding<'a> {
     pub(crate) ledger: &'a Ledger,
     pub(crate) partner: &'a PartnerCode,
@@ -60,6 +72,8 @@ pub(crate) struct Concluding<'a> {
     seen: HashSet<IdHash>,
     /// What waited for these records, and became something else.
     replaced: HashSet<IdHash>,
+    /// Minor units that the day's differences put at risk, by order and currency.
+    at_risk: HashMap<(KeyHash, Currency), i64>,
 }
 
 impl<'a> Concluding<'a> {
@@ -68,14 +82,14 @@ impl<'a> Concluding<'a> {
         partner: &'a PartnerCode,
         (result, moment): (RunResult, Moment<'a>),
     ) -> Self {
-        let (seen, replaced) = Default::default();
-        Self { ledger, partner, result, moment, seen, replaced }
+        let (seen, replaced, at_risk) = Default::default();
+        Self { ledger, partner, result, moment, seen, replaced, at_risk }
     }
 
     /// What the run changes, each finding once.
     pub(crate) fn changes(
         mut self,
-        (found, left_over): (Pile<Found>, Pile<Found>),
+        Piles { found, left_over, flagged }: Piles,
         came: &HashSet<IdHash>,
         mut changes: Pile<FindingChanged>,
     ) -> Result<Pile<FindingChanged>, BooksError> {
@@ -89,8 +103,31 @@ impl<'a> Concluding<'a> {
             self.replaced.insert(IdHash::of(&with_code(&found, Code::CutOff)));
             self.found(&day, found, &mut changes)?;
         }
+        for (flags, _) in flagged.values().zip(0..FLAGGED_MAX) {
+            self.flags(flags.map_err(BooksError::scratch)?, &mut changes)?;
+        }
         self.gone(came, &mut changes)?;
         Ok(changes)
+    }
+
+    /// The flags of an order of the day. A decided flag leaves its finding as it is: taking the decision has changed the
+    /// finding already.
+    fn flags(
+        &mut self,
+        flags: OrderFlags,
+        changes: &mut Pile<FindingChanged>,
+    ) -> Result<(), BooksError> {
+        let group = KeyHash::of(&group_key(&flags.key.merchant_code, flags.key.order_id.as_str()));
+        let differing = flags.currency.and_then(|currency| self.at_risk.get(&(group, currency)));
+        let flags = flags.joined(differing.copied().unwrap_or(0));
+        for (found, flag) in flags.found(self.moment.day) {
+            if !self.seen.insert(IdHash::of(&found.id)) || !flag.is_open {
+                continue;
+            }
+            let known = self.ledger.find(&found.id)?;
+            self.change(known.as_ref(), found, self.moment.day, changes)?;
+        }
+        Ok(())
     }
 
     fn found(
@@ -109,8 +146,42 @@ impl<'a> Concluding<'a> {
             return Ok(());
         }
         let known = self.ledger.find(&found.id)?;
-        let change = settle::found(known.as_ref(), found, Moment { day, ..self.moment });
+        if known.as_ref().map_or(day, |known| known.day.as_str()) == self.moment.day {
+            self.puts_at_risk(&found);
+        }
+        self.change(known.as_ref(), found, day, changes)
+    }
+
+    fn puts_at_risk(&mut self, found: &Found) {
+        let named = found.about.merchant_code.as_ref().zip(found.about.order_id.as_ref());
+        let Some(((account, order), currency)) = named.zip(found.currency) else { return };
+        let group = KeyHash::of(&group_key(account, order.as_str()));
+        let sum = self.at_risk.entry((group, currency)).or_default();
+        *sum = sum.saturating_add(found.at_risk);
+    }
+
+    /// What a finding becomes: another one, or the same with the file and line of this run.
+    fn change(
+        &self,
+        known: Option<&FindingChanged>,
+        found: Found,
+        day: &str,
+        changes: &mut Pile<FindingChanged>,
+    ) -> Result<(), BooksError> {
+        let change = match known.filter(|known| settle::is_same(known, &found)) {
+            Some(known) if self.cites(known) => settle::cited(known, found),
+            Some(_) => None,
+            None => settle::found(known, found, Moment { day, ..self.moment }),
+        };
         change.iter().try_for_each(|change| changes.push(change)).map_err(BooksError::scratch)
+    }
+
+    /// Whether a finding that stays as it is cites what this run saw of it: not if it cites the records of another day,
+    /// which would take turns with this one, nor if its day is sealed.
+    fn cites(&self, known: &FindingChanged) -> bool {
+        let of_day = self.ledger.day_of_run(known).unwrap_or(&known.day);
+        let is_sealed = self.ledger.closed(&(self.partner.clone(), known.day.clone())).is_some();
+        of_day == self.moment.day && !is_sealed
     }
 
     /// What it did not find again.

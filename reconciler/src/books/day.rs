@@ -18,7 +18,7 @@ use payfold_schemas::run::{RUN_ENDED_TYPE, RecordsFile, RunEnded, RunResult};
 use payfold_schemas::time::Time;
 use serde::Serialize;
 
-use super::conclude::{Concluding, counts, watched};
+use super::conclude::{Concluding, Piles, counts, watched};
 use super::desk::{Books, Progress};
 use super::judge::{Judge, Tally};
 use super::ledger::Ledger;
@@ -134,17 +134,16 @@ pub(crate) async fn run(
         by: partner.terms.by,
         watched: Arc::new(watched(ledger, &request.partner, partner.terms.by)?),
     };
-    let paid_twice = orders.paid_twice;
+    let orders::Orders { sorted, paid_twice, flagged } = orders;
     books.tell(Progress { stage: "comparing", done: 0 });
     let trusted = lines.trusted;
     let mut tally = match trusted {
-        true => {
-            matching::all(shared, &judge, (orders.sorted, lines.sorted), &books.scratch).await?
-        }
+        true => matching::all(shared, &judge, (sorted, lines.sorted), &books.scratch).await?,
         false => Tally::in_folder(&books.scratch),
     };
     if trusted {
         tally.found.take(paid_twice);
+        tally.flagged.take(flagged);
         let silent = silence::found(&judge, &tally);
         silent.iter().try_for_each(|f| tally.found.push(f)).map_err(BooksError::scratch)?;
     }
@@ -208,7 +207,11 @@ async fn read(
 }
 
 /// Waits until everything that was appended before is folded; says so if that takes long.
-async fn folded_through(shared: &Shared, books: &Books, begun: Time) -> Result<(), BooksError> {
+pub(crate) async fn folded_through(
+    shared: &Shared,
+    books: &Books,
+    begun: Time,
+) -> Result<(), BooksError> {
     let mut told = false;
     loop {
         let watermark = Watermark::measure(shared).await?;
@@ -286,9 +289,10 @@ impl Run {
         let result = if problems.is_empty() { RunResult::Complete } else { RunResult::Incomplete };
         let day = self.day.to_string();
         let moment = Moment { day: &day, run: Some(&self.id), at: self.started_at };
-        let (found, changes) = ((tally.found, tally.left_over), Pile::in_folder(&books.scratch));
+        let Tally { found, left_over, flagged, .. } = tally;
+        let piles = Piles { found, left_over, flagged };
         let concluding = Concluding::of(ledger, &judge.partner, (result, moment));
-        let changes = concluding.changes(found, &tally.came, changes)?;
+        let changes = concluding.changes(piles, &tally.came, Pile::in_folder(&books.scratch))?;
         tell_all(shared, changes, self.started_at).await?;
         // Not from here: another instance may have told something else before.
         catch_up(shared, ledger).await?;

@@ -6,6 +6,7 @@ use payfold_schemas::decision::{FLAG_DECIDED_TYPE, FlagDecided};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::{Decision, Fact};
 use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus};
+use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::{Order, RaisedFlag};
 use serde::Serialize;
 
@@ -13,7 +14,7 @@ use super::BooksError;
 use super::day::{append, event, tell};
 use super::desk::{OnFinding, OnFlag};
 use super::ledger::Ledger;
-use super::settle::{self, Standing, agree};
+use super::settle::{self, DecideError, Standing, agree};
 use crate::run::Shared;
 
 /// What a word came to.
@@ -37,6 +38,9 @@ pub(crate) async fn finding(
     word: OnFinding,
 ) -> Result<Decided, BooksError> {
     let known = named(ledger, &word.finding)?;
+    if let Some(word) = on_flag(&known, &word)? {
+        return flag(shared, ledger, word).await;
+    }
     let at = shared.clock.now();
     let decision = FindingDecision {
         accept: word.accept,
@@ -63,6 +67,19 @@ pub(crate) async fn finding(
         )));
     }
     Ok(decided)
+}
+
+/// A word on a flag's finding is a word on the flag: deciding one decides the other.
+/// Errors: the finding has cleared.
+fn on_flag(known: &FindingChanged, word: &OnFinding) -> Result<Option<OnFlag>, BooksError> {
+    let named = known.merchant_code.clone().zip(known.order_id.clone()).zip(known.flag);
+    let Some(((merchant_code, order_id), flag)) = named else { return Ok(None) };
+    if known.status == FindingStatus::Cleared {
+        return Err(BooksError::Refused(DecideError::Cleared.to_string()));
+    }
+    let OnFinding { accept, author, reason, .. } = word.clone();
+    let order = OrderKey { partner: known.partner.clone(), merchant_code, order_id };
+    Ok(Some(OnFlag { order, flag, accept, author, reason }))
 }
 
 /// The finding of this id, or the only one that begins so.
@@ -114,8 +131,28 @@ pub(crate) async fn flag(
         shared.append(vec![(word.order.clone(), Fact::Decided(decision))]).await?;
     }
     append(shared, vec![event_of(&said)]).await?;
+    let changes = findings(ledger, &said)?;
     ledger.flag(said);
+    tell(shared, ledger, changes, shared.clock.now()).await?;
     Ok(decided)
+}
+
+/// What a word on a flag changes of the flag's findings.
+fn findings(ledger: &Ledger, said: &FlagDecided) -> Result<Vec<FindingChanged>, BooksError> {
+    let decision = FindingDecision {
+        accept: said.accept,
+        author: said.author.clone(),
+        reason: said.reason.clone(),
+        at: said.at,
+        evidence: said.evidence,
+        seconded_by: said.seconded_by.clone(),
+    };
+    let word = if said.decision_id.is_some() { Standing::Alone } else { Standing::Waits };
+    let of_flag =
+        |known: &FindingChanged| known.flag == Some(said.flag) && known.evidence == said.evidence;
+    let known = ledger.shelf().of_order(&said.order)?;
+    let known = known.into_iter().filter(of_flag);
+    Ok(known.filter_map(|known| settle::flag_decided(&known, decision.clone(), word)).collect())
 }
 
 fn open_flag<'a>(order: &'a Order, word: &OnFlag) -> Result<&'a RaisedFlag, BooksError> {

@@ -299,7 +299,7 @@ async fn work(shared: &Shared, books: &Books, ledger: &mut Ledger, task: Task) -
             let _ = reply.send(told(notices::notice(shared, ledger, *word).await)?);
         }
         Task::Close(closing, reply) => {
-            let _ = reply.send(told(close::close(shared, ledger, closing).await)?);
+            let _ = reply.send(told(close::close(shared, books, ledger, closing).await)?);
         }
     }
     Ok(())

@@ -8,11 +8,12 @@ use payfold_schemas::finding::{BookLine, Code, FindingChanged, FindingStatus, Si
 use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode, ProviderRef, Reference};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
-use payfold_schemas::order::OrderState;
+use payfold_schemas::order::{Flag, OrderState, Severity};
 use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
 use super::compare::{Difference, Spoken};
+use super::flags;
 use super::survey::QUERIES;
 
 /// What a finding is about, as far as that makes it the same one again.
@@ -70,6 +71,10 @@ pub struct Found {
     pub id: String,
     /// What differs.
     pub code: Code,
+    /// How loud it is.
+    pub severity: Severity,
+    /// The order's flag it is about, if it is about one.
+    pub flag: Option<Flag>,
     /// What it is about.
     pub about: About,
     /// The shop's reference.
@@ -166,6 +171,8 @@ impl Found {
         Self {
             id: about.id(),
             code: difference.code,
+            severity: difference.code.severity(),
+            flag: None,
             about,
             reference: subject.reference.cloned(),
             field: difference.field.to_owned(),
@@ -181,6 +188,7 @@ impl Found {
     /// The line's order is not known, but its ref is another order's.
     pub(crate) fn is_of_another_order(&mut self, other: &OrderId) {
         self.code = Code::RefOnTwoOrders;
+        self.severity = self.code.severity();
         self.about.code = self.code.to_string();
         "providerRef".clone_into(&mut self.field);
         self.ours.value = format!("of order {other}");
@@ -195,19 +203,20 @@ impl Found {
         (day, run): (&str, Option<&str>),
         first_seen: Time,
     ) -> FindingChanged {
-        let action = action(self.code, &self.about);
+        let action = action(self.code, self.flag, &self.about);
         FindingChanged {
             finding_id: self.id,
             version,
             status: FindingStatus::Open,
             code: self.code,
-            severity: self.code.severity(),
+            severity: self.severity,
             partner: self.about.partner,
             merchant_code: self.about.merchant_code,
             order_id: self.about.order_id,
             reference: self.reference,
             payment_ref: self.about.provider_ref,
             field: Some(self.field).filter(|field| !field.is_empty()),
+            flag: self.flag,
             ours: self.ours,
             partners: self.partners,
             money_at_risk: self.at_risk,
@@ -232,7 +241,7 @@ fn as_evidence(ours: &str) -> &str {
 }
 
 /// What a person should do next.
-fn action(code: Code, about: &About) -> String {
+fn action(code: Code, flag: Option<Flag>, about: &About) -> String {
     let is_refund = about.what.split(' ').nth(1) == Some(Status::Refunded.as_str());
     match code {
         Code::MissingHere if is_refund => {
@@ -265,6 +274,7 @@ fn action(code: Code, about: &About) -> String {
         Code::ReferencePaidTwice => "refund one of the attempts",
         Code::NonceReused => "ask the partner why two notices carry one nonce; one may be a replay",
         Code::RefOnTwoOrders => "ask the partner which order was paid; deliver neither before that",
+        Code::OpenFlag => flag.map_or("look at the order's facts", flags::action),
         Code::PartnerSilent => {
             "check that the partner has the right IPN address and that nothing blocks it; then ask for the notices again"
         }

@@ -11,6 +11,7 @@ use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode, ProviderRef};
 use payfold_schemas::run::Compared;
 
 use super::compare::{Outcome, compare};
+use super::flags::OrderFlags;
 use super::found::{Found, Subject};
 use super::join::{GROUP_MAX, Group};
 use super::ours::OurOrder;
@@ -21,6 +22,9 @@ use super::totals::Totals;
 
 /// More differences than these are no differences: the records are another day's, or the profile reads them wrong.
 pub(crate) const FINDINGS_MAX: u64 = 100_000;
+
+/// Orders of one day whose flags are findings; the rest makes the run incomplete.
+pub(crate) const FLAGGED_MAX: u64 = 100_000;
 
 /// More payments of the day after are no matter of clocks that differ.
 const EARLY_MAX: usize = 10_000;
@@ -94,6 +98,8 @@ pub(crate) struct Tally {
     pub(crate) totals: Totals,
     pub(crate) found: Pile<Found>,
     pub(crate) left_over: Pile<Found>,
+    /// The flags of orders of the day.
+    pub(crate) flagged: Pile<OrderFlags>,
     /// The findings that waited for what these records list, of watched groups.
     pub(crate) came: HashSet<IdHash>,
     /// The findings that tomorrow's records would make of what these list early: the first of them.
@@ -205,6 +211,7 @@ impl Tally {
             totals: Totals::default(),
             found: Pile::in_folder(folder),
             left_over: Pile::in_folder(folder),
+            flagged: Pile::in_folder(folder),
             came: HashSet::new(),
             early: BTreeSet::new(),
             payments: 0,
@@ -242,6 +249,7 @@ impl Tally {
         self.totals.merge(other.totals);
         self.found.take(other.found);
         self.left_over.take(other.left_over);
+        self.flagged.take(other.flagged);
         self.came.extend(other.came);
         other.early.into_iter().for_each(|id| self.is_early(id));
         self.payments += other.payments;
@@ -258,6 +266,13 @@ impl Tally {
                 "more than {FINDINGS_MAX} differences: these are another day's or another partner's records, or the \
                  profile's [records] reads them wrong; {} are not told",
                 self.left_out
+            ));
+        }
+        let flagged = self.flagged.len();
+        if flagged > FLAGGED_MAX {
+            problems.push(format!(
+                "{flagged} orders of the day have flags of high or critical severity, and only {FLAGGED_MAX} of them are \
+                 findings: look for what they have in common (`payfold order list`)"
             ));
         }
         if self.crowded > 0 {

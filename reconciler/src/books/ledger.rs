@@ -15,7 +15,7 @@ use payfold_schemas::record::Position;
 use payfold_schemas::release::{NOTICE_DECIDED_TYPE, NoticeDecided, NoticeVerdict};
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RUN_ENDED_TYPE, RunEnded};
 
-use super::shelf::{Shelf, ShelfError, Which};
+use super::shelf::{Of, Shelf, ShelfError, Which};
 
 /// Messages of one page.
 const PAGE: usize = 1_000;
@@ -235,6 +235,13 @@ impl Ledger {
     /// The day whose run changed a finding last; none if no run did, or it has not ended.
     pub(crate) fn day_of_run(&self, known: &FindingChanged) -> Option<&str> {
         known.run.as_ref().and_then(|run| self.days.get(run)).map(String::as_str)
+    }
+
+    /// How many findings of a day are open, without those that are only worth knowing, and how many are decided, as of now.
+    /// Errors: the disk.
+    pub fn open_and_decided(&self, (partner, day): &Day) -> Result<(u64, u64), ShelfError> {
+        let counts = self.shelf.count(partner, Of::Day(day))?;
+        Ok((counts.loud, counts.decided))
     }
 
     /// How often these records of a day were compared to the end.

@@ -8,11 +8,13 @@ use futures_util::future::try_join_all;
 use payfold_engines::orders::Scan;
 use payfold_schemas::finding::BookLine;
 use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, ProviderRef};
+use payfold_schemas::order::{Order, OrderMoney};
 use tokio::sync::mpsc;
 
+use super::flags::OrderFlags;
 use super::join::{Group, Join};
 use super::judge::{By, Judge, Tally};
-use super::orders::date_refunds;
+use super::orders::{self, date_refunds};
 use super::ours::OurOrder;
 use super::spool::{LANES, Sorted};
 use super::{BooksError, blocking};
@@ -114,7 +116,10 @@ async fn look_for(
             }
             let rows = shared.load(&keys).await?;
             for (group, row) in groups.drain(..).zip(rows) {
-                let mut ours = row.map(|order| OurOrder::of(order.into()));
+                let mut ours = match row {
+                    Some(row) => Some(ours(shared, judge, row, tally).await?),
+                    None => None,
+                };
                 dated(shared, judge, ours.as_mut()).await?;
                 let elsewhere = match &ours {
                     Some(_) => BTreeMap::new(),
@@ -126,7 +131,7 @@ async fn look_for(
         }
         By::Ref => {
             for group in groups.drain(..) {
-                let mut ours = by_ref(shared, judge, &group.lines).await?;
+                let mut ours = by_ref(shared, judge, &group.lines, tally).await?;
                 dated(shared, judge, ours.as_mut()).await?;
                 let sides = (ours.as_ref(), &BTreeMap::new());
                 judge.judge_found(tally, group, sides).map_err(BooksError::scratch)?;
@@ -134,6 +139,23 @@ async fn look_for(
         }
     }
     Ok(())
+}
+
+/// An order that was looked for; its flags go to the tally if it is of the day.
+async fn ours(
+    shared: &Shared,
+    judge: &Judge,
+    row: Order,
+    tally: &mut Tally,
+) -> Result<OurOrder, BooksError> {
+    let money = OrderMoney::from(row);
+    let flags = OrderFlags::of(&money);
+    let ours = OurOrder::of(money);
+    if let Some(flags) = flags {
+        let flags = orders::of_day(shared, &judge.rules, flags, ours.clone()).await?;
+        flags.iter().try_for_each(|f| tally.flagged.push(f)).map_err(BooksError::scratch)?;
+    }
+    Ok(ours)
 }
 
 async fn dated(
@@ -151,14 +173,19 @@ async fn by_ref(
     shared: &Shared,
     judge: &Judge,
     lines: &[BookLine],
+    tally: &mut Tally,
 ) -> Result<Option<OurOrder>, BooksError> {
     let named =
         lines.first().and_then(|line| Some((&line.merchant_code, line.provider_ref.as_ref()?)));
     let keys = keys_of_ref(shared, judge, named).await?;
     let rows = shared.load(&keys).await?;
-    let ours = rows.into_iter().flatten().map(|order| OurOrder::of(order.into()));
+    let mut found = Vec::with_capacity(rows.len());
+    for row in rows.into_iter().flatten() {
+        found.push(ours(shared, judge, row, tally).await?);
+    }
     let provider_ref = lines.first().and_then(|line| line.provider_ref.as_ref());
-    Ok(ours
+    Ok(found
+        .into_iter()
         .map(|order| {
             let of_ref = order.refs.iter().filter(|r| Some(&r.provider_ref) == provider_ref);
             OurOrder { refs: of_ref.cloned().collect(), ..order }

@@ -70,6 +70,8 @@ fn found(used: &Used, uses: &[(OrderKey, ViewEntry)]) -> Option<Found> {
     Some(Found {
         id: about.id(),
         code: Code::NonceReused,
+        severity: Code::NonceReused.severity(),
+        flag: None,
         reference: None,
         field: "nonce".to_owned(),
         ours: Side {

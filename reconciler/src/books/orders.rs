@@ -14,6 +14,7 @@ use payfold_schemas::record::{Position, decode_fact};
 use payfold_schemas::time::Time;
 use tokio::sync::{Mutex, mpsc};
 
+use super::flags::OrderFlags;
 use super::found::Found;
 use super::judge::{By, groups_of};
 use super::ours::OurOrder;
@@ -38,6 +39,8 @@ pub(crate) struct Orders {
     pub(crate) sorted: [Sorted<OurOrder>; LANES],
     /// Two attempts of one reference are paid.
     pub(crate) paid_twice: Pile<Found>,
+    /// The flags of the day's orders.
+    pub(crate) flagged: Pile<OrderFlags>,
 }
 
 /// Reads the orders that were created so long before the day's end. `tell` hears how many there were.
@@ -48,11 +51,9 @@ pub(crate) async fn read(
     (from, folder): (Time, &Path),
     tell: impl Fn(u64),
 ) -> Result<Orders, BooksError> {
-    let until = rules.until.plus_ms(rules.cut_off_ms).min(rules.now);
-    let windows = Mutex::new(stretches(partner, (from, until)));
     let spool = Spool::in_folder(folder).map_err(BooksError::scratch)?;
     let mut taking = Taking { spool, by, dates_refunds: rules.lists.refunds };
-    let mut paid_twice = Pile::in_folder(folder);
+    let (mut paid_twice, mut flagged) = (Pile::in_folder(folder), Pile::in_folder(folder));
     // Pages are read while those before them are taken in.
     let (sender, mut pages) = mpsc::channel::<Vec<OrderMoney>>(PAGES_WAITING);
     let taken = async {
@@ -65,11 +66,15 @@ pub(crate) async fn read(
             })
             .await;
             taking = back;
-            let Left { tried_again, undated } = left.map_err(BooksError::scratch)?;
+            let Left { tried_again, undated, flags } = left.map_err(BooksError::scratch)?;
             for tried in tried_again {
                 let found = siblings::paid_twice(shared, tried).await?;
                 let mut found = found.iter();
                 found.try_for_each(|f| paid_twice.push(f)).map_err(BooksError::scratch)?;
+            }
+            for (flags, ours) in flags {
+                let flags = of_day(shared, rules, flags, ours).await?;
+                flags.iter().try_for_each(|f| flagged.push(f)).map_err(BooksError::scratch)?;
             }
             for mut ours in undated {
                 date_refunds(shared, &mut ours).await?;
@@ -79,12 +84,66 @@ pub(crate) async fn read(
         }
         Ok::<_, BooksError>(taking.spool)
     };
+    let reading = async { Ok(read_all(shared, window(partner, rules, from), sender).await?) };
+    let ((), spool) = tokio::try_join!(reading, taken)?;
+    Ok(Orders { sorted: spool.sorted().map_err(BooksError::scratch)?, paid_twice, flagged })
+}
+
+/// How many open flags of the day's orders `is_known` does not know.
+pub(crate) async fn unknown_flags(
+    shared: &Shared,
+    partner: &PartnerCode,
+    (rules, from): (&Rules, Time),
+    mut is_known: impl FnMut(&Found) -> Result<bool, BooksError>,
+) -> Result<u64, BooksError> {
+    let (sender, mut pages) = mpsc::channel::<Vec<OrderMoney>>(PAGES_WAITING);
+    let counted = async {
+        let mut unknown = 0;
+        while let Some(page) = pages.recv().await {
+            for order in page {
+                let Some(flags) = OrderFlags::of(&order) else { continue };
+                let ours = OurOrder::of(order);
+                let Some(flags) = of_day(shared, rules, flags, ours).await? else { continue };
+                for (found, flag) in flags.found(&rules.day.to_string()) {
+                    unknown += u64::from(flag.is_open && !is_known(&found)?);
+                }
+            }
+        }
+        Ok::<_, BooksError>(unknown)
+    };
+    let reading = async { Ok(read_all(shared, window(partner, rules, from), sender).await?) };
+    let ((), unknown) = tokio::try_join!(reading, counted)?;
+    Ok(unknown)
+}
+
+/// The flags of an order, if it is of the day: money last moved on it then.
+pub(crate) async fn of_day(
+    shared: &Shared,
+    rules: &Rules,
+    flags: OrderFlags,
+    mut ours: OurOrder,
+) -> Result<Option<OrderFlags>, BooksError> {
+    date_refunds(shared, &mut ours).await?;
+    Ok(rules.has(ours.last_moved()).then_some(flags))
+}
+
+/// The orders that may have money of a day.
+fn window(partner: &PartnerCode, rules: &Rules, from: Time) -> Window {
+    let until = rules.until.plus_ms(rules.cut_off_ms).min(rules.now);
+    Window { partner: partner.clone(), from, until }
+}
+
+/// Reads a window, several stretches side by side; the orders come in no order.
+async fn read_all(
+    shared: &Shared,
+    Window { partner, from, until }: Window,
+    sender: mpsc::Sender<Vec<OrderMoney>>,
+) -> Result<(), Halt> {
+    let windows = Mutex::new(stretches(&partner, (from, until)));
     let readers = (0..READERS).map(|_| read_pages(shared, &windows, sender.clone()));
     let readers: Vec<_> = readers.collect();
     drop(sender);
-    let reading = async { Ok(try_join_all(readers).await?) };
-    let (_, spool) = tokio::try_join!(reading, taken)?;
-    Ok(Orders { sorted: spool.sorted().map_err(BooksError::scratch)?, paid_twice })
+    try_join_all(readers).await.map(|_| ())
 }
 
 /// A window in stretches, without a gap.
@@ -141,20 +200,28 @@ struct Left {
     tried_again: Vec<Tried>,
     /// Orders with refunds that say no time; they are not taken in yet.
     undated: Vec<OurOrder>,
+    /// Orders with flags that are findings, if they are of the day.
+    flags: Vec<(OrderFlags, OurOrder)>,
 }
 
 impl Taking {
-    /// Orders nothing was ever said of are left out: a line that names one finds it by its key.
+    /// Orders nothing was ever said of are left out, but for their flags: a line that names one finds it by its key.
     fn page(&mut self, page: Vec<OrderMoney>) -> io::Result<Left> {
         let mut left = Left::default();
         for order in page {
             if is_second_attempt(&order) {
                 left.tried_again.extend(tried(&order));
             }
-            if order.facts.ipns.is_empty() && order.facts.query_answers.is_empty() {
+            let is_silent = order.facts.ipns.is_empty() && order.facts.query_answers.is_empty();
+            let flags = OrderFlags::of(&order);
+            if is_silent && flags.is_none() {
                 continue;
             }
             let ours = OurOrder::of(order);
+            left.flags.extend(flags.map(|flags| (flags, ours.clone())));
+            if is_silent {
+                continue;
+            }
             if self.dates_refunds && ours.has_undated_refunds() {
                 left.undated.push(ours);
             } else {

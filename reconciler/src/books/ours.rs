@@ -58,6 +58,12 @@ pub struct OurRef {
     /// Whether a notice told anything of it.
     #[n(5)]
     pub noticed: bool,
+    /// What its payment has to be: the money that was asked for. Only of a ref that is known by refunds alone.
+    #[n(6)]
+    pub implied: Vec<Money>,
+    /// Whether all of `implied` went back, so that the payment is over; false where `implied` is empty.
+    #[n(7)]
+    pub is_returned: bool,
 }
 
 /// Money, and when it was paid if that is known.
@@ -88,6 +94,15 @@ pub struct Refund {
     pub position: Position,
 }
 
+/// What the amounts of a ref's refunds are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parts {
+    /// One by one: those with a name of their own add up.
+    Named,
+    /// As all that went back so far: the steps between the totals add up.
+    Totals,
+}
+
 impl OurOrder {
     /// What is known of an order.
     pub fn of(order: OrderMoney) -> Self {
@@ -110,8 +125,16 @@ impl OurOrder {
                 Status::Success | Status::Failed | Status::Expired => {}
             }
         }
+        let told_as_totals = totals.refs();
         for (provider_ref, refund) in totals.steps() {
             entry(&mut refs, &provider_ref).refunds.push(refund);
+        }
+        for known in refs.iter_mut().filter(|known| known.is_known_by_refunds()) {
+            let parts = match told_as_totals.contains(&known.provider_ref) {
+                true => Parts::Totals,
+                false => Parts::Named,
+            };
+            known.imply(&facts.creates, parts);
         }
         for known in &facts.shared_refs {
             let shared = &known.content;
@@ -135,6 +158,16 @@ impl OurOrder {
         self.refs.iter().flat_map(|known| &known.refunds).any(|refund| refund.money.at.is_none())
     }
 
+    /// When money last moved on it, as far as that is dated; else when it was first seen. Its flags are of this day.
+    pub(crate) fn last_moved(&self) -> Time {
+        let of_ref = |known: &OurRef| {
+            let moved = known.paid.iter().chain(&known.claimed);
+            let times = moved.chain(known.refunds.iter().map(|refund| &refund.money));
+            times.filter_map(|money| money.at).max()
+        };
+        self.refs.iter().filter_map(of_ref).max().unwrap_or(self.first_seen)
+    }
+
     /// The ref of this name.
     pub(crate) fn find(&self, provider_ref: &ProviderRef) -> Option<&OurRef> {
         self.refs.iter().find(|known| known.provider_ref == *provider_ref)
@@ -152,10 +185,49 @@ impl OurRef {
         self.paid.iter().filter_map(|money| money.at).min().unwrap_or(order.first_seen)
     }
 
-    /// A counting success, or a refund that implies one.
+    /// A counting success, or the payment that a refund in full implies.
     pub(crate) fn payment(&self) -> Option<Money> {
-        let implied = || self.refunds.iter().map(|refund| refund.money).max_by_key(|m| m.amount);
-        self.paid.first().copied().or_else(implied)
+        let implied = || self.implied.iter().find(|_| self.is_returned);
+        self.paid.first().or_else(implied).copied()
+    }
+
+    /// The money that moved on it: the payment, else the largest refund.
+    pub(crate) fn money(&self) -> Option<Money> {
+        self.payment().or_else(|| self.largest_refund())
+    }
+
+    /// Whether there are refunds and no counting payment.
+    pub(crate) fn is_known_by_refunds(&self) -> bool {
+        self.paid.is_empty() && !self.refunds.is_empty()
+    }
+
+    /// The largest refund.
+    pub(crate) fn largest_refund(&self) -> Option<Money> {
+        self.refunds.iter().map(|refund| refund.money).max_by_key(|money| money.amount)
+    }
+
+    /// Works out what the payment was that these refunds imply: SUCCESS has to say the amount that was asked for (contract,
+    /// section 2.3). As in the fold, parts without a name never add up, unless they are steps of a total.
+    fn imply(&mut self, creates: &[Known<Asked>], parts: Parts) {
+        let asked = |known: &Known<Asked>| {
+            let Asked { amount, currency } = known.content;
+            Money { amount, currency, at: None }
+        };
+        let returned = |asked: &Money| {
+            let of_currency = || {
+                let refunds = self.refunds.iter();
+                refunds.filter(|refund| refund.money.currency == asked.currency)
+            };
+            let adds_up = |refund: &&Refund| parts == Parts::Totals || refund.event_ref.is_some();
+            let sum = of_currency().filter(adds_up).map(|refund| refund.money.amount.minor());
+            of_currency().any(|refund| refund.money.amount == asked.amount)
+                || sum.fold(0, i64::saturating_add) >= asked.amount.minor()
+        };
+        let (whole, rest): (Vec<Money>, Vec<Money>) =
+            creates.iter().map(asked).partition(|asked| returned(asked));
+        self.is_returned = !whole.is_empty();
+        // What went back in full first: it is the payment.
+        self.implied = [whole, rest].concat();
     }
 
     fn pays(&mut self, money: Money) {
@@ -216,6 +288,8 @@ fn entry<'a>(refs: &'a mut Vec<OurRef>, provider_ref: &ProviderRef) -> &'a mut O
             refunds: Vec::new(),
             shared_with: None,
             noticed: false,
+            implied: Vec::new(),
+            is_returned: false,
         });
         refs.len() - 1
     });

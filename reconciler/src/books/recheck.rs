@@ -12,11 +12,13 @@ use super::compare::compare;
 use super::conclude::{as_known, group};
 use super::day::tell;
 use super::desk::Books;
+use super::flag_check::Look;
 use super::found::{Found, LINES_MAX, Subject};
 use super::judge::{By, groups_of};
 use super::ledger::Ledger;
 use super::orders::date_refunds;
 use super::ours::OurOrder;
+use super::rules::day_of;
 use super::settle::{self, Moment};
 use super::shelf::{ShelfError, Standing, Which};
 use super::siblings;
@@ -45,9 +47,8 @@ pub(crate) async fn look(
             if looked.get(&order.key) == Some(&Some(order.version)) {
                 continue;
             }
-            let mut findings = ledger.shelf().of_order(&order.key)?;
-            findings.retain(|known| known.lines.len() < LINES_MAX);
-            let changes = again(shared, books, ledger, (&order, &findings)).await?;
+            let standing = ledger.shelf().of_order(&order.key)?;
+            let changes = again(shared, books, ledger, (&order, &standing)).await?;
             tell(shared, ledger, changes, shared.clock.now()).await?;
             ledger.shelf().looked(&order.key, order.version)?;
         }
@@ -72,24 +73,43 @@ async fn attempts(shared: &Shared, ledger: &mut Ledger) -> Result<(), BooksError
     Ok(())
 }
 
-/// Compares an order again with the lines of each day that has findings of it.
+/// Compares an order again with the lines of each day that has findings of it, and looks at its flags.
 async fn again(
     shared: &Shared,
     books: &Books,
     ledger: &Ledger,
-    (order, findings): (&Order, &[FindingChanged]),
+    (order, standing): (&Order, &[FindingChanged]),
 ) -> Result<Vec<FindingChanged>, BooksError> {
     let Some(terms) = terms(books, &order.key.partner) else { return Ok(Vec::new()) };
     let mut ours = OurOrder::of(order.clone().into());
     date_refunds(shared, &mut ours).await?;
+    let now = shared.clock.now();
+    let mut changes = differences(ledger, (order, &ours), (&terms, standing), now)?;
+    let day = day_of(ours.last_moved(), terms.zone).to_string();
+    let look = Look { order, day: &day, standing, changes: &changes };
+    let of_flags = look.changes(ledger, now)?;
+    changes.extend(of_flags);
+    Ok(changes)
+}
+
+/// What of its differences is another one now.
+fn differences(
+    ledger: &Ledger,
+    (order, ours): (&Order, &OurOrder),
+    (terms, standing): (&Terms, &[FindingChanged]),
+    now: Time,
+) -> Result<Vec<FindingChanged>, BooksError> {
+    // What does not carry all its lines can't be compared with them, and a flag has none.
+    let is_compared =
+        |known: &&FindingChanged| known.lines.len() < LINES_MAX && known.code != Code::OpenFlag;
+    let findings: Vec<&FindingChanged> = standing.iter().filter(is_compared).collect();
     let mut days: Vec<&str> = findings.iter().map(|known| known.day.as_str()).collect();
     days.sort_unstable();
     days.dedup();
-    let now = shared.clock.now();
     let mut changes = Vec::new();
     let by = terms.by;
     for day in days {
-        let of_day = || findings.iter().filter(|known| known.day == day);
+        let of_day = || findings.iter().copied().filter(|known| known.day == day);
         // Each with the lines it was compared with: where the records know no orders, ref by ref.
         let groups: BTreeSet<Vec<u8>> = of_day().filter_map(|known| group(known, by)).collect();
         for key in groups {
@@ -97,13 +117,13 @@ async fn again(
                 of_day().filter(|known| group(known, by).as_ref() == Some(&key)).collect();
             // An order that the records name, and that does not know the ref, is not the one it is of.
             let is_of = |known: &&FindingChanged| names(order, by, known);
-            let Some(ours) = part_of(by, &ours, &key).or_else(|| {
+            let Some(part) = part_of(by, ours, &key).or_else(|| {
                 let is_known = of_group.first().is_some_and(is_of);
                 is_known.then(|| OurOrder { refs: Vec::new(), ..ours.clone() })
             }) else {
                 continue;
             };
-            let sides = (&terms, &ours, &order.key);
+            let sides = (terms, &part, &order.key);
             changes.extend(of_one_day(ledger, sides, (day, &of_group), now)?);
         }
     }

@@ -59,13 +59,24 @@ pub(crate) enum Lies {
 }
 
 impl Rules {
+    /// Whether a moment is of the day.
+    pub(crate) fn has(&self, at: Time) -> bool {
+        self.from <= at && at < self.until
+    }
+
+    /// From when on a run judges every payment of the day: none is too young any more, and the partner's records of its end
+    /// are there.
+    pub(crate) fn judged_from(&self) -> Time {
+        self.until.plus_ms(self.cut_off_ms).plus_ms(self.grace_ms)
+    }
+
     /// Whether what happened then is too young to be missed.
     pub(crate) fn is_young(&self, at: Time) -> bool {
         at.plus_ms(self.grace_ms) > self.now
     }
 
     pub(crate) fn lies(&self, at: Time) -> Lies {
-        if at >= self.from && at < self.until {
+        if self.has(at) {
             let near = at.plus_ms(self.cut_off_ms) >= self.until;
             return if near { Lies::NearEnd } else { Lies::Inside };
         }

@@ -28,12 +28,46 @@ pub fn found(
     let Some(known) = known else {
         return Some(found.opened(1, (moment.day, moment.run), moment.at));
     };
-    let same = known.evidence == found.evidence && known.status != FindingStatus::Cleared;
-    if same {
+    if is_same(known, &found) {
         return None;
     }
     let version = known.version.saturating_add(1);
     Some(found.opened(version, (&known.day, moment.run), known.first_seen))
+}
+
+/// Whether a finding is known as it was found now: it stands, on the same evidence.
+pub fn is_same(known: &FindingChanged, found: &Found) -> bool {
+    known.evidence == found.evidence && known.status != FindingStatus::Cleared
+}
+
+/// The same finding, with the file, the lines and the money at risk that were seen now; `None` if those are the same too.
+/// It stays open or decided, and keeps the run that opened it.
+pub fn cited(known: &FindingChanged, found: Found) -> Option<FindingChanged> {
+    let cited = FindingChanged {
+        partners: found.partners,
+        lines: found.lines,
+        money_at_risk: found.at_risk,
+        ..known.clone()
+    };
+    (cited != *known).then(|| FindingChanged { version: known.version.saturating_add(1), ..cited })
+}
+
+/// What a person's word on a flag makes of the flag's finding; `None` if it is cleared or decided.
+pub fn flag_decided(
+    known: &FindingChanged,
+    decision: FindingDecision,
+    word: Standing,
+) -> Option<FindingChanged> {
+    (known.status == FindingStatus::Open).then(|| FindingChanged {
+        version: known.version.saturating_add(1),
+        status: match word {
+            Standing::Waits => FindingStatus::Open,
+            Standing::Alone | Standing::Seconded => FindingStatus::Decided,
+        },
+        run: None,
+        decision: Some(decision),
+        ..known.clone()
+    })
 }
 
 /// What the going of its cause changes; none if it is cleared already.

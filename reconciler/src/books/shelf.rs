@@ -9,7 +9,7 @@ use payfold_engines::EngineError;
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
 use payfold_schemas::ids::{OrderKey, PartnerCode};
 use payfold_schemas::money::Currency;
-use payfold_schemas::order::Severity;
+use payfold_schemas::order::{Flag, Severity};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use super::found::LINES_MAX;
@@ -25,19 +25,20 @@ PRAGMA synchronous = OFF;
 PRAGMA locking_mode = EXCLUSIVE;
 CREATE TABLE finding (
     id TEXT PRIMARY KEY, version INTEGER NOT NULL, partner TEXT NOT NULL, day TEXT NOT NULL, run TEXT,
-    code TEXT NOT NULL, status INTEGER NOT NULL, severity INTEGER NOT NULL, currency TEXT, at_risk INTEGER NOT NULL,
+    code TEXT NOT NULL, status INTEGER NOT NULL, severity INTEGER NOT NULL, flag TEXT, currency TEXT, at_risk INTEGER NOT NULL,
     order_key TEXT, whole INTEGER NOT NULL, looked INTEGER, body BLOB NOT NULL
 );
 CREATE INDEX of_day ON finding (partner, day, id);
 CREATE INDEX of_run ON finding (run) WHERE run IS NOT NULL;
 CREATE INDEX standing ON finding (partner, code, id) WHERE status < 2;
-CREATE INDEX open ON finding (code, currency, at_risk) WHERE status = 0;
+CREATE INDEX open ON finding (code, severity, flag, currency, at_risk) WHERE status = 0;
 CREATE INDEX of_order ON finding (order_key, whole, looked) WHERE order_key IS NOT NULL;
 ";
 
 const PUT: &str = "
-INSERT INTO finding (id, version, partner, day, run, code, status, severity, currency, at_risk, order_key, whole, body)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+INSERT INTO finding
+    (id, version, partner, day, run, code, status, severity, currency, at_risk, order_key, whole, body, flag)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 ON CONFLICT (id) DO UPDATE SET version = ?2, run = ?5, code = ?6, status = ?7, severity = ?8, currency = ?9,
     at_risk = ?10, looked = CASE WHEN order_key IS ?11 THEN looked END, order_key = ?11, whole = ?12, body = ?13
 WHERE version < ?2";
@@ -151,7 +152,8 @@ impl Shelf {
                 change.money_at_risk,
                 order,
                 change.lines.len() < LINES_MAX,
-                body
+                body,
+                change.flag.map(|flag| flag.as_str())
             ])?;
         }
         drop(put);
@@ -255,20 +257,25 @@ impl Shelf {
         self.all(select, &[&partner.as_str(), &day], |row| row.get(0))
     }
 
-    /// What is open: its kind, and what it puts at risk.
-    pub(crate) fn each_open(
-        &self,
-        mut each: impl FnMut(Code, Option<Currency>, i64),
-    ) -> Result<()> {
+    /// What is open.
+    pub(crate) fn each_open(&self, mut each: impl FnMut(OpenFinding)) -> Result<()> {
         let rows = self.rows();
-        let mut select =
-            rows.prepare_cached("SELECT code, currency, at_risk FROM finding WHERE status = 0")?;
+        let mut select = rows.prepare_cached(
+            "SELECT code, severity, flag, currency, at_risk FROM finding WHERE status = 0",
+        )?;
         let mut open = select.query([])?;
         while let Some(row) = open.next()? {
             let code = Code::parse(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?);
-            let currency = row.get_ref(1)?.as_str_or_null().map_err(rusqlite::Error::from)?;
-            let currency = currency.and_then(|code| Currency::parse_stored(code).ok());
-            each(code.expect("it was written as a word"), currency, row.get(2)?);
+            let word = |column: usize| {
+                row.get_ref(column)?.as_str_or_null().map_err(rusqlite::Error::from)
+            };
+            each(OpenFinding {
+                code: code.expect("it was written as a word"),
+                severity: severity(row.get(1)?),
+                flag: word(2)?.and_then(Flag::parse),
+                currency: word(3)?.and_then(|code| Currency::parse_stored(code).ok()),
+                at_risk: row.get(4)?,
+            });
         }
         Ok(())
     }
@@ -315,6 +322,18 @@ impl Shelf {
     }
 }
 
+/// What is counted of an open finding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenFinding {
+    pub(crate) code: Code,
+    pub(crate) severity: Severity,
+    /// The order's flag it is about.
+    pub(crate) flag: Option<Flag>,
+    pub(crate) currency: Option<Currency>,
+    /// Minor units.
+    pub(crate) at_risk: i64,
+}
+
 /// Of what findings are counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Of<'a> {
@@ -351,6 +370,16 @@ fn loudness(severity: Severity) -> u8 {
     }
 }
 
+/// The severity of this loudness.
+fn severity(loudness: u8) -> Severity {
+    match loudness {
+        0 => Severity::Info,
+        1 => Severity::Warn,
+        2 => Severity::High,
+        _ => Severity::Critical,
+    }
+}
+
 fn finding(row: &Row<'_>) -> rusqlite::Result<FindingChanged> {
     let body = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
     serde_json::from_slice(body).map_err(|error| {
@@ -381,6 +410,7 @@ mod tests {
             reference: None,
             payment_ref: None,
             field: None,
+            flag: None,
             ours: side("SUCCESS"),
             partners: side("nothing"),
             money_at_risk: i64::from(number),
@@ -464,7 +494,7 @@ mod tests {
         assert_eq!((versions.len(), &versions[0]), (100, &format!("{:032x}/2", 600)));
         let mut at_risk = 0;
         shelf
-            .each_open(|_, currency, minor| at_risk += i64::from(currency.is_some()) * minor)
+            .each_open(|open| at_risk += i64::from(open.currency.is_some()) * open.at_risk)
             .unwrap();
         assert_eq!(at_risk, (0..700).filter(|n| n % 10 != 0).sum::<i64>());
     }

@@ -57,6 +57,8 @@ fn found(paid: &[Order]) -> Option<Found> {
     Some(Found {
         id: about.id(),
         code: Code::ReferencePaidTwice,
+        severity: Code::ReferencePaidTwice.severity(),
+        flag: None,
         reference: Some(reference),
         field: "reference".to_owned(),
         ours: Side {

@@ -25,6 +25,8 @@ pub(crate) fn found(judge: &Judge, tally: &Tally) -> Option<Found> {
     silent.then(|| Found {
         id: about.id(),
         code: Code::PartnerSilent,
+        severity: Code::PartnerSilent.severity(),
+        flag: None,
         reference: None,
         field: String::new(),
         ours: Side { value: "no notice".to_owned(), source: "intake".to_owned() },

@@ -3,7 +3,7 @@
 
 use minicbor::Decode;
 
-use super::{Known, KnownIpn, Order, OrderState};
+use super::{Known, KnownIpn, Order, OrderState, RaisedFlag, Summary};
 use crate::fact::{Create, QueryAnswer, SharedRef};
 use crate::ids::{OrderKey, Reference};
 use crate::money::{Amount, Currency};
@@ -32,12 +32,24 @@ pub struct MoneySummary {
     /// Where the order stands.
     #[n(0)]
     pub state: OrderState,
+    /// Every flag that holds.
+    #[n(2)]
+    pub flags: Vec<RaisedFlag>,
     /// The shop's reference; none while no create request is known.
     #[n(3)]
     pub reference: Option<Reference>,
     /// The attempt at that reference.
     #[n(4)]
     pub attempt: Option<u32>,
+    /// The currency that was asked for; none while no create request is known.
+    #[n(6)]
+    pub currency: Option<Currency>,
+    /// What went back, minor units.
+    #[n(8)]
+    pub refunded_amount: i64,
+    /// What was paid over the amount and has not gone back, minor units.
+    #[n(9)]
+    pub overpaid: i64,
 }
 
 /// Facts, as in `KnownFacts`.
@@ -71,7 +83,8 @@ pub struct Asked {
 impl From<Order> for OrderMoney {
     fn from(order: Order) -> Self {
         let Order { key, first_seen, summary, facts, .. } = order;
-        let (state, reference, attempt) = (summary.state, summary.reference, summary.attempt);
+        let (refunded_amount, overpaid) = (summary.refunded_amount, summary.overpaid);
+        let Summary { state, flags, reference, attempt, currency, .. } = summary;
         let asked = facts.creates.into_iter().map(|known| {
             let Create { amount, currency, .. } = known.content;
             Known { content: Asked { amount, currency }, position: known.position }
@@ -79,7 +92,15 @@ impl From<Order> for OrderMoney {
         Self {
             key,
             first_seen,
-            summary: MoneySummary { state, reference, attempt },
+            summary: MoneySummary {
+                state,
+                flags,
+                reference,
+                attempt,
+                currency,
+                refunded_amount,
+                overpaid,
+            },
             facts: MoneyFacts {
                 creates: asked.collect(),
                 ipns: facts.ipns,

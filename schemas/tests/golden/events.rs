@@ -50,6 +50,7 @@ pub fn finding_changed() -> FindingChanged {
         reference: Some(create().reference),
         payment_ref: Some(provider_ref()),
         field: Some("amount".to_owned()),
+        flag: None,
         ours: Side { value: "250000".to_owned(), source: "default/SHOP-1/ord-1".to_owned() },
         partners: Side { value: "240000".to_owned(), source: "day.csv line 17".to_owned() },
         money_at_risk: 10_000,
@@ -87,6 +88,21 @@ pub fn finding_changed_silent() -> FindingChanged {
         run: None,
         lines: Vec::new(),
         decision: None,
+        ..finding_changed()
+    }
+}
+
+pub fn finding_changed_flag() -> FindingChanged {
+    FindingChanged {
+        version: 1,
+        status: FindingStatus::Open,
+        code: Code::OpenFlag,
+        payment_ref: None,
+        field: None,
+        flag: Some(Flag::DoublePayment),
+        lines: Vec::new(),
+        decision: None,
+        action: "refund one of the payments; that clears it".to_owned(),
         ..finding_changed()
     }
 }

@@ -71,6 +71,7 @@ const SHARES: &[(Code, &str, &str)] = &[
     (Code::ReferencePaidTwice, "paid as a, b", ""),
     (Code::NonceReused, "two contents", ""),
     (Code::PartnerSilent, "no notice", ""),
+    (Code::OpenFlag, "DOUBLE_PAYMENT", ""),
 ];
 
 #[test]

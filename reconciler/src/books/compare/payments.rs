@@ -66,9 +66,8 @@ impl Comparison<'_> {
         }
         if !ours.paid.is_empty() {
             self.paid(ours, line);
-        } else if ours.is_paid() {
-            // A refund that implies it: when it was paid is not known here.
-            self.outcome.matched += 1;
+        } else if ours.is_known_by_refunds() {
+            self.implied(ours, line);
         } else {
             self.claimed(ours, line);
         }
@@ -125,6 +124,19 @@ impl Comparison<'_> {
             at_risk: 0,
             ..difference(code, "paidAt", line)
         });
+    }
+
+    /// They say it is paid; here it is known by refunds alone. A refund in full implies the payment, and when it was paid is
+    /// not known. A refund of a part does not imply it: the order still waits for its payment.
+    fn implied(&mut self, ours: &OurRef, line: &BookLine) {
+        let differing = implied_differs(ours, line);
+        if !differing.is_empty() {
+            self.outcome.differences.extend(differing);
+        } else if ours.is_returned {
+            self.outcome.matched += 1;
+        } else {
+            self.unanswered(line);
+        }
     }
 
     /// They say it is paid; what was told here does not count.
@@ -210,4 +222,20 @@ impl Comparison<'_> {
             Lies::Neighbour | Lies::Elsewhere => {}
         }
     }
+}
+
+/// How a line differs from what notices say was paid, else from what was asked for, else from what went back: more can't
+/// go back than was paid.
+fn implied_differs(ours: &OurRef, line: &BookLine) -> Vec<Difference> {
+    for amounts in [&ours.claimed, &ours.implied] {
+        let nearest = amounts.iter().map(|money| money_differs(money, line)).min_by_key(Vec::len);
+        let differing = nearest.unwrap_or_default();
+        if !differing.is_empty() {
+            return differing;
+        }
+    }
+    let is_too_small =
+        |refund: &Money| refund.currency != line.currency || refund.amount > line.amount;
+    let refund = ours.largest_refund().filter(|_| ours.implied.is_empty());
+    refund.filter(is_too_small).map_or_else(Vec::new, |refund| money_differs(&refund, line))
 }

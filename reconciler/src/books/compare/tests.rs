@@ -41,7 +41,8 @@ fn money(text: &str) -> Money {
     }
 }
 
-/// `PAID r1 paid 100 VND 10:05; r1 refunded 100 VND; r2 claimed 90 VND; r1 shared o2; r1 unnoticed`; empty is no order.
+/// `PAID r1 paid 100 VND 10:05; r1 refunded 100 VND; r2 claimed 90 VND; r1 shared o2; r1 unnoticed; r1 implied 100 VND;
+/// r1 returned`; empty is no order.
 fn ours(text: &str) -> Option<OurOrder> {
     let (state, rest) = text.split_once(' ').unwrap_or((text, ""));
     let mut order = OurOrder {
@@ -64,6 +65,8 @@ fn ours(text: &str) -> Option<OurOrder> {
                 refunds: Vec::new(),
                 shared_with: None,
                 noticed: true,
+                implied: Vec::new(),
+                is_returned: false,
             });
         }
         let known = order.refs.iter_mut().find(|known| known.provider_ref == provider_ref).unwrap();
@@ -76,6 +79,8 @@ fn ours(text: &str) -> Option<OurOrder> {
                 position: Position::default(),
             }),
             "shared" => known.shared_with = Some(OrderId::parse(value).unwrap()),
+            "implied" => known.implied.push(money(value)),
+            "returned" => known.is_returned = true,
             "unnoticed" => known.noticed = false,
             "failed" => {}
             other => panic!("{other:?} is nothing an order says"),
@@ -169,7 +174,18 @@ const TABLE: &str = "
     PAID r1 paid 100 VND 10:05 / SUCCESS r1 90 VND 10:05; SUCCESS r1 100 VND 10:05 => matched 1; DUPLICATED_THERE once|2 times risk 90
     PAID r1 paid 100 VND 10:05; r1 shared o2 / SUCCESS r1 100 VND 10:05 => matched 1; REF_ON_TWO_ORDERS also of order o2|of this order risk 100
     REFUNDED r1 paid 100 VND 10:05; r1 refunded 100 VND / SUCCESS r1 100 VND 10:05; REFUNDED r1 100 VND 12:00 => matched 2
-    REFUNDED r1 refunded 100 VND / SUCCESS r1 100 VND 10:05; REFUNDED r1 100 VND 12:00 => matched 2
+    REFUNDED r1 refunded 100 VND; r1 implied 100 VND; r1 returned / SUCCESS r1 100 VND 10:05; REFUNDED r1 100 VND 12:00 => matched 2
+    REFUNDED r1 refunded 100 VND; r1 implied 100 VND; r1 returned / SUCCESS r1 1 VND 10:05; REFUNDED r1 100 VND 12:00 => matched 1; AMOUNT_DIFFERS 100|1 risk 99
+    REFUNDED r1 refunded 100 VND; r1 implied 100 VND; r1 returned / SUCCESS r1 100 EUR 10:05 => CURRENCY_DIFFERS VND|EUR risk 100
+    REFUNDED r1 refunded 100 VND; r1 implied 100 VND; r1 returned; r1 claimed 90 VND / SUCCESS r1 100 VND 10:05 => AMOUNT_DIFFERS 90|100 risk 10
+    REFUNDED r1 refunded 100 VND; r1 implied 100 VND; r1 returned / FAILED r1 100 VND 10:05 => STATUS_DIFFERS REFUNDED|FAILED risk 100
+    REFUNDED r1 refunded 100 VND; r1 implied 100 VND; r1 returned; r1 implied 70 VND / SUCCESS r1 70 VND 10:05 => matched 1
+    PENDING r1 refunded 40 VND; r1 implied 100 VND / SUCCESS r1 100 VND 10:05; REFUNDED r1 40 VND 12:00 => matched 1; STATUS_DIFFERS PENDING|SUCCESS risk 100
+    PENDING r1 refunded 40 VND; r1 implied 100 VND / SUCCESS r1 40 VND 10:05; REFUNDED r1 40 VND 12:00 => matched 1; AMOUNT_DIFFERS 100|40 risk 60
+    PENDING r1 refunded 40 VND; r1 implied 100 VND / FAILED r1 100 VND 10:05 => STATUS_DIFFERS PENDING|FAILED risk 40
+    UNMATCHED r1 refunded 100 VND / SUCCESS r1 99 VND 10:05 => AMOUNT_DIFFERS 100|99 risk 1
+    UNMATCHED r1 refunded 100 VND / SUCCESS r1 100 EUR 10:05 => CURRENCY_DIFFERS VND|EUR risk 100
+    UNMATCHED r1 refunded 100 VND / SUCCESS r1 120 VND 10:05 => STATUS_DIFFERS UNMATCHED|SUCCESS risk 120
     REFUNDED r1 paid 100 VND -3 10:05; r1 refunded 100 VND / REFUNDED r1 100 VND 12:00 => matched 1
     REFUNDED r1 paid 100 VND -3 10:05; r1 refunded 100 VND 12:00 / => MISSING_THERE REFUNDED 100 VND|nothing risk 100
     REFUNDED r1 paid 100 VND -3 10:05; r1 refunded 100 VND -2 12:00 / =>

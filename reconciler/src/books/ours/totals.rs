@@ -1,7 +1,7 @@
 //! Owns refunds that are told as all that went back so far: what went back each time is the step from one total of a
 //! transaction and currency to the next larger one, as the partner's books list it. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use payfold_schemas::ids::ProviderRef;
 use payfold_schemas::money::{Amount, Currency};
@@ -35,6 +35,11 @@ impl Totals {
     /// Whether refunds of this ref are told so.
     pub(super) fn are_told_of(&self, provider_ref: &ProviderRef) -> bool {
         self.0.keys().any(|(known, _)| known == provider_ref)
+    }
+
+    /// The refs with refunds whose amounts are totals.
+    pub(super) fn refs(&self) -> BTreeSet<ProviderRef> {
+        self.0.keys().map(|(known, _)| known.clone()).collect()
     }
 
     /// What went back each time, by ref.

@@ -22,6 +22,8 @@ fn difference(code: Code, value: &str) -> Found {
     Found {
         id: about.id(),
         code,
+        severity: code.severity(),
+        flag: None,
         reference: None,
         field: "amount".into(),
         ours: side(value),
@@ -108,4 +110,31 @@ fn what_is_critical_takes_two_people_of_one_mind() {
     let other = found(Some(&waiting), difference(Code::AmountDiffers, "99"), moment("r")).unwrap();
     assert_eq!(other.decision, None);
     assert_eq!(decided(&other, word("mai", Verdict::Partner)).unwrap().status, FindingStatus::Open);
+}
+
+#[test]
+fn a_finding_that_stays_cites_what_was_seen_last() {
+    let first = open(Code::AmountDiffers);
+    let same = || difference(Code::AmountDiffers, "100");
+    assert!(is_same(&first, &same()));
+    assert_eq!(cited(&first, same()), None, "nothing is told again");
+    let source = |word: &str| Side { source: word.into(), ..same().partners };
+    let moved = cited(&first, Found { partners: source("b.csv line 3"), ..same() }).unwrap();
+    assert_eq!((moved.version, moved.partners.source.as_str()), (2, "b.csv line 3"));
+    assert_eq!((moved.status, &moved.run), (first.status, &first.run));
+    let decided = decided(&open(Code::TimeDiffers), word("ann", Verdict::Ours)).unwrap();
+    let moved = cited(&decided, Found { partners: source("b.csv line 3"), ..same() }).unwrap();
+    assert_eq!((moved.status, &moved.decision), (FindingStatus::Decided, &decided.decision));
+}
+
+#[test]
+fn a_word_on_a_flag_is_the_word_on_its_finding() {
+    let first = open(Code::OpenFlag);
+    let waits = flag_decided(&first, word("ann", Verdict::Ours), Standing::Waits).unwrap();
+    assert_eq!((waits.status, waits.version), (FindingStatus::Open, 2));
+    let whole = flag_decided(&waits, word("ann", Verdict::Ours), Standing::Alone).unwrap();
+    assert_eq!((whole.status, whole.version), (FindingStatus::Decided, 3));
+    assert_eq!(flag_decided(&whole, word("bob", Verdict::Ours), Standing::Alone), None);
+    let cleared = gone(&first, moment("run 2")).unwrap();
+    assert_eq!(flag_decided(&cleared, word("ann", Verdict::Ours), Standing::Alone), None);
 }

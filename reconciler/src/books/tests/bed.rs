@@ -55,9 +55,22 @@ pub(super) struct Running {
     stop: watch::Sender<bool>,
     running: JoinHandle<Result<(), RunError>>,
     pub(super) desk: Desk,
+    pub(super) registry: prometheus::Registry,
 }
 
 impl Running {
+    /// The values of a gauge, by its labels' values.
+    pub(super) fn gauge(&self, name: &str) -> BTreeMap<Vec<String>, f64> {
+        let families = self.registry.gather();
+        let family = families.iter().filter(|family| family.name() == name);
+        let metrics = family.flat_map(|family| family.get_metric());
+        let value = |metric: &prometheus::proto::Metric| {
+            let labels = metric.get_label().iter().map(|label| label.value().to_owned());
+            (labels.collect(), metric.get_gauge().get_value())
+        };
+        metrics.map(value).collect()
+    }
+
     pub(super) async fn stop(self) -> Result<(), RunError> {
         self.stop.send_replace(true);
         self.running.await.unwrap()
@@ -141,7 +154,8 @@ impl Bed {
         let scratch = self.dir.path().join("scratch");
         let (mut books, desk) = Books::new(self.directory.clone(), scratch);
         books.poll = poll;
-        let metrics = Arc::new(Metrics::new(&prometheus::Registry::new()).unwrap());
+        let registry = prometheus::Registry::new();
+        let metrics = Arc::new(Metrics::new(&registry).unwrap());
         // The other ways of the role are beside the point here.
         let settings = Settings {
             page_entries: 7,
@@ -153,7 +167,7 @@ impl Bed {
         let store = self.store.clone();
         let reconciler = Reconciler::new(log, store, clock, metrics, settings).comparing(books);
         let (stop, stopped) = watch::channel(false);
-        Running { stop, running: tokio::spawn(reconciler.run(stopped)), desk }
+        Running { stop, running: tokio::spawn(reconciler.run(stopped)), desk, registry }
     }
 
     /// Appends what is told of orders, and writes their rows.
@@ -202,10 +216,16 @@ impl Bed {
 
     /// Raises these flags of an order.
     pub(super) async fn flag(&self, order: &str, flags: Vec<RaisedFlag>) {
+        self.change(order, |row| row.summary.flags = flags).await;
+    }
+
+    /// Changes the row of an order; everything in the log counts as folded.
+    pub(super) async fn change(&self, order: &str, change: impl FnOnce(&mut Order)) {
         let mut row = self.store.load(vec![key(order)]).await.unwrap().remove(0).unwrap();
-        row.summary.flags = flags;
+        change(&mut row);
         row.version += 1;
-        let folded = self.store.progress().await.unwrap().unwrap().folded;
+        let end = self.messages(Topic::Intake).await.pop().unwrap();
+        let folded = vec![Folded::new(end.position, Digest::of_bytes(&end.value))];
         let (orders, log_id) = (vec![Arc::new(row)], self.log.id());
         self.store.commit(Commit { orders, views: Arc::default(), folded, log_id }).await.unwrap();
     }

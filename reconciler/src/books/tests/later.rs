@@ -14,14 +14,14 @@ use crate::books::desk::{Closing, DeskError, OnFinding, OnFlag};
 
 pub(super) const POLL: Duration = Duration::from_millis(5);
 
-async fn compared(stage: &Stage, running: &Running) -> RunEnded {
+pub(super) async fn compared(stage: &Stage, running: &Running) -> RunEnded {
     let lines = stage.lines(0, Given::AsToldByStories);
     running.desk.run(stage.bed.request("2026-02-10", &lines)).await.unwrap()
 }
 
 impl Stage {
     /// Waits until what stands is this.
-    async fn stands(&self, expected: &[(Code, &str)]) -> Vec<FindingChanged> {
+    pub(super) async fn stands(&self, expected: &[(Code, &str)]) -> Vec<FindingChanged> {
         let begun = tokio::time::Instant::now();
         loop {
             let standing = self.bed.standing().await;
@@ -140,15 +140,15 @@ async fn nothing_is_judged_ahead_of_the_fold() {
     running.stop().await.unwrap();
 }
 
-fn author(name: &str) -> Author {
+pub(super) fn author(name: &str) -> Author {
     Author::parse(name).unwrap()
 }
 
-fn word(finding: &str, name: &str, accept: Verdict) -> OnFinding {
+pub(super) fn word(finding: &str, name: &str, accept: Verdict) -> OnFinding {
     OnFinding { finding: finding.into(), accept, author: author(name), reason: "seen".into() }
 }
 
-fn refused<T: std::fmt::Debug>(result: Result<T, DeskError>) -> String {
+pub(super) fn refused<T: std::fmt::Debug>(result: Result<T, DeskError>) -> String {
     match result {
         Err(DeskError::Refused(problem)) => problem,
         other => panic!("{other:?}"),

@@ -97,12 +97,15 @@ fn nothing_is_told_twice_whatever_there_is() {
         assert_eq!(ended.result, RunResult::Complete);
         let told = soup.bed.changes().await;
         soup.run(&soup.lines).await;
+        assert_eq!(soup.bed.changes().await[told.len()..], [], "a repeated run tells something");
         let mut turned = soup.lines.clone();
         turned.reverse();
         soup.run(&turned).await;
         turned.sort();
         soup.run(&turned).await;
-        assert_eq!(soup.bed.changes().await[told.len()..], [], "a repeated run tells something");
+        let turned = soup.bed.changes().await;
+        assert_only_cited(&turned, told.len());
+        let told = turned;
         // Nor does a second look at the orders, as long as they say the same.
         let running = soup.bed.start_over(soup.bed.log.clone(), POLL);
         let all: Vec<Told> = soup.told.iter().chain([&soup.last]).cloned().collect();
@@ -126,5 +129,29 @@ fn nothing_is_told_twice_whatever_there_is() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         running.stop().await.unwrap();
+    });
+}
+
+/// A line that says SUCCESS of money that nobody asked for is in a finding, whatever the order began with: its payment, a
+/// refund, or a failure.
+#[test]
+fn no_line_of_money_that_nobody_asked_for_is_passed_over() {
+    hold(150, async |world: &World| {
+        let soup = Soup::cook(world).await;
+        soup.run(&soup.lines).await;
+        let standing = soup.bed.standing().await;
+        for line in &soup.lines {
+            let cells: Vec<&str> = line.split(',').collect();
+            let [order, reference, kind, amount, ..] = cells[..] else { panic!("{line}") };
+            if kind != "SUCCESS" || amount == AMOUNTS[0].to_string() {
+                continue;
+            }
+            let is_of = |found: &&FindingChanged| {
+                let is_of_order = found.order_id.as_ref().is_some_and(|id| id.as_str() == order);
+                let of = found.payment_ref.as_ref().map(ToString::to_string);
+                of.as_deref() == Some(reference) && (world.by == By::Ref || is_of_order)
+            };
+            assert!(standing.iter().any(|found| is_of(&found)), "no finding of {line}");
+        }
     });
 }

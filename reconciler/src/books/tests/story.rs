@@ -127,6 +127,9 @@ pub(super) enum Kind {
     PartNotListed,
     RefundsNotTold,
     RefundAmountChanged,
+    OnlyRefundTold,
+    OnlyRefundToldOtherAmount,
+    OnlyPartRefundTold,
     PaidTwice,
     SharedRef,
     NeverAskedFor,
@@ -134,7 +137,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 31] = [
+    pub(super) const ALL: [Self; 34] = [
         Self::Agrees,
         Self::Unpaid,
         Self::Fails,
@@ -162,6 +165,9 @@ impl Kind {
         Self::PartNotListed,
         Self::RefundsNotTold,
         Self::RefundAmountChanged,
+        Self::OnlyRefundTold,
+        Self::OnlyRefundToldOtherAmount,
+        Self::OnlyPartRefundTold,
         Self::PaidTwice,
         Self::SharedRef,
         Self::NeverAskedFor,
@@ -352,6 +358,9 @@ impl Scene {
             | Kind::PartNotListed
             | Kind::RefundsNotTold
             | Kind::RefundAmountChanged => self.refunded(kind),
+            Kind::OnlyRefundTold | Kind::OnlyRefundToldOtherAmount | Kind::OnlyPartRefundTold => {
+                self.begins_with_a_refund(kind)
+            }
             Kind::PaidTwice | Kind::SharedRef | Kind::UnderAnotherOrder => self.two_orders(kind),
             Kind::SaysPaidOfFailed
             | Kind::SaysPaidOfPending
@@ -364,31 +373,4 @@ impl Scene {
 
 pub(super) fn amount(minor: i64) -> Amount {
     Amount::from_minor(minor).unwrap()
-}
-
-impl Plot {
-    pub(super) fn listed(mut self, day: u64, line: Line) -> Self {
-        self.lines.push((day, line));
-        self
-    }
-
-    pub(super) fn agrees(mut self, day: u64) -> Self {
-        *self.matched.entry(day).or_default() += 1;
-        self
-    }
-
-    pub(super) fn notices(mut self, day: u64) -> Self {
-        self.noticed.push((day, true));
-        self
-    }
-
-    pub(super) fn moved(
-        mut self,
-        day: u64,
-        status: Status,
-        (currency, minor): (&'static str, i64),
-    ) -> Self {
-        self.moves.push((day, status, currency, minor));
-        self
-    }
 }

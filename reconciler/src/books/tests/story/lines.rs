@@ -7,6 +7,33 @@ use payfold_schemas::order::OrderState;
 use super::{Expect, HOUR, Kind, Line, Plot, Scene};
 use crate::books::judge::By;
 
+impl Plot {
+    pub(super) fn listed(mut self, day: u64, line: Line) -> Self {
+        self.lines.push((day, line));
+        self
+    }
+
+    pub(super) fn agrees(mut self, day: u64) -> Self {
+        *self.matched.entry(day).or_default() += 1;
+        self
+    }
+
+    pub(super) fn notices(mut self, day: u64) -> Self {
+        self.noticed.push((day, true));
+        self
+    }
+
+    pub(super) fn moved(
+        mut self,
+        day: u64,
+        status: Status,
+        (currency, minor): (&'static str, i64),
+    ) -> Self {
+        self.moves.push((day, status, currency, minor));
+        self
+    }
+}
+
 impl Scene {
     pub(super) fn sound(self, kind: Kind) -> Plot {
         let day = self.day();

@@ -109,6 +109,46 @@ impl Scene {
         Plot { truth: Some(truth), ..plot }
     }
 
+    /// The notice of the payment is lost: all that is known here of the money is the notice of its refund.
+    pub(super) fn begins_with_a_refund(self, kind: Kind) -> Plot {
+        let day = self.day();
+        let (at, minor) = (self.paid_at(day), self.amount());
+        let back = at.plus_ms(3 * HOUR);
+        let is_whole = kind != Kind::OnlyPartRefundTold;
+        let returned = if is_whole { minor } else { minor / 3 };
+        let state = if is_whole { OrderState::Refunded } else { OrderState::Pending };
+        let created = at.plus_ms(-10 * MINUTE);
+        let facts = vec![
+            self.created(created, 1),
+            self.opened(created.plus_ms(900)),
+            self.notice(Status::Refunded, returned, back),
+        ];
+        let success = self.line(Status::Success, at.plus_ms(self.drift_ms()));
+        let refund = Line { amount: returned, ..self.line(Status::Refunded, back) };
+        let money = self.currency();
+        let plot = self.one(state, facts).listed(day, refund.clone()).agrees(day).notices(day);
+        let mut plot = plot.moved(day, Status::Refunded, (money, returned));
+        match kind {
+            Kind::OnlyRefundTold => {
+                let plot = plot.moved(day, Status::Success, (money, minor));
+                return plot.listed(day, success).agrees(day);
+            }
+            Kind::OnlyRefundToldOtherAmount => {
+                plot = plot.moved(day, Status::Success, (money, minor));
+                plot = plot.listed(day, Line { amount: 1, ..success.clone() });
+                let found = self.expect(day, Code::AmountDiffers, (&minor.to_string(), "1"));
+                plot.expect.push(Expect { at_risk: minor - 1, ..found });
+                Plot { truth: Some(vec![(day, success), (day, refund)]), ..plot }
+            }
+            _ => {
+                // A part that went back does not make the order paid: its payment is still to be told.
+                plot = plot.listed(day, success);
+                plot.expect.push(self.expect(day, Code::StatusDiffers, ("PENDING", "SUCCESS")));
+                Plot { truth: Some(vec![(day, refund)]), ..plot }
+            }
+        }
+    }
+
     pub(super) fn two_orders(self, kind: Kind) -> Plot {
         let day = self.day();
         let (at, minor) = (self.paid_at(day), self.amount());
