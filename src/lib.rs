@@ -15,6 +15,7 @@ pub mod gauges;
 pub mod key_metrics;
 pub mod keys;
 pub mod listener;
+pub mod money;
 pub mod output;
 pub mod patience;
 pub mod privacy;

@@ -8,13 +8,12 @@
 mod explain;
 mod findings;
 mod kinds;
-mod money;
 mod parts;
 mod plots;
 mod records;
 mod seal;
 mod totals;
-mod values;
+pub(crate) mod values;
 mod verdict;
 mod when;
 mod words;

@@ -16,6 +16,7 @@ use super::{block_on, stuck, tail};
 use crate::accounts::accounts;
 use crate::args::{Form, Global, OrderCommand, OutputArgs, PageArgs, RawArgs};
 use crate::error::Fixable;
+use crate::money::{major, named, plain};
 use crate::output::{self, Listing};
 use crate::search;
 use crate::settings::{self, Loaded};
@@ -23,6 +24,18 @@ use crate::wiring::Engines;
 
 const LIST: [&str; 8] =
     ["created", "partner", "merchant", "order", "state", "amount", "currency", "attention"];
+/// In a spreadsheet the minor units stand beside the amount, which is in major units.
+const LIST_CSV: [&str; 9] = [
+    "created",
+    "partner",
+    "merchant",
+    "order",
+    "state",
+    "amount",
+    "amount_minor",
+    "currency",
+    "attention",
+];
 const FACTS: [&str; 8] =
     ["position", "received", "fact", "ref", "amount", "effect", "flags", "request_id"];
 const PAGE: usize = 500;
@@ -117,14 +130,14 @@ fn show(order: &Order, output: &OutputArgs) -> anyhow::Result<()> {
         ("order", order.key.to_string()),
         ("state", format!("{}{}", summary.state, if summary.fulfil { " (fulfil)" } else { "" })),
         ("version", order.version.to_string()),
-        ("amount", money(summary)),
-        ("paid", summary.paid_amount.to_string()),
+        ("amount", amount(summary)),
+        ("paid", in_currency(summary, summary.paid_amount)),
         (
             "refunded",
             format!(
                 "{}{}",
                 if summary.refunded_at_least { "at least " } else { "" },
-                summary.refunded_amount
+                in_currency(summary, summary.refunded_amount)
             ),
         ),
         ("reference", or_none(summary.reference.as_ref().map(ToString::to_string))),
@@ -151,12 +164,16 @@ fn show(order: &Order, output: &OutputArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn money(summary: &Summary) -> String {
-    match (summary.amount, summary.currency) {
-        (Some(amount), Some(currency)) => {
-            format!("{amount} {currency} (minor units, exponent {})", currency.exponent())
-        }
-        _ => "unknown: no create request".to_owned(),
+fn amount(summary: &Summary) -> String {
+    let unknown = || "unknown: no create request".to_owned();
+    summary.amount.map_or_else(unknown, |minor| in_currency(summary, minor))
+}
+
+/// An amount of the order's; in minor units while no create request says its currency.
+fn in_currency(summary: &Summary, minor: i64) -> String {
+    match summary.currency {
+        Some(currency) => named(minor.into(), currency),
+        None => format!("{minor} (minor units, currency unknown)"),
     }
 }
 
@@ -246,14 +263,16 @@ async fn show_raw(engines: &Engines, order: &Order, reading: &Raw) -> anyhow::Re
 fn ref_and_amount(fact: &Fact) -> (String, String) {
     match fact {
         Fact::CreateRequested(create) => {
-            (String::new(), format!("{} {}", create.amount, create.currency))
+            (String::new(), named(create.amount.minor().into(), create.currency))
         }
         Fact::SessionOpened(session) => (session.provider_ref.to_string(), String::new()),
         Fact::Ipn(ipn) => {
-            (ipn.provider_ref.to_string(), format!("{} {}", ipn.money.amount, ipn.money.currency))
+            let money = named(ipn.money.amount.minor().into(), ipn.money.currency);
+            (ipn.provider_ref.to_string(), money)
         }
         Fact::QueryAnswered(answer) => {
-            (answer.provider_ref.to_string(), format!("{} {}", answer.amount, answer.currency))
+            let money = named(answer.amount.minor().into(), answer.currency);
+            (answer.provider_ref.to_string(), money)
         }
         Fact::RefShared(shared) => (shared.provider_ref.to_string(), String::new()),
         Fact::CreateFailed(_) | Fact::DeadlinePassed { .. } | Fact::Decided(_) => {
@@ -312,7 +331,9 @@ async fn list(
     filter: &Filter,
     (page, output): (&PageArgs, &OutputArgs),
 ) -> anyhow::Result<()> {
-    let mut listing = Listing::new(output.output, &LIST);
+    let form = output.output;
+    let columns = if form == Form::Csv { &LIST_CSV[..] } else { &LIST[..] };
+    let mut listing = Listing::new(form, columns);
     let mut rows = 0;
     let mut after = page.after.clone().map(Cursor);
     for scan in scans {
@@ -322,7 +343,7 @@ async fn list(
             let keys = entries.into_iter().map(|(key, _)| key).collect();
             for order in engines.store()?.load(keys).await?.into_iter().flatten() {
                 if filter.takes(&order) {
-                    listing.row(cells(&order), &object(&order)?)?;
+                    listing.row(cells(&order, form), &object(&order)?)?;
                     rows += 1;
                 }
             }
@@ -339,17 +360,25 @@ async fn list(
     listing.print()
 }
 
-fn cells(order: &Order) -> Vec<String> {
+fn cells(order: &Order, form: Form) -> Vec<String> {
     let summary = &order.summary;
     let attention: Vec<&str> = summary.attention().map(Flag::as_str).collect();
-    vec![
+    let write = if form == Form::Csv { plain } else { major };
+    let money = summary.amount.zip(summary.currency);
+    let mut cells = vec![
         output::time(order.first_seen),
         order.key.partner.to_string(),
         order.key.merchant_code.to_string(),
         order.key.order_id.to_string(),
         summary.state.to_string(),
-        summary.amount.map_or(String::new(), |amount| amount.to_string()),
+        money.map_or(String::new(), |(minor, currency)| write(minor.into(), currency)),
+    ];
+    if form == Form::Csv {
+        cells.push(summary.amount.map_or(String::new(), |minor| minor.to_string()));
+    }
+    cells.extend([
         summary.currency.map_or(String::new(), |currency| currency.to_string()),
         attention.join(" "),
-    ]
+    ]);
+    cells
 }

@@ -8,10 +8,11 @@ use payfold_schemas::run::RunResult;
 
 use super::kinds::{asks, meaning, title};
 use super::parts::{Parts, at_risk, first_word};
-use super::values::{Currencies, sides};
+use super::values::{Currencies, Manner, sides};
 use super::when::{Zone, age_days};
 use super::words::{count, counted, len, said};
-use super::{FINDINGS_MAX, Report, money};
+use super::{FINDINGS_MAX, Report};
+use crate::money;
 
 /// So many digits of an id name a finding in commands.
 const ID_CHARS: usize = 12;
@@ -80,6 +81,10 @@ fn of_all((shown, rest): Cut<'_>) -> Markup {
 }
 
 impl<'a> Rows<'a> {
+    fn manner(&self) -> Manner {
+        Manner { zone: Some(self.zone), money: money::named }
+    }
+
     fn rest(&self, rest: u64, status: &str) -> Markup {
         html! { @if rest > 0 {
             p.rest {
@@ -126,10 +131,10 @@ impl<'a> Rows<'a> {
             &caption,
             &heads,
             &html! { @for finding in group {
-                @let (ours, partners) = sides(finding, &self.currencies, self.zone);
+                @let (ours, partners) = sides(finding, &self.currencies, self.manner());
                 tr role="row" {
                     (head_cell(&self.about(finding)))
-                    (cell("Field", "", &html! { (said(finding.field.as_deref().unwrap_or("–"))) }))
+                    (cell("Field", "", &html! { (said(what_differs(finding))) }))
                     (cell("Here", "", &side(&ours, finding, &finding.ours)))
                     (cell("Partner", "", &side(&partners, finding, &finding.partners)))
                     (cell("At risk", "num", &at_stake(finding)))
@@ -181,7 +186,7 @@ impl<'a> Rows<'a> {
             &caption,
             &heads,
             &html! { @for finding in findings {
-                @let (ours, partners) = sides(finding, &self.currencies, self.zone);
+                @let (ours, partners) = sides(finding, &self.currencies, self.manner());
                 tr role="row" {
                     (head_cell(&html! { (kind(finding)) (self.about(finding)) }))
                     (cell("Here", "", &side(&ours, finding, &finding.ours)))
@@ -216,7 +221,7 @@ impl<'a> Rows<'a> {
             &caption,
             &heads,
             &html! { @for finding in findings {
-                @let (ours, partners) = sides(finding, &self.currencies, self.zone);
+                @let (ours, partners) = sides(finding, &self.currencies, self.manner());
                 tr role="row" {
                     (head_cell(&html! { (kind(finding)) (self.about(finding)) }))
                     (cell("Here, when found", "", &side(&ours, finding, &finding.ours)))
@@ -232,6 +237,12 @@ impl<'a> Rows<'a> {
             } },
         )
     }
+}
+
+/// The field, or the flag.
+fn what_differs(finding: &FindingChanged) -> &str {
+    let flag = finding.flag.map(payfold_schemas::order::Flag::as_str);
+    flag.or(finding.field.as_deref()).unwrap_or("–")
 }
 
 fn kind(finding: &FindingChanged) -> Markup {

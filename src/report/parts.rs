@@ -3,7 +3,7 @@
 use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus};
 use payfold_schemas::order::Severity;
 
-use super::money::Sums;
+use crate::money::Sums;
 
 /// The findings of a report.
 #[derive(Debug, Default)]
@@ -39,6 +39,12 @@ impl<'a> Parts<'a> {
     /// What the open ones put at risk.
     pub(super) fn at_risk(&self) -> Sums {
         at_risk(&self.open)
+    }
+
+    /// How many of the open ones are flags of orders.
+    pub(super) fn flags(&self) -> u64 {
+        let flags = self.open.iter().filter(|finding| finding.flag.is_some());
+        u64::try_from(flags.count()).unwrap_or(u64::MAX)
     }
 
     /// Those that wait for a second person.

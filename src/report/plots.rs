@@ -13,10 +13,10 @@ use payfold_schemas::time::Time;
 
 use super::Report;
 use super::kinds::title;
-use super::money;
 use super::parts::{Parts, at_risk};
 use super::when::age_days;
 use super::words::{count, len};
+use crate::money;
 
 /// A bar's whole length.
 const WHOLE: u128 = 1_000;
@@ -69,8 +69,9 @@ fn by_kind(open: &[&FindingChanged]) -> Markup {
                 tbody {
                     @for (code, findings) in &kinds {
                         tr {
-                            th scope="row" { (title(*code)) small { (code.severity().as_str()) } }
-                            td.track { (bar(code.severity().as_str(), len(findings).into(), longest)) }
+                            @let severity = findings.iter().map(|found| found.severity).max().unwrap_or(code.severity());
+                            th scope="row" { (title(*code)) small { (severity.as_str()) } }
+                            td.track { (bar(severity.as_str(), len(findings).into(), longest)) }
                             td.num { (count(len(findings))) @let risk = at_risk(findings);
                                 @for (currency, minor) in risk.iter().filter(|(_, minor)| **minor != 0) {
                                     small { (money::named(*minor, *currency)) }

@@ -6,9 +6,10 @@ use maud::{Markup, html};
 use payfold_schemas::money::Currency;
 use payfold_schemas::run::{ControlTotal, PeriodClosed, RunResult, Sum};
 
+use super::Report;
 use super::plots::moved;
 use super::words::{count, counted, len, said};
-use super::{Report, money};
+use crate::money;
 
 /// The seal and the adjustments; nothing while the day is open.
 pub(super) fn section(report: &Report<'_>) -> Markup {

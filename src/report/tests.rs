@@ -166,7 +166,7 @@ fn a_clean_day_says_so_and_a_closed_one_too() {
     world.findings.clear();
     let page = world.page();
     assert!(
-        page.contains("Complete. Nothing is open: the partner's records and the orders agree.")
+        page.contains("Complete. Nothing is open: the partner's records and the orders agree, and no order has an open flag.")
     );
     world.close();
     let page = world.page();

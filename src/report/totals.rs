@@ -3,11 +3,12 @@
 use maud::{Markup, html};
 use payfold_schemas::run::{ControlTotal, RunResult};
 
+use super::Report;
 use super::explain::{self, Shares};
 use super::kinds::title;
 use super::plots::{moved, side_by_side};
 use super::words::{count, said};
-use super::{Report, money};
+use crate::money;
 
 /// The totals, drawn and in figures.
 pub(super) fn section(report: &Report<'_>) -> Markup {

@@ -9,7 +9,6 @@ use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
 use payfold_schemas::time::Time;
 
-use super::money::named;
 use super::when::Zone;
 use super::words::shown;
 
@@ -17,10 +16,10 @@ type Payment<'a> = (Option<&'a MerchantCode>, Option<&'a OrderId>, Option<&'a Pr
 
 /// What is known here is in the finding's currency, unless another finding of the payment says that currencies differ.
 #[derive(Debug, Default)]
-pub(super) struct Currencies<'a>(HashMap<Payment<'a>, Currency>);
+pub(crate) struct Currencies<'a>(HashMap<Payment<'a>, Currency>);
 
 impl<'a> Currencies<'a> {
-    pub(super) fn of(findings: &'a [FindingChanged]) -> Self {
+    pub(crate) fn of(findings: &'a [FindingChanged]) -> Self {
         let differs = findings.iter().filter(|finding| {
             finding.code == Code::CurrencyDiffers && finding.status != FindingStatus::Cleared
         });
@@ -44,18 +43,31 @@ fn payment(finding: &FindingChanged) -> Payment<'_> {
     (finding.merchant_code.as_ref(), finding.order_id.as_ref(), finding.payment_ref.as_ref())
 }
 
+/// How the two sides are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// The zone that times are written in; `None` leaves them as they came.
+    pub(crate) zone: Option<Zone>,
+    /// Minor units with their currency, as an amount in major units.
+    pub(crate) money: fn(i128, Currency) -> String,
+}
+
 /// What each side says, ours first.
-pub(super) fn sides<'a>(
+pub(crate) fn sides<'a>(
     finding: &'a FindingChanged,
     currencies: &Currencies<'a>,
-    zone: Zone,
+    manner: Manner,
 ) -> (String, String) {
     let field = finding.field.as_deref().unwrap_or_default();
     let written = |text: &str, currency: Option<Currency>| {
         let known = match field {
-            "amount" => minor(text).zip(currency).map(|(minor, currency)| named(minor, currency)),
-            "paidAt" => Time::parse(text).ok().map(|time| zone.clock(time)),
-            "status" => money_words(text, currency),
+            "amount" => {
+                minor(text).zip(currency).map(|(minor, currency)| (manner.money)(minor, currency))
+            }
+            "paidAt" => {
+                Time::parse(text).ok().zip(manner.zone).map(|(time, zone)| zone.clock(time))
+            }
+            "status" => money_words(text, currency, manner.money),
             _ => None,
         };
         known.unwrap_or_else(|| shown(text))
@@ -70,7 +82,11 @@ fn minor(text: &str) -> Option<i128> {
 }
 
 /// `REFUNDED 1.00 EUR + 2.00 EUR` of `REFUNDED 100 + 200`.
-fn money_words(text: &str, currency: Option<Currency>) -> Option<String> {
+fn money_words(
+    text: &str,
+    currency: Option<Currency>,
+    money: fn(i128, Currency) -> String,
+) -> Option<String> {
     let (status, rest) = text.split_once(' ')?;
     Status::parse(status)?;
     let of_words = |words: &str| {
@@ -79,7 +95,7 @@ fn money_words(text: &str, currency: Option<Currency>) -> Option<String> {
             Some(code) => Currency::parse_stored(code).ok()?,
             None => currency?,
         };
-        Some(named(minor(digits)?, currency))
+        Some(money(minor(digits)?, currency))
     };
     let parts: Option<Vec<String>> = rest.split(" + ").map(of_words).collect();
     Some(format!("{status} {}", parts?.join(" + ")))
@@ -102,6 +118,7 @@ pub(super) fn line_of(finding: &FindingChanged) -> Option<&BookLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::money::named;
 
     #[test]
     fn amounts_among_words_are_written_in_major_units() {
@@ -117,9 +134,9 @@ mod tests {
             ("SUCCESS 100 XYZ", None),
             ("SOMETHING 100 VND", None),
         ] {
-            assert_eq!(money_words(text, eur).as_deref(), expected, "{text}");
+            assert_eq!(money_words(text, eur, named).as_deref(), expected, "{text}");
         }
-        assert_eq!(money_words("REFUNDED 100", None), None);
+        assert_eq!(money_words("REFUNDED 100", None, named), None);
         assert_eq!(minor("99999999999999999999999999999999999999999"), None);
         assert_eq!((minor(""), minor("+1"), minor("-1")), (None, None, None));
     }

@@ -6,10 +6,10 @@ use payfold_schemas::order::Severity;
 use payfold_schemas::run::RunResult;
 
 use super::Report;
-use super::money;
 use super::parts::Parts;
 use super::when::age_days;
 use super::words::{argument, count, counted, len, said};
+use crate::money;
 
 /// How it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ fn verdict(report: &Report<'_>, parts: &Parts<'_>) -> (Tone, String) {
     let sentence = match (ended.records.entries, ended.compared.orders, parts.decided.len()) {
         (0, 0, _) => "Complete. Nothing happened on this day: no entries, no orders.".to_owned(),
         (_, _, 0) => {
-            "Complete. Nothing is open: the partner's records and the orders agree.".to_owned()
+            "Complete. Nothing is open: the partner's records and the orders agree, and no order has an open flag.".to_owned()
         }
         (_, _, _) => {
             format!("Complete. Nothing is open: {} found and decided.", was(len(&parts.decided)))
@@ -76,10 +76,17 @@ fn open_sentence(parts: &Parts<'_>) -> String {
     let money = money::listed(&parts.at_risk());
     let open = len(&parts.open);
     let is = if open == 1 { "is" } else { "are" };
+    let what = match (open - parts.flags(), parts.flags()) {
+        (differences, 0) => counted(differences, "difference"),
+        (0, flags) => counted(flags, "flag"),
+        (differences, flags) => {
+            format!("{} and {}", counted(differences, "difference"), counted(flags, "flag"))
+        }
+    };
     match (open, money.as_str()) {
         (0, _) => "No difference is open so far.".to_owned(),
-        (_, "") => format!("{} {is} open, with no money at risk.", counted(open, "difference")),
-        (_, money) => format!("{} {is} open, with {money} at risk.", counted(open, "difference")),
+        (_, "") => format!("{what} {is} open, with no money at risk."),
+        (_, money) => format!("{what} {is} open, with {money} at risk."),
     }
 }
 

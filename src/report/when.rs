@@ -9,7 +9,7 @@ const DAY_MS: i64 = 86_400_000;
 
 /// The partner's zone.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Zone(Tz);
+pub(crate) struct Zone(Tz);
 
 impl Zone {
     /// The zone of this name; UTC where there is none, and the offset says so.

@@ -3,6 +3,8 @@
 
 use maud::{Markup, html};
 
+use crate::money::grouped;
+
 /// Longer texts are cut: a line's problem may quote the whole line.
 const CHARS_MAX: usize = 300;
 
@@ -42,18 +44,6 @@ pub(super) fn argument(text: &str) -> String {
         return text;
     }
     format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-/// `1,204` of 1204.
-pub(super) fn grouped(digits: &str) -> String {
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 /// `1,204` of 1204.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::args::{DecideArgs, Form, Global, RunBooksArgs};
 use crate::data_dir::DataDir;
 use crate::error::{DifferencesFound, Fixable};
+use crate::money::{major, signed};
 use crate::running::AdminClient;
 use crate::{output, settings};
 
@@ -117,11 +118,11 @@ fn tell(ended: &RunEnded) {
             total.day,
             total.currency,
             total.status,
-            total.ours.amount,
+            major(total.ours.amount.into(), total.currency),
             total.ours.count,
-            total.partners.amount,
+            major(total.partners.amount.into(), total.currency),
             total.partners.count,
-            total.difference()
+            signed(total.difference().into(), total.currency)
         ));
     }
     output::line(&format!(

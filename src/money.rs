@@ -1,40 +1,66 @@
-//! Owns how money is written: major units by the currency's exponent, from the digits of the minor units, never through a
-//! float. Pure.
+//! Owns how money is written for people and spreadsheets: major units by the currency's exponent, from the digits of the
+//! minor units, never through a float. Pure.
 
 use std::collections::BTreeMap;
 
 use payfold_schemas::money::Currency;
 
-use super::words::grouped;
-
 /// Sums of minor units by currency.
-pub(super) type Sums = BTreeMap<Currency, i128>;
+pub type Sums = BTreeMap<Currency, i128>;
 
 /// `1,234.56` of 123456 minor units of EUR, `−150,000` of as many VND.
-pub(super) fn major(minor: i128, currency: Currency) -> String {
+pub fn major(minor: i128, currency: Currency) -> String {
+    let (whole, fraction) = digits(minor, currency);
+    let sign = if minor < 0 { "−" } else { "" };
+    format!("{sign}{}{fraction}", grouped(&whole))
+}
+
+/// `1234.56` of 123456 minor units of EUR, `-150000` of as many VND: for spreadsheets and programs.
+pub fn plain(minor: i128, currency: Currency) -> String {
+    let (whole, fraction) = digits(minor, currency);
+    let sign = if minor < 0 { "-" } else { "" };
+    format!("{sign}{whole}{fraction}")
+}
+
+/// The same with its currency: `1234.56 EUR`.
+pub fn plain_named(minor: i128, currency: Currency) -> String {
+    format!("{} {currency}", plain(minor, currency))
+}
+
+/// The digits before the point, and the point with those behind it, if the currency has any.
+fn digits(minor: i128, currency: Currency) -> (String, String) {
     let exponent = usize::from(currency.exponent());
     let digits = format!("{:0>width$}", minor.unsigned_abs(), width = exponent + 1);
     let (whole, fraction) = digits.split_at(digits.len() - exponent);
-    let sign = if minor < 0 { "−" } else { "" };
-    match fraction {
-        "" => format!("{sign}{}", grouped(whole)),
-        _ => format!("{sign}{}.{fraction}", grouped(whole)),
+    let fraction = if fraction.is_empty() { String::new() } else { format!(".{fraction}") };
+    (whole.to_owned(), fraction)
+}
+
+/// `1,204` of 1204.
+pub fn grouped(digits: &str) -> String {
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
     }
+    grouped
 }
 
 /// The same with its currency: `1,234.56 EUR`.
-pub(super) fn named(minor: i128, currency: Currency) -> String {
+pub fn named(minor: i128, currency: Currency) -> String {
     format!("{} {currency}", major(minor, currency))
 }
 
 /// A difference: `+1.00`, `−1.00`, `0.00`.
-pub(super) fn signed(minor: i128, currency: Currency) -> String {
+pub fn signed(minor: i128, currency: Currency) -> String {
     let plus = if minor > 0 { "+" } else { "" };
     format!("{plus}{}", major(minor, currency))
 }
 
 /// `1,000 VND and 12.50 EUR`; empty if there is nothing.
-pub(super) fn listed(sums: &Sums) -> String {
+pub fn listed(sums: &Sums) -> String {
     let texts: Vec<String> = (sums.iter())
         .filter(|(_, minor)| **minor != 0)
         .map(|(currency, minor)| named(*minor, *currency))
@@ -74,6 +100,8 @@ mod tests {
             (9_007_199_254_740_993, "USD", "90,071,992,547,409.93"),
         ] {
             assert_eq!(major(minor, of(code)), expected, "{minor} {code}");
+            let as_plain = expected.replace(',', "").replace('−', "-");
+            assert_eq!(plain(minor, of(code)), as_plain, "{minor} {code}");
         }
         assert_eq!(signed(5, of("EUR")), "+0.05");
         assert_eq!(signed(0, of("EUR")), "0.00");
