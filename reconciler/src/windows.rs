@@ -2,8 +2,9 @@
 //! far behind the present. Nothing is remembered but where each window ends.
 //!
 //! Invariants: no window is ahead of the fold's low watermark, so an order is judged by all that came before its
-//! question; an order that a window missed (a restart, a backlog, a late append) is found by the next one. Memory is
-//! one page.
+//! question. A window that is late is walked late; it leaves out only what the next window walks now, so that an order whose
+//! times are over is asked about once, for the last of them. An order that a window missed (a restart, a late append) is found by
+//! the next one. Memory is one page.
 
 use payfold_engines::orders::{Cursor, Scan};
 use payfold_schemas::ids::OrderKey;
@@ -24,8 +25,6 @@ const OVERLAP_MS_MAX: i64 = 30_000;
 const STEP_PART: i64 = 60;
 /// And at least this often.
 const STEP_MS_MAX: i64 = 60_000;
-/// A question that is late by more is left to the order's next time: the fold was far behind.
-const LATE_MS_MAX: i64 = 600_000;
 
 /// One window: orders that were created before `from` have been looked at.
 struct Window {
@@ -54,22 +53,39 @@ pub(crate) async fn run(
             _ = polls.tick() => {}
         }
         let watermark = Watermark::measure(shared).await?;
-        for window in &mut windows {
+        for index in 0..windows.len() {
+            let next = windows
+                .get(index.saturating_add(1))
+                .map(|next| (next.from, next.until(&watermark)));
+            let Some(window) = windows.get_mut(index) else { break };
+            window.leave_to(next);
             window.walk(shared, partners, (&watermark, &due)).await?;
         }
     }
 }
 
 impl Window {
+    /// Up to which creation it may be walked now.
+    fn until(&self, watermark: &Watermark) -> Time {
+        watermark.low().min(watermark.now).plus_ms(-self.after_ms)
+    }
+
+    /// Leaves to the next window the orders that are due there, too: from where it stands to where it may be walked.
+    fn leave_to(&mut self, next: Option<(Time, Time)>) {
+        if let Some((from, until)) = next
+            && from <= self.from
+        {
+            self.from = self.from.max(until);
+        }
+    }
+
     async fn walk(
         &mut self,
         shared: &Shared,
         partners: &Partners,
         (watermark, due): (&Watermark, &Sender<Waiting>),
     ) -> Result<(), Halt> {
-        let until = watermark.low().min(watermark.now).plus_ms(-self.after_ms);
-        let late = watermark.now.plus_ms(-self.after_ms).plus_ms(-LATE_MS_MAX);
-        self.from = self.from.max(late);
+        let until = self.until(watermark);
         let step_ms = (self.after_ms / STEP_PART).clamp(1, STEP_MS_MAX);
         if until < self.from.plus_ms(step_ms) {
             return Ok(());

@@ -6,6 +6,7 @@ use super::world::{Running, World, settings};
 use crate::partners::Confirms;
 use crate::run::Settings;
 use crate::run::testkit::at;
+use crate::schedule::Schedule;
 
 /// Also asks; `page_entries` is small, so that every walk has pages.
 fn asking() -> Settings {
@@ -128,6 +129,26 @@ async fn nobody_is_asked_about_what_is_not_folded() {
     partner.asked_times(1).await;
     running.stop().await.unwrap();
     assert_eq!(partner.asked(), ["o9"], "o1 is paid");
+}
+
+/// The fold was behind for longer than all the times of an order: the order is asked about late, and once.
+#[tokio::test]
+async fn an_order_that_is_folded_after_all_its_times_is_asked_about_once() {
+    let (world, partner) = (World::new(), Partner::start().await);
+    let minutes = |count: u64| std::time::Duration::from_secs(60 * count);
+    let query_after = Schedule::new(&[minutes(1), minutes(5)]).unwrap();
+    let running =
+        world.start_asking(Settings { query_after, ..asking() }, partner.partners(Confirms::Never));
+    running.walked().await;
+    world.append("o1 C 23:00; o1 O r1 22:00").await;
+    world.clock.set(at("10:30"));
+    running.walked().await;
+    assert_eq!(partner.asked(), Vec::<String>::new(), "what is not folded is not judged");
+    world.fold().await;
+    assert_eq!(partner.asked_times(1).await, ["r1"]);
+    settled(&world, &running).await;
+    running.stop().await.unwrap();
+    assert_eq!(partner.asked(), ["r1"], "two times were over, and one question is enough");
 }
 
 #[tokio::test]
