@@ -31,10 +31,12 @@ pub use partner::{
 };
 pub use quarantine::{
     DismissArgs, NoticesArgs, QuarantineCommand, QuarantineListArgs, ReleaseArgs,
+    WithdrawNoticesArgs,
 };
 pub use rebuild::{DiffArgs, MoveArgs, PlanArgs, RebuildCommand, StartArgs, StatusArgs, WhyArgs};
 pub use reconcile::{
     DayArgs, DecideArgs, FindingsArgs, ReconcileCommand, ReportArgs, RunBooksArgs, TokenCommand,
+    WithdrawArgs,
 };
 pub use retention::{RetentionAccounts, RetentionCommand, RetentionEraseArgs};
 

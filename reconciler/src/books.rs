@@ -3,7 +3,7 @@
 //! (what an order says), `rules` (whose day), `terms` (by what a partner's days are judged), `compare` (what differs),
 //! `totals`, `found` (what a difference is called), `flags` (what an order's own flags come to), `settle` and `conclude` (what that changes).
 //!
-//! `ledger` is what was found before, on a `shelf`, `pile` what a run finds, `day` one run from begin to end, `survey` asks
+//! `decide`, `notices` and `withdraw` take what people decide. `ledger` is what was found before, on a `shelf`, `pile` what a run finds, `day` one run from begin to end, `survey` asks
 //! a partner that gives out no files, `desk` where runs and decisions are asked for, `recheck` clears what has mended itself.
 
 mod answers;
@@ -40,6 +40,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 mod totals;
+pub mod withdraw;
 
 use payfold_schemas::ids::PartnerCode;
 

@@ -38,6 +38,12 @@ pub struct FlagDecided {
     /// The id of the fact D; none while it waits for a second person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision_id: Option<String>,
+    /// How many decisions and withdrawals there were on this evidence before this decision; left out where there were none.
+    #[serde(default, skip_serializing_if = "is_none_before")]
+    pub decisions_before: u32,
+    /// The author takes the decision back: `reason` and `at` are the withdrawal's. Left out where it is none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withdrawn: bool,
 }
 
 impl FlagDecided {
@@ -45,13 +51,25 @@ impl FlagDecided {
     pub fn event_id(&self) -> String {
         let second = self.seconded_by.as_ref().map_or("", Author::as_str);
         let said = format!(
-            "{} {} {} {} {} {second}",
+            "{} {} {} {} {} {second}{}",
             self.order,
             self.flag,
             self.evidence,
             self.accept.as_str(),
-            self.author
+            self.author,
+            repeat_suffix(self.decisions_before, self.withdrawn)
         );
         format!("flag/{}", Digest::of_bytes(said.as_bytes()))
     }
+}
+
+/// What of an event's id tells decisions of one person apart that say the same.
+pub(crate) fn repeat_suffix(decisions_before: u32, withdrawn: bool) -> String {
+    let before = if decisions_before > 0 { format!(" {decisions_before}") } else { String::new() };
+    format!("{before}{}", if withdrawn { " withdrawn" } else { "" })
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(crate) fn is_none_before(decisions: &u32) -> bool {
+    *decisions == 0
 }

@@ -234,6 +234,51 @@ pub struct FindingDecision {
     pub seconded_by: Option<Author>,
 }
 
+/// How a first decision ended that no second person agreed with.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum DecisionEnd {
+    /// Its author took it back.
+    Withdrawn,
+    /// Somebody decided something else, which took its place.
+    Replaced,
+}
+
+impl DecisionEnd {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Withdrawn => "withdrawn",
+            Self::Replaced => "replaced",
+        }
+    }
+}
+
+/// A first decision on the same evidence that stands no longer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EarlierDecision {
+    /// Whose record was to be taken as right.
+    pub accept: Verdict,
+    /// Who decided so.
+    pub author: Author,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub at: Time,
+    /// How it ended.
+    pub ended: DecisionEnd,
+    /// Who withdrew it, or decided something else.
+    pub ended_by: Author,
+    /// When.
+    pub ended_at: Time,
+    /// Why it was withdrawn; none where it was replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_reason: Option<String>,
+}
+
 /// The data of `payfold.finding.changed.v1`. Amounts are minor units; times RFC 3339.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -285,6 +330,9 @@ pub struct FindingChanged {
     pub lines: Vec<BookLine>,
     /// What was decided; with `status` open it waits for the second person.
     pub decision: Option<FindingDecision>,
+    /// First decisions on this evidence that were withdrawn or replaced, oldest first; the last 32 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_decisions: Vec<EarlierDecision>,
     /// What a person should do next.
     pub action: String,
 }

@@ -6,6 +6,7 @@ use minicbor::{Decode, Encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::decision::{is_none_before, repeat_suffix};
 use crate::digest::Digest;
 use crate::ids::{Author, KeyId, OrderKey, RequestId};
 use crate::record::{Position, QuarantineRecord};
@@ -155,6 +156,12 @@ pub struct NoticeDecided {
     pub seconded_by: Option<Author>,
     /// Whether it is decided; otherwise it waits for a second person.
     pub decided: bool,
+    /// How many decisions and withdrawals there were on this evidence before this decision; left out where there were none.
+    #[serde(default, skip_serializing_if = "is_none_before")]
+    pub decisions_before: u32,
+    /// The author takes the decision back: `reason` and `at` are the withdrawal's. Left out where it is none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withdrawn: bool,
 }
 
 impl NoticeDecided {
@@ -162,11 +169,12 @@ impl NoticeDecided {
     pub fn event_id(&self) -> String {
         let second = self.seconded_by.as_ref().map_or("", Author::as_str);
         let said = format!(
-            "{} {} {} {} {second}",
+            "{} {} {} {} {second}{}",
             self.position,
             self.evidence,
             self.verdict.as_str(),
-            self.author
+            self.author,
+            repeat_suffix(self.decisions_before, self.withdrawn)
         );
         format!("notice/{}", Digest::of_bytes(said.as_bytes()))
     }

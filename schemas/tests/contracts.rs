@@ -93,13 +93,16 @@ fn sampled() -> Vec<(&'static str, Value)> {
         (FINDING_CHANGED_TYPE, json(&events::finding_changed())),
         (FINDING_CHANGED_TYPE, json(&events::finding_changed_silent())),
         (FINDING_CHANGED_TYPE, json(&events::finding_changed_flag())),
+        (FINDING_CHANGED_TYPE, json(&events::finding_changed_contested())),
         (RUN_ENDED_TYPE, json(&events::run_ended())),
         (RUN_ENDED_TYPE, json(&events::run_ended_first())),
         (PERIOD_CLOSED_TYPE, json(&events::period_closed())),
         (FLAG_DECIDED_TYPE, json(&events::flag_decided())),
         (FLAG_DECIDED_TYPE, json(&events::flag_decided_waiting())),
+        (FLAG_DECIDED_TYPE, json(&events::flag_decided_withdrawn())),
         (NOTICE_DECIDED_TYPE, json(&events::notice_decided())),
         (NOTICE_DECIDED_TYPE, json(&events::notice_decided_unread())),
+        (NOTICE_DECIDED_TYPE, json(&events::notice_decided_withdrawn())),
         (RAW_READ_TYPE, json(&events::raw_read())),
     ]
 }

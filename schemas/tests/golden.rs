@@ -108,24 +108,30 @@ fn every_event_is_read_and_written_as_ever() {
     same("finding-changed.json", &events::finding_changed());
     same("finding-changed-silent.json", &events::finding_changed_silent());
     same("finding-changed-flag.json", &events::finding_changed_flag());
+    same("finding-changed-contested.json", &events::finding_changed_contested());
     same("run-ended.json", &events::run_ended());
     same("run-ended-first.json", &events::run_ended_first());
     same("period-closed.json", &events::period_closed());
     same("flag-decided.json", &events::flag_decided());
     same("flag-decided-waiting.json", &events::flag_decided_waiting());
+    same("flag-decided-withdrawn.json", &events::flag_decided_withdrawn());
     same("notice-decided.json", &events::notice_decided());
     same("notice-decided-unread.json", &events::notice_decided_unread());
+    same("notice-decided-withdrawn.json", &events::notice_decided_withdrawn());
     same("raw-read.json", &events::raw_read());
 }
 
 /// The fixtures of events.
-const EVENTS: [&str; 13] = [
+const EVENTS: [&str; 16] = [
+    "finding-changed-contested.json",
     "finding-changed-flag.json",
     "finding-changed-silent.json",
     "finding-changed.json",
     "flag-decided-waiting.json",
+    "flag-decided-withdrawn.json",
     "flag-decided.json",
     "notice-decided-unread.json",
+    "notice-decided-withdrawn.json",
     "notice-decided.json",
     "order-changed-unmatched.json",
     "order-changed.json",

@@ -14,6 +14,7 @@ use futures_util::StreamExt;
 use payfold_reconciler::books::day::{Request, Source};
 use payfold_reconciler::books::desk::{Closing, Desk, DeskError, OnFinding, OnFlag};
 use payfold_reconciler::books::survey::Survey;
+use payfold_reconciler::books::withdraw::{DecisionOn, Withdraw};
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::ids::{Author, OrderKey, PartnerCode};
 use payfold_schemas::order::Flag;
@@ -64,6 +65,12 @@ struct Word {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct WithdrawalBody {
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct AskedToAsk {
     /// In the partner's zone; none is yesterday.
     day: Option<String>,
@@ -79,9 +86,14 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .service(only("/v1/reconcile/{partner}/query", web::post().to(survey)))
         .service(only("/v1/reconcile/runs/{ticket}", web::get().to(ticket)))
         .service(only("/v1/findings/{finding}/decision", web::post().to(decide_finding)))
+        .service(only("/v1/findings/{finding}/withdrawal", web::post().to(withdraw_finding)))
         .service(only(
             "/v1/orders/{partner}/{merchant}/{order}/flags/{flag}/decision",
             web::post().to(decide_flag),
+        ))
+        .service(only(
+            "/v1/orders/{partner}/{merchant}/{order}/flags/{flag}/withdrawal",
+            web::post().to(withdraw_flag),
         ))
         .service(only("/v1/periods/{partner}/{day}/close", web::post().to(close)));
 }
@@ -300,6 +312,16 @@ async fn decide_finding(
     Ok(HttpResponse::Ok().json(books.desk.decide_finding(word).await?))
 }
 
+/// The order and its flag that a path names.
+fn flag_of(path: web::Path<(String, String, String, String)>) -> Result<(OrderKey, Flag), Refusal> {
+    let (partner, merchant, order, flag) = path.into_inner();
+    let order = OrderKey::parse(&format!("{partner}/{merchant}/{order}"))
+        .map_err(|_| bad("that names no order"))?;
+    let flag = Flag::parse(&flag)
+        .ok_or_else(|| bad(format!("{flag} is no flag; docs/order-state.md has them")))?;
+    Ok((order, flag))
+}
+
 async fn decide_flag(
     request: HttpRequest,
     path: web::Path<(String, String, String, String)>,
@@ -308,13 +330,40 @@ async fn decide_flag(
 ) -> Answer {
     let (author, books) = at_desk(&admin, &request)?;
     let Word { accept, reason } = word(&body)?;
-    let (partner, merchant, order, flag) = path.into_inner();
-    let order = OrderKey::parse(&format!("{partner}/{merchant}/{order}"))
-        .map_err(|_| bad("that names no order"))?;
-    let flag = Flag::parse(&flag)
-        .ok_or_else(|| bad(format!("{flag} is no flag; docs/order-state.md has them")))?;
+    let (order, flag) = flag_of(path)?;
     let word = OnFlag { order, flag, accept, author, reason };
     Ok(HttpResponse::Ok().json(books.desk.decide_flag(word).await?))
+}
+
+/// Why a decision is withdrawn. Errors: the body is none, or has no reason.
+pub(super) fn withdrawal_reason(body: &[u8]) -> Result<String, Refusal> {
+    let WithdrawalBody { reason } = serde_json::from_slice(body)
+        .map_err(|error| bad(format!("the body must be {{\"reason\": …}}: {error}")))?;
+    assert_reason(&reason)?;
+    Ok(reason)
+}
+
+async fn withdraw_finding(
+    request: HttpRequest,
+    finding: web::Path<String>,
+    body: web::Bytes,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, books) = at_desk(&admin, &request)?;
+    let (on, reason) = (DecisionOn::Finding(finding.into_inner()), withdrawal_reason(&body)?);
+    Ok(HttpResponse::Ok().json(books.desk.withdraw(Withdraw { on, author, reason }).await?))
+}
+
+async fn withdraw_flag(
+    request: HttpRequest,
+    path: web::Path<(String, String, String, String)>,
+    body: web::Bytes,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, books) = at_desk(&admin, &request)?;
+    let (order, flag) = flag_of(path)?;
+    let (on, reason) = (DecisionOn::Flag(order, flag), withdrawal_reason(&body)?);
+    Ok(HttpResponse::Ok().json(books.desk.withdraw(Withdraw { on, author, reason }).await?))
 }
 
 async fn close(

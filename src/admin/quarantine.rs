@@ -11,6 +11,7 @@ use payfold_ingest::release::{self, Reread};
 use payfold_partners::directory::Directory;
 use payfold_reconciler::books::desk::Desk;
 use payfold_reconciler::books::notices::{NoticeFact, OnNotice};
+use payfold_reconciler::books::withdraw::{DecisionOn, Withdraw};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::Author;
 use payfold_schemas::order::Severity;
@@ -19,7 +20,7 @@ use payfold_schemas::release::{Because, NoticeVerdict, Quarantined};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::books::{Answer, Refusal, assert_reason, at_desk, bad};
+use super::books::{Answer, Refusal, assert_reason, at_desk, bad, withdrawal_reason};
 use super::{Admin, only};
 use crate::search;
 
@@ -51,7 +52,8 @@ struct Word {
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
         .service(only("/v1/quarantine/{position}", web::get().to(look)))
-        .service(only("/v1/quarantine/{position}/decision", web::post().to(decide)));
+        .service(only("/v1/quarantine/{position}/decision", web::post().to(decide)))
+        .service(only("/v1/quarantine/{position}/withdrawal", web::post().to(withdraw)));
 }
 
 impl NoticeDesk {
@@ -151,6 +153,19 @@ async fn decide(
     let order = reads.ok().map(|reread| reread.order);
     let word = OnNotice { notice, order, fact, severity, author, reason: word.reason };
     Ok(HttpResponse::Ok().json(desk.decide_notice(word).await?))
+}
+
+async fn withdraw(
+    request: HttpRequest,
+    position: web::Path<String>,
+    body: web::Bytes,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, desk, notices) = at_notices(&admin, &request)?;
+    let reason = withdrawal_reason(&body)?;
+    let notice = notices.at(&position).await?;
+    let on = DecisionOn::Notice(notice.position, notice.evidence);
+    Ok(HttpResponse::Ok().json(desk.withdraw(Withdraw { on, author, reason }).await?))
 }
 
 /// Who asks, where decisions are made, and what notices are judged with.

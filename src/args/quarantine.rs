@@ -21,6 +21,8 @@ pub enum QuarantineCommand {
     Release(ReleaseArgs),
     /// Leave notices for good as evidence; what moves money takes a second person with another token
     Dismiss(DismissArgs),
+    /// Take back decisions of yours that wait for a second person; they stay in the history
+    Withdraw(WithdrawNoticesArgs),
 }
 
 /// Which notices.
@@ -78,6 +80,18 @@ pub struct DismissArgs {
     #[arg(required = true)]
     pub positions: Vec<String>,
     /// Why; kept with the decision for ever
+    #[arg(long)]
+    pub reason: String,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct WithdrawNoticesArgs {
+    /// Their positions, such as 0-12
+    #[arg(required = true)]
+    pub positions: Vec<String>,
+    /// Why; kept for ever
     #[arg(long)]
     pub reason: String,
     #[command(flatten)]

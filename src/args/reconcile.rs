@@ -21,6 +21,8 @@ pub enum ReconcileCommand {
     Report(ReportArgs),
     /// Decide a finding, or a flag of an order; what is critical takes a second person with another token
     Decide(DecideArgs),
+    /// Take back a decision of yours that waits for a second person; it stays in the history
+    Withdraw(WithdrawArgs),
     /// Who decided what, on which evidence
     Decisions(DayArgs),
     /// Close a day that is over and whose findings are settled: its totals and findings are sealed by a digest
@@ -114,6 +116,17 @@ pub struct DecideArgs {
     #[arg(long, value_enum)]
     pub accept: Accept,
     /// Why; kept with the decision for ever
+    #[arg(long)]
+    pub reason: String,
+}
+
+#[derive(Debug, Args)]
+pub struct WithdrawArgs {
+    /// A finding's id or its first digits; or an order, PARTNER/MERCHANT/ORDER, and then its flag
+    pub what: String,
+    /// The flag, where an order is named
+    pub flag: Option<String>,
+    /// Why; kept for ever
     #[arg(long)]
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! `payfold quarantine list|show|release|dismiss`: signed notices that could not be admitted, with the verdict of their
+//! `payfold quarantine list|show|release|dismiss|withdraw`: signed notices that could not be admitted, with the verdict of their
 //! time, and what people decide on them. What changes something goes through the admin listener.
 
 mod decide;
@@ -30,6 +30,7 @@ pub fn run(global: &Global, command: &QuarantineCommand) -> anyhow::Result<()> {
         }
         QuarantineCommand::Release(args) => decide::release(global, args),
         QuarantineCommand::Dismiss(args) => decide::dismiss(global, args),
+        QuarantineCommand::Withdraw(args) => decide::withdraw(global, args),
     }
 }
 

@@ -17,6 +17,7 @@ pub fn run(global: &Global, command: &ReconcileCommand) -> anyhow::Result<()> {
     match command {
         ReconcileCommand::Run(args) => change::run(global, args),
         ReconcileCommand::Decide(args) => change::decide(global, args),
+        ReconcileCommand::Withdraw(args) => change::withdraw(global, args),
         ReconcileCommand::Close { partner, day } => change::close(global, partner, *day),
         ReconcileCommand::Findings(args) => {
             block_on(list::findings(&settings::load(global)?, args))

@@ -103,6 +103,13 @@ fn a_stale_payment_is_released_by_two_and_once() {
     assert_eq!(results(&first)[0].0, "waits", "{first:?}");
     assert_eq!(results(&stage.system.payfold(&release))[0].0, "waits", "the same person again");
     assert_eq!(stage.list(&[])[0]["decision"]["decided"], false);
+    // Who decided first can take it back, and nobody else.
+    let withdraw = ["quarantine", "withdraw", &position, "--reason", "a slip", "--output", "jsonl"];
+    let other = stage.by("linh", &withdraw);
+    assert!(results(&other)[0].1.contains("only local can withdraw it"), "{other:?}");
+    assert_eq!(results(&stage.system.payfold(&withdraw))[0].0, "withdrawn");
+    assert_eq!(stage.list(&[])[0]["decision"], Value::Null);
+    assert_eq!(results(&stage.system.payfold(&release))[0].0, "waits", "it is made again");
     let pending = stage.system.order_when(key, |_| true);
     assert_eq!(pending["state"], "PENDING", "one person's word moves no money");
 
@@ -138,7 +145,11 @@ fn a_stale_payment_is_released_by_two_and_once() {
     let table = stage.system.payfold(&["quarantine", "list"]).ok();
     assert!(table.contains("released by local and linh"), "{table}");
     let decisions = ["reconcile", "decisions", "--partner", "sandbox", "--output", "jsonl"];
-    assert_eq!(stage.system.payfold(&decisions).json_lines().len(), 4, "two words on each");
+    assert_eq!(
+        stage.system.payfold(&decisions).json_lines().len(),
+        6,
+        "four on one, two on the other"
+    );
     let (home, _) = stage.system.stop();
     assert_eq!(home.payfold(&["log", "verify"]).code(), 0);
 }

@@ -85,13 +85,19 @@ pub fn what_the_trouble_made_is_found_decided_and_closed(pair: Pair) {
     assert_eq!(second.code(), 0, "{}{}", second.stdout, second.stderr);
     assert!(second.stdout.contains("0 new or changed, 0 cleared"), "{}", second.stdout);
     let decisions = system.payfold(&["reconcile", "decisions", "--output", "jsonl"]).json_lines();
-    let on_findings: Vec<_> = decisions.iter().filter(|one| one["finding"].is_string()).collect();
+    let (earlier, decisions): (Vec<Value>, Vec<Value>) = decisions
+        .into_iter()
+        .filter(|one| one["finding"].is_string())
+        .partition(|one| one["decision"].is_null());
     let differences = expected.iter().filter(|(_, code)| code != "OPEN_FLAG").count();
-    assert_eq!(on_findings.len(), differences, "words on flags are listed as such");
-    let of_two = |one: &&Value| {
+    assert_eq!(decisions.len(), differences, "decisions on flags are listed as such");
+    assert_eq!(earlier.len(), differences);
+    let withdrawn = |one: &Value| one["earlierDecision"]["ended"] == "withdrawn";
+    assert!(earlier.iter().all(withdrawn), "{earlier:?}");
+    let of_two = |one: &Value| {
         one["decision"]["author"] == "local" && one["decision"]["secondedBy"] == "linh"
     };
-    assert!(on_findings.iter().all(of_two), "{decisions:?}");
+    assert!(decisions.iter().all(of_two), "{decisions:?}");
     a_day_that_is_over_is_closed(&system, &day);
     // A second file would take the place of the first.
     let text = std::fs::read_to_string(&file).expect("books");
@@ -182,6 +188,11 @@ fn decide_all(system: &System) {
         assert_eq!(same.code(), 1);
         assert!(same.stderr.contains("takes a second person"), "{}", same.stderr);
         let second = [&decide[..], &["--admin-token-file", &file]].concat();
+        let withdraw = ["reconcile", "withdraw", id, "--reason", "a slip"];
+        let withdrawn = system.payfold(&withdraw).ok();
+        assert!(withdrawn.contains("is undecided: local took back ours"), "{withdrawn}");
+        assert!(system.payfold(&withdraw).stderr.contains("nothing to withdraw"));
+        system.payfold(&decide).ok();
         // A new token is taken within a second.
         let decided = until("the second token counts", WAIT_MAX, || {
             let done = system.payfold(&second);

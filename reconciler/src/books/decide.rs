@@ -6,15 +6,16 @@ use payfold_schemas::decision::{FLAG_DECIDED_TYPE, FlagDecided};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::{Decision, Fact};
 use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus};
-use payfold_schemas::ids::OrderKey;
-use payfold_schemas::order::{Order, RaisedFlag};
+use payfold_schemas::ids::{Author, OrderKey};
+use payfold_schemas::order::{Flag, RaisedFlag};
+use payfold_schemas::time::Time;
 use serde::Serialize;
 
 use super::BooksError;
 use super::day::{append, event, tell};
 use super::desk::{OnFinding, OnFlag};
 use super::ledger::Ledger;
-use super::settle::{self, DecideError, Standing, agree};
+use super::settle::{self, DecideError, Standing, Withdrawal, agree, people};
 use crate::run::Shared;
 
 /// What a word came to.
@@ -29,6 +30,27 @@ pub struct Decided {
     pub author: String,
     /// Who said the same, where it takes two.
     pub seconded_by: Option<String>,
+    /// The first decision that it takes the place of, as it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<ReplacedDecision>,
+}
+
+/// A first decision that another one took the place of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplacedDecision {
+    /// Whose it was.
+    pub author: String,
+    /// What it was.
+    pub said: String,
+}
+
+impl ReplacedDecision {
+    /// The decision that waits, if what is said now is another one and does not second it.
+    pub(super) fn by(waiting: Option<(&Author, &'static str)>, said: &'static str) -> Option<Self> {
+        let (author, before) = waiting.filter(|(_, before)| *before != said)?;
+        Some(Self { author: author.to_string(), said: before.to_owned() })
+    }
 }
 
 /// Takes a word on a finding.
@@ -50,40 +72,56 @@ pub(crate) async fn finding(
         evidence: known.evidence,
         seconded_by: None,
     };
+    let waiting = known.decision.as_ref().filter(|first| first.evidence == known.evidence);
+    let waiting = waiting.map(|first| (&first.author, first.accept.as_str()));
+    let replaces = ReplacedDecision::by(waiting, decision.accept.as_str());
     let changed = settle::decided(&known, decision)
         .map_err(|error| BooksError::Refused(error.to_string()))?;
-    let (decision, said) = (changed.decision.clone(), changed.clone());
+    let decision = changed.decision.clone();
     let decided = Decided {
         what: changed.finding_id.clone(),
         decided: changed.status == FindingStatus::Decided,
         author: decision.as_ref().map_or_else(String::new, |d| d.author.to_string()),
         seconded_by: decision.and_then(|d| d.seconded_by).map(|author| author.to_string()),
+        replaces,
     };
-    tell(shared, ledger, vec![changed], at).await?;
-    if ledger.find(&said.finding_id)?.as_ref() != Some(&said) {
-        return Err(BooksError::Refused(format!(
-            "finding {} has changed meanwhile: look at it again",
-            said.finding_id
-        )));
-    }
+    publish_finding(shared, ledger, (changed, at)).await?;
     Ok(decided)
 }
 
-/// A word on a flag's finding is a word on the flag: deciding one decides the other.
-/// Errors: the finding has cleared.
+/// What a word on a flag's finding says of the flag: deciding one decides the other. Errors: as `flag_of`.
 fn on_flag(known: &FindingChanged, word: &OnFinding) -> Result<Option<OnFlag>, BooksError> {
+    let OnFinding { accept, author, reason, .. } = word.clone();
+    Ok(flag_of(known)?.map(|(order, flag)| OnFlag { order, flag, accept, author, reason }))
+}
+
+/// The flag that a finding is about. Errors: the finding has cleared.
+pub(super) fn flag_of(known: &FindingChanged) -> Result<Option<(OrderKey, Flag)>, BooksError> {
     let named = known.merchant_code.clone().zip(known.order_id.clone()).zip(known.flag);
     let Some(((merchant_code, order_id), flag)) = named else { return Ok(None) };
     if known.status == FindingStatus::Cleared {
         return Err(BooksError::Refused(DecideError::Cleared.to_string()));
     }
-    let OnFinding { accept, author, reason, .. } = word.clone();
-    let order = OrderKey { partner: known.partner.clone(), merchant_code, order_id };
-    Ok(Some(OnFlag { order, flag, accept, author, reason }))
+    Ok(Some((OrderKey { partner: known.partner.clone(), merchant_code, order_id }, flag)))
+}
+
+/// Publishes a person's change of a finding. Errors: it changed meanwhile.
+pub(super) async fn publish_finding(
+    shared: &Shared,
+    ledger: &mut Ledger,
+    (changed, at): (FindingChanged, Time),
+) -> Result<(), BooksError> {
+    let said = changed.clone();
+    tell(shared, ledger, vec![changed], at).await?;
+    if ledger.find(&said.finding_id)?.as_ref() == Some(&said) {
+        return Ok(());
+    }
+    let problem = format!("finding {} has changed meanwhile: look at it again", said.finding_id);
+    Err(BooksError::Refused(problem))
 }
 
 /// The finding of this id, or the only one that begins so.
-fn named(ledger: &Ledger, id: &str) -> Result<FindingChanged, BooksError> {
+pub(super) fn named(ledger: &Ledger, id: &str) -> Result<FindingChanged, BooksError> {
     if let Some(known) = ledger.find(id)? {
         return Ok(known);
     }
@@ -105,18 +143,18 @@ pub(crate) async fn flag(
     ledger: &mut Ledger,
     word: OnFlag,
 ) -> Result<Decided, BooksError> {
-    let rows = shared.load(std::slice::from_ref(&word.order)).await?;
-    let Some(order) = rows.into_iter().flatten().next() else {
-        return Err(BooksError::Refused(format!("there is no order {}", word.order)));
-    };
-    let raised = open_flag(&order, &word)?.clone();
-    let waiting = ledger.waiting(&word.order, word.flag, raised.evidence).cloned();
-    let said = said(shared, &word, &raised, waiting.as_ref())?;
+    let of = (&word.order, word.flag);
+    let raised = open_flag(shared, ledger, of).await?;
+    let waiting = ledger.waiting(of, raised.evidence).cloned();
+    let before = ledger.decisions_on_flag(of, raised.evidence).count();
+    let said = said(shared, &word, (&raised, before), waiting.as_ref())?;
+    let waiting = waiting.as_ref().map(|before| (&before.author, before.accept.as_str()));
     let decided = Decided {
         what: format!("{} {}", word.order, word.flag),
         decided: said.decision_id.is_some(),
         author: said.author.to_string(),
         seconded_by: said.seconded_by.as_ref().map(ToString::to_string),
+        replaces: ReplacedDecision::by(waiting, word.accept.as_str()),
     };
     if let Some(id) = said.decision_id.clone() {
         let decision = Decision {
@@ -130,15 +168,24 @@ pub(crate) async fn flag(
         };
         shared.append(vec![(word.order.clone(), Fact::Decided(decision))]).await?;
     }
-    append(shared, vec![event_of(&said)]).await?;
-    let changes = findings(ledger, &said)?;
-    ledger.flag(said);
-    tell(shared, ledger, changes, shared.clock.now()).await?;
+    publish_flag(shared, ledger, said).await?;
     Ok(decided)
 }
 
 /// What a word on a flag changes of the flag's findings.
 fn findings(ledger: &Ledger, said: &FlagDecided) -> Result<Vec<FindingChanged>, BooksError> {
+    let known = ledger.shelf().of_order(&said.order)?;
+    let known = known
+        .into_iter()
+        .filter(|known| known.flag == Some(said.flag) && known.evidence == said.evidence);
+    if said.withdrawn {
+        let withdrawal =
+            Withdrawal { author: said.author.clone(), reason: said.reason.clone(), at: said.at };
+        // A finding that holds no such decision has nothing to take back.
+        return Ok(known
+            .filter_map(|one| settle::withdrawn(&one, withdrawal.clone()).ok())
+            .collect());
+    }
     let decision = FindingDecision {
         accept: said.accept,
         author: said.author.clone(),
@@ -148,37 +195,63 @@ fn findings(ledger: &Ledger, said: &FlagDecided) -> Result<Vec<FindingChanged>, 
         seconded_by: said.seconded_by.clone(),
     };
     let word = if said.decision_id.is_some() { Standing::Alone } else { Standing::Waits };
-    let of_flag =
-        |known: &FindingChanged| known.flag == Some(said.flag) && known.evidence == said.evidence;
-    let known = ledger.shelf().of_order(&said.order)?;
-    let known = known.into_iter().filter(of_flag);
     Ok(known.filter_map(|known| settle::flag_decided(&known, decision.clone(), word)).collect())
 }
 
-fn open_flag<'a>(order: &'a Order, word: &OnFlag) -> Result<&'a RaisedFlag, BooksError> {
-    let mut raised =
-        order.summary.flags.iter().filter(|raised| raised.flag == word.flag).peekable();
-    if raised.peek().is_none() {
-        let flags: Vec<_> = order.summary.flags.iter().map(|raised| raised.flag.as_str()).collect();
+/// Publishes what a person says of a flag, and what that changes of the flag's findings.
+pub(super) async fn publish_flag(
+    shared: &Shared,
+    ledger: &mut Ledger,
+    said: FlagDecided,
+) -> Result<(), BooksError> {
+    append(shared, vec![event_of(&said)]).await?;
+    let changes = findings(ledger, &said)?;
+    ledger.flag(said);
+    tell(shared, ledger, changes, shared.clock.now()).await
+}
+
+/// A flag of an order that nobody has decided. Errors: there is none; who decided it and when.
+pub(super) async fn open_flag(
+    shared: &Shared,
+    ledger: &Ledger,
+    (order, flag): (&OrderKey, Flag),
+) -> Result<RaisedFlag, BooksError> {
+    let refused = |problem: String| Err(BooksError::Refused(problem));
+    let rows = shared.load(std::slice::from_ref(order)).await?;
+    let Some(row) = rows.into_iter().flatten().next() else {
+        return refused(format!("there is no order {order}"));
+    };
+    let mut raised: Vec<_> =
+        row.summary.flags.iter().filter(|raised| raised.flag == flag).cloned().collect();
+    raised.sort_by_key(|raised| !raised.is_open());
+    let Some(raised) = raised.into_iter().next() else {
+        let flags: Vec<_> = row.summary.flags.iter().map(|raised| raised.flag.as_str()).collect();
         let has = if flags.is_empty() { "none".to_owned() } else { flags.join(", ") };
-        return Err(BooksError::Refused(format!(
-            "{} has no flag {}; its flags: {has}",
-            word.order, word.flag
-        )));
+        return refused(format!("{order} has no flag {flag}; its flags: {has}"));
+    };
+    // A decision may be known here before it is folded.
+    if let Some(said) = ledger.decided_flag((order, flag), raised.evidence) {
+        let by = people(&said.author, said.seconded_by.as_ref());
+        return refused(format!(
+            "{flag} of {order} was decided by {by} at {}: {}. A decision is final on its evidence; if the evidence \
+             changes, the flag is open again",
+            said.at,
+            said.accept.as_str()
+        ));
     }
-    raised.find(|raised| raised.is_open()).ok_or_else(|| {
-        BooksError::Refused(format!(
-            "{} of {} is decided already; `payfold order show --facts` tells by whom",
-            word.flag, word.order
-        ))
-    })
+    if raised.is_open() {
+        return Ok(raised);
+    }
+    refused(format!(
+        "{flag} of {order} is decided already; `payfold order show --facts` tells by whom"
+    ))
 }
 
 /// What is said now, the first word included if there was one.
 fn said(
     shared: &Shared,
     word: &OnFlag,
-    raised: &RaisedFlag,
+    (raised, before): (&RaisedFlag, usize),
     waiting: Option<&FlagDecided>,
 ) -> Result<FlagDecided, BooksError> {
     let at = shared.clock.now();
@@ -192,12 +265,14 @@ fn said(
         at,
         seconded_by: None,
         decision_id: None,
+        decisions_before: u32::try_from(before).unwrap_or(u32::MAX),
+        withdrawn: false,
     };
     let before_it = waiting.map(|before| (&before.author, before.accept.as_str()));
     let standing = agree(before_it, (&word.author, word.accept.as_str()), raised.severity)
         .map_err(|error| BooksError::Refused(error.to_string()))?;
     match (waiting, standing) {
-        (_, Standing::Waits) => Ok(first),
+        (_, Standing::Waits | Standing::Replaces) => Ok(first),
         (None, _) | (_, Standing::Alone) => {
             Ok(FlagDecided { decision_id: Some(decision_id(&first)), ..first })
         }

@@ -25,6 +25,7 @@ use super::folder::{self, Due, Folder};
 use super::ledger::Ledger;
 use super::notices::{self, OnNotice};
 use super::survey::{Survey, Surveys};
+use super::withdraw::{self, Withdraw, WithdrawnDecision};
 use super::{BooksError, close, gauges, recheck};
 use crate::outage::Outage;
 use crate::run::{Halt, Shared};
@@ -116,6 +117,7 @@ pub(super) enum Task {
     OnFinding(OnFinding, Reply<Decided>),
     OnFlag(OnFlag, Reply<Decided>),
     OnNotice(Box<OnNotice>, Reply<Decided>),
+    Withdraw(Withdraw, Reply<WithdrawnDecision>),
     Close(Closing, Reply<PeriodClosed>),
 }
 
@@ -164,6 +166,11 @@ impl Desk {
     /// Takes a person's word on a quarantined notice.
     pub async fn decide_notice(&self, word: OnNotice) -> Result<Decided, DeskError> {
         self.ask(|reply| Task::OnNotice(Box::new(word), reply)).await
+    }
+
+    /// Takes back a person's first decision.
+    pub async fn withdraw(&self, withdraw: Withdraw) -> Result<WithdrawnDecision, DeskError> {
+        self.ask(|reply| Task::Withdraw(withdraw, reply)).await
     }
 
     /// Closes a day.
@@ -297,6 +304,9 @@ async fn work(shared: &Shared, books: &Books, ledger: &mut Ledger, task: Task) -
         }
         Task::OnNotice(word, reply) => {
             let _ = reply.send(told(notices::notice(shared, ledger, *word).await)?);
+        }
+        Task::Withdraw(asked, reply) => {
+            let _ = reply.send(told(withdraw::withdraw(shared, ledger, asked).await)?);
         }
         Task::Close(closing, reply) => {
             let _ = reply.send(told(close::close(shared, books, ledger, closing).await)?);

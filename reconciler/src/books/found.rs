@@ -227,6 +227,7 @@ impl Found {
             evidence: self.evidence,
             lines: self.lines,
             decision: None,
+            earlier_decisions: Vec::new(),
             action,
         }
     }

@@ -138,13 +138,35 @@ impl Ledger {
         }
     }
 
-    /// The first word on this evidence, while nobody has said the same.
-    pub fn waiting(&self, order: &OrderKey, flag: Flag, evidence: Digest) -> Option<&FlagDecided> {
-        let on_it = |said: &&FlagDecided| {
+    /// Every decision on this evidence of a flag, first ones and withdrawals too, as they came.
+    pub fn decisions_on_flag<'a>(
+        &'a self,
+        (order, flag): (&'a OrderKey, Flag),
+        evidence: Digest,
+    ) -> impl DoubleEndedIterator<Item = &'a FlagDecided> {
+        let on_it = move |said: &&FlagDecided| {
             said.order == *order && said.flag == flag && said.evidence == evidence
         };
-        let decided = self.flags.iter().filter(on_it).any(|said| said.decision_id.is_some());
-        self.flags.iter().find(on_it).filter(|_| !decided)
+        self.flags.iter().filter(on_it)
+    }
+
+    /// The decision on this evidence of a flag, once it takes no other person.
+    pub fn decided_flag<'a>(
+        &'a self,
+        of: (&'a OrderKey, Flag),
+        evidence: Digest,
+    ) -> Option<&'a FlagDecided> {
+        self.decisions_on_flag(of, evidence).find(|said| said.decision_id.is_some())
+    }
+
+    /// The first decision on this evidence of a flag, while it waits for a second person.
+    pub fn waiting<'a>(
+        &'a self,
+        of: (&'a OrderKey, Flag),
+        evidence: Digest,
+    ) -> Option<&'a FlagDecided> {
+        let last = self.decisions_on_flag(of, evidence).next_back();
+        last.filter(|said| !said.withdrawn && self.decided_flag(of, evidence).is_none())
     }
 
     /// Every word on a flag, as they were said.
@@ -183,7 +205,8 @@ impl Ledger {
 
     /// The word on a notice that waits for a second person's.
     pub fn waiting_notice(&self, position: Position, evidence: Digest) -> Option<&NoticeDecided> {
-        self.words_on_notice(position, evidence).next_back().filter(|said| !said.decided)
+        let last = self.words_on_notice(position, evidence).next_back();
+        last.filter(|said| !said.withdrawn && self.decided_notice(position, evidence).is_none())
     }
 
     fn run(&mut self, ended: RunEnded) {

@@ -15,9 +15,9 @@ use payfold_schemas::time::Time;
 
 use super::BooksError;
 use super::day::{append, event};
-use super::decide::Decided;
+use super::decide::{Decided, ReplacedDecision};
 use super::ledger::Ledger;
-use super::settle::{Standing, agree};
+use super::settle::{Standing, agree, people};
 use crate::run::Shared;
 
 /// A word on a quarantined notice.
@@ -73,6 +73,8 @@ impl OnNotice {
             at,
             seconded_by: None,
             decided: false,
+            decisions_before: 0,
+            withdrawn: false,
         }
     }
 }
@@ -84,9 +86,12 @@ pub(crate) async fn notice(
     word: OnNotice,
 ) -> Result<Decided, BooksError> {
     let said = match next(ledger, &word, shared.clock.now()).map_err(BooksError::Refused)? {
-        Next::Known(known) => return Ok(told(&known)),
+        Next::Known(known) => return Ok(told(&known, None)),
         Next::Said(said) => said,
     };
+    let waiting = ledger.waiting_notice(said.position, said.evidence);
+    let waiting = waiting.map(|before| (&before.author, before.verdict.as_str()));
+    let replaces = ReplacedDecision::by(waiting, said.verdict.as_str());
     if let (true, Some(released), Some(fact)) = (said.decided, said.released(), word.fact) {
         let source = NoticeSource { released: Some(released), ..fact.source };
         let record = FactRecord {
@@ -104,19 +109,46 @@ pub(crate) async fn notice(
         let ask = || shared.log.append_all(Topic::Intake, messages.clone());
         shared.ask("append a released notice to intake", ask).await?;
     }
-    let named = (said.event_id(), NOTICE_DECIDED_TYPE, said.at);
-    append(shared, vec![event(said.account.clone(), named, &said)]).await?;
-    let decided = told(&said);
-    ledger.notice(said);
+    let decided = told(&said, replaces);
+    publish_notice(shared, ledger, said).await?;
     Ok(decided)
 }
 
-fn told(said: &NoticeDecided) -> Decided {
+/// Publishes what a person says of a notice.
+pub(super) async fn publish_notice(
+    shared: &Shared,
+    ledger: &mut Ledger,
+    said: NoticeDecided,
+) -> Result<(), BooksError> {
+    let named = (said.event_id(), NOTICE_DECIDED_TYPE, said.at);
+    append(shared, vec![event(said.account.clone(), named, &said)]).await?;
+    ledger.notice(said);
+    Ok(())
+}
+
+fn told(said: &NoticeDecided, replaces: Option<ReplacedDecision>) -> Decided {
     Decided {
         what: said.position.to_string(),
         decided: said.decided,
         author: said.author.to_string(),
         seconded_by: said.seconded_by.as_ref().map(ToString::to_string),
+        replaces,
+    }
+}
+
+/// Why a notice that is decided stays as it is, and what to do.
+pub(super) fn final_reason(known: &NoticeDecided) -> String {
+    let (position, at) = (known.position, known.at);
+    let by = people(&known.author, known.seconded_by.as_ref());
+    match known.verdict {
+        NoticeVerdict::Release => format!(
+            "{position} was released by {by} at {at}: what is a fact stays one. If it was wrong, the order's flags tell, \
+             and `payfold reconcile decide` settles them"
+        ),
+        NoticeVerdict::Dismiss => format!(
+            "{position} was dismissed by {by} at {at}: a dismissal is final, and the notice stays in quarantine as \
+             evidence. If it was wrong, ask the partner to send it again: what can be admitted then is taken as new"
+        ),
     }
 }
 
@@ -130,18 +162,13 @@ enum Next {
 /// What a word makes of what was said before. Pure. Errors: why it can't be taken, for people.
 fn next(ledger: &Ledger, word: &OnNotice, at: Time) -> Result<Next, String> {
     let (position, evidence) = (word.notice.position, word.notice.evidence);
-    let first = word.first(at);
+    let before = ledger.words_on_notice(position, evidence).count();
+    let decisions_before = u32::try_from(before).unwrap_or(u32::MAX);
+    let first = NoticeDecided { decisions_before, ..word.first(at) };
     match ledger.decided_notice(position, evidence) {
         Some(known) if known.verdict == first.verdict => return Ok(Next::Known(known.clone())),
-        Some(known) if known.verdict == NoticeVerdict::Release => {
-            return Err(format!(
-                "{position} was released by {} at {}: what is a fact stays one. If it was wrong, the order's flags tell, \
-                 and `payfold reconcile decide` settles them",
-                known.author, known.at
-            ));
-        }
-        // What was dismissed may be released: its bytes are as they were.
-        Some(_) | None => {}
+        Some(known) => return Err(final_reason(known)),
+        None => {}
     }
     let waiting = ledger.waiting_notice(position, evidence);
     if let Some(known) = waiting.filter(|known| known.author == word.author)
@@ -154,7 +181,7 @@ fn next(ledger: &Ledger, word: &OnNotice, at: Time) -> Result<Next, String> {
     let standing = agree(before, (&word.author, first.verdict.as_str()), word.severity)
         .map_err(|error| error.to_string())?;
     Ok(Next::Said(match (waiting, standing) {
-        (_, Standing::Waits) => first,
+        (_, Standing::Waits | Standing::Replaces) => first,
         (None, _) | (_, Standing::Alone) => NoticeDecided { decided: true, ..first },
         (Some(before), Standing::Seconded) => NoticeDecided {
             at,

@@ -1,7 +1,9 @@
 //! Owns how a finding changes: opened, changed, decided, cleared, opened again. Pure. Invariant: what is the same is not
 //! told again, so a repeated run appends nothing.
 
-use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus};
+use payfold_schemas::finding::{
+    DecisionEnd, EarlierDecision, FindingChanged, FindingDecision, FindingStatus,
+};
 use payfold_schemas::ids::Author;
 use payfold_schemas::order::Severity;
 use payfold_schemas::time::Time;
@@ -58,14 +60,23 @@ pub fn flag_decided(
     decision: FindingDecision,
     word: Standing,
 ) -> Option<FindingChanged> {
-    (known.status == FindingStatus::Open).then(|| FindingChanged {
+    if known.status != FindingStatus::Open {
+        return None;
+    }
+    let mut earlier_decisions = known.earlier_decisions.clone();
+    if let Some(first) = known.decision.as_ref().filter(|first| first.accept != decision.accept) {
+        let by = (&decision.author, decision.at);
+        keep_earlier(&mut earlier_decisions, ended(first, (DecisionEnd::Replaced, None), by));
+    }
+    Some(FindingChanged {
         version: known.version.saturating_add(1),
         status: match word {
-            Standing::Waits => FindingStatus::Open,
+            Standing::Waits | Standing::Replaces => FindingStatus::Open,
             Standing::Alone | Standing::Seconded => FindingStatus::Decided,
         },
         run: None,
         decision: Some(decision),
+        earlier_decisions,
         ..known.clone()
     })
 }
@@ -89,30 +100,54 @@ pub enum DecideError {
     #[error("this finding has cleared: there is nothing left to decide")]
     Cleared,
     /// It is decided.
-    #[error("this finding was decided by {by} on this evidence already")]
+    #[error(
+        "this finding was decided by {by} at {at}: {said}. A decision is final on its evidence; if the evidence changes, \
+         the finding opens again"
+    )]
     Decided {
-        /// Who.
-        by: Author,
+        /// Who: one person, or two.
+        by: String,
+        /// When the first of them decided.
+        at: Time,
+        /// What.
+        said: &'static str,
     },
     /// The second person is the first.
     #[error(
-        "{by} has decided this before; it is critical and takes a second person: the same command with another token"
+        "{by} has decided this before; it is critical and takes a second person: the same command with another token \
+         (--admin-token-file FILE). `withdraw` in place of the verb takes it back"
     )]
     SamePerson {
         /// Who.
         by: Author,
     },
-    /// The two want different things.
+    /// There is nothing to withdraw.
+    #[error("no decision waits for a second person here: there is nothing to withdraw")]
+    NothingWaits,
+    /// Another person's decision waits.
     #[error(
-        "{by} said {said} before; the second person has to say the same, or nothing is decided"
+        "the decision that waits is {by}'s, and only {by} can withdraw it. If you disagree, decide something else: your \
+         decision takes its place, and needs a second person of its own"
     )]
-    Disagree {
-        /// Who was first.
+    NotTheAuthor {
+        /// Whose it is.
         by: Author,
-        /// What they want.
-        said: &'static str,
     },
 }
+
+/// A person takes back what that person decided first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withdrawal {
+    /// Who.
+    pub author: Author,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub at: Time,
+}
+
+/// Earlier decisions that a finding carries; its older versions have the others.
+const EARLIER_MAX: usize = 32;
 
 /// What a person's word changes. What is critical waits open for a second person who says the same.
 /// Errors: `DecideError`.
@@ -120,14 +155,7 @@ pub fn decided(
     known: &FindingChanged,
     decision: FindingDecision,
 ) -> Result<FindingChanged, DecideError> {
-    match (known.status, &known.decision) {
-        (FindingStatus::Cleared, _) => return Err(DecideError::Cleared),
-        (FindingStatus::Decided, Some(before)) => {
-            return Err(DecideError::Decided { by: before.author.clone() });
-        }
-        (FindingStatus::Open | FindingStatus::Decided, _) => {}
-    }
-    let waiting = known.decision.as_ref().filter(|before| before.evidence == known.evidence);
+    let waiting = waiting(known)?;
     let first = waiting.map(|first| (&first.author, first.accept.as_str()));
     let said = (&decision.author, decision.accept.as_str());
     let standing = agree(first, said, known.severity)?;
@@ -135,15 +163,81 @@ pub fn decided(
         (Some(first), Standing::Seconded) => {
             (FindingDecision { seconded_by: Some(decision.author), ..first.clone() }, true)
         }
-        (_, standing) => (decision, standing != Standing::Waits),
+        (_, standing) => (decision, standing == Standing::Alone),
     };
+    let mut earlier_decisions = known.earlier_decisions.clone();
+    if let (Some(first), false) = (waiting, standing == Standing::Seconded) {
+        let by = (&decision.author, decision.at);
+        keep_earlier(&mut earlier_decisions, ended(first, (DecisionEnd::Replaced, None), by));
+    }
     Ok(FindingChanged {
         version: known.version.saturating_add(1),
         status: if is_whole { FindingStatus::Decided } else { FindingStatus::Open },
         run: None,
         decision: Some(FindingDecision { evidence: known.evidence, ..decision }),
+        earlier_decisions,
         ..known.clone()
     })
+}
+
+/// What a person's withdrawal changes: the finding is as if nobody had decided, and names who had. Errors: `DecideError`.
+pub fn withdrawn(
+    known: &FindingChanged,
+    withdrawal: Withdrawal,
+) -> Result<FindingChanged, DecideError> {
+    let first = waiting(known)?.ok_or(DecideError::NothingWaits)?;
+    if first.author != withdrawal.author {
+        return Err(DecideError::NotTheAuthor { by: first.author.clone() });
+    }
+    let end = (DecisionEnd::Withdrawn, Some(withdrawal.reason));
+    let mut earlier_decisions = known.earlier_decisions.clone();
+    keep_earlier(&mut earlier_decisions, ended(first, end, (&withdrawal.author, withdrawal.at)));
+    let version = known.version.saturating_add(1);
+    Ok(FindingChanged { version, run: None, decision: None, earlier_decisions, ..known.clone() })
+}
+
+/// The decision that waits for a second person, if there is one. Errors: the finding is decided or cleared.
+fn waiting(known: &FindingChanged) -> Result<Option<&FindingDecision>, DecideError> {
+    match (known.status, &known.decision) {
+        (FindingStatus::Cleared, _) => Err(DecideError::Cleared),
+        (FindingStatus::Decided, Some(before)) => Err(DecideError::Decided {
+            by: people(&before.author, before.seconded_by.as_ref()),
+            at: before.at,
+            said: before.accept.as_str(),
+        }),
+        (FindingStatus::Open | FindingStatus::Decided, decision) => {
+            Ok(decision.as_ref().filter(|before| before.evidence == known.evidence))
+        }
+    }
+}
+
+fn ended(
+    first: &FindingDecision,
+    (ended, ended_reason): (DecisionEnd, Option<String>),
+    (by, at): (&Author, Time),
+) -> EarlierDecision {
+    EarlierDecision {
+        accept: first.accept,
+        author: first.author.clone(),
+        reason: first.reason.clone(),
+        at: first.at,
+        ended,
+        ended_by: by.clone(),
+        ended_at: at,
+        ended_reason,
+    }
+}
+
+fn keep_earlier(earlier: &mut Vec<EarlierDecision>, one: EarlierDecision) {
+    if earlier.len() >= EARLIER_MAX {
+        earlier.remove(0);
+    }
+    earlier.push(one);
+}
+
+/// The one or two people of a decision, as people read it.
+pub(crate) fn people(author: &Author, second: Option<&Author>) -> String {
+    second.map_or_else(|| author.to_string(), |second| format!("{author} and {second}"))
 }
 
 /// What a person's word makes of a decision.
@@ -155,10 +249,12 @@ pub enum Standing {
     Alone,
     /// It is the second person's.
     Seconded,
+    /// It is not what was decided first: it takes the place of that, and takes a second person.
+    Replaces,
 }
 
 /// The one rule of two people, whatever they decide on: `first` is the word that waits, `said` is the one that comes, each
-/// with who says it. Errors: the same person twice, or another word.
+/// with who says it. Errors: the same person says the same twice.
 pub fn agree(
     first: Option<(&Author, &'static str)>,
     (author, word): (&Author, &'static str),
@@ -167,8 +263,9 @@ pub fn agree(
     match first {
         None if severity == Severity::Critical => Ok(Standing::Waits),
         None => Ok(Standing::Alone),
+        Some((_, said)) if said != word && severity == Severity::Critical => Ok(Standing::Replaces),
+        Some((_, said)) if said != word => Ok(Standing::Alone),
         Some((by, _)) if by == author => Err(DecideError::SamePerson { by: by.clone() }),
-        Some((by, said)) if said != word => Err(DecideError::Disagree { by: by.clone(), said }),
         Some(_) => Ok(Standing::Seconded),
     }
 }

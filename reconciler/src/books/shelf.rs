@@ -421,6 +421,7 @@ mod tests {
             evidence: Digest::of_bytes(b"evidence"),
             lines: Vec::new(),
             decision: None,
+            earlier_decisions: Vec::new(),
             action: String::new(),
         }
     }

@@ -5,7 +5,8 @@ use payfold_schemas::decision::FlagDecided;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::finding::{
-    BookLine, Code, FindingChanged, FindingDecision, FindingStatus, Side,
+    BookLine, Code, DecisionEnd, EarlierDecision, FindingChanged, FindingDecision, FindingStatus,
+    Side,
 };
 use payfold_schemas::ids::{Author, EventRef};
 use payfold_schemas::ipn::Status;
@@ -68,6 +69,7 @@ pub fn finding_changed() -> FindingChanged {
             evidence: Digest::of_bytes(b"evidence"),
             seconded_by: Some(author("finance-2")),
         }),
+        earlier_decisions: Vec::new(),
         action: "nothing: it is decided".to_owned(),
     }
 }
@@ -179,6 +181,8 @@ pub fn flag_decided() -> FlagDecided {
         at: time("2026-02-01T09:00:00Z"),
         seconded_by: Some(author("finance-2")),
         decision_id: Some("dec-1".to_owned()),
+        decisions_before: 0,
+        withdrawn: false,
     }
 }
 
@@ -202,6 +206,48 @@ pub fn notice_decided() -> NoticeDecided {
         at: time("2026-02-01T09:00:00Z"),
         seconded_by: Some(author("ops-2")),
         decided: true,
+        decisions_before: 0,
+        withdrawn: false,
+    }
+}
+
+/// Its author takes the first decision back; it was the third entry on this notice.
+pub fn notice_decided_withdrawn() -> NoticeDecided {
+    NoticeDecided {
+        seconded_by: None,
+        decided: false,
+        reason: "the partner sends it again".to_owned(),
+        decisions_before: 2,
+        withdrawn: true,
+        ..notice_decided()
+    }
+}
+
+pub fn flag_decided_withdrawn() -> FlagDecided {
+    FlagDecided { decisions_before: 1, withdrawn: true, ..flag_decided_waiting() }
+}
+
+/// It waits for a second person, after one decision was withdrawn and one replaced.
+pub fn finding_changed_contested() -> FindingChanged {
+    let decision = finding_changed().decision;
+    let decision = decision.map(|one| FindingDecision { seconded_by: None, ..one });
+    let earlier = |ended, reason: Option<&str>| EarlierDecision {
+        accept: Verdict::Ours,
+        author: author("finance-2"),
+        reason: "their file is late".to_owned(),
+        at: time("2026-02-01T08:00:00Z"),
+        ended,
+        ended_by: author("finance-1"),
+        ended_at: time("2026-02-01T08:30:00Z"),
+        ended_reason: reason.map(str::to_owned),
+    };
+    let withdrawn = earlier(DecisionEnd::Withdrawn, Some("a slip"));
+    FindingChanged {
+        version: 5,
+        status: FindingStatus::Open,
+        decision,
+        earlier_decisions: vec![withdrawn, earlier(DecisionEnd::Replaced, None)],
+        ..finding_changed()
     }
 }
 

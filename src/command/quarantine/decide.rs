@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::pick::{self, Filter};
 use super::{in_words, list, reading};
-use crate::args::{DismissArgs, Global, OutputArgs, ReleaseArgs};
+use crate::args::{DismissArgs, Global, OutputArgs, ReleaseArgs, WithdrawNoticesArgs};
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::output::{self, Listing};
@@ -36,6 +36,8 @@ enum Result {
     Dismissed,
     /// It takes a second person.
     Waits,
+    /// Its author took the decision back.
+    Withdrawn,
     /// It was released before.
     Already,
     /// A dry run: it can be.
@@ -163,8 +165,42 @@ fn decided(
     };
     match decided["decided"] == true {
         true => (done, by),
-        false => (Result::Waits, format!("said {by}; a second person has to say the same")),
+        false => (Result::Waits, waiting(author, &decided["replaces"])),
     }
+}
+
+/// What waits, and what it takes the place of.
+fn waiting(author: &str, replaces: &Value) -> String {
+    let first = match (replaces["author"].as_str(), replaces["said"].as_str()) {
+        (Some(before), Some(said)) if before == author => {
+            format!("said by {author} in place of {said}")
+        }
+        (Some(before), Some(said)) => {
+            format!("said by {author}, who disagrees with {before}: {said}, which counts no longer")
+        }
+        _ => format!("said by {author}"),
+    };
+    format!("{first}; a second person has to say the same")
+}
+
+/// Takes decisions back.
+pub fn withdraw(global: &Global, args: &WithdrawNoticesArgs) -> anyhow::Result<()> {
+    let client = client(global)?;
+    let mut rows = Vec::new();
+    for text in &args.positions {
+        let position = text.parse::<Position>()?.to_string();
+        let looked = client.get(&format!("/v1/quarantine/{position}"))?;
+        let path = format!("/v1/quarantine/{position}/withdrawal");
+        let (result, detail) = match client.post(&path, &json!({ "reason": args.reason })) {
+            Ok(withdrawn) => {
+                let said = withdrawn["said"].as_str().unwrap_or_default();
+                (Result::Withdrawn, format!("{said} counts no longer; the notice is undecided"))
+            }
+            Err(problem) => (Result::Refused, format!("{problem:#}")),
+        };
+        rows.push(Row { position, reads: looked["reads"].clone(), result, detail });
+    }
+    tell(&rows, &args.output)
 }
 
 /// Dismisses what is named.

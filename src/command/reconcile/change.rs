@@ -10,7 +10,7 @@ use payfold_schemas::fact::Verdict;
 use payfold_schemas::run::{RunEnded, RunResult};
 use serde_json::{Value, json};
 
-use crate::args::{DecideArgs, Form, Global, RunBooksArgs};
+use crate::args::{DecideArgs, Form, Global, RunBooksArgs, WithdrawArgs};
 use crate::data_dir::DataDir;
 use crate::error::{DifferencesFound, Fixable};
 use crate::money::{major, signed};
@@ -137,24 +137,39 @@ fn tell(ended: &RunEnded) {
     }
 }
 
+/// Where decisions on a finding, or on a flag of an order, are made.
+fn path_of(what: &str, flag: Option<&str>) -> anyhow::Result<String> {
+    match (flag, what.contains('/')) {
+        (None, false) => Ok(format!("/v1/findings/{what}")),
+        (Some(flag), true) => Ok(format!("/v1/orders/{what}/flags/{flag}")),
+        (None, true) => Err(Fixable::error(
+            format!("{what} is an order: which of its flags is decided?"),
+            format!("payfold reconcile decide {what} FLAG --accept … --reason …"),
+        )),
+        (Some(flag), false) => Err(Fixable::error(
+            format!("{what} names no order, so {flag} is nothing of it"),
+            "name the order as PARTNER/MERCHANT/ORDER, or leave the flag out for a finding",
+        )),
+    }
+}
+
+/// Takes back a first decision on a finding or a flag.
+pub fn withdraw(global: &Global, args: &WithdrawArgs) -> anyhow::Result<()> {
+    let path = format!("{}/withdrawal", path_of(&args.what, args.flag.as_deref())?);
+    let withdrawn = client(global)?.post(&path, &json!({ "reason": args.reason }))?;
+    let text = |name: &str| withdrawn[name].as_str().unwrap_or_default().to_owned();
+    output::line(&format!(
+        "{} is undecided: {} took back {}, which stays in the history",
+        text("what"),
+        text("author"),
+        text("said")
+    ));
+    Ok(())
+}
+
 /// Decides a finding or a flag.
 pub fn decide(global: &Global, args: &DecideArgs) -> anyhow::Result<()> {
-    let path = match (&args.flag, args.what.contains('/')) {
-        (None, false) => format!("/v1/findings/{}/decision", args.what),
-        (Some(flag), true) => format!("/v1/orders/{}/flags/{flag}/decision", args.what),
-        (None, true) => {
-            return Err(Fixable::error(
-                format!("{} is an order: which of its flags is decided?", args.what),
-                format!("payfold reconcile decide {} FLAG --accept … --reason …", args.what),
-            ));
-        }
-        (Some(flag), false) => {
-            return Err(Fixable::error(
-                format!("{} names no order, so {flag} is nothing of it", args.what),
-                "name the order as PARTNER/MERCHANT/ORDER, or leave the flag out for a finding",
-            ));
-        }
-    };
+    let path = format!("{}/decision", path_of(&args.what, args.flag.as_deref())?);
     let accept: Verdict = args.accept.into();
     let word = json!({ "accept": accept, "reason": args.reason });
     let decided = client(global)?.post(&path, &word)?;
@@ -165,6 +180,14 @@ pub fn decide(global: &Global, args: &DecideArgs) -> anyhow::Result<()> {
             decided["secondedBy"].as_str().map_or(String::new(), |by| format!(" and {by}"));
         output::line(&format!("{} is decided by {}{second}", text(what), text(author)));
     } else {
+        if let (Some(before), Some(said)) =
+            (decided["replaces"]["author"].as_str(), decided["replaces"]["said"].as_str())
+        {
+            output::line(&format!(
+                "{} takes the place of what {before} decided, {said}, which stays in the history",
+                accept.as_str()
+            ));
+        }
         output::line(&format!(
             "{} is critical: {} has decided, a second person has to say the same with another token (payfold token \
              add NAME, then --admin-token-file FILE)",

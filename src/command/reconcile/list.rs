@@ -4,7 +4,9 @@ use chrono::NaiveDate;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_reconciler::books::ledger::Ledger;
 use payfold_reconciler::books::shelf::{Standing, Which};
-use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
+use payfold_schemas::finding::{
+    Code, DecisionEnd, EarlierDecision, FindingChanged, FindingDecision, FindingStatus,
+};
 use payfold_schemas::ids::{OrderKey, PartnerCode};
 use payfold_schemas::money::Currency;
 use payfold_schemas::release::{Because, NoticeDecided};
@@ -193,6 +195,9 @@ fn cells(
         finding.order_id.as_ref().map(ToString::to_string),
     ];
     let status = match (&finding.decision, finding.status) {
+        (Some(decision), FindingStatus::Open) if is_contested(finding, decision) => {
+            "open (people disagree, needs a second person)"
+        }
         (Some(_), FindingStatus::Open) => "open (needs a second person)",
         (_, status) => status.as_str(),
     };
@@ -227,6 +232,14 @@ fn cells(
         finding.action.clone(),
     ]);
     cells
+}
+
+/// Whether another person decided something else before.
+fn is_contested(finding: &FindingChanged, decision: &FindingDecision) -> bool {
+    finding
+        .earlier_decisions
+        .iter()
+        .any(|earlier| earlier.ended == DecisionEnd::Replaced && earlier.author != decision.author)
 }
 
 /// Control totals of the last run of each day.
@@ -321,7 +334,7 @@ fn cells_of_notice(said: &NoticeDecided) -> Vec<String> {
         output::time(said.at),
         format!("quarantine {}", said.position),
         said.code.clone(),
-        said.because.map_or(said.verdict.as_str(), Because::as_str).to_owned(),
+        taken_back(said.because.map_or(said.verdict.as_str(), Because::as_str), said.withdrawn),
         said.author.to_string(),
         second.unwrap_or_else(|| "-".to_owned()),
         said.reason.clone(),
@@ -329,17 +342,48 @@ fn cells_of_notice(said: &NoticeDecided) -> Vec<String> {
     ]
 }
 
-/// Who decided what: of findings the last word on each, of flags and of notices every word.
+/// What was decided, or taken back.
+fn taken_back(said: &str, withdrawn: bool) -> String {
+    if withdrawn { format!("{said} (withdrawn)") } else { said.to_owned() }
+}
+
+fn earlier_cells(finding: &FindingChanged, earlier: &EarlierDecision) -> Vec<String> {
+    let ended = match earlier.ended {
+        DecisionEnd::Withdrawn => "withdrawn".to_owned(),
+        DecisionEnd::Replaced => format!("replaced by {}", earlier.ended_by),
+    };
+    vec![
+        output::time(earlier.at),
+        finding.finding_id.clone(),
+        finding.code.to_string(),
+        format!("{} ({ended})", earlier.accept.as_str()),
+        earlier.author.to_string(),
+        "-".to_owned(),
+        earlier.reason.clone(),
+        finding.evidence.to_string().chars().take(12).collect(),
+    ]
+}
+
+/// Who decided what: of findings the last decision on each and those it took the place of, of flags and of notices all.
 pub fn decisions(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for finding in ledger.findings(Which::default()) {
         let finding = finding?;
-        let Some(decision) = &finding.decision else { continue };
+        if !is_wanted(args, finding.partner.as_str(), &finding.day) {
+            continue;
+        }
         // Without a day the words on its flag are listed below.
         if finding.flag.is_some() && args.day.is_none() {
             continue;
         }
-        if is_wanted(args, finding.partner.as_str(), &finding.day) {
+        for earlier in &finding.earlier_decisions {
+            let object = json!({
+                "finding": finding.finding_id, "code": finding.code, "status": finding.status,
+                "day": finding.day, "earlierDecision": earlier,
+            });
+            rows.push((earlier.at, earlier_cells(&finding, earlier), object));
+        }
+        if let Some(decision) = &finding.decision {
             let object = json!({
                 "finding": finding.finding_id, "code": finding.code, "status": finding.status,
                 "day": finding.day, "decision": decision,
@@ -368,7 +412,7 @@ pub fn decisions(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
             output::time(said.at),
             said.order.to_string(),
             said.flag.to_string(),
-            said.accept.as_str().to_owned(),
+            taken_back(said.accept.as_str(), said.withdrawn),
             said.author.to_string(),
             second.unwrap_or_else(|| "-".to_owned()),
             said.reason.clone(),

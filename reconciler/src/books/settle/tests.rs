@@ -85,8 +85,10 @@ fn a_decision_holds_while_its_evidence_does() {
     let other = difference(Code::DuplicatedThere, "99");
     let again = found(Some(&done), other, moment("run 2")).unwrap();
     assert_eq!((again.version, again.status, &again.decision), (3, FindingStatus::Open, &None));
-    let by = Author::parse("mai").unwrap();
-    assert_eq!(decided(&done, word("linh", Verdict::Ours)), Err(DecideError::Decided { by }));
+    let refused = decided(&done, word("linh", Verdict::Ours)).unwrap_err();
+    assert!(matches!(refused, DecideError::Decided { .. }));
+    let refused = refused.to_string();
+    assert!(refused.contains("by mai at 1970-01-01T00:00:02Z: ours"), "{refused}");
     let cleared = gone(&done, moment("run 3")).unwrap();
     assert_eq!(decided(&cleared, word("linh", Verdict::Ours)), Err(DecideError::Cleared));
 }
@@ -99,8 +101,6 @@ fn what_is_critical_takes_two_people_of_one_mind() {
     let by = Author::parse("mai").unwrap();
     let same = decided(&waiting, word("mai", Verdict::Partner));
     assert_eq!(same, Err(DecideError::SamePerson { by: by.clone() }));
-    let other = decided(&waiting, word("linh", Verdict::Ours));
-    assert_eq!(other, Err(DecideError::Disagree { by: by.clone(), said: "partner" }));
     let done = decided(&waiting, word("linh", Verdict::Partner)).unwrap();
     assert_eq!((done.version, done.status), (3, FindingStatus::Decided));
     let decision = done.decision.unwrap();
@@ -137,4 +137,60 @@ fn a_word_on_a_flag_is_the_word_on_its_finding() {
     assert_eq!(flag_decided(&whole, word("bob", Verdict::Ours), Standing::Alone), None);
     let cleared = gone(&first, moment("run 2")).unwrap();
     assert_eq!(flag_decided(&cleared, word("ann", Verdict::Ours), Standing::Alone), None);
+}
+
+#[test]
+fn a_different_decision_takes_the_place_of_the_first_and_needs_a_second_of_its_own() {
+    let waiting = decided(&open(Code::AmountDiffers), word("mai", Verdict::Partner)).unwrap();
+    let other = decided(&waiting, word("linh", Verdict::Ours)).unwrap();
+    assert_eq!((other.version, other.status), (3, FindingStatus::Open));
+    assert_eq!(other.decision.as_ref().unwrap().author.as_str(), "linh");
+    let [earlier] = other.earlier_decisions.as_slice() else {
+        panic!("{:?}", other.earlier_decisions)
+    };
+    assert_eq!((earlier.author.as_str(), earlier.accept), ("mai", Verdict::Partner));
+    let by = Author::parse("linh").unwrap();
+    assert_eq!((earlier.ended, &earlier.ended_by), (DecisionEnd::Replaced, &by));
+    // The person who was first comes round to it, or a third person does.
+    let done = decided(&other, word("mai", Verdict::Ours)).unwrap();
+    assert_eq!((done.version, done.status), (4, FindingStatus::Decided));
+    assert_eq!(done.earlier_decisions, other.earlier_decisions);
+    let decision = done.decision.as_ref().unwrap();
+    assert_eq!((&decision.author, decision.seconded_by.as_ref().unwrap().as_str()), (&by, "mai"));
+    assert!(matches!(
+        decided(&done, word("an", Verdict::Partner)),
+        Err(DecideError::Decided { .. })
+    ));
+    // Whoever changes their own mind begins anew, too.
+    let turned = decided(&waiting, word("mai", Verdict::Ours)).unwrap();
+    assert_eq!((turned.status, turned.earlier_decisions.len()), (FindingStatus::Open, 1));
+}
+
+fn withdrawal(author: &str) -> Withdrawal {
+    let (author, reason) = (Author::parse(author).unwrap(), "a slip".to_owned());
+    Withdrawal { author, reason, at: Time::from_unix_ms(3_000) }
+}
+
+#[test]
+fn a_first_decision_is_withdrawn_by_its_author_alone_and_stays_in_the_history() {
+    let first = open(Code::AmountDiffers);
+    assert_eq!(withdrawn(&first, withdrawal("mai")), Err(DecideError::NothingWaits));
+    let waiting = decided(&first, word("mai", Verdict::Partner)).unwrap();
+    let by = Author::parse("mai").unwrap();
+    let refused = withdrawn(&waiting, withdrawal("linh"));
+    assert_eq!(refused, Err(DecideError::NotTheAuthor { by }));
+    let back = withdrawn(&waiting, withdrawal("mai")).unwrap();
+    assert_eq!((back.version, back.status, &back.decision), (3, FindingStatus::Open, &None));
+    let [earlier] = back.earlier_decisions.as_slice() else {
+        panic!("{:?}", back.earlier_decisions)
+    };
+    assert_eq!(
+        (earlier.ended, earlier.ended_reason.as_deref()),
+        (DecisionEnd::Withdrawn, Some("a slip"))
+    );
+    // The next decision on it is a first one.
+    let again = decided(&back, word("linh", Verdict::Partner)).unwrap();
+    assert_eq!((again.status, again.earlier_decisions.len()), (FindingStatus::Open, 1));
+    let done = decided(&again, word("mai", Verdict::Partner)).unwrap();
+    assert!(matches!(withdrawn(&done, withdrawal("linh")), Err(DecideError::Decided { .. })));
 }

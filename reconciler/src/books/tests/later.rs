@@ -11,6 +11,7 @@ use payfold_schemas::record::decode_fact;
 use super::bed::Told;
 use super::*;
 use crate::books::desk::{Closing, DeskError, OnFinding, OnFlag};
+use crate::books::withdraw::{DecisionOn, Withdraw};
 
 pub(super) const POLL: Duration = Duration::from_millis(5);
 
@@ -179,7 +180,10 @@ async fn what_is_decided_stays_so_until_its_cause_changes() {
     let said = desk.decide_finding(word(&amount, "ann", Verdict::Partner)).await.unwrap();
     assert!(!said.decided);
     refused(desk.decide_finding(word(&amount, "ann", Verdict::Partner)).await);
-    refused(desk.decide_finding(word(&amount, "bob", Verdict::Ours)).await);
+    let other = desk.decide_finding(word(&amount, "bob", Verdict::Ours)).await.unwrap();
+    assert_eq!((other.decided, other.replaces.unwrap().said.as_str()), (false, "partner"));
+    let again = desk.decide_finding(word(&amount, "ann", Verdict::Partner)).await.unwrap();
+    assert_eq!((again.decided, again.replaces.unwrap().author.as_str()), (false, "bob"));
     assert!(refused(desk.close(close("ann")).await).contains("1 findings"));
     let said = desk.decide_finding(word(&amount, "bob", Verdict::Partner)).await.unwrap();
     assert_eq!((said.decided, said.seconded_by.as_deref()), (true, Some("bob")));
@@ -254,7 +258,20 @@ async fn a_critical_flag_is_decided_by_two() {
     let critical = |name, accept| desk.decide_flag(word(Flag::AmountMismatch, name, accept));
     assert!(!critical("ann", Verdict::Partner).await.unwrap().decided);
     refused(critical("ann", Verdict::Partner).await);
-    refused(critical("bob", Verdict::Ours).await);
+    // Another decision takes the place of the first, and is taken back; then the first one is made again.
+    let other = critical("bob", Verdict::Ours).await.unwrap();
+    let replaced = other.replaces.expect("it is another decision");
+    assert_eq!(
+        (other.decided, replaced.author.as_str(), replaced.said.as_str()),
+        (false, "ann", "partner")
+    );
+    let on = || DecisionOn::Flag(super::bed::key_of("o0"), Flag::AmountMismatch);
+    let withdraw = |name| Withdraw { on: on(), author: author(name), reason: "a slip".into() };
+    let problem = refused(desk.withdraw(withdraw("ann")).await);
+    assert!(problem.contains("only bob can withdraw it"), "{problem}");
+    assert_eq!(desk.withdraw(withdraw("bob")).await.unwrap().said, "ours");
+    refused(desk.withdraw(withdraw("bob")).await);
+    assert!(!critical("ann", Verdict::Partner).await.unwrap().decided);
     let facts = async || {
         let facts = stage.bed.messages(Topic::Intake).await;
         let facts = facts.iter().map(|message| decode_fact(&message.value).unwrap().fact);
@@ -263,6 +280,10 @@ async fn a_critical_flag_is_decided_by_two() {
     assert_eq!(facts().await, Vec::new());
     let said = critical("bob", Verdict::Partner).await.unwrap();
     assert_eq!((said.decided, said.author.as_str()), (true, "ann"));
+    // It is final before it is folded, too.
+    let problem = refused(critical("bob", Verdict::Ours).await);
+    assert!(problem.contains("was decided by ann and bob at "), "{problem}");
+    refused(desk.withdraw(withdraw("ann")).await);
     assert!(
         desk.decide_flag(word(Flag::SuccessAndFailed, "bob", Verdict::Ours)).await.unwrap().decided
     );
@@ -279,6 +300,7 @@ async fn a_critical_flag_is_decided_by_two() {
         .filter(|message| message.event.as_ref().is_some_and(|e| e.kind == FLAG_DECIDED_TYPE))
         .map(|message| serde_json::from_slice(&message.value).unwrap())
         .collect();
-    assert_eq!(words.len(), 3);
+    // First, other, withdrawn, first again, whole; and the one that takes one person.
+    assert_eq!(words.len(), 6);
     running.stop().await.unwrap();
 }

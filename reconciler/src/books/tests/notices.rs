@@ -17,6 +17,7 @@ use super::bed::{Bed, key_of, records};
 use crate::books::desk::{Desk, DeskError};
 use crate::books::ledger::Ledger;
 use crate::books::notices::{NoticeFact, OnNotice};
+use crate::books::withdraw::{DecisionOn, Withdraw};
 use crate::run::testkit::ipn;
 
 const RAW: &[u8] = b"the bytes as they came";
@@ -98,10 +99,6 @@ async fn money_is_released_by_two_and_once() {
     let release = |author| word(7, (author, "release"), Severity::Critical);
     assert_eq!(said(desk, release("ann")).await, "waits for one beside ann");
     assert_eq!(said(desk, release("ann")).await, "waits for one beside ann");
-    let other = said(desk, word(7, ("bob", "dismiss"), Severity::Critical)).await;
-    assert!(other.contains("ann said release before"), "{other}");
-    let turned = said(desk, word(7, ("ann", "dismiss"), Severity::Critical)).await;
-    assert!(turned.contains("takes a second person"), "{turned}");
     assert_eq!(released(&bed).await, []);
     assert_eq!(said(desk, release("bob")).await, "by ann and bob");
     for author in ["ann", "bob", "cat"] {
@@ -127,7 +124,62 @@ async fn money_is_released_by_two_and_once() {
 }
 
 #[tokio::test]
-async fn what_moves_no_money_takes_one_and_what_was_dismissed_may_be_released() {
+async fn a_different_word_takes_the_place_of_the_first_and_both_stay_in_the_history() {
+    let bed = Bed::new(&records("UTC", "order"));
+    let running = bed.start();
+    let desk = &running.desk;
+    let money = |author, verdict| word(7, (author, verdict), Severity::Critical);
+    assert_eq!(said(desk, money("ann", "release")).await, "waits for one beside ann");
+    assert_eq!(said(desk, money("bob", "dismiss")).await, "waits for one beside bob");
+    assert_eq!(said(desk, money("ann", "release")).await, "waits for one beside ann");
+    assert_eq!(said(desk, money("bob", "release")).await, "by ann and bob");
+    assert_eq!(released(&bed).await.len(), 1);
+    let words = words(&bed).await;
+    let words: Vec<_> = words.iter().map(|one| (one.author.as_str(), one.verdict)).collect();
+    let (release, dismiss) = (NoticeVerdict::Release, NoticeVerdict::Dismiss);
+    assert_eq!(words, [("ann", release), ("bob", dismiss), ("ann", release), ("ann", release)]);
+    running.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_first_decision_is_taken_back_by_its_author_and_can_be_made_again() {
+    let bed = Bed::new(&records("UTC", "order"));
+    let running = bed.start();
+    let desk = &running.desk;
+    let release = |author| word(7, (author, "release"), Severity::Critical);
+    let withdraw = async |author: &str| {
+        let evidence = Digest::of_bytes(b"record 7");
+        let on = DecisionOn::Notice(Position { partition: 0, offset: 7 }, evidence);
+        let (author, reason) = (Author::parse(author).unwrap(), "a slip".to_owned());
+        match desk.withdraw(Withdraw { on, author, reason }).await {
+            Ok(withdrawn) => format!("{} took back: {}", withdrawn.author, withdrawn.said),
+            Err(DeskError::Refused(problem)) => problem,
+            Err(other) => panic!("{other}"),
+        }
+    };
+    assert!(withdraw("ann").await.contains("nothing to withdraw"));
+    said(desk, release("ann")).await;
+    assert!(withdraw("bob").await.contains("only ann can withdraw it"));
+    assert_eq!(withdraw("ann").await, "ann took back: release");
+    assert_eq!(said(desk, release("bob")).await, "waits for one beside bob");
+    assert_eq!(withdraw("bob").await, "bob took back: release");
+    // The same decision of the same person is another event than the one that was taken back.
+    assert_eq!(said(desk, release("ann")).await, "waits for one beside ann");
+    assert_eq!(withdraw("ann").await, "ann took back: release");
+    said(desk, release("ann")).await;
+    assert_eq!(released(&bed).await, []);
+    assert_eq!(said(desk, release("bob")).await, "by ann and bob");
+    assert!(withdraw("ann").await.contains("was released by ann and bob at"));
+    assert_eq!(released(&bed).await.len(), 1);
+    let words = words(&bed).await;
+    assert_eq!(words.iter().filter(|word| word.withdrawn).count(), 3);
+    let ids: std::collections::BTreeSet<_> = words.iter().map(NoticeDecided::event_id).collect();
+    assert_eq!((words.len(), ids.len()), (8, 8));
+    running.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_moves_no_money_takes_one_and_what_was_dismissed_stays_dismissed() {
     let bed = Bed::new(&records("UTC", "order"));
     let running = bed.start();
     let desk = &running.desk;
@@ -141,8 +193,10 @@ async fn what_moves_no_money_takes_one_and_what_was_dismissed_may_be_released() 
     );
     assert_eq!(said(desk, word(4, ("bob", "dismiss"), Severity::Critical)).await, "by ann and bob");
     assert_eq!(released(&bed).await, []);
-    assert_eq!(said(desk, word(3, ("bob", "release"), Severity::High)).await, "by bob");
-    assert_eq!(released(&bed).await.len(), 1);
+    let late = said(desk, word(3, ("bob", "release"), Severity::High)).await;
+    assert!(late.contains("0-3 was dismissed by ann at "), "{late}");
+    assert!(late.contains("ask the partner to send it again"), "{late}");
+    assert_eq!(released(&bed).await.len(), 0);
     running.stop().await.unwrap();
 
     // What another process knows is what the topic says.
@@ -153,7 +207,7 @@ async fn what_moves_no_money_takes_one_and_what_was_dismissed_may_be_released() 
         let decided = ledger.decided_notice(Position { partition: 0, offset }, evidence);
         decided.map(|said| said.verdict)
     };
-    assert_eq!(verdict(3), Some(NoticeVerdict::Release));
+    assert_eq!(verdict(3), Some(NoticeVerdict::Dismiss));
     assert_eq!(verdict(4), Some(NoticeVerdict::Dismiss));
     assert_eq!(verdict(5), None);
     // A word on other bytes is no word on these.
