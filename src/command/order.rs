@@ -177,7 +177,8 @@ fn in_currency(summary: &Summary, minor: i64) -> String {
     }
 }
 
-async fn records(
+/// The records of an order's kept facts, in log order. Errors: the log's; one is not there or can't be read.
+pub(crate) async fn records(
     engines: &Engines,
     order: &Order,
 ) -> anyhow::Result<Vec<(Position, FactRecord, Vec<u8>)>> {

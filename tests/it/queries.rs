@@ -129,6 +129,19 @@ fn a_payment_whose_notice_never_comes_is_asked_for_until_it_ends() {
     assert_eq!(counts(), before);
     let facts = system.payfold(&["order", "show", "acme", "M", &pending, "--facts"]).ok();
     assert!(facts.contains("  P  ") && facts.contains("PENDING → PAID"), "{facts}");
+    let traced = system.payfold(&["trace", &pending, "--output", "json"]).json();
+    let steps = traced.as_array().expect("a list").iter();
+    let of = |kind: &str| {
+        let mut steps = steps.clone();
+        let found = steps.find(|one| one["step"].as_str().is_some_and(|step| step.contains(kind)));
+        found.unwrap_or_else(|| panic!("{kind}: {traced}")).clone()
+    };
+    assert_eq!(of("createRequested")["role"], "checkout");
+    let answered = of("queryAnswered");
+    assert_eq!(
+        (&answered["role"], &answered["flags"][0]),
+        (&json!("reconciler"), &json!("SETTLED_BY_QUERY"))
+    );
     let stuck = system.payfold(&["order", "stuck"]).ok();
     assert!(stuck.contains(&other) && !stuck.contains(&pending), "{stuck}");
     assert_eq!(world.partner.badly_signed(), Vec::<String>::new());

@@ -103,6 +103,9 @@ pub fn other_money_is_flagged_and_does_not_settle(pair: Pair) {
     let flagged = demo.system.order_when(key, |order| !flags(order).is_empty());
     assert_eq!(flags(&flagged), ["AMOUNT_MISMATCH"]);
     assert_eq!((&flagged["state"], &flagged["fulfil"]), (&json!("PENDING"), &json!(false)));
+    let traced = demo.system.payfold(&["trace", &order, "--output", "json"]).json();
+    let last = traced.as_array().and_then(|steps| steps.last()).expect("a step");
+    assert_eq!((&last["role"], &last["flags"]), (&json!("projector"), &json!(["AMOUNT_MISMATCH"])));
     let listed = ["order", "list", "--flag", "AMOUNT_MISMATCH", "--output", "json"];
     assert_eq!(demo.system.payfold(&listed).json()[0]["orderId"], order.as_str());
 }
