@@ -40,6 +40,8 @@ pub struct Engines {
     claims: Option<ClaimsPair>,
     /// How the log is kept, for the banner.
     pub durability: &'static str,
+    /// Whether retention removes old events from `orders`.
+    pub orders_expire: bool,
 }
 
 /// Log and claims, as the engines they are.
@@ -106,7 +108,8 @@ impl Engines {
     /// Engines that are open.
     pub fn new(log: Arc<dyn EventLog>, store: Option<Arc<dyn OrderStore>>) -> Self {
         let stores = store.map(|store| Stores::new(&log, store));
-        Self { log, stores, latest: None, claims: None, durability: "engines of a test" }
+        let durability = "engines of a test";
+        Self { log, stores, latest: None, claims: None, durability, orders_expire: false }
     }
 
     /// The order store as readers see it: the generation that is told. Errors: this process has none.
@@ -202,7 +205,8 @@ impl Engines {
 
     fn of_cluster(log: Arc<dyn EventLog>, cql: Option<Arc<CqlOrders>>) -> Self {
         let store = cql.clone().map(|cql| cql as Arc<dyn OrderStore>);
-        Self { claims: cql.map(ClaimsPair::Tables), ..Self::new(log, store) }
+        let claims = cql.map(ClaimsPair::Tables);
+        Self { claims, orders_expire: true, ..Self::new(log, store) }
     }
 
     /// Opens both for listings, beside a running system or without one; nothing can be changed.

@@ -10,6 +10,7 @@ mod event;
 pub mod fold;
 mod metrics;
 pub mod rebuild;
+pub mod refold;
 mod run;
 mod status;
 

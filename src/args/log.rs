@@ -75,6 +75,9 @@ pub struct VerifyArgs {
     /// Check instead that the records are those that were folded, byte for byte and in their places
     #[arg(long, conflicts_with = "signatures")]
     pub chain: bool,
+    /// Judge the events of this generation and later ones only: another program's rules folded the earlier ones
+    #[arg(long, value_name = "GENERATION", conflicts_with_all = ["state", "chain", "signatures"])]
+    pub from_generation: Option<u32>,
     #[command(flatten)]
     pub heads: ChainArgs,
     /// Check instead that a partner signed every stored notice, quarantined ones too, with the key and under the profile
@@ -85,6 +88,10 @@ pub struct VerifyArgs {
     /// several times
     #[arg(long, value_name = "FILE", requires = "signatures")]
     pub profile: Vec<PathBuf>,
+    /// What is known to be unjudgeable, so that it is no failure: a kind (no-key, no-profile, unusable), or exactly what is
+    /// missing, as the last column names it; may be given several times
+    #[arg(long, value_name = "WHAT", requires = "signatures")]
+    pub accept_unjudged: Vec<String>,
     #[command(flatten)]
     pub output: OutputArgs,
 }

@@ -3,6 +3,7 @@
 
 mod backup;
 mod chain;
+mod events;
 mod left_out;
 mod lost_claims;
 mod manifest;
@@ -16,16 +17,19 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use indicatif::ProgressBar;
+use payfold_engines::generations::MARKER_KEY;
 use payfold_engines::log::{Delivered, Topic};
-use payfold_engines::orders::Scan;
-use payfold_projector::fold::{self, Effect};
-use payfold_schemas::event::OrderChanged;
+use payfold_engines::orders::{Progress, Scan};
+use payfold_projector::batch::Orders;
+use payfold_projector::fold;
+use payfold_projector::refold::Refold;
 use payfold_schemas::ids::OrderKey;
-use payfold_schemas::order::{KnownFacts, Order};
-use payfold_schemas::record::{Parts, Position, Record, RecordError};
+use payfold_schemas::order::Order;
+use payfold_schemas::record::{IntakeRecord, Parts, Position, Record, RecordError};
 use payfold_schemas::time::Time;
 use serde_json::json;
 
+use self::events::{Committed, StoredEvents};
 use self::left_out::LeftOut;
 use super::block_on;
 use crate::args::{Form, Global, LogCommand, OutputArgs, VerifyArgs};
@@ -54,18 +58,20 @@ pub fn run(global: &Global, command: &LogCommand) -> anyhow::Result<()> {
             LogCommand::Verify(VerifyArgs { chain: true, heads, output, .. }) => {
                 chain::verify(&engines().await?, heads, output).await
             }
-            LogCommand::Verify(VerifyArgs { signatures: true, profile, output, .. }) => {
-                signatures::verify(&engines().await?, (&loaded, profile), output).await
+            LogCommand::Verify(args @ VerifyArgs { signatures: true, .. }) => {
+                signatures::verify(&engines().await?, &loaded, args).await
             }
-            LogCommand::Verify(VerifyArgs { output, .. }) => {
-                verify(&engines().await?, output).await
+            LogCommand::Verify(VerifyArgs { from_generation, output, .. }) => {
+                let from = from_generation.unwrap_or(events::FIRST_GENERATION);
+                verify(&engines().await?, from, output).await
             }
             LogCommand::Park(args) => park::run(settings, args).await,
             LogCommand::AcceptLostClaims { yes } => lost_claims::run(settings, *yes).await,
             LogCommand::Backup { to, no_verify } => {
                 let copy = backup::run(settings, to).await?;
                 let output = OutputArgs { output: Form::Table };
-                if *no_verify { Ok(()) } else { verify(&copy, &output).await }
+                let from = events::FIRST_GENERATION;
+                if *no_verify { Ok(()) } else { verify(&copy, from, &output).await }
             }
             LogCommand::Restore { from, claims, above } => {
                 restore::run(settings, from, (claims.as_deref(), *above)).await
@@ -78,6 +84,11 @@ pub fn run(global: &Global, command: &LogCommand) -> anyhow::Result<()> {
 struct Through(HashMap<u32, u64>);
 
 impl Through {
+    fn of(progress: Option<Progress>) -> Self {
+        let positions = progress.into_iter().flat_map(|progress| progress.folded);
+        Self(positions.map(|one| (one.position.partition, one.position.offset)).collect())
+    }
+
     fn offset(&self, partition: u32) -> u64 {
         self.0.get(&partition).copied().unwrap_or(0)
     }
@@ -88,19 +99,7 @@ impl Through {
 }
 
 async fn folded(engines: &Engines) -> anyhow::Result<Through> {
-    let progress = engines.store()?.progress().await?;
-    let positions = progress.into_iter().flat_map(|progress| progress.folded);
-    Ok(Through(positions.map(|one| (one.position.partition, one.position.offset)).collect()))
-}
-
-/// An order as this command folds it: facts, version, and the last version published.
-#[derive(Default)]
-struct Folded {
-    facts: KnownFacts,
-    version: u64,
-    published: u64,
-    /// The number that was told last.
-    generation: u32,
+    Ok(Through::of(engines.store()?.progress().await?))
 }
 
 /// What verifying found.
@@ -111,6 +110,10 @@ struct Verdict {
     events: u64,
     /// Damaged records that a person has parked.
     parked: u64,
+    /// Events that retention has removed from `orders`.
+    removed: u64,
+    /// Events of generations that are not judged.
+    of_earlier_rules: u64,
     left_out: LeftOut,
     differences: Vec<[String; 4]>,
 }
@@ -149,19 +152,26 @@ impl Verdict {
     }
 }
 
-async fn verify(engines: &Engines, output: &OutputArgs) -> anyhow::Result<()> {
-    let through = folded(engines).await?;
+async fn verify(engines: &Engines, from: u32, output: &OutputArgs) -> anyhow::Result<()> {
+    let live = folded(engines).await?;
+    let records = live.0.values().sum::<u64>();
+    let committed = Committed::read(engines, live).await?;
     let mut verdict = Verdict::default();
     let orders = count_orders(engines).await?;
-    let passes = orders.div_ceil(ORDERS_PER_PASS).max(1);
-    let records = through.0.values().sum::<u64>();
-    let progress = output::progress_bar(output.output, records.saturating_mul(passes), "records");
+    let extents = engines.log.extent(Topic::Orders).await?;
+    let events = extents.iter().map(|one| one.last.saturating_sub(one.first)).sum::<u64>();
+    let passes = orders.div_ceil(ORDERS_PER_PASS).max(events.div_ceil(events::EVENTS_PER_PASS));
+    let passes = passes.max(1);
+    let steps = records.saturating_add(events).saturating_mul(passes);
+    let progress = output::progress_bar(output.output, steps, "records and events");
     for pass in 0..passes {
-        let mut world =
-            read_pass(engines, (pass, passes), (&through, &progress), &mut verdict).await?;
-        read_events(engines, (pass, passes), (&mut world, &through), &mut verdict).await?;
-        find_strangers(engines, (pass, passes), (&world, &through), &mut verdict).await?;
-        compare(engines, world, &through, &mut verdict).await?;
+        let pass = (pass, passes);
+        let mut events = StoredEvents::read(engines, (pass, from), &progress, &mut verdict).await?;
+        let reading = Reading { engines, pass, committed: &committed, progress: &progress };
+        let world = reading.fold(&mut events, &mut verdict).await?;
+        events.name_the_rest(engines, &mut verdict).await?;
+        find_strangers(engines, pass, (&world, &committed.live), &mut verdict).await?;
+        compare(engines, world, &committed.live, &mut verdict).await?;
     }
     progress.finish_and_clear();
     check_quarantine(engines, &mut verdict).await?;
@@ -178,10 +188,19 @@ fn print(verdict: &Verdict, output: &OutputArgs) -> anyhow::Result<()> {
     if !verdict.differences.is_empty() || output.output != Form::Table {
         listing.print()?;
     }
-    let Verdict { records, orders, events, parked, differences, .. } = verdict;
-    let parked = if *parked == 0 { String::new() } else { format!("; {parked} parked") };
+    let Verdict { records, orders, events, differences, .. } = verdict;
+    let mut beside = String::new();
+    for (count, what) in [
+        (verdict.parked, "parked"),
+        (verdict.removed, "events not judged: retention has removed them from `orders`"),
+        (verdict.of_earlier_rules, "events not judged: of generations before --from-generation"),
+    ] {
+        if count > 0 {
+            beside += &format!("; {count} {what}");
+        }
+    }
     output::error_line(&format!(
-        "verified {records} records, {orders} orders, {events} events: {} differences{parked}",
+        "verified {records} records, {orders} orders, {events} events: {} differences{beside}",
         differences.len()
     ));
     if differences.is_empty() { Ok(()) } else { Err(DifferencesFound.into()) }
@@ -204,87 +223,104 @@ fn in_pass(key: &str, (pass, passes): (u64, u64)) -> bool {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(key) % passes == pass
 }
 
-/// Reads every record of this pass's orders, and folds them up to what the store has folded.
-async fn read_pass(
-    engines: &Engines,
+/// One reading of `intake`, for the orders of one pass.
+struct Reading<'a> {
+    engines: &'a Engines,
     pass: (u64, u64),
-    (through, progress): (&Through, &ProgressBar),
-    verdict: &mut Verdict,
-) -> anyhow::Result<HashMap<OrderKey, Folded>> {
-    let mut world: HashMap<OrderKey, Folded> = HashMap::new();
-    let ends = walk::ends(&*engines.log, Topic::Intake).await?;
-    for end in ends.iter().filter(|end| end.offset < through.offset(end.partition)) {
-        let folded = Position { offset: through.offset(end.partition), ..*end };
-        verdict.differs(&"-", "log", &format!("folded to {folded}"), &format!("ends at {end}"));
-    }
-    let mut walk = Walk::to_the_end(&*engines.log, Topic::Intake).await?;
-    while let Some(page) = walk.next(PAGE).await? {
-        for message in page.iter().filter(|message| in_pass(&message.key, pass)) {
-            match Record::decode(&message.value) {
-                // What is not folded yet is only read: it may be the very record the projector stands at.
-                Ok(record) if through.has(message.position) => {
-                    fold_into(&mut world, message.position, record)
-                }
-                Ok(_) => {}
-                Err(error) => verdict.unreadable(engines, message, &error).await?,
-            }
-            verdict.records += 1;
+    committed: &'a Committed,
+    progress: &'a ProgressBar,
+}
+
+impl Reading<'_> {
+    /// Reads every record, compares the events the records yield, and returns the orders as far as the store has folded.
+    async fn fold(
+        &self,
+        events: &mut StoredEvents,
+        verdict: &mut Verdict,
+    ) -> anyhow::Result<Orders> {
+        let (engines, through) = (self.engines, &self.committed.live);
+        let ends = walk::ends(&*engines.log, Topic::Intake).await?;
+        for end in ends.iter().filter(|end| end.offset < through.offset(end.partition)) {
+            let folded = Position { offset: through.offset(end.partition), ..*end };
+            verdict.differs(&"-", "log", &format!("folded to {folded}"), &format!("ends at {end}"));
         }
-        progress.inc(u64::try_from(page.len())?);
-    }
-    Ok(world)
-}
-
-fn fold_into(world: &mut HashMap<OrderKey, Folded>, position: Position, record: Record) {
-    if let Parts::Fact(record) = record.parts {
-        let folded = world.entry(record.order.clone()).or_default();
-        let effect = fold::apply(&mut folded.facts, &record.fact, position);
-        folded.version += u64::from(effect != Effect::Unchanged);
-    }
-}
-
-/// Checks that each order's events count its versions from 1 without a gap, repeats aside.
-async fn read_events(
-    engines: &Engines,
-    pass: (u64, u64),
-    (world, through): (&mut HashMap<OrderKey, Folded>, &Through),
-    verdict: &mut Verdict,
-) -> anyhow::Result<()> {
-    let mut walk = Walk::from_the_start(&*engines.log, Topic::Orders).await?;
-    while let Some(page) = walk.next(PAGE).await? {
-        for message in page.iter().filter(|message| in_pass(&message.key, pass)) {
-            verdict.events += 1;
-            let change: OrderChanged = serde_json::from_slice(&message.value)?;
-            let Some(folded) = world.get_mut(&OrderKey::parse(&message.key)?) else {
-                // What is not folded yet may be told already.
-                if through.has(change.cause.position) {
-                    let place = message.position;
-                    verdict.differs(&message.key, "event", &place, &"the log has no fact of it");
+        let mut refold = Refold::new(self.committed.drills.iter().copied());
+        // What is not folded yet is folded apart, for the sake of events that are published already.
+        let (mut world, mut ahead) = (Orders::new(), Orders::new());
+        let mut walk = Walk::to_the_end(&*engines.log, Topic::Intake).await?;
+        while let Some(page) = walk.next(PAGE).await? {
+            let (folded, later) = self.decode(&page, events, verdict).await?;
+            let mut expected = refold.fold(&mut world, folded);
+            if !later.is_empty() {
+                let published = world.iter().filter(|(key, _)| !ahead.contains_key(key));
+                let published =
+                    published.filter(|(key, _)| events.has_unexpected(&key.to_string()));
+                let published: Vec<_> =
+                    published.map(|(k, order)| (k.clone(), order.clone())).collect();
+                ahead.extend(published);
+                expected.extend(refold.fold(&mut ahead, later));
+            }
+            for event in &expected {
+                if in_pass(&event.message.key, self.pass) {
+                    events.expect(engines, (event, self.committed), verdict).await?;
                 }
+            }
+            self.progress.inc(u64::try_from(page.len())?);
+        }
+        Ok(world)
+    }
+
+    /// The page's records that the store has folded, and later ones of orders that have events nobody expects yet.
+    async fn decode(
+        &self,
+        page: &[Delivered],
+        events: &StoredEvents,
+        verdict: &mut Verdict,
+    ) -> anyhow::Result<(Vec<Placed>, Vec<Placed>)> {
+        let (mut folded, mut later) = (Vec::new(), Vec::new());
+        for message in page {
+            let (is_of_pass, is_marker) =
+                (in_pass(&message.key, self.pass), message.key == MARKER_KEY);
+            verdict.records += u64::from(is_of_pass);
+            if !is_of_pass && !is_marker {
                 continue;
-            };
-            // A rebuild may count other changes; what it tells first says where it goes on.
-            let next = change.generation == folded.generation.max(1);
-            folded.generation = change.generation.max(folded.generation);
-            if next && change.version > folded.published + 1 {
-                verdict.differs(
-                    &message.key,
-                    "event version",
-                    &change.version,
-                    &(folded.published + 1),
-                );
             }
-            folded.published = folded.published.max(change.version);
+            match Record::decode(&message.value) {
+                Ok(record) => {
+                    let Some(record) = of_intake(record.parts) else { continue };
+                    if self.committed.live.has(message.position) {
+                        folded.push((message.position, record));
+                    } else if is_marker || events.has_unexpected(&message.key) {
+                        later.push((message.position, record));
+                    }
+                }
+                Err(error) if is_of_pass => {
+                    verdict.unreadable(self.engines, message, &error).await?;
+                }
+                Err(_) => {}
+            }
         }
+        Ok((folded, later))
     }
-    Ok(())
+}
+
+/// A record and where it stands.
+type Placed = (Position, IntakeRecord);
+
+fn of_intake(parts: Parts) -> Option<IntakeRecord> {
+    match parts {
+        Parts::Fact(fact) => Some(IntakeRecord::Fact(fact)),
+        Parts::Switch(switch) => Some(IntakeRecord::Switch(switch)),
+        Parts::Parked(parked) => Some(IntakeRecord::Parked(parked)),
+        Parts::Quarantine(_) => None,
+    }
 }
 
 /// Finds the rows of orders that the log has no fact of.
 async fn find_strangers(
     engines: &Engines,
     pass: (u64, u64),
-    (world, through): (&HashMap<OrderKey, Folded>, &Through),
+    (world, through): (&Orders, &Through),
     verdict: &mut Verdict,
 ) -> anyhow::Result<()> {
     let store = engines.store()?;
@@ -309,11 +345,11 @@ async fn find_strangers(
 
 async fn compare(
     engines: &Engines,
-    world: HashMap<OrderKey, Folded>,
+    world: Orders,
     through: &Through,
     verdict: &mut Verdict,
 ) -> anyhow::Result<()> {
-    let world: Vec<(OrderKey, Folded)> = world.into_iter().collect();
+    let world: Vec<_> = world.into_iter().collect();
     for chunk in world.chunks(PAGE) {
         let keys = chunk.iter().map(|(key, _)| key.clone()).collect();
         let rows = engines.store()?.load(keys).await?;
@@ -330,13 +366,10 @@ async fn compare(
     Ok(())
 }
 
-fn compare_one(key: &OrderKey, folded: &Folded, row: &Order, verdict: &mut Verdict) {
+fn compare_one(key: &OrderKey, folded: &Order, row: &Order, verdict: &mut Verdict) {
     let summary = fold::summarize(&folded.facts);
     if row.version != folded.version {
         verdict.differs(key, "version", &row.version, &folded.version);
-    }
-    if folded.published < row.version {
-        verdict.differs(key, "published version", &folded.published, &row.version);
     }
     if row.summary.state != summary.state {
         verdict.differs(key, "state", &row.summary.state, &summary.state);

@@ -96,6 +96,90 @@ fn what_is_changed_taken_out_swapped_or_cut_is_found_where_it_was() {
     assert_eq!(found(&home, &[]), [told]);
 }
 
+/// What `log verify` finds, as `field: stored: folded`.
+fn differences(home: &Home) -> Vec<String> {
+    let done = home.payfold(&["log", "verify", "--output", "json"]);
+    let rows: Vec<Value> = serde_json::from_str(&done.stdout).expect("it is JSON");
+    let expected = if rows.is_empty() { 0 } else { 3 };
+    assert_eq!(done.code(), expected, "{done:?}");
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let shown = |row: &Value| ["field", "stored", "folded"].map(|name| text(&row[name])).join(": ");
+    rows.iter().map(shown).collect()
+}
+
+#[test]
+fn a_published_event_is_what_its_record_yields() {
+    let home = folded();
+    assert_eq!(differences(&home), [""; 0]);
+    let log = log_of(&home);
+    log.execute_batch("CREATE TEMP TABLE kept AS SELECT * FROM orders").unwrap();
+    let whole = "DELETE FROM orders; INSERT INTO orders SELECT * FROM kept";
+    let changed = |sql: &str| {
+        assert_eq!(log.execute(sql, []).expect("ours"), 1, "{sql}");
+        let found = differences(&home);
+        log.execute_batch(whole).unwrap();
+        found
+    };
+
+    let lie = "UPDATE orders SET value = CAST(replace(CAST(value AS TEXT), '\"fulfil\":false', '\"fulfil\":true') AS BLOB)
+               WHERE position = 3";
+    assert_eq!(changed(lie), ["event 1/1 fulfil: true: false"]);
+    let earlier = "UPDATE orders SET time = '2020-01-01T00:00:00Z' WHERE position = 4";
+    let found = changed(earlier);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("event 1/1 time: 2020-01-01T00:00:00Z: "), "{found:?}");
+    let missing = changed("DELETE FROM orders WHERE position = 5");
+    let gap = "orders: 0-5 is not there: an event or a repeat of one";
+    assert_eq!(missing, [gap, "event 1/1: missing: intake 0-5"]);
+    let last = changed("DELETE FROM orders WHERE position = 12");
+    assert_eq!(last, ["event 1/1: missing: intake 0-12"]);
+    let first = changed("DELETE FROM orders WHERE position = 1");
+    assert_eq!(first, ["event 1/1: missing: intake 0-1"], "nothing expires from this log");
+    let made_up =
+        "INSERT INTO orders SELECT 13, key, replace(id, '/1/1', '/1/2'), type, time, value
+                   FROM orders WHERE position = 6";
+    let nothing = "the log has no record that yields it";
+    assert_eq!(changed(made_up), [format!("event 1/2: orders 0-13: {nothing}")]);
+    let renamed = "UPDATE orders SET id = 'o-7' WHERE position = 7";
+    let told = ["event o-7: orders 0-7: no id of this order", "event 1/1: missing: intake 0-7"];
+    assert_eq!(changed(renamed), told);
+    // A repeat after a crash is the same event twice, and no difference.
+    let twice =
+        "INSERT INTO orders SELECT 13, key, id, type, time, value FROM orders WHERE position = 6";
+    assert_eq!(changed(twice), [""; 0]);
+    assert_eq!(differences(&home), [""; 0], "all is as it was");
+}
+
+#[test]
+fn what_is_published_and_not_committed_is_no_difference_and_has_to_be_right() {
+    let home = folded();
+    let before = ["orders.db", "orders.db-wal", "orders.db-shm"].map(|name| {
+        let path = home.data().join(name);
+        (path.clone(), std::fs::read(path).ok())
+    });
+    let secret = std::fs::read_to_string(home.data().join("sandbox.key")).expect("a key");
+    let system = home.boot();
+    let body = Notice::paid("DEMO", "late", "late").signed(secret.trim());
+    assert_eq!(system.post_ipn(&body).status, 200);
+    Inside::of(&home).settle();
+    drop(system);
+    // As if the process had ended between the event and the commit.
+    for (path, bytes) in before {
+        let _ = std::fs::remove_file(&path);
+        if let Some(bytes) = bytes {
+            std::fs::write(path, bytes).expect("it was there");
+        }
+    }
+    assert_eq!(differences(&home), [""; 0]);
+    let log = log_of(&home);
+    let lie = "UPDATE orders SET value = CAST(replace(CAST(value AS TEXT), '\"fulfil\":false', '\"fulfil\":true') AS BLOB)
+               WHERE position = 13";
+    assert_eq!(log.execute(lie, []).expect("ours"), 1);
+    assert_eq!(differences(&home), ["event 1/1 fulfil: true: false"]);
+    log.execute_batch("DELETE FROM orders WHERE position = 13").unwrap();
+    assert_eq!(differences(&home), [""; 0], "it is published after the next start");
+}
+
 #[test]
 fn a_head_that_was_remembered_finds_what_was_made_to_fit_everywhere() {
     let home = folded();

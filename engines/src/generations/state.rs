@@ -71,6 +71,11 @@ impl Generations {
             .map(|(tables, generation)| (*tables, generation))
     }
 
+    /// Those with one rule that is another on purpose, also where nothing is left of them.
+    pub fn drills(&self) -> impl Iterator<Item = u32> {
+        self.generations.iter().filter(|(_, one)| one.drill).map(|(tables, _)| *tables)
+    }
+
     /// Those that are to be thrown away and are still there.
     pub fn leaving(&self) -> impl Iterator<Item = u32> {
         let leaving = |one: &&Generation| one.dropped && !one.gone;

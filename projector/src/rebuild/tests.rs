@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::generations::{Asked, DecideError, Journal};
-use payfold_engines::log::EventLog;
+use payfold_engines::log::{EventLog, Topic};
 use payfold_engines::orders::live::Live;
 use payfold_engines::orders::{Commit, OrderStore, Walked};
 use payfold_schemas::event::OrderChanged;
 use payfold_schemas::ids::Author;
 use payfold_schemas::order::Order;
 use payfold_schemas::publication::Publication;
-use payfold_schemas::record::Position;
+use payfold_schemas::record::{Position, decode_intake};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -22,7 +22,9 @@ use super::difference::{Comparison, Difference, Field, Why};
 use super::join::Join;
 use super::standing::State;
 use crate::RunError;
+use crate::batch::Orders;
 use crate::fold::summarize;
+use crate::refold::Refold;
 use crate::run::tests::world::{World, key, settings, told as told_of};
 use crate::run::{Settings, Speed};
 
@@ -209,6 +211,58 @@ async fn who_sees_an_order_in_another_way_tells_of_it_once() {
         new,
         ["p/M/a/3/4 PAID→REFUNDED rebuilt@0-13", "p/M/b/3/4 PAID→REFUNDED rebuilt@0-13"]
     );
+    working.stop().await;
+}
+
+/// What folding the log again says was to be published, and what was: over a switch to a drill and back.
+#[tokio::test]
+async fn the_log_folded_again_yields_every_published_event() {
+    let world = World::new();
+    world.append(MORNING).await;
+    let working = Working::start(world);
+    working.until(1, State::Live).await;
+    let wish = Wish { drill: true, ..Wish::default() };
+    working.desk.start(&asked(), wish).await.unwrap();
+    working.until(2, State::Ready).await;
+    working.desk.switch(&asked(), Target::default()).await.unwrap();
+    working.until(2, State::Live).await;
+    working.world.append(NOON).await;
+    working.until(2, State::Live).await;
+    working.desk.roll_back(&asked(), Target::default()).await.unwrap();
+    working.until(1, State::Live).await;
+    working.world.append(EVENING).await;
+    working.until(1, State::Live).await;
+
+    let world = &working.world;
+    let records = world.log.read_after(Topic::Intake, Position::default(), 1_000).await.unwrap();
+    let records = records.into_iter();
+    let records = records.map(|one| (one.position, decode_intake(&one.value).unwrap()));
+    let mut orders = Orders::new();
+    let expected = Refold::new([2]).fold(&mut orders, records.collect());
+    let mut expected: Vec<_> = expected.into_iter().map(|event| event.message).collect();
+    let published = world.events().await.into_iter().map(|one| {
+        let event = one.event.unwrap();
+        (event.id, event.kind, event.time, one.value)
+    });
+    let mut published: Vec<_> = published.collect();
+    published.sort();
+    expected.sort_by(|a, b| a.event.as_ref().unwrap().id.cmp(&b.event.as_ref().unwrap().id));
+    let expected: Vec<_> = expected
+        .into_iter()
+        .map(|message| {
+            let event = message.event.unwrap();
+            (event.id, event.kind.to_owned(), event.time.to_string(), message.value)
+        })
+        .collect();
+    let rebuilt =
+        published.iter().filter(|one| String::from_utf8_lossy(&one.3).contains("rebuilt"));
+    assert_eq!(rebuilt.count(), 2, "one order there and back");
+    assert_eq!(expected, published);
+    let row = working.walk(1).await;
+    let rows: Vec<Order> = row.iter().map(|row| row.order().unwrap()).collect();
+    for row in rows {
+        assert_eq!(*orders[&row.key], row);
+    }
     working.stop().await;
 }
 

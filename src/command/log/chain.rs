@@ -9,6 +9,7 @@ use payfold_engines::clock::{Clock, SystemClock};
 
 use self::anchor::{Anchor, Anchored};
 use self::partition::Partition;
+pub(super) use self::partition::{Next, next};
 use super::{Verdict, print};
 use crate::args::{ChainArgs, OutputArgs};
 use crate::output;

@@ -1,10 +1,10 @@
 //! `payfold log verify --signatures`: whether every stored notice is what a partner signed, by the key and under the
-//! profile that were recorded with it. What can't be judged is counted by what is missing, and is never taken for right.
+//! profile that were recorded with it. What can't be judged is counted by what is missing, and is never taken for right: it is a
+//! failure unless a person has listed it as lost, or its bytes were erased by retention.
 
 mod profiles;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use payfold_engines::log::{Delivered, Topic};
 use payfold_ingest::audit::{Auditor, Outcome, Stored};
@@ -16,7 +16,7 @@ use payfold_schemas::release::Quarantined;
 use serde_json::json;
 
 use super::left_out::LeftOut;
-use crate::args::OutputArgs;
+use crate::args::{OutputArgs, VerifyArgs};
 use crate::error::DifferencesFound;
 use crate::output::{self, Listing};
 use crate::settings::Loaded;
@@ -26,6 +26,8 @@ use crate::wiring::Engines;
 
 const COLUMNS: [&str; 6] = ["result", "notices", "position", "order", "request_id", "detail"];
 const PAGE: usize = 2_000;
+/// The result of what retention has erased.
+const ERASED: &str = "erased";
 
 /// What was found so far.
 #[derive(Default)]
@@ -48,12 +50,9 @@ struct Failed {
 }
 
 /// Judges every notice in `intake` and `quarantine`. Errors: `DifferencesFound`; a profile that can't be read.
-pub async fn verify(
-    engines: &Engines,
-    (loaded, more): (&Loaded, &[PathBuf]),
-    output: &OutputArgs,
-) -> anyhow::Result<()> {
-    let texts = profiles::texts(loaded, more)?;
+pub async fn verify(engines: &Engines, loaded: &Loaded, args: &VerifyArgs) -> anyhow::Result<()> {
+    let output = &args.output;
+    let texts = profiles::texts(loaded, &args.profile)?;
     let public_url = loaded.settings.public_url.trim_end_matches('/').to_owned();
     let mut auditor = Auditor::new(texts, vault::read(&loaded.settings)?, public_url);
     let mut found = Found::default();
@@ -75,7 +74,7 @@ pub async fn verify(
         }
         bar.finish_and_clear();
     }
-    found.print(output)
+    found.print(&args.accept_unjudged, output)
 }
 
 impl Found {
@@ -171,7 +170,7 @@ impl Found {
                 let (partner, version, digest) = (&stamp.partner, stamp.version, stamp.digest);
                 ("no profile", format!("{partner} version {version}, digest {digest}"))
             }
-            Outcome::Erased(id) => ("erased", format!("key {id} of {account}")),
+            Outcome::Erased(id) => (ERASED, format!("key {id} of {account}")),
             Outcome::NoBodyKey(id) => {
                 ("no key", format!("key {id} of {account}, which seals bodies"))
             }
@@ -180,7 +179,24 @@ impl Found {
         *self.unjudged.entry((result, missing)).or_default() += 1;
     }
 
-    fn print(&self, output: &OutputArgs) -> anyhow::Result<()> {
+    /// How many could not be judged because retention erased them, how many others that `accepted` lists, and how many more.
+    fn unjudged(&self, accepted: &[String]) -> [u64; 3] {
+        let mut counts = [0_u64; 3];
+        for ((result, missing), notices) in &self.unjudged {
+            let is_accepted =
+                accepted.iter().any(|one| *one == result.replace(' ', "-") || one == missing);
+            let [erased, listed, others] = &mut counts;
+            let count = match (*result == ERASED, is_accepted) {
+                (true, _) => erased,
+                (false, true) => listed,
+                (false, false) => others,
+            };
+            *count = count.saturating_add(*notices);
+        }
+        counts
+    }
+
+    fn print(&self, accepted: &[String], output: &OutputArgs) -> anyhow::Result<()> {
         let mut listing = Listing::new(output.output, &COLUMNS);
         for Failed { place, of, request_id, why } in &self.failures {
             let cells = ["fails", "1", place, of, request_id, why].map(str::to_owned);
@@ -203,16 +219,22 @@ impl Found {
         {
             listing.print()?;
         }
-        let (fails, unjudged) = (self.failures.len(), self.unjudged.values().sum::<u64>());
+        let (fails, [erased, listed, others]) = (self.failures.len(), self.unjudged(accepted));
+        let unjudged = listed.saturating_add(others);
+        let listed =
+            if listed > 0 { format!(" ({listed} of them accepted)") } else { String::new() };
         output::error_line(&format!(
-            "{} notices: {} verified, {} of schemes that sign nothing, {unjudged} not judged, {fails} not what was signed",
+            "{} notices: {} verified, {} of schemes that sign nothing, {erased} erased by retention, {unjudged} not \
+             judged{listed}, {fails} not what was signed",
             self.notices, self.verified, self.unsigned
         ));
-        if unjudged > 0 {
-            output::error_line(
-                "to judge the others: put their keys back into the vault, name the profiles of their time with --profile FILE",
-            );
+        if others > 0 {
+            output::error_line(&format!(
+                "{others} notices can't be judged, so this log is not proven: put the keys of \"no key\" back into the vault \
+                 (an older copy of it: PAYFOLD_VAULT=file:…), name the profiles of \"no profile\" with --profile FILE, mend \
+                 \"unusable\". What is lost for good is accepted with --accept-unjudged and the text of its last column"
+            ));
         }
-        if fails == 0 { Ok(()) } else { Err(DifferencesFound.into()) }
+        if fails == 0 && others == 0 { Ok(()) } else { Err(DifferencesFound.into()) }
     }
 }

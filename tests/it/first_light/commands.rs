@@ -229,7 +229,6 @@ fn a_row_that_does_not_follow_from_the_log_is_exit_code_3() {
         [
             "\"sandbox/DEMO/stranger\" \"row\" \"the log has no fact of it\"",
             "\"sandbox/DEMO/row-1\" \"version\" \"1\"",
-            "\"sandbox/DEMO/row-1\" \"published version\" \"2\"",
         ]
     );
 }

@@ -203,10 +203,18 @@ fn what_can_t_be_judged_is_told_with_what_is_missing() {
     let before = std::fs::read_to_string(home.path().join("momo.toml")).expect("it is there");
     home.write("momo.toml", &format!("{before}# another\n"));
     let done = verify(&home, &[]);
-    assert_eq!(done.code(), 0, "{done:?}");
+    assert_eq!(done.code(), 3, "{done:?}");
     let told = found(&done);
     assert!(told[0].starts_with("no profile - momo version 1, digest "), "{told:?}");
     assert!(done.stderr.contains("6 verified") && done.stderr.contains("--profile"), "{done:?}");
+    // What is known to be lost can be listed: by its kind, or by exactly what is missing.
+    let missing = told[0].strip_prefix("no profile - ").expect("it begins so");
+    for accepted in ["no-profile", missing] {
+        let done = verify(&home, &["--accept-unjudged", accepted]);
+        assert_eq!(done.code(), 0, "{accepted}: {done:?}");
+        assert!(done.stderr.contains("1 not judged (1 of them accepted)"), "{done:?}");
+    }
+    assert_eq!(verify(&home, &["--accept-unjudged", "no-key"]).code(), 3);
     home.write("momo-old.toml", &before);
     let done = verify(&home, &["--profile", "momo-old.toml"]);
     assert!(done.stderr.starts_with("7 notices: 7 verified"), "{done:?}");
@@ -217,6 +225,7 @@ fn what_can_t_be_judged_is_told_with_what_is_missing() {
     let verify = ["log", "verify", "--signatures", "--output", "json"];
     let done = home.ends(&verify, &elsewhere, Duration::from_secs(20));
     let told = found(&done);
+    assert_eq!(done.code(), 3, "{done:?}");
     assert!(told.contains(&"no key - key first of acme/ACME".to_owned()), "{told:?}");
     assert!(done.stderr.contains(" 0 verified"), "{done:?}");
 }

@@ -68,7 +68,7 @@ impl<'a> Partition<'a> {
         self.read_heads().await?;
         self.resume(verdict).await?;
         while self.at.offset < self.folded.position.offset {
-            let page = match next(&*self.engines.log, self.at).await? {
+            let page = match next(&*self.engines.log, (Topic::Intake, self.at)).await? {
                 Next::Records(page) if page.is_empty() => break,
                 Next::Records(page) => page,
                 Next::Gap => {
@@ -113,7 +113,9 @@ impl<'a> Partition<'a> {
             return Ok(());
         };
         let before = Position { offset: position.offset.saturating_sub(1), ..position };
-        let Next::Records(page) = next(&*self.engines.log, before).await? else { return Ok(()) };
+        let Next::Records(page) = next(&*self.engines.log, (Topic::Intake, before)).await? else {
+            return Ok(());
+        };
         let Some(record) = page.first().filter(|record| record.position == position) else {
             return Ok(());
         };
@@ -198,17 +200,21 @@ impl<'a> Partition<'a> {
 }
 
 /// What a log gives after a place.
-enum Next {
+pub enum Next {
     /// Records; none at its end.
     Records(Vec<Delivered>),
     /// The next record is not there or can't be read, which the engine stops at.
     Gap,
 }
 
-async fn next(log: &dyn EventLog, after: Position) -> Result<Next, EngineError> {
+/// Reads on in a topic behind a place; a gap is no error. Errors: the log's, but for a gap.
+pub async fn next(
+    log: &dyn EventLog,
+    (topic, after): (Topic, Position),
+) -> Result<Next, EngineError> {
     let mut limit = PAGE;
     loop {
-        match log.read_after(Topic::Intake, after, limit).await {
+        match log.read_after(topic, after, limit).await {
             Ok(page) => return Ok(Next::Records(page)),
             // Something of the page is not there, perhaps not the first of it.
             Err(EngineError::Corrupt(_)) if limit > 1 => limit /= 2,
@@ -224,7 +230,7 @@ async fn told(log: &dyn EventLog, (first, end): (Position, Position)) -> anyhow:
     let mut expected = first.offset;
     let mut place = Position { offset: first.offset.saturating_sub(1), ..first };
     'pages: while place.offset < end.offset && wrong.len() < NAMED_MAX {
-        let page = match next(log, place).await? {
+        let page = match next(log, (Topic::Intake, place)).await? {
             Next::Records(page) if page.is_empty() => break,
             Next::Records(page) => page,
             Next::Gap => {
