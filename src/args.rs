@@ -24,7 +24,7 @@ pub use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};
 pub use keys::{
     AccountCommand, AccountSetArgs, KeyAddArgs, KeyChannel, KeyCommand, ShopAddArgs, ShopCommand,
 };
-pub use log::{ChainArgs, LogCommand, ParkArgs, VerifyArgs};
+pub use log::{AcceptLostClaimsArgs, ChainArgs, LogCommand, ParkArgs, VerifyArgs};
 pub use partner::{
     DraftArgs, ExplainArgs, Fate, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo,
     RecordsArgs, VectorsArgs,

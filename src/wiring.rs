@@ -217,14 +217,14 @@ impl Engines {
                 let log = KafkaLog::open_read_only(&distributed.kafka).await.map_err(explain)?;
                 let cql = distributed.cql()?.clone();
                 let cql = Arc::new(CqlOrders::open(cql).await.map_err(explain)?);
-                return Self::of_cluster(Arc::new(log), Some(cql)).to_read().await;
+                return Self::of_cluster(Arc::new(log), Some(cql)).into_reader().await;
             }
         };
         Self::open_files_to_read(&paths).await
     }
 
     /// What is told at this moment.
-    async fn to_read(self) -> anyhow::Result<Self> {
+    async fn into_reader(self) -> anyhow::Result<Self> {
         if let Some(live) = self.live() {
             live.look().await.map_err(explain)?;
         }

@@ -29,11 +29,7 @@ pub enum LogCommand {
     },
     /// Go on without claims that no copy holds: an Idempotency-Key of before may then make a second payment. Without --yes
     /// only say what is missing
-    AcceptLostClaims {
-        /// Do it. Before, look for orders.claims.db and its -wal, and put the newest copy there is in place
-        #[arg(long)]
-        yes: bool,
-    },
+    AcceptLostClaims(AcceptLostClaimsArgs),
     /// Put a backup into a data folder that holds no log yet
     Restore {
         /// The folder `payfold log backup` wrote
@@ -61,6 +57,14 @@ pub struct ParkArgs {
     #[arg(long, value_name = "NAME")]
     pub by: String,
     /// Do it. Nobody can take it back
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// Whether the loss is accepted.
+#[derive(Debug, Args)]
+pub struct AcceptLostClaimsArgs {
+    /// Do it. Before, look for orders.claims.db and its -wal, and put the newest copy there is in place
     #[arg(long)]
     pub yes: bool,
 }

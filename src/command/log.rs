@@ -66,7 +66,7 @@ pub fn run(global: &Global, command: &LogCommand) -> anyhow::Result<()> {
                 verify(&engines().await?, from, output).await
             }
             LogCommand::Park(args) => park::run(settings, args).await,
-            LogCommand::AcceptLostClaims { yes } => lost_claims::run(settings, *yes).await,
+            LogCommand::AcceptLostClaims(args) => lost_claims::run(settings, args).await,
             LogCommand::Backup { to, no_verify } => {
                 let copy = backup::run(settings, to).await?;
                 let output = OutputArgs { output: Form::Table };

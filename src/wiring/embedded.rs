@@ -158,6 +158,6 @@ impl Engines {
         }
         let log = Arc::new(SqliteLog::open_read_only(&paths.log).map_err(explain)?);
         let store = SqliteOrders::open_read_only(&paths.orders).map_err(explain)?;
-        Self::of_files(log, PairedClaims::beside(&paths.orders), store).to_read().await
+        Self::of_files(log, PairedClaims::beside(&paths.orders), store).into_reader().await
     }
 }

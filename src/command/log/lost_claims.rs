@@ -8,6 +8,7 @@ use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
 use payfold_engines::orders::sqlite::PairedClaims;
 use payfold_engines::pairing::claims::{check_files, search};
 
+use crate::args::AcceptLostClaimsArgs;
 use crate::error::Fixable;
 use crate::output;
 use crate::settings::Settings;
@@ -15,7 +16,7 @@ use crate::wiring::{self, Chosen, explain, explain_pairing};
 
 /// Tells which claims are missing; with `--yes` lets the next start go on without them. Errors: the engines are not
 /// embedded; there is no log, or the claims are another log's; somebody runs on the files.
-pub async fn run(settings: &Settings, yes: bool) -> anyhow::Result<()> {
+pub async fn run(settings: &Settings, args: &AcceptLostClaimsArgs) -> anyhow::Result<()> {
     let Chosen::Embedded(paths) = wiring::chosen(settings)? else {
         return Err(Fixable::error(
             "the claims of a CQL database are not accepted as lost by payfold",
@@ -28,7 +29,7 @@ pub async fn run(settings: &Settings, yes: bool) -> anyhow::Result<()> {
             "name the data folder with --data DIR",
         ));
     }
-    let opened = match yes {
+    let opened = match args.yes {
         true => SqliteLog::open(&paths.log, SqliteLogSettings::default()),
         false => SqliteLog::open_read_only(&paths.log),
     };
@@ -54,7 +55,7 @@ pub async fn run(settings: &Settings, yes: bool) -> anyhow::Result<()> {
         found.searched,
         claims.path().display()
     ));
-    if !yes {
+    if !args.yes {
         output::line(
             "Nothing was done. Put the newest copy of the claims in place first; with --yes the next start goes on with what is \
              there then.",
