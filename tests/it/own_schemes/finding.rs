@@ -150,9 +150,10 @@ fn a_ninth_account_is_found_by_its_merchant_or_refused() {
     let signature: String =
         mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     let path = "POST /api/payment/ipn/many";
-    let answer = ask(&system, path, &[("X-Signature", &signature)], &body);
+    let answer = ask(&system, path, &[("X-Signature", signature.as_str())], &body);
     assert_eq!(answer.status, 200, "{}", answer.text());
-    let unknown = ask(&system, path, &[("X-Signature", &signature)], &body.replace("M-9", "M-10"));
+    let unknown =
+        ask(&system, path, &[("X-Signature", signature.as_str())], &body.replace("M-9", "M-10"));
     assert_eq!((unknown.status, unknown.code().as_str()), (401, "unauthenticated"));
 
     let (home, _) = system.stop();
