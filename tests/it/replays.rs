@@ -75,7 +75,7 @@ fn a_replay_of_a_refused_notice_is_refused_again_and_kept_once() {
     let accounts = Accounts::boot(&format!("[ingest]\nquarantine_bytes_per_hour = {budget}\n"));
     let stale = Notice::paid("SHOP", "o-1", "ref-1").sent(-4_000).sign(&secret("main"));
     let (stale, window) = (copies(&stale), (403, "timestamp_out_of_window".to_owned()));
-    assert_eq!(post_all(&accounts, &stale), [window.clone()]);
+    assert_eq!(post_all(&accounts, &stale), std::slice::from_ref(&window));
     assert_holds(&accounts, Topic::Quarantine, &[&stale[0]]);
     // The replays have taken nothing of the account's hour.
     let other = Notice::paid("SHOP", "o-2", "ref-2").sent(-4_000).sign(&secret("main"));
