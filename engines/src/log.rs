@@ -185,6 +185,12 @@ pub trait EventLog: Send + Sync {
     /// The random id this log got when it was made: stores remember which log they were folded from.
     fn id(&self) -> [u8; 16];
 
+    /// Checks that what is appended now goes where a restart finds it, without writing anything. An engine that can't
+    /// tell says yes. Errors: `Unavailable` with what is wrong.
+    fn check_storage(&self) -> SeamFuture<'_, (), EngineError> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// How many appends wait for durability now, for metrics.
     fn queue_depth(&self) -> usize;
 

@@ -204,6 +204,12 @@ pub trait OrderStore: Send + Sync {
     /// that may have changed since the first request is looked at.
     fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError>;
 
+    /// Checks that what is claimed now goes where a restart finds it, without writing anything. An engine that can't
+    /// tell says yes. Errors: `Unavailable` with what is wrong.
+    fn check_storage(&self) -> SeamFuture<'_, (), EngineError> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// How far the store has been folded; none for a new store.
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError>;
 

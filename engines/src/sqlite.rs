@@ -3,15 +3,18 @@
 //! Invariants: one process writes a database file (the lock is held as long as its engine lives); nothing
 //! here blocks an async thread while a runtime is there to carry the work.
 
+mod identity;
+
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::Access;
 use rustix::io::Errno;
 
+pub(crate) use self::identity::{FileIdentity, LostFile};
 use crate::{EngineError, lock};
 
 /// How long SQLite waits for a lock another tool holds on the file.
@@ -79,9 +82,20 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
 /// Errors: also `Unavailable` for a file that can't be written now: SQLite would open it for reading, and the
 /// connection would stay so when the file can be written again.
 pub(crate) fn open_writer(path: &Path, pragmas: &str) -> Result<Connection, EngineError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    open_to_write(path, pragmas, OpenFlags::SQLITE_OPEN_CREATE)
+}
+
+/// The same of a file that is there; it never makes one.
+pub(crate) fn reopen_writer(path: &Path, pragmas: &str) -> Result<Connection, EngineError> {
+    open_to_write(path, pragmas, OpenFlags::empty())
+}
+
+fn open_to_write(
+    path: &Path,
+    pragmas: &str,
+    creating: OpenFlags,
+) -> Result<Connection, EngineError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | creating;
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(BUSY_WAIT)?;
@@ -143,12 +157,19 @@ pub(crate) fn at(path: &Path, error: EngineError) -> EngineError {
 pub(crate) struct ReadPool {
     path: PathBuf,
     cache_kib: u32,
+    /// The files of the writer beside it; none where nobody of this process writes.
+    files: Option<Arc<FileIdentity>>,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl ReadPool {
     pub(crate) fn new(path: &Path, cache_kib: u32) -> Self {
-        Self { path: path.to_owned(), cache_kib, idle: Mutex::default() }
+        Self { path: path.to_owned(), cache_kib, files: None, idle: Mutex::default() }
+    }
+
+    /// Reads beside a writer: never from another file that stands at the path by now.
+    pub(crate) fn beside(path: &Path, cache_kib: u32, files: Arc<FileIdentity>) -> Self {
+        Self { files: Some(files), ..Self::new(path, cache_kib) }
     }
 
     /// Runs `work` on a connection nobody else uses meanwhile. A connection that failed is not kept.
@@ -159,7 +180,13 @@ impl ReadPool {
         let idle = lock(&self.idle).pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => open_reader(&self.path, self.cache_kib)?,
+            None => {
+                let connection = open_reader(&self.path, self.cache_kib)?;
+                if let Some(files) = &self.files {
+                    files.check()?;
+                }
+                connection
+            }
         };
         let result = work(&connection).map_err(|error| at(&self.path, error))?;
         let mut idle = lock(&self.idle);

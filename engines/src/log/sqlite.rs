@@ -31,7 +31,7 @@ use crate::log::queue::Queue;
 use crate::log::{
     Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic, check_size,
 };
-use crate::sqlite::{LockFile, ReadPool, at};
+use crate::sqlite::{FileIdentity, LockFile, ReadPool, at};
 use crate::{EngineError, SeamFuture, lock};
 
 /// Page cache of a connection for listings.
@@ -93,6 +93,8 @@ impl SqliteLog {
         }
         let shared = Arc::new(Shared {
             path: path.to_owned(),
+            id,
+            files: Arc::new(FileIdentity::of(path)?),
             queue: Queue::new(settings.queue_max),
             heads: heads.map(watch::Sender::new),
             stats: LogStats::default(),
@@ -120,8 +122,13 @@ impl SqliteLog {
     }
 
     fn with(path: &Path, id: [u8; 16], writer: Option<Running>) -> Self {
-        let readers = Arc::new(ReadPool::new(path, READER_CACHE_KIB));
-        Self { id, readers, path: path.to_owned(), writer }
+        let readers = match &writer {
+            Some(running) => {
+                ReadPool::beside(path, READER_CACHE_KIB, Arc::clone(&running.shared.files))
+            }
+            None => ReadPool::new(path, READER_CACHE_KIB),
+        };
+        Self { id, readers: Arc::new(readers), path: path.to_owned(), writer }
     }
 
     /// Where the log is.
@@ -280,6 +287,11 @@ impl EventLog for SqliteLog {
 
     fn id(&self) -> [u8; 16] {
         self.id
+    }
+
+    fn check_storage(&self) -> SeamFuture<'_, (), EngineError> {
+        let files = self.writer.as_ref().map(|running| Arc::clone(&running.shared.files));
+        Box::pin(blocking(move || files.map_or(Ok(()), |files| files.check())))
     }
 
     fn queue_depth(&self) -> usize {

@@ -134,6 +134,10 @@ impl OrderStore for Live {
         self.base.claimed(key)
     }
 
+    fn check_storage(&self) -> SeamFuture<'_, (), EngineError> {
+        self.base.check_storage()
+    }
+
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {
         let now = self.now();
         Box::pin(async move { now.progress().await })

@@ -58,10 +58,15 @@ impl SqliteSubscription {
         }
         let (topic, path) = (self.topic, self.path.clone());
         let connection = Arc::clone(&self.connection);
+        let files = self.writer.as_ref().map(|shared| Arc::clone(&shared.files));
         let batch = blocking(move || {
             let mut connection = lock(&connection);
             if connection.is_none() {
-                *connection = Some(open_reader(&path, CACHE_KIB)?);
+                let opened = open_reader(&path, CACHE_KIB)?;
+                if let Some(files) = files {
+                    files.check()?;
+                }
+                *connection = Some(opened);
             }
             let open = connection.as_ref().expect("it was opened just above");
             tables::read_after(open, topic, after, limit).map_err(|error| at(&path, error))

@@ -10,7 +10,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::EngineError;
 use crate::log::{Delivered, DeliveredEvent, Extent, Message, Topic};
-use crate::sqlite::{at, from_sql, open_writer, seam_error, to_sql};
+use crate::sqlite::{at, from_sql, open_writer, reopen_writer, seam_error, to_sql};
 
 const SCHEMA_VERSION: i64 = 1;
 
@@ -48,6 +48,18 @@ pub(super) fn open(path: &Path) -> Result<Connection, EngineError> {
     let connection = open_writer(path, PRAGMAS)?;
     create(&connection).map_err(seam_error)?;
     Ok(connection)
+}
+
+/// Opens the writer's connection anew, to the log of this id. It makes nothing: a new file would be an empty log.
+/// Errors: `Unavailable` if there is no file, `Corrupt` if it is another log.
+pub(super) fn reopen(path: &Path, id: [u8; 16]) -> Result<Connection, EngineError> {
+    let connection = reopen_writer(path, PRAGMAS)?;
+    if log_id(&connection).map_err(|error| at(path, error))? == id {
+        return Ok(connection);
+    }
+    let text =
+        "the file holds another log than the one that was open: stop, and restore the right one";
+    Err(at(path, EngineError::Corrupt(text.to_owned())))
 }
 
 fn create(connection: &Connection) -> rusqlite::Result<()> {

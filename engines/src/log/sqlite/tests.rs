@@ -29,3 +29,121 @@ async fn what_is_appended_is_read_back_after_reopening() {
         Err(EngineError::Unavailable(_))
     ));
 }
+
+fn open(path: &Path) -> SqliteLog {
+    SqliteLog::open(path, SqliteLogSettings::default()).unwrap()
+}
+
+/// The log's database or its write-ahead log.
+fn file(database: &Path, suffix: &str) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
+}
+
+/// Appends; the error, which has to be one to try again after, and names the file.
+async fn refused(log: &SqliteLog, n: usize, path: &Path) -> String {
+    let error = log.append(Topic::Intake, message(n)).await.unwrap_err();
+    let EngineError::Unavailable(text) = error else { panic!("{error}") };
+    assert!(text.contains(&path.display().to_string()), "{text}");
+    text
+}
+
+async fn stored(log: &SqliteLog) -> Vec<Vec<u8>> {
+    let read = log.read_after(Topic::Intake, position(0), 100).await.unwrap();
+    read.into_iter().map(|message| message.value).collect()
+}
+
+#[tokio::test]
+async fn a_deleted_file_acknowledges_nothing_and_is_not_made_anew() {
+    for suffix in ["", "-wal"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.db");
+        let log = open(&path);
+        assert_eq!(log.append(Topic::Intake, message(1)).await, Ok(position(1)));
+        assert_eq!(log.check_storage().await, Ok(()));
+        let lost = file(&path, suffix);
+        std::fs::remove_file(&lost).unwrap();
+        for n in 2..5 {
+            assert!(refused(&log, n, &lost).await.contains("was deleted or moved away"));
+            assert!(!lost.exists(), "{}", lost.display());
+        }
+        assert!(matches!(log.check_storage().await, Err(EngineError::Unavailable(_))));
+    }
+}
+
+#[tokio::test]
+async fn the_very_file_that_comes_back_is_gone_on_with() {
+    for suffix in ["", "-wal"] {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, away) = (dir.path().join("log.db"), dir.path().join("away"));
+        let log = open(&path);
+        assert_eq!(log.append(Topic::Intake, message(1)).await, Ok(position(1)));
+        let lost = file(&path, suffix);
+        std::fs::rename(&lost, &away).unwrap();
+        refused(&log, 2, &lost).await;
+        refused(&log, 3, &lost).await;
+        std::fs::rename(&away, &lost).unwrap();
+        assert_eq!(log.check_storage().await, Ok(()));
+        let next = log.append(Topic::Intake, message(4)).await.unwrap();
+        let values = stored(&log).await;
+        // What was refused while the file was away may be stored or not; what was acknowledged is.
+        assert_eq!(values.last().unwrap(), b"v4");
+        assert_eq!(usize::try_from(next.offset).unwrap(), values.len());
+        let mut reader = log.subscribe(Topic::Intake, "g", Start::Group).await.unwrap();
+        assert_eq!(reader.next_batch(10).await.unwrap().len(), values.len());
+        drop((reader, log));
+        assert_eq!(stored(&open(&path)).await, values);
+    }
+}
+
+#[tokio::test]
+async fn another_file_at_the_path_takes_nothing_and_keeps_its_write_ahead_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, other) = (dir.path().join("log.db"), dir.path().join("other.db"));
+    let log = open(&path);
+    assert_eq!(log.append(Topic::Intake, message(1)).await, Ok(position(1)));
+    // A log that ended without a checkpoint: what it took is in its write-ahead log alone.
+    let there = open(&other);
+    there.append(Topic::Intake, message(7)).await.unwrap();
+    let copy = |suffix: &str| dir.path().join(format!("copy{suffix}"));
+    for suffix in ["", "-wal"] {
+        std::fs::copy(file(&other, suffix), copy(suffix)).unwrap();
+    }
+    let id = there.id();
+    drop(there);
+    for suffix in ["", "-wal"] {
+        std::fs::rename(copy(suffix), file(&path, suffix)).unwrap();
+    }
+    assert!(refused(&log, 2, &path).await.contains("is another file"));
+    // A connection opened now would read the other log.
+    let read = log.read_after(Topic::Intake, position(0), 10).await;
+    assert!(matches!(read, Err(EngineError::Unavailable(_))), "{read:?}");
+    log.close().await.unwrap();
+    drop(log);
+    let log = open(&path);
+    assert_eq!((log.id(), stored(&log).await), (id, vec![b"v7".to_vec()]));
+}
+
+#[tokio::test]
+async fn a_connection_that_broke_is_not_opened_on_another_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.db");
+    let log = open(&path);
+    assert_eq!(log.append(Topic::Intake, message(1)).await, Ok(position(1)));
+    let id = log.id();
+    drop(log);
+    // The same inode with another log's content: only the id tells them apart.
+    let other = dir.path().join("other.db");
+    drop(open(&other));
+    std::fs::copy(&other, &path).unwrap();
+    let error = tables::reopen(&path, id).unwrap_err();
+    assert!(
+        matches!(&error, EngineError::Corrupt(text) if text.contains("another log")),
+        "{error}"
+    );
+    std::fs::remove_file(&path).unwrap();
+    let error = tables::reopen(&path, id).unwrap_err();
+    assert!(matches!(error, EngineError::Unavailable(_)), "{error}");
+    assert!(!path.exists());
+}

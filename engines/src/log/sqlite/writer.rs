@@ -1,7 +1,8 @@
 //! Owns the writer thread: the one place that writes the log. It takes everything queued as one group,
 //! commits it as one transaction, and only then tells anybody.
-//! Invariants: success is told only after COMMIT returned Ok; a group that fails is rolled back whole, all
-//! its waiters learn why, and the next group starts from what the file really holds.
+//! Invariants: a group is acknowledged only after COMMIT returned Ok and the path still named the file it went into; a
+//! group that fails is rolled back whole, all its waiters learn why, and the next group starts from what the file
+//! really holds. What was committed into a file that was lost meanwhile fails too, and is there if the file comes back.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::EngineError;
 use crate::log::Topic;
 use crate::log::queue::{Job, Queue, Taken};
 use crate::log::waiters::{HANDOVER_MAX, Wakeups};
-use crate::sqlite::seam_error;
+use crate::sqlite::{FileIdentity, LostFile, seam_error};
 
 /// A commit writes every page it touches whole: about what it adds, and the last page of the table and the
 /// one above it.
@@ -67,6 +68,10 @@ impl LogStats {
 /// What the writer and the log's handle share.
 pub(super) struct Shared {
     pub(super) path: PathBuf,
+    /// The log's random id.
+    pub(super) id: [u8; 16],
+    /// The files the writer has open.
+    pub(super) files: Arc<FileIdentity>,
     pub(super) queue: Queue<Work>,
     pub(super) heads: PerTopic<watch::Sender<u64>>,
     pub(super) stats: LogStats,
@@ -83,14 +88,22 @@ pub(super) struct Writer {
     /// None after it broke, until it can be opened again.
     connection: Option<Connection>,
     heads: PerTopic<u64>,
+    /// A group went into files that were lost: the heads are read anew before the next one.
+    heads_are_stale: bool,
     wakeups: Wakeups,
     bytes_since_checkpoint: usize,
 }
 
 impl Writer {
     pub(super) fn new(shared: Arc<Shared>, connection: Connection, heads: PerTopic<u64>) -> Self {
-        let wakeups = Wakeups::default();
-        Self { shared, connection: Some(connection), heads, wakeups, bytes_since_checkpoint: 0 }
+        Self {
+            shared,
+            connection: Some(connection),
+            heads,
+            heads_are_stale: false,
+            wakeups: Wakeups::default(),
+            bytes_since_checkpoint: 0,
+        }
     }
 
     /// Commits group after group until the queue is closed and empty.
@@ -107,6 +120,9 @@ impl Writer {
             }
         }
         self.checkpoint("TRUNCATE");
+        if let Some(connection) = self.connection.take() {
+            shared.files.close(connection);
+        }
     }
 
     /// Commits a group and tells its waiters.
@@ -139,9 +155,7 @@ impl Writer {
 
     /// Writes a group in one transaction. Returns the heads after it.
     fn commit(&mut self, group: &[Job<Work>]) -> Result<PerTopic<u64>, EngineError> {
-        if self.connection.is_none() {
-            self.reopen()?;
-        }
+        self.prepare()?;
         let connection = self.connection.as_ref().expect("it was opened above if it was not open");
         let mut heads = self.heads;
         let mut bytes = 0;
@@ -169,7 +183,26 @@ impl Writer {
         write().map_err(seam_error)?;
         assert!(connection.is_autocommit(), "a committed group leaves no transaction open");
         self.bytes_since_checkpoint += bytes + COMMIT_BYTES_MIN;
+        // After the commit: a file that is lost before it is lost for this group too.
+        self.shared.files.check()?;
         Ok(heads)
+    }
+
+    /// Makes sure that a group goes into the log itself, after what it really holds. Errors: its files are lost.
+    fn prepare(&mut self) -> Result<(), EngineError> {
+        let Some(connection) = &self.connection else { return self.reopen() };
+        if self.shared.files.is_lost() {
+            self.shared.files.check()?;
+        }
+        if self.heads_are_stale {
+            if !connection.is_autocommit() {
+                connection.execute_batch("ROLLBACK").map_err(seam_error)?;
+            }
+            let heads = tables::heads(connection)?;
+            self.adopt(heads)?;
+            self.heads_are_stale = false;
+        }
+        Ok(())
     }
 
     /// Makes a committed group visible to its waiters and to readers.
@@ -193,20 +226,39 @@ impl Writer {
     }
 
     /// After a failed group: leaves its transaction and learns anew where the topics end. A connection
-    /// that can't do that is given up.
+    /// that can't do that is given up, unless its files are lost: then it may be all that is left of them.
     fn recover(&mut self) {
         let Some(connection) = &self.connection else { return };
         let rolled_back =
             connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
         match rolled_back.then(|| tables::heads(connection)) {
             Some(Ok(heads)) if heads == self.heads => {}
-            _ => self.connection = None,
+            _ if self.shared.files.is_lost() => self.heads_are_stale = true,
+            _ => {
+                if let Some(connection) = self.connection.take() {
+                    self.shared.files.close(connection);
+                }
+            }
+        }
+        if self.shared.files.is_lost() && self.shared.files.lost_file() == Some(LostFile::Wal) {
+            // The database is where it was: what it takes in from the lost file now, a restart finds.
+            self.checkpoint("PASSIVE");
         }
     }
 
     fn reopen(&mut self) -> Result<(), EngineError> {
-        let connection = tables::open(&self.shared.path)?;
+        self.shared.files.check()?;
+        let connection = tables::reopen(&self.shared.path, self.shared.id)?;
         let heads = tables::heads(&connection)?;
+        self.shared.files.reopened()?;
+        self.adopt(heads)?;
+        self.heads_are_stale = false;
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    /// Goes on from where the file ends. Errors: `Corrupt` if that is before what was acknowledged.
+    fn adopt(&mut self, heads: PerTopic<u64>) -> Result<(), EngineError> {
         // A commit that failed after its frames reached the disk may have happened after all.
         let behind = self.heads.iter().zip(&heads).any(|(told, stored)| stored < told);
         if behind {
@@ -217,7 +269,6 @@ impl Writer {
         for (sender, head) in self.shared.heads.iter().zip(heads) {
             sender.send_replace(head);
         }
-        self.connection = Some(connection);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Owns the claims of the embedded store: who asked for a payment attempt first. A file of its own beside the
 //! order rows, because rows can be rebuilt from the log and claims can't: back it up with the log.
-//! Invariants: a key has one record for ever; `Mine` is told once, and only after the claim is synced; the newest claims
+//! Invariants: a key has one record for ever; `Mine` is answered once, and only after the claim is synced and the path
+//! still named the file it went into: a claim in a lost file would be a second payment after a restart; the newest claims
 //! are listed in the transaction that makes them (`paired` finds them by their records).
 
 use std::path::{Path, PathBuf};
@@ -13,7 +14,9 @@ use tokio::sync::oneshot;
 use crate::EngineError;
 use crate::blocking::blocking;
 use crate::orders::Claimed;
-use crate::sqlite::{ReadPool, at, file_exists, open_writer, seam_error};
+use crate::sqlite::{
+    FileIdentity, ReadPool, at, file_exists, open_writer, reopen_writer, seam_error,
+};
 
 /// Claims made durable by one sync at most.
 const GROUP_MAX: usize = 256;
@@ -39,6 +42,8 @@ pub(super) struct Claims {
     writer: Option<thread::JoinHandle<()>>,
     path: PathBuf,
     readers: Arc<ReadPool>,
+    /// The files the writer has open; none for look-ups alone.
+    files: Option<Arc<FileIdentity>>,
 }
 
 /// Where the claims of the store at `orders` are.
@@ -50,14 +55,20 @@ impl Claims {
     /// Opens the claims beside the store at `orders` for look-ups.
     pub(super) fn open_read_only(orders: &Path) -> Self {
         let readers = Arc::new(ReadPool::new(&path_beside(orders), READER_CACHE_KIB));
-        Self { queue: None, writer: None, path: path_beside(orders), readers }
+        Self { queue: None, writer: None, path: path_beside(orders), readers, files: None }
     }
 
     /// Opens the claims beside the store at `orders`. Errors: as opening the store.
     pub(super) fn open(orders: &Path) -> Result<Self, EngineError> {
         let path = path_beside(orders);
-        let readers = Arc::new(ReadPool::new(&path, READER_CACHE_KIB));
-        let mut file = ClaimsFile { connection: Some(open(&path)?), path: path.clone() };
+        let connection = open(&path)?;
+        let files = Arc::new(FileIdentity::of(&path)?);
+        let readers = Arc::new(ReadPool::beside(&path, READER_CACHE_KIB, Arc::clone(&files)));
+        let mut file = ClaimsFile {
+            connection: Some(connection),
+            path: path.clone(),
+            files: Arc::clone(&files),
+        };
         let (queue, waiting) = mpsc::channel::<Waiting>();
         let run = move || {
             while let Ok(first) = waiting.recv() {
@@ -65,12 +76,13 @@ impl Claims {
                 group.extend(waiting.try_iter().take(GROUP_MAX - 1));
                 file.settle(group);
             }
+            file.close();
         };
         let writer =
             thread::Builder::new().name("claims".to_owned()).spawn(run).map_err(|error| {
                 EngineError::Unavailable(format!("no thread for the claims: {error}"))
             })?;
-        Ok(Self { queue: Some(queue), writer: Some(writer), path, readers })
+        Ok(Self { queue: Some(queue), writer: Some(writer), path, readers, files: Some(files) })
     }
 
     /// Makes a claim durable, or finds whose it is.
@@ -80,6 +92,12 @@ impl Claims {
         let queue = self.queue.as_ref().ok_or_else(gone)?;
         queue.send(Waiting { key, record, answer }).map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
+    }
+
+    /// Checks that the claims' files are where they were opened. Errors: `Unavailable`.
+    pub(super) async fn check_storage(&self) -> Result<(), EngineError> {
+        let files = self.files.clone();
+        blocking(move || files.map_or(Ok(()), |files| files.check())).await
     }
 
     /// The record of a key.
@@ -103,9 +121,11 @@ impl Drop for Claims {
     }
 }
 
-/// FULL: a claim that was told must survive a power cut, or two calls could be made under one key.
+/// FULL: a claim that was answered must survive a power cut, or two calls could be made under one key.
+const PRAGMAS: &str = "PRAGMA synchronous = FULL;";
+
 pub(super) fn open(path: &Path) -> Result<Connection, EngineError> {
-    let connection = open_writer(path, "PRAGMA synchronous = FULL;")?;
+    let connection = open_writer(path, PRAGMAS)?;
     let tables = "BEGIN IMMEDIATE;
         CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS latest (number INTEGER PRIMARY KEY, key TEXT NOT NULL);
@@ -119,12 +139,12 @@ struct ClaimsFile {
     path: PathBuf,
     /// None after it broke, until the next claim.
     connection: Option<Connection>,
+    files: Arc<FileIdentity>,
 }
 
 impl ClaimsFile {
     fn settle(&mut self, group: Vec<Waiting>) {
-        let result = self.write(&group).map_err(|error| at(&self.path, error));
-        match result {
+        match self.write(&group) {
             Ok(claimed) => {
                 for (waiting, claimed) in group.into_iter().zip(claimed) {
                     // Whoever has stopped waiting comes again under the same key.
@@ -132,8 +152,10 @@ impl ClaimsFile {
                 }
             }
             Err(error) => {
-                // A connection that can't end its transaction is opened anew.
-                self.connection = None;
+                // A connection that can't end its transaction is opened anew; one to lost files is all that is left.
+                if !self.files.is_lost() {
+                    self.close();
+                }
                 for waiting in group {
                     let _ = waiting.answer.send(Err(error.clone()));
                 }
@@ -143,21 +165,46 @@ impl ClaimsFile {
 
     fn write(&mut self, group: &[Waiting]) -> Result<Vec<Claimed>, EngineError> {
         if self.connection.is_none() {
-            self.connection = Some(open(&self.path)?);
+            self.reopen()?;
+        } else if self.files.is_lost() {
+            self.files.check()?;
         }
         let connection = self.connection.as_ref().expect("it was opened above if it was not open");
-        connection.execute_batch("BEGIN IMMEDIATE").map_err(seam_error)?;
-        let claimed =
-            group.iter().map(|waiting| claim(connection, waiting)).collect::<Result<_, _>>()?;
-        connection
-            .prepare_cached(
-                "DELETE FROM latest WHERE number <= (SELECT max(number) FROM latest) - ?",
-            )
-            .and_then(|mut delete| delete.execute([LATEST_MAX]))
-            .map_err(seam_error)?;
-        connection.execute_batch("COMMIT").map_err(seam_error)?;
+        let claimed = claim_all(connection, group).map_err(|error| at(&self.path, error))?;
+        self.files.check()?;
         Ok(claimed)
     }
+
+    /// Opens the very file that was open. It makes nothing: in a new file every key would be new.
+    fn reopen(&mut self) -> Result<(), EngineError> {
+        self.files.check()?;
+        let connection = reopen_writer(&self.path, PRAGMAS)?;
+        record_of(&connection, "").map_err(|error| at(&self.path, error))?;
+        self.files.reopened()?;
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.files.close(connection);
+        }
+    }
+}
+
+fn claim_all(connection: &Connection, group: &[Waiting]) -> Result<Vec<Claimed>, EngineError> {
+    if !connection.is_autocommit() {
+        connection.execute_batch("ROLLBACK").map_err(seam_error)?;
+    }
+    connection.execute_batch("BEGIN IMMEDIATE").map_err(seam_error)?;
+    let claimed =
+        group.iter().map(|waiting| claim(connection, waiting)).collect::<Result<_, _>>()?;
+    connection
+        .prepare_cached("DELETE FROM latest WHERE number <= (SELECT max(number) FROM latest) - ?")
+        .and_then(|mut delete| delete.execute([LATEST_MAX]))
+        .map_err(seam_error)?;
+    connection.execute_batch("COMMIT").map_err(seam_error)?;
+    Ok(claimed)
 }
 
 fn claim(connection: &Connection, waiting: &Waiting) -> Result<Claimed, EngineError> {

@@ -69,3 +69,36 @@ async fn a_commit_is_read_back_after_reopening() {
     assert_eq!([first.entries, second.entries].concat(), views);
     assert_eq!(second.next, None);
 }
+
+#[tokio::test]
+async fn no_claim_is_answered_into_a_lost_file() {
+    for suffix in ["", "-wal"] {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, away) = (dir.path().join("orders.db"), dir.path().join("away"));
+        let mut lost = claims_beside(&path).into_os_string();
+        lost.push(suffix);
+        let lost = PathBuf::from(lost);
+        let store = SqliteOrders::open(&path).unwrap();
+        let claim = |key: &str| store.claim(key.to_owned(), b"record".to_vec());
+        assert_eq!(claim("a").await, Ok(Claimed::Mine));
+        assert_eq!(store.check_storage().await, Ok(()));
+        std::fs::rename(&lost, &away).unwrap();
+        for key in ["a", "b", "c"] {
+            let error = claim(key).await.unwrap_err();
+            assert!(
+                matches!(&error, EngineError::Unavailable(text) if text.contains("moved away")),
+                "{error}"
+            );
+            assert!(!lost.exists());
+        }
+        assert!(matches!(store.check_storage().await, Err(EngineError::Unavailable(_))));
+        // Another file there is none of ours either.
+        std::fs::write(&lost, b"").unwrap();
+        assert!(matches!(claim("d").await, Err(EngineError::Unavailable(_))));
+        assert_eq!(lost.metadata().unwrap().len(), 0);
+        std::fs::rename(&away, &lost).unwrap();
+        assert_eq!(claim("a").await, Ok(Claimed::Taken(b"record".to_vec())));
+        assert_eq!(claim("e").await, Ok(Claimed::Mine));
+        assert_eq!(store.check_storage().await, Ok(()));
+    }
+}
