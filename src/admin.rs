@@ -14,7 +14,6 @@ use actix_web::{HttpRequest, HttpResponse, Resource, Route};
 use arc_swap::ArcSwap;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::EventLog;
-use payfold_ingest::health::{ClockHealth, StorageHealth};
 use payfold_partners::directory::Directory;
 use payfold_partners::document::TokenEntry;
 use payfold_schemas::digest::Digest;
@@ -26,6 +25,7 @@ pub use self::quarantine::NoticeDesk;
 pub use self::rebuild::RebuildDesk;
 use crate::demo::{DemoOrder, DemoOrders};
 use crate::gauges::Gauges;
+use crate::readiness::{ROLES, Readiness};
 
 /// What the admin listener shows and does.
 pub struct Admin {
@@ -37,10 +37,8 @@ pub struct Admin {
     pub log: Option<Arc<dyn EventLog>>,
     /// Accounts and keys, as they are in force.
     pub directory: Arc<ArcSwap<Directory>>,
-    /// How appends fare.
-    pub storage: Arc<StorageHealth>,
-    /// What partners' times say of this host's clock; none without the ingest role.
-    pub clock_health: Option<Arc<ClockHealth>>,
+    /// Whether each role can store what it is sent.
+    pub readiness: Readiness,
     /// Where the process stands in its life.
     pub life: Arc<Life>,
     /// Names and SHA-256 of the tokens that may change things, as they are in force.
@@ -101,6 +99,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(only("/livez", web::get().to(livez)))
         .service(only("/startupz", web::get().to(startupz)))
         .service(only("/readyz", web::get().to(readyz)))
+        .service(only("/readyz/{role}", web::get().to(readyz_of_role)))
         .service(only("/metrics", web::get().to(metrics)))
         .service(only("/v1/demo/orders", web::post().to(open_demo_order)))
         .configure(books::routes)
@@ -131,15 +130,26 @@ async fn readyz(admin: Data<Admin>) -> HttpResponse {
     if !admin.life.takes_work() {
         return probe(Some("starting, draining or broken"));
     }
-    let now = admin.clock.now();
-    if !admin.storage.is_ready(now) {
-        return probe(Some("the log has taken no appends for 10 s"));
+    let mut troubles = Vec::new();
+    for role in ROLES {
+        troubles.extend(admin.readiness.trouble(role).await);
     }
-    probe(admin.clock_health.as_ref().and_then(|clock| clock.trouble(now)).as_deref())
+    probe(Some(troubles.join("; ")).filter(|troubles| !troubles.is_empty()))
+}
+
+/// Of one role alone, for a balancer in front of its listener.
+async fn readyz_of_role(role: web::Path<String>, admin: Data<Admin>) -> HttpResponse {
+    if !admin.readiness.has(&role) {
+        return problem(404, "not_found", "this process has no such role that is asked about");
+    }
+    if !admin.life.takes_work() {
+        return probe(Some("starting, draining or broken"));
+    }
+    probe(admin.readiness.trouble(&role).await)
 }
 
 /// 200, or 503 with the trouble.
-fn probe(trouble: Option<&str>) -> HttpResponse {
+fn probe(trouble: Option<impl std::fmt::Display>) -> HttpResponse {
     match trouble {
         None => HttpResponse::Ok().content_type("text/plain").body("ok\n"),
         Some(trouble) => HttpResponse::ServiceUnavailable()

@@ -7,9 +7,9 @@ use std::time::Duration;
 use actix_web::web::Data;
 use anyhow::Context;
 use payfold_checkout::{Addresses, Checkout};
+use payfold_engines::health::StorageHealth;
 use payfold_engines::log::kafka::{Latest, LatestNews};
 use payfold_ingest::browser_return::{self, BrowserReturn, ReturnMetrics, Targets};
-use payfold_ingest::health::StorageHealth;
 use payfold_ingest::http::Ingest;
 use payfold_ingest::intake::Intake;
 use payfold_ingest::limits::Limits;
@@ -32,6 +32,7 @@ use crate::demo::{self, DemoOrders};
 use crate::error::Fixable;
 use crate::gauges::Gauges;
 use crate::listener::Routes;
+use crate::readiness::Readiness;
 use crate::roles::{RoleRuntime, RoleThread};
 use crate::server::{Server, Urls};
 use crate::settings::RecordsBy;
@@ -264,7 +265,7 @@ impl Server {
     pub(crate) fn admin(
         &self,
         ingest: Option<Data<Ingest>>,
-        storage: &Arc<StorageHealth>,
+        readiness: Readiness,
         life: &Arc<Life>,
         (books, rebuilds): (Option<(BooksDeskOfRole, &str)>, Option<Desk>),
     ) -> anyhow::Result<Admin> {
@@ -280,8 +281,7 @@ impl Server {
             clock: Arc::clone(&self.clock),
             log: log.clone(),
             directory: self.keys.directory(),
-            storage: Arc::clone(storage),
-            clock_health: ingest.as_ref().map(|ingest| Arc::clone(&ingest.clock_health)),
+            readiness,
             life: Arc::clone(life),
             tokens: self.keys.tokens(),
             demo: self.demo.then(DemoOrders::default),

@@ -19,6 +19,7 @@ pub mod money;
 pub mod output;
 pub mod patience;
 pub mod privacy;
+pub mod readiness;
 pub mod report;
 pub mod roles;
 pub mod running;

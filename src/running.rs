@@ -134,16 +134,20 @@ fn silent(url: &str, error: &ureq::Error) -> anyhow::Error {
 /// nothing runs.
 pub fn assert_ready(global: &Global, data: &DataDir) -> anyhow::Result<String> {
     let url = admin_url(global, data)?;
-    let asked = agent(READY_MAX).get(format!("{url}/readyz")).call();
-    let mut answer = asked.map_err(|error| silent(&url, &error))?;
-    let said = answer.body_mut().read_to_string().unwrap_or_default();
-    if answer.status().is_success() {
-        return Ok(url);
-    }
+    let Some(said) = ask_ready(&url)? else { return Ok(url) };
     Err(Fixable::error(
-        format!("{url} is not ready: {}", said.trim()),
+        format!("{url} is not ready: {said}"),
         "its log's last WARN or ERROR line says why; `payfold check --connect` looks at what it needs",
     ))
+}
+
+/// What the process behind an admin listener says it is not ready for; none if it is ready. Errors: no answer.
+pub fn ask_ready(url: &str) -> anyhow::Result<Option<String>> {
+    let asked = agent(READY_MAX).get(format!("{url}/readyz")).call();
+    let mut answer = asked.map_err(|error| silent(url, &error))?;
+    let said = answer.body_mut().read_to_string().unwrap_or_default();
+    let said = said.trim().to_owned();
+    Ok((!answer.status().is_success()).then_some(said))
 }
 
 /// A client of a running system's admin listener.

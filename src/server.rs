@@ -9,9 +9,9 @@ use actix_web::web::Data;
 use anyhow::Context;
 use payfold_checkout::Checkout;
 use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::health::StorageHealth;
 use payfold_engines::log::{Extent, Start, Topic};
 use payfold_engines::orders::live::Live;
-use payfold_ingest::health::StorageHealth;
 use payfold_ingest::http::Ingest;
 use payfold_sandbox::Sandbox;
 use payfold_schemas::event::OrderChanged;
@@ -193,7 +193,12 @@ impl Server {
         let checkout = roles.checkout.then(|| self.checkout(&urls)).transpose()?;
         let sandbox = roles.sandbox.then(|| self.sandbox(&urls)).transpose()?;
         let desk = desk.map(|desk| (desk, urls.public.as_str()));
-        let admin = Data::new(self.admin(ingest.clone(), &storage, &life, (desk, rebuilds))?);
+        let readiness = self.readiness(
+            storage,
+            ingest.as_deref().map(|ingest| &**ingest),
+            checkout.as_ref().map(|(checkout, _)| checkout.clone()),
+        )?;
+        let admin = Data::new(self.admin(ingest.clone(), readiness, &life, (desk, rebuilds))?);
         let admin = listen_admin(sockets.admin, admin)?;
         let mut listeners = Listeners { public: None, shop: None, sandbox: None };
         if let (Some(ingest), Some(socket)) = (&ingest, sockets.public) {

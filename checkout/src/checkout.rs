@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use payfold_engines::EngineError;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::EventLog;
-use payfold_engines::orders::OrderStore;
+use payfold_engines::orders::{Claimed, OrderStore};
 use payfold_partners::directory::Directory;
 use payfold_partners::remote::Remote;
 use payfold_partners::shops::Shops;
@@ -115,7 +115,7 @@ impl Checkout {
     pub fn start(parts: Parts, runtime: Handle) -> Self {
         let feed = Feed::start(Arc::clone(&parts.log), parts.limits.followers_max, &runtime);
         Self {
-            facts: Facts::new(Arc::clone(&parts.log)),
+            facts: Facts::new(Arc::clone(&parts.log), Arc::clone(&parts.clock)),
             feed,
             rows: Arc::new(Rows::new(Arc::clone(&parts.store))),
             calls: Calls::new(parts.limits.calls_per_partner_max),
@@ -131,6 +131,11 @@ impl Checkout {
     /// (one that a shop waits for counts as both). Streams are not counted.
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Why shops should be sent elsewhere: nothing could be stored or read for a while. None while they should not.
+    pub fn storage_trouble(&self, now: Time) -> Option<String> {
+        self.facts.trouble(now)
     }
 
     /// Ends streams and long polls.
@@ -162,17 +167,24 @@ impl Checkout {
         self.parts.clock.now()
     }
 
-    /// What a call of the store gives, if it ends in time: a disk that hangs must hold no request, key or permit.
-    /// Errors: `storage_unavailable`; what was asked may still happen, and nobody acts on it.
+    /// What a read of the store gives, if it ends in time: a disk that hangs must hold no request, key or permit.
+    /// Errors: `storage_unavailable`.
     pub(crate) async fn in_time<T>(
         &self,
         call: impl Future<Output = Result<T, EngineError>>,
     ) -> Result<T, Problem> {
-        let ended = tokio::time::timeout(STORAGE_PATIENCE, call).await.unwrap_or_else(|_| {
-            let waited = STORAGE_PATIENCE.as_millis();
-            Err(EngineError::Unavailable(format!("the store did not answer within {waited} ms")))
-        });
-        ended.map_err(|error| self.facts.failed(&error))
+        let read = timed(call).await.map_err(|error| self.facts.failed(&error))?;
+        self.facts.read();
+        Ok(read)
+    }
+
+    /// Claims a key, if that ends in time. Errors: `storage_unavailable`; the claim may still be made, and nobody acts
+    /// on it.
+    pub(crate) async fn claim(&self, key: String, record: Vec<u8>) -> Result<Claimed, Problem> {
+        let claimed = timed(self.parts.store.claim(key, record)).await;
+        let claimed = claimed.map_err(|error| self.facts.store_failed(&error))?;
+        self.facts.stored();
+        Ok(claimed)
     }
 
     /// One row. Errors: `storage_unavailable`.
@@ -191,4 +203,12 @@ impl Checkout {
         let follower = follower.ok_or_else(|| Problem::new(&kinds::TOO_MANY_FOLLOWERS))?;
         Ok(Watcher::new(Arc::clone(&self.rows), key.clone(), follower))
     }
+}
+
+/// What a call of an engine gives. Errors: the engine's, and `Unavailable` if it does not answer in time.
+async fn timed<T>(call: impl Future<Output = Result<T, EngineError>>) -> Result<T, EngineError> {
+    tokio::time::timeout(STORAGE_PATIENCE, call).await.unwrap_or_else(|_| {
+        let waited = STORAGE_PATIENCE.as_millis();
+        Err(EngineError::Unavailable(format!("the store did not answer within {waited} ms")))
+    })
 }

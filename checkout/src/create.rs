@@ -80,7 +80,7 @@ impl Job {
         };
         let (key, record) = (self.claim_key.clone(), attempt.record.clone());
         // One that comes through unheard is nobody's to call for.
-        match checkout.in_time(checkout.parts.store.claim(key, record)).await? {
+        match checkout.claim(key, record).await? {
             Claimed::Taken(record) => self.replay(record).await,
             Claimed::Mine => make(&self.checkout, attempt, permit, begun).await,
         }

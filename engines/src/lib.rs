@@ -6,6 +6,7 @@ mod blocking;
 pub mod clock;
 pub mod copy;
 pub mod generations;
+pub mod health;
 pub mod log;
 pub mod orders;
 pub mod pairing;

@@ -1,7 +1,5 @@
-//! Owns what ingest knows of its health: since when appends fail, whether partners' times show that our clock is wrong,
-//! and what readiness makes of both. A pod turns not ready only after 10 s of failed appends, or while notices come that
-//! show a wrong clock; it asks for traffic again after 10 s without any, so that what is mended is noticed without a
-//! write of our own.
+//! Owns what readiness makes of the times that partners sign. A process is not ready while notices come that show its
+//! host's clock to be wrong; after 10 s without one it asks for traffic again, so that a clock that was set is noticed.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,46 +10,6 @@ use payfold_schemas::time::Time;
 use crate::clock_agreement::{ClockAgreement, ClockVerdict, OutsideNotice};
 
 const PATIENCE_MS: i64 = 10_000;
-const HEALTHY: i64 = 0;
-
-/// Since when appends fail (0: they don't), and when the last one failed. Unix milliseconds.
-#[derive(Debug, Default)]
-pub struct StorageHealth {
-    failing_since_ms: AtomicI64,
-    last_failure_ms: AtomicI64,
-}
-
-impl StorageHealth {
-    /// An append became durable. Tells whether appends had failed before.
-    pub fn succeeded(&self) -> bool {
-        if self.failing_since_ms.load(Ordering::Relaxed) == HEALTHY {
-            return false;
-        }
-        self.failing_since_ms.swap(HEALTHY, Ordering::Relaxed) != HEALTHY
-    }
-
-    /// An append failed. Tells whether it is the first after a success.
-    pub fn failed(&self, now: Time) -> bool {
-        self.last_failure_ms.store(now.unix_ms(), Ordering::Relaxed);
-        self.failing_since_ms
-            .compare_exchange(HEALTHY, now.unix_ms(), Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-    }
-
-    /// Whether no append has failed since the last that became durable.
-    pub(crate) fn takes_appends(&self) -> bool {
-        self.failing_since_ms.load(Ordering::Relaxed) == HEALTHY
-    }
-
-    /// Whether traffic should come here.
-    pub fn is_ready(&self, now: Time) -> bool {
-        let since = self.failing_since_ms.load(Ordering::Relaxed);
-        let last = self.last_failure_ms.load(Ordering::Relaxed);
-        let stuck = since != HEALTHY && now.unix_ms().saturating_sub(since) >= PATIENCE_MS;
-        let asked_lately = now.unix_ms().saturating_sub(last) < PATIENCE_MS;
-        !(stuck && asked_lately)
-    }
-}
 
 /// What partners' times say of our clock. One value, shared by all workers.
 #[derive(Debug, Default)]
@@ -150,22 +108,5 @@ mod tests {
         assert!(health.trouble(at(10_000)).is_some());
         health.saw_inside(&partners[0], at(10_001));
         assert_eq!(health.trouble(at(10_001)), None);
-    }
-
-    #[test]
-    fn ten_seconds_of_failures_are_not_ready_and_quiet_or_success_is() {
-        let (health, at) = (StorageHealth::default(), Time::from_unix_ms);
-        assert!(health.is_ready(at(1_000)));
-        assert!(health.failed(at(1_000)));
-        assert!(!health.failed(at(9_000)));
-        assert!(health.is_ready(at(9_000)));
-        health.failed(at(11_000));
-        assert!(!health.is_ready(at(11_000)));
-        assert!(health.is_ready(at(21_001)), "nobody asked for 10 s: try again");
-        health.failed(at(21_002));
-        assert!(!health.is_ready(at(21_002)));
-        assert!(health.succeeded());
-        assert!(!health.succeeded());
-        assert!(health.is_ready(at(21_003)));
     }
 }

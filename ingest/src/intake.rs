@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use payfold_engines::clock::Clock;
+use payfold_engines::health::StorageHealth;
 use payfold_engines::log::{EventLog, Message, Topic};
 use payfold_engines::{EngineError, SeamFuture};
 use payfold_partners::sealing::BodyKey;
@@ -17,7 +18,6 @@ use payfold_schemas::record::{
 use payfold_schemas::sealed::{Delivery, in_the_clear};
 use payfold_schemas::time::Time;
 
-use crate::health::StorageHealth;
 use crate::refusal::{Code, Refusal};
 
 /// Over this the sender is told to come again; storage that needs longer is in trouble.
@@ -117,7 +117,7 @@ impl Intake {
         let (EngineError::Unavailable(reason)
         | EngineError::Invalid(reason)
         | EngineError::Corrupt(reason)) = error;
-        if self.health.failed(self.clock.now()) {
+        if self.health.failed(self.clock.now(), &reason) {
             tracing::error!(
                 topic = topic.name(),
                 reason,

@@ -15,7 +15,6 @@ pub mod browser_return;
 pub mod clock_agreement;
 mod elsewhere;
 mod genuine;
-pub mod health;
 pub mod http;
 pub mod intake;
 pub mod limits;

@@ -1,11 +1,10 @@
 //! `payfold check`: configuration, vault, disk, clock and stores, each with how to mend what is wrong.
-//! Exit 1 if anything failed, 3 if log, order store and claims do not belong together. Changes nothing. With `--ready`
-//! only the readiness of the running process.
+//! Exit 3 if nothing can be stored (a full disk, files that can't be written or don't belong together, a process that is
+//! not ready), else 1 if anything failed. Changes nothing. With `--ready` only the readiness of the running process.
 
 mod generations;
+mod storage;
 mod vault;
-
-use std::path::Path;
 
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::Topic;
@@ -15,6 +14,7 @@ use payfold_ingest::browser_return::Targets;
 use payfold_schemas::time::Time;
 use serde::Serialize;
 
+pub use self::storage::disk_free_bytes;
 use super::{block_on, reach};
 use crate::args::{CheckArgs, Global};
 use crate::data_dir::DataDir;
@@ -25,8 +25,6 @@ use crate::wiring::{self, Chosen, Engines, Paths};
 use crate::{asking, error, keys, running, search, walk};
 
 const COLUMNS: [&str; 4] = ["check", "result", "detail", "fix"];
-/// Under this a day of notices may not fit.
-const DISK_FREE_MIN: u64 = 1 << 30;
 /// A clock behind the log by more than this has been set back.
 const CLOCK_BEHIND_MS: i64 = 1_000;
 
@@ -36,9 +34,9 @@ struct Row {
     result: &'static str,
     detail: String,
     fix: String,
-    /// Log, order store and claims don't belong together.
+    /// Whether nothing can be stored because of it.
     #[serde(skip)]
-    is_difference: bool,
+    refuses: bool,
 }
 
 impl Row {
@@ -54,16 +52,21 @@ impl Row {
         Self::new(check, "failed", detail.into(), fix.into())
     }
 
+    /// As failed, and nothing can be stored.
+    fn refusing(check: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { refuses: true, ..Self::failed(check, detail, fix) }
+    }
+
     fn new(check: &'static str, result: &'static str, detail: String, fix: String) -> Self {
-        Self { check, result, detail, fix, is_difference: false }
+        Self { check, result, detail, fix, refuses: false }
     }
 
     /// An error with its own way to mend it, or this one.
     fn of_error(check: &'static str, error: &anyhow::Error, otherwise: &str) -> Self {
         let (detail, fix) = error::told(error);
-        let is_difference = error::is_difference(error);
+        let refuses = error::is_difference(error);
         let fix = fix.unwrap_or_else(|| otherwise.to_owned());
-        Self { is_difference, ..Self::failed(check, detail, fix) }
+        Self { refuses, ..Self::failed(check, detail, fix) }
     }
 }
 
@@ -76,7 +79,9 @@ pub fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<()> {
         output::line(&format!("ready: {url}"));
         return Ok(());
     }
-    let mut rows = vec![configuration(&loaded), data_folder(&data), disk(&data), profiles(&loaded)];
+    let mut rows = vec![configuration(&loaded), data_folder(&data)];
+    rows.extend(storage::rows(&loaded, &data));
+    rows.push(profiles(&loaded));
     rows.extend(vault::rows(&loaded));
     rows.push(payments(&loaded));
     rows.push(queries(&loaded));
@@ -91,7 +96,11 @@ pub fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<()> {
     }
     listing.print()?;
     let failed = rows.iter().filter(|row| row.result == "failed").count();
-    if rows.iter().any(|row| row.is_difference) {
+    if rows.iter().any(|row| row.refuses) {
+        output::error_line(&format!(
+            "{failed} of {} checks failed: nothing can be stored",
+            rows.len()
+        ));
         return Err(DifferencesFound.into());
     }
     anyhow::ensure!(failed == 0, "{failed} of {} checks failed", rows.len());
@@ -143,28 +152,6 @@ fn data_folder(data: &DataDir) -> Row {
         ),
         Ok(_) => Row::ok("data folder", path.display().to_string()),
     }
-}
-
-fn disk(data: &DataDir) -> Row {
-    let there = data.path().ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
-    match disk_free_bytes(there) {
-        Err(error) => {
-            Row::warn("disk", format!("free space is not known: {error}"), "look at it with df")
-        }
-        Ok(free) if free < DISK_FREE_MIN => Row::warn(
-            "disk",
-            format!("{} MiB free", free >> 20),
-            "free some: a full disk is answered 503",
-        ),
-        Ok(free) => Row::ok("disk", format!("{} MiB free", free >> 20)),
-    }
-}
-
-/// Bytes a process of this user may still write where `path` is.
-pub fn disk_free_bytes(path: &Path) -> std::io::Result<u64> {
-    let found =
-        rustix::fs::statvfs(if path.as_os_str().is_empty() { Path::new(".") } else { path })?;
-    Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 fn profiles(loaded: &Loaded) -> Row {

@@ -64,9 +64,18 @@ impl Program {
 
     /// `payfold log verify` of a data folder.
     pub fn verify(data: &Path) -> Command {
+        Self::ask(data, &["log", "verify"])
+    }
+
+    /// `payfold check` of a data folder.
+    pub fn check(data: &Path) -> Command {
+        Self::ask(data, &["check"])
+    }
+
+    fn ask(data: &Path, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_payfold"));
         command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
-        command.arg("--data").arg(data).args(["log", "verify"]);
+        command.arg("--data").arg(data).args(words);
         command
     }
 }
@@ -83,6 +92,7 @@ pub struct Child {
 #[derive(Clone, Debug)]
 pub struct Addresses {
     pub public: String,
+    pub shop: String,
     pub admin: String,
 }
 
@@ -110,7 +120,8 @@ impl Child {
         self.pid = Some(run.pid);
         let address = |url: &str| url.trim_start_matches("http://").to_owned();
         let public = run.public_url.as_deref().map(address).unwrap_or_default();
-        Addresses { public, admin: address(&run.admin_url) }
+        let shop = run.shop_url.as_deref().map(address).unwrap_or_default();
+        Addresses { public, shop, admin: address(&run.admin_url) }
     }
 
     /// Panics, with the last log lines, if it ended by itself.
@@ -132,6 +143,16 @@ impl Child {
         let text = fs::read_to_string(errors(&self.data)).unwrap_or_default();
         assert!(!status.success(), "{text}");
         text
+    }
+
+    /// SIGTERM, and waits until it has ended.
+    pub fn stop(mut self) {
+        let pid = self.pid.expect("it was ready").to_string();
+        let signalled = Command::new("kill").arg(pid).status().expect("kill can be run");
+        assert!(signalled.success());
+        until("the program to end", READY_MAX, || {
+            self.process.try_wait().expect("a child can be asked")
+        });
     }
 
     /// SIGKILL, at once: it gets no chance to finish anything.

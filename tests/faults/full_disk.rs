@@ -96,6 +96,20 @@ impl Bench {
         self.child.assert_runs();
     }
 
+    /// What `payfold check` says of a disk that takes nothing, and then what readiness does.
+    fn assert_told(&mut self, data: &Path) {
+        let checked = Program::check(data).output().expect("the program can be run");
+        let said = String::from_utf8_lossy(&checked.stdout);
+        assert_eq!(checked.status.code(), Some(3), "{said}");
+        assert!(said.contains("failed"), "{said}");
+        let told = until("readiness to name role and cause", RESUME_MAX, || {
+            self.post();
+            let mut admin = Connection::open(&self.addresses.admin).expect("it listens");
+            Some(admin.get("/readyz").expect("an answer")).filter(|ready| ready.status == 503)
+        });
+        assert!(told.body.starts_with("ingest can't store notices: "), "{told:?}");
+    }
+
     /// Waits until a notice is taken again.
     fn resume(&mut self) {
         until("a 200 once the disk takes writes again", RESUME_MAX, || {
@@ -154,6 +168,7 @@ fn a_full_disk_is_answered_503_and_survived() {
     let ballast = mount.fill();
     bench.post_until_refused();
     bench.endure();
+    bench.assert_told(&data);
     until("the projector to meet the full disk", RESUME_MAX, || {
         (lines(&data, RETRYING) > 0).then_some(())
     });
@@ -207,6 +222,7 @@ fn a_read_only_disk_is_answered_503_and_survived() {
     let log = Immutable::of(&data, &LOG);
     assert_eq!(bench.post().status, 503);
     bench.endure();
+    bench.assert_told(&data);
     drop((orders, log));
     bench.resume();
     trial::settle(&data, RESUME_MAX);

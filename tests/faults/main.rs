@@ -13,6 +13,7 @@ mod full_disk;
 mod http;
 mod load;
 mod lost;
+mod lost_files;
 mod partner;
 mod planted;
 mod traced;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use actix_web::rt::net::TcpStream;
 use actix_web::{App, HttpServer};
 use payfold_engines::clock::FixedClock;
+use payfold_engines::health::StorageHealth;
 use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
 use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
 use payfold_partners::keys::Channel;
@@ -19,7 +20,6 @@ use payfold_schemas::time::Time;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-use crate::health::StorageHealth;
 use crate::http::{self, Ingest};
 use crate::intake::Intake;
 use crate::limits::Limits;

@@ -1,0 +1,227 @@
+//! Database files that are deleted, replaced or moved away under a running program: nothing that comes after is
+//! acknowledged, readiness and the log say so at once, what was acknowledged can be saved by the commands the log names,
+//! and the very file that comes back is used on.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::checker;
+use crate::child::{Addresses, Child, Program, errors};
+use crate::http::{Answer, Connection};
+use crate::load::World;
+use crate::support::system::until;
+use crate::trial;
+
+/// Connections that post at the same time.
+const CONNECTIONS: u64 = 6;
+/// How long a condition is waited for.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+/// Answers that show that a load went on.
+const ANSWERS: usize = 200;
+
+/// When a notice was sent, and its answer's status.
+type Sent = (Instant, u16);
+
+/// A partner that posts new notices until it is stopped.
+struct Load {
+    stop: Arc<AtomicBool>,
+    posting: Vec<JoinHandle<Vec<Sent>>>,
+}
+
+impl Load {
+    fn start(world: &Arc<World>, to: &Addresses, next: &Arc<AtomicU64>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let post = |_| {
+            let (world, next) = (Arc::clone(world), Arc::clone(next));
+            let (stop, public) = (Arc::clone(&stop), to.public.clone());
+            thread::spawn(move || {
+                let mut public = Connection::open(&public).expect("it listens");
+                let mut sent = Vec::new();
+                while !stop.load(Ordering::SeqCst) {
+                    let (begun, number) = (Instant::now(), next.fetch_add(1, Ordering::SeqCst));
+                    let answer = world.post_fresh(&mut public, number).expect("an answer");
+                    sent.push((begun, answer.status));
+                }
+                sent
+            })
+        };
+        let posting = (0..CONNECTIONS).map(post).collect();
+        Self { stop, posting }
+    }
+
+    fn finish(self) -> Vec<Sent> {
+        self.stop.store(true, Ordering::SeqCst);
+        let all = self.posting.into_iter();
+        all.flat_map(|one| one.join().expect("a connection ends without a panic")).collect()
+    }
+}
+
+/// A program under load, whose files are lost while it runs.
+struct Scene {
+    folder: tempfile::TempDir,
+    child: Child,
+    addresses: Addresses,
+    world: Arc<World>,
+    next: Arc<AtomicU64>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = trial::folder();
+        let data = folder.path().join("data");
+        let mut child = Child::spawn(Program::Real.command(&data), &data);
+        let addresses = child.ready();
+        let world = Arc::new(World::of(&data));
+        Self { folder, child, addresses, world, next: Arc::default() }
+    }
+
+    fn data(&self) -> std::path::PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        let mut admin = Connection::open(&self.addresses.admin).expect("it listens");
+        admin.get(path).expect("a probe is answered")
+    }
+
+    fn answered(&self, status: u16) -> u64 {
+        self.world.seen().statuses.get(&status).copied().unwrap_or_default()
+    }
+
+    /// Waits for so many further answers of a status.
+    fn wait_for(&self, status: u16) {
+        let many = self.answered(status) + u64::try_from(ANSWERS).expect("a count");
+        until("further answers", WAIT_MAX, || (self.answered(status) >= many).then_some(()));
+    }
+
+    /// Loses a file under load; checks every answer and what is said of it.
+    fn lose(&self, file: &Path, lose: impl FnOnce()) {
+        let load = Load::start(&self.world, &self.addresses, &self.next);
+        self.wait_for(200);
+        lose();
+        let lost = Instant::now();
+        let ready = self.get("/readyz");
+        assert_eq!(ready.status, 503, "{ready:?}");
+        assert!(ready.body.contains("ingest can't store notices: "), "{ready:?}");
+        assert!(ready.body.contains(&file.display().to_string()), "{ready:?}");
+        self.wait_for(503);
+        let sent = load.finish();
+        let after: Vec<u16> =
+            sent.iter().filter(|(at, _)| *at > lost).map(|(_, status)| *status).collect();
+        assert!(after.len() >= ANSWERS / 2, "{} answers", after.len());
+        assert!(after.iter().all(|status| *status == 503), "acknowledged into nowhere: {after:?}");
+        assert_eq!(self.get("/livez").status, 200, "a restart is the last thing that helps");
+    }
+
+    /// The one line that says what is lost and what to do.
+    fn report(&self) -> String {
+        let log = fs::read_to_string(errors(&self.data())).expect("log lines were written");
+        let is_it = |line: &&str| line.contains("\"ERROR\"") && line.contains("nothing is stored");
+        let lines: Vec<&str> = log.lines().filter(is_it).collect();
+        assert_eq!(lines.len(), 1, "{log}");
+        lines[0].to_owned()
+    }
+}
+
+#[test]
+fn a_deleted_log_acknowledges_nothing_more_and_can_be_saved() {
+    let scene = Scene::new();
+    let data = scene.data();
+    let log = data.join("log.db");
+    scene.lose(&log, || {
+        for name in ["log.db", "log.db-wal", "log.db-shm"] {
+            fs::remove_file(data.join(name)).expect("it is there");
+        }
+    });
+    assert!(!log.exists(), "a new file would be an empty log");
+    let report = scene.report();
+    // What a person copies out of the line.
+    let commands = report.split("save it first: ").nth(1).expect("how to save it");
+    let commands = commands.split("; then stop").next().expect("what comes then");
+    let saved = Command::new("sh").args(["-c", commands]).status().expect("a shell");
+    assert!(saved.success(), "{commands}");
+    let Scene { folder, child, world, .. } = scene;
+    child.stop();
+    assert!(!log.exists());
+    for suffix in ["", "-wal"] {
+        let saved = data.join(format!("log.db.saved{suffix}"));
+        fs::rename(saved, data.join(format!("log.db{suffix}"))).expect("it was saved");
+    }
+    let mut child = Child::spawn(Program::Real.command(&data), &data);
+    child.ready();
+    trial::settle(&data, WAIT_MAX);
+    child.assert_runs();
+    child.kill();
+    checker::check(&data, &world.seen()).assert_clean();
+    drop(folder);
+}
+
+#[test]
+fn a_replaced_log_takes_nothing_and_the_very_file_is_used_on() {
+    let scene = Scene::new();
+    let data = scene.data();
+    let (log, away) = (data.join("log.db"), data.join("away.db"));
+    scene.lose(&log, || {
+        fs::rename(&log, &away).expect("it is there");
+        fs::write(&log, b"").expect("the folder can be written");
+    });
+    assert!(scene.report().contains("is another file than the one in use"));
+    assert_eq!(log.metadata().expect("it is there").len(), 0, "nothing of ours goes there");
+    let checked = Program::check(&data).output().expect("the program can be run");
+    let said = String::from_utf8_lossy(&checked.stdout);
+    assert_eq!(checked.status.code(), Some(3), "{said}");
+    assert!(said.contains("ingest can't store notices"), "{said}");
+
+    fs::rename(&away, &log).expect("it comes back");
+    assert_eq!(scene.get("/readyz").status, 200, "at once");
+    let load = Load::start(&scene.world, &scene.addresses, &scene.next);
+    scene.wait_for(200);
+    let sent = load.finish();
+    assert!(sent.iter().all(|(_, status)| *status == 200));
+    trial::settle(&data, WAIT_MAX);
+    let Scene { folder, mut child, world, .. } = scene;
+    child.assert_runs();
+    child.kill();
+    checker::check(&data, &world.seen()).assert_clean();
+    drop(folder);
+}
+
+#[test]
+fn lost_claims_refuse_payments_and_no_notice() {
+    let scene = Scene::new();
+    let data = scene.data();
+    let token = fs::read_to_string(data.join("demo.key")).expect("the demo made it");
+    let mut shop = Connection::open(&scene.addresses.shop).expect("it listens");
+    let mut create = |key: &str| {
+        let headers =
+            format!("Authorization: Bearer {}\r\nIdempotency-Key: {key}\r\n", token.trim());
+        let body = format!(
+            r#"{{"partner":"sandbox","merchantCode":"DEMO","reference":"{key}","amount":1000,"currency":"VND"}}"#
+        );
+        shop.post("/v1/payments", &headers, body.as_bytes()).expect("an answer")
+    };
+    let first = create("a");
+    assert_eq!(first.status, 201, "{first:?}");
+    for suffix in ["", "-wal", "-shm"] {
+        fs::remove_file(data.join(format!("orders.claims.db{suffix}"))).expect("it is there");
+    }
+    for key in ["a", "b"] {
+        let refused = create(key);
+        assert!(refused.body.contains("storage_unavailable") || key == "a", "{refused:?}");
+        assert!(refused.status == 503 || key == "a", "{refused:?}");
+    }
+    let ready = scene.get("/readyz");
+    assert_eq!(ready.status, 503, "{ready:?}");
+    assert!(ready.body.starts_with("checkout can't store payments: "), "{ready:?}");
+    assert_eq!(scene.get("/readyz/checkout").status, 503);
+    assert_eq!(scene.get("/readyz/ingest").status, 200, "notices don't need claims");
+    let mut public = Connection::open(&scene.addresses.public).expect("it listens");
+    assert_eq!(scene.world.post_fresh(&mut public, 0).expect("an answer").status, 200);
+    assert!(!data.join("orders.claims.db").exists(), "in a new file every key would be new");
+    assert!(scene.report().contains("orders.claims.db"));
+}
