@@ -1,6 +1,7 @@
 //! Owns the admin listener: probes, metrics, and the calls of verbs that change state, for named tokens.
 //! Loopback by default. A token's name is the author of what it does.
 
+mod body;
 mod books;
 pub(crate) mod quarantine;
 mod raw;
@@ -9,6 +10,8 @@ mod rebuild;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use actix_web::dev::HttpServiceFactory;
+use actix_web::middleware::from_fn;
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, Resource, Route};
 use arc_swap::ArcSwap;
@@ -111,8 +114,17 @@ pub fn routes(config: &mut ServiceConfig) {
         }));
 }
 
-/// A path with one method; every other is a 405.
-fn only(path: &'static str, route: Route) -> Resource {
+/// A path with one method; every other is a 405. A body has to come in time.
+fn only(path: &'static str, route: Route) -> impl HttpServiceFactory + 'static {
+    one_method(path, route).wrap(from_fn(body::in_time))
+}
+
+/// The same for an upload, which may take as long as something of it comes.
+fn only_upload(path: &'static str, route: Route) -> impl HttpServiceFactory + 'static {
+    one_method(path, route).wrap(from_fn(body::without_pauses))
+}
+
+fn one_method(path: &'static str, route: Route) -> Resource {
     web::resource(path).route(route).default_service(web::to(|| async {
         problem(405, "method_not_allowed", "this path takes another method")
     }))

@@ -1,5 +1,6 @@
-//! Owns the listeners: binding them, and the HTTP stack of each. The public one waits for nobody for ever: the
-//! library times a connection's first head and its idleness, `Patient` all that lies between.
+//! Owns the listeners: binding them, and the HTTP stack of each. None waits for a peer for ever: the library times a
+//! connection's first head and its idleness, `Patient` what lies between. On the public listener that is the whole
+//! exchange; elsewhere, where answers may take long (streams, long polls, runs), it is each head.
 
 use std::future::ready;
 use std::net::TcpListener;
@@ -9,19 +10,19 @@ use std::time::Duration;
 
 use actix_http::HttpService;
 use actix_server::Server as ActixServer;
-use actix_service::{ServiceFactoryExt, fn_service, map_config};
+use actix_service::{Service, ServiceFactoryExt, fn_service, map_config};
+use actix_web::App;
 use actix_web::dev::{AppConfig, ServerHandle};
 use actix_web::rt::net::TcpStream;
 use actix_web::web::{Data, ServiceConfig};
-use actix_web::{App, HttpServer};
 
 use crate::admin::{self, Admin};
 use crate::error::Fixable;
-use crate::patience::Patient;
+use crate::patience::{OpenRequests, Patient};
 use crate::settings::Settings;
 
-/// Admin requests are few.
-const ADMIN_WORKERS: usize = 1;
+/// Admin requests are few, and some read much.
+const ADMIN_WORKERS: Workers = Workers { count: 1, blocking_max: 16 };
 /// How long a listener waits for its connections once its requests are done.
 const SHUTDOWN_S: u64 = 1;
 /// How long a refused sender may go on before it is cut off.
@@ -41,10 +42,19 @@ pub struct Listener {
 const HEAD: Duration = Duration::from_secs(5);
 /// How long an idle connection is kept there.
 const IDLE: Duration = Duration::from_secs(75);
+/// How long an answer there may lie untaken: a stream's client may be on a bad line.
+const UNTAKEN: Duration = Duration::from_secs(30);
 
 /// Threads of a worker that read rows. Each more would keep an allocator's memory of its own and a connection to
 /// the store.
 const BLOCKING_PER_WORKER: usize = 4;
+
+/// The threads of a listener.
+struct Workers {
+    count: usize,
+    /// Threads of each for what blocks.
+    blocking_max: usize,
+}
 
 /// What a listener serves.
 pub type Routes = Arc<dyn Fn(&mut ServiceConfig) + Send + Sync>;
@@ -127,33 +137,60 @@ pub fn listen_public(
 
 /// Serves those who may stay: shops that follow payments, and the sandbox's browsers. 0 workers is one per core.
 pub fn listen(socket: TcpListener, routes: Routes, workers: usize) -> anyhow::Result<Listener> {
-    let url = url(&socket)?;
-    let server = HttpServer::new(move || {
-        let routes = Arc::clone(&routes);
-        App::new().configure(move |config| routes(config))
-    })
-    .workers(if workers == 0 { cores() } else { workers })
-    .worker_max_blocking_threads(BLOCKING_PER_WORKER)
-    .client_request_timeout(HEAD)
-    .client_disconnect_timeout(DISCONNECT)
-    .keep_alive(IDLE)
-    .shutdown_timeout(SHUTDOWN_S)
-    .disable_signals()
-    .listen(socket)?
-    .run();
-    Ok(spawn(url, server))
+    let count = if workers == 0 { cores() } else { workers };
+    serve(socket, routes, Workers { count, blocking_max: BLOCKING_PER_WORKER })
 }
 
 /// Serves probes, metrics and admin calls.
 pub fn listen_admin(socket: TcpListener, admin: Data<Admin>) -> anyhow::Result<Listener> {
-    let url = url(&socket)?;
-    let server =
-        HttpServer::new(move || App::new().app_data(admin.clone()).configure(admin::routes))
-            .workers(ADMIN_WORKERS)
-            .shutdown_timeout(SHUTDOWN_S)
-            .disable_signals()
-            .listen(socket)?
-            .run();
+    let routes = move |config: &mut ServiceConfig| {
+        config.app_data(admin.clone()).configure(admin::routes);
+    };
+    serve(socket, Arc::new(routes), ADMIN_WORKERS)
+}
+
+/// Serves routes whose answers may take long.
+fn serve(socket: TcpListener, routes: Routes, workers: Workers) -> anyhow::Result<Listener> {
+    let (url, address) = (url(&socket)?, socket.local_addr()?);
+    let builder = ActixServer::build();
+    let shutdown = builder.graceful_shutdown_signal();
+    let server = builder
+        .workers(workers.count)
+        .worker_max_blocking_threads(workers.blocking_max)
+        .shutdown_timeout(SHUTDOWN_S)
+        .disable_signals()
+        .listen("http", socket, move || {
+            let (routes, shutdown) = (Arc::clone(&routes), shutdown.clone());
+            let app = App::new().configure(|config| routes(config)).wrap_fn(|request, next| {
+                let open = request.request().conn_data::<OpenRequests>().map(OpenRequests::begin);
+                let answered = next.call(request);
+                async move {
+                    let answer = answered.await;
+                    drop(open);
+                    answer
+                }
+            });
+            let http = HttpService::build()
+                .graceful_shutdown_signal(move || {
+                    let shutdown = shutdown.clone();
+                    async move { shutdown.notified().await }
+                })
+                .keep_alive(IDLE)
+                .client_request_timeout(HEAD)
+                .client_disconnect_timeout(DISCONNECT)
+                .local_addr(address)
+                .on_connect_ext(|stream: &Patient<TcpStream>, connection| {
+                    connection.insert(stream.open_requests());
+                })
+                .h1(map_config(app, |()| AppConfig::default()));
+            fn_service(move |stream: TcpStream| {
+                let peer = stream.peer_addr().ok();
+                // The library answers a first head that is late; the rest is cut off.
+                ready(Ok((Patient::of_heads(stream, HEAD + DISCONNECT, UNTAKEN), peer)))
+            })
+            .and_then(http)
+        })?
+        .run();
     Ok(spawn(url, server))
 }
 

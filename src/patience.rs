@@ -4,16 +4,47 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+/// How many requests of a connection are with the code that answers them. While there are any, the peer waits for us.
+#[derive(Clone, Debug, Default)]
+pub struct OpenRequests(Arc<AtomicUsize>);
+
+/// One of them, until dropped.
+pub struct OpenRequest(OpenRequests);
+
+impl OpenRequests {
+    /// A request's head is here.
+    pub fn begin(&self) -> OpenRequest {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        OpenRequest(self.clone())
+    }
+
+    fn are_any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A connection with a limit between the first byte it takes and the next it gives.
 pub struct Patient<S> {
     stream: S,
     limit: Duration,
+    /// How long the peer may take nothing of what is written.
+    untaken_max: Duration,
+    /// Counted by who answers; the limit does not run while there are any. Never any where nobody counts.
+    open: OpenRequests,
     /// When the first byte came that nothing was written after.
     waits_since: Option<Instant>,
     /// Rings at the limit of some wait, which may be over by then: it is put forward only when it rings.
@@ -25,7 +56,26 @@ pub struct Patient<S> {
 impl<S> Patient<S> {
     /// A connection nothing was read from yet.
     pub fn new(stream: S, limit: Duration) -> Self {
-        Self { stream, limit, waits_since: None, alarm: None, untaken: None }
+        Self {
+            stream,
+            limit,
+            untaken_max: limit,
+            open: OpenRequests::default(),
+            waits_since: None,
+            alarm: None,
+            untaken: None,
+        }
+    }
+
+    /// The same with a limit on a request's head alone: answers may take as long as they take, and what is written of
+    /// them may lie untaken this long.
+    pub fn of_heads(stream: S, limit: Duration, untaken_max: Duration) -> Self {
+        Self { untaken_max, ..Self::new(stream, limit) }
+    }
+
+    /// Where requests are counted that are being answered.
+    pub fn open_requests(&self) -> OpenRequests {
+        self.open.clone()
     }
 
     fn has_read(&mut self) {
@@ -41,6 +91,9 @@ impl<S> Patient<S> {
     fn poll_alarm(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while let Some(alarm) = &mut self.alarm {
             ready!(alarm.as_mut().poll(context));
+            if self.open.are_any() {
+                self.waits_since = Some(Instant::now());
+            }
             let Some(since) = self.waits_since else {
                 self.alarm = None;
                 break;
@@ -81,7 +134,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     ) -> Poll<io::Result<usize>> {
         let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(context, bytes) else {
             // A peer that sends and never takes its answers would otherwise be held for ever.
-            let limit = self.limit;
+            let limit = self.untaken_max;
             let alarm =
                 self.untaken.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + limit)));
             ready!(alarm.as_mut().poll(context));
@@ -148,6 +201,24 @@ mod tests {
         assert!(begun.elapsed() >= LIMIT);
         drop(ours);
         trickle.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_takes_long_is_waited_for_and_the_next_head_is_not() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let mut ours = Patient::of_heads(ours, LIMIT, LIMIT);
+        let open = ours.open_requests().begin();
+        theirs.write_all(b"ask").await.unwrap();
+        let mut bytes = [0; 8];
+        assert_eq!(ours.read(&mut bytes).await.unwrap(), 3);
+        assert!(tokio::time::timeout(LIMIT * 4, ours.read(&mut bytes)).await.is_err());
+        drop(open);
+        ours.write_all(b"answer").await.unwrap();
+        theirs.write_all(b"GET").await.unwrap();
+        assert_eq!(ours.read(&mut bytes).await.unwrap(), 3);
+        let cut = tokio::time::timeout(LIMIT * 20, ours.read(&mut bytes)).await.unwrap();
+        assert_eq!(cut.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(theirs);
     }
 
     #[tokio::test]

@@ -22,7 +22,7 @@ use payfold_schemas::run::RunEnded;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Admin, only, problem};
+use super::{Admin, only, only_upload, problem};
 
 /// Tickets that are remembered.
 const TICKETS: usize = 64;
@@ -82,7 +82,7 @@ struct AskedToAsk {
 /// The routes.
 pub(super) fn routes(config: &mut ServiceConfig) {
     config
-        .service(only("/v1/reconcile/{partner}", web::post().to(run)))
+        .service(only_upload("/v1/reconcile/{partner}", web::post().to(run)))
         .service(only("/v1/reconcile/{partner}/query", web::post().to(survey)))
         .service(only("/v1/reconcile/runs/{ticket}", web::get().to(ticket)))
         .service(only("/v1/findings/{finding}/decision", web::post().to(decide_finding)))

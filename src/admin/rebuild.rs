@@ -1,6 +1,7 @@
 //! Owns the admin calls of rebuilds: how far each generation is, and what is asked for it. Each that changes something is
 //! decided when it is answered; doing it goes on, and `GET /v1/rebuild` tells how far it is.
 
+use actix_web::middleware::from_fn;
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use payfold_engines::EngineError;
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::{Admin, only, problem};
+use super::{Admin, body, only, problem};
 
 /// Longer reasons are no reasons.
 const REASON_CHARS: usize = 1_000;
@@ -63,7 +64,8 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .route(web::post().to(start))
         .default_service(web::to(|| async {
             problem(405, "method_not_allowed", "this path takes another method")
-        }));
+        }))
+        .wrap(from_fn(body::in_time));
     config
         .service(whole)
         .service(only("/v1/rebuild/pause", web::post().to(pause)))

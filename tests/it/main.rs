@@ -33,6 +33,7 @@ mod replays;
 mod retention;
 mod return_keys;
 mod same_input;
+mod slow_heads;
 mod start_up;
 mod state_table;
 mod yesterday;
