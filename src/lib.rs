@@ -28,5 +28,6 @@ pub mod server;
 pub mod settings;
 pub mod telemetry;
 pub mod vault;
+mod verification;
 mod walk;
 pub mod wiring;

@@ -178,6 +178,7 @@ impl Server {
         if let Some(live) = self.engines.as_ref().and_then(Engines::live) {
             follow_switches(Arc::clone(live));
         }
+        self.verify_log(stopped.clone())?;
         let (mut threads, mut desk, mut rebuilds) = (Vec::new(), None, None);
         if roles.projector {
             let (thread, its_desk) = self.start_projector(stopped.clone(), failed.clone())?;

@@ -40,8 +40,8 @@ pub struct Engines {
     claims: Option<ClaimsPair>,
     /// How the log is kept, for the banner.
     pub durability: &'static str,
-    /// Whether retention removes old events from `orders`.
-    pub orders_expire: bool,
+    /// Whether the engines are files of this machine.
+    pub embedded: bool,
 }
 
 /// Log and claims, as the engines they are.
@@ -109,7 +109,7 @@ impl Engines {
     pub fn new(log: Arc<dyn EventLog>, store: Option<Arc<dyn OrderStore>>) -> Self {
         let stores = store.map(|store| Stores::new(&log, store));
         let durability = "engines of a test";
-        Self { log, stores, latest: None, claims: None, durability, orders_expire: false }
+        Self { log, stores, latest: None, claims: None, durability, embedded: false }
     }
 
     /// The order store as readers see it: the generation that is told. Errors: this process has none.
@@ -205,8 +205,7 @@ impl Engines {
 
     fn of_cluster(log: Arc<dyn EventLog>, cql: Option<Arc<CqlOrders>>) -> Self {
         let store = cql.clone().map(|cql| cql as Arc<dyn OrderStore>);
-        let claims = cql.map(ClaimsPair::Tables);
-        Self { claims, orders_expire: true, ..Self::new(log, store) }
+        Self { claims: cql.map(ClaimsPair::Tables), ..Self::new(log, store) }
     }
 
     /// Opens both for listings, beside a running system or without one; nothing can be changed.

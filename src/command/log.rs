@@ -4,7 +4,7 @@
 mod backup;
 mod chain;
 mod events;
-mod left_out;
+pub(crate) mod left_out;
 mod lost_claims;
 mod manifest;
 mod park;

@@ -133,7 +133,7 @@ impl Engines {
 
     fn of_files(log: Arc<SqliteLog>, claims: PairedClaims, store: SqliteOrders) -> Self {
         let opened = Self::new(Arc::clone(&log) as Arc<dyn EventLog>, Some(Arc::new(store)));
-        Self { claims: Some(ClaimsPair::Files(log, claims)), ..opened }
+        Self { claims: Some(ClaimsPair::Files(log, claims)), embedded: true, ..opened }
     }
 
     /// Opens embedded engines that no other process runs on, to change them. Errors: a process runs on them; as `open`.

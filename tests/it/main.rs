@@ -36,6 +36,7 @@ mod same_input;
 mod slow_heads;
 mod start_up;
 mod state_table;
+mod verified;
 mod yesterday;
 
 use support::knobs;

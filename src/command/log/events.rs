@@ -86,7 +86,7 @@ impl StoredEvents {
         verdict: &mut Verdict,
     ) -> anyhow::Result<Self> {
         let extents = engines.log.extent(Topic::Orders).await?;
-        let is_trimmed = |first: u64| engines.orders_expire && first > 1;
+        let is_trimmed = |first: u64| !engines.embedded && first > 1;
         let trimmed = extents.iter().filter(|extent| is_trimmed(extent.first));
         let trimmed = trimmed.map(|extent| extent.partition).collect();
         let mut stored = Self { by_order: HashMap::new(), trimmed, from };
