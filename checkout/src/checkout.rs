@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use payfold_engines::EngineError;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::EventLog;
-use payfold_engines::orders::{Claimed, OrderStore};
+use payfold_engines::orders::{ClaimKey, Claimed, OrderStore};
 use payfold_partners::directory::Directory;
 use payfold_partners::remote::Remote;
 use payfold_partners::shops::Shops;
@@ -180,7 +180,7 @@ impl Checkout {
 
     /// Claims a key, if that ends in time. Errors: `storage_unavailable`; the claim may still be made, and nobody acts
     /// on it.
-    pub(crate) async fn claim(&self, key: String, record: Vec<u8>) -> Result<Claimed, Problem> {
+    pub(crate) async fn claim(&self, key: ClaimKey, record: Vec<u8>) -> Result<Claimed, Problem> {
         let claimed = timed(self.parts.store.claim(key, record)).await;
         let claimed = claimed.map_err(|error| self.facts.store_failed(&error))?;
         self.facts.stored();

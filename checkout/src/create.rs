@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix_web::{HttpRequest, HttpResponse};
-use payfold_engines::orders::Claimed;
+use payfold_engines::orders::{ClaimKey, Claimed, ReservedClaimKey, is_create_request};
 use payfold_partners::remote::{Created, Failure};
 use payfold_partners::shops::ShopEntry;
 use payfold_schemas::fact::{CreateFailed, Fact, Session};
@@ -31,12 +31,12 @@ const KEY_CHARS_MAX: usize = 255;
 /// `POST /v1/payments`.
 pub(crate) async fn create(call: &mut Call) -> Result<HttpResponse, Problem> {
     let shop = call.shop()?;
-    let claim_key = format!("{}/{}", shop.name, idempotency_key(&call.request)?);
+    let claim_key = ClaimKey::create_request(&shop.name, idempotency_key(&call.request)?);
     let checkout = Arc::clone(&call.checkout);
     let timeout = checkout.parts.limits.body_timeout;
     let body = body::read(call.request.head(), &mut call.payload, timeout).await?;
     let asked = PaymentRequest::parse(&body)?;
-    let in_flight = checkout.calls.begin(&claim_key);
+    let in_flight = checkout.calls.begin(look_up_key(&claim_key).as_str());
     let in_flight = in_flight.ok_or_else(|| Problem::new(&kinds::IDEMPOTENCY_KEY_IN_FLIGHT))?;
     let (runtime, open) = (checkout.runtime.clone(), checkout.open_work());
     let job = Job { checkout, shop, claim_key, asked, receipt: call.receipt };
@@ -56,11 +56,25 @@ fn idempotency_key(request: &HttpRequest) -> Result<&str, Problem> {
         .ok_or_else(|| Problem::new(&kinds::IDEMPOTENCY_KEY_MISSING))
 }
 
+/// The key at which a claim of this request would be found.
+fn look_up_key(claim_key: &Result<ClaimKey, ReservedClaimKey>) -> &ClaimKey {
+    claim_key.as_ref().unwrap_or_else(ReservedClaimKey::look_up)
+}
+
+/// The answer to an Idempotency-Key that can't be claimed.
+fn reserved_key() -> Problem {
+    Problem::new(&kinds::IDEMPOTENCY_KEY_MISSING).because(
+        "for a shop of this name an Idempotency-Key of this form is not free: it is kept for payfold's own claims; nothing \
+         was sent to the partner: send the request with another key, such as order-17",
+    )
+}
+
 /// One create request whose shape is right.
 pub(crate) struct Job {
     pub(crate) checkout: Arc<Checkout>,
     pub(crate) shop: ShopEntry,
-    pub(crate) claim_key: String,
+    /// An error where the Idempotency-Key can't be claimed.
+    pub(crate) claim_key: Result<ClaimKey, ReservedClaimKey>,
     pub(crate) asked: PaymentRequest,
     pub(crate) receipt: Receipt,
 }
@@ -69,18 +83,25 @@ impl Job {
     async fn run(self, begun: Begun) -> Result<Answer, Problem> {
         let checkout = &self.checkout;
         // A known key is answered before anything is looked at that may have changed since.
-        let known = checkout.parts.store.claimed(self.claim_key.clone());
-        if let Some(record) = checkout.in_time(known).await? {
-            return self.replay(record).await;
-        }
+        let claim_key = self.claim_key.clone();
+        let known = checkout.parts.store.claimed(look_up_key(&claim_key).clone());
+        let known = checkout.in_time(known).await?;
+        let claim_key = match (known, claim_key) {
+            (Some(record), Ok(_)) => return self.replay(record).await,
+            // An earlier version claimed it: the first request may have been paid for.
+            (Some(record), Err(_)) if is_create_request(&record) => {
+                return self.replay(record).await;
+            }
+            (_, Err(_)) => return Err(reserved_key()),
+            (None, Ok(claim_key)) => claim_key,
+        };
         let attempt = plan(checkout, &self.shop, &self.asked, self.receipt).await?;
         let Some(permit) = checkout.calls.enter(&attempt.key.partner) else {
             checkout.parts.metrics.created(&attempt.key.partner, Outcome::Busy);
             return Err(Problem::new(&kinds::PARTNER_BUSY));
         };
-        let (key, record) = (self.claim_key.clone(), attempt.record.clone());
-        // One that comes through unheard is nobody's to call for.
-        match checkout.claim(key, record).await? {
+        // If the claim's answer is lost, no process may make the call.
+        match checkout.claim(claim_key, attempt.record.clone()).await? {
             Claimed::Taken(record) => self.replay(record).await,
             Claimed::Mine => make(&self.checkout, attempt, permit, begun).await,
         }

@@ -23,7 +23,7 @@ pub use self::entry::{Decided, Entry};
 pub use self::state::{Generation, Generations};
 use crate::EngineError;
 use crate::log::Message;
-use crate::orders::{Claimed, OrderStore};
+use crate::orders::{ClaimKey, Claimed, OrderStore, is_create_request};
 
 /// How often an entry is tried while others decide too.
 const TRIES_MAX: u32 = 32;
@@ -88,7 +88,7 @@ impl Journal {
             let entry = decide(&known).map_err(DecideError::Refused)?;
             let decided = Decided::new(entry, asked);
             let record = decided.encode();
-            match self.store.claim(key(known.next()), record.clone()).await? {
+            match self.store.claim(ClaimKey::journal_entry(known.next()), record.clone()).await? {
                 Claimed::Mine => {}
                 // Another try of this very call came through.
                 Claimed::Taken(taken) if taken == record => {}
@@ -102,7 +102,16 @@ impl Journal {
     }
 
     async fn catch_up(&self, known: &mut Generations) -> Result<(), EngineError> {
-        while let Some(record) = self.store.claimed(key(known.next())).await? {
+        while let Some(record) = self.store.claimed(ClaimKey::journal_entry(known.next())).await? {
+            // An earlier version let a shop named `generations` claim this key. The claim stays for the shop's retries.
+            if is_create_request(&record) {
+                tracing::warn!(
+                    claim = known.next(),
+                    "a create request stands in the build journal; it is passed over"
+                );
+                known.pass_over();
+                continue;
+            }
             known.take(&Decided::decode(known.next(), &record)?);
         }
         Ok(())
@@ -112,9 +121,4 @@ impl Journal {
 /// What is written into every partition for a switch.
 pub fn marker(switch: &Switch) -> Message {
     Message { key: MARKER_KEY.to_owned(), event: None, value: encode_switch(switch) }
-}
-
-/// The claim of an entry, counted from 1.
-fn key(number: u64) -> String {
-    format!("generations/{number}")
 }

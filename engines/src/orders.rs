@@ -1,5 +1,6 @@
 //! The order store seam: order rows and the views that list them.
 
+mod claim_key;
 pub mod cql;
 mod cursor;
 pub mod live;
@@ -17,6 +18,7 @@ use payfold_schemas::publication::Publication;
 use payfold_schemas::record::Position;
 use payfold_schemas::time::Time;
 
+pub use self::claim_key::{ClaimKey, ReservedClaimKey, is_create_request};
 pub use self::walked::Walked;
 use crate::{EngineError, SeamFuture};
 
@@ -198,11 +200,11 @@ pub trait OrderStore: Send + Sync {
     /// Of all callers with one key, in all processes and after any crash, at most one is told `Mine`. It is
     /// outside the generations and can't be rebuilt. Errors: `Unavailable`; the claim may have been made then,
     /// and nobody is told `Mine` for it any more.
-    fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError>;
+    fn claim(&self, key: ClaimKey, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError>;
 
     /// The record a key was claimed with; none while nobody has. A retry is recognised by it before anything
     /// that may have changed since the first request is looked at.
-    fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError>;
+    fn claimed(&self, key: ClaimKey) -> SeamFuture<'_, Option<Vec<u8>>, EngineError>;
 
     /// Checks that what is claimed now goes where a restart finds it, without writing anything. An engine that can't
     /// tell says yes. Errors: `Unavailable` with what is wrong.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::lines::Lines;
 use crate::partner::{Does, Partner, http, offer};
-use crate::world::{Engines, Made, NOW, OTHER_TOKEN, World, asked, asked_with, told};
+use crate::world::{Engines, Made, NOW, OTHER_TOKEN, World, asked, asked_with, claim_key, told};
 
 #[actix_web::test]
 async fn a_payment_is_created_with_all_its_shop_needs() {
@@ -227,7 +227,7 @@ async fn what_is_refused_claims_nothing_and_asks_nobody() {
         assert_eq!(told, expected, "{case}");
     }
     assert_eq!((engines.facts().await.as_str(), partner.count()), ("", 0));
-    assert_eq!(engines.store.claimed("web/k".to_owned()).await, Ok(None));
+    assert_eq!(engines.store.claimed(claim_key("web/k")).await, Ok(None));
     let (status, body) = world.create("k", &asked("cart")).await;
     assert_eq!(status, 201, "{body}");
 }
@@ -270,7 +270,7 @@ async fn a_slow_partner_holds_no_other() {
     assert_eq!(response.headers()["retry-after"], "1");
     let (status, body) = told(response).await;
     assert_eq!((status, body["code"].as_str()), (503, Some("partner_busy")));
-    assert_eq!(engines.store.claimed("web/one more".to_owned()).await, Ok(None));
+    assert_eq!(engines.store.claimed(claim_key("web/one more")).await, Ok(None));
     let (status, _) = world.create("other", &asked_with(&json!({"partner": "quick"}))).await;
     assert_eq!((status, slow.count()), (201, 2), "another partner is called meanwhile");
 

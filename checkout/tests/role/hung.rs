@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use payfold_engines::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
+use payfold_engines::orders::{
+    ClaimKey, Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan,
+};
 use payfold_engines::{EngineError, SeamFuture};
 use payfold_schemas::order::Order;
 use tokio::sync::watch;
@@ -62,14 +64,14 @@ impl OrderStore for Hung {
         })
     }
 
-    fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
+    fn claim(&self, key: ClaimKey, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
         Box::pin(async move {
             self.turn("claim").await;
             self.real.claim(key, record).await
         })
     }
 
-    fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
+    fn claimed(&self, key: ClaimKey) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
         Box::pin(async move {
             self.turn("claimed").await;
             self.real.claimed(key).await
@@ -168,14 +170,14 @@ impl OrderStore for Late {
         self.real.scan(scan, after, limit)
     }
 
-    fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
+    fn claim(&self, key: ClaimKey, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
         Box::pin(async move {
             self.real.claim(key, record).await?;
             std::future::pending().await
         })
     }
 
-    fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
+    fn claimed(&self, key: ClaimKey) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
         self.real.claimed(key)
     }
 

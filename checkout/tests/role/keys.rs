@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use payfold_engines::orders::{ClaimKey, Claimed};
 use serde_json::json;
 
 use crate::partner::{Does, Partner, offer};
 use crate::reads::{append, paid, row};
-use crate::world::{Engines, NOW, World, asked, asked_with, told};
+use crate::world::{Engines, NOW, World, asked, asked_with, claim_key, told};
 
 #[actix_web::test]
 async fn the_same_key_and_body_is_answered_as_the_first_time() {
@@ -145,7 +146,64 @@ async fn keys_are_a_shops_own() {
     let (status, body) = told(world.client.execute(request).await.unwrap()).await;
     assert_eq!((status, partner.count()), (201, 2), "{body}");
     let shared = Arc::clone(&engines.store);
-    assert!(shared.claimed("other/k".to_owned()).await.unwrap().is_some());
+    assert!(shared.claimed(claim_key("other/k")).await.unwrap().is_some());
+}
+
+/// From now on the web shop has this name.
+fn rename_web_shop(world: &World, name: &str) {
+    let mut vault = payfold_partners::document::VaultDocument::default();
+    let sha256 = payfold_schemas::digest::Digest::of_bytes(crate::world::TOKEN.as_bytes());
+    let token = payfold_partners::shops::ShopToken { sha256, created_at: NOW, valid_until: None };
+    let account = payfold_partners::shops::ShopAccount {
+        partner: payfold_schemas::ids::PartnerCode::parse("acme").unwrap(),
+        merchant_code: payfold_schemas::ids::MerchantCode::parse("SHOP").unwrap(),
+    };
+    let name = payfold_schemas::ids::ShopName::parse(name).unwrap();
+    vault.add_shop_token(&name, &[account], token, 0);
+    world.shops.store(Arc::new(payfold_partners::shops::Shops::of(&vault)));
+}
+
+/// A shop of any name takes no key of the build journal, or no process could read the journal any more.
+#[actix_web::test]
+async fn no_shop_takes_a_key_of_the_build_journal() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let world = World::new(&engines, &partner).await;
+    rename_web_shop(&world, "generations");
+    for key in ["1", "18446744073709551616", "007", "tables/2"] {
+        let (status, body) = world.create(key, &asked("cart")).await;
+        let journal = payfold_engines::generations::Journal::new(Arc::clone(&engines.store));
+        journal.read().await.expect("the journal can be read");
+        assert_eq!(
+            (status, body["code"].as_str()),
+            (400, Some("idempotency_key_missing")),
+            "{key}"
+        );
+        assert!(body["detail"].as_str().unwrap().contains("order-17"), "{body}");
+    }
+    assert_eq!((engines.facts().await.as_str(), partner.count()), ("", 0));
+    for (calls, key) in (1..).zip(["order-1", "1/", "tables/", "tables/x", "tables/2/"]) {
+        let (status, body) = world.create(key, &asked("cart")).await;
+        assert_eq!((status, partner.count()), (201, calls), "{key}: {body}");
+    }
+}
+
+/// What an earlier version let such a shop claim is answered from its order, as ever.
+#[actix_web::test]
+async fn a_reserved_key_that_was_claimed_before_is_answered_from_its_order() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let (world, _folding) = (World::new(&engines, &partner).await, engines.fold());
+    let first = world.create("17", &asked("cart")).await;
+    let claim = engines.store.claimed(claim_key("web/17")).await.unwrap().expect("claimed");
+    let before = ClaimKey::journal_entry(17);
+    assert_eq!(engines.store.claim(before, claim).await, Ok(Claimed::Mine));
+    rename_web_shop(&world, "generations");
+    assert_eq!(world.create("17", &asked("cart")).await, first);
+    assert_eq!(world.create("17", &asked("another cart")).await.0, 422, "the key is used");
+    assert_eq!((engines.facts().await.as_str(), partner.count()), ("C O", 1));
+    // The journal's own entry is no shop's.
+    assert_eq!(engines.store.claim(ClaimKey::journal_entry(18), vec![1]).await, Ok(Claimed::Mine));
+    assert_eq!(world.create("18", &asked("cart")).await.0, 400);
+    assert_eq!(partner.count(), 1);
 }
 
 /// What a shop may see is what it lists now, under a known key too.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use payfold_checkout::Limits;
-use payfold_engines::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
+use payfold_engines::orders::{
+    ClaimKey, Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan,
+};
 use payfold_engines::{EngineError, SeamFuture};
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
@@ -142,11 +144,11 @@ impl OrderStore for Counted {
         self.real.scan(scan, after, limit)
     }
 
-    fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
+    fn claim(&self, key: ClaimKey, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
         self.real.claim(key, record)
     }
 
-    fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
+    fn claimed(&self, key: ClaimKey) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
         self.real.claimed(key)
     }
 

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 
 use crate::lines::Lines;
 use crate::partner::{Does, Partner, http, offer};
-use crate::world::{Engines, Made, TOKEN, World, asked, told};
+use crate::world::{Engines, Made, TOKEN, World, asked, claim_key, told};
 
 /// A log that fails for facts of some letters: it is away, as a rule.
 struct Away {
@@ -263,7 +263,7 @@ async fn a_short_outage_is_bridged() {
     let _folding = engines.fold();
     let body = asked("cart");
     let call = actix_web::rt::spawn(world.post("k", &body).send());
-    while engines.store.claimed("web/k".to_owned()).await.unwrap().is_none() {
+    while engines.store.claimed(claim_key("web/k")).await.unwrap().is_none() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     away.is_back();

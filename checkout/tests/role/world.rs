@@ -13,8 +13,8 @@ use payfold_checkout::{Addresses, Checkout, Limits, Metrics, Parts};
 use payfold_engines::clock::FixedClock;
 use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
 use payfold_engines::log::{EventLog, Topic};
-use payfold_engines::orders::OrderStore;
 use payfold_engines::orders::sqlite::SqliteOrders;
+use payfold_engines::orders::{ClaimKey, OrderStore};
 use payfold_partners::directory::Directory;
 use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
 use payfold_partners::keys::Channel;
@@ -274,4 +274,10 @@ fn entry(account: &ShopAccount) -> AccountEntry {
     };
     entry.add_key(key).unwrap();
     entry
+}
+
+/// The key of a create request, written `SHOP/IDEMPOTENCY-KEY`.
+pub fn claim_key(text: &str) -> ClaimKey {
+    let (shop, key) = text.split_once('/').unwrap();
+    ClaimKey::create_request(&ShopName::parse(shop).unwrap(), key).unwrap()
 }

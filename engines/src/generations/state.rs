@@ -116,6 +116,11 @@ impl Generations {
         self.unmarked.as_ref()
     }
 
+    /// The claim that comes next is none of the journal's.
+    pub(super) fn pass_over(&mut self) {
+        self.entries = self.next();
+    }
+
     pub(super) fn take(&mut self, decided: &Decided) {
         self.entries = self.next();
         match &decided.entry {

@@ -4,6 +4,9 @@ use super::*;
 use crate::orders::sqlite::SqliteOrders;
 use payfold_schemas::publication::Publication;
 
+/// A create request as a shop claims it.
+const CREATE_REQUESTED: &str = include_str!("../../../schemas/fixtures/create-requested.hex");
+
 fn asked(n: u16) -> Asked {
     let id = format!("01939b1c-7a00-7000-8000-{n:012}");
     Asked {
@@ -77,4 +80,30 @@ fn an_entry_is_read_back_and_never_guessed_at() {
     for bad in [&[][..], &of_a_newer_program, &bytes[..9]] {
         assert!(matches!(Decided::decode(1, bad), Err(EngineError::Corrupt(_))), "{bad:?}");
     }
+}
+
+/// What an earlier version let a shop named `generations` claim under the key `1`, and under `3`.
+#[tokio::test]
+async fn the_journal_goes_on_beside_claims_that_a_shop_made_under_its_keys() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("orders.db");
+    let store: Arc<dyn OrderStore> = Arc::new(SqliteOrders::open(&path).unwrap());
+    let create: String = CREATE_REQUESTED.split_whitespace().collect();
+    let create = hex::decode(create).unwrap();
+    for number in [1, 3] {
+        store.claim(ClaimKey::journal_entry(number), create.clone()).await.unwrap();
+    }
+    let journal = Journal::new(Arc::clone(&store));
+    assert_eq!(journal.read().await.map(|known| known.existing().count()), Ok(1));
+    journal.decide(&asked(1), make).await.unwrap();
+    journal.decide(&asked(2), make).await.unwrap();
+    let known = Journal::new(Arc::clone(&store)).read().await.unwrap();
+    assert_eq!(known.existing().map(|(tables, _)| tables).collect::<Vec<_>>(), [1, 2, 3]);
+    for number in [1, 3] {
+        let stays = store.claimed(ClaimKey::journal_entry(number)).await;
+        assert_eq!(stays, Ok(Some(create.clone())));
+    }
+    store.claim(ClaimKey::journal_entry(5), b"neither".to_vec()).await.unwrap();
+    let refused = Journal::new(store).read().await;
+    assert!(matches!(refused, Err(EngineError::Corrupt(_))), "{refused:?}");
 }

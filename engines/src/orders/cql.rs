@@ -30,7 +30,9 @@ use payfold_schemas::publication::Publication;
 use payfold_schemas::record::Position;
 
 use self::family::Family;
-use crate::orders::{Claimed, Commit, Cursor, Footprint, OrderStore, Page, Progress, Scan, Walked};
+use crate::orders::{
+    ClaimKey, Claimed, Commit, Cursor, Footprint, OrderStore, Page, Progress, Scan, Walked,
+};
 use crate::{EngineError, SeamFuture};
 
 pub use link::{StatementKind, StatementObserver, StatementRun};
@@ -141,11 +143,11 @@ impl OrderStore for CqlOrders {
         })
     }
 
-    fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
+    fn claim(&self, key: ClaimKey, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
         Box::pin(async move { self.family.claims.claim(&self.family.link, &key, &record).await })
     }
 
-    fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
+    fn claimed(&self, key: ClaimKey) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
         Box::pin(async move { self.family.claims.claimed(&self.family.link, &key).await })
     }
 

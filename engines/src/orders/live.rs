@@ -12,7 +12,8 @@ use payfold_schemas::publication::Publication;
 use payfold_schemas::record::Position;
 
 use super::{
-    Claimed, Commit, Cursor, Footprint, MoneyPage, OrderStore, Page, Progress, Scan, Walked, Window,
+    ClaimKey, Claimed, Commit, Cursor, Footprint, MoneyPage, OrderStore, Page, Progress, Scan,
+    Walked, Window,
 };
 use crate::generations::{Generations, Journal};
 use crate::log::epoch::current;
@@ -126,11 +127,11 @@ impl OrderStore for Live {
         Box::pin(async move { now.money(window, after, limit).await })
     }
 
-    fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
+    fn claim(&self, key: ClaimKey, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
         self.base.claim(key, record)
     }
 
-    fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
+    fn claimed(&self, key: ClaimKey) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
         self.base.claimed(key)
     }
 

@@ -28,7 +28,8 @@ use self::family::Family;
 pub use self::paired::PairedClaims;
 use crate::blocking::blocking;
 use crate::orders::{
-    Claimed, Commit, Cursor, Footprint, MoneyPage, OrderStore, Page, Progress, Scan, Walked, Window,
+    ClaimKey, Claimed, Commit, Cursor, Footprint, MoneyPage, OrderStore, Page, Progress, Scan,
+    Walked, Window,
 };
 use crate::sqlite::{ReadPool, at, seam_error};
 use crate::{EngineError, SeamFuture, lock};
@@ -187,7 +188,7 @@ impl OrderStore for SqliteOrders {
         }))
     }
 
-    fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
+    fn claim(&self, key: ClaimKey, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
         Box::pin(async move {
             match self.family.writes() {
                 true => self.family.claims.claim(key, record).await,
@@ -196,7 +197,7 @@ impl OrderStore for SqliteOrders {
         })
     }
 
-    fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
+    fn claimed(&self, key: ClaimKey) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
         Box::pin(self.family.claims.claimed(key))
     }
 

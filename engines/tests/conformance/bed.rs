@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use payfold_engines::log::{Delivered, EventLog, Message, Start, Topic};
-use payfold_engines::orders::OrderStore;
+use payfold_engines::orders::{ClaimKey, OrderStore};
 use payfold_engines::{EngineError, SeamFuture};
-use payfold_schemas::ids::OrderKey;
+use payfold_schemas::ids::{OrderKey, ShopName};
 use payfold_schemas::order::{KnownFacts, Order, OrderState, Summary};
 use payfold_schemas::record::Position;
 use payfold_schemas::time::Time;
@@ -91,4 +91,11 @@ pub fn order(name: &str, offset: u64) -> Order {
     let (key, first_seen) = (key(name), Time::from_unix_ms(1));
     let facts = KnownFacts::default();
     Order { key, version: offset, first_seen, position: at(offset), summary, facts }
+}
+
+/// The key of a create request, written `SHOP/IDEMPOTENCY-KEY`.
+pub fn claim_key(text: &str) -> ClaimKey {
+    let (shop, key) = text.split_once('/').expect("a shop and a key");
+    let shop = ShopName::parse(shop).expect("a shop's name");
+    ClaimKey::create_request(&shop, key).expect("a key of its own")
 }

@@ -7,7 +7,7 @@ use payfold_engines::EngineError;
 use payfold_engines::orders::cql::{CqlOrders, CqlPassword, CqlSettings, CqlTls, schema};
 use payfold_engines::orders::{Claimed, Commit, OrderStore};
 
-use crate::bed::{key, order, soon};
+use crate::bed::{claim_key, key, order, soon};
 use crate::cql::Keyspace;
 use crate::stack::{Stack, wanted};
 
@@ -19,12 +19,12 @@ fn commit(offset: u64) -> Commit {
 /// Asserts that whatever is asked is told to be tried again, and soon enough.
 async fn is_unavailable(store: &CqlOrders, limit: Duration) {
     let begun = Instant::now();
-    let claim = soon(store.claim("shop/during".to_owned(), b"x".to_vec()));
+    let claim = soon(store.claim(claim_key("shop/during"), b"x".to_vec()));
     let answers = tokio::join!(
         async { soon(store.load(vec![key("p/M/a")])).await.map(|_| ()) },
         soon(store.commit(Commit { orders: vec![order("p/M/b", 1).into()], ..Commit::default() })),
         async { claim.await.map(|_| ()) },
-        async { soon(store.claimed("shop/k".to_owned())).await.map(|_| ()) },
+        async { soon(store.claimed(claim_key("shop/k"))).await.map(|_| ()) },
         async { soon(store.progress()).await.map(|_| ()) },
     );
     for answer in [answers.0, answers.1, answers.2, answers.3, answers.4] {
@@ -49,7 +49,7 @@ async fn recovers(store: &CqlOrders, offset: u64) {
     // The driver's own pause between two tries to connect is up to 10 s.
     assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
     assert_eq!(loaded, Some(order("p/M/a", offset)));
-    let claimed = soon(store.claimed("shop/k".to_owned())).await;
+    let claimed = soon(store.claimed(claim_key("shop/k"))).await;
     assert_eq!(claimed, Ok(Some(b"mine".to_vec())));
     soon(store.commit(commit(offset + 1))).await.expect("committed");
 }
@@ -91,7 +91,7 @@ async fn a_store_outlives_the_death_and_the_halt_of_its_database() {
     settings.request_timeout = Duration::from_secs(3);
     let store = CqlOrders::open(settings).await.expect("it opens");
     soon(store.commit(commit(1))).await.expect("committed");
-    let mine = soon(store.claim("shop/k".to_owned(), b"mine".to_vec())).await;
+    let mine = soon(store.claim(claim_key("shop/k"), b"mine".to_vec())).await;
     assert_eq!(mine, Ok(Claimed::Mine));
     for (down, up, last) in [("kill", "start", 1), ("pause", "resume", 2), ("kill", "start", 3)] {
         stack.tell(&format!("{down} cassandra"));

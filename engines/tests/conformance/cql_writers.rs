@@ -9,7 +9,7 @@ use payfold_schemas::order::Order;
 use payfold_schemas::record::Position;
 use payfold_schemas::time::Time;
 
-use crate::bed::{key, order, soon};
+use crate::bed::{claim_key, key, order, soon};
 use crate::cql::Keyspace;
 
 const LOG: [u8; 16] = [7; 16];
@@ -118,7 +118,8 @@ async fn a_claim_raced_by_two_stores_is_told_to_one() {
     let stores = [bed.open().await, bed.open().await];
     for round in 0..20 {
         let claims = (0..16).map(|n| {
-            let (key, record) = (format!("shop/{round}"), format!("record {n}").into_bytes());
+            let (key, record) =
+                (claim_key(&format!("shop/{round}")), format!("record {n}").into_bytes());
             soon(stores[n % 2].claim(key, record))
         });
         let all = futures_util::future::join_all(claims).await;

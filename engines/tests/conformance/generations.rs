@@ -8,7 +8,7 @@ use payfold_schemas::order::Order;
 use payfold_schemas::publication::Publication;
 use payfold_schemas::time::Time;
 
-use crate::bed::{Bed, at, key, order, orders, soon};
+use crate::bed::{Bed, at, claim_key, key, order, orders, soon};
 
 const LOG: [u8; 16] = [7; 16];
 
@@ -65,8 +65,8 @@ pub async fn are_apart(bed: &dyn Bed) {
         let listed = soon(store.scan(scan, None, 9)).await.expect("scanned");
         assert_eq!(listed.entries.len(), 1 + usize::from(b_is_there));
     }
-    soon(first.claim("shop/k".to_owned(), b"one".to_vec())).await.expect("claimed");
-    assert_eq!(soon(second.claimed("shop/k".to_owned())).await, Ok(Some(b"one".to_vec())));
+    soon(first.claim(claim_key("shop/k"), b"one".to_vec())).await.expect("claimed");
+    assert_eq!(soon(second.claimed(claim_key("shop/k"))).await, Ok(Some(b"one".to_vec())));
 }
 
 /// A walk comes by every row once, whatever its pages, and two generations in the same order.

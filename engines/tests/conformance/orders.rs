@@ -8,7 +8,7 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::order::Order;
 use payfold_schemas::time::Time;
 
-use crate::bed::{Bed, at, key, order, orders, soon};
+use crate::bed::{Bed, at, claim_key, key, order, orders, soon};
 
 const LOG: [u8; 16] = [7; 16];
 
@@ -97,14 +97,14 @@ pub async fn refuses_another_log(bed: &dyn Bed) {
 }
 
 async fn claim(store: &dyn OrderStore, key: &str, record: &str) -> Claimed {
-    soon(store.claim(key.to_owned(), record.as_bytes().to_vec())).await.expect("answered")
+    soon(store.claim(claim_key(key), record.as_bytes().to_vec())).await.expect("answered")
 }
 
 /// The first with a key is told `Mine`, every later one what the first claimed with; also after opening again.
 pub async fn claims_once(bed: &dyn Bed) {
     let store = orders(bed).await;
     let taken = Claimed::Taken(b"first".to_vec());
-    let known = async |store: &dyn OrderStore| soon(store.claimed("shop/k".to_owned())).await;
+    let known = async |store: &dyn OrderStore| soon(store.claimed(claim_key("shop/k"))).await;
     assert_eq!(known(&*store).await, Ok(None));
     assert_eq!(claim(&*store, "shop/k", "first").await, Claimed::Mine);
     assert_eq!(claim(&*store, "shop/k", "second").await, taken);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 use payfold_engines::log::{Message, Topic};
-use payfold_engines::orders::Claimed;
+use payfold_engines::orders::{ClaimKey, Claimed};
 use payfold_partners::profile::Profile;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::event::EventAttributes;
@@ -266,15 +266,16 @@ impl Run {
     ) -> Result<Self, BooksError> {
         let of_day = (request.partner.clone(), day.to_string());
         let times = ledger.times_compared(&of_day, file.sha256);
-        let name = format!("run/{}/{day}/{}/{times}", request.partner, file.sha256);
+        let (partner, day_text) = &of_day;
+        let key = ClaimKey::reconciliation_run(partner, day_text, file.sha256, times);
         let record = begun.unix_nanos().to_be_bytes().to_vec();
-        let ask = || shared.store.claim(name.clone(), record.clone());
+        let ask = || shared.store.claim(key.clone(), record.clone());
         let started_at = match shared.ask("claim a run", ask).await? {
             Claimed::Mine => begun,
             Claimed::Taken(record) => <[u8; 8]>::try_from(record.as_slice())
                 .map_or(begun, |nanos| Time::from_unix_nanos(i64::from_be_bytes(nanos))),
         };
-        let mut id = Digest::of_bytes(name.as_bytes()).to_string();
+        let mut id = Digest::of_bytes(key.as_str().as_bytes()).to_string();
         id.truncate(16);
         Ok(Self { id, started_at, day })
     }

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use payfold_engines::orders::{
-    Claimed, Commit, Cursor, Folded, OrderStore, Page, Progress, Scan, row,
+    ClaimKey, Claimed, Commit, Cursor, Folded, OrderStore, Page, Progress, Scan, row,
 };
 use payfold_engines::{EngineError, SeamFuture};
 use payfold_schemas::ids::OrderKey;
@@ -123,11 +123,11 @@ impl OrderStore for InMemory {
         Box::pin(async { Err(not_asked()) })
     }
 
-    fn claim(&self, _key: String, _record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
+    fn claim(&self, _key: ClaimKey, _record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
         Box::pin(async { Err(not_asked()) })
     }
 
-    fn claimed(&self, _key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
+    fn claimed(&self, _key: ClaimKey) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
         Box::pin(async { Err(not_asked()) })
     }
 }

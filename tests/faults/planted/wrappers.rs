@@ -7,7 +7,9 @@ use std::time::Duration;
 use payfold_engines::log::{
     Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic, Turn,
 };
-use payfold_engines::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
+use payfold_engines::orders::{
+    ClaimKey, Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan,
+};
 use payfold_engines::{EngineError, SeamFuture};
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::{KnownFacts, Order};
@@ -173,11 +175,11 @@ impl OrderStore for BentStore {
         self.real.scan(scan, after, limit)
     }
 
-    fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
+    fn claim(&self, key: ClaimKey, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
         self.real.claim(key, record)
     }
 
-    fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
+    fn claimed(&self, key: ClaimKey) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
         self.real.claimed(key)
     }
 

@@ -14,7 +14,7 @@ use scylla::value::{CqlValue, Row};
 use super::link::Link;
 use super::settings::CqlSettings;
 use crate::EngineError;
-use crate::orders::Claimed;
+use crate::orders::{ClaimKey, Claimed};
 
 /// The statements on claims.
 pub(super) struct Claims {
@@ -44,10 +44,10 @@ impl Claims {
     pub(super) async fn claim(
         &self,
         link: &Link,
-        key: &str,
+        key: &ClaimKey,
         record: &[u8],
     ) -> Result<Claimed, EngineError> {
-        let rows = link.claim(&self.insert, (key, record)).await?;
+        let rows = link.claim(&self.insert, (key.as_str(), record)).await?;
         let row = rows.single_row::<Row>().map_err(|error| link.undecodable(&error))?;
         // Cassandra answers with the row that is there only if there is one, ScyllaDB always.
         let column = |name| {
@@ -74,9 +74,9 @@ impl Claims {
     pub(super) async fn claimed(
         &self,
         link: &Link,
-        key: &str,
+        key: &ClaimKey,
     ) -> Result<Option<Vec<u8>>, EngineError> {
-        let rows = link.read(&self.select, (key,)).await?;
+        let rows = link.read(&self.select, (key.as_str(),)).await?;
         let row = rows.maybe_first_row::<(Vec<u8>,)>().map_err(|error| link.undecodable(&error))?;
         Ok(row.map(|(record,)| record))
     }

@@ -12,7 +12,7 @@ use super::claims::Claims;
 use super::link::Link;
 use super::{Tables, schema};
 use crate::EngineError;
-use crate::orders::Claimed;
+use crate::orders::{ClaimKey, Claimed};
 
 /// How long the making of tables is another process's.
 const MAKING_MAX: Duration = Duration::from_secs(60);
@@ -52,7 +52,7 @@ impl Family {
     }
 
     async fn make(&self, open: &mut Open, generation: u32) -> Result<(), EngineError> {
-        let key = format!("generations/tables/{generation}");
+        let key = ClaimKey::table_making(generation);
         let since = open.awaited.entry(generation).or_insert_with(Instant::now);
         let late = since.elapsed() > MAKING_MAX;
         if self.claims.claim(&self.link, &key, b"").await? == Claimed::Mine || late {

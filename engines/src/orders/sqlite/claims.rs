@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::EngineError;
 use crate::blocking::blocking;
-use crate::orders::Claimed;
+use crate::orders::{ClaimKey, Claimed};
 use crate::sqlite::{
     FileIdentity, ReadPool, at, file_exists, open_writer, reopen_writer, seam_error,
 };
@@ -31,7 +31,7 @@ type Answer = oneshot::Sender<Result<Claimed, EngineError>>;
 
 /// A claim that waits for its turn.
 struct Waiting {
-    key: String,
+    key: ClaimKey,
     record: Vec<u8>,
     answer: Answer,
 }
@@ -86,7 +86,11 @@ impl Claims {
     }
 
     /// Makes a claim durable, or finds whose it is.
-    pub(super) async fn claim(&self, key: String, record: Vec<u8>) -> Result<Claimed, EngineError> {
+    pub(super) async fn claim(
+        &self,
+        key: ClaimKey,
+        record: Vec<u8>,
+    ) -> Result<Claimed, EngineError> {
         let (answer, answered) = oneshot::channel();
         let gone = || EngineError::Unavailable("the claims' writer has ended".to_owned());
         let queue = self.queue.as_ref().ok_or_else(gone)?;
@@ -101,13 +105,13 @@ impl Claims {
     }
 
     /// The record of a key.
-    pub(super) async fn claimed(&self, key: String) -> Result<Option<Vec<u8>>, EngineError> {
+    pub(super) async fn claimed(&self, key: ClaimKey) -> Result<Option<Vec<u8>>, EngineError> {
         let readers = Arc::clone(&self.readers);
         if self.writer.is_none() && !file_exists(&self.path)? {
             // A store that nobody has run since there are claims.
             return Ok(None);
         }
-        blocking(move || readers.with(|connection| record_of(connection, &key))).await
+        blocking(move || readers.with(|connection| record_of(connection, key.as_str()))).await
     }
 }
 
@@ -210,16 +214,16 @@ fn claim_all(connection: &Connection, group: &[Waiting]) -> Result<Vec<Claimed>,
 fn claim(connection: &Connection, waiting: &Waiting) -> Result<Claimed, EngineError> {
     let made = connection
         .prepare_cached("INSERT OR IGNORE INTO claims VALUES (?, ?)")
-        .and_then(|mut insert| insert.execute(params![waiting.key, waiting.record]))
+        .and_then(|mut insert| insert.execute(params![waiting.key.as_str(), waiting.record]))
         .map_err(seam_error)?;
     if made == 1 {
         connection
             .prepare_cached("INSERT INTO latest (key) VALUES (?)")
-            .and_then(|mut insert| insert.execute([&waiting.key]))
+            .and_then(|mut insert| insert.execute([waiting.key.as_str()]))
             .map_err(seam_error)?;
         return Ok(Claimed::Mine);
     }
-    record_of(connection, &waiting.key)?
+    record_of(connection, waiting.key.as_str())?
         .map(Claimed::Taken)
         .ok_or_else(|| EngineError::Corrupt("a claim is neither new nor there".to_owned()))
 }

@@ -8,7 +8,9 @@ use payfold_engines::log::{
     Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic,
 };
 use payfold_engines::orders::sqlite::SqliteOrders;
-use payfold_engines::orders::{Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan};
+use payfold_engines::orders::{
+    ClaimKey, Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan,
+};
 use payfold_engines::{EngineError, SeamFuture};
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
@@ -111,11 +113,11 @@ impl OrderStore for Failing {
         })
     }
 
-    fn claim(&self, key: String, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
+    fn claim(&self, key: ClaimKey, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
         self.store.claim(key, record)
     }
 
-    fn claimed(&self, key: String) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
+    fn claimed(&self, key: ClaimKey) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
         self.store.claimed(key)
     }
 
