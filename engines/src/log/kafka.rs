@@ -1,5 +1,6 @@
 //! Owns the log in Kafka: one producer for appends, consumers for readers, look-ups beside them.
-//! Invariants: see `layout` (which partition is which), `marker` (what each begins with), `settings` (what every
+//! Invariants: see `layout` (which partition is which), `partitioner` (which one a key belongs to), `marker` (what each
+//! begins with), `settings` (what every
 //! client of ours is bound to), `producer` (durable before told) and `group` (who may deliver what).
 
 mod context;
@@ -11,6 +12,7 @@ mod layout;
 mod lookup;
 mod marker;
 mod missed;
+mod partitioner;
 mod place;
 mod producer;
 mod reader;
@@ -19,12 +21,15 @@ mod share;
 mod subscription;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 pub mod topics;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use payfold_schemas::record::Position;
+use rdkafka::ClientConfig;
 
 pub use rdkafka::statistics::Statistics;
 
@@ -62,7 +67,7 @@ impl KafkaLog {
     /// missing, a setting is refused), `Corrupt` (topics that don't belong together).
     pub async fn open(settings: &KafkaSettings, observers: Observers) -> Result<Self, EngineError> {
         let log = Self::open_read_only(settings).await?;
-        let producer = Some(Producer::start(settings, observers)?);
+        let producer = Some(Producer::start(settings, log.opened.counts, observers)?);
         Ok(Self { producer, ..log })
     }
 
@@ -112,24 +117,33 @@ impl KafkaLog {
         let places: Vec<_> = partitions.iter().map(of).collect();
         let config = self.settings.consumer(&self.group(group));
         let part = Part::Alone;
-        let reader = Reader::start(&config, &self.layout, topic, part)?;
+        let reader = self.reader(&config, topic, part)?;
         let shared = Arc::clone(&reader.shared);
         blocking(move || shared.assign(&places)).await?;
         Ok(Box::new(KafkaSubscription { reader, left: VecDeque::new() }))
     }
 
-    fn member(&self, topic: Topic, group: &str) -> Result<Box<dyn Subscription>, EngineError> {
-        let config = self.settings.member(&self.group(group));
-        let part = Part::Member;
-        let reader = Reader::start(&config, &self.layout, topic, part)?;
-        Ok(Box::new(KafkaSubscription { reader, left: VecDeque::new() }))
+    fn reader(
+        &self,
+        config: &ClientConfig,
+        topic: Topic,
+        part: Part,
+    ) -> Result<Reader, EngineError> {
+        Reader::start(config, &self.layout, topic, part, self.opened.counts.count(topic))
     }
 
-    fn keeper(&self, topic: Topic, group: &str) -> Result<Box<dyn Share>, EngineError> {
+    fn member(&self, topic: Topic, group: &str) -> Result<KafkaSubscription, EngineError> {
         let config = self.settings.member(&self.group(group));
-        let reader = Reader::start(&config, &self.layout, topic, Part::Keeper)?;
+        let part = Part::Member;
+        let reader = self.reader(&config, topic, part)?;
+        Ok(KafkaSubscription { reader, left: VecDeque::new() })
+    }
+
+    fn keeper(&self, topic: Topic, group: &str) -> Result<KafkaShare, EngineError> {
+        let config = self.settings.member(&self.group(group));
+        let reader = self.reader(&config, topic, Part::Keeper)?;
         let (lookup, left, given) = (Arc::clone(&self.lookup), VecDeque::new(), Vec::new());
-        Ok(Box::new(KafkaShare { reader, lookup, left, round: 0, given }))
+        Ok(KafkaShare { reader, lookup, left, round: 0, given })
     }
 }
 
@@ -174,14 +188,15 @@ impl EventLog for KafkaLog {
         let group = group.to_owned();
         Box::pin(async move {
             match start {
-                Start::Group => self.member(topic, &group),
+                Start::Group => Ok(Box::new(self.member(topic, &group)?) as Box<dyn Subscription>),
                 Start::After(after) => self.alone(topic, &group, after).await,
             }
         })
     }
 
     fn share(&self, topic: Topic, group: &str) -> SeamFuture<'_, Box<dyn Share>, EngineError> {
-        Box::pin(std::future::ready(self.keeper(topic, group)))
+        let share = self.keeper(topic, group).map(|share| Box::new(share) as Box<dyn Share>);
+        Box::pin(std::future::ready(share))
     }
 
     fn read_after(

@@ -13,7 +13,6 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 const APPLY: &str = "run `payfold topics apply`";
 const ALTER: &str = "kafka-configs.sh --bootstrap-server";
 const RESTORE: &str = "restore the topic from a mirror or backup";
-const GROWN: &str = "docs/operations.md, \"Partitions added in place\"";
 const MOVE: &str = "delete none of them; the order store names the log";
 
 const EPOCH_1: Variables = &[("PAYFOLD_KAFKA__EPOCH", "1")];
@@ -23,7 +22,7 @@ const PRODUCTION: Variables = &[("PAYFOLD_DEV", "false")];
 struct Row(&'static str, fn(&Broker), Variables<'static>, &'static [&'static str]);
 
 /// What is broken in topics that `payfold topics apply` made before.
-const ALTERED: [Row; 18] = [
+const ALTERED: [Row; 15] = [
     Row(
         "a topic is gone",
         |broker| broker.delete("orders"),
@@ -74,12 +73,6 @@ const ALTERED: [Row; 18] = [
         ],
     ),
     Row(
-        "the twin of orders has grown in place",
-        |broker| broker.grow("orders.latest", 3),
-        &[],
-        &[".orders.latest: it has 3 partitions and orders has 2", "--delete --topic", APPLY],
-    ),
-    Row(
         "any replica may become leader",
         |broker| broker.set("quarantine", "unclean.leader.election.enable", "true"),
         &[],
@@ -105,18 +98,6 @@ const ALTERED: [Row; 18] = [
             "`dev = true`",
             ".quarantine: min.insync.replicas is 1, must be 2 or more",
         ],
-    ),
-    Row(
-        "intake has grown in place",
-        |broker| broker.grow("intake", 3),
-        &[],
-        &[".intake: it was made with 2 partitions and has 3", GROWN],
-    ),
-    Row(
-        "orders has grown in place",
-        |broker| broker.grow("orders", 4),
-        &[],
-        &[".orders: it was made with 2 partitions and has 4", GROWN],
     ),
     Row(
         "the epoch is set and not made",
@@ -271,4 +252,31 @@ fn a_start_goes_on_without_the_twin_of_orders() {
     let log = start.home.variable("PAYFOLD_LOG").expect("it has a log");
     until("both orders are in it", WAIT_MAX, || (latest(log).len() == 2).then_some(()));
     assert!(start.home.log().contains("orders.latest is kept again"));
+}
+
+/// Nothing moves, so nobody is refused; what an operator should know is said.
+#[test]
+fn partitions_that_somebody_added_are_named_and_keep_nobody_from_starting() {
+    let Some(start) = Start::new() else { return };
+    start.make_topics();
+    start.make_tables();
+    let broker = Broker::of(&start);
+    for (topic, partitions) in [("intake", 3), ("orders", 4), ("orders.latest", 3)] {
+        broker.grow(topic, partitions);
+    }
+    start.home.payfold(&["topics", "apply"]).ok();
+    let check = ["check", "--connect", "--output", "json"];
+    let checked = start.home.ends(&check, &[], super::REFUSED_MAX);
+    assert_eq!(checked.code(), 0, "{} {}", checked.stdout, checked.stderr);
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&checked.stdout).expect("rows");
+    let warned = rows.iter().filter(|row| row["check"] == "topics" && row["result"] == "warn");
+    let warned: Vec<_> = warned.map(|row| row["detail"].as_str().unwrap_or_default()).collect();
+    let said = [
+        ".intake: it was made with 2 partitions and has 3: partition 2 is empty",
+        ".orders: it was made with 2 partitions and has 4: partitions 2 and 3 are empty",
+        ".orders.latest: it has 3 partitions and orders has 2",
+    ];
+    for words in said {
+        assert!(warned.iter().any(|detail| detail.contains(words)), "{words:?}: {warned:?}");
+    }
 }

@@ -53,7 +53,7 @@ fn append_blocking(
         ))
     };
     for (place, partition) in numbers.iter().enumerate() {
-        let outgoing = Outgoing { partition: Some(*partition), ..Outgoing::message(name, message) };
+        let outgoing = Outgoing::message((name, *partition), message);
         client.send(outgoing, place).map_err(|code| failed(&code))?;
     }
     let deadline = Instant::now() + WRITE_MAX + Duration::from_secs(2);

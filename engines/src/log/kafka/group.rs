@@ -104,6 +104,8 @@ pub(super) enum Part {
 pub(super) struct Group {
     quiet: Quiet,
     part: Part,
+    /// How many partitions the log has in the topic a group shares out; none for who reads alone.
+    partitions: Option<u32>,
     held: Mutex<Held>,
     released: Condvar,
     missed: Mutex<Missed>,
@@ -113,10 +115,15 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(part: Part, news: mpsc::UnboundedSender<News>) -> Self {
+    pub(super) fn new(
+        part: Part,
+        partitions: Option<u32>,
+        news: mpsc::UnboundedSender<News>,
+    ) -> Self {
         Self {
             quiet: Quiet::default(),
             part,
+            partitions,
             held: Mutex::default(),
             released: Condvar::new(),
             missed: Mutex::default(),
@@ -156,9 +163,32 @@ impl Group {
         let _ = self.news.send(news);
     }
 
+    /// Whether a partition of Kafka is one of the log. Those that somebody added to the topic are shared out among the
+    /// members, too: they stay assigned and paused, and are told to nobody.
+    pub(super) fn is_of_log(&self, partition: i32) -> bool {
+        let number = u32::try_from(partition).unwrap_or(u32::MAX);
+        self.partitions.is_none_or(|partitions| number < partitions)
+    }
+
+    /// The partitions of the log among these, by Kafka's numbers.
+    fn of_log(&self, list: &TopicPartitionList) -> Vec<i32> {
+        let numbers = list.elements().into_iter().map(|element| element.partition());
+        numbers.filter(|partition| self.is_of_log(*partition)).collect()
+    }
+
     /// Partitions came. They stand until they begin.
     fn given(&self, consumer: &BaseConsumer<Self>, list: &mut TopicPartitionList) {
-        let partitions = numbers(list);
+        let partitions = self.of_log(list);
+        if partitions.len() < list.count() {
+            let (added, topic) = (list.count() - partitions.len(), list.elements());
+            let topic = topic.first().map(|element| element.topic().to_owned());
+            tracing::warn!(
+                topic,
+                added,
+                "partitions were added to a topic of the log: no key belongs there, and nothing reads them; \
+                 `payfold check --connect` says what they hold"
+            );
+        }
         // An offset that is known, not "the beginning": the client would ask for that again after it was sought away.
         let assigned = list
             .set_all_offsets(Offset::Offset(0))
@@ -184,7 +214,7 @@ impl Group {
 
     /// Partitions go. Their reader may finish what it has of them, unless they are another's already.
     fn taken(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
-        let partitions = numbers(list);
+        let partitions = self.of_log(list);
         let lost = consumer.assignment_lost();
         let begun = self.held(|held| {
             partitions.iter().for_each(|partition| {
@@ -237,10 +267,6 @@ impl Group {
 /// The group goes on to count on this consumer, which does not go on: only leaving helps.
 pub(super) fn broken(what: &str, error: &KafkaError) -> EngineError {
     EngineError::Invalid(format!("this reader could not {what}: {error}; start the process again"))
-}
-
-fn numbers(list: &TopicPartitionList) -> Vec<i32> {
-    list.elements().iter().map(|element| element.partition()).collect()
 }
 
 impl ClientContext for Group {

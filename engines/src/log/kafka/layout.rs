@@ -1,7 +1,7 @@
 //! Owns how the log lies in Kafka: which topic and partition of the cluster a partition of the log is.
 //!
-//! A topic of the log is `PREFIX.intake`, `PREFIX.orders`, … The partition count of intake is fixed for life,
-//! because a key's partition follows from it; to grow, a new topic of the next *epoch* is opened, `PREFIX.intake.e1`,
+//! A topic of the log is `PREFIX.intake`, `PREFIX.orders`, … The partition count of intake is fixed for life by its
+//! markers, because a key's partition follows from it; to grow, a new topic of the next *epoch* is opened, `PREFIX.intake.e1`,
 //! once the one before it is folded to its end. Invariant: a partition of the log is one partition of one Kafka
 //! topic for ever: its number is `epoch << 16 | Kafka's number`, so positions of all epochs live side by side.
 

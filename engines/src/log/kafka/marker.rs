@@ -1,6 +1,7 @@
 //! Owns the marker: the first message of every partition of every topic, written when the topic is made.
 //! It says which log the partition belongs to and how many partitions there are, so that a topic that was made
-//! anew, grown in place or belongs to another log is noticed before anything is appended or folded.
+//! anew or belongs to another log is noticed before anything is appended or folded, and so that keys stay where they
+//! are when somebody adds partitions.
 //! Invariant: a marker stands at offset 0 and is never delivered; so every message's offset is at least 1.
 
 use serde::{Deserialize, Serialize};

@@ -23,6 +23,7 @@ use self::client::Factory;
 use self::pump::Pump;
 use self::work::Work;
 use super::context::StatisticsObserver;
+use super::partitioner::PartitionCounts;
 use super::settings::KafkaSettings;
 use crate::log::queue::Queue;
 use crate::log::sqlite::CommitObserver;
@@ -63,6 +64,7 @@ impl Producer {
     /// Errors: `Invalid` for settings the client refuses.
     pub(super) fn start(
         settings: &KafkaSettings,
+        counts: PartitionCounts,
         observers: Observers,
     ) -> Result<Self, EngineError> {
         let factory = Factory::new(settings, observers.statistics);
@@ -72,7 +74,7 @@ impl Producer {
             commits: observers.commits,
             ended: watch::Sender::new(false),
         });
-        let pump = Pump::new(Arc::clone(&shared), settings, factory, client);
+        let pump = Pump::new(Arc::clone(&shared), settings, counts, factory, client);
         let thread = std::thread::Builder::new()
             .name("payfold-log".to_owned())
             .spawn(move || pump.run())

@@ -58,17 +58,19 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Makes the consumer and starts its thread. Errors: `Invalid`, the client refuses its settings.
+    /// Makes the consumer and starts its thread; `partitions` are those of the log in the topic a group shares out.
+    /// Errors: `Invalid`, the client refuses its settings.
     pub(super) fn start(
         config: &ClientConfig,
         layout: &Layout,
         topic: Topic,
         part: Part,
+        partitions: u32,
     ) -> Result<Self, EngineError> {
         let (told, news) = mpsc::unbounded_channel();
         let refused =
             |error: KafkaError| EngineError::Invalid(format!("the Kafka client: {error}"));
-        let group = Group::new(part, told);
+        let group = Group::new(part, (part != Part::Alone).then_some(partitions), told);
         let consumer: BaseConsumer<Group> = config.create_with_context(group).map_err(refused)?;
         let epoch = *layout.epochs(topic).end();
         let (ahead, failing, begun, stop) = Default::default();
@@ -339,7 +341,8 @@ impl Shared {
                 let standing = self.consumer.context().held(|held| held.standing.clone());
                 let mut resumed = TopicPartitionList::new();
                 for element in list.elements() {
-                    if !standing.contains(&element.partition()) {
+                    let is_of_log = self.consumer.context().is_of_log(element.partition());
+                    if is_of_log && !standing.contains(&element.partition()) {
                         resumed.add_partition(element.topic(), element.partition());
                     }
                 }

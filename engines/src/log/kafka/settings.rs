@@ -239,7 +239,6 @@ impl KafkaSettings {
         config
             .set("enable.idempotence", "true")
             .set("acks", "all")
-            .set("partitioner", "murmur2_random")
             .set("linger.ms", linger_ms.to_string())
             .set("delivery.timeout.ms", self.delivery_timeout.as_millis().to_string())
             .set("queue.buffering.max.messages", "0")

@@ -2,10 +2,12 @@
 //! Invariants: what exists is never altered, only told of; every partition begins with a marker of one and the
 //! same log, whoever made it and however often the making was cut short.
 
+mod added;
 mod apply;
 mod look;
 mod marking;
 mod rules;
+mod seen;
 #[cfg(test)]
 mod tests;
 mod twin;
@@ -13,11 +15,12 @@ mod wanted;
 
 use std::fmt;
 
-use self::look::Seen;
 #[cfg(test)]
 pub(super) use self::look::admin;
 pub use self::rules::{Finding, Severity};
+use self::seen::{Seen, SeenTopic};
 pub use self::wanted::{Footing, TopicsWanted};
+use super::partitioner::PartitionCounts;
 use super::settings::KafkaSettings;
 use crate::EngineError;
 use crate::log::Topic;
@@ -117,6 +120,8 @@ pub(super) struct Opened {
     pub(super) log_id: [u8; 16],
     /// The partitions of the log, by topic in the order of `Topic::ALL`, over all epochs.
     partitions: [Vec<u32>; Topic::ALL.len()],
+    /// How many partitions each topic has that is appended to.
+    pub(super) counts: PartitionCounts,
 }
 
 impl Opened {
@@ -143,7 +148,7 @@ pub(super) async fn opened(settings: &KafkaSettings) -> Result<Opened, EngineErr
     let partitions = Topic::ALL.map(|topic| {
         let of = |epoch| {
             let topic = seen.get(topic, epoch);
-            topic.into_iter().flat_map(|topic| topic.partitions.keys()).copied()
+            topic.into_iter().flat_map(SeenTopic::of_log).map(|(partition, _)| partition)
         };
         let epochs = layout.epochs(topic);
         epochs
@@ -151,5 +156,8 @@ pub(super) async fn opened(settings: &KafkaSettings) -> Result<Opened, EngineErr
             .map(|(epoch, kafka)| partition_of(epoch, kafka))
             .collect()
     });
-    Ok(Opened { log_id, partitions })
+    let counts = Topic::ALL
+        .map(|topic| seen.get(topic, *layout.epochs(topic).end()).map_or(1, SeenTopic::made_with));
+    added::log_added(&layout, &seen);
+    Ok(Opened { log_id, partitions, counts: PartitionCounts::new(counts) })
 }

@@ -205,7 +205,7 @@ async fn who_was_taken_over_writes_nothing_any_more() {
     half.transactions().init_transactions(WAIT_MAX).expect("it takes over");
     half.transactions().begin_transaction().expect("begun");
     let late = event("a 1.1@0-1");
-    let outgoing = Outgoing { partition: Some(0), ..Outgoing::message("", &late) };
+    let outgoing = Outgoing::message(("", 0), &late);
     let name = settings.layout().latest();
     half.send(Outgoing { topic: &name, ..outgoing }, 0).expect("it is taken");
     half.transactions().flush(WAIT_MAX).expect("it is sent");

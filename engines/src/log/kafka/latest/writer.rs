@@ -187,7 +187,7 @@ impl Desk {
         for (number, message) in messages.iter().enumerate() {
             let outgoing = Outgoing {
                 topic: &name,
-                partition: Some(self.partition),
+                partition: self.partition,
                 key: Some(&message.key),
                 headers: message.event.as_ref().map(stored_event),
                 value: &message.value,

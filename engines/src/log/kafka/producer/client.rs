@@ -137,22 +137,25 @@ impl Factory {
 /// What is handed over.
 pub(in crate::log::kafka) struct Outgoing<'a> {
     pub(in crate::log::kafka) topic: &'a str,
-    /// None: the key says where.
-    pub(in crate::log::kafka) partition: Option<i32>,
+    /// Kafka's number of the partition. The client's own partitioner goes by the broker's count, which may grow.
+    pub(in crate::log::kafka) partition: i32,
     pub(in crate::log::kafka) key: Option<&'a str>,
     pub(in crate::log::kafka) headers: Option<OwnedHeaders>,
     pub(in crate::log::kafka) value: &'a [u8],
 }
 
 impl<'a> Outgoing<'a> {
-    /// A message of ours.
-    pub(in crate::log::kafka) fn message(topic: &'a str, message: &'a Message) -> Self {
+    /// A message of ours, for a partition of a topic.
+    pub(in crate::log::kafka) fn message(
+        (topic, partition): (&'a str, i32),
+        message: &'a Message,
+    ) -> Self {
         let headers = message
             .event
             .as_ref()
             .map(|event| cloud_event(&event.id, event.kind, Some(&event.time.to_rfc3339())));
         let (key, value) = (Some(message.key.as_str()), message.value.as_slice());
-        Self { topic, partition: None, key, headers, value }
+        Self { topic, partition, key, headers, value }
     }
 }
 
@@ -171,7 +174,7 @@ impl Client {
         let Outgoing { topic, partition, key, headers, value } = outgoing;
         let mut record = BaseRecord::with_opaque_to(topic, number).payload(value);
         record.key = key.map(str::as_bytes);
-        record.partition = partition;
+        record.partition = Some(partition);
         record.headers = headers;
         self.producer
             .send(record)

@@ -20,6 +20,7 @@ use super::flight::{Entry, Flight, Owner, Settled};
 use super::work::Work;
 use crate::EngineError;
 use crate::log::kafka::layout::Layout;
+use crate::log::kafka::partitioner::PartitionCounts;
 use crate::log::kafka::settings::KafkaSettings;
 use crate::log::queue::{Job, Taken};
 use crate::log::waiters::{HANDOVER_MAX, Outcome, Wakeups};
@@ -55,6 +56,7 @@ pub(super) struct Pump {
     shared: Arc<Shared>,
     factory: Factory,
     layout: Layout,
+    counts: PartitionCounts,
     /// What is written to, by topic.
     names: [String; Topic::ALL.len()],
     delivery_timeout: Duration,
@@ -85,6 +87,7 @@ impl Pump {
     pub(super) fn new(
         shared: Arc<Shared>,
         settings: &KafkaSettings,
+        counts: PartitionCounts,
         factory: Factory,
         client: Client,
     ) -> Self {
@@ -94,6 +97,7 @@ impl Pump {
             factory,
             names: Topic::ALL.map(|topic| layout.current(topic)),
             layout,
+            counts,
             delivery_timeout: settings.delivery_timeout,
             flight: Flight::default(),
             departed: now,
@@ -179,9 +183,10 @@ impl Pump {
 
     fn send(&self, topic: Topic, message: &Message) -> Result<(), EngineError> {
         let name = &self.names[index(topic)];
+        let partition = self.counts.partition_of_key(topic, &message.key);
         match &self.client {
             Ok(client) => client
-                .send(Outgoing::message(name, message), self.flight.next_number())
+                .send(Outgoing::message((name, partition), message), self.flight.next_number())
                 .map_err(|code| failed::error(name, code, client.last_word().as_deref())),
             Err(dead) => Err(EngineError::Unavailable(format!(
                 "the Kafka client could not go on, and the next one is not made yet: {}",

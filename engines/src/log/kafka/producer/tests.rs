@@ -3,8 +3,13 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use rdkafka::client::ClientContext;
+use rdkafka::message::Message as _;
 use rdkafka::mocking::MockCluster;
-use rdkafka::producer::DefaultProducerContext;
+use rdkafka::producer::{
+    BaseProducer, BaseRecord, DefaultProducerContext, DeliveryResult, Producer as _,
+    ProducerContext,
+};
 use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 
 use super::*;
@@ -13,10 +18,14 @@ use crate::log::kafka::testing::{fresh, kafka_broker};
 use crate::log::kafka::topics::{Footing, TopicsWanted, apply};
 use crate::log::kafka::{layout::Layout, settings::KafkaSettings};
 
+/// One partition in each topic.
+const ONE_EACH: PartitionCounts = PartitionCounts::new([1; Topic::ALL.len()]);
+
 /// One broker that fails as it is told to.
 struct Mock {
     cluster: MockCluster<'static, DefaultProducerContext>,
     settings: KafkaSettings,
+    counts: PartitionCounts,
 }
 
 impl Mock {
@@ -29,11 +38,12 @@ impl Mock {
         let brokers = vec![cluster.bootstrap_servers()];
         let delivery_timeout = Duration::from_secs(2);
         let settings = KafkaSettings { delivery_timeout, ..KafkaSettings::new(brokers, "pay") };
-        Self { cluster, settings }
+        let counts = PartitionCounts::new([u32::try_from(partitions).unwrap(); Topic::ALL.len()]);
+        Self { cluster, settings, counts }
     }
 
     fn start(&self) -> Producer {
-        Producer::start(&self.settings, Observers::default()).unwrap()
+        Producer::start(&self.settings, self.counts, Observers::default()).unwrap()
     }
 
     /// A producer that has appended already: connections and ids are there.
@@ -111,7 +121,7 @@ async fn a_topic_that_is_not_there_is_named() {
     mock.cluster
         .topic_error("other.intake", RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
         .unwrap();
-    let producer = Producer::start(&settings, Observers::default()).unwrap();
+    let producer = Producer::start(&settings, ONE_EACH, Observers::default()).unwrap();
     let text = unavailable(producer.append(Topic::Intake, message("k", "v")).await);
     assert!(text.contains("other.intake"), "{text}");
 }
@@ -289,7 +299,7 @@ async fn every_round_is_observed() {
     let commits: CommitObserver =
         Arc::new(move |messages, took| lock(&sink).push((messages, took)));
     let observers = Observers { commits: Some(commits), statistics: None };
-    let producer = Producer::start(&mock.settings, observers).unwrap();
+    let producer = Producer::start(&mock.settings, mock.counts, observers).unwrap();
     let started = Instant::now();
     let all = (0..50).map(|n| producer.append(Topic::Intake, message(&format!("k{n}"), "v")));
     assert!(join_all(all).await.iter().all(Result::is_ok));
@@ -303,7 +313,7 @@ async fn every_round_is_observed() {
 async fn settings_the_client_refuses_are_invalid() {
     let mut settings = KafkaSettings::new(vec!["127.0.0.1:1".to_owned()], "pay");
     settings.client = vec![("no.such.setting".to_owned(), "1".to_owned())];
-    let refused = Producer::start(&settings, Observers::default());
+    let refused = Producer::start(&settings, ONE_EACH, Observers::default());
     assert!(
         matches!(&refused, Err(EngineError::Invalid(text)) if text.contains("no.such.setting"))
     );
@@ -320,8 +330,46 @@ async fn appended_messages_stand_behind_the_marker() {
         ..TopicsWanted::default()
     };
     apply(&settings, &wanted).await.unwrap();
-    let producer = Producer::start(&settings, Observers::default()).unwrap();
+    let producer = Producer::start(&settings, ONE_EACH, Observers::default()).unwrap();
     assert_eq!(producer.append(Topic::Intake, message("k", "1")).await, Ok(at(1)));
     let more = vec![message("k", "2"), message("l", "3")];
     assert_eq!(producer.append_all(Topic::Intake, more).await, Ok(vec![at(2), at(3)]));
+}
+
+/// The client's own partitioner, which Java's clients agree with, over the same number of partitions.
+#[tokio::test]
+async fn keys_are_placed_where_the_client_would_place_them() {
+    let mock = Mock::new(7);
+    let context = Placed::default();
+    let mut config = rdkafka::ClientConfig::new();
+    config.set("bootstrap.servers", mock.cluster.bootstrap_servers());
+    config.set("partitioner", "murmur2_random");
+    let client: BaseProducer<Placed> = config.create_with_context(context).unwrap();
+    let keys: Vec<String> = (0..2_000).map(|n| "k".repeat(1 + n % 9) + &n.to_string()).collect();
+    for (number, key) in keys.iter().enumerate() {
+        let record: BaseRecord<'_, str, str, usize> =
+            BaseRecord::with_opaque_to("pay.orders", number);
+        client.send(record.key(key.as_str()).payload("v")).map_err(|(error, _)| error).unwrap();
+    }
+    client.flush(Duration::from_secs(30)).unwrap();
+    let placed = lock(&client.client().context().0).clone();
+    assert_eq!(placed.len(), keys.len());
+    for (number, partition) in placed {
+        assert_eq!(mock.counts.partition_of_key(Topic::Orders, &keys[number]), partition);
+    }
+}
+
+/// Where the client stored each message, by number.
+#[derive(Default)]
+struct Placed(Mutex<Vec<(usize, i32)>>);
+
+impl ClientContext for Placed {}
+
+impl ProducerContext for Placed {
+    type DeliveryOpaque = usize;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, number: usize) {
+        let message = result.as_ref().map_err(|(error, _)| error.clone()).unwrap();
+        lock(&self.0).push((number, message.partition()));
+    }
 }

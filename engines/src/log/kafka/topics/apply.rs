@@ -8,9 +8,10 @@ use rdkafka::admin::{AdminOptions, NewTopic, TopicReplication};
 use rdkafka::error::RDKafkaErrorCode;
 
 use super::TopicStep;
-use super::look::{ANSWER_MAX, Depth, First, Seen, SeenTopic, admin, unreachable};
+use super::look::{ANSWER_MAX, Depth, admin, unreachable};
 use super::marking::{self, Mark};
 use super::rules::{self, Finding};
+use super::seen::{First, Seen, SeenTopic};
 use super::twin;
 use super::wanted::TopicsWanted;
 use crate::EngineError;
@@ -55,8 +56,8 @@ pub(super) fn plan(
             steps.push(TopicStep::Mark { name, partitions });
             continue;
         };
-        let empty = one.partitions.iter().filter(|(_, first)| **first == First::Nothing);
-        let partitions: Vec<i32> = empty.map(|(partition, _)| *partition).collect();
+        let empty = one.of_log().filter(|(_, first)| **first == First::Nothing);
+        let partitions: Vec<i32> = empty.map(|(partition, _)| partition).collect();
         if !partitions.is_empty() {
             steps.push(TopicStep::Mark { name, partitions });
         }
@@ -188,8 +189,7 @@ async fn mark(
     let log_id = match rules::log_id(&seen)? {
         Some(id) => id,
         None => {
-            let partitions =
-                seen.get(Topic::Intake, first_epoch).map_or(0, |one| one.partitions.len());
+            let partitions = seen.get(Topic::Intake, first_epoch).map_or(0, SeenTopic::made_with);
             let marker = marker(new_log_id()?, Topic::Intake, first_epoch, partitions);
             let name = layout.name(Topic::Intake, first_epoch);
             marking::write(settings, vec![Mark { name, partition: 0, marker }]).await?;
@@ -204,18 +204,17 @@ async fn mark(
     let mut marks = Vec::new();
     for (topic, epoch, name) in rules::expected(layout) {
         let Some(one) = seen.get(topic, epoch) else { continue };
-        for (partition, first) in &one.partitions {
+        for (partition, first) in one.of_log() {
             if *first == First::Nothing {
-                let marker = marker(log_id, topic, epoch, one.partitions.len());
-                marks.push(Mark { name: name.clone(), partition: *partition, marker });
+                let marker = marker(log_id, topic, epoch, one.made_with());
+                marks.push(Mark { name: name.clone(), partition, marker });
             }
         }
     }
     marking::write(settings, marks).await
 }
 
-fn marker(log_id: [u8; 16], topic: Topic, epoch: u32, partitions: usize) -> Marker {
-    let partitions = u32::try_from(partitions).expect("layout has 16 bits for partitions");
+fn marker(log_id: [u8; 16], topic: Topic, epoch: u32, partitions: u32) -> Marker {
     Marker { log_id, topic: topic.name().to_owned(), epoch, partitions }
 }
 

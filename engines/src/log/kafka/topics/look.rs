@@ -2,7 +2,7 @@
 //! with. Nothing here judges.
 //! Invariant: one round of requests over all partitions, however many there are; nothing is made by looking.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
@@ -18,6 +18,7 @@ use super::super::context::Context;
 use super::super::layout::Layout;
 use super::super::marker::{MARKER_TYPE, Marker, TYPE_HEADER};
 use super::super::settings::KafkaSettings;
+use super::seen::{First, Seen, SeenTopic};
 use crate::EngineError;
 use crate::blocking::blocking;
 use crate::log::Topic;
@@ -28,6 +29,9 @@ pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// How long the first messages of other topics are waited for once one could not be read.
 const OTHERS_MAX: Duration = Duration::from_secs(1);
+
+/// Characters of a key that is no order's, in messages.
+const KEY_CHARS_MAX: usize = 64;
 
 /// How long the reason of a failure is looked for.
 const REASON_MAX: Duration = Duration::from_millis(200);
@@ -41,42 +45,6 @@ pub(super) enum Depth {
     Settings,
 }
 
-/// What a partition begins with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum First {
-    /// It never held a message.
-    Nothing,
-    /// Messages before this offset were removed.
-    Removed { until: i64 },
-    /// A marker.
-    Marker(Marker),
-    /// Something that is no marker.
-    Other,
-}
-
-/// A topic of ours as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct SeenTopic {
-    /// By Kafka's number.
-    pub(super) partitions: BTreeMap<i32, First>,
-    /// The fewest copies a partition has.
-    pub(super) replication: usize,
-    /// None if they were not looked at.
-    pub(super) settings: Option<HashMap<String, String>>,
-}
-
-/// The topics of ours a cluster has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) brokers: String,
-    /// By topic and epoch.
-    pub(super) topics: BTreeMap<(Topic, u32), SeenTopic>,
-    /// The compacted twin of `orders`. What its partitions begin with is not looked at: it has no markers.
-    pub(super) latest: Option<SeenTopic>,
-    /// Epochs of intake that are there and later than the settings know.
-    pub(super) later_epochs: Vec<u32>,
-}
-
 impl Seen {
     /// Looks. Errors: `Unavailable`, `Invalid` for settings the client refuses.
     pub(super) async fn look(settings: &KafkaSettings, depth: Depth) -> Result<Self, EngineError> {
@@ -88,20 +56,6 @@ impl Seen {
             seen.read_settings(settings).await?;
         }
         Ok(seen)
-    }
-
-    pub(super) fn get(&self, topic: Topic, epoch: u32) -> Option<&SeenTopic> {
-        self.topics.get(&(topic, epoch))
-    }
-
-    /// Every marker there is, and where.
-    pub(super) fn markers(&self) -> impl Iterator<Item = (Topic, u32, i32, &Marker)> {
-        self.topics.iter().flat_map(|((topic, epoch), seen)| {
-            seen.partitions.iter().filter_map(|(partition, first)| match first {
-                First::Marker(marker) => Some((*topic, *epoch, *partition, marker)),
-                First::Nothing | First::Removed { .. } | First::Other => None,
-            })
-        })
     }
 
     async fn read_settings(&mut self, settings: &KafkaSettings) -> Result<(), EngineError> {
@@ -216,7 +170,7 @@ fn topics(consumer: &BaseConsumer<Ear>, layout: &Layout) -> Result<Seen, EngineE
             SeenTopic {
                 partitions: partitions.collect(),
                 replication: copies.unwrap_or(0),
-                settings: None,
+                ..SeenTopic::default()
             }
         };
         if let Some(known) = known {
@@ -274,6 +228,7 @@ fn firsts(
         }
         let one = seen.topics.get_mut(&(*topic, *epoch)).expect("places come from topics");
         one.partitions.insert(place.1, found);
+        one.ends.insert(place.1, *end);
     }
     for (place, first) in read(consumer, &filled)? {
         let (topic, epoch) = places[&place];
@@ -348,7 +303,12 @@ fn first_of(message: &BorrowedMessage<'_>) -> First {
         })
     });
     let marker = message.payload().filter(|_| is_marker).and_then(Marker::decode);
-    marker.map_or(First::Other, First::Marker)
+    marker.map_or_else(|| First::Other { key: beginning_of(message.key()) }, First::Marker)
+}
+
+/// A key as far as a message to a person shows it.
+fn beginning_of(key: Option<&[u8]>) -> String {
+    String::from_utf8_lossy(key.unwrap_or_default()).chars().take(KEY_CHARS_MAX).collect()
 }
 
 fn is_passing(error: &KafkaError) -> bool {

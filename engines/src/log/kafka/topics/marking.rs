@@ -49,7 +49,7 @@ fn write_blocking(settings: &KafkaSettings, marks: &[Mark]) -> Result<(), Engine
         let value = mark.marker.encode();
         let outgoing = Outgoing {
             topic: &mark.name,
-            partition: Some(mark.partition),
+            partition: mark.partition,
             key: Some(KEY),
             headers: Some(cloud_event(&id, MARKER_TYPE, None)),
             value: &value,

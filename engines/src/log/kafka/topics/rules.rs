@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use super::look::{First, Seen, SeenTopic};
+use super::added::added;
+use super::seen::{First, Seen, SeenTopic};
 use super::wanted::{Footing, Kept, kept};
 use crate::EngineError;
 use crate::log::Topic;
@@ -160,7 +161,10 @@ pub(super) fn expected(layout: &Layout) -> Vec<(Topic, u32, String)> {
     all.collect()
 }
 
-fn present<'a>(layout: &Layout, seen: &'a Seen) -> Vec<(Topic, u32, String, &'a SeenTopic)> {
+pub(super) fn present<'a>(
+    layout: &Layout,
+    seen: &'a Seen,
+) -> Vec<(Topic, u32, String, &'a SeenTopic)> {
     let all = expected(layout).into_iter();
     all.filter_map(|(topic, epoch, name)| Some((topic, epoch, name, seen.get(topic, epoch)?)))
         .collect()
@@ -268,9 +272,14 @@ pub(super) fn copies(brokers: &str, name: &str, one: &SeenTopic) -> Vec<Finding>
 fn beginnings(topic: Topic, epoch: u32, name: &str, one: &SeenTopic) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut empty = Vec::new();
-    for (partition, first) in &one.partitions {
+    let (made_with, has) = (one.made_with(), one.partitions.len());
+    if usize::try_from(made_with).is_ok_and(|made_with| has < made_with) {
+        let what = format!("it was made with {made_with} partitions and has {has}");
+        found.push(Finding::corrupt(name, what, RESTORE));
+    }
+    for (partition, first) in one.of_log() {
         match first {
-            First::Nothing => empty.push(*partition),
+            First::Nothing => empty.push(partition),
             // The marker went with what was old.
             First::Removed { .. } if kept(topic) == Kept::AWhile => {}
             First::Removed { until } => {
@@ -278,7 +287,7 @@ fn beginnings(topic: Topic, epoch: u32, name: &str, one: &SeenTopic) -> Vec<Find
                     format!("partition {partition} has lost its messages before offset {until}");
                 found.push(Finding::corrupt(name, what, RESTORE));
             }
-            First::Other => {
+            First::Other { .. } => {
                 let what = format!(
                     "partition {partition} does not begin with a marker: something else wrote it first"
                 );
@@ -292,18 +301,12 @@ fn beginnings(topic: Topic, epoch: u32, name: &str, one: &SeenTopic) -> Vec<Find
                 );
                 found.push(Finding::corrupt(name, what, RESTORE));
             }
-            First::Marker(marker)
-                if usize::try_from(marker.partitions) != Ok(one.partitions.len()) =>
-            {
+            First::Marker(marker) if marker.partitions != made_with => {
                 let what = format!(
-                    "it was made with {} partitions and has {}: the orders' keys lie elsewhere now",
-                    marker.partitions,
-                    one.partitions.len()
+                    "the marker of partition {partition} says {} partitions, and one before it {made_with}",
+                    marker.partitions
                 );
-                let fix = "partitions can't be taken back; docs/operations.md, \"Partitions added in place\"";
-                found.push(Finding::corrupt(name, what, fix));
-                // The others say the same, and the new ones are empty for that reason.
-                return found;
+                found.push(Finding::corrupt(name, what, RESTORE));
             }
             First::Marker(_) => {}
         }
@@ -312,6 +315,7 @@ fn beginnings(topic: Topic, epoch: u32, name: &str, one: &SeenTopic) -> Vec<Find
         let what = format!("partitions {empty:?} have no marker");
         found.push(Finding::refuse(name, what, APPLY));
     }
+    found.extend(added(name, one));
     found
 }
 
@@ -345,10 +349,59 @@ mod tests {
     use std::collections::{BTreeMap, HashMap};
 
     use super::*;
+    use crate::log::kafka::marker::Marker;
+
+    /// A topic whose partitions begin so: `m4` is a marker of four partitions, `-` nothing, `r` what was removed, `x` a
+    /// message that is no marker.
+    fn topic(text: &str) -> SeenTopic {
+        let mut one = SeenTopic { replication: 3, ..SeenTopic::default() };
+        for (partition, word) in (0..).zip(text.split(' ')) {
+            let (first, end) = match word {
+                "-" => (First::Nothing, 0),
+                "r" => (First::Removed { until: 4 }, 9),
+                "x" => (First::Other { key: "k".to_owned() }, 2),
+                word => {
+                    let partitions = word.trim_start_matches('m').parse().unwrap();
+                    let topic = "orders".to_owned();
+                    (First::Marker(Marker { log_id: [1; 16], topic, epoch: 0, partitions }), 1)
+                }
+            };
+            one.partitions.insert(partition, first);
+            one.ends.insert(partition, end);
+        }
+        one
+    }
+
+    #[test]
+    fn what_the_markers_say_is_the_log_and_what_is_added_is_not() {
+        for (text, made_with, said) in [
+            ("m2 m2", 2, None),
+            ("m2 -", 2, Some("partitions [1] have no marker")),
+            ("- -", 2, Some("partitions [0, 1] have no marker")),
+            ("m2 m2 -", 2, Some("partition 2 is empty")),
+            ("m2 - - -", 2, Some("partitions [1] have no marker")),
+            ("m2 m2 - x", 2, Some("partition 3 holds 2 records, the first with key \"k\"")),
+            ("m2 m2 m9", 2, Some("partition 2 holds 1 records")),
+            ("r r", 2, None),
+            ("r r - x", 2, Some("partition 3 holds 2 records")),
+            ("r m2 r", 2, Some("partition 2 holds 5 records")),
+            ("x -", 2, Some("does not begin with a marker")),
+            ("m3 m3", 3, Some("made with 3 partitions and has 2")),
+            ("m2 m3", 2, Some("the marker of partition 1 says 3 partitions")),
+        ] {
+            let one = topic(text);
+            assert_eq!(one.made_with(), made_with, "{text}");
+            let found = beginnings(Topic::Orders, 0, "pay.orders", &one);
+            match said {
+                None => assert_eq!(found, [], "{text}"),
+                Some(words) => assert!(found[0].what.contains(words), "{text}: {found:?}"),
+            }
+        }
+    }
 
     fn one(replication: usize, in_step: &str) -> SeenTopic {
         let settings = HashMap::from([("min.insync.replicas".to_owned(), in_step.to_owned())]);
-        SeenTopic { partitions: BTreeMap::new(), replication, settings: Some(settings) }
+        SeenTopic { replication, settings: Some(settings), ..SeenTopic::default() }
     }
 
     #[test]
@@ -372,7 +425,7 @@ mod tests {
     fn what_was_removed_is_missed_where_it_is_kept_for_ever() {
         let gone = First::Removed { until: 9 };
         let partitions = BTreeMap::from([(0, gone)]);
-        let one = SeenTopic { partitions, replication: 3, settings: None };
+        let one = SeenTopic { partitions, replication: 3, ..SeenTopic::default() };
         for (topic, missed) in [
             (Topic::Intake, true),
             (Topic::Quarantine, true),

@@ -191,27 +191,61 @@ async fn production_is_not_made_with_one_copy() {
     assert!(refused.contains("can't be made"), "more copies than brokers: {refused}");
 }
 
+/// Waits until the broker says so much of the topics.
+async fn finds(settings: &KafkaSettings, findings: usize) -> Vec<Finding> {
+    loop {
+        let found = check(settings, Footing::Dev).await.unwrap();
+        if found.len() == findings {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn grow(settings: &KafkaSettings, name: &str, partitions: usize) {
+    let admin = look::admin(settings).unwrap();
+    let grown = NewPartitions::new(name, partitions);
+    let answers = admin.create_partitions([&grown], &AdminOptions::new()).await.unwrap();
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+}
+
 #[tokio::test]
-async fn partitions_added_in_place_are_noticed() {
+async fn partitions_added_in_place_are_named_and_left_alone() {
     let Some(settings) = prefixed() else { return };
     let wanted = dev(2);
     apply(&settings, &wanted).await.unwrap();
-    let name = settings.layout().current(Topic::Intake);
-    let admin = look::admin(&settings).unwrap();
-    let grown = NewPartitions::new(&name, 3);
-    let answers = admin.create_partitions([&grown], &AdminOptions::new()).await.unwrap();
-    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
-    let found = loop {
-        let found = check(&settings, Footing::Dev).await.unwrap();
-        if !found.is_empty() {
-            break found;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    };
-    assert!(found[0].what.contains("made with 2 partitions and has 3"), "{found:?}");
-    for text in [corrupt(opened(&settings).await), corrupt(apply(&settings, &wanted).await)] {
-        assert!(text.contains("made with 2 partitions and has 3"), "{text}");
+    let log = opened(&settings).await.unwrap();
+    let layout = settings.layout();
+    let name = layout.current(Topic::Intake);
+    grow(&settings, &name, 4).await;
+    grow(&settings, &layout.latest(), 3).await;
+    let found = finds(&settings, 2).await;
+    assert!(found.iter().all(|one| one.severity == Severity::Warn), "{found:?}");
+    assert!(found[0].what.contains("made with 2 partitions and has 4"), "{found:?}");
+    assert!(found[0].what.contains("2 and 3 are empty"), "{found:?}");
+    assert!(found[1].what.contains("has 3 partitions and orders has 2"), "{found:?}");
+    assert_eq!(opened(&settings).await, Ok(log.clone()), "the log has the partitions it had");
+    assert_eq!(apply(&settings, &wanted).await.unwrap(), [], "no marker is written into them");
+
+    let client = Factory::new(&settings, None).make().unwrap();
+    let headers = Some(cloud_event("1", "somebody.else.s", None));
+    let value = b"foreign".as_slice();
+    let key = Some("somebody's");
+    for number in 0..2 {
+        let (topic, partition) = (name.as_str(), 3);
+        let headers = headers.clone();
+        client.send(Outgoing { topic, partition, key, headers, value }, number).unwrap();
     }
+    let mut fates = Vec::new();
+    while fates.len() < 2 {
+        client.collect(&mut fates);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let found = check(&settings, Footing::Dev).await.unwrap();
+    let named = "partition 3 holds 2 records, the first with key \"somebody's\"";
+    assert!(found[0].what.contains(named), "{found:?}");
+    assert!(found[0].fix.contains("Partitions added in place"), "{found:?}");
+    assert_eq!(opened(&settings).await, Ok(log), "they are no part of the log");
 }
 
 #[tokio::test]
@@ -240,7 +274,7 @@ async fn a_topic_that_is_not_ours_is_left_alone() {
     let value = mark(&name, 0, 7, 1).marker.encode();
     let outgoing = Outgoing {
         topic: &name,
-        partition: Some(0),
+        partition: 0,
         key: None,
         headers: Some(cloud_event("1", "somebody.else.s", None)),
         value: &value,

@@ -3,8 +3,8 @@
 //! Pure: from what was seen to findings and steps.
 
 use super::TopicStep;
-use super::look::{Seen, SeenTopic};
 use super::rules::{APPLY, Finding, alter, copies};
+use super::seen::{Seen, SeenTopic};
 use super::wanted::{Footing, TopicsWanted};
 use crate::log::Topic;
 use crate::log::kafka::layout::Layout;
@@ -13,7 +13,9 @@ use crate::log::kafka::settings::MESSAGE_BYTES_MAX;
 /// Everything that is not as it must be. That it is missing keeps nobody from starting: the log is whole without it.
 pub(super) fn findings(layout: &Layout, footing: Footing, seen: &Seen) -> Vec<Finding> {
     if seen.latest.is_some() {
-        return differing(layout, footing, seen);
+        let mut found = differing(layout, footing, seen);
+        found.extend(added(layout, seen));
+        return found;
     }
     let what = "there is no such topic: who is new has to read orders from its beginning, which does not hold them all";
     vec![Finding::refuse(&layout.latest(), what, APPLY).warn()]
@@ -27,17 +29,32 @@ pub(super) fn differing(layout: &Layout, footing: Footing, seen: &Seen) -> Vec<F
     if footing == Footing::Production {
         found.extend(copies(&seen.brokers, &name, twin));
     }
-    let orders = seen.get(Topic::Orders, 0).map(|orders| orders.partitions.len());
-    if let Some(orders) = orders
-        && orders != twin.partitions.len()
+    if let Some((has, orders)) = partitions(seen)
+        && has < orders
     {
         let what = format!(
-            "it has {} partitions and orders has {orders}: each holds what the same one of orders tells",
-            twin.partitions.len()
+            "it has {has} partitions and orders has {orders}: each holds what the same one of orders tells"
         );
         found.push(Finding::refuse(&name, what, anew(&seen.brokers, &name)));
     }
     found
+}
+
+/// Partitions that somebody gave it after it was made. They do no harm: each event is copied into the partition it has
+/// in `orders`.
+fn added(layout: &Layout, seen: &Seen) -> Option<Finding> {
+    let (has, orders) = partitions(seen).filter(|(has, orders)| has > orders)?;
+    let what = format!(
+        "it has {has} partitions and orders has {orders}: nothing writes into those that were added"
+    );
+    let fix = "nothing is lost and nothing has to be done; partitions can't be taken back";
+    Some(Finding::refuse(&layout.latest(), what, fix).warn())
+}
+
+/// How many partitions it has, and how many `orders` was made with.
+fn partitions(seen: &Seen) -> Option<(u32, u32)> {
+    let has = u32::try_from(seen.latest.as_ref()?.partitions.len()).unwrap_or(u32::MAX);
+    Some((has, seen.get(Topic::Orders, 0)?.made_with()))
 }
 
 /// The step that makes it.
@@ -45,8 +62,7 @@ pub(super) fn missing(layout: &Layout, wanted: &TopicsWanted, seen: &Seen) -> Op
     if seen.latest.is_some() {
         return None;
     }
-    let orders = seen.get(Topic::Orders, 0).map(|orders| orders.partitions.len());
-    let partitions = orders.and_then(|count| u32::try_from(count).ok());
+    let partitions = seen.get(Topic::Orders, 0).map(SeenTopic::made_with);
     Some(TopicStep::Make {
         name: layout.latest(),
         partitions: partitions.unwrap_or(wanted.partitions),
@@ -92,7 +108,7 @@ mod tests {
 
     use super::*;
     use crate::log::kafka::topics::Severity;
-    use crate::log::kafka::topics::look::First;
+    use crate::log::kafka::topics::seen::First;
 
     fn seen(latest: Option<(i32, &str)>) -> Seen {
         let latest = latest.map(|(partitions, policy)| SeenTopic {
@@ -106,6 +122,7 @@ mod tests {
                 ]
                 .map(|(name, value)| (name.to_owned(), value.to_owned())),
             )),
+            ..SeenTopic::default()
         });
         Seen { latest, ..Seen::default() }
     }
