@@ -196,7 +196,7 @@ pub enum ApplyCommand {
 #[derive(Debug, Subcommand)]
 pub enum SchemaCommand {
     /// Make the tables that are missing; print what differs and leave it as it is
-    Apply(ApplyArgs),
+    Apply(SchemaApplyArgs),
     /// The events other teams read: their types, the JSON Schema of one, or all of them as files
     Events(EventsArgs),
     /// The AsyncAPI 3 document of the topics other teams read
@@ -219,6 +219,16 @@ pub struct ApplyArgs {
     /// Only print what would be done
     #[arg(long)]
     pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SchemaApplyArgs {
+    #[command(flatten)]
+    pub apply: ApplyArgs,
+    /// Say that no process of this keyspace runs and that all its copies are repaired: from now on those copies decide
+    /// claims that keyspace and settings name (docs/operations.md, "Several datacenters")
+    #[arg(long, conflicts_with = "dry_run")]
+    pub copies_repaired: bool,
 }
 
 /// Whether bytes are printed as they came.

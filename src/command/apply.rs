@@ -5,7 +5,7 @@ use payfold_engines::log::kafka::topics::{self, TopicStep};
 use payfold_engines::orders::cql::schema::{self, State, Step};
 
 use super::block_on;
-use crate::args::{ApplyArgs, Global};
+use crate::args::{ApplyArgs, Global, SchemaApplyArgs};
 use crate::error::Fixable;
 use crate::output;
 use crate::settings::{self, Settings};
@@ -33,10 +33,14 @@ pub fn topics(global: &Global, args: &ApplyArgs) -> anyhow::Result<()> {
 }
 
 /// Makes the keyspace and the tables.
-pub fn schema(global: &Global, args: &ApplyArgs) -> anyhow::Result<()> {
+pub fn schema(global: &Global, args: &SchemaApplyArgs) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     let distributed = distributed(&loaded.settings)?;
     let cql = distributed.cql()?;
+    if args.copies_repaired {
+        block_on(async { schema::change_copies(cql).await.map_err(explain) })?;
+    }
+    let args = &args.apply;
     let steps = block_on(async {
         let steps = match args.dry_run {
             true => schema::plan(cql).await,

@@ -58,7 +58,7 @@ pub struct CqlSection {
     pub datacenter: String,
     /// Of reads and writes, such as LOCAL_QUORUM.
     pub consistency: String,
-    /// Of claims: LOCAL_SERIAL or SERIAL.
+    /// Of claims: LOCAL_SERIAL, or SERIAL where several datacenters have copies.
     pub serial_consistency: String,
     /// Statements in flight at once.
     pub concurrency: usize,

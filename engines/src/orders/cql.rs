@@ -4,6 +4,7 @@
 //! and carries a timestamp that is a log position (`timestamp`), so that who comes late loses; nothing is
 //! ever deleted.
 
+mod agreeing;
 mod buckets;
 mod claims;
 mod errors;
@@ -85,6 +86,7 @@ impl CqlOrders {
         let link = link::Link::open(&settings).await?.observed(observer);
         schema::check(&link, &settings).await?;
         let claims = claims::Claims::prepare(&link, &settings).await?;
+        agreeing::hold(&link, &settings, &claims).await?;
         let family = Arc::new(Family::new(link, claims));
         let tables = family.generation(Publication::FIRST.tables).await?;
         Ok(Self { tables, family })

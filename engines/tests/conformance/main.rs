@@ -3,6 +3,7 @@
 
 mod bed;
 mod cql;
+mod cql_datacenters;
 mod cql_faults;
 mod cql_figures;
 mod cql_writers;

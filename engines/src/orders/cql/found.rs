@@ -20,6 +20,12 @@ pub(super) struct Found {
     lifetimes: HashMap<String, i32>,
 }
 
+/// How a keyspace's copies are placed, as the database says it: the class, and copies by datacenter.
+type Replication = HashMap<String, String>;
+
+/// Under which name copies are counted where no datacenter is named.
+const FACTOR: &str = "replication_factor";
+
 /// Columns as the database describes them, under their names.
 type Columns = HashMap<String, Described>;
 
@@ -52,19 +58,45 @@ impl Found {
     }
 }
 
+/// What a keyspace is made with: its replication, and whether its writes are durable. None where there is none.
+async fn keyspace(link: &Link) -> Result<Option<(Replication, bool)>, EngineError> {
+    let select =
+        "SELECT replication, durable_writes FROM system_schema.keyspaces WHERE keyspace_name = ?";
+    let rows = link.run(of_the_node(select), (&link.keyspace,)).await?.into_rows_result();
+    let rows = rows.map_err(|error| link.undecodable(&error))?;
+    let row = rows.maybe_first_row::<(Replication, bool)>();
+    row.map_err(|error| link.undecodable(&error))
+}
+
+/// The datacenters that have copies of the keyspace, in order; none without a keyspace. A class that counts copies
+/// without naming datacenters may place them in any that has nodes.
+pub(super) async fn datacenters(link: &Link) -> Result<Option<Vec<String>>, EngineError> {
+    let Some((replication, _)) = keyspace(link).await? else { return Ok(None) };
+    let named = copies(&replication).into_iter().filter(|(name, _)| *name != FACTOR);
+    let named: Vec<_> = named.map(|(name, _)| name.to_owned()).collect();
+    Ok(Some(if named.is_empty() { link.datacenters() } else { named }))
+}
+
+/// How many copies there are by datacenter, or by `replication_factor` in all, in order; those that have none are left
+/// out.
+fn copies(replication: &Replication) -> Vec<(&str, usize)> {
+    // A number, or (ScyllaDB with racks) a list of one rack for each copy.
+    let count = |text: &str| match text.strip_prefix('[') {
+        Some(racks) => Some(racks.split(',').count()),
+        None => text.split('/').next().and_then(|number| number.parse::<usize>().ok()),
+    };
+    let counted = replication.iter().filter_map(|(name, text)| Some((name.as_str(), count(text)?)));
+    let mut counts: Vec<_> = counted.filter(|(_, copies)| *copies > 0).collect();
+    counts.sort_unstable();
+    counts
+}
+
 /// How the keyspace stands.
 pub(super) async fn keyspace_state(
     link: &Link,
     settings: &CqlSettings,
 ) -> Result<State, EngineError> {
-    let select =
-        "SELECT replication, durable_writes FROM system_schema.keyspaces WHERE keyspace_name = ?";
-    let rows = link.run(of_the_node(select), (&link.keyspace,)).await?.into_rows_result();
-    let rows = rows.map_err(|error| link.undecodable(&error))?;
-    let row = rows.maybe_first_row::<(HashMap<String, String>, bool)>();
-    let Some((replication, durable)) = row.map_err(|error| link.undecodable(&error))? else {
-        return Ok(State::Missing);
-    };
+    let Some((replication, durable)) = keyspace(link).await? else { return Ok(State::Missing) };
     let mut differences = Vec::new();
     if !durable {
         differences.push("durable_writes is off".to_owned());
@@ -77,38 +109,17 @@ pub(super) async fn keyspace_state(
 
 /// What is wrong with a keyspace's copies, datacenter by datacenter. A class that is not one of the two
 /// that count copies is left to whoever chose it.
-fn replication_differences(
-    replication: &HashMap<String, String>,
-    settings: &CqlSettings,
-) -> Vec<String> {
-    // A number, or (ScyllaDB with racks) a list of one rack for each copy.
-    let copies = |text: &str| match text.strip_prefix('[') {
-        Some(racks) => Some(racks.split(',').count()),
-        None => text.split('/').next().and_then(|number| number.parse::<usize>().ok()),
+fn replication_differences(replication: &Replication, settings: &CqlSettings) -> Vec<String> {
+    let ours = |name: &str| {
+        settings.datacenter.as_deref().is_none_or(|ours| ours == name || name == FACTOR)
     };
-    let mut counts: Vec<_> = (replication.iter())
-        .filter_map(|(name, text)| copies(text).map(|copies| (name.as_str(), copies)))
-        .filter(|(name, copies)| {
-            *copies > 0
-                && settings
-                    .datacenter
-                    .as_deref()
-                    .is_none_or(|ours| ours == *name || *name == "replication_factor")
-        })
-        .collect();
-    counts.sort_unstable();
-    let few = counts.iter().filter(|(_, copies)| *copies < REPLICATION_MIN);
-    let mut differences: Vec<_> = few
-        .map(|(name, copies)| {
-            format!("{name} has {copies} of at least {REPLICATION_MIN} copies (`dev` allows it)")
-        })
-        .collect();
-    let local = matches!(settings.consistency, Consistency::LocalQuorum | Consistency::LocalOne);
-    if local && settings.datacenter.is_none() && counts.len() > 1 {
-        let text = "it is in several datacenters and the consistency is local: name the datacenter";
-        differences.push(text.to_owned());
-    }
-    differences
+    let few = copies(replication)
+        .into_iter()
+        .filter(|(name, copies)| ours(name) && *copies < REPLICATION_MIN);
+    few.map(|(name, copies)| {
+        format!("{name} has {copies} of at least {REPLICATION_MIN} copies (`dev` allows it)")
+    })
+    .collect()
 }
 
 fn state_of(differences: &[String]) -> State {

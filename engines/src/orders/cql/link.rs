@@ -2,6 +2,7 @@
 //! Invariants: every statement has a time-out; nothing is repeated by the driver but what is idempotent; each
 //! prepared statement that ran is told to the observer, once.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -116,6 +117,13 @@ impl Link {
             .map_err(|error| place.connecting(&error))?;
         let (keyspace, concurrency) = (settings.keyspace.clone(), settings.concurrency);
         Ok(Self { session, observer: None, place, keyspace, concurrency })
+    }
+
+    /// The datacenters that have nodes, in order.
+    pub(super) fn datacenters(&self) -> Vec<String> {
+        let cluster = self.session.get_cluster_state();
+        let named = cluster.get_nodes_info().iter().filter_map(|node| node.datacenter.clone());
+        named.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// From now on tells of each statement.

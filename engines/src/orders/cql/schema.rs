@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use scylla::statement::Statement;
 
+use super::agreeing;
+use super::claims::Claims;
 use super::errors::MEND;
 use super::found::{self, Found};
 use super::link::Link;
@@ -18,6 +20,9 @@ const FIRST: u32 = 1;
 
 /// Copies without which the loss of one node stops the store or loses what was told.
 pub(super) const REPLICATION_MIN: usize = 3;
+
+/// The step that makes the claims.
+const CLAIMS: &str = "table claims";
 
 /// Making a table waits until all nodes agree about it.
 const DDL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -118,7 +123,10 @@ impl fmt::Display for Step {
 
 /// What the store needs and how it stands. Errors: `Unavailable`, `Invalid` (settings, credentials).
 pub async fn plan(settings: &CqlSettings) -> Result<Vec<Step>, EngineError> {
-    compare(&Link::open(settings).await?, settings).await
+    let link = Link::open(settings).await?;
+    let steps = compare(&link, settings).await?;
+    check_copies(&link, settings, &steps).await?;
+    Ok(steps)
 }
 
 /// Makes what is missing and returns how everything stood before. Errors: as `plan`; `Invalid` if anything
@@ -127,10 +135,34 @@ pub async fn apply(settings: &CqlSettings) -> Result<Vec<Step>, EngineError> {
     let link = Link::open(settings).await?;
     let steps = compare(&link, settings).await?;
     refuse_differences(&link, &steps)?;
+    check_copies(&link, settings, &steps).await?;
     for step in steps.iter().filter(|step| step.state == State::Missing) {
         define(&link, step.statement.clone()).await?;
     }
     Ok(steps)
+}
+
+/// From now on other copies of the keyspace have to agree than so far: those that it has now, as the settings say.
+/// Nothing of this keyspace may run, and all copies have to be repaired. Errors: as `plan`; `Invalid` if a table is
+/// missing or another.
+pub async fn change_copies(settings: &CqlSettings) -> Result<(), EngineError> {
+    let link = Link::open(settings).await?;
+    check(&link, settings).await?;
+    let claims = Claims::prepare(&link, settings).await?;
+    agreeing::change(&link, settings, &claims).await
+}
+
+/// Refuses settings that the keyspace or the claims contradict. Errors: `Invalid`, `Unavailable`.
+async fn check_copies(
+    link: &Link,
+    settings: &CqlSettings,
+    steps: &[Step],
+) -> Result<(), EngineError> {
+    let is_there = |step: &Step| step.name == CLAIMS && step.state == State::Present;
+    if !steps.iter().any(is_there) {
+        return agreeing::refuse_apart(link, settings).await;
+    }
+    agreeing::check(link, settings, &Claims::prepare(link, settings).await?).await
 }
 
 /// Refuses a store that is not whole. Errors: `Invalid` naming what is missing and what mends it.

@@ -54,11 +54,12 @@ pub struct CqlSettings {
     pub nodes: Vec<String>,
     /// The keyspace of the tables.
     pub keyspace: String,
-    /// The datacenter whose nodes are asked. Needed for a keyspace in several under a local consistency.
+    /// The datacenter whose nodes are asked. Needed for a keyspace in several under a local consistency, and the same in
+    /// every process then.
     pub datacenter: Option<String>,
     /// Of reads and writes.
     pub consistency: Consistency,
-    /// Of claims. `Serial` where processes in several datacenters claim.
+    /// Serial consistency of claims (lightweight transactions). `Serial` where several datacenters have copies.
     pub serial_consistency: SerialConsistency,
     /// Statements one call keeps in flight.
     pub concurrency: usize,
