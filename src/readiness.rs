@@ -11,8 +11,8 @@ use payfold_engines::clock::Clock;
 use payfold_engines::health::StorageHealth;
 use payfold_engines::log::EventLog;
 use payfold_engines::orders::OrderStore;
-use payfold_ingest::Ingest;
 use payfold_ingest::health::ClockHealth;
+use payfold_ingest::http::Ingest;
 
 use crate::server::Server;
 

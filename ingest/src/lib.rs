@@ -15,6 +15,7 @@ pub mod browser_return;
 pub mod clock_agreement;
 mod elsewhere;
 mod genuine;
+pub mod health;
 pub mod http;
 pub mod intake;
 pub mod limits;

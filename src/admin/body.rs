@@ -3,11 +3,11 @@
 use std::io;
 use std::time::Duration;
 
-use actix_web::Error;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
 use actix_web::middleware::Next;
+use actix_web::{Error, HttpMessage};
 use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, timeout_at};
 

@@ -14,6 +14,8 @@ use payfold_schemas::record::{Parts, Record};
 const JOURNAL: &str = "generations/";
 /// What the keys of reconciliation runs begin with. A shop may have the same name.
 const RUN: &str = "run/";
+/// What the keys of the list of agreeing copies begin with.
+const AGREEING_COPIES: &str = "/agreeing-copies/";
 
 /// The key of a claim: which use it has, and what is claimed there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,7 +68,7 @@ impl ClaimKey {
 
     /// An entry of the list of agreeing copies, counted from 1: `/agreeing-copies/NUMBER`.
     pub fn agreeing_copies(number: u32) -> Self {
-        Self(format!("/agreeing-copies/{number}"))
+        Self(format!("{AGREEING_COPIES}{number}"))
     }
 
     /// Its text, as it is stored.
@@ -92,6 +94,11 @@ impl fmt::Display for ClaimKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Whether a stored key is of the list of agreeing copies, which every start writes to an empty table.
+pub(crate) fn names_agreeing_copies(key: &str) -> bool {
+    key.starts_with(AGREEING_COPIES)
 }
 
 fn is_number(text: &str) -> bool {

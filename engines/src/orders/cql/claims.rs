@@ -14,13 +14,18 @@ use scylla::value::{CqlValue, Row};
 use super::link::Link;
 use super::settings::CqlSettings;
 use crate::EngineError;
+use crate::orders::claim_key::names_agreeing_copies;
 use crate::orders::{ClaimKey, Claimed};
+
+/// How many keys are read to find a claim that a person or a role made: the list of agreeing copies is written at every
+/// first start, so a table that holds nothing else has lost its claims. It gains an entry when the settings change.
+const KEYS_READ: i32 = 256;
 
 /// The statements on claims.
 pub(super) struct Claims {
     insert: PreparedStatement,
     select: PreparedStatement,
-    select_any: PreparedStatement,
+    select_keys: PreparedStatement,
 }
 
 impl Claims {
@@ -36,8 +41,9 @@ impl Claims {
             SerialConsistency::Serial => Consistency::Serial,
             SerialConsistency::LocalSerial => Consistency::LocalSerial,
         });
-        let select_any = link.prepare(&format!("SELECT key FROM {table} LIMIT 1")).await?;
-        Ok(Self { insert, select, select_any })
+        let keys = format!("SELECT key FROM {table} LIMIT {KEYS_READ}");
+        let select_keys = link.prepare(&keys).await?;
+        Ok(Self { insert, select, select_keys })
     }
 
     /// Makes a claim, or finds whose it is.
@@ -63,11 +69,17 @@ impl Claims {
         }
     }
 
-    /// Whether there is any claim.
+    /// Whether there is any claim but the list of agreeing copies.
     pub(super) async fn has_any(&self, link: &Link) -> Result<bool, EngineError> {
-        let rows = link.read(&self.select_any, ()).await?;
-        let row = rows.maybe_first_row::<(String,)>().map_err(|error| link.undecodable(&error))?;
-        Ok(row.is_some())
+        let rows = link.read(&self.select_keys, ()).await?;
+        let keys = rows.rows::<(String,)>().map_err(|error| link.undecodable(&error))?;
+        for key in keys {
+            let (key,) = key.map_err(|error| link.undecodable(&error))?;
+            if !names_agreeing_copies(&key) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The record of a key.

@@ -103,12 +103,14 @@ fn take_found(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::orders::ClaimKey;
     use crate::orders::sqlite::claims::Claims;
 
     async fn claim(orders: &Path, keys: impl Iterator<Item = u32>) {
         let claims = Claims::open(orders).unwrap();
         for key in keys {
-            claims.claim(format!("shop/{key}"), key.to_be_bytes().to_vec()).await.unwrap();
+            let claim_key = ClaimKey::journal_entry(key.into());
+            claims.claim(claim_key, key.to_be_bytes().to_vec()).await.unwrap();
         }
     }
 

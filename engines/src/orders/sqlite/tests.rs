@@ -1,12 +1,13 @@
 //! The SQLite order store opened again: what was committed is there.
 
 use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::ShopName;
 use payfold_schemas::order::{KnownFacts, OrderState, Summary};
 use payfold_schemas::record::Position;
 use payfold_schemas::time::Time;
 
 use super::*;
-use crate::orders::{Folded, ViewEntry};
+use crate::orders::{ClaimKey, Folded, ViewEntry};
 
 fn order(key: &str, offset: u64) -> Order {
     let summary = Summary {
@@ -79,7 +80,10 @@ async fn no_claim_is_answered_into_a_lost_file() {
         lost.push(suffix);
         let lost = PathBuf::from(lost);
         let store = SqliteOrders::open(&path).unwrap();
-        let claim = |key: &str| store.claim(key.to_owned(), b"record".to_vec());
+        let claim = |key: &str| {
+            let key = ClaimKey::create_request(&ShopName::parse("shop").unwrap(), key).unwrap();
+            store.claim(key, b"record".to_vec())
+        };
         assert_eq!(claim("a").await, Ok(Claimed::Mine));
         assert_eq!(store.check_storage().await, Ok(()));
         std::fs::rename(&lost, &away).unwrap();
