@@ -215,16 +215,7 @@ impl Server {
         }
         KeyTimes::register(&self.registry, self.keys.directory(), Arc::clone(&self.clock))?;
         watch_vault(self.keys, VaultMetrics::new(&self.registry)?);
-        let url_of = |listener: &Option<Listener>| listener.as_ref().map(|l| l.url.clone());
-        let run_file = RunFile {
-            pid: std::process::id(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            public_url: url_of(&listeners.public),
-            shop_url: url_of(&listeners.shop),
-            sandbox_url: url_of(&listeners.sandbox),
-            admin_url: admin.url.clone(),
-            demo: self.demo,
-        };
+        let run_file = RunFile { demo: self.demo, ..listeners.run_file(&admin) };
         run_file.write(&self.data)?;
         life.started();
         Ok(Started {
@@ -243,6 +234,22 @@ impl Server {
             stop_roles,
             failures,
         })
+    }
+}
+
+impl Listeners {
+    /// What other commands of this machine find this process by.
+    fn run_file(&self, admin: &Listener) -> RunFile {
+        let url_of = |listener: &Option<Listener>| listener.as_ref().map(|l| l.url.clone());
+        RunFile {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            public_url: url_of(&self.public),
+            shop_url: url_of(&self.shop),
+            sandbox_url: url_of(&self.sandbox),
+            admin_url: admin.url.clone(),
+            demo: false,
+        }
     }
 }
 

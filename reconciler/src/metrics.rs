@@ -27,6 +27,11 @@ pub struct Metrics {
     last_complete_run: GaugeVec,
 }
 
+/// A gauge for each value of the labels.
+fn int_gauges(name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntGaugeVec> {
+    IntGaugeVec::new(Opts::new(name, help), labels)
+}
+
 impl Metrics {
     /// Registers the metrics. Errors: a name is registered already.
     pub fn new(registry: &Registry) -> prometheus::Result<Self> {
@@ -70,25 +75,19 @@ impl Metrics {
                 "payfold_reconciler_unconfirmed_waiting",
                 "notices that count only once a query confirms them, and wait for it",
             )?,
-            findings_open: IntGaugeVec::new(
-                Opts::new(
-                    "payfold_reconciler_findings_open",
-                    "differences to partners' records that nobody has decided",
-                ),
+            findings_open: int_gauges(
+                "payfold_reconciler_findings_open",
+                "differences to partners' records that nobody has decided",
                 &["code", "severity"],
             )?,
-            flags_open: IntGaugeVec::new(
-                Opts::new(
-                    "payfold_reconciler_flags_open",
-                    "flags of orders of compared days that nobody has decided",
-                ),
+            flags_open: int_gauges(
+                "payfold_reconciler_flags_open",
+                "flags of orders of compared days that nobody has decided",
                 &["flag", "severity"],
             )?,
-            money_at_risk_minor: IntGaugeVec::new(
-                Opts::new(
-                    "payfold_reconciler_money_at_risk_minor",
-                    "minor units that open findings put at risk",
-                ),
+            money_at_risk_minor: int_gauges(
+                "payfold_reconciler_money_at_risk_minor",
+                "minor units that open findings put at risk",
                 &["currency"],
             )?,
             last_complete_run: GaugeVec::new(

@@ -51,22 +51,25 @@ impl FlagDecided {
     pub fn event_id(&self) -> String {
         let second = self.seconded_by.as_ref().map_or("", Author::as_str);
         let said = format!(
-            "{} {} {} {} {} {second}{}",
+            "{} {} {} {} {} {second}{}{}",
             self.order,
             self.flag,
             self.evidence,
             self.accept.as_str(),
             self.author,
-            repeat_suffix(self.decisions_before, self.withdrawn)
+            repeat_suffix(self.decisions_before),
+            if self.withdrawn { WITHDRAWN } else { "" }
         );
         format!("flag/{}", Digest::of_bytes(said.as_bytes()))
     }
 }
 
+/// What an event's id ends with if the decision is taken back.
+pub(crate) const WITHDRAWN: &str = " withdrawn";
+
 /// What of an event's id tells decisions of one person apart that say the same.
-pub(crate) fn repeat_suffix(decisions_before: u32, withdrawn: bool) -> String {
-    let before = if decisions_before > 0 { format!(" {decisions_before}") } else { String::new() };
-    format!("{before}{}", if withdrawn { " withdrawn" } else { "" })
+pub(crate) fn repeat_suffix(decisions_before: u32) -> String {
+    if decisions_before > 0 { format!(" {decisions_before}") } else { String::new() }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

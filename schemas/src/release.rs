@@ -6,7 +6,7 @@ use minicbor::{Decode, Encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::decision::{is_none_before, repeat_suffix};
+use crate::decision::{WITHDRAWN, is_none_before, repeat_suffix};
 use crate::digest::Digest;
 use crate::ids::{Author, KeyId, OrderKey, RequestId};
 use crate::record::{Position, QuarantineRecord};
@@ -169,12 +169,13 @@ impl NoticeDecided {
     pub fn event_id(&self) -> String {
         let second = self.seconded_by.as_ref().map_or("", Author::as_str);
         let said = format!(
-            "{} {} {} {} {second}{}",
+            "{} {} {} {} {second}{}{}",
             self.position,
             self.evidence,
             self.verdict.as_str(),
             self.author,
-            repeat_suffix(self.decisions_before, self.withdrawn)
+            repeat_suffix(self.decisions_before),
+            if self.withdrawn { WITHDRAWN } else { "" }
         );
         format!("notice/{}", Digest::of_bytes(said.as_bytes()))
     }

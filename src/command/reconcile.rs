@@ -2,6 +2,7 @@
 //! goes through the admin listener; listings read the `findings` topic.
 
 mod change;
+mod decisions;
 mod list;
 mod report;
 
@@ -24,7 +25,7 @@ pub fn run(global: &Global, command: &ReconcileCommand) -> anyhow::Result<()> {
         }
         ReconcileCommand::Totals(args) => list::totals(&ledger(global)?, args),
         ReconcileCommand::Runs(args) => list::runs(&ledger(global)?, args),
-        ReconcileCommand::Decisions(args) => list::decisions(&ledger(global)?, args),
+        ReconcileCommand::Decisions(args) => decisions::list(&ledger(global)?, args),
         ReconcileCommand::Report(args) => report::write(&ledger(global)?, args),
     }
 }

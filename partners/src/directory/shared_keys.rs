@@ -47,7 +47,7 @@ pub(super) fn of_two_accounts(accounts: &[Arc<Account>]) -> Vec<Problem> {
             let others = by_key.entry(key).or_default();
             let of_another = others.iter().find(|other| {
                 let is_same = std::ptr::eq(other.account, found.account);
-                !is_same && !(other.says_account && found.says_account)
+                !(is_same || other.says_account && found.says_account)
             });
             // One sentence for two accounts, however many keys they share.
             if let Some(problem) = of_another.map(|other| problem(other, &found))

@@ -1,15 +1,12 @@
-//! The listings: findings, totals, runs and decisions.
+//! The listings: findings, totals and runs.
 
 use chrono::NaiveDate;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_reconciler::books::ledger::Ledger;
 use payfold_reconciler::books::shelf::{Standing, Which};
-use payfold_schemas::finding::{
-    Code, DecisionEnd, EarlierDecision, FindingChanged, FindingDecision, FindingStatus,
-};
+use payfold_schemas::finding::{Code, DecisionEnd, FindingChanged, FindingDecision, FindingStatus};
 use payfold_schemas::ids::{OrderKey, PartnerCode};
 use payfold_schemas::money::Currency;
-use payfold_schemas::release::{Because, NoticeDecided};
 use payfold_schemas::run::{ControlTotal, RunEnded, Sum};
 use serde_json::{Value, json};
 
@@ -83,10 +80,8 @@ const RUNS: [&str; 10] = [
     "decided",
     "closed_by",
 ];
-const DECISIONS: [&str; 8] =
-    ["at", "what", "code", "accept", "author", "seconded_by", "reason", "evidence"];
 
-fn is_wanted(args: &DayArgs, partner: &str, day: &str) -> bool {
+pub(super) fn is_wanted(args: &DayArgs, partner: &str, day: &str) -> bool {
     args.partner.as_deref().is_none_or(|only| only == partner) && is_day(args.day, day)
 }
 
@@ -326,114 +321,6 @@ fn run_cells(
         decided.to_string(),
         closed_by,
     ]
-}
-
-fn cells_of_notice(said: &NoticeDecided) -> Vec<String> {
-    let second = said.seconded_by.as_ref().map(ToString::to_string);
-    vec![
-        output::time(said.at),
-        format!("quarantine {}", said.position),
-        said.code.clone(),
-        taken_back(said.because.map_or(said.verdict.as_str(), Because::as_str), said.withdrawn),
-        said.author.to_string(),
-        second.unwrap_or_else(|| "-".to_owned()),
-        said.reason.clone(),
-        said.evidence.to_string().chars().take(12).collect(),
-    ]
-}
-
-/// What was decided, or taken back.
-fn taken_back(said: &str, withdrawn: bool) -> String {
-    if withdrawn { format!("{said} (withdrawn)") } else { said.to_owned() }
-}
-
-fn earlier_cells(finding: &FindingChanged, earlier: &EarlierDecision) -> Vec<String> {
-    let ended = match earlier.ended {
-        DecisionEnd::Withdrawn => "withdrawn".to_owned(),
-        DecisionEnd::Replaced => format!("replaced by {}", earlier.ended_by),
-    };
-    vec![
-        output::time(earlier.at),
-        finding.finding_id.clone(),
-        finding.code.to_string(),
-        format!("{} ({ended})", earlier.accept.as_str()),
-        earlier.author.to_string(),
-        "-".to_owned(),
-        earlier.reason.clone(),
-        finding.evidence.to_string().chars().take(12).collect(),
-    ]
-}
-
-/// Who decided what: of findings the last decision on each and those it took the place of, of flags and of notices all.
-pub fn decisions(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
-    let mut rows = Vec::new();
-    for finding in ledger.findings(Which::default()) {
-        let finding = finding?;
-        if !is_wanted(args, finding.partner.as_str(), &finding.day) {
-            continue;
-        }
-        // Without a day the words on its flag are listed below.
-        if finding.flag.is_some() && args.day.is_none() {
-            continue;
-        }
-        for earlier in &finding.earlier_decisions {
-            let object = json!({
-                "finding": finding.finding_id, "code": finding.code, "status": finding.status,
-                "day": finding.day, "earlierDecision": earlier,
-            });
-            rows.push((earlier.at, earlier_cells(&finding, earlier), object));
-        }
-        if let Some(decision) = &finding.decision {
-            let object = json!({
-                "finding": finding.finding_id, "code": finding.code, "status": finding.status,
-                "day": finding.day, "decision": decision,
-            });
-            let second = decision.seconded_by.as_ref().map(ToString::to_string);
-            let cells = vec![
-                output::time(decision.at),
-                finding.finding_id.clone(),
-                finding.code.to_string(),
-                decision.accept.as_str().to_owned(),
-                decision.author.to_string(),
-                second.unwrap_or_else(|| "-".to_owned()),
-                decision.reason.clone(),
-                decision.evidence.to_string().chars().take(12).collect(),
-            ];
-            rows.push((decision.at, cells, object));
-        }
-    }
-    // A flag is of no day of the partner's.
-    for said in ledger.flags().filter(|_| args.day.is_none()) {
-        if args.partner.as_deref().is_some_and(|only| only != said.order.partner.as_str()) {
-            continue;
-        }
-        let second = said.seconded_by.as_ref().map(ToString::to_string);
-        let cells = vec![
-            output::time(said.at),
-            said.order.to_string(),
-            said.flag.to_string(),
-            taken_back(said.accept.as_str(), said.withdrawn),
-            said.author.to_string(),
-            second.unwrap_or_else(|| "-".to_owned()),
-            said.reason.clone(),
-            said.evidence.to_string().chars().take(12).collect(),
-        ];
-        rows.push((said.at, cells, serde_json::to_value(said)?));
-    }
-    // Nor is a notice in quarantine.
-    for said in ledger.notices().filter(|_| args.day.is_none()) {
-        if args.partner.as_deref().is_some_and(|only| said.account.split('/').next() != Some(only))
-        {
-            continue;
-        }
-        rows.push((said.at, cells_of_notice(said), serde_json::to_value(said)?));
-    }
-    rows.sort_by_key(|(at, ..)| *at);
-    let mut listing = Listing::new(args.output.output, &DECISIONS);
-    for (_, cells, object) in rows {
-        listing.row(cells, &object)?;
-    }
-    listing.print()
 }
 
 #[cfg(test)]

@@ -131,7 +131,7 @@ impl Scene {
         match kind {
             Kind::OnlyRefundTold => {
                 let plot = plot.moved(day, Status::Success, (money, minor));
-                return plot.listed(day, success).agrees(day);
+                plot.listed(day, success).agrees(day)
             }
             Kind::OnlyRefundToldOtherAmount => {
                 plot = plot.moved(day, Status::Success, (money, minor));
