@@ -57,7 +57,11 @@ body = "[accepted]"
 "#;
 
 fn hmac<M: Mac + hmac::digest::KeyInit>(text: &str) -> String {
-    let mut mac = <M as Mac>::new_from_slice(SECRET.as_bytes()).expect("any key will do");
+    hmac_with::<M>(SECRET, text)
+}
+
+fn hmac_with<M: Mac + hmac::digest::KeyInit>(secret: &str, text: &str) -> String {
+    let mut mac = <M as Mac>::new_from_slice(secret.as_bytes()).expect("any key will do");
     mac.update(text.as_bytes());
     mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -11,6 +11,8 @@ use crate::support::notice::Notice;
 use crate::support::system::Done;
 
 const CONTRACT_SECRET: &str = "another published test key, worth no more";
+/// The array names no account, so its partner has a key of its own.
+const ITEMS_SECRET: &str = "a third published test key, worth nothing";
 
 /// A stopped system that has taken a notice of each kind: the contract's scheme (one refused for its time), MoMo's on the
 /// shared route, one signed in a header, one in the query of a GET, and two in one array.
@@ -32,9 +34,14 @@ fn filled() -> Rc<Home> {
     };
     home.write("payfold.toml", &all.iter().map(entry).collect::<String>());
     home.write("secret.txt", &format!("text:{SECRET}\n"));
+    home.write("items.txt", &format!("text:{ITEMS_SECRET}\n"));
     home.write("contract.txt", &format!("text:{CONTRACT_SECRET}\n"));
     for (code, _, merchant) in all {
-        let secret = if code == "acme" { "contract.txt" } else { "secret.txt" };
+        let secret = match code {
+            "acme" => "contract.txt",
+            "items" => "items.txt",
+            _ => "secret.txt",
+        };
         let add = ["key", "add", code, "--merchant", merchant, "--secret-file", secret];
         home.payfold(&[&add[..], &["--key-id", "first"]].concat()).ok();
     }
@@ -66,7 +73,7 @@ fn send_all(system: &System) {
     assert_eq!(ask(system, &get, &[], "").status, 200);
     let item = |order: &str| {
         let text = format!("r-{order}:{order}:100:true");
-        json!({"ref": format!("r-{order}"), "order": order, "amount": 100, "success": "true", "sig": sha256(&text)})
+        json!({"ref": format!("r-{order}"), "order": order, "amount": 100, "success": "true", "sig": hmac_with::<Hmac<Sha256>>(ITEMS_SECRET, &text)})
     };
     let both = json!({"items": [item("a"), item("b")]}).to_string();
     assert_eq!(ask(system, "POST /api/payment/ipn/items", &[], &both).status, 200);

@@ -101,7 +101,8 @@ fn slow_heads_slow_bodies_and_idle_connections_end_and_hold_up_nobody() {
     for mut slow in crowd {
         slow.send(head);
     }
-    assert_eq!(accounts.system.post_ipn(&notice).status, 200);
+    let beside = accounts.notice("beside");
+    assert_eq!(accounts.system.post_ipn(&beside).status, 200);
     assert_eq!(accounts.records(Topic::Intake).len(), 2);
     accounts.settle();
 }
