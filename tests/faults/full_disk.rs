@@ -147,8 +147,9 @@ fn assert_told_once(data: &Path) {
     assert_eq!((lines(data, begin), lines(data, end)), (1, 1), "{log}");
     let (begun, ended) = (lines(data, RETRYING), lines(data, "storage is back"));
     assert!((1..=2).contains(&begun) && begun == ended, "begun {begun}, ended {ended}: {log}");
-    // And nobody else has much to say of it.
-    assert!(log.lines().count() < 12, "{log}");
+    // And nobody else has much to say of it, but for the sample of what is refused: one line a second at most.
+    let others = log.lines().filter(|line| !line.contains("\"ipn refused\"")).count();
+    assert!(others < 12, "{log}");
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn lost_claims_refuse_payments_and_no_notice() {
         let headers =
             format!("Authorization: Bearer {}\r\nIdempotency-Key: {key}\r\n", token.trim());
         let body = format!(
-            r#"{{"partner":"sandbox","merchantCode":"DEMO","reference":"{key}","amount":1000,"currency":"VND"}}"#
+            r#"{{"partner":"sandbox","merchantCode":"DEMO","reference":"{key}","amount":1000,"currency":"VND","description":"One"}}"#
         );
         shop.post("/v1/payments", &headers, body.as_bytes()).expect("an answer")
     };
