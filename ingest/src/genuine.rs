@@ -87,6 +87,8 @@ enum Step {
         since: Instant,
         identity: NoticeIdentity,
     },
+    /// It is a replay of a notice that is durable, as far as this process remembers.
+    Repeated,
     /// It is no fact, and kept before this answer is sent.
     Refused(Kept, Refusal),
     /// It is no fact, and kept before it is acknowledged.
@@ -152,8 +154,7 @@ impl Ingest {
             Verdict::Of(Judged::Admitted(admitted)) => {
                 let identity = self.replays.fact(&signer, &signed, &admitted);
                 if self.is_stored(identity, &receipt) {
-                    self.metrics.notice_repeated(account.partner());
-                    Step::Over(Ok(Taken::Duplicate))
+                    Step::Repeated
                 } else {
                     let (timestamp, since) = (admitted.ipn.timestamp, Instant::now());
                     let body = Body { raw, key: account.body_keys().sealing(receipt.received_at) };
@@ -200,6 +201,10 @@ impl Ingest {
         let partner = signer.account.partner();
         let taken = match step {
             Step::Over(taken) => taken,
+            Step::Repeated => self.intake.still_durable().await.map(|()| {
+                self.metrics.notice_repeated(partner);
+                Taken::Duplicate
+            }),
             Step::Stored { appending, timestamp, since, identity } => {
                 self.intake.durable(appending).await.map(|()| {
                     self.replays.facts().remember(identity, receipt.received_at);

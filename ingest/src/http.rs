@@ -234,7 +234,7 @@ impl Ingest {
         receipt: &Receipt,
     ) -> Result<Keeping, Refusal> {
         let (appending, code, bytes, identity) = match kept {
-            Kept::Before => return Ok(Keeping::Whole),
+            Kept::Before => return self.intake.still_durable().await.map(|()| Keeping::Whole),
             Kept::OverBudget => return Ok(Keeping::OverBudget),
             Kept::Appending { appending, code, bytes, identity } => {
                 (appending, code, bytes, identity)

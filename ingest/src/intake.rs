@@ -107,6 +107,12 @@ impl Intake {
         self.health.takes_appends()
     }
 
+    /// Checks that what was stored before is where a restart finds it, so that a replay may be answered from memory.
+    /// Errors: `storage_unavailable`.
+    pub(crate) async fn still_durable(&self) -> Result<(), Refusal> {
+        self.log.check_storage().await.map_err(|error| self.failed(Topic::Intake, error))
+    }
+
     fn succeeded(&self) {
         if self.health.succeeded() {
             tracing::info!("the log takes appends again");

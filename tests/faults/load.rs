@@ -170,12 +170,17 @@ impl World {
 
     /// Posts a notice of a new order nobody created: distinct every time.
     pub fn post_fresh(&self, public: &mut Connection, number: u64) -> io::Result<Answer> {
-        let (order, provider_ref) = (format!("fresh-{number}"), format!("ref-{number}"));
-        let body = Notice::paid(MERCHANT, &order, &provider_ref).signed(&self.secret);
-        self.post(public, &body)
+        self.post(public, &self.sign_fresh(number, 0))
     }
 
-    fn post(&self, public: &mut Connection, body: &[u8]) -> io::Result<Answer> {
+    /// A notice of an order of its own, sent so many seconds from now.
+    pub fn sign_fresh(&self, number: u64, sent: i64) -> Vec<u8> {
+        let (order, provider_ref) = (format!("fresh-{number}"), format!("ref-{number}"));
+        Notice::paid(MERCHANT, &order, &provider_ref).sent(sent).signed(&self.secret)
+    }
+
+    /// Posts these bytes.
+    pub fn post(&self, public: &mut Connection, body: &[u8]) -> io::Result<Answer> {
         let answer = public.notice(body)?;
         self.seen().answered(body, answer.status);
         Ok(answer)

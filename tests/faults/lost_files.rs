@@ -192,6 +192,25 @@ fn a_replaced_log_takes_nothing_and_the_very_file_is_used_on() {
 }
 
 #[test]
+fn a_replay_is_not_answered_from_memory_once_the_log_is_lost() {
+    const A_WEEK_AGO: i64 = -7 * 24 * 3_600;
+    for (sent, status) in [(0, 200), (A_WEEK_AGO, 403)] {
+        let scene = Scene::new();
+        let mut public = Connection::open(&scene.addresses.public).expect("it listens");
+        let notice = scene.world.sign_fresh(0, sent);
+        for _ in 0..2 {
+            let answer = scene.world.post(&mut public, &notice).expect("an answer");
+            assert_eq!(answer.status, status, "{answer:?}");
+        }
+        for name in ["log.db", "log.db-wal", "log.db-shm"] {
+            fs::remove_file(scene.data().join(name)).expect("it is there");
+        }
+        let answer = scene.world.post(&mut public, &notice).expect("an answer");
+        assert_eq!(answer.status, 503, "the record it was stored in is lost: {answer:?}");
+    }
+}
+
+#[test]
 fn lost_claims_refuse_payments_and_no_notice() {
     let scene = Scene::new();
     let data = scene.data();

@@ -80,15 +80,10 @@ pub(super) async fn hold(
 ) -> Result<(), EngineError> {
     let Some(required) = required(link, settings).await? else { return Ok(()) };
     loop {
-        let (next, last) = stored(link, claims).await?;
-        match last {
-            Some(last) => return compared(link, &required, &last),
-            None => {
-                let key = ClaimKey::agreeing_copies(next);
-                if claims.claim(link, &key, &required.encode()).await? == Claimed::Mine {
-                    return Ok(());
-                }
-            }
+        match stored(link, claims).await? {
+            (_, Some(last)) => return compared(link, &required, &last),
+            (next, None) if append(link, claims, next, &required).await? => return Ok(()),
+            (_, None) => {}
         }
     }
 }
@@ -118,11 +113,21 @@ pub(super) async fn change(
         if last.as_ref() == Some(&required) {
             return Ok(());
         }
-        let key = ClaimKey::agreeing_copies(next);
-        if claims.claim(link, &key, &required.encode()).await? == Claimed::Mine {
+        if append(link, claims, next, &required).await? {
             return Ok(());
         }
     }
+}
+
+/// Appends an entry with this number. Returns whether it did: another process may have been first.
+async fn append(
+    link: &Link,
+    claims: &Claims,
+    number: u32,
+    copies: &AgreeingCopies,
+) -> Result<bool, EngineError> {
+    let key = ClaimKey::agreeing_copies(number);
+    Ok(claims.claim(link, &key, &copies.encode()).await? == Claimed::Mine)
 }
 
 /// Refuses settings under which datacenters decide apart, where there may be no tables yet.
