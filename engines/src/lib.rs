@@ -34,13 +34,6 @@ pub enum EngineError {
     Corrupt(String),
 }
 
-#[cfg(test)]
-#[path = "../../tests/support/knobs.rs"]
-mod knobs;
-#[cfg(test)]
-#[path = "../../tests/support/stack.rs"]
-mod stack;
-
 /// Takes a mutex whatever happened to its last holder: what our mutexes guard is whole between statements.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

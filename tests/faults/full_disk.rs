@@ -13,6 +13,7 @@ use crate::checker;
 use crate::child::{Addresses, Child, Program, errors};
 use crate::http::{Answer, Connection};
 use crate::load::World;
+use crate::support::needs::{self, Need};
 use crate::support::system::until;
 use crate::trial;
 use disk::{Immutable, Mount};
@@ -156,13 +157,8 @@ fn assert_told_once(data: &Path) {
 fn a_full_disk_is_answered_503_and_survived() {
     let folder = trial::folder();
     let data = folder.path().join("disk");
-    let mount = match Mount::tmpfs(&data, DISK_MIB) {
-        Ok(mount) => mount,
-        Err(reason) => {
-            trial::tell(&format!("skipped: {reason}"));
-            return;
-        }
-    };
+    let mount = Mount::tmpfs(&data, DISK_MIB);
+    let Some(mount) = needs::met(Need::Root, mount) else { return };
     let mut bench = Bench::over(&data);
     bench.open_order();
     assert_eq!(bench.post().status, 200);
@@ -185,10 +181,8 @@ fn a_full_disk_is_answered_503_and_survived() {
 fn a_kill_on_a_full_disk_loses_nothing() {
     let folder = trial::folder();
     let data = folder.path().join("disk");
-    let mount = match Mount::tmpfs(&data, DISK_MIB) {
-        Ok(mount) => mount,
-        Err(reason) => return trial::tell(&format!("skipped: {reason}")),
-    };
+    let mount = Mount::tmpfs(&data, DISK_MIB);
+    let Some(mount) = needs::met(Need::Root, mount) else { return };
     let mut bench = Bench::over(&data);
     bench.open_order();
     let ballast = mount.fill();
@@ -207,8 +201,7 @@ fn a_kill_on_a_full_disk_loses_nothing() {
 fn a_read_only_disk_is_answered_503_and_survived() {
     let folder = trial::folder();
     let data = folder.path().join("data");
-    if let Err(reason) = Immutable::probe(folder.path()) {
-        trial::tell(&format!("skipped: {reason}"));
+    if needs::met(Need::Root, Immutable::probe(folder.path())).is_none() {
         return;
     }
     let mut bench = Bench::over(&data);
@@ -236,8 +229,7 @@ fn a_read_only_disk_is_answered_503_and_survived() {
 fn no_program_starts_on_a_read_only_disk_and_it_says_why() {
     let folder = trial::folder();
     let data = folder.path().join("data");
-    if let Err(reason) = Immutable::probe(folder.path()) {
-        trial::tell(&format!("skipped: {reason}"));
+    if needs::met(Need::Root, Immutable::probe(folder.path())).is_none() {
         return;
     }
     let mut first = Bench::over(&data);

@@ -21,10 +21,10 @@ mod trial;
 
 #[path = "../support"]
 mod support {
-    pub mod knobs;
+    pub use payfold_testing::{knobs, needs, stack};
+
     pub mod notice;
     pub mod oracle;
-    pub mod stack;
     pub mod system;
     pub mod wire;
 }

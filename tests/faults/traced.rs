@@ -11,6 +11,7 @@ use crate::child::{Child, Program};
 use crate::http::Connection;
 use crate::load::World;
 use crate::planted::Bug;
+use crate::support::needs::{self, Need};
 use crate::support::system::until;
 use crate::trial;
 use trace::Proof;
@@ -20,13 +21,14 @@ const NOTICES: u64 = 12;
 
 const CALLS: &str = "trace=fsync,fdatasync,pwrite64,write,writev,sendto,sendmsg,recvfrom,read";
 
-/// Why a trace can't be made here.
-fn no_tracer() -> Option<String> {
-    match Command::new("strace").args(["-o", "/dev/null", "true"]).output() {
-        Ok(output) if output.status.success() => None,
-        Ok(output) => Some(format!("strace: {}", String::from_utf8_lossy(&output.stderr).trim())),
-        Err(error) => Some(format!("no strace: {error}")),
-    }
+/// Whether a trace can be made here.
+fn can_trace() -> bool {
+    let found = match Command::new("strace").args(["-o", "/dev/null", "true"]).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("strace: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        Err(error) => Err(format!("no strace: {error}")),
+    };
+    needs::met(Need::Tracer, found).is_some()
 }
 
 /// Runs a program under strace, posts notices one by one, and judges each.
@@ -64,8 +66,7 @@ fn under_strace(program: &Command, file: &Path) -> Command {
 
 #[test]
 fn the_log_is_synced_before_the_200_is_written() {
-    if let Some(reason) = no_tracer() {
-        trial::tell(&format!("skipped: {reason}"));
+    if !can_trace() {
         return;
     }
     for (number, proof) in judged(Program::RealIngest).into_iter().enumerate() {
@@ -76,8 +77,7 @@ fn the_log_is_synced_before_the_200_is_written() {
 
 #[test]
 fn an_early_ack_is_seen_in_the_trace() {
-    if let Some(reason) = no_tracer() {
-        trial::tell(&format!("skipped: {reason}"));
+    if !can_trace() {
         return;
     }
     // A late write may fall between the read and the 200 of a later notice; before the first there is none.

@@ -38,5 +38,3 @@ mod start_up;
 mod state_table;
 mod verified;
 mod yesterday;
-
-use support::knobs;

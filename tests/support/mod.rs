@@ -1,11 +1,11 @@
 //! Owns what the test binaries share: the oracle, the generated worlds, a booted system on either pair of engines,
 //! notices signed by others.
 
-pub mod knobs;
+pub use payfold_testing::{knobs, needs, stack};
+
 pub mod notice;
 pub mod oracle;
 pub mod pair;
-pub mod stack;
 pub mod system;
 pub mod wire;
 pub mod worlds;

@@ -11,15 +11,16 @@ const FILE_LINES_MAX: usize = 400;
 const DECISION_LINES_MAX: usize = 60;
 
 /// What each of our packages may depend on among ours. The root depends on all.
-const DIRECTIONS: [(&str, &[&str]); 8] = [
+const DIRECTIONS: [(&str, &[&str]); 9] = [
     ("payfold-schemas", &[]),
-    ("payfold-engines", &["payfold-schemas"]),
+    ("payfold-engines", &["payfold-schemas", "payfold-testing"]),
     ("payfold-partners", &["payfold-schemas"]),
     ("payfold-ingest", BELOW_ROLES),
     ("payfold-checkout", BELOW_ROLES),
     ("payfold-projector", BELOW_ROLES),
     ("payfold-reconciler", BELOW_ROLES),
     ("payfold-sandbox", BELOW_ROLES),
+    ("payfold-testing", &[]),
 ];
 const BELOW_ROLES: &[&str] = &["payfold-schemas", "payfold-engines", "payfold-partners"];
 

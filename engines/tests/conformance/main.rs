@@ -17,7 +17,4 @@ mod shares;
 mod sqlite;
 mod sqlite_faults;
 
-#[path = "../../../tests/support/knobs.rs"]
-mod knobs;
-#[path = "../../../tests/support/stack.rs"]
-mod stack;
+use payfold_testing::{knobs, stack};

@@ -8,6 +8,7 @@ use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
 use payfold_engines::log::{EventLog, Message, Start, Topic};
 use payfold_engines::orders::sqlite::SqliteOrders;
 use payfold_engines::orders::{Commit, OrderStore};
+use payfold_testing::needs::{self, Need};
 use rusqlite::Connection;
 
 use crate::bed::{append_each, at, key, message, order, read, soon, texts};
@@ -133,15 +134,20 @@ async fn a_group_that_fails_leaves_nothing_and_the_next_one_goes_on() {
     assert_eq!(log.stats().unwrap().failures(), 1);
 }
 
-/// A small file system of its own, if this user may mount one.
+/// A small file system of its own.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
+    /// None where this user may not.
     fn mount(directory: &Path) -> Option<Self> {
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(directory);
-        mount.output().ok().filter(|done| done.status.success())?;
-        Some(Self(directory.to_owned()))
+        let found = match mount.output() {
+            Ok(done) if done.status.success() => Ok(()),
+            Ok(done) => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        needs::met(Need::Root, found).map(|()| Self(directory.to_owned()))
     }
 }
 
@@ -155,10 +161,7 @@ impl Drop for SmallDisk {
 #[tokio::test]
 async fn a_full_disk_is_unavailable_and_is_resumed_from_without_a_restart() {
     let files = Files::new();
-    let Some(_disk) = SmallDisk::mount(files.0.path()) else {
-        println!("skipped: mounting a small disk needs root");
-        return;
-    };
+    let Some(_disk) = SmallDisk::mount(files.0.path()) else { return };
     // More is to be reserved than this disk has: it must go on without.
     let settings = SqliteLogSettings { wal_bytes: 16 << 20, ..SqliteLogSettings::default() };
     let log = SqliteLog::open(files.log_path(), settings).unwrap();

@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use payfold_testing::stack;
+
 /// A broker to test with; none when real servers are left out.
 pub(super) fn kafka_broker() -> Option<String> {
-    crate::stack::wanted().then(crate::stack::broker)
+    stack::wanted().then(stack::broker)
 }
 
 /// A prefix no other test has.

@@ -1,5 +1,4 @@
 //! Owns what the environment tells the tests; no code under test sees any of it.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 /// How often the program is killed: 10 times, or `PAYFOLD_KILLS`.
 #[expect(clippy::disallowed_methods, reason = "a test's own knob; no code under test sees it")]

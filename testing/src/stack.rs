@@ -2,8 +2,8 @@
 //! Found in this order: addresses in `PAYFOLD_TEST_KAFKA` and `PAYFOLD_TEST_CQL`; Docker compose; jars. The last two
 //! are `deploy/dev-stack`'s choice, which is started once per test binary and ends with it, also when it is killed (its
 //! standard input closes). The database is ScyllaDB in containers, Cassandra from jars.
-//! With `PAYFOLD_TEST_ENGINES=embedded` what needs them is left out knowingly, and said; never under CI.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+//! Where there are none, and with `PAYFOLD_TEST_ENGINES=embedded`, what needs them is not run, and is said to be; never under
+//! CI.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -13,6 +13,7 @@ use std::sync::{Mutex, OnceLock};
 use serde_json::Value;
 
 use crate::knobs;
+use crate::needs::{self, Need};
 
 /// Servers that are up.
 pub struct Stack {
@@ -35,16 +36,37 @@ struct Control {
     _child: Child,
 }
 
-/// Whether the tests that need real servers run. Errors under CI if they were to be left out.
+/// Whether the tests that need real servers run. Panics under CI if they can't.
 pub fn wanted() -> bool {
-    if !knobs::embedded_only() {
-        return true;
+    static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
+    needs::met(Need::Servers, FOUND.get_or_init(found).clone()).is_some()
+}
+
+/// Errors: why there are no servers to test with.
+fn found() -> Result<(), String> {
+    if knobs::embedded_only() {
+        return Err("PAYFOLD_TEST_ENGINES=embedded leaves them out".to_owned());
     }
-    assert!(!knobs::is_ci(), "PAYFOLD_TEST_ENGINES=embedded is not for CI");
-    // Past the harness, which keeps what a passing test prints to itself.
-    let told = b"left out, because PAYFOLD_TEST_ENGINES=embedded: needs Kafka and a CQL database\n";
-    let _ = std::io::stderr().write_all(told);
-    false
+    if knobs::test_kafka().is_some() {
+        return Ok(());
+    }
+    let asked = Command::new(script()).arg("doctor").stdin(Stdio::null()).output();
+    match asked {
+        Ok(said) if said.status.success() => Ok(()),
+        Ok(said) => {
+            let said = String::from_utf8_lossy(&said.stdout).into_owned();
+            let missing = said.lines().filter(|line| line.contains("MISSING"));
+            let missing: Vec<_> =
+                missing.filter_map(|line| line.split_whitespace().next()).collect();
+            let all = missing.join(", ");
+            Err(format!("missing: {all} (deploy/dev-stack/dev-stack doctor says how to mend it)"))
+        }
+        Err(error) => Err(format!("{} does not start: {error}", script().display())),
+    }
+}
+
+fn script() -> PathBuf {
+    root().join("deploy/dev-stack/dev-stack")
 }
 
 /// One broker and one database node, for all tests of this binary.
@@ -84,7 +106,7 @@ fn given() -> Option<Stack> {
 impl Stack {
     /// Starts a dev stack of its own.
     pub fn start(flags: &[&str]) -> Self {
-        let script = root().join("deploy/dev-stack/dev-stack");
+        let script = script();
         let mut child = Command::new(&script)
             .arg("up")
             .args(flags)
@@ -99,10 +121,8 @@ impl Stack {
         answers.read_line(&mut line).expect("the dev stack's output can be read");
         assert!(
             !line.is_empty(),
-            "the dev stack did not start; what it said is above. The tests need one of: servers named in \
-             PAYFOLD_TEST_KAFKA and PAYFOLD_TEST_CQL; Docker with Compose; Java 17 and Maven \
-             (`deploy/dev-stack/dev-stack doctor` says what is missing). PAYFOLD_TEST_ENGINES=embedded leaves \
-             these tests out"
+            "the dev stack did not start, and should have, by its own doctor; what it said is above. \
+             PAYFOLD_TEST_ENGINES=embedded leaves out the tests that need it"
         );
         let up: Value = serde_json::from_str(&line).expect("one JSON object");
         let list = |name: &str| {
