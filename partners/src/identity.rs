@@ -204,9 +204,9 @@ fn usable_in_tls(pem: &[u8]) -> Result<(), Unfit> {
     if keys.next().is_some() {
         return unfit("has more than one private key; leave only that of its first certificate");
     }
-    if rustls::crypto::ring::sign::any_supported_type(&key).is_err() {
+    if rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).is_err() {
         return unfit(
-            "has a private key that TLS does not take here: make one on P-256 or P-384, Ed25519, or RSA of 2048 to 4096 bits",
+            "has a private key that TLS does not take here: make one on P-256, P-384 or P-521, Ed25519, or RSA of 2048 to 8192 bits",
         );
     }
     if reqwest::Identity::from_pem(pem).is_err() {

@@ -214,7 +214,7 @@ fn no_client(account: &Account, why: NoClient) -> CallError {
 /// Chooses the cryptography of every TLS connection of this process; before the first client is made.
 pub fn install_tls() {
     // Another part of the process may have chosen the same before.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 }
 
 impl Call {

@@ -67,7 +67,7 @@ impl Sender {
         answer: Duration,
     ) -> Result<Self, reqwest::Error> {
         // Another part of the process may have chosen the same before.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let client = Client::builder()
             .user_agent(concat!("payfold-sandbox/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())

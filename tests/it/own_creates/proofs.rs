@@ -107,7 +107,7 @@ struct Partner {
 }
 
 fn tls() -> Arc<ServerConfig> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut roots = RootCertStore::empty();
     for authority in CertificateDer::pem_slice_iter(CA.as_bytes()) {
         roots.add(authority.expect("a certificate")).expect("an authority");
@@ -197,8 +197,8 @@ fn is_signed(call: &Seen) -> bool {
     let spki: String = PUBLIC.lines().filter(|line| !line.contains([' ', '-'])).collect();
     let spki = STANDARD.decode(spki).expect("base64");
     // What stands around the key itself in the SubjectPublicKeyInfo of RSA 2048 has 24 bytes.
-    let key = ring::signature::UnparsedPublicKey::new(
-        &ring::signature::RSA_PKCS1_2048_8192_SHA256,
+    let key = aws_lc_rs::signature::UnparsedPublicKey::new(
+        &aws_lc_rs::signature::RSA_PKCS1_2048_8192_SHA256,
         &spki[24..],
     );
     key.verify(signed.as_bytes(), &signature).is_ok()

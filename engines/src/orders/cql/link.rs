@@ -262,7 +262,7 @@ fn client_config(tls: &CqlTls, place: &Place) -> Result<ClientConfig, EngineErro
     if roots.is_empty() {
         return Err(place.invalid("no authority to trust was found for TLS: name a file of them"));
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| place.invalid(&error.to_string()))?;
