@@ -8,7 +8,7 @@ use rdkafka::admin::{AdminOptions, NewTopic, TopicReplication};
 use rdkafka::error::RDKafkaErrorCode;
 
 use super::TopicStep;
-use super::look::{ANSWER_MAX, Depth, admin, unreachable};
+use super::look::{ANSWER_MAX, Depth, LOOK_AGAIN, admin, unreachable};
 use super::marking::{self, Mark};
 use super::rules::{self, Finding};
 use super::seen::{First, Seen, SeenTopic};
@@ -23,9 +23,6 @@ use crate::log::kafka::settings::KafkaSettings;
 
 /// How long a new topic may take until all brokers know it.
 const KNOWN_MAX: Duration = Duration::from_secs(30);
-
-/// Between two looks for it.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// What is missing. Errors: `Invalid` or `Corrupt` for what contradicts.
 pub(super) fn plan(

@@ -33,6 +33,12 @@ const OTHERS_MAX: Duration = Duration::from_secs(1);
 /// Characters of a key that is no order's, in messages.
 const KEY_CHARS_MAX: usize = 64;
 
+/// How long partitions may be without a leader: those of a topic that is just made, or of a broker that died.
+const LEADER_MAX: Duration = Duration::from_secs(15);
+
+/// Between two questions for what is there in a moment.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 /// How long the reason of a failure is looked for.
 const REASON_MAX: Duration = Duration::from_millis(200);
 
@@ -199,36 +205,21 @@ fn firsts(
             places.insert((layout.name(*topic, *epoch), *partition), (*topic, *epoch));
         }
     }
-    let ends = |at: Offset| {
-        let mut list = TopicPartitionList::new();
-        for (name, partition) in places.keys() {
-            // Kafka takes the two ends for times.
-            list.add_partition_offset(name, *partition, at)?;
-        }
-        let found = consumer.offsets_for_times(list, ANSWER_MAX)?;
-        Ok(found.to_topic_map())
-    };
-    let earliest = ends(Offset::Beginning).map_err(|error| failed(consumer, &error))?;
-    let latest = ends(Offset::End).map_err(|error| failed(consumer, &error))?;
+    let all: Vec<_> = places.keys().cloned().collect();
+    let earliest = ends(consumer, &all, Offset::Beginning)?;
+    let latest = ends(consumer, &all, Offset::End)?;
     let mut filled = TopicPartitionList::new();
     for (place, (topic, epoch)) in &places {
-        let (Some(Offset::Offset(first)), Some(Offset::Offset(end))) =
-            (earliest.get(place), latest.get(place))
-        else {
-            return Err(EngineError::Unavailable(format!(
-                "{} [{}] has no leader that tells its ends",
-                place.0, place.1
-            )));
-        };
-        let found = if *first > 0 { First::Removed { until: *first } } else { First::Nothing };
-        if *first == 0 && *end > 0 {
+        let (first, end) = (earliest[place], latest[place]);
+        let found = if first > 0 { First::Removed { until: first } } else { First::Nothing };
+        if first == 0 && end > 0 {
             filled
                 .add_partition_offset(&place.0, place.1, Offset::Offset(0))
                 .map_err(|error| failed(consumer, &error))?;
         }
         let one = seen.topics.get_mut(&(*topic, *epoch)).expect("places come from topics");
         one.partitions.insert(place.1, found);
-        one.ends.insert(place.1, *end);
+        one.ends.insert(place.1, end);
     }
     for (place, first) in read(consumer, &filled)? {
         let (topic, epoch) = places[&place];
@@ -236,6 +227,46 @@ fn firsts(
         one.partitions.insert(place.1, first);
     }
     Ok(())
+}
+
+/// One end of each of these partitions. A partition that has no leader at the moment, as those of a topic that is just
+/// made, is asked again for a while. Errors: `Unavailable`.
+fn ends(
+    consumer: &BaseConsumer<Ear>,
+    places: &[(String, i32)],
+    at: Offset,
+) -> Result<HashMap<(String, i32), i64>, EngineError> {
+    let deadline = Instant::now() + LEADER_MAX;
+    loop {
+        let mut list = TopicPartitionList::new();
+        for (name, partition) in places {
+            // Kafka takes the two ends for times.
+            let added = list.add_partition_offset(name, *partition, at);
+            added.map_err(|error| failed(consumer, &error))?;
+        }
+        let late = Instant::now() >= deadline;
+        match consumer.offsets_for_times(list, ANSWER_MAX) {
+            Ok(found) => {
+                let told = found.to_topic_map().into_iter().filter_map(|(place, at)| match at {
+                    Offset::Offset(at) => Some((place, at)),
+                    _ => None,
+                });
+                let told: HashMap<_, _> = told.collect();
+                match places.iter().find(|place| !told.contains_key(place)) {
+                    None => return Ok(told),
+                    Some((name, partition)) if late => {
+                        let text =
+                            format!("{name} [{partition}] has no leader that tells its ends");
+                        return Err(EngineError::Unavailable(text));
+                    }
+                    Some(_) => {}
+                }
+            }
+            Err(error) if is_leaderless(&error) && !late => {}
+            Err(error) => return Err(failed(consumer, &error)),
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
 }
 
 /// The first message of each of these partitions, which have some.
@@ -313,14 +344,23 @@ fn beginning_of(key: Option<&[u8]>) -> String {
 
 fn is_passing(error: &KafkaError) -> bool {
     let code = error.rdkafka_error_code();
+    is_leaderless(error)
+        || matches!(
+            code,
+            Some(Code::BrokerTransportFailure | Code::AllBrokersDown | Code::OperationTimedOut)
+        )
+}
+
+/// Whether a partition has no leader at the moment, or the one that was asked is it no more, or not yet.
+fn is_leaderless(error: &KafkaError) -> bool {
+    let code = error.rdkafka_error_code();
     matches!(
         code,
         Some(
-            Code::BrokerTransportFailure
-                | Code::AllBrokersDown
-                | Code::OperationTimedOut
-                | Code::NotLeaderForPartition
+            Code::NotLeaderForPartition
                 | Code::LeaderNotAvailable
+                | Code::UnknownTopicOrPartition
+                | Code::UnknownPartition
         )
     )
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rdkafka::admin::{AdminOptions, NewPartitions};
 
+use super::look::Depth;
 use super::marking::Mark;
 use super::*;
 use crate::log::kafka::marker::Marker;
@@ -111,6 +112,32 @@ async fn two_at_once_make_one_log() {
     both.0.and(both.1).and(both.2).unwrap();
     opened(&settings).await.unwrap();
     assert_eq!(check(&settings, Footing::Dev).await.unwrap(), []);
+}
+
+/// Its partitions have no leader yet, or one that does not know of it yet.
+#[tokio::test]
+async fn a_topic_is_looked_at_while_it_is_made() {
+    for _ in 0..4 {
+        let Some(settings) = prefixed() else { return };
+        let wanted = dev(8);
+        let seen = Seen::look(&settings, Depth::Settings).await.unwrap();
+        let steps = super::apply::plan(&settings, &wanted, &seen).unwrap();
+        let made = std::cell::Cell::new(false);
+        let making = async {
+            super::apply::make(&settings, &steps).await.unwrap();
+            made.set(true);
+        };
+        let looking = async {
+            loop {
+                let last = made.get();
+                Seen::look(&settings, Depth::Settings).await.unwrap();
+                if last {
+                    return;
+                }
+            }
+        };
+        tokio::join!(making, looking);
+    }
 }
 
 #[tokio::test]
