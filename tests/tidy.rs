@@ -54,6 +54,11 @@ const RULES: &[Rule] = &[
         manifests::duplicates,
         "list every older version with who pulls it, nothing else",
     ),
+    rule(
+        "dependency",
+        manifests::reasons,
+        "a row says what it does here, why this one, and what else was looked at",
+    ),
     rule("unsafe", |files| lines::banned(files, "unsafe"), "write it safely"),
     rule("macro", |files| lines::banned(files, "macro"), "write a function"),
     rule(

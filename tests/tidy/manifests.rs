@@ -125,6 +125,30 @@ fn on_dependencies(files: &[File], check: impl Fn(&str, &str) -> Option<String>)
     hits
 }
 
+/// Every crate a manifest of ours names has a row in `docs/dependencies.md`, and every crate of a row a manifest.
+pub fn reasons(files: &[File]) -> Vec<Hit> {
+    const TABLE: &str = "docs/dependencies.md";
+    let Some(table) = files.iter().find(|file| file.path == TABLE) else { return Vec::new() };
+    let first = |row: &str| {
+        row.strip_prefix("| ").and_then(|row| row.split(" |").next()).map(str::to_owned)
+    };
+    let cells = table.text.lines().filter_map(first).filter(|cell| cell != "Crate");
+    let given: BTreeSet<String> =
+        cells.flat_map(|cell| cell.split(", ").map(str::to_owned).collect::<Vec<_>>()).collect();
+    let named = std::cell::RefCell::new(BTreeSet::new());
+    let mut hits = on_dependencies(files, |package, dependency| {
+        if dependency.starts_with("payfold") || !package.starts_with("payfold") {
+            return None;
+        }
+        named.borrow_mut().insert(dependency.to_owned());
+        (!given.contains(dependency)).then(|| format!("{dependency} has no row in {TABLE}"))
+    });
+    let named = named.into_inner();
+    let unused = given.difference(&named).map(|name| format!("no manifest names {name}"));
+    hits.extend(unused.map(|what| hit(TABLE, 1, what)));
+    hits
+}
+
 /// All but the newest version of a crate stand in `deny.toml` with the reason, and nothing else does.
 pub fn duplicates(files: &[File]) -> Vec<Hit> {
     let text_of = |path: &str| files.iter().find(|file| file.path == path).map(|file| &file.text);

@@ -70,8 +70,8 @@ fn every_rule_can_fail() {
         assert_eq!(found[0].0, *rule, "{text:?}: {found:?}");
         assert!(found[0].1.starts_with(&format!("{path}:")), "{found:?}");
     }
-    // These two need words this file can't hold, or other files.
-    let apart = ["machine", "duplicate"];
+    // These need words this file can't hold, or other files.
+    let apart = ["machine", "duplicate", "dependency"];
     for rule in RULES {
         let planted =
             apart.contains(&rule.name) || BREAKS.iter().any(|(name, _, _)| *name == rule.name);
@@ -110,6 +110,22 @@ fn duplicate_versions_are_listed_with_who_pulls_them() {
     assert_eq!(count(""), 1);
     assert_eq!(count("[bans]\nskip = [{ crate = 'a@1.9.0' }]"), 1);
     assert_eq!(count("[bans]\nskip = [{ crate = 'a@1.10.0', reason = 'b' }]"), 2);
+}
+
+#[test]
+fn every_dependency_has_a_reason_and_every_reason_a_dependency() {
+    let manifest = "[package]\nname = 'payfold-x'\n[dependencies]\na = '1'\npayfold-y = '1'\n\
+                    [dev-dependencies]\nb = '1'\n[lints]\nworkspace = true";
+    let count = |table: &str| {
+        let file = |path: &str, text: &str| File::new(path.to_owned(), text.to_owned());
+        let lock = [file("Cargo.lock", ""), file("deny.toml", "")];
+        let ours = [file("x/Cargo.toml", manifest), file("docs/dependencies.md", table)];
+        let files: Vec<File> = lock.into_iter().chain(ours).collect();
+        failures(&files).len()
+    };
+    assert_eq!(count("| Crate | |\n|---|---|\n| a, b | why |"), 0);
+    assert_eq!(count("| a | why |"), 1);
+    assert_eq!(count("| a, b | why |\n| c | why |"), 1);
 }
 
 #[test]
