@@ -54,10 +54,15 @@ fn found() -> Result<(), String> {
     match asked {
         Ok(said) if said.status.success() => Ok(()),
         Ok(said) => {
-            let said = String::from_utf8_lossy(&said.stdout).into_owned();
+            let (said, said_wrong) =
+                (String::from_utf8_lossy(&said.stdout).into_owned(), said.stderr);
             let missing = said.lines().filter(|line| line.contains("MISSING"));
             let missing: Vec<_> =
                 missing.filter_map(|line| line.split_whitespace().next()).collect();
+            if missing.is_empty() {
+                // It could not even begin, for want of Python.
+                return Err(String::from_utf8_lossy(&said_wrong).trim().to_owned());
+            }
             let all = missing.join(", ");
             Err(format!("missing: {all} (deploy/dev-stack/dev-stack doctor says how to mend it)"))
         }
