@@ -67,8 +67,7 @@ app.kubernetes.io/name: payfold
 {{- end -}}
 data:
 {{- range $name, $content := .Values.config.files }}
-  {{ $name | quote }}: |
-    {{- $content | nindent 4 }}
+  {{ $name | quote }}: {{ toJson $content }}
 {{- end }}
 {{- end -}}
 
