@@ -178,9 +178,12 @@ pub struct CheckArgs {
     /// Also open the engines and ask them
     #[arg(long)]
     pub connect: bool,
-    /// Only ask the running process whether it is ready, as a container's health check does
+    /// Only ask the running process whether it takes traffic
     #[arg(long, conflicts_with_all = ["connect", "output"])]
     pub ready: bool,
+    /// Only ask the running process whether it lives, as a container's health check does
+    #[arg(long, conflicts_with_all = ["connect", "output", "ready"])]
+    pub live: bool,
     #[command(flatten)]
     pub output: OutputArgs,
 }

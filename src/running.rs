@@ -16,7 +16,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// How long the sending of a file may take, or an answer that takes a walk over all orders.
 const UPLOAD_MAX: Duration = Duration::from_secs(3_600);
 /// How long a probe waits for its answer.
-const READY_MAX: Duration = Duration::from_secs(5);
+const PROBE_MAX: Duration = Duration::from_secs(5);
 
 /// What a running process tells of itself.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -141,9 +141,25 @@ pub fn assert_ready(global: &Global, data: &DataDir) -> anyhow::Result<String> {
     ))
 }
 
+/// Asks the running process whether it lives, as probes do; returns its admin listener. A process that can store nothing
+/// lives: it may have the only copy of what it acknowledged. Errors: a role has ended, or nothing runs.
+pub fn assert_live(global: &Global, data: &DataDir) -> anyhow::Result<String> {
+    let url = admin_url(global, data)?;
+    let Some(said) = ask_probe(&url, "/livez")? else { return Ok(url) };
+    Err(Fixable::error(
+        format!("{url} is not live: {said}"),
+        "its log's last ERROR line says which role has ended, and why",
+    ))
+}
+
 /// What the process behind an admin listener says it is not ready for; none if it is ready. Errors: no answer.
 pub fn ask_ready(url: &str) -> anyhow::Result<Option<String>> {
-    let asked = agent(READY_MAX).get(format!("{url}/readyz")).call();
+    ask_probe(url, "/readyz")
+}
+
+/// What is wrong by the answer to a probe; none if nothing is. Errors: no answer.
+fn ask_probe(url: &str, path: &str) -> anyhow::Result<Option<String>> {
+    let asked = agent(PROBE_MAX).get(format!("{url}{path}")).call();
     let mut answer = asked.map_err(|error| silent(url, &error))?;
     let said = answer.body_mut().read_to_string().unwrap_or_default();
     let said = said.trim().to_owned();

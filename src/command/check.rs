@@ -1,6 +1,7 @@
 //! `payfold check`: configuration, vault, disk, clock and stores, each with how to mend what is wrong.
 //! Exit 3 if nothing can be stored (a full disk, files that can't be written or don't belong together, a process that is
-//! not ready), else 1 if anything failed. Changes nothing. With `--ready` only the readiness of the running process.
+//! not ready), else 1 if anything failed. Changes nothing. With `--ready` or `--live` only what the running
+//! process says of itself.
 
 mod generations;
 mod storage;
@@ -77,6 +78,11 @@ pub fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<()> {
     if args.ready {
         let url = running::assert_ready(global, &data)?;
         output::line(&format!("ready: {url}"));
+        return Ok(());
+    }
+    if args.live {
+        let url = running::assert_live(global, &data)?;
+        output::line(&format!("live: {url}"));
         return Ok(());
     }
     let mut rows = vec![configuration(&loaded), data_folder(&data)];

@@ -261,3 +261,26 @@ fn a_file_that_may_not_be_read_is_not_called_missing() {
         allow(closed, 0o700);
     }
 }
+
+/// What the image's health check runs, as its Dockerfile says.
+fn health_check() -> Vec<String> {
+    let dockerfile = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/Dockerfile");
+    let text = std::fs::read_to_string(dockerfile).expect("it is there");
+    let line = text.lines().find(|line| line.starts_with("HEALTHCHECK")).expect("it has one");
+    let (_, command) = line.split_once(" CMD ").expect("a command");
+    serde_json::from_str(command).expect("its exec form is JSON")
+}
+
+#[test]
+fn a_container_whose_log_is_lost_is_not_replaced() {
+    let system = System::demo();
+    let command = health_check();
+    let arguments: Vec<&str> = command.iter().skip(1).map(String::as_str).collect();
+    system.payfold(&arguments).ok();
+    for file in files(&system.home().data(), LOG) {
+        std::fs::remove_file(file).expect("it is there");
+    }
+    assert_eq!(system.get("/readyz").status, 503, "it can store nothing");
+    system.payfold(&arguments).ok();
+    assert_eq!(system.payfold(&["check", "--ready"]).code(), 1);
+}
