@@ -215,7 +215,7 @@ impl Engines {
             Chosen::Distributed(distributed) => {
                 let log = KafkaLog::open_read_only(&distributed.kafka).await.map_err(explain)?;
                 let cql = distributed.cql()?.clone();
-                let cql = Arc::new(CqlOrders::open(cql).await.map_err(explain)?);
+                let cql = Arc::new(CqlOrders::open_read_only(cql).await.map_err(explain)?);
                 return Self::of_cluster(Arc::new(log), Some(cql)).into_reader().await;
             }
         };

@@ -36,6 +36,8 @@ use crate::orders::{
 };
 use crate::{EngineError, SeamFuture};
 
+const READ_ONLY: &str = "this order store is open for reading only";
+
 pub use link::{StatementKind, StatementObserver, StatementRun};
 pub use settings::{
     Consistency, CqlPassword, CqlSettings, CqlTls, SerialConsistency, parse_consistency,
@@ -71,6 +73,15 @@ impl Tables {
     }
 }
 
+/// The statements of claims, once the tables are found to be those that they go to.
+async fn prepare_claims(
+    link: &link::Link,
+    settings: &CqlSettings,
+) -> Result<claims::Claims, EngineError> {
+    schema::check(link, settings).await?;
+    claims::Claims::prepare(link, settings).await
+}
+
 impl CqlOrders {
     /// Connects to a store whose tables are there (`schema::apply`). It reconnects by itself from then on.
     /// Errors: `Invalid` (settings, credentials, a table that is missing or another), `Unavailable`.
@@ -84,12 +95,23 @@ impl CqlOrders {
         observer: Option<StatementObserver>,
     ) -> Result<Self, EngineError> {
         let link = link::Link::open(&settings).await?.observed(observer);
-        schema::check(&link, &settings).await?;
-        let claims = claims::Claims::prepare(&link, &settings).await?;
+        let claims = prepare_claims(&link, &settings).await?;
         agreeing::hold(&link, &settings, &claims).await?;
-        let family = Arc::new(Family::new(link, claims));
+        Self::first_of(Family::new(link, claims)).await
+    }
+
+    /// Connects to a store for listings: nothing can be changed, and what a keyspace began with is not decided.
+    /// Errors: as `open`.
+    pub async fn open_read_only(settings: CqlSettings) -> Result<Self, EngineError> {
+        let link = link::Link::open(&settings).await?;
+        let claims = prepare_claims(&link, &settings).await?;
+        agreeing::check(&link, &settings, &claims).await?;
+        Self::first_of(Family::reading(link, claims)).await
+    }
+
+    async fn first_of(family: Family) -> Result<Self, EngineError> {
         let tables = family.generation(Publication::FIRST.tables).await?;
-        Ok(Self { tables, family })
+        Ok(Self { tables, family: Arc::new(family) })
     }
 
     /// Whether anything was ever claimed. Errors: the database's.
@@ -130,7 +152,10 @@ impl OrderStore for CqlOrders {
     }
 
     fn commit(&self, commit: Commit) -> SeamFuture<'_, (), EngineError> {
-        Box::pin(self.write(commit))
+        Box::pin(async move {
+            self.family.refuse_reader()?;
+            self.write(commit).await
+        })
     }
 
     fn scan(
@@ -146,7 +171,10 @@ impl OrderStore for CqlOrders {
     }
 
     fn claim(&self, key: ClaimKey, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
-        Box::pin(async move { self.family.claims.claim(&self.family.link, &key, &record).await })
+        Box::pin(async move {
+            self.family.refuse_reader()?;
+            self.family.claims.claim(&self.family.link, &key, &record).await
+        })
     }
 
     fn claimed(&self, key: ClaimKey) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {

@@ -6,6 +6,7 @@ use payfold_engines::EngineError;
 use payfold_engines::orders::cql::{
     Consistency, CqlOrders, CqlSettings, SerialConsistency, schema,
 };
+use payfold_engines::orders::{ClaimKey, OrderStore};
 
 use crate::cql::Keyspace;
 
@@ -99,4 +100,23 @@ async fn other_copies_than_before_decide_only_after_a_person_said_so() {
     let back = CqlSettings { consistency: Consistency::LocalQuorum, ..back };
     let text = invalid(CqlOrders::open(back).await.err());
     assert!(text.contains("with rows read and written in datacenter1, where"), "{text}");
+}
+
+/// Listings decide nothing: the first process that claims does.
+#[tokio::test]
+async fn who_reads_does_not_decide_which_copies_have_to_agree() {
+    let Some(bed) = Keyspace::made().await else { return };
+    let reader =
+        CqlOrders::open_read_only(bed.settings.clone()).await.expect("the tables are there");
+    place_copies(&bed, &["datacenter1", "dc2"]).await;
+    let agreed = strict(&bed, Consistency::Quorum, SerialConsistency::Serial);
+    CqlOrders::open_read_only(agreed.clone()).await.map(drop).expect("nothing is decided");
+    CqlOrders::open(agreed.clone()).await.map(drop).expect("nothing was decided before");
+    let home = CqlSettings { datacenter: Some("datacenter1".to_owned()), ..agreed };
+    let home = CqlSettings { consistency: Consistency::LocalQuorum, ..home };
+    let text = invalid(CqlOrders::open_read_only(home).await.err());
+    assert!(text.contains("with rows read and written in datacenter1, where"), "{text}");
+    let key = ClaimKey::journal_entry(1);
+    let claimed = reader.claim(key, b"record".to_vec()).await;
+    assert!(matches!(claimed, Err(EngineError::Invalid(_))), "{claimed:?}");
 }

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use super::claims::Claims;
 use super::link::Link;
-use super::{Tables, schema};
+use super::{READ_ONLY, Tables, schema};
 use crate::EngineError;
 use crate::orders::{ClaimKey, Claimed};
 
@@ -21,6 +21,8 @@ pub(super) struct Family {
     pub(super) link: Link,
     pub(super) claims: Claims,
     open: Mutex<Open>,
+    /// False for listings.
+    writes: bool,
 }
 
 #[derive(Default)]
@@ -34,7 +36,20 @@ struct Open {
 
 impl Family {
     pub(super) fn new(link: Link, claims: Claims) -> Self {
-        Self { link, claims, open: Mutex::default() }
+        Self { link, claims, open: Mutex::default(), writes: true }
+    }
+
+    /// The same for listings.
+    pub(super) fn reading(link: Link, claims: Claims) -> Self {
+        Self { writes: false, ..Self::new(link, claims) }
+    }
+
+    /// Errors: `Invalid` where the store is open for listings.
+    pub(super) fn refuse_reader(&self) -> Result<(), EngineError> {
+        match self.writes {
+            true => Ok(()),
+            false => Err(EngineError::Invalid(READ_ONLY.to_owned())),
+        }
     }
 
     /// A generation, its tables made if they are not there. Errors: `Unavailable` while another process makes them.
@@ -44,6 +59,10 @@ impl Family {
             return Ok(Arc::clone(tables));
         }
         if !schema::has(&self.link, generation).await? {
+            if !self.writes {
+                let text = format!("generation {generation} has no tables yet");
+                return Err(EngineError::Invalid(text));
+            }
             self.make(&mut open, generation).await?;
         }
         let tables = Tables::prepare(&self.link, generation).await?;
@@ -69,6 +88,7 @@ impl Family {
 
     /// Throws a generation away.
     pub(super) async fn drop_generation(&self, generation: u32) -> Result<(), EngineError> {
+        self.refuse_reader()?;
         let mut open = self.open.lock().await;
         schema::drop(&self.link, generation).await?;
         open.prepared.remove(&generation);
