@@ -152,13 +152,17 @@ impl Engines {
                 Self::open_cluster(&distributed, registry, need).await?
             }
         };
-        if let Some(stores) = &opened.stores {
-            stores.live.look().await.map_err(explain)?;
-            // Who only writes reads nothing, and may be older than who reads.
-            search::refuse_newer(&*opened.log).await?;
-            pairing::check(&*opened.log, &*stores.reads).await.map_err(explain_pairing)?;
-        }
         Ok(Some(opened))
+    }
+
+    /// Checks that what is read of the order store was folded from the log. Errors: it was not; the log was written by a
+    /// newer program.
+    async fn check_store(&self) -> anyhow::Result<()> {
+        let Some(stores) = &self.stores else { return Ok(()) };
+        stores.live.look().await.map_err(explain)?;
+        // Who only writes reads nothing, and may be older than who reads.
+        search::refuse_newer(&*self.log).await?;
+        pairing::check(&*self.log, &*stores.reads).await.map_err(explain_pairing)
     }
 
     async fn open_files(
@@ -200,6 +204,7 @@ impl Engines {
         let latest = distributed.kafka.orders_latest.then(|| distributed.kafka.clone());
         let opened = Self { durability, latest, ..Self::of_cluster(Arc::new(log), cql) };
         opened.check_claims().await?;
+        opened.check_store().await?;
         Ok(opened)
     }
 

@@ -114,8 +114,9 @@ fn path(setting: &str, url: &str, default: PathBuf) -> anyhow::Result<PathBuf> {
 }
 
 impl Engines {
-    /// Opens embedded engines that belong together, making those that are missing. Errors: the log or the claims are
-    /// missing or another system's, and then nothing is made.
+    /// Opens embedded engines that belong together, making those that are missing. Claims are paired with the log last,
+    /// once the order store was found to be of this log, because a pairing is for ever. Errors: the log or the claims are
+    /// missing or another system's, and then nothing is made; the order store is another log's.
     pub(super) async fn open_paired(
         paths: &Paths,
         log_settings: SqliteLogSettings,
@@ -126,9 +127,13 @@ impl Engines {
         let claims = PairedClaims::beside(&paths.orders);
         pairing::claims::check_files(&log, &claims).await.map_err(explain_pairing)?;
         let store = SqliteOrders::open_with(&paths.orders, orders_settings).map_err(explain)?;
-        pairing::claims::pair_files(&log, &claims).map_err(explain)?;
         let durability = "SQLite, every 200 is synced first";
-        Ok(Self { durability, ..Self::of_files(log, claims, store) })
+        let opened = Self { durability, ..Self::of_files(log, claims, store) };
+        opened.check_store().await?;
+        if let Some(ClaimsPair::Files(log, claims)) = &opened.claims {
+            pairing::claims::pair_files(log, claims).map_err(explain)?;
+        }
+        Ok(opened)
     }
 
     fn of_files(log: Arc<SqliteLog>, claims: PairedClaims, store: SqliteOrders) -> Self {

@@ -262,6 +262,22 @@ fn a_file_that_may_not_be_read_is_not_called_missing() {
     }
 }
 
+#[test]
+fn claims_of_before_are_not_paired_with_another_log() {
+    let (home, other) = (paid(2), paid(1));
+    let of = |name: &str| Connection::open(home.data().join(name)).expect("a database");
+    of(LOG).execute("DELETE FROM meta WHERE name = 'claims_since'", []).expect("ours");
+    of(CLAIMS).execute_batch("DROP TABLE meta; DROP TABLE latest").expect("ours");
+    let of_another = Connection::open(other.data().join(LOG)).expect("a database");
+    of_another.execute("DELETE FROM meta WHERE name = 'claims_since'", []).expect("ours");
+    drop(of_another);
+    let own = take_out(&home, LOG, "own");
+    put(&home, &other.data(), LOG);
+    refused(&home, &["another log", "restore"]);
+    put(&home, &own, LOG);
+    accepted(&home);
+}
+
 /// What the image's health check runs, as its Dockerfile says.
 fn health_check() -> Vec<String> {
     let dockerfile = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/Dockerfile");
