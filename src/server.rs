@@ -320,7 +320,7 @@ impl Started {
         }
         drop(self.checkout.take());
         if let Some(engines) = &self.engines {
-            engines.log.close().await.context("the log could not be closed")?;
+            engines.close().await.context("log and claims could not be closed")?;
         }
         self.admin.handle.stop(false).await;
         self.run_file.remove(&self.data);

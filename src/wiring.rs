@@ -165,6 +165,18 @@ impl Engines {
         pairing::check(&*self.log, &*stores.reads).await.map_err(explain_pairing)
     }
 
+    /// Ends log and claims: what they took is where a restart finds it when this returns. Errors: the engines'.
+    pub async fn close(&self) -> Result<(), EngineError> {
+        let claims = async {
+            match &self.stores {
+                Some(stores) => stores.base.close().await,
+                None => Ok(()),
+            }
+        };
+        let (log, claims) = tokio::join!(self.log.close(), claims);
+        log.and(claims)
+    }
+
     async fn open_files(
         settings: &Settings,
         paths: &Paths,

@@ -15,7 +15,7 @@ mod sqlite;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use self::sqlite::file_exists;
+pub use self::sqlite::{file_exists, follow_links};
 
 /// What a seam's method returns: boxed, so that the seams stay object-safe.
 pub type SeamFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;

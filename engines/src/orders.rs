@@ -212,6 +212,12 @@ pub trait OrderStore: Send + Sync {
         Box::pin(std::future::ready(Ok(())))
     }
 
+    /// Ends the taking of claims: what was claimed is where a restart finds it when this returns. Claims are `Unavailable`
+    /// from then on. An engine whose claims are elsewhere has nothing to end.
+    fn close(&self) -> SeamFuture<'_, (), EngineError> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// How far the store has been folded; none for a new store.
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError>;
 

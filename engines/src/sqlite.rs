@@ -14,7 +14,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::Access;
 use rustix::io::Errno;
 
-pub(crate) use self::identity::{FileIdentity, LostFile};
+pub(crate) use self::identity::FileIdentity;
 use crate::{EngineError, lock};
 
 /// How long SQLite waits for a lock another tool holds on the file.
@@ -70,6 +70,40 @@ impl LockFile {
             Err(TryLockError::Error(error)) => Err(cannot(error)),
         }
     }
+}
+
+/// Links that are followed at most, as many as Linux follows.
+const LINKS_MAX: usize = 40;
+
+/// Where SQLite finds the file of a path: at the end of its links, whether a file is there or not. Files beside it
+/// (`-wal`) are there too, and not beside a link.
+pub fn follow_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = std::fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    path
+}
+
+/// What a checkpoint has written into the database of what the write-ahead log holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checkpointed {
+    /// All of it, synced.
+    All,
+    /// A part: a reader holds an older state, or another connection is at the same work.
+    Part,
+}
+
+/// Writes what the write-ahead log holds into the database. `mode` is SQLite's name.
+pub(crate) fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<Checkpointed> {
+    let sql = format!("PRAGMA wal_checkpoint({mode})");
+    let mut statement = connection.prepare_cached(&sql)?;
+    // Whether it was held up, the frames in the write-ahead log, those of them in the database; -1 where that is not known.
+    let (held_up, frames, written): (bool, i64, i64) =
+        statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let is_known = frames >= 0 || !held_up;
+    Ok(if frames == written && is_known { Checkpointed::All } else { Checkpointed::Part })
 }
 
 fn beside(database: &Path, suffix: &str) -> PathBuf {

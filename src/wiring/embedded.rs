@@ -1,6 +1,7 @@
 //! Owns the embedded engines of a process: where their files are, and opening files that belong together.
 //! Invariant: a file is made only once it is known that no other file misses it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
 use payfold_engines::orders::sqlite::{
     PairedClaims, SqliteOrders, SqliteOrdersSettings, claims_beside,
 };
-use payfold_engines::{file_exists, pairing};
+use payfold_engines::{file_exists, follow_links, pairing};
 
 use super::{ClaimsPair, Engines, explain, explain_pairing};
 use crate::data_dir::DataDir;
@@ -79,9 +80,11 @@ impl Paths {
         let mut others = vec![self.orders.clone(), self.claims()];
         let generations = self.generations().map_err(|error| unreadable(self.folder(), &error))?;
         others.extend(generations.into_iter().map(|(_, path)| path));
-        let mut wal = self.log.clone().into_os_string();
-        wal.push("-wal");
-        others.push(wal.into());
+        for database in BTreeSet::from([self.log.clone(), follow_links(&self.log)]) {
+            let mut wal = database.into_os_string();
+            wal.push("-wal");
+            others.push(wal.into());
+        }
         pairing::log_file::check(&self.log, &others).map_err(explain_pairing)
     }
 
@@ -164,5 +167,23 @@ impl Engines {
         let log = Arc::new(SqliteLog::open_read_only(&paths.log).map_err(explain)?);
         let store = SqliteOrders::open_read_only(&paths.orders).map_err(explain)?;
         Self::of_files(log, PairedClaims::beside(&paths.orders), store).into_reader().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_write_ahead_log_of_a_log_behind_a_link_shows_that_the_log_is_missing() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let [log, orders, real] =
+            ["log.db", "orders.db", "real.db"].map(|name| dir.path().join(name));
+        std::os::unix::fs::symlink(&real, &log).expect("a link");
+        let paths = Paths { log, orders };
+        paths.check_log().expect("a new system");
+        std::fs::write(dir.path().join("real.db-wal"), b"facts").expect("it can be written");
+        let refused = paths.check_log().expect_err("its log is missing").to_string();
+        assert!(refused.contains("real.db-wal"), "{refused}");
     }
 }

@@ -146,10 +146,20 @@ impl Child {
     }
 
     /// SIGTERM, and waits until it has ended.
-    pub fn stop(mut self) {
+    pub fn stop(self) {
+        self.terminate();
+        self.ended();
+    }
+
+    /// SIGTERM.
+    pub fn terminate(&self) {
         let pid = self.pid.expect("it was ready").to_string();
         let signalled = Command::new("kill").arg(pid).status().expect("kill can be run");
         assert!(signalled.success());
+    }
+
+    /// Waits until it has ended.
+    pub fn ended(mut self) {
         until("the program to end", READY_MAX, || {
             self.process.try_wait().expect("a child can be asked")
         });

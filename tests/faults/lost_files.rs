@@ -141,10 +141,14 @@ fn a_deleted_log_acknowledges_nothing_more_and_can_be_saved() {
     assert!(!log.exists(), "a new file would be an empty log");
     let report = scene.report();
     // What a person copies out of the line.
-    let commands = report.split("save it first: ").nth(1).expect("how to save it");
-    let commands = commands.split("; then stop").next().expect("what comes then");
+    let commands = report.split("save it first: as root: ").nth(1).expect("how to save it");
+    let commands = commands.split("; then prove").next().expect("what comes then");
     let saved = Command::new("sh").args(["-c", commands]).status().expect("a shell");
     assert!(saved.success(), "{commands}");
+    // Before anything is stopped.
+    let copy = format!("sqlite:{}", data.join("log.db.saved").display());
+    let proven = Program::verify(&data).env("PAYFOLD_LOG", copy).output().expect("it can be run");
+    assert!(proven.status.success(), "{proven:?}");
     let Scene { folder, child, world, .. } = scene;
     child.stop();
     assert!(!log.exists());
@@ -210,20 +214,36 @@ fn a_replay_is_not_answered_from_memory_once_the_log_is_lost() {
     }
 }
 
+/// The demo's shop.
+struct Shop {
+    token: String,
+    connection: Connection,
+}
+
+impl Shop {
+    fn of(data: &Path, addresses: &Addresses) -> Self {
+        let token = fs::read_to_string(data.join("demo.key")).expect("the demo made it");
+        let connection = Connection::open(&addresses.shop).expect("it listens");
+        Self { token, connection }
+    }
+
+    /// Asks for a payment under an Idempotency-Key.
+    fn create(&mut self, key: &str) -> Answer {
+        let token = self.token.trim();
+        let headers = format!("Authorization: Bearer {token}\r\nIdempotency-Key: {key}\r\n");
+        let body = format!(
+            r#"{{"partner":"sandbox","merchantCode":"DEMO","reference":"{key}","amount":1000,"currency":"VND","description":"One"}}"#
+        );
+        self.connection.post("/v1/payments", &headers, body.as_bytes()).expect("an answer")
+    }
+}
+
 #[test]
 fn lost_claims_refuse_payments_and_no_notice() {
     let scene = Scene::new();
     let data = scene.data();
-    let token = fs::read_to_string(data.join("demo.key")).expect("the demo made it");
-    let mut shop = Connection::open(&scene.addresses.shop).expect("it listens");
-    let mut create = |key: &str| {
-        let headers =
-            format!("Authorization: Bearer {}\r\nIdempotency-Key: {key}\r\n", token.trim());
-        let body = format!(
-            r#"{{"partner":"sandbox","merchantCode":"DEMO","reference":"{key}","amount":1000,"currency":"VND","description":"One"}}"#
-        );
-        shop.post("/v1/payments", &headers, body.as_bytes()).expect("an answer")
-    };
+    let mut shop = Shop::of(&data, &scene.addresses);
+    let mut create = |key: &str| shop.create(key);
     let first = create("a");
     assert_eq!(first.status, 201, "{first:?}");
     for suffix in ["", "-wal", "-shm"] {
@@ -243,4 +263,56 @@ fn lost_claims_refuse_payments_and_no_notice() {
     assert_eq!(scene.world.post_fresh(&mut public, 0).expect("an answer").status, 200);
     assert!(!data.join("orders.claims.db").exists(), "in a new file every key would be new");
     assert!(scene.report().contains("orders.claims.db"));
+}
+
+/// The order that a create request got.
+fn order_of(answer: &Answer) -> String {
+    let body: serde_json::Value = serde_json::from_str(&answer.body).expect("a JSON answer");
+    body["orderId"].as_str().expect("an order").to_owned()
+}
+
+#[test]
+fn claims_whose_write_ahead_log_is_deleted_are_there_after_a_stop() {
+    let Scene { folder, child, addresses, .. } = Scene::new();
+    let data = folder.path().join("data");
+    let first = Shop::of(&data, &addresses).create("a");
+    assert_eq!(first.status, 201, "{first:?}");
+    fs::remove_file(data.join("orders.claims.db-wal")).expect("it is there");
+    // Nobody notices the loss before the end.
+    child.stop();
+    let mut child = Child::spawn(Program::Real.command(&data), &data);
+    let addresses = child.ready();
+    let again = Shop::of(&data, &addresses).create("a");
+    assert_eq!(order_of(&again), order_of(&first), "a second payment: {again:?}");
+    child.kill();
+}
+
+#[test]
+fn a_stop_waits_until_a_lost_write_ahead_log_is_written_into_the_log() {
+    let scene = Scene::new();
+    let data = scene.data();
+    let mut public = Connection::open(&scene.addresses.public).expect("it listens");
+    assert_eq!(scene.world.post_fresh(&mut public, 0).expect("an answer").status, 200);
+    // Whoever reads an old state keeps what came later from being written into the database.
+    let reader = rusqlite::Connection::open(data.join("log.db")).expect("it is there");
+    reader.execute_batch("BEGIN; SELECT count(*) FROM intake").expect("it holds a snapshot");
+    assert_eq!(scene.world.post_fresh(&mut public, 1).expect("an answer").status, 200);
+    fs::remove_file(data.join("log.db-wal")).expect("it is there");
+    let Scene { folder, mut child, world, .. } = scene;
+    child.terminate();
+    let said = until("the program to say why it goes on", WAIT_MAX, || {
+        child.assert_runs();
+        let log = fs::read_to_string(errors(&data)).expect("log lines were written");
+        log.lines().find(|line| line.contains("does not end")).map(str::to_owned)
+    });
+    assert!(said.contains("\"ERROR\"") && said.contains("cp -p /proc/"), "{said}");
+    drop(reader);
+    child.ended();
+    let mut child = Child::spawn(Program::Real.command(&data), &data);
+    child.ready();
+    trial::settle(&data, WAIT_MAX);
+    child.assert_runs();
+    child.kill();
+    checker::check(&data, &world.seen()).assert_clean();
+    drop(folder);
 }

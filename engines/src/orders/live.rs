@@ -139,6 +139,10 @@ impl OrderStore for Live {
         self.base.check_storage()
     }
 
+    fn close(&self) -> SeamFuture<'_, (), EngineError> {
+        self.base.close()
+    }
+
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {
         let now = self.now();
         Box::pin(async move { now.progress().await })

@@ -205,6 +205,10 @@ impl OrderStore for SqliteOrders {
         Box::pin(self.family.claims.check_storage())
     }
 
+    fn close(&self) -> SeamFuture<'_, (), EngineError> {
+        Box::pin(self.family.claims.close())
+    }
+
     fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {
         let shared = Arc::clone(&self.shared);
         Box::pin(blocking(move || shared.readers.with(tables::progress)))

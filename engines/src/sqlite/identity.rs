@@ -1,7 +1,8 @@
 //! Owns the proof that the files a writer has open are the ones a restart would find: that their paths still name them,
-//! by device and inode.
+//! by device and inode; and what becomes of a writer's connection once they don't.
 //! Invariants: lost files are reported once until they are back; a lost database is never made anew; a file that
-//! somebody put in the place of a lost write-ahead log is never deleted.
+//! somebody put in the place of a lost write-ahead log is never deleted; a process does not end by itself while only
+//! a lost write-ahead log holds what was acknowledged.
 
 use std::fmt;
 use std::io;
@@ -9,14 +10,22 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::beside;
+use super::{Checkpointed, beside, checkpoint, follow_links};
 use crate::{EngineError, lock};
 
 /// The open files of a process, on Linux.
 const DESCRIPTORS: &str = "/proc/self/fd";
+
+/// From one attempt to save a lost write-ahead log to the next, while the process should end.
+const SAVE_AGAIN: Duration = Duration::from_millis(200);
+
+/// The id of a container's first process, within the container.
+const FIRST_PROCESS: u32 = 1;
 
 /// A file, whatever its name. No other file gets its number while it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +43,20 @@ impl Inode {
 
 /// Which of a database's files is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LostFile {
+enum LostFile {
+    /// The link at the path in the settings; the database is where it was.
+    Link,
     /// The database itself.
     Database,
     /// The write-ahead log alone; the database is where it was.
     Wal,
+}
+
+/// A file that is lost, and what is at its path instead.
+struct Loss<'a> {
+    file: LostFile,
+    path: &'a Path,
+    found: Found,
 }
 
 /// What is at the path of a file that is open.
@@ -64,28 +82,36 @@ impl fmt::Display for Found {
 /// It looks with `stat` alone: a process that opens and closes a database file loses the locks SQLite holds on it.
 #[derive(Debug)]
 pub(crate) struct FileIdentity {
+    /// The path in the settings, where it is a link.
+    link: Option<PathBuf>,
+    /// The file itself. SQLite keeps the write-ahead log beside it, and not beside a link.
     database: PathBuf,
     database_inode: Inode,
     wal: PathBuf,
     /// None while the writer has no connection: the last one to close deletes the file.
     wal_inode: Mutex<Option<Inode>>,
     lost: AtomicBool,
+    /// It was reported that a lost write-ahead log can't be written into the database.
+    unsaved: AtomicBool,
 }
 
 impl FileIdentity {
     /// The files at the path of a database that has just been opened and read. Errors: `Unavailable` if they are not
     /// there.
-    pub(crate) fn of(database: &Path) -> Result<Self, EngineError> {
-        let wal = beside(database, "-wal");
+    pub(crate) fn of(path: &Path) -> Result<Self, EngineError> {
+        let database = follow_links(path);
+        let wal = beside(&database, "-wal");
         let inode = |path: &Path| {
             Inode::at(path).map_err(|error| unavailable(path, &Found::Unreadable(error)))
         };
         Ok(Self {
-            database_inode: inode(database)?,
+            database_inode: inode(&database)?,
             wal_inode: Mutex::new(Some(inode(&wal)?)),
-            database: database.to_owned(),
+            link: (database != path).then(|| path.to_owned()),
+            database,
             wal,
             lost: AtomicBool::new(false),
+            unsaved: AtomicBool::new(false),
         })
     }
 
@@ -94,36 +120,34 @@ impl FileIdentity {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Checks that both paths name the open files; reports when one is lost and when it is back. Errors: `Unavailable`.
+    /// Checks that the paths name the open files; reports when one is lost and when it is back. Errors: `Unavailable`.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
-        let wal_inode = *lock(&self.wal_inode);
-        let found = check_file(&self.database, self.database_inode)
-            .map_err(|found| (LostFile::Database, found))
-            .and_then(|()| match wal_inode {
-                None => Ok(()),
-                Some(inode) => check_file(&self.wal, inode).map_err(|found| (LostFile::Wal, found)),
-            });
-        let Err((file, found)) = found else {
+        let Some(loss) = self.find_loss() else {
             if self.is_lost() && self.lost.swap(false, Ordering::Relaxed) {
                 tracing::info!(file = %self.database.display(), "the file is at its path again: it is used on");
             }
             return Ok(());
         };
-        let path = self.path_of(file);
+        let Loss { path, found, .. } = &loss;
         if !self.lost.swap(true, Ordering::Relaxed) {
-            let fix = self.fix(file, &found);
+            let fix = self.fix(&loss);
             tracing::error!(file = %path.display(), "the file {found}: nothing is stored or acknowledged until that file is back at its path; {fix}");
         }
-        Err(unavailable(path, &found))
+        Err(unavailable(path, found))
     }
 
-    /// Which file is lost now.
-    pub(crate) fn lost_file(&self) -> Option<LostFile> {
-        if check_file(&self.database, self.database_inode).is_err() {
-            return Some(LostFile::Database);
-        }
-        let inode = (*lock(&self.wal_inode))?;
-        check_file(&self.wal, inode).is_err().then_some(LostFile::Wal)
+    /// The first file that is lost now; those that hold data before a link.
+    fn find_loss(&self) -> Option<Loss<'_>> {
+        let wal_inode = *lock(&self.wal_inode);
+        let files = [
+            (LostFile::Database, Some(&self.database), Some(self.database_inode)),
+            (LostFile::Wal, Some(&self.wal), wal_inode),
+            (LostFile::Link, self.link.as_ref(), Some(self.database_inode)),
+        ];
+        files.into_iter().find_map(|(file, path, inode)| {
+            let (path, inode) = (path?, inode?);
+            check_file(path, inode).err().map(|found| Loss { file, path, found })
+        })
     }
 
     /// Remembers the write-ahead log that a new connection of the writer has opened. Errors: `Unavailable` if the
@@ -135,60 +159,122 @@ impl FileIdentity {
         self.check()
     }
 
-    /// Ends a connection of the writer. One to lost files stays open until the process ends: it may be all that is left
-    /// of them, and SQLite would delete what stands at the write-ahead log's path, which may be a restored file.
-    pub(crate) fn close(&self, connection: Connection) {
+    /// Gives a connection of the writer up. Returns one to lost files, to be kept: it may be all that is left of them,
+    /// and SQLite would delete what stands at the write-ahead log's path, which may be a restored file.
+    #[must_use]
+    pub(crate) fn close(&self, connection: Connection) -> Option<Connection> {
         if self.check().is_err() {
-            std::mem::forget(connection);
-            return;
+            self.save(&connection);
+            return Some(connection);
         }
         *lock(&self.wal_inode) = None;
         drop(connection);
+        None
     }
 
-    fn path_of(&self, file: LostFile) -> &Path {
-        match file {
-            LostFile::Database => &self.database,
-            LostFile::Wal => &self.wal,
+    /// Ends the writer's connection with the process. Blocks while a lost write-ahead log holds what the database does
+    /// not: this process alone has it. One to lost files is never closed.
+    pub(crate) fn end(&self, mut connection: Connection) {
+        // What was reported while it ran is reported again: now somebody waits for the end.
+        self.unsaved.store(false, Ordering::Relaxed);
+        while let Some(kept) = self.close(connection) {
+            if self.save(&kept) {
+                std::mem::forget(kept);
+                return;
+            }
+            thread::sleep(SAVE_AGAIN);
+            connection = kept;
         }
+    }
+
+    /// Ends the transaction of a connection to lost files, which would keep other connections from writing when they are
+    /// back, and writes what only a lost write-ahead log has into the database. Returns whether nothing is left to write;
+    /// what a lost database has can't be saved from here.
+    pub(crate) fn save(&self, connection: &Connection) -> bool {
+        let is_ended = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
+        if self.find_loss().is_none_or(|loss| loss.file != LostFile::Wal) {
+            return true;
+        }
+        // PASSIVE leaves the write-ahead log as it is: what is copied meanwhile is whole.
+        let trouble = match checkpoint(connection, "PASSIVE") {
+            Ok(Checkpointed::All) => None,
+            Ok(Checkpointed::Part) if is_ended => Some("a reader holds an older state".to_owned()),
+            Ok(Checkpointed::Part) => Some("a transaction can't be ended".to_owned()),
+            Err(error) => Some(error.to_string()),
+        };
+        let was_unsaved = self.unsaved.swap(trouble.is_some(), Ordering::Relaxed);
+        let database = self.database.display();
+        match &trouble {
+            None if was_unsaved => {
+                tracing::info!(file = %database, "all that the lost write-ahead log had is in the database");
+            }
+            Some(trouble) if !was_unsaved => {
+                let save = self.save_commands(std::process::id());
+                tracing::error!(file = %database, "what the lost write-ahead log has is not all in the database yet: {trouble}; \
+                    it is tried again, and this process does not end before, so don't end it with SIGKILL. End what reads the \
+                    file (a listing, a backup, sqlite3), see that its disk has room. If that can't be done, save it first: \
+                    {save}; {PROVE}");
+            }
+            _ => {}
+        }
+        trouble.is_none()
     }
 
     /// What a person does about it. No advice here may lose what this process alone has.
-    fn fix(&self, file: LostFile, found: &Found) -> String {
+    fn fix(&self, loss: &Loss<'_>) -> String {
         let (database, wal) = (self.database.display(), self.wal.display());
-        match (file, found) {
+        match (loss.file, &loss.found) {
             (_, Found::Unreadable(_)) => {
                 "see that the folder can be read; keep this process running".to_owned()
             }
+            (LostFile::Link, _) => {
+                format!("make it a link to {database} again, which is where it was, with {wal}")
+            }
             (LostFile::Wal, _) => format!(
-                "was it moved, move it back. If not, stop payfold with SIGTERM, never with SIGKILL: at its end it writes \
-                 what it has into {database}. Move away what stands at {wal} then, and start"
+                "was it moved, move it back. If not, stop payfold with SIGTERM, never with SIGKILL: it ends once all it \
+                 has is in {database}. Move away what stands at {wal} then, and start (docs/operations.md, \"A database \
+                 file is lost\")"
             ),
             (LostFile::Database, _) => format!(
-                "don't stop this process, which alone has it. Was it moved, move it back. If not, save it first: {}; then \
-                 stop payfold, put the copies in the place of {database} and {wal}, and start (docs/operations.md, \"A \
-                 database file is lost\")",
-                self.save_commands()
+                "don't stop this process, which alone has it, before a copy of it is proven. Was it moved, move it back. \
+                 If not, save it first: {}; {PROVE}",
+                self.save_commands(std::process::id())
             ),
         }
     }
 
-    /// How the open files are copied from outside.
-    fn save_commands(&self) -> String {
-        let pid = std::process::id();
+    /// How the open files of this process are copied from outside. Its memory is its own, so root does it.
+    fn save_commands(&self, pid: u32) -> String {
+        let database = std::path::absolute(&self.database);
+        let database = database.unwrap_or_else(|_| self.database.clone());
+        let (process, root) = match pid {
+            // The image of a container may have neither a shell nor `cp`.
+            FIRST_PROCESS => ("PID".to_owned(), "/proc/PID/root"),
+            _ => (pid.to_string(), ""),
+        };
         let copy = |inode: Option<Inode>, suffix: &str| {
             let descriptor = inode.and_then(descriptor_of)?;
-            let to = beside(&self.database, &format!(".saved{suffix}"));
-            Some(format!("cp /proc/{pid}/fd/{descriptor} {}", to.display()))
+            let to = beside(&database, &format!(".saved{suffix}"));
+            Some(format!("cp -p /proc/{process}/fd/{descriptor} {root}{}", to.display()))
         };
-        let database = copy(Some(self.database_inode), "");
-        let wal = copy(*lock(&self.wal_inode), "-wal");
-        match (database, wal) {
+        let copies = (copy(Some(self.database_inode), ""), copy(*lock(&self.wal_inode), "-wal"));
+        let copies = match copies {
             (Some(database), Some(wal)) => format!("{database} && {wal}"),
-            _ => format!("copy the two open files of process {pid} out of /proc/{pid}/fd"),
+            _ => format!("copy the two open files of process {process} out of /proc/{process}/fd"),
+        };
+        match pid {
+            FIRST_PROCESS => format!(
+                "on the host of this container, as root, with PID from `docker inspect -f '{{{{.State.Pid}}}}' CONTAINER` or \
+                 `crictl inspect` (docs/operations.md, \"Saving the files of a container\"): {copies}"
+            ),
+            _ => format!("as root: {copies}"),
         }
     }
 }
+
+/// What comes after the copies: the process is all there is until they are proven.
+const PROVE: &str = "then prove the copies (`payfold log verify`; of claims `payfold check --connect`), and stop payfold \
+    only after that (docs/operations.md, \"A database file is lost\")";
 
 fn check_file(path: &Path, open: Inode) -> Result<(), Found> {
     match Inode::at(path) {
@@ -209,4 +295,34 @@ fn descriptor_of(inode: Inode) -> Option<String> {
     let has_it = |path: &PathBuf| Inode::at(path).is_ok_and(|found| found == inode);
     let found = entries.filter_map(|entry| Some(entry.ok()?.path())).find(has_it)?;
     Some(found.file_name()?.to_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::open_writer;
+
+    #[test]
+    fn the_open_files_of_a_container_are_copied_from_its_host() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("log.db");
+        let connection = open_writer(&path, "").unwrap();
+        connection.execute_batch("CREATE TABLE one (column_1)").unwrap();
+        let files = FileIdentity::of(&path).unwrap();
+        let [database, wal] =
+            [&path, &beside(&path, "-wal")].map(|path| descriptor_of(Inode::at(path).unwrap()));
+        let (database, wal, path) = (database.unwrap(), wal.unwrap(), path.display());
+        let copies = format!(
+            "cp -p /proc/7/fd/{database} {path}.saved && cp -p /proc/7/fd/{wal} {path}.saved-wal"
+        );
+        assert_eq!(files.save_commands(7), format!("as root: {copies}"));
+        let in_a_container = files.save_commands(1);
+        let copies = format!(
+            "cp -p /proc/PID/fd/{database} /proc/PID/root{path}.saved && \
+             cp -p /proc/PID/fd/{wal} /proc/PID/root{path}.saved-wal"
+        );
+        assert!(in_a_container.ends_with(&copies), "{in_a_container}");
+        assert!(in_a_container.contains("docker inspect -f '{{.State.Pid}}'"), "{in_a_container}");
+        assert!(!in_a_container.contains("/proc/1/"), "{in_a_container}");
+    }
 }

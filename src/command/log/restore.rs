@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::follow_links;
 use payfold_engines::generations::Asked;
 use payfold_projector::rebuild::renumber::renumber;
 use payfold_schemas::ids::Author;
@@ -30,6 +31,7 @@ pub async fn run(
     let files = manifest.whole(from)?;
     let data = DataDir::of(settings);
     for path in [&paths.log, &paths.orders, &paths.claims()] {
+        let path = follow_links(path);
         let beside = ["", "-wal"].map(|suffix| {
             let mut name = path.as_os_str().to_owned();
             name.push(suffix);

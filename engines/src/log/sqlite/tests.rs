@@ -147,3 +147,26 @@ async fn a_connection_that_broke_is_not_opened_on_another_file() {
     assert!(matches!(error, EngineError::Unavailable(_)), "{error}");
     assert!(!path.exists());
 }
+
+#[tokio::test]
+async fn a_log_behind_a_link_is_watched_where_it_is() {
+    for lost in ["log.db", "real/log.db", "real/log.db-wal"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.db");
+        std::fs::create_dir(dir.path().join("real")).unwrap();
+        std::os::unix::fs::symlink("real/log.db", &path).unwrap();
+        let log = open(&path);
+        assert_eq!(log.append(Topic::Intake, message(1)).await, Ok(position(1)));
+        assert_eq!(log.check_storage().await, Ok(()));
+        let (lost, away) = (dir.path().join(lost), dir.path().join("away"));
+        std::fs::rename(&lost, &away).unwrap();
+        refused(&log, 2, &lost).await;
+        std::fs::rename(&away, &lost).unwrap();
+        assert_eq!(log.check_storage().await, Ok(()));
+        log.append(Topic::Intake, message(3)).await.unwrap();
+        // A link to another file: a restart would open that.
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("real/log.db-shm", &path).unwrap();
+        assert!(refused(&log, 4, &path).await.contains("is another file"));
+    }
+}

@@ -18,7 +18,7 @@ use crate::EngineError;
 use crate::log::Topic;
 use crate::log::queue::{Job, Queue, Taken};
 use crate::log::waiters::{HANDOVER_MAX, Wakeups};
-use crate::sqlite::{FileIdentity, LostFile, seam_error};
+use crate::sqlite::{FileIdentity, checkpoint, seam_error};
 
 /// A commit writes every page it touches whole: about what it adds, and the last page of the table and the
 /// one above it.
@@ -119,9 +119,11 @@ impl Writer {
                 Taken::End => break,
             }
         }
-        self.checkpoint("TRUNCATE");
+        if shared.files.check().is_ok() {
+            self.checkpoint("TRUNCATE");
+        }
         if let Some(connection) = self.connection.take() {
-            shared.files.close(connection);
+            shared.files.end(connection);
         }
     }
 
@@ -236,13 +238,16 @@ impl Writer {
             _ if self.shared.files.is_lost() => self.heads_are_stale = true,
             _ => {
                 if let Some(connection) = self.connection.take() {
-                    self.shared.files.close(connection);
+                    self.connection = self.shared.files.close(connection);
+                    self.heads_are_stale = true;
                 }
             }
         }
-        if self.shared.files.is_lost() && self.shared.files.lost_file() == Some(LostFile::Wal) {
-            // The database is where it was: what it takes in from the lost file now, a restart finds.
-            self.checkpoint("PASSIVE");
+        if self.shared.files.is_lost()
+            && let Some(connection) = &self.connection
+        {
+            // Where the database is where it was, a restart finds what it takes in from the lost file now.
+            self.shared.files.save(connection);
         }
     }
 
@@ -278,15 +283,12 @@ impl Writer {
         }
     }
 
-    /// A checkpoint that fails (a full disk) loses nothing: the write-ahead log keeps what it has.
+    /// A checkpoint that fails (a full disk), or ends before what a reader holds, loses nothing: the write-ahead log at
+    /// its path keeps what it has.
     fn checkpoint(&mut self, mode: &str) {
         self.bytes_since_checkpoint = 0;
         let Some(connection) = &self.connection else { return };
-        let sql = format!("PRAGMA wal_checkpoint({mode})");
-        let result = connection
-            .prepare_cached(&sql)
-            .and_then(|mut statement| statement.query_row([], |_| Ok(())));
-        if let Err(error) = result {
+        if let Err(error) = checkpoint(connection, mode) {
             tracing::warn!(%error, "a checkpoint of the log failed; it is tried again later");
         }
     }

@@ -5,18 +5,18 @@
 //! are listed in the transaction that makes them (`paired` finds them by their records).
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::oneshot;
 
-use crate::EngineError;
 use crate::blocking::blocking;
 use crate::orders::{ClaimKey, Claimed};
 use crate::sqlite::{
     FileIdentity, ReadPool, at, file_exists, open_writer, reopen_writer, seam_error,
 };
+use crate::{EngineError, lock};
 
 /// Claims made durable by one sync at most.
 const GROUP_MAX: usize = 256;
@@ -36,14 +36,29 @@ struct Waiting {
     answer: Answer,
 }
 
-/// The thread that writes claims, and the way to it.
+/// The claims beside an order store.
 pub(super) struct Claims {
-    queue: Option<mpsc::Sender<Waiting>>,
-    writer: Option<thread::JoinHandle<()>>,
+    /// None where claims are looked up alone, and after the end.
+    writer: Mutex<Option<ClaimsWriter>>,
     path: PathBuf,
     readers: Arc<ReadPool>,
     /// The files the writer has open; none for look-ups alone.
     files: Option<Arc<FileIdentity>>,
+}
+
+/// The thread that writes claims, and the way to it.
+struct ClaimsWriter {
+    queue: mpsc::Sender<Waiting>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl ClaimsWriter {
+    /// Waits until it has settled what it was sent and its files are closed.
+    fn end(self) {
+        drop(self.queue);
+        // A writer that panicked has told its callers; there is nobody else to tell.
+        let _ = self.thread.join();
+    }
 }
 
 /// Where the claims of the store at `orders` are.
@@ -55,7 +70,7 @@ impl Claims {
     /// Opens the claims beside the store at `orders` for look-ups.
     pub(super) fn open_read_only(orders: &Path) -> Self {
         let readers = Arc::new(ReadPool::new(&path_beside(orders), READER_CACHE_KIB));
-        Self { queue: None, writer: None, path: path_beside(orders), readers, files: None }
+        Self { writer: Mutex::default(), path: path_beside(orders), readers, files: None }
     }
 
     /// Opens the claims beside the store at `orders`. Errors: as opening the store.
@@ -76,13 +91,14 @@ impl Claims {
                 group.extend(waiting.try_iter().take(GROUP_MAX - 1));
                 file.settle(group);
             }
-            file.close();
+            file.end();
         };
-        let writer =
+        let thread =
             thread::Builder::new().name("claims".to_owned()).spawn(run).map_err(|error| {
                 EngineError::Unavailable(format!("no thread for the claims: {error}"))
             })?;
-        Ok(Self { queue: Some(queue), writer: Some(writer), path, readers, files: Some(files) })
+        let writer = Mutex::new(Some(ClaimsWriter { queue, thread }));
+        Ok(Self { writer, path, readers, files: Some(files) })
     }
 
     /// Makes a claim durable, or finds whose it is.
@@ -93,9 +109,22 @@ impl Claims {
     ) -> Result<Claimed, EngineError> {
         let (answer, answered) = oneshot::channel();
         let gone = || EngineError::Unavailable("the claims' writer has ended".to_owned());
-        let queue = self.queue.as_ref().ok_or_else(gone)?;
-        queue.send(Waiting { key, record, answer }).map_err(|_| gone())?;
+        let queue = lock(&self.writer).as_ref().map(|writer| writer.queue.clone());
+        let sent = queue.map(|queue| queue.send(Waiting { key, record, answer }));
+        sent.ok_or_else(gone)?.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
+    }
+
+    /// Ends the writer: what it was sent is settled, and where a restart finds it, when this returns.
+    pub(super) async fn close(&self) -> Result<(), EngineError> {
+        let writer = lock(&self.writer).take();
+        blocking(move || {
+            if let Some(writer) = writer {
+                writer.end();
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Checks that the claims' files are where they were opened. Errors: `Unavailable`.
@@ -107,7 +136,7 @@ impl Claims {
     /// The record of a key.
     pub(super) async fn claimed(&self, key: ClaimKey) -> Result<Option<Vec<u8>>, EngineError> {
         let readers = Arc::clone(&self.readers);
-        if self.writer.is_none() && !file_exists(&self.path)? {
+        if self.files.is_none() && !file_exists(&self.path)? {
             // A store that nobody has run since there are claims.
             return Ok(None);
         }
@@ -117,10 +146,8 @@ impl Claims {
 
 impl Drop for Claims {
     fn drop(&mut self) {
-        self.queue = None;
-        if let Some(writer) = self.writer.take() {
-            // A writer that panicked has told its callers; there is nobody else to tell.
-            let _ = writer.join();
+        if let Some(writer) = lock(&self.writer).take() {
+            writer.end();
         }
     }
 }
@@ -156,10 +183,7 @@ impl ClaimsFile {
                 }
             }
             Err(error) => {
-                // A connection that can't end its transaction is opened anew; one to lost files is all that is left.
-                if !self.files.is_lost() {
-                    self.close();
-                }
+                self.recover();
                 for waiting in group {
                     let _ = waiting.answer.send(Err(error.clone()));
                 }
@@ -189,9 +213,17 @@ impl ClaimsFile {
         Ok(())
     }
 
-    fn close(&mut self) {
+    /// After a failed group: the connection is opened anew, unless its files are lost, for it may be all that is left of
+    /// them.
+    fn recover(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.files.close(connection);
+            self.connection = self.files.close(connection);
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.files.end(connection);
         }
     }
 }

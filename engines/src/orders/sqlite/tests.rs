@@ -106,3 +106,63 @@ async fn no_claim_is_answered_into_a_lost_file() {
         assert_eq!(store.check_storage().await, Ok(()));
     }
 }
+
+/// What claims go through: a key is claimed, or its record is found.
+async fn claim(store: &SqliteOrders, key: &str) -> Result<Claimed, EngineError> {
+    let shop = ShopName::parse("shop").unwrap();
+    store.claim(ClaimKey::create_request(&shop, key).unwrap(), b"record".to_vec()).await
+}
+
+fn wal_of(path: &Path) -> PathBuf {
+    let mut wal = claims_beside(path).into_os_string();
+    wal.push("-wal");
+    wal.into()
+}
+
+#[tokio::test]
+async fn claims_outlive_the_loss_of_their_write_ahead_log() {
+    for is_noticed in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("orders.db");
+        let store = SqliteOrders::open(&path).unwrap();
+        assert_eq!(claim(&store, "a").await, Ok(Claimed::Mine));
+        std::fs::remove_file(wal_of(&path)).unwrap();
+        if is_noticed {
+            assert!(matches!(claim(&store, "b").await, Err(EngineError::Unavailable(_))));
+            assert!(!wal_of(&path).exists());
+        }
+        drop(store);
+        let store = SqliteOrders::open(&path).unwrap();
+        let record = b"record".to_vec();
+        assert_eq!(claim(&store, "a").await, Ok(Claimed::Taken(record)), "noticed: {is_noticed}");
+    }
+}
+
+#[tokio::test]
+async fn a_group_that_failed_while_its_file_was_lost_holds_no_lock() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, away) = (dir.path().join("orders.db"), dir.path().join("away"));
+    let store = SqliteOrders::open(&path).unwrap();
+    let refusal = "CREATE TRIGGER refusing BEFORE INSERT ON claims WHEN new.key = 'shop/bad'
+        BEGIN SELECT RAISE(ABORT, 'refused'); END";
+    Connection::open(claims_beside(&path)).unwrap().execute_batch(refusal).unwrap();
+    std::fs::rename(claims_beside(&path), &away).unwrap();
+    let error = claim(&store, "bad").await.unwrap_err();
+    assert!(error.to_string().contains("refused"), "its transaction was open: {error}");
+    std::fs::rename(&away, claims_beside(&path)).unwrap();
+    assert_eq!(claim(&store, "a").await, Ok(Claimed::Mine));
+}
+
+#[tokio::test]
+async fn claims_behind_a_link_are_watched_where_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, real) = (dir.path().join("orders.db"), dir.path().join("real.db"));
+    std::os::unix::fs::symlink(&real, claims_beside(&path)).unwrap();
+    let store = SqliteOrders::open(&path).unwrap();
+    assert_eq!(claim(&store, "a").await, Ok(Claimed::Mine));
+    std::fs::remove_file(dir.path().join("real.db-wal")).unwrap();
+    assert!(matches!(claim(&store, "b").await, Err(EngineError::Unavailable(_))));
+    drop(store);
+    let store = SqliteOrders::open(&path).unwrap();
+    assert_eq!(claim(&store, "a").await, Ok(Claimed::Taken(b"record".to_vec())));
+}
