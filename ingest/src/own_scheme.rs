@@ -116,7 +116,7 @@ impl Ingest {
         format!("http://{}", host(request).unwrap_or_default())
     }
 
-    /// Takes every notice of a request; the first that is not taken decides what is answered.
+    /// Takes every notice of a request; the outcome of the highest rank decides what is answered.
     async fn take_all(
         &self,
         request: &HttpRequest,
@@ -157,10 +157,8 @@ impl Ingest {
                 verdict,
             ))
         });
-        let outcomes = join_all(takings).await;
-        let mut outcomes = verified.iter().zip(outcomes);
-        let first = outcomes.clone().find(|(_, outcome)| outcome.is_err()).or(outcomes.next());
-        let (one, outcome) = first.expect("a verified request has a notice");
+        let outcomes = verified.iter().zip(join_all(takings).await);
+        let (one, outcome) = deciding(outcomes).expect("a verified request has a notice");
         answer(one, outcome, receipt)
     }
 }
@@ -231,6 +229,38 @@ fn code_of(kind: FaultKind) -> Code {
     }
 }
 
+/// How much one outcome counts in the answer to a request with several notices. A retry brings every notice again, and
+/// what is durable is a duplicate then. A final refusal ends the retries, so a notice that is kept nowhere outranks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum AnswerRank {
+    Taken,
+    RefusedForGood,
+    RetryAsked,
+    ReceiverClockOff,
+    QuarantineFull,
+    StorageUnavailable,
+}
+
+impl AnswerRank {
+    fn of(outcome: &Result<Taken, Refusal>) -> Self {
+        let Err(refusal) = outcome else { return Self::Taken };
+        match refusal.code {
+            Code::StorageUnavailable => Self::StorageUnavailable,
+            Code::QuarantineFull => Self::QuarantineFull,
+            Code::ReceiverClockOff => Self::ReceiverClockOff,
+            code if matches!(code.status(), 429 | 503) => Self::RetryAsked,
+            _ => Self::RefusedForGood,
+        }
+    }
+}
+
+/// The first outcome of the highest rank, with the notice it is of.
+fn deciding<N>(
+    outcomes: impl Iterator<Item = (N, Result<Taken, Refusal>)>,
+) -> Option<(N, Result<Taken, Refusal>)> {
+    outcomes.min_by_key(|(_, outcome)| std::cmp::Reverse(AnswerRank::of(outcome)))
+}
+
 fn ack_of(code: Code) -> Ack {
     match code {
         Code::TimestampOutOfWindow => Ack::Stale,
@@ -294,4 +324,62 @@ fn kept_headers(scheme: &Scheme, notice: &Request<'_>) -> Vec<(String, String)> 
     let is_wanted = |name: &str| wanted.iter().any(|other| other.eq_ignore_ascii_case(name));
     let kept = notice.headers.iter().filter(|(name, _)| is_wanted(name));
     kept.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Outcomes in the order of their notices => the place of the one that is answered.
+    const TABLE: &str = "
+        stored => 0
+        stored duplicate => 0
+        ignored stored => 0
+        stored timestamp_out_of_window => 1
+        timestamp_out_of_window stored missing_field => 0
+        source_not_allowed rate_limited => 1
+        rate_limited unknown_status => 0
+        timestamp_out_of_window quarantine_full => 1
+        missing_field receiver_clock_off => 1
+        wrong_type storage_unavailable => 1
+        storage_unavailable wrong_type => 0
+        rate_limited receiver_clock_off => 1
+        receiver_clock_off quarantine_full => 1
+        quarantine_full storage_unavailable => 1
+        storage_unavailable quarantine_full receiver_clock_off rate_limited => 0
+        stored wrong_type rate_limited receiver_clock_off quarantine_full storage_unavailable => 5
+        quarantine_full stored quarantine_full => 0
+    ";
+
+    fn outcome(word: &str) -> Result<Taken, Refusal> {
+        match word {
+            "stored" => Ok(Taken::Stored),
+            "duplicate" => Ok(Taken::Duplicate),
+            "ignored" => Ok(Taken::Ignored),
+            _ => {
+                let code = Code::ALL.into_iter().find(|code| code.as_str() == word);
+                Err(Refusal::new(code.expect("a code")))
+            }
+        }
+    }
+
+    #[test]
+    fn what_asks_for_a_retry_is_answered_before_what_is_refused_for_good() {
+        for case in TABLE.lines().map(str::trim).filter(|case| !case.is_empty()) {
+            let (given, expected) = case.split_once(" => ").unwrap();
+            let outcomes = given.split(' ').map(outcome).enumerate();
+            let (place, _) = deciding(outcomes).unwrap();
+            assert_eq!(place.to_string(), expected, "{case}");
+        }
+        // Whatever the others are, an answer that asks for a retry is never left out.
+        for one in Code::ALL {
+            for other in Code::ALL {
+                let both = [one, other].map(|code| Err(Refusal::new(code)));
+                let (_, answered) = deciding(both.into_iter().enumerate()).unwrap();
+                let asks_again = |code: Code| matches!(code.status(), 429 | 503);
+                let is_asked = asks_again(answered.unwrap_err().code);
+                assert_eq!(is_asked, asks_again(one) || asks_again(other), "{one:?} {other:?}");
+            }
+        }
+    }
 }

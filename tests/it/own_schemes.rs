@@ -1,6 +1,7 @@
 //! Partners with a scheme of their own on the real binary: shipped profiles with fresh notices, a GET, an array, and what
 //! an engineer who adds a partner types.
 
+mod arrays;
 mod audit;
 mod finding;
 mod repeated;
