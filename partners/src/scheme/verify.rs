@@ -1,15 +1,16 @@
 //! Owns the verdict on a notice of a partner's own scheme: a `VerifiedNotice`, which only `Directory::verify_scheme` can
 //! construct, or a `Rejection`. Each item of an array is judged by itself. Which sign block and which key matched is
 //! kept. Unknown partner, account, key and forgery are one answer, an unknown account and a forgery after the same
-//! number of signature checks.
+//! number of signature checks. Items that one signature covers cost the checks of one notice for each merchant they name.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use payfold_schemas::ids::KeyId;
 use payfold_schemas::time::Time;
 
 use super::ack::{Ack, Answer};
-use super::candidates::candidates;
+use super::candidates::{candidates, named};
 use super::crypt::Algorithm;
 use super::map::{Fault, FaultKind, Said, Unsigned, fault, said};
 use super::reading::{Context, Of, Reading};
@@ -124,6 +125,10 @@ impl Directory {
         let scheme = profile.scheme().ok_or_else(unauthenticated)?;
         let mut judging = Judging::new(self.route_of(partner), (profile, scheme), request, now)?;
         let items = judging.items()?;
+        if items > profile.limits().keys {
+            return Err(Rejection::new(RejectCode::TooComplex)
+                .with_detail("the array has more notices than limits.keys"));
+        }
         let mut verified = Vec::new();
         for item in 0..items {
             let place = scheme.items.as_ref().map(|_| item);
@@ -169,6 +174,15 @@ struct Judging<'r> {
     /// As it is read without any account.
     plain: Reading<'r>,
     opened: Vec<(&'r Arc<Account>, Option<Reading<'r>>)>,
+    /// Where one signature covers every item: the signer of the items that name a merchant, by that name.
+    covering: Option<HashMap<Option<String>, Option<FoundSigner>>>,
+}
+
+/// A signer, with the place of its account's reading in `Judging::opened`.
+#[derive(Clone, Debug)]
+struct FoundSigner {
+    signer: Signer,
+    place: usize,
 }
 
 impl<'r> Judging<'r> {
@@ -185,7 +199,8 @@ impl<'r> Judging<'r> {
             plain.items()?;
         }
         plain.unwrap_open().map_err(|_| Rejection::new(RejectCode::Unauthenticated))?;
-        Ok(Self { route, scheme, now, plain, opened: Vec::new() })
+        let covering = scheme.signs_items_alike().then(HashMap::new);
+        Ok(Self { route, scheme, now, plain, opened: Vec::new(), covering })
     }
 
     /// How many notices it has. Errors: there is no such array, or no account can open it.
@@ -221,6 +236,26 @@ impl<'r> Judging<'r> {
         if let Some(item) = item {
             self.plain.go_to(item);
         }
+        let merchant = self.covering.is_some().then(|| named(&self.plain));
+        let known = self.covering.as_ref().zip(merchant.as_ref()).and_then(|(all, m)| all.get(m));
+        let found = match known {
+            Some(found) => found.clone(),
+            None => self.find_signer(item),
+        };
+        if let Some((covering, merchant)) = self.covering.as_mut().zip(merchant) {
+            covering.insert(merchant, found.clone());
+        }
+        let FoundSigner { signer, place } = found?;
+        let reading = self.opened[place].1.as_mut()?;
+        if let Some(item) = item {
+            reading.go_to(item);
+        }
+        let account = Arc::clone(&signer.account);
+        Some(verdict(signer, reading, &account.of(), item))
+    }
+
+    /// Who has signed the item that `plain` reads. `None` once the checks of a refusal are made.
+    fn find_signer(&mut self, item: Option<usize>) -> Option<FoundSigner> {
         let mut tried = Tried::none(self.scheme);
         let accounts = candidates(self.route, &self.plain);
         for account in accounts {
@@ -230,9 +265,9 @@ impl<'r> Judging<'r> {
                 reading.go_to(item);
             }
             let of = account.of();
-            if let Some(signer) = signer(account, Context::bare(reading, &of), self.now, &mut tried)
-            {
-                return Some(verdict(signer, reading, &of, item));
+            let bare = Context::bare(reading, &of);
+            if let Some(signer) = signer(account, bare, self.now, &mut tried) {
+                return Some(FoundSigner { signer, place });
             }
         }
         self.refuse(accounts, item, &tried);

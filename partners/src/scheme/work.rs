@@ -1,5 +1,6 @@
 //! Owns what refusing a notice of a custom scheme costs: as many signature checks whether the account it names exists
-//! or not, so that the time of a 401 does not tell which accounts there are. Counted are checks, by `[[sign]]`.
+//! or not, so that the time of a 401 does not tell which accounts there are. Counted are checks, by `[[sign]]`. And which
+//! schemes sign all items of an array alike, so that one check is enough for them.
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use super::claims::{claimed, read_claims};
 use super::crypt::Ready;
 use super::reading::Context;
 use super::signed_text::SignedTextDigest;
-use super::{Scheme, SignRule};
+use super::template::{Source, Template, Token};
+use super::{ITEM, Scheme, SignRule};
 use crate::directory::Account;
 
 /// The checks that a refusal costs at least.
@@ -75,6 +77,48 @@ impl super::SchemeKeys {
         let begins = fitting().map(|key| key.valid_from);
         let count = |at: Time| fitting().filter(|key| key.is_valid_at(at)).count();
         begins.map(count).max().unwrap_or(0)
+    }
+}
+
+impl Scheme {
+    /// Whether all items of an array that name one merchant have one signer: nothing of an item is signed, says which
+    /// key signed, or says whether the notice is for an account.
+    pub(crate) fn signs_items_alike(&self) -> bool {
+        let Some(_) = &self.items else { return false };
+        let decrypts = self.documents.iter().filter_map(|rule| rule.decrypt.as_ref());
+        let opening = decrypts.flat_map(|rule| [&rule.nonce, &rule.associated_data]);
+        let documents = self.documents.iter().map(|rule| &rule.from).chain(opening);
+        let texts = self.signs.iter().map(|sign| &sign.text);
+        let required = self.require.iter().flat_map(|rule| [&rule.value, &rule.equals]);
+        // A merchant that no account's key is needed for chooses the accounts before any is tried.
+        let merchant = self.map.merchant.as_ref().filter(|_| !self.open.names_account);
+        let mut templates =
+            documents.chain(texts).chain(required).chain(merchant).chain(&self.key.id);
+        let mut signatures = self.signs.iter().filter_map(|sign| sign.signature.as_ref());
+        !templates.any(|template| self.reads_item(template))
+            && !signatures.any(|token| self.reads_item_at(token))
+    }
+
+    fn reads_item(&self, template: &Template) -> bool {
+        template.tokens().into_iter().any(|token| self.reads_item_at(token))
+    }
+
+    fn reads_item_at(&self, token: &Token) -> bool {
+        match &token.source {
+            Source::Field(document, _) => *document == ITEM,
+            Source::Pairs(number) => self.pairs[*number].of.0 == ITEM,
+            Source::Text(number) => self.reads_item(&self.texts[*number]),
+            Source::Body
+            | Source::Method
+            | Source::Path
+            | Source::Query
+            | Source::Url
+            | Source::Merchant
+            | Source::Secret
+            | Source::Constant(_)
+            | Source::Header(_)
+            | Source::Value(_) => false,
+        }
     }
 }
 

@@ -75,3 +75,98 @@ fn a_public_key_checks_eight_claims_at_most() {
     let genuine = [junk(7), vec![signed(BODY)]].concat();
     assert_eq!(judged(&directory, &genuine).0, "o-1 SUCCESS 100 VND r-1");
 }
+
+/// A profile of arrays whose one signature stands in a header. `merchant` is a line of `[map]`, `require` a section.
+fn of_items(text: &str, merchant: &str, require: &str) -> String {
+    let items = "[items]\nat = \"f.items\"\nforged = \"refuse_item\"\n[[sign]]";
+    let map = format!("{require}\n[map]\n{merchant}");
+    let signed = TEXT.replace("TEXT", text).replace("[[sign]]", items).replace("[map]", &map);
+    let all = HEAD.to_owned() + &signed + TAIL;
+    ["o", "r", "a", "state"]
+        .iter()
+        .fold(all, |all, field| all.replace(&format!("{{f.{field}}}"), &format!("{{i.{field}}}")))
+}
+
+fn array(items: &[&str]) -> String {
+    format!(r#"{{"items":[{}]}}"#, items.join(","))
+}
+
+/// The verdict on an array with this signature, and what it cost.
+fn judged_items(directory: &Directory, items: &[&str], signature: &str) -> (String, usize) {
+    let body = array(items);
+    count(|| verdict(directory, &post(&body, &[("X-Sig", signature)])))
+}
+
+/// An item without members is none that `limits.keys` counts.
+#[test]
+fn items_that_one_signature_covers_cost_one_mac_for_each_key() {
+    let directory = directory(&of_items("{body}", "", ""));
+    let junk = sha256("nobody signed this");
+    for count in [1, 2, 64] {
+        let refused = judged_items(&directory, &vec!["{}"; count], &junk);
+        assert_eq!(refused, ("unauthenticated".to_owned(), 1), "{count} items");
+    }
+    for count in [65, 5_000] {
+        let refused = judged_items(&directory, &vec!["{}"; count], &junk);
+        assert_eq!(refused, ("too_complex".to_owned(), 0), "{count} items");
+    }
+    let item = |order: &str| format!(r#"{{"o":"{order}","r":"r-1","a":100,"state":"paid"}}"#);
+    let items = [&item("o-1"), "{}", &item("o-2")];
+    let genuine = judged_items(&directory, &items, &sha256(&array(&items)));
+    let said = "o-1 SUCCESS 100 VND r-1; fault: ".to_owned();
+    assert!(
+        genuine.0.starts_with(&said) && genuine.0.ends_with("; o-2 SUCCESS 100 VND r-1"),
+        "{genuine:?}"
+    );
+    assert_eq!(genuine.1, 1);
+}
+
+/// How often a name comes, and whether it is an account's, changes nothing: each name costs the checks of one notice.
+#[test]
+fn items_that_name_merchants_cost_the_same_whether_they_exist() {
+    let directory = directory(&of_items("{body}", "merchant = \"{i.m}\"", ""));
+    let (known, other, third) = (r#"{"m":"SHOP"}"#, r#"{"m":"NONE"}"#, r#"{"m":"NOBODY"}"#);
+    let junk = sha256("nobody signed this");
+    for (items, checks) in [
+        (vec![known], 1),
+        (vec![other], 1),
+        (vec![known, known, known], 1),
+        (vec![other, other, other], 1),
+        (vec![known, other, known, other], 2),
+        (vec![other, third, other, third], 2),
+        (vec![known, other, third], 3),
+    ] {
+        let refused = judged_items(&directory, &items, &junk);
+        assert_eq!(refused, ("unauthenticated".to_owned(), checks), "{items:?}");
+    }
+    let mine = r#"{"m":"SHOP","o":"o-1","r":"r-1","a":100,"state":"paid"}"#;
+    let theirs = r#"{"m":"NONE","o":"o-2","r":"r-2","a":100,"state":"paid"}"#;
+    let items = [mine, theirs, mine];
+    let genuine = judged_items(&directory, &items, &sha256(&array(&items)));
+    let said = "o-1 SUCCESS 100 VND r-1; o-1 SUCCESS 100 VND r-1".to_owned();
+    assert_eq!(genuine, (said, 2), "each by its own merchant");
+}
+
+/// What an item itself says of its signature, its key or its account is checked item by item.
+#[test]
+fn items_that_are_signed_one_by_one_are_checked_one_by_one() {
+    let junk = sha256("nobody signed this");
+    for (text, require) in
+        [("{body}|{i.o}", ""), ("{body}", "[[require]]\nvalue = \"{i.live}\"\nequals = \"yes\"")]
+    {
+        let directory = directory(&of_items(text, "", require));
+        let items = [r#"{"o":"a","live":"no"}"#, r#"{"o":"b","live":"yes"}"#, r#"{"o":"c"}"#];
+        let refused = judged_items(&directory, &items, &junk);
+        assert_eq!(refused, ("unauthenticated".to_owned(), 3), "{text} {require}");
+    }
+    let require = "[[require]]\nvalue = \"{i.live}\"\nequals = \"yes\"";
+    let directory = directory(&of_items("{body}", "", require));
+    let item = |order: &str, live: &str| {
+        format!(r#"{{"o":"{order}","r":"r-1","a":100,"state":"paid","live":"{live}"}}"#)
+    };
+    let (test, live) = (item("o-1", "no"), item("o-2", "yes"));
+    for items in [[test.as_str(), &live], [&live, &test]] {
+        let genuine = judged_items(&directory, &items, &sha256(&array(&items)));
+        assert_eq!(genuine.0, "o-2 SUCCESS 100 VND r-1", "{items:?}");
+    }
+}
