@@ -8,8 +8,9 @@ use payfold_schemas::time::Time;
 
 /// More questions about one order help nobody.
 const TIMES_MAX: usize = 64;
-/// Nobody's books change after that.
-const AFTER_MAX: Duration = Duration::from_secs(60 * 24 * 3_600);
+/// Nobody's books change after that, ms.
+pub(crate) const AFTER_MS_MAX: i64 = 60 * 24 * 3_600 * 1_000;
+const AFTER_MAX: Duration = Duration::from_millis(AFTER_MS_MAX.unsigned_abs());
 
 /// The times after which an order is asked about, ascending; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]

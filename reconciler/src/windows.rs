@@ -2,9 +2,9 @@
 //! far behind the present. Nothing is remembered but where each window ends.
 //!
 //! Invariants: no window is ahead of the fold's low watermark, so an order is judged by all that came before its
-//! question. A window that is late is walked late; it leaves out only what the next window walks now, so that an order whose
-//! times are over is asked about once, for the last of them. An order that a window missed (a restart, a late append) is found by
-//! the next one. Memory is one page.
+//! question. A window that is late is walked late, also after a start: it begins where the fold stands, not at the present.
+//! It leaves out only what the next window walks now, so that an order whose times are over is asked about once, for the
+//! last of them. An order that a window missed (a restart, a late append) is found by the next one. Memory is one page.
 
 use payfold_engines::orders::{Cursor, Scan};
 use payfold_schemas::ids::OrderKey;
@@ -15,6 +15,7 @@ use tokio::time::MissedTickBehavior;
 use crate::line::{Purpose, Waiting};
 use crate::partners::Partners;
 use crate::run::{Halt, Shared};
+use crate::schedule::AFTER_MS_MAX;
 use crate::stuck::{reasons, targets};
 use crate::watermark::Watermark;
 
@@ -38,7 +39,9 @@ pub(crate) async fn run(
     partners: &Partners,
     due: Sender<Waiting>,
 ) -> Result<(), Halt> {
-    let begun = shared.clock.now();
+    // A new store was folded up to no time at all: no order older than the longest schedule is asked about.
+    let watermark = Watermark::measure(shared).await?;
+    let begun = watermark.low().min(watermark.now).max(watermark.now.plus_ms(-AFTER_MS_MAX));
     let window = |(after_ms, half_ms): (i64, i64)| {
         let overlap_ms = half_ms.min(OVERLAP_MS_MAX);
         Window { after_ms, from: begun.plus_ms(-after_ms).plus_ms(-overlap_ms) }

@@ -131,6 +131,33 @@ async fn nobody_is_asked_about_what_is_not_folded() {
     assert_eq!(partner.asked(), ["o9"], "o1 is paid");
 }
 
+/// The fold is behind by more than all the times of an order when the role starts, or has not begun: the order is asked
+/// about late, and once.
+#[tokio::test]
+async fn a_start_while_the_fold_is_behind_forgets_nobody() {
+    for is_new in [false, true] {
+        let (world, partner) = (World::new(), Partner::start().await);
+        let minutes = |count: u64| std::time::Duration::from_secs(60 * count);
+        let query_after = Schedule::new(&[minutes(1), minutes(5)]).unwrap();
+        if !is_new {
+            world.append("o0 C 23:00; o0 S r0").await;
+            world.fold().await;
+        }
+        world.append("o1 C 23:00; o1 O r1 22:00").await;
+        world.clock.set(at("12:00"));
+        let settings = Settings { query_after, ..asking() };
+        let running = world.start_asking(settings, partner.partners(Confirms::Never));
+        running.walked().await;
+        running.walked().await;
+        assert_eq!(partner.asked(), Vec::<String>::new(), "what is not folded is not judged");
+        world.fold().await;
+        assert_eq!(partner.asked_times(1).await, ["r1"], "new store: {is_new}");
+        settled(&world, &running).await;
+        running.stop().await.unwrap();
+        assert_eq!(partner.asked().len(), 1, "its times are over");
+    }
+}
+
 /// The fold was behind for longer than all the times of an order: the order is asked about late, and once.
 #[tokio::test]
 async fn an_order_that_is_folded_after_all_its_times_is_asked_about_once() {
