@@ -1,12 +1,13 @@
 //! The comparison of orders with a partner's own records. `lines` reads the records and `orders` our side, both sorted in
 //! files by `spool`; `join` brings them together, `matching` sees to all groups and `judge` has each compared. Pure: `ours`
 //! (what an order says), `rules` (whose day), `terms` (by what a partner's days are judged), `compare` (what differs),
-//! `totals`, `found` (what a difference is called), `flags` (what an order's own flags come to), `settle` and `conclude` (what that changes).
+//! `totals`, `found` (what a difference is called), `flags` (what an order's own flags come to), `flag_days` (of which day), `settle` and `conclude` (what that changes).
 //!
 //! `decide`, `notices` and `withdraw` take what people decide. `ledger` is what was found before, on a `shelf`, `pile` what a run finds, `day` one run from begin to end, `survey` asks
-//! a partner that gives out no files, `desk` where runs and decisions are asked for, `recheck` clears what has mended itself.
+//! a partner that gives out no files, `desk` where runs and decisions are asked for, `changed` which orders have changed, `recheck` clears what has mended itself.
 
 mod answers;
+mod changed;
 mod close;
 pub mod compare;
 mod conclude;
@@ -14,6 +15,7 @@ pub mod day;
 pub mod decide;
 pub mod desk;
 mod flag_check;
+mod flag_days;
 mod flags;
 pub mod folder;
 pub mod found;

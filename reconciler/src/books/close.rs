@@ -2,12 +2,15 @@
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::finding::Code;
+use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RunEnded, RunResult};
 use payfold_schemas::time::Time;
 
+use super::changed::ChangedOrders;
 use super::day::{self, append, event};
 use super::desk::{Books, Closing};
-use super::found::Found;
+use super::flag_days::{DatedFlags, FlagDay, is_closed};
+use super::flags::OrderFlag;
 use super::ledger::{Day, Ledger};
 use super::rules::Rules;
 use super::settle::is_same;
@@ -70,23 +73,50 @@ fn was_compared_after(
     )))
 }
 
-/// Errors: an order of the day has got a flag since the last run.
+/// Errors: an order of the day has got a flag since the last run, or an order of a closed day that the next run would find.
+/// Looked at are the orders of the day's window, and those that have changed since.
 async fn has_no_flag_since(
     shared: &Shared,
     books: &Books,
     ledger: &Ledger,
     (rules, Closing { partner, day, .. }): (&Rules, &Closing),
 ) -> Result<(), BooksError> {
-    let is_known =
-        |found: &Found| Ok(ledger.find(&found.id)?.is_some_and(|known| is_same(&known, found)));
+    let mut unknown = 0;
+    let mut count = |dated: DatedFlags| -> Result<(), BooksError> {
+        unknown += unknown_flags(ledger, (partner, &day.to_string()), &dated)?;
+        Ok(())
+    };
     let from = rules.from.plus_ms(-books.lookback_ms);
-    let unknown = orders::unknown_flags(shared, partner, (rules, from), is_known).await?;
+    orders::flags(shared, partner, (rules, from), &mut count).await?;
+    let since = last_run(ledger, &(partner.clone(), day.to_string()))?.started_at;
+    let changed = ChangedOrders { partner, since, created_before: from };
+    changed.flags(shared, rules, &mut count).await?;
     if unknown == 0 {
         return Ok(());
     }
     Err(BooksError::Refused(format!(
         "{unknown} flags of orders of {day} were raised after its last run: run it again, and decide what it finds"
     )))
+}
+
+/// How many open flags of an order a run of this day would find that are no findings yet.
+fn unknown_flags(
+    ledger: &Ledger,
+    (partner, day): (&PartnerCode, &str),
+    dated: &DatedFlags,
+) -> Result<u64, BooksError> {
+    let is_closed = is_closed(ledger, partner, &dated.day);
+    if !dated.has_open() || (dated.day != day && !(is_closed && dated.day.as_str() < day)) {
+        return Ok(0);
+    }
+    let standing = ledger.of_order(&dated.flags.key)?;
+    let flag_day = FlagDay { of_order: &dated.day, is_closed, standing: &standing };
+    let is_known = |flag: &OrderFlag| {
+        let found = dated.flags.finding(*flag, flag_day.of(flag.flag).unwrap_or(day));
+        standing.iter().any(|known| known.finding_id == found.id && is_same(known, &found))
+    };
+    let open = dated.flags.flags.iter().filter(|flag| flag.is_open);
+    Ok(u64::try_from(open.filter(|flag| !is_known(flag)).count()).unwrap_or(u64::MAX))
 }
 
 /// The seal of a day. Errors: why it is not done with.
@@ -152,4 +182,17 @@ fn last_run<'a>(ledger: &'a Ledger, day: &Day) -> Result<&'a RunEnded, BooksErro
         )));
     }
     Ok(run)
+}
+
+/// The seal of a closed day whose totals or findings are others now. A run that could not look at everything adjusts none.
+pub(crate) fn adjusts(
+    ledger: &Ledger,
+    day: &Day,
+    ended: &RunEnded,
+) -> Result<Option<Digest>, BooksError> {
+    let closed = ledger.closed(day).filter(|_| ended.result == RunResult::Complete);
+    let Some(closed) = closed else { return Ok(None) };
+    let findings = ledger.shelf().versions(&day.0, &day.1)?;
+    let is_same = closed.totals == ended.totals && closed.findings == findings;
+    Ok((!is_same).then_some(closed.seal))
 }

@@ -1,7 +1,8 @@
 //! Owns what a run changes: which findings open, stay, clear and come back. Pure.
 //!
 //! What a run of a day may clear: findings of that day that it did not find again, if it could look at everything; and
-//! whatever waited for a line that these records have. Other days' findings stay as they are.
+//! whatever waited for a line that these records have. Other days' findings stay as they are. What a run may open of an
+//! earlier day: findings of flags that were raised after that day's run.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,6 +13,7 @@ use payfold_schemas::money::Currency;
 use payfold_schemas::run::{FindingCounts, RunResult};
 
 use super::BooksError;
+use super::flag_days::{DatedFlags, FlagDay, FlagPiles, is_closed};
 use super::flags::OrderFlags;
 use super::found::{About, Found};
 use super::judge::{By, FLAGGED_MAX, IdHash, group_key};
@@ -58,8 +60,10 @@ pub(crate) struct Piles {
     pub(crate) found: Pile<Found>,
     /// What is missing on the day before, if that day's run left it to this one's.
     pub(crate) left_over: Pile<Found>,
-    /// The flags of the day's orders.
-    pub(crate) flagged: Pile<OrderFlags>,
+    /// The flags of the day's orders, and those of earlier days.
+    pub(crate) flagged: FlagPiles,
+    /// The findings of flags of the day that the orders still have: they don't clear for not being found again.
+    pub(crate) still_raised: HashSet<IdHash>,
 }
 
 /// How what a run found changes what is known.
@@ -89,7 +93,7 @@ impl<'a> Concluding<'a> {
     /// What the run changes, each finding once.
     pub(crate) fn changes(
         mut self,
-        Piles { found, left_over, flagged }: Piles,
+        Piles { found, left_over, flagged, still_raised }: Piles,
         came: &HashSet<IdHash>,
         mut changes: Pile<FindingChanged>,
     ) -> Result<Pile<FindingChanged>, BooksError> {
@@ -103,31 +107,55 @@ impl<'a> Concluding<'a> {
             self.replaced.insert(IdHash::of(&with_code(&found, Code::CutOff)));
             self.found(&day, found, &mut changes)?;
         }
-        for (flags, _) in flagged.values().zip(0..FLAGGED_MAX) {
-            self.flags(flags.map_err(BooksError::scratch)?, &mut changes)?;
+        let of_day = flagged.of_day.values().zip(0..FLAGGED_MAX).map(|(dated, _)| dated);
+        for dated in of_day.chain(flagged.of_earlier_days.values()) {
+            self.flags(dated.map_err(BooksError::scratch)?, &mut changes)?;
         }
+        self.seen.extend(still_raised);
         self.gone(came, &mut changes)?;
         Ok(changes)
     }
 
-    /// The flags of an order of the day. A decided flag leaves its finding as it is: taking the decision has changed the
-    /// finding already.
+    /// The flags of an order of the day, or of a day before it. A decided flag leaves its finding as it is: taking the
+    /// decision has changed the finding already.
     fn flags(
         &mut self,
-        flags: OrderFlags,
+        DatedFlags { flags, day }: DatedFlags,
         changes: &mut Pile<FindingChanged>,
     ) -> Result<(), BooksError> {
-        let group = KeyHash::of(&group_key(&flags.key.merchant_code, flags.key.order_id.as_str()));
-        let differing = flags.currency.and_then(|currency| self.at_risk.get(&(group, currency)));
-        let flags = flags.joined(differing.copied().unwrap_or(0));
-        for (found, flag) in flags.found(self.moment.day) {
+        let is_closed = is_closed(self.ledger, self.partner, &day);
+        let standing = match is_closed || day != self.moment.day {
+            true => self.ledger.of_order(&flags.key)?,
+            false => Vec::new(),
+        };
+        let flag_day = FlagDay { of_order: &day, is_closed, standing: &standing };
+        // What is new of a closed day is an adjustment of this one.
+        let new_day = if is_closed { self.moment.day } else { &day };
+        let differing = self.differing(&flags, new_day, &standing);
+        let flags = flags.joined(differing);
+        for flag in &flags.flags {
+            let day = flag_day.of(flag.flag).unwrap_or(new_day);
+            let found = flags.finding(*flag, day);
             if !self.seen.insert(IdHash::of(&found.id)) || !flag.is_open {
                 continue;
             }
             let known = self.ledger.find(&found.id)?;
-            self.change(known.as_ref(), found, self.moment.day, changes)?;
+            self.change(known.as_ref(), found, day, changes)?;
         }
         Ok(())
+    }
+
+    /// Minor units that the differences of an order put at risk on a day: as this run found them, or as they stand.
+    fn differing(&self, flags: &OrderFlags, day: &str, standing: &[FindingChanged]) -> i64 {
+        let Some(currency) = flags.currency else { return 0 };
+        if day == self.moment.day {
+            let group = group_key(&flags.key.merchant_code, flags.key.order_id.as_str());
+            return self.at_risk.get(&(KeyHash::of(&group), currency)).copied().unwrap_or(0);
+        }
+        let of_day = standing.iter().filter(|known| {
+            known.day == day && known.code != Code::OpenFlag && known.currency == Some(currency)
+        });
+        of_day.map(|known| known.money_at_risk).fold(0, i64::saturating_add)
     }
 
     fn found(
@@ -177,9 +205,10 @@ impl<'a> Concluding<'a> {
     }
 
     /// Whether a finding that stays as it is cites what this run saw of it: not if it cites the records of another day,
-    /// which would take turns with this one, nor if its day is sealed.
+    /// which would take turns with this one, nor if its day is sealed. A flag cites no records.
     fn cites(&self, known: &FindingChanged) -> bool {
-        let of_day = self.ledger.day_of_run(known).unwrap_or(&known.day);
+        let of_run = self.ledger.day_of_run(known).filter(|_| known.code != Code::OpenFlag);
+        let of_day = of_run.unwrap_or(&known.day);
         let is_sealed = self.ledger.closed(&(self.partner.clone(), known.day.clone())).is_some();
         of_day == self.moment.day && !is_sealed
     }

@@ -18,6 +18,7 @@ use payfold_schemas::run::{RUN_ENDED_TYPE, RecordsFile, RunEnded, RunResult};
 use payfold_schemas::time::Time;
 use serde::Serialize;
 
+use super::changed::{ChangedOrders, still_raised};
 use super::conclude::{Concluding, Piles, counts, watched};
 use super::desk::{Books, Progress};
 use super::judge::{Judge, Tally};
@@ -28,7 +29,7 @@ use super::rules::{Rules, day_of};
 use super::settle::Moment;
 use super::survey::Surveyed;
 use super::terms::Terms;
-use super::{BooksError, blocking, matching, orders, silence};
+use super::{BooksError, blocking, close, matching, orders, silence};
 use crate::run::Shared;
 use crate::watermark::Watermark;
 
@@ -121,8 +122,10 @@ pub(crate) async fn run(
         )));
     }
     folded_through(shared, books, begun).await?;
-    let (lines, orders) = read(shared, books, (&request, &partner), &rules).await?;
+    let (lines, mut orders) = read(shared, books, (&request, &partner), &rules).await?;
     catch_up(shared, ledger).await?;
+    let changed = ChangedOrders::of_run(ledger, &request.partner, (day, orders.from));
+    changed.flags(shared, &rules, |dated| orders.flagged.take_one(&dated, &rules)).await?;
     takes_no_place(ledger, (&request, day), &lines.file)?;
     let run = Run::begin(shared, ledger, (&request, day), &lines.file, begun).await?;
     let judge = Judge {
@@ -130,11 +133,10 @@ pub(crate) async fn run(
         file: lines.file.name.clone(),
         day: day.to_string(),
         rules: Rules { now: run.started_at, ..rules },
-        zone,
         by: partner.terms.by,
         watched: Arc::new(watched(ledger, &request.partner, partner.terms.by)?),
     };
-    let orders::Orders { sorted, paid_twice, flagged } = orders;
+    let orders::Orders { sorted, paid_twice, flagged, .. } = orders;
     books.tell(Progress { stage: "comparing", done: 0 });
     let trusted = lines.trusted;
     let mut tally = match trusted {
@@ -291,7 +293,8 @@ impl Run {
         let day = self.day.to_string();
         let moment = Moment { day: &day, run: Some(&self.id), at: self.started_at };
         let Tally { found, left_over, flagged, .. } = tally;
-        let piles = Piles { found, left_over, flagged };
+        let still_raised = still_raised(shared, ledger, (&judge.partner, &day)).await?;
+        let piles = Piles { found, left_over, flagged, still_raised };
         let concluding = Concluding::of(ledger, &judge.partner, (result, moment));
         let changes = concluding.changes(piles, &tally.came, Pile::in_folder(&books.scratch))?;
         tell_all(shared, changes, self.started_at).await?;
@@ -305,7 +308,7 @@ impl Run {
             day,
             from: judge.rules.from,
             until: judge.rules.until,
-            zone: judge.zone.name().to_owned(),
+            zone: judge.rules.zone.name().to_owned(),
             started_at: self.started_at,
             result,
             problems,
@@ -316,24 +319,11 @@ impl Run {
             listed_early: tally.early.into_iter().collect(),
             adjusts: None,
         };
-        let ended = RunEnded { adjusts: adjusts(ledger, &of_day, &ended)?, ..ended };
+        let ended = RunEnded { adjusts: close::adjusts(ledger, &of_day, &ended)?, ..ended };
         append(shared, vec![event_of_run(&ended)]).await?;
         catch_up(shared, ledger).await?;
         Ok(ended)
     }
-}
-
-/// The seal of a closed day whose totals or findings are others now. A run that could not look at everything adjusts none.
-fn adjusts(
-    ledger: &Ledger,
-    day: &super::ledger::Day,
-    ended: &RunEnded,
-) -> Result<Option<Digest>, BooksError> {
-    let closed = ledger.closed(day).filter(|_| ended.result == RunResult::Complete);
-    let Some(closed) = closed else { return Ok(None) };
-    let findings = ledger.shelf().versions(&day.0, &day.1)?;
-    let is_same = closed.totals == ended.totals && closed.findings == findings;
-    Ok((!is_same).then_some(closed.seal))
 }
 
 /// Appends findings, page by page.

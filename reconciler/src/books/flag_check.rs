@@ -1,10 +1,12 @@
 //! Owns the second look at findings of flags: when the order has changed since, each is held against the order's flags as
-//! they are now. Pure. Invariant: of a flag that is open some finding stays open, on the day that the order is of now.
+//! they are now. Pure. Invariant: of a flag that is open some finding stays open, on the day that the order is of now, or
+//! where that day is closed on the first day that it stands on.
 
 use payfold_schemas::finding::{Code, FindingChanged, FindingDecision, FindingStatus};
 use payfold_schemas::order::{Order, OrderMoney};
 use payfold_schemas::time::Time;
 
+use super::flag_days::FlagDay;
 use super::flags::{OrderFlag, OrderFlags};
 use super::found::Found;
 use super::ledger::Ledger;
@@ -14,8 +16,10 @@ use super::shelf::ShelfError;
 /// An order, and what stands of it.
 pub(crate) struct Look<'a> {
     pub(crate) order: &'a Order,
-    /// The partner's day that the order is of.
+    /// The partner's day that the order's flags are of.
     pub(crate) day: &'a str,
+    /// Whether that day is closed.
+    pub(crate) is_closed: bool,
     /// Every finding of it that stands.
     pub(crate) standing: &'a [FindingChanged],
     /// What the same look changes of its differences.
@@ -34,13 +38,21 @@ impl Look<'_> {
         if known.peek().is_none() {
             return Ok(Vec::new());
         }
+        let flag_day =
+            FlagDay { of_order: self.day, is_closed: self.is_closed, standing: self.standing };
         let flags = OrderFlags::of(&OrderMoney::from(self.order.clone()));
         let flags = flags.map(|flags| {
-            let differing = self.differing(&flags);
+            let mut days = flags.flags.iter().filter_map(|flag| flag_day.of(flag.flag));
+            let differing = self.differing(&flags, days.next().unwrap_or(self.day));
             flags.joined(differing)
         });
-        let found: Vec<(Found, OrderFlag)> =
-            flags.iter().flat_map(|flags| flags.found(self.day)).collect();
+        let found = |flags: &OrderFlags| {
+            let finding = |flag: &OrderFlag| {
+                (flags.finding(*flag, flag_day.of(flag.flag).unwrap_or(self.day)), *flag)
+            };
+            flags.flags.iter().map(finding).collect::<Vec<_>>()
+        };
+        let found: Vec<(Found, OrderFlag)> = flags.as_ref().map(found).unwrap_or_default();
         let mut changes = Vec::new();
         for known in known {
             let raised = found.iter().find(|(found, _)| found.flag == known.flag);
@@ -55,7 +67,8 @@ impl Look<'_> {
         (known, raised): (&FindingChanged, Option<&(Found, OrderFlag)>),
         now: Time,
     ) -> Result<Vec<FindingChanged>, ShelfError> {
-        let moment = Moment { day: self.day, run: None, at: now };
+        let day = raised.and_then(|(found, _)| found.about.day.as_deref()).unwrap_or(self.day);
+        let moment = Moment { day, run: None, at: now };
         let gone = || settle::gone(known, moment);
         Ok(match raised {
             None => gone().into_iter().collect(),
@@ -96,14 +109,14 @@ impl Look<'_> {
     }
 
     /// Minor units that the order's differences of the day put at risk once the changes are made.
-    fn differing(&self, flags: &OrderFlags) -> i64 {
+    fn differing(&self, flags: &OrderFlags, day: &str) -> i64 {
         let changed = |known: &&FindingChanged| {
             self.changes.iter().all(|change| change.finding_id != known.finding_id)
         };
         let all = self.standing.iter().filter(changed).chain(self.changes);
         let counts = |known: &&FindingChanged| {
             let stands = known.status != FindingStatus::Cleared && known.code != Code::OpenFlag;
-            stands && known.day == self.day && known.currency == flags.currency
+            stands && known.day == day && known.currency == flags.currency
         };
         all.filter(counts).map(|known| known.money_at_risk).fold(0, i64::saturating_add)
     }

@@ -71,12 +71,8 @@ impl OrderFlags {
         self
     }
 
-    /// The finding of each flag, on this day of the partner's.
-    pub(crate) fn found(&self, day: &str) -> impl Iterator<Item = (Found, OrderFlag)> {
-        self.flags.iter().map(move |flag| (self.finding(*flag, day), *flag))
-    }
-
-    fn finding(&self, flag: OrderFlag, day: &str) -> Found {
+    /// The finding of one of the flags, on this day of the partner's.
+    pub(crate) fn finding(&self, flag: OrderFlag, day: &str) -> Found {
         let about = About {
             partner: self.key.partner.clone(),
             merchant_code: Some(self.key.merchant_code.clone()),

@@ -5,13 +5,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use chrono_tz::Tz;
 use payfold_schemas::finding::{BookLine, Code};
 use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode, ProviderRef};
 use payfold_schemas::run::Compared;
 
 use super::compare::{Outcome, compare};
-use super::flags::OrderFlags;
+use super::flag_days::FlagPiles;
 use super::found::{Found, Subject};
 use super::join::{GROUP_MAX, Group};
 use super::ours::OurOrder;
@@ -74,7 +73,6 @@ pub(crate) struct Judge {
     /// The day in words.
     pub(crate) day: String,
     pub(crate) rules: Rules,
-    pub(crate) zone: Tz,
     pub(crate) by: By,
     /// Groups with a finding that is not cleared: what is listed of them is remembered.
     pub(crate) watched: Arc<HashSet<KeyHash>>,
@@ -98,8 +96,8 @@ pub(crate) struct Tally {
     pub(crate) totals: Totals,
     pub(crate) found: Pile<Found>,
     pub(crate) left_over: Pile<Found>,
-    /// The flags of orders of the day.
-    pub(crate) flagged: Pile<OrderFlags>,
+    /// The flags of orders of the day, and those of earlier days.
+    pub(crate) flagged: FlagPiles,
     /// The findings that waited for what these records list, of watched groups.
     pub(crate) came: HashSet<IdHash>,
     /// The findings that tomorrow's records would make of what these list early: the first of them.
@@ -140,7 +138,7 @@ impl Judge {
             tally.totals.add_order(ours, &outcome, &self.rules);
         }
         for line in lines {
-            tally.totals.add_line(line, &self.rules, self.zone);
+            tally.totals.add_line(line, &self.rules, self.rules.zone);
         }
         let Outcome { differences, left_over, listed, early, .. } = outcome;
         let Some(subject) = self.subject(ours, lines) else { return Ok(()) };
@@ -211,7 +209,7 @@ impl Tally {
             totals: Totals::default(),
             found: Pile::in_folder(folder),
             left_over: Pile::in_folder(folder),
-            flagged: Pile::in_folder(folder),
+            flagged: FlagPiles::in_folder(folder),
             came: HashSet::new(),
             early: BTreeSet::new(),
             payments: 0,
@@ -268,7 +266,7 @@ impl Tally {
                 self.left_out
             ));
         }
-        let flagged = self.flagged.len();
+        let flagged = self.flagged.of_day.len();
         if flagged > FLAGGED_MAX {
             problems.push(format!(
                 "{flagged} orders of the day have flags of high or critical severity, and only {FLAGGED_MAX} of them are \

@@ -141,7 +141,7 @@ async fn look_for(
     Ok(())
 }
 
-/// An order that was looked for; its flags go to the tally if it is of the day.
+/// An order that was looked for; its flags go to the tally.
 async fn ours(
     shared: &Shared,
     judge: &Judge,
@@ -152,8 +152,8 @@ async fn ours(
     let flags = OrderFlags::of(&money);
     let ours = OurOrder::of(money);
     if let Some(flags) = flags {
-        let flags = orders::of_day(shared, &judge.rules, flags, ours.clone()).await?;
-        flags.iter().try_for_each(|f| tally.flagged.push(f)).map_err(BooksError::scratch)?;
+        let dated = orders::date_flags(shared, &judge.rules, flags, ours.clone()).await?;
+        tally.flagged.push(&dated, &judge.rules).map_err(BooksError::scratch)?;
     }
     Ok(ours)
 }

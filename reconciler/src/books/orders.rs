@@ -14,6 +14,7 @@ use payfold_schemas::record::{Position, decode_fact};
 use payfold_schemas::time::Time;
 use tokio::sync::{Mutex, mpsc};
 
+use super::flag_days::{DatedFlags, FlagPiles};
 use super::flags::OrderFlags;
 use super::found::Found;
 use super::judge::{By, groups_of};
@@ -37,10 +38,12 @@ const STRETCHES: i64 = 64;
 /// What our side came to.
 pub(crate) struct Orders {
     pub(crate) sorted: [Sorted<OurOrder>; LANES],
+    /// Older orders were not read.
+    pub(crate) from: Time,
     /// Two attempts of one reference are paid.
     pub(crate) paid_twice: Pile<Found>,
-    /// The flags of the day's orders.
-    pub(crate) flagged: Pile<OrderFlags>,
+    /// The flags of the day's orders, and those of earlier days.
+    pub(crate) flagged: FlagPiles,
 }
 
 /// Reads the orders that were created so long before the day's end. `tell` hears how many there were.
@@ -53,7 +56,7 @@ pub(crate) async fn read(
 ) -> Result<Orders, BooksError> {
     let spool = Spool::in_folder(folder).map_err(BooksError::scratch)?;
     let mut taking = Taking { spool, by, dates_refunds: rules.lists.refunds };
-    let (mut paid_twice, mut flagged) = (Pile::in_folder(folder), Pile::in_folder(folder));
+    let (mut paid_twice, mut flagged) = (Pile::in_folder(folder), FlagPiles::in_folder(folder));
     // Pages are read while those before them are taken in.
     let (sender, mut pages) = mpsc::channel::<Vec<OrderMoney>>(PAGES_WAITING);
     let taken = async {
@@ -73,8 +76,8 @@ pub(crate) async fn read(
                 found.try_for_each(|f| paid_twice.push(f)).map_err(BooksError::scratch)?;
             }
             for (flags, ours) in flags {
-                let flags = of_day(shared, rules, flags, ours).await?;
-                flags.iter().try_for_each(|f| flagged.push(f)).map_err(BooksError::scratch)?;
+                let dated = date_flags(shared, rules, flags, ours).await?;
+                flagged.push(&dated, rules).map_err(BooksError::scratch)?;
             }
             for mut ours in undated {
                 date_refunds(shared, &mut ours).await?;
@@ -86,45 +89,40 @@ pub(crate) async fn read(
     };
     let reading = async { Ok(read_all(shared, window(partner, rules, from), sender).await?) };
     let ((), spool) = tokio::try_join!(reading, taken)?;
-    Ok(Orders { sorted: spool.sorted().map_err(BooksError::scratch)?, paid_twice, flagged })
+    let sorted = spool.sorted().map_err(BooksError::scratch)?;
+    Ok(Orders { sorted, from, paid_twice, flagged })
 }
 
-/// How many open flags of the day's orders `is_known` does not know.
-pub(crate) async fn unknown_flags(
+/// The flags of the orders that were created so long before the day's end, each with its day.
+pub(crate) async fn flags(
     shared: &Shared,
     partner: &PartnerCode,
     (rules, from): (&Rules, Time),
-    mut is_known: impl FnMut(&Found) -> Result<bool, BooksError>,
-) -> Result<u64, BooksError> {
+    mut each: impl FnMut(DatedFlags) -> Result<(), BooksError>,
+) -> Result<(), BooksError> {
     let (sender, mut pages) = mpsc::channel::<Vec<OrderMoney>>(PAGES_WAITING);
-    let counted = async {
-        let mut unknown = 0;
+    let taken = async {
         while let Some(page) = pages.recv().await {
             for order in page {
                 let Some(flags) = OrderFlags::of(&order) else { continue };
-                let ours = OurOrder::of(order);
-                let Some(flags) = of_day(shared, rules, flags, ours).await? else { continue };
-                for (found, flag) in flags.found(&rules.day.to_string()) {
-                    unknown += u64::from(flag.is_open && !is_known(&found)?);
-                }
+                each(date_flags(shared, rules, flags, OurOrder::of(order)).await?)?;
             }
         }
-        Ok::<_, BooksError>(unknown)
+        Ok::<_, BooksError>(())
     };
     let reading = async { Ok(read_all(shared, window(partner, rules, from), sender).await?) };
-    let ((), unknown) = tokio::try_join!(reading, counted)?;
-    Ok(unknown)
+    tokio::try_join!(reading, taken).map(|_| ())
 }
 
-/// The flags of an order, if it is of the day: money last moved on it then.
-pub(crate) async fn of_day(
+/// An order's flags with the day they are of.
+pub(crate) async fn date_flags(
     shared: &Shared,
     rules: &Rules,
     flags: OrderFlags,
     mut ours: OurOrder,
-) -> Result<Option<OrderFlags>, BooksError> {
+) -> Result<DatedFlags, BooksError> {
     date_refunds(shared, &mut ours).await?;
-    Ok(rules.has(ours.last_moved()).then_some(flags))
+    Ok(DatedFlags::of(flags, &ours, rules))
 }
 
 /// The orders that may have money of a day.

@@ -158,12 +158,12 @@ impl OurOrder {
         self.refs.iter().flat_map(|known| &known.refunds).any(|refund| refund.money.at.is_none())
     }
 
-    /// When money last moved on it, as far as that is dated; else when it was first seen. Its flags are of this day.
-    pub(crate) fn last_moved(&self) -> Time {
+    /// When money last moved on it, as far as that is dated and not after `latest`; else when it was first seen.
+    pub(crate) fn last_moved(&self, latest: Time) -> Time {
         let of_ref = |known: &OurRef| {
             let moved = known.paid.iter().chain(&known.claimed);
             let times = moved.chain(known.refunds.iter().map(|refund| &refund.money));
-            times.filter_map(|money| money.at).max()
+            times.filter_map(|money| money.at).filter(|at| *at <= latest).max()
         };
         self.refs.iter().filter_map(of_ref).max().unwrap_or(self.first_seen)
     }

@@ -13,12 +13,12 @@ use super::conclude::{as_known, group};
 use super::day::tell;
 use super::desk::Books;
 use super::flag_check::Look;
+use super::flag_days::{day_of_flags, is_closed};
 use super::found::{Found, LINES_MAX, Subject};
 use super::judge::{By, groups_of};
 use super::ledger::Ledger;
 use super::orders::date_refunds;
 use super::ours::OurOrder;
-use super::rules::day_of;
 use super::settle::{self, Moment};
 use super::shelf::{ShelfError, Standing, Which};
 use super::siblings;
@@ -85,8 +85,9 @@ async fn again(
     date_refunds(shared, &mut ours).await?;
     let now = shared.clock.now();
     let mut changes = differences(ledger, (order, &ours), (&terms, standing), now)?;
-    let day = day_of(ours.last_moved(), terms.zone).to_string();
-    let look = Look { order, day: &day, standing, changes: &changes };
+    let day = day_of_flags(&ours, terms.zone, now).to_string();
+    let is_closed = is_closed(ledger, &order.key.partner, &day);
+    let look = Look { order, day: &day, is_closed, standing, changes: &changes };
     let of_flags = look.changes(ledger, now)?;
     changes.extend(of_flags);
     Ok(changes)

@@ -10,6 +10,8 @@ use payfold_schemas::time::Time;
 pub struct Rules {
     /// The day in the partner's zone.
     pub day: NaiveDate,
+    /// That zone.
+    pub zone: Tz,
     /// Its first instant.
     pub from: Time,
     /// The instant after its last.

@@ -63,6 +63,7 @@ impl Terms {
         let (from, until) = day_bounds(day, self.zone);
         Rules {
             day,
+            zone: self.zone,
             from,
             until,
             now,

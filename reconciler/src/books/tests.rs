@@ -5,6 +5,7 @@ mod citing;
 mod closing;
 mod cut;
 mod flags;
+mod late_flags;
 mod later;
 mod notices;
 mod odd;

@@ -20,6 +20,7 @@ fn at(text: &str) -> Time {
 
 fn rules(now: &str) -> Rules {
     Rules {
+        zone: chrono_tz::Tz::UTC,
         day: "2026-01-31".parse().unwrap(),
         from: at("00:00"),
         until: at("+1 00:00"),

@@ -120,10 +120,11 @@ fn only_loud_flags_are_findings_and_each_has_its_own_name_and_words() {
     }
     assert_eq!(OrderFlags::of(&raised), None);
     let flags = OrderFlags::of(&order("asked 100 VND", &Flag::ALL)).unwrap();
-    let found: Vec<Found> = flags.found("2026-01-31").map(|(found, _)| found).collect();
+    let finding = |flag: &OrderFlag| flags.finding(*flag, "2026-01-31");
+    let found: Vec<Found> = flags.flags.iter().map(finding).collect();
     let ids: std::collections::BTreeSet<&str> = found.iter().map(|f| f.id.as_str()).collect();
     assert_eq!(ids.len(), Flag::ALL.len());
-    let other = flags.found("2026-02-01").next().unwrap().0;
+    let other = flags.finding(flags.flags[0], "2026-02-01");
     assert!(!ids.contains(other.id.as_str()), "of another day it is another finding");
     assert!(found.iter().all(|found| !action(found.flag.unwrap()).is_empty()));
 }

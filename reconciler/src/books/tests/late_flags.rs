@@ -1,0 +1,273 @@
+//! Flags that are raised once their order's day was compared: each is a finding when the day after was compared, too.
+
+use payfold_schemas::digest::Digest;
+use payfold_schemas::fact::{Fact, Verdict};
+use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::ipn::Ipn;
+use payfold_schemas::order::{Flag, Known, OrderState, RaisedFlag, Severity};
+use payfold_schemas::record::Position;
+use payfold_schemas::run::PeriodClosed;
+use payfold_schemas::time::Time;
+
+use super::bed::Told;
+use super::later::{POLL, author, refused, word};
+use super::*;
+use crate::books::day::Request;
+use crate::books::desk::{Closing, DeskError};
+use crate::run::testkit::known_ipn;
+
+/// Times that no day of books is compared for.
+const PAID_LONG_AGO: &str = "1970-01-01T00:00:00Z";
+const PAID_LONG_AHEAD: &str = "2099-12-31T00:00:00Z";
+
+fn paid_twice() -> Vec<RaisedFlag> {
+    let (flag, severity) = (Flag::DoublePayment, Severity::Critical);
+    let evidence = Digest::of_bytes(b"evidence");
+    vec![RaisedFlag { flag, severity, evidence, decided_by: None }]
+}
+
+impl Stage {
+    async fn run_day(&self, running: &Running, day: u64) -> RunEnded {
+        let lines = self.lines(day, Given::AsToldByStories);
+        let request = self.bed.request(&self.calendar.date(day).to_string(), &lines);
+        running.desk.run(request).await.unwrap()
+    }
+
+    async fn close_day(&self, running: &Running, day: u64) -> Result<PeriodClosed, DeskError> {
+        let closing = Closing {
+            partner: PartnerCode::parse("p").unwrap(),
+            day: self.calendar.date(day),
+            author: author("ann"),
+        };
+        running.desk.close(closing).await
+    }
+
+    /// A second payment of an order comes now: its record, and what it makes of the order's row.
+    async fn pay_again(&self, order: &str, paid_at: Option<Time>) {
+        use payfold_engines::clock::Clock;
+        let now = self.bed.clock.now();
+        let scene = Scene { calendar: self.calendar, by: By::Order, n: 0, dice: self.dice };
+        // A ref of its own: who shares one gets a fact that nobody folds here.
+        let reference = format!("again-{order}");
+        let (_, fact) = scene.notice_of(&reference, Status::Success, (77, paid_at, ""), now);
+        let Fact::Ipn(ipn) = &fact else { panic!("{fact:?}") };
+        let known = known_ipn(&Ipn::clone(ipn));
+        let facts = vec![(now, fact)];
+        let told = Told { id: order.to_owned(), state: OrderState::Paid, facts };
+        self.bed.append(&[told]).await;
+        let change = |row: &mut payfold_schemas::order::Order| {
+            row.summary.flags = paid_twice();
+            row.facts.ipns.push(Known { content: known, position: Position::default() });
+        };
+        self.bed.change(order, change).await;
+    }
+
+    /// The days of the findings of flags that stand, with whether they are open.
+    async fn flag_days(&self) -> Vec<(String, FindingStatus)> {
+        let standing = self.bed.standing().await.into_iter();
+        let flags = standing.filter(|found| found.code == Code::OpenFlag);
+        flags.map(|found| (found.day, found.status)).collect()
+    }
+}
+
+fn open(day: &str) -> Vec<(String, FindingStatus)> {
+    vec![(day.to_owned(), FindingStatus::Open)]
+}
+
+#[tokio::test]
+async fn a_flag_of_a_day_that_was_compared_is_found_by_the_next_days_run() {
+    for by in [By::Order, By::Ref] {
+        let stage = Stage::of(by, &[Kind::Agrees]).await;
+        let running = stage.bed.start();
+        stage.run_day(&running, 0).await;
+        stage.pay_again("o0", Some(stage.calendar.at(0, 9 * HOUR))).await;
+        let ended = stage.run_day(&running, 1).await;
+        assert_eq!((ended.findings.open, ended.findings.opened), (0, 1), "it is of the day before");
+        assert_eq!(stage.flag_days().await, open("2026-02-10"));
+        let told = stage.bed.changes().await.len();
+        for day in [2, 1] {
+            assert_eq!(stage.run_day(&running, day).await.findings.opened, 0);
+        }
+        assert_eq!(stage.bed.changes().await.len(), told, "it is told once");
+        let problem = refused(stage.close_day(&running, 0).await);
+        assert!(problem.contains("1 findings of 2026-02-10 are open"), "{problem}");
+        running.stop().await.unwrap();
+    }
+}
+
+/// Nothing is put into what is sealed while another day can take it.
+#[tokio::test]
+async fn a_flag_of_a_closed_day_is_a_finding_of_the_day_that_finds_it() {
+    let stage = Stage::of(By::Order, &[Kind::Agrees, Kind::Agrees]).await;
+    let running = stage.bed.start_over(stage.bed.log.clone(), POLL);
+    stage.run_day(&running, 0).await;
+    stage.run_day(&running, 1).await;
+    stage.close_day(&running, 0).await.unwrap();
+    stage.pay_again("o0", Some(stage.calendar.at(0, 9 * HOUR))).await;
+    let problem = refused(stage.close_day(&running, 1).await);
+    assert!(problem.contains("1 flags of orders of 2026-02-11 were raised after"), "{problem}");
+    assert_eq!(stage.run_day(&running, 1).await.findings.open, 1);
+    assert_eq!(stage.flag_days().await, open("2026-02-11"));
+    // Neither the next day nor the closed one finds it anew.
+    for day in [2, 0] {
+        assert_eq!(stage.run_day(&running, day).await.findings.opened, 0, "{day}");
+    }
+    // Nor does the look at orders that changed: it comes to o1 behind o0.
+    stage.pay_again("o1", Some(stage.calendar.at(2, 9 * HOUR))).await;
+    stage.run_day(&running, 2).await;
+    assert_eq!(stage.flag_days().await.len(), 2);
+    stage.bed.flag("o0", paid_twice()).await;
+    stage.bed.flag("o1", Vec::new()).await;
+    let begun = tokio::time::Instant::now();
+    while stage.flag_days().await != open("2026-02-11") {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", stage.flag_days().await);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let problem = refused(stage.close_day(&running, 1).await);
+    assert!(problem.contains("1 findings of 2026-02-11 are open"), "{problem}");
+    let standing = stage.bed.standing().await;
+    let id = standing.iter().find(|found| found.code == Code::OpenFlag).unwrap().finding_id.clone();
+    for name in ["ann", "bob"] {
+        running.desk.decide_finding(word(&id, name, Verdict::Ours)).await.unwrap();
+    }
+    let decided = |flag| RaisedFlag { decided_by: Some("a decision".into()), ..flag };
+    stage.bed.flag("o0", paid_twice().into_iter().map(decided).collect()).await;
+    let ended = stage.run_day(&running, 1).await;
+    assert_eq!((ended.findings.open, ended.findings.decided, ended.findings.cleared), (0, 1, 0));
+    stage.close_day(&running, 1).await.unwrap();
+    running.stop().await.unwrap();
+}
+
+/// A time that no books are compared for dates nothing: the day on which the order was first seen has its flags.
+#[tokio::test]
+async fn a_payment_time_out_of_all_books_puts_the_flag_on_the_day_the_order_was_first_seen() {
+    for paid_at in [PAID_LONG_AGO, PAID_LONG_AHEAD] {
+        let stage = Stage::of(By::Order, &[Kind::Unpaid]).await;
+        let running = stage.bed.start();
+        stage.pay_again("o0", Some(Time::parse(paid_at).unwrap())).await;
+        stage.run_day(&running, 0).await;
+        stage.run_day(&running, 1).await;
+        assert_eq!(stage.flag_days().await, open("2026-02-10"), "{paid_at}");
+        running.stop().await.unwrap();
+    }
+    // Beside a payment that is dated right it changes nothing.
+    let stage = Stage::of(By::Order, &[Kind::Agrees]).await;
+    let running = stage.bed.start();
+    stage.pay_again("o0", Some(Time::parse(PAID_LONG_AHEAD).unwrap())).await;
+    stage.run_day(&running, 0).await;
+    assert_eq!(stage.flag_days().await, open("2026-02-10"));
+    running.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_order_that_is_first_seen_after_the_day_it_was_paid_on_is_of_the_day_it_was_seen() {
+    let stage = Stage::of(By::Order, &[Kind::Agrees]).await;
+    let running = stage.bed.start();
+    let scene = Scene { calendar: stage.calendar, by: By::Order, n: 7, dice: stage.dice };
+    let paid_at = Some(stage.calendar.at(0, 9 * HOUR));
+    let seen_at = stage.calendar.at(1, HOUR);
+    let fact = scene.notice_of("r7", Status::Success, (500, paid_at, ""), seen_at);
+    let (id, state) = ("o7".to_owned(), OrderState::Unmatched);
+    stage.bed.put(&[Told { id, state, facts: vec![fact] }]).await;
+    let unknown = RaisedFlag { flag: Flag::UnknownOrder, ..paid_twice().remove(0) };
+    stage.bed.flag("o7", vec![unknown]).await;
+    stage.run_day(&running, 0).await;
+    stage.run_day(&running, 1).await;
+    assert_eq!(stage.flag_days().await, open("2026-02-11"));
+    running.stop().await.unwrap();
+}
+
+/// The order is too old to be read with the day's others: only its line led to it, and a new record does.
+#[tokio::test]
+async fn a_flag_since_the_last_run_keeps_the_day_open_however_old_its_order_is() {
+    for by in [By::Order, By::Ref] {
+        let stage = Stage::of(by, &[Kind::CreatedLongAgo]).await;
+        let running = stage.bed.start();
+        stage.run_day(&running, 0).await;
+        stage.pay_again("o0", Some(stage.calendar.at(0, 9 * HOUR))).await;
+        let problem = refused(stage.close_day(&running, 0).await);
+        assert!(problem.contains("1 flags of orders of 2026-02-10 were raised after"), "{problem}");
+        // No line leads to it any more, and it is found all the same, and does not clear for that.
+        let without = Request { replace: true, ..stage.bed.request("2026-02-10", &[]) };
+        running.desk.run(without).await.unwrap();
+        assert_eq!(stage.flag_days().await, open("2026-02-10"));
+        // Neither does it clear once its record is older than the last run.
+        stage.bed.clock.set(stage.calendar.at(DAYS, 14 * HOUR));
+        for _ in 0..2 {
+            let again = Request { replace: true, ..stage.bed.request("2026-02-10", &[]) };
+            running.desk.run(again).await.unwrap();
+        }
+        assert_eq!(stage.flag_days().await, open("2026-02-10"));
+        stage.bed.flag("o0", Vec::new()).await;
+        let gone = Request { replace: true, ..stage.bed.request("2026-02-10", &[]) };
+        running.desk.run(gone).await.unwrap();
+        assert_eq!(stage.flag_days().await, []);
+        running.stop().await.unwrap();
+    }
+}
+
+/// Whatever is flagged when, and whichever days are closed meanwhile.
+#[test]
+fn no_loud_open_flag_is_without_a_finding_once_the_day_after_it_was_seen_was_compared() {
+    const SOUND: [Kind; 4] = [Kind::Agrees, Kind::Unpaid, Kind::Fails, Kind::CreatedLongAgo];
+    hold(20, async |world: &World| {
+        let mut dice = world.shuffle;
+        let mut roll = move |sides: u32| {
+            dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (dice >> 8) % sides
+        };
+        let is_sound = roll(3) > 0;
+        let kind = |(kind, dice): &(Kind, u32)| {
+            (if is_sound { SOUND[(*dice >> 7) as usize % SOUND.len()] } else { *kind }, *dice)
+        };
+        let stories = world.stories.iter().map(kind).collect();
+        let stage = Stage::set(&World { stories, ..world.clone() }).await;
+        let running = stage.bed.start();
+        let told: Vec<_> = stage.plots.iter().flat_map(|plot| plot.told.clone()).collect();
+        // An order is flagged once all of its story has happened: no row knows what is still to come.
+        let happened = |order: &Told| order.facts.iter().map(|(at, _)| *at).max().unwrap();
+        let mut quiet: Vec<(Time, String)> =
+            told.iter().map(|order| (happened(order), order.id.clone())).collect();
+        let mut flagged = Vec::new();
+        for day in 0..=DAYS {
+            let now = stage.calendar.at(day + 1, 3 * HOUR);
+            stage.bed.clock.set(now);
+            for is_compared in [false, true] {
+                for _ in 0..roll(3) {
+                    let known = |(happened, _): &(Time, String)| *happened <= now;
+                    let Some(place) = quiet.iter().position(known) else { break };
+                    let (_, order) = quiet.remove(place);
+                    let paid_at = match roll(5) {
+                        0 => Some(Time::parse(PAID_LONG_AGO).unwrap()),
+                        1 => Some(Time::parse(PAID_LONG_AHEAD).unwrap()),
+                        2 => None,
+                        _ => Some(stage.calendar.at(u64::from(roll(4)).min(day), 9 * HOUR)),
+                    };
+                    stage.pay_again(&order, paid_at).await;
+                    flagged.push(order);
+                }
+                if !is_compared {
+                    stage.run_day(&running, day).await;
+                }
+            }
+            if roll(2) == 0 {
+                // Refused where something is open.
+                let _ = stage.close_day(&running, day).await;
+            }
+        }
+        stage.bed.clock.set(stage.calendar.at(DAYS + 2, 3 * HOUR));
+        stage.run_day(&running, DAYS + 1).await;
+        let standing = stage.bed.standing().await.into_iter();
+        let of_flags = standing.filter(|found| found.code == Code::OpenFlag);
+        let mut found: Vec<String> = of_flags
+            .map(|found| {
+                assert_eq!(found.status, FindingStatus::Open);
+                found.order_id.unwrap().to_string()
+            })
+            .collect();
+        found.sort_unstable();
+        flagged.sort_unstable();
+        assert_eq!(found, flagged, "each flag stands in one finding");
+        running.stop().await.unwrap();
+    });
+}
