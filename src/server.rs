@@ -315,13 +315,16 @@ impl Started {
         }
         // Roles are gone when the channel is: then nobody is left to stop.
         let _ = self.stop_roles.send(true);
+        let mut ended = Ok(());
         for thread in self.threads.drain(..) {
-            thread.join().await?;
+            ended = ended.and(thread.join().await);
         }
         drop(self.checkout.take());
         if let Some(engines) = &self.engines {
             engines.close().await.context("log and claims could not be closed")?;
         }
+        // Only now: whatever a role ended with, what is durable is where a restart finds it.
+        ended?;
         self.admin.handle.stop(false).await;
         self.run_file.remove(&self.data);
         Ok(())

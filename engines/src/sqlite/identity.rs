@@ -188,11 +188,11 @@ impl FileIdentity {
     }
 
     /// Ends the transaction of a connection to lost files, which would keep other connections from writing when they are
-    /// back, and writes what only a lost write-ahead log has into the database. Returns whether nothing is left to write;
-    /// what a lost database has can't be saved from here.
+    /// back, and writes what only a lost write-ahead log has into the database, wherever that was moved. Returns whether
+    /// nothing is left to write; a database that was deleted can't be saved from here.
     pub(crate) fn save(&self, connection: &Connection) -> bool {
         let is_ended = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
-        if self.find_loss().is_none_or(|loss| loss.file != LostFile::Wal) {
+        if self.has_wal_in_place() {
             return true;
         }
         // PASSIVE leaves the write-ahead log as it is: what is copied meanwhile is whole.
@@ -220,6 +220,12 @@ impl FileIdentity {
         trouble.is_none()
     }
 
+    /// Whether a restart finds the write-ahead log that is in use, if one is.
+    fn has_wal_in_place(&self) -> bool {
+        let inode = *lock(&self.wal_inode);
+        inode.is_none_or(|inode| check_file(&self.wal, inode).is_ok())
+    }
+
     /// What a person does about it. No advice here may lose what this process alone has.
     fn fix(&self, loss: &Loss<'_>) -> String {
         let (database, wal) = (self.database.display(), self.wal.display());
@@ -231,9 +237,10 @@ impl FileIdentity {
                 format!("make it a link to {database} again, which is where it was, with {wal}")
             }
             (LostFile::Wal, _) => format!(
-                "was it moved, move it back. If not, stop payfold with SIGTERM, never with SIGKILL: it ends once all it \
-                 has is in {database}. Move away what stands at {wal} then, and start (docs/operations.md, \"A database \
-                 file is lost\")"
+                "don't stop this process before a copy is proven. Was it moved, move it back. If not, save it first: {}; \
+                 {PROVE}, with SIGTERM: it ends once all it has is in {database}. Move away what stands at {wal} then, and \
+                 start",
+                self.save_commands(std::process::id())
             ),
             (LostFile::Database, _) => format!(
                 "don't stop this process, which alone has it, before a copy of it is proven. Was it moved, move it back. \
@@ -301,6 +308,21 @@ fn descriptor_of(inode: Inode) -> Option<String> {
 mod tests {
     use super::*;
     use crate::sqlite::open_writer;
+
+    #[test]
+    fn a_lost_write_ahead_log_is_saved_into_a_database_that_was_moved_too() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (path, moved) = (dir.path().join("log.db"), dir.path().join("moved.db"));
+        let connection = open_writer(&path, "").unwrap();
+        connection.execute_batch("CREATE TABLE one (a); INSERT INTO one VALUES (7)").unwrap();
+        let files = FileIdentity::of(&path).unwrap();
+        std::fs::rename(&path, &moved).unwrap();
+        std::fs::remove_file(beside(&path, "-wal")).unwrap();
+        files.end(connection);
+        let read = Connection::open(&moved).unwrap();
+        let stored: i64 = read.query_row("SELECT a FROM one", [], |row| row.get(0)).unwrap();
+        assert_eq!(stored, 7, "only the write-ahead log had it");
+    }
 
     #[test]
     fn the_open_files_of_a_container_are_copied_from_its_host() {

@@ -129,7 +129,9 @@ impl<'a> Concluding<'a> {
             false => Vec::new(),
         };
         let flag_day = FlagDay { of_order: &day, is_closed, standing: &standing };
-        // What is new of a closed day is an adjustment of this one.
+        // What is new of a closed day is an adjustment of this one; of the next open day where this one is closed too.
+        let is_sealed = is_closed
+            && self.ledger.closed(&(self.partner.clone(), self.moment.day.to_owned())).is_some();
         let new_day = if is_closed { self.moment.day } else { &day };
         let differing = self.differing(&flags, new_day, &standing);
         let flags = flags.joined(differing);
@@ -140,6 +142,9 @@ impl<'a> Concluding<'a> {
                 continue;
             }
             let known = self.ledger.find(&found.id)?;
+            if is_sealed && known.is_none() {
+                continue;
+            }
             self.change(known.as_ref(), found, day, changes)?;
         }
         Ok(())

@@ -104,6 +104,9 @@ async fn a_flag_of_a_closed_day_is_a_finding_of_the_day_that_finds_it() {
     stage.run_day(&running, 1).await;
     stage.close_day(&running, 0).await.unwrap();
     stage.pay_again("o0", Some(stage.calendar.at(0, 9 * HOUR))).await;
+    // Nothing is put into what is sealed, also when the closed day is compared once more.
+    assert_eq!(stage.run_day(&running, 0).await.findings.opened, 0);
+    assert_eq!(stage.flag_days().await, Vec::new());
     let problem = refused(stage.close_day(&running, 1).await);
     assert!(problem.contains("1 flags of orders of 2026-02-11 were raised after"), "{problem}");
     assert_eq!(stage.run_day(&running, 1).await.findings.open, 1);
