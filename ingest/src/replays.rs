@@ -128,20 +128,20 @@ pub(crate) struct RememberedNotices {
     shards: Box<[Mutex<Box<[Set]>>]>,
 }
 
-type Set = [Remembered; WAYS];
-
-/// One notice, until when it counts; an empty place counts until 0.
+/// Notices, and until when each counts; an empty place counts until 0. A notice that is not remembered, as nearly all are
+/// not, is looked for in two cache lines.
 #[derive(Clone, Copy, Debug)]
-struct Remembered {
-    identity: NoticeIdentity,
-    until_ms: i64,
+#[repr(align(64))]
+struct Set {
+    identities: [NoticeIdentity; WAYS],
+    until_ms: [i64; WAYS],
 }
 
-const NOTHING: Remembered = Remembered { identity: NoticeIdentity([0; 2]), until_ms: 0 };
+const NOTHING: Set = Set { identities: [NoticeIdentity([0; 2]); WAYS], until_ms: [0; WAYS] };
 
 impl RememberedNotices {
     fn new(sets_per_shard: usize, lifetime_ms: i64) -> Self {
-        let shard = || Mutex::new(vec![[NOTHING; WAYS]; sets_per_shard].into_boxed_slice());
+        let shard = || Mutex::new(vec![NOTHING; sets_per_shard].into_boxed_slice());
         Self { lifetime_ms, shards: (0..SHARDS).map(|_| shard()).collect() }
     }
 
@@ -152,19 +152,17 @@ impl RememberedNotices {
             let left_ms = until_ms.saturating_sub(now.unix_ms());
             0 < left_ms && left_ms <= self.lifetime_ms
         };
-        self.in_set(identity, |set| {
-            set.iter().any(|known| known.identity == identity && counts(known.until_ms))
-        })
+        self.in_set(identity, |set| set.find(identity).is_some_and(|way| counts(set.until_ms[way])))
     }
 
     /// Remembers a notice from now on.
     pub(crate) fn remember(&self, identity: NoticeIdentity, now: Time) {
         let until_ms = now.unix_ms().saturating_add(self.lifetime_ms);
         self.in_set(identity, |set| {
-            let known = set.iter().position(|known| known.identity == identity);
-            let oldest = || (0..WAYS).min_by_key(|way| set[*way].until_ms);
-            let place = known.or_else(oldest).expect("a set has places");
-            set[place] = Remembered { identity, until_ms };
+            let oldest = || (0..WAYS).min_by_key(|way| set.until_ms[*way]);
+            let way = set.find(identity).or_else(oldest).expect("a set has places");
+            set.identities[way] = identity;
+            set.until_ms[way] = until_ms;
         });
     }
 
@@ -174,6 +172,12 @@ impl RememberedNotices {
             self.shards[place(shard, SHARDS)].lock().unwrap_or_else(PoisonError::into_inner);
         let set = place(set, sets.len());
         act(&mut sets[set])
+    }
+}
+
+impl Set {
+    fn find(&self, identity: NoticeIdentity) -> Option<usize> {
+        self.identities.iter().position(|known| *known == identity)
     }
 }
 
