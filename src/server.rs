@@ -306,8 +306,8 @@ impl Started {
         Ok(())
     }
 
-    /// Ends the roles behind the listeners: folds what is durable, syncs the log. The listeners have been stopped
-    /// before.
+    /// Ends the roles behind the listeners: folds what is durable, and closes log and claims, whatever a role ends with.
+    /// The listeners have been stopped before. Errors: a role's, or the storage's.
     pub async fn finish(mut self) -> anyhow::Result<()> {
         if let Some((sandbox, runtime)) = self.sandbox.take() {
             sandbox.drain(SANDBOX_DRAIN).await;
@@ -323,11 +323,9 @@ impl Started {
         if let Some(engines) = &self.engines {
             engines.close().await.context("log and claims could not be closed")?;
         }
-        // Only now: whatever a role ended with, what is durable is where a restart finds it.
-        ended?;
         self.admin.handle.stop(false).await;
         self.run_file.remove(&self.data);
-        Ok(())
+        ended
     }
 }
 
