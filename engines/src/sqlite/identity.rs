@@ -189,10 +189,11 @@ impl FileIdentity {
 
     /// Ends the transaction of a connection to lost files, which would keep other connections from writing when they are
     /// back, and writes what only a lost write-ahead log has into the database, wherever that was moved. Returns whether
-    /// nothing is left to write; a database that was deleted can't be saved from here.
+    /// nothing is left to write, or nothing can be: another database at the path shares the index of the write-ahead log, so
+    /// what a replaced one has can't be saved from here.
     pub(crate) fn save(&self, connection: &Connection) -> bool {
         let is_ended = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
-        if self.has_wal_in_place() {
+        if self.has_wal_in_place() || self.is_database_replaced() {
             return true;
         }
         // PASSIVE leaves the write-ahead log as it is: what is copied meanwhile is whole.
@@ -224,6 +225,10 @@ impl FileIdentity {
     fn has_wal_in_place(&self) -> bool {
         let inode = *lock(&self.wal_inode);
         inode.is_none_or(|inode| check_file(&self.wal, inode).is_ok())
+    }
+
+    fn is_database_replaced(&self) -> bool {
+        matches!(check_file(&self.database, self.database_inode), Err(Found::Another))
     }
 
     /// What a person does about it. No advice here may lose what this process alone has.
