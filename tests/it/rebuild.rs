@@ -17,7 +17,7 @@ mod dice;
 use self::dice::Dice;
 
 const WHY: [&str; 2] = ["--reason", "to see"];
-const TURN_MAX: Duration = Duration::from_secs(60);
+const TURN_MAX: Duration = Duration::from_secs(180);
 const KILLS_A_ROUND: u64 = 6;
 
 fn rebuild(home: &Home, arguments: &[&str]) -> Done {
