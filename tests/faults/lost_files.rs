@@ -128,6 +128,16 @@ impl Scene {
     }
 }
 
+/// Starts the program again, and checks that it has all that was acknowledged.
+fn assert_has_all(data: &Path, world: &World) {
+    let mut child = Child::spawn(Program::Real.command(data), data);
+    child.ready();
+    trial::settle(data, WAIT_MAX);
+    child.assert_runs();
+    child.kill();
+    checker::check(data, &world.seen()).assert_clean();
+}
+
 #[test]
 fn a_deleted_log_acknowledges_nothing_more_and_can_be_saved() {
     let scene = Scene::new();
@@ -156,12 +166,7 @@ fn a_deleted_log_acknowledges_nothing_more_and_can_be_saved() {
         let saved = data.join(format!("log.db.saved{suffix}"));
         fs::rename(saved, data.join(format!("log.db{suffix}"))).expect("it was saved");
     }
-    let mut child = Child::spawn(Program::Real.command(&data), &data);
-    child.ready();
-    trial::settle(&data, WAIT_MAX);
-    child.assert_runs();
-    child.kill();
-    checker::check(&data, &world.seen()).assert_clean();
+    assert_has_all(&data, &world);
     drop(folder);
 }
 
@@ -308,11 +313,6 @@ fn a_stop_waits_until_a_lost_write_ahead_log_is_written_into_the_log() {
     assert!(said.contains("\"ERROR\"") && said.contains("cp -p /proc/"), "{said}");
     drop(reader);
     child.ended();
-    let mut child = Child::spawn(Program::Real.command(&data), &data);
-    child.ready();
-    trial::settle(&data, WAIT_MAX);
-    child.assert_runs();
-    child.kill();
-    checker::check(&data, &world.seen()).assert_clean();
+    assert_has_all(&data, &world);
     drop(folder);
 }

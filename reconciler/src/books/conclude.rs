@@ -123,15 +123,14 @@ impl<'a> Concluding<'a> {
         DatedFlags { flags, day }: DatedFlags,
         changes: &mut Pile<FindingChanged>,
     ) -> Result<(), BooksError> {
+        // What is new of a closed day is an adjustment of this one; of the next open day where this one is closed too.
+        let is_run_closed = is_closed(self.ledger, self.partner, self.moment.day);
         let is_closed = is_closed(self.ledger, self.partner, &day);
         let standing = match is_closed || day != self.moment.day {
             true => self.ledger.of_order(&flags.key)?,
             false => Vec::new(),
         };
         let flag_day = FlagDay { of_order: &day, is_closed, standing: &standing };
-        // What is new of a closed day is an adjustment of this one; of the next open day where this one is closed too.
-        let is_sealed = is_closed
-            && self.ledger.closed(&(self.partner.clone(), self.moment.day.to_owned())).is_some();
         let new_day = if is_closed { self.moment.day } else { &day };
         let differing = self.differing(&flags, new_day, &standing);
         let flags = flags.joined(differing);
@@ -142,7 +141,7 @@ impl<'a> Concluding<'a> {
                 continue;
             }
             let known = self.ledger.find(&found.id)?;
-            if is_sealed && known.is_none() {
+            if is_closed && is_run_closed && known.is_none() {
                 continue;
             }
             self.change(known.as_ref(), found, day, changes)?;
@@ -214,7 +213,7 @@ impl<'a> Concluding<'a> {
     fn cites(&self, known: &FindingChanged) -> bool {
         let of_run = self.ledger.day_of_run(known).filter(|_| known.code != Code::OpenFlag);
         let of_day = of_run.unwrap_or(&known.day);
-        let is_sealed = self.ledger.closed(&(self.partner.clone(), known.day.clone())).is_some();
+        let is_sealed = is_closed(self.ledger, self.partner, &known.day);
         of_day == self.moment.day && !is_sealed
     }
 

@@ -247,13 +247,13 @@ fn ends(
         let late = Instant::now() >= deadline;
         match consumer.offsets_for_times(list, ANSWER_MAX) {
             Ok(found) => {
-                let told = found.to_topic_map().into_iter().filter_map(|(place, at)| match at {
+                let offsets = found.to_topic_map().into_iter().filter_map(|(place, at)| match at {
                     Offset::Offset(at) => Some((place, at)),
                     _ => None,
                 });
-                let told: HashMap<_, _> = told.collect();
-                match places.iter().find(|place| !told.contains_key(place)) {
-                    None => return Ok(told),
+                let offsets: HashMap<_, _> = offsets.collect();
+                match places.iter().find(|place| !offsets.contains_key(place)) {
+                    None => return Ok(offsets),
                     Some((name, partition)) if late => {
                         let text =
                             format!("{name} [{partition}] has no leader that tells its ends");
