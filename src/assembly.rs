@@ -8,7 +8,6 @@ use actix_web::web::Data;
 use anyhow::Context;
 use payfold_checkout::{Addresses, Checkout};
 use payfold_engines::health::StorageHealth;
-use payfold_engines::log::kafka::{Latest, LatestNews};
 use payfold_ingest::browser_return::{self, BrowserReturn, ReturnMetrics, Targets};
 use payfold_ingest::http::Ingest;
 use payfold_ingest::intake::Intake;
@@ -36,6 +35,7 @@ use crate::readiness::Readiness;
 use crate::roles::{RoleRuntime, RoleThread};
 use crate::server::{Server, Urls};
 use crate::settings::RecordsBy;
+use crate::wiring::Twin;
 
 impl Server {
     pub(crate) fn ingest(&self, storage: &Arc<StorageHealth>) -> anyhow::Result<Ingest> {
@@ -119,7 +119,7 @@ impl Server {
         let desk = Desk::new(its_log, its_store, crew.board());
         let counted = Arc::clone(&metrics);
         let halted = move || metrics.partition_halted();
-        let role = with_latest(engines.latest(), counted, crew, stopped);
+        let role = with_twin(engines.twin(), counted, crew, stopped);
         let thread = RoleThread::start("projector", failed, halted, role)?;
         Ok((thread, desk))
     }
@@ -294,18 +294,14 @@ impl Server {
 }
 
 /// The projector's work, and beside it the keeping of the compacted twin, which never ends it.
-async fn with_latest(
-    latest: Option<Latest>,
+async fn with_twin(
+    twin: Option<Twin>,
     metrics: Arc<payfold_projector::Metrics>,
     crew: Crew,
     stopped: watch::Receiver<bool>,
 ) -> Result<(), payfold_projector::RunError> {
-    let Some(latest) = latest else { return crew.run(stopped).await };
-    let tell = Arc::new(move |news| match news {
-        LatestNews::Behind(messages) => metrics.latest_behind(messages),
-        LatestNews::Failed => metrics.latest_failed(),
-    });
-    let kept = tokio::spawn(latest.run(tell, stopped.clone()));
+    let Some(twin) = twin else { return crew.run(stopped).await };
+    let kept = tokio::spawn(twin.keep(metrics, stopped.clone()));
     crew.run(stopped).await?;
     // If it panicked, that is logged, and orders are whole.
     let _ = kept.await;

@@ -1,6 +1,12 @@
 //! Owns the choice of engines by URL and their pairing. Only here and in tests are engines named.
-//! Invariant: log and orders are both embedded or both distributed.
+//! Invariant: log and orders are both embedded or both distributed. Without the feature `cluster` there are no
+//! distributed ones, and whoever names them is told so.
 
+pub mod asked;
+#[cfg(feature = "cluster")]
+mod distributed;
+#[cfg(not(feature = "cluster"))]
+#[path = "wiring/embedded_only.rs"]
 mod distributed;
 mod embedded;
 
@@ -9,16 +15,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use payfold_engines::log::EventLog;
-use payfold_engines::log::kafka::{KafkaLog, KafkaSettings, Latest};
 use payfold_engines::log::sqlite::{CommitObserver, SqliteLog, SqliteLogSettings};
 use payfold_engines::orders::OrderStore;
-use payfold_engines::orders::cql::CqlOrders;
 use payfold_engines::orders::live::Live;
 use payfold_engines::orders::sqlite::{PairedClaims, SqliteOrdersSettings};
 use payfold_engines::{EngineError, pairing};
 use prometheus::{Histogram, HistogramOpts, IntCounter, Registry};
 
-pub use self::distributed::{Distributed, topics_wanted};
+pub use self::distributed::{Distributed, Twin};
 pub use self::embedded::Paths;
 use crate::error::Fixable;
 use crate::search;
@@ -34,8 +38,8 @@ pub struct Engines {
     /// The event log.
     pub log: Arc<dyn EventLog>,
     stores: Option<Stores>,
-    /// Where the compacted twin of `orders` is kept.
-    latest: Option<KafkaSettings>,
+    /// The compacted twin of `orders`, where there is one.
+    twin: Option<Twin>,
     /// What the claims are compared with the log by; none in a process without an order store.
     claims: Option<ClaimsPair>,
     /// How the log is kept, for the banner.
@@ -47,7 +51,8 @@ pub struct Engines {
 /// Log and claims, as the engines they are.
 enum ClaimsPair {
     Files(Arc<SqliteLog>, PairedClaims),
-    Tables(Arc<CqlOrders>),
+    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "there are no tables"))]
+    Tables(distributed::Tables),
 }
 
 /// The order store, as it is folded into and as it is read.
@@ -109,7 +114,7 @@ impl Engines {
     pub fn new(log: Arc<dyn EventLog>, store: Option<Arc<dyn OrderStore>>) -> Self {
         let stores = store.map(|store| Stores::new(&log, store));
         let durability = "engines of a test";
-        Self { log, stores, latest: None, claims: None, durability, embedded: false }
+        Self { log, stores, twin: None, claims: None, durability, embedded: false }
     }
 
     /// The order store as readers see it: the generation that is told. Errors: this process has none.
@@ -127,10 +132,9 @@ impl Engines {
         self.stores.as_ref().map(|stores| &stores.live)
     }
 
-    /// What keeps the compacted twin of `orders`; none where there is none.
-    pub fn latest(&self) -> Option<Latest> {
-        let settings = self.latest.clone()?;
-        Some(Latest::new(settings, Arc::clone(&self.log)))
+    /// The compacted twin of `orders`, to be kept beside the projector; none where there is none.
+    pub fn twin(&self) -> Option<Twin> {
+        self.twin.clone()
     }
 
     fn stores(&self) -> anyhow::Result<&Stores> {
@@ -148,9 +152,7 @@ impl Engines {
         }
         let opened = match chosen(settings)? {
             Chosen::Embedded(paths) => Self::open_files(settings, &paths, registry).await?,
-            Chosen::Distributed(distributed) => {
-                Self::open_cluster(&distributed, registry, need).await?
-            }
+            Chosen::Distributed(distributed) => distributed.open(registry, need).await?,
         };
         Ok(Some(opened))
     }
@@ -194,46 +196,12 @@ impl Engines {
         Self::open_paired(paths, log_settings, orders_settings).await
     }
 
-    async fn open_cluster(
-        distributed: &Distributed,
-        registry: &Registry,
-        need: Need,
-    ) -> anyhow::Result<Self> {
-        distributed.refuse_unsafe().await?;
-        let observers = distributed::observers(registry, commit_metrics(registry)?)?;
-        let open = async || KafkaLog::open(&distributed.kafka, observers.clone()).await;
-        let log = distributed::patiently("open the log", open).await?;
-        let cql = match need {
-            Need::Both => {
-                let cql = distributed.cql()?;
-                let told = distributed::statements(registry)?;
-                let open = async || CqlOrders::open_observed(cql.clone(), Some(told.clone())).await;
-                Some(Arc::new(distributed::patiently("open the order store", open).await?))
-            }
-            Need::Log | Need::Nothing => None,
-        };
-        let durability = "Kafka, every 200 is on all in-sync replicas first";
-        let latest = distributed.kafka.orders_latest.then(|| distributed.kafka.clone());
-        let opened = Self { durability, latest, ..Self::of_cluster(Arc::new(log), cql) };
-        opened.check_claims().await?;
-        opened.check_store().await?;
-        Ok(opened)
-    }
-
-    fn of_cluster(log: Arc<dyn EventLog>, cql: Option<Arc<CqlOrders>>) -> Self {
-        let store = cql.clone().map(|cql| cql as Arc<dyn OrderStore>);
-        Self { claims: cql.map(ClaimsPair::Tables), ..Self::new(log, store) }
-    }
-
     /// Opens both for listings, beside a running system or without one; nothing can be changed.
     pub async fn open_to_read(settings: &Settings) -> anyhow::Result<Self> {
         let paths = match chosen(settings)? {
             Chosen::Embedded(paths) => paths,
             Chosen::Distributed(distributed) => {
-                let log = KafkaLog::open_read_only(&distributed.kafka).await.map_err(explain)?;
-                let cql = distributed.cql()?.clone();
-                let cql = Arc::new(CqlOrders::open_read_only(cql).await.map_err(explain)?);
-                return Self::of_cluster(Arc::new(log), Some(cql)).into_reader().await;
+                return distributed.open_to_read().await?.into_reader().await;
             }
         };
         Self::open_files_to_read(&paths).await
@@ -256,9 +224,7 @@ impl Engines {
     async fn check_claims(&self) -> anyhow::Result<()> {
         let checked = match &self.claims {
             Some(ClaimsPair::Files(log, claims)) => pairing::claims::check_files(log, claims).await,
-            Some(ClaimsPair::Tables(store)) => {
-                pairing::claims::check_tables(&*self.log, store).await
-            }
+            Some(ClaimsPair::Tables(tables)) => tables.check(&*self.log).await,
             None => Ok(()),
         };
         checked.map_err(explain_pairing)

@@ -1,6 +1,7 @@
 //! The log seam: what every engine of the event log promises, and the types it speaks in.
 
 pub mod epoch;
+#[cfg(feature = "cluster")]
 pub mod kafka;
 pub mod parked;
 mod queue;

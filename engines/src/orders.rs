@@ -1,6 +1,7 @@
 //! The order store seam: order rows and the views that list them.
 
 mod claim_key;
+#[cfg(feature = "cluster")]
 pub mod cql;
 mod cursor;
 pub mod live;

@@ -9,8 +9,6 @@ mod vault;
 
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::Topic;
-use payfold_engines::log::kafka::topics::{self, Severity};
-use payfold_engines::orders::cql::schema::{self, State};
 use payfold_ingest::browser_return::Targets;
 use payfold_schemas::time::Time;
 use serde::Serialize;
@@ -22,6 +20,7 @@ use crate::data_dir::DataDir;
 use crate::error::{DifferencesFound, is_there};
 use crate::output::{self, Listing};
 use crate::settings::{self, Loaded, Settings};
+use crate::wiring::asked::Found;
 use crate::wiring::{self, Chosen, Engines, Paths};
 use crate::{asking, error, keys, running, search, walk};
 
@@ -60,6 +59,14 @@ impl Row {
 
     fn new(check: &'static str, result: &'static str, detail: String, fix: String) -> Self {
         Self { check, result, detail, fix, refuses: false }
+    }
+
+    fn of(check: &'static str, found: Found) -> Self {
+        match found {
+            Found::Good { detail } => Self::ok(check, detail),
+            Found::Doubtful { detail, fix } => Self::warn(check, detail, fix),
+            Found::Bad { detail, fix } => Self::failed(check, detail, fix),
+        }
     }
 
     /// An error with its own way to mend it, or this one.
@@ -290,42 +297,10 @@ async fn cluster(loaded: &Loaded) -> Vec<Row> {
     let Ok(Chosen::Distributed(distributed)) = wiring::chosen(&loaded.settings) else {
         return Vec::new();
     };
-    let mut rows = Vec::new();
-    match topics::check(&distributed.kafka, distributed.footing()).await {
-        Err(error) => rows.push(Row::failed("topics", error.to_string(), "mend that first")),
-        Ok(findings) if findings.is_empty() => {
-            rows.push(Row::ok("topics", "all there, with the settings they must have"));
-        }
-        Ok(findings) => rows.extend(findings.into_iter().map(|finding| {
-            let detail = format!("{}: {}", finding.subject, finding.what);
-            match finding.severity {
-                Severity::Refuse => Row::failed("topics", detail, finding.fix),
-                Severity::Warn => Row::warn("topics", detail, finding.fix),
-            }
-        })),
-    }
-    let Ok(cql) = distributed.cql() else {
-        let fix = "elsewhere write orders = \"cql://HOST:PORT,HOST:PORT/KEYSPACE\"";
-        rows.push(Row::warn("tables", "no order store is named: only ingest does without", fix));
-        return rows;
-    };
-    match schema::plan(cql).await {
-        Err(error) => rows.push(Row::failed("tables", error.to_string(), "mend that first")),
-        Ok(steps) => {
-            let open = steps.iter().filter(|step| step.state != State::Present);
-            let open: Vec<String> = open.map(|step| step.to_string().replace('\n', " ")).collect();
-            let differs = steps.iter().any(|step| matches!(step.state, State::Differs(_)));
-            rows.push(match (open.is_empty(), differs) {
-                (true, _) => Row::ok("tables", "all there"),
-                (false, false) => Row::failed("tables", open.join("; "), "payfold schema apply"),
-                // Nothing is made beside what differs.
-                (false, true) => {
-                    let fix = "mend it by hand or name another keyspace";
-                    Row::failed("tables", open.join("; "), fix)
-                }
-            });
-        }
-    }
+    let look = distributed.look().await;
+    let mut rows: Vec<Row> =
+        look.topics.into_iter().map(|found| Row::of("topics", found)).collect();
+    rows.push(Row::of("tables", look.tables));
     rows
 }
 

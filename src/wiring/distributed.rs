@@ -1,24 +1,22 @@
-//! Owns how Kafka and the CQL database are reached, from the settings, and what is told of them in metrics.
+//! Owns how Kafka and the CQL database are reached, from the settings.
 //! Invariant: passwords are read from files, and go nowhere but into the engines' settings.
 
+mod apply;
+mod metrics;
+mod open;
+
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use payfold_engines::EngineError;
-use payfold_engines::log::kafka::topics::{self, Footing, Severity, TopicsWanted};
-use payfold_engines::log::kafka::{GroupProtocol, KafkaLogin, KafkaSettings, Observers};
-use payfold_engines::log::sqlite::CommitObserver;
+use payfold_engines::log::kafka::topics::{self, Footing, Severity};
+use payfold_engines::log::kafka::{GroupProtocol, KafkaLogin, KafkaSettings};
 use payfold_engines::orders::cql::{
-    CqlPassword, CqlSettings, CqlTls, StatementKind, StatementObserver, parse_consistency,
-    parse_serial_consistency,
-};
-use prometheus::{
-    GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,
+    CqlPassword, CqlSettings, CqlTls, parse_consistency, parse_serial_consistency,
 };
 use zeroize::Zeroizing;
 
+pub use self::open::{Tables, Twin};
 use super::explain;
 use crate::error::Fixable;
 use crate::settings::{GroupProtocolName, Settings};
@@ -30,8 +28,7 @@ const START_PAUSE: Duration = Duration::from_millis(500);
 /// The engines of a system at scale.
 #[derive(Clone, Debug)]
 pub struct Distributed {
-    /// The log.
-    pub kafka: KafkaSettings,
+    kafka: KafkaSettings,
     cql: Option<CqlSettings>,
     footing: Footing,
 }
@@ -48,7 +45,7 @@ impl Distributed {
     }
 
     /// How the database is reached. Errors: no database is named.
-    pub fn cql(&self) -> anyhow::Result<&CqlSettings> {
+    fn cql(&self) -> anyhow::Result<&CqlSettings> {
         self.cql.as_ref().ok_or_else(|| {
             Fixable::error(
                 "log is in Kafka and no order store is named",
@@ -58,7 +55,7 @@ impl Distributed {
     }
 
     /// Refuses topics whose settings would lose money. Errors: each of them, with what mends it.
-    pub async fn refuse_unsafe(&self) -> anyhow::Result<()> {
+    async fn refuse_unsafe(&self) -> anyhow::Result<()> {
         let ask = async || topics::check(&self.kafka, self.footing).await;
         let findings = patiently("look at the topics", ask).await?;
         let refused: Vec<_> =
@@ -73,16 +70,11 @@ impl Distributed {
             format!("{}; `payfold check --connect` lists all with their remedies", first.fix),
         ))
     }
-
-    /// What may be asked of the cluster.
-    pub fn footing(&self) -> Footing {
-        self.footing
-    }
 }
 
 /// Asks again while what is asked is unavailable, for some seconds: a leader that is just moving, a database that is
 /// just coming up, are no reason for a start to fail.
-pub(super) async fn patiently<T>(
+async fn patiently<T>(
     what: &'static str,
     ask: impl AsyncFn() -> Result<T, EngineError>,
 ) -> anyhow::Result<T> {
@@ -98,22 +90,6 @@ pub(super) async fn patiently<T>(
             }
             asked => return asked.map_err(explain),
         }
-    }
-}
-
-/// What `topics apply` makes topics with.
-pub fn topics_wanted(settings: &Settings) -> TopicsWanted {
-    let section = &settings.kafka;
-    let replication = match (section.replication, settings.dev) {
-        (0, true) => 1,
-        (0, false) => 3,
-        (set, _) => i32::from(set),
-    };
-    TopicsWanted {
-        partitions: section.partitions,
-        replication,
-        retention: Duration::from_secs(u64::from(section.retention_hours) * 3_600),
-        footing: if settings.dev { Footing::Dev } else { Footing::Production },
     }
 }
 
@@ -218,84 +194,6 @@ fn password(setting: &str, path: &Path) -> anyhow::Result<Zeroizing<String>> {
         )
     })?;
     Ok(Zeroizing::new(content.trim_end_matches(['\r', '\n']).to_owned()))
-}
-
-/// Puts what the producer and librdkafka tell into metrics.
-pub(super) fn observers(registry: &Registry, commits: CommitObserver) -> anyhow::Result<Observers> {
-    let gauge = |name: &str, help: &str| -> anyhow::Result<IntGaugeVec> {
-        let gauge = IntGaugeVec::new(Opts::new(name, help), &["broker"])?;
-        registry.register(Box::new(gauge.clone())).context("a metric")?;
-        Ok(gauge)
-    };
-    let waiting = gauge(
-        "payfold_engine_kafka_outbuf_requests",
-        "Requests that wait to be sent to a broker.",
-    )?;
-    let rtt = GaugeVec::new(
-        Opts::new("payfold_engine_kafka_rtt_seconds", "99th percentile of a broker's round trips."),
-        &["broker"],
-    )?;
-    let counter = |name: &str, help: &str| -> anyhow::Result<IntCounterVec> {
-        let counter = IntCounterVec::new(Opts::new(name, help), &["broker"])?;
-        registry.register(Box::new(counter.clone())).context("a metric")?;
-        Ok(counter)
-    };
-    registry.register(Box::new(rtt.clone()))?;
-    let errors = counter(
-        "payfold_engine_kafka_tx_errors_total",
-        "Requests to a broker that could not be sent.",
-    )?;
-    let disconnects =
-        counter("payfold_engine_kafka_disconnects_total", "Connections to a broker that broke.")?;
-    let statistics = move |told: &payfold_engines::log::kafka::Statistics| {
-        for broker in told.brokers.values().filter(|broker| broker.nodeid >= 0) {
-            let label = [broker.nodeid.to_string()];
-            let label = [label[0].as_str()];
-            waiting.with_label_values(&label).set(broker.outbuf_cnt);
-            if let Some(times) = &broker.rtt {
-                let p99 = Duration::from_micros(u64::try_from(times.p99).unwrap_or(0));
-                rtt.with_label_values(&label).set(p99.as_secs_f64());
-            }
-            raise(&errors, &label, broker.txerrs);
-            raise(
-                &disconnects,
-                &label,
-                u64::try_from(broker.disconnects.unwrap_or(0)).unwrap_or(0),
-            );
-        }
-    };
-    Ok(Observers { statistics: Some(Arc::new(statistics)), commits: Some(commits) })
-}
-
-/// Puts the statements on the order store into metrics.
-pub(super) fn statements(registry: &Registry) -> anyhow::Result<StatementObserver> {
-    let options = HistogramOpts::new(
-        "payfold_engine_cql_statement_duration_seconds",
-        "One statement on the order store, until its answer was there or its time was over.",
-    );
-    let buckets = prometheus::exponential_buckets(0.000_25, 2.5, 12)?;
-    let took = HistogramVec::new(options.buckets(buckets), &["kind"])?;
-    let failed = IntCounterVec::new(
-        Opts::new(
-            "payfold_engine_cql_statement_failures_total",
-            "Statements on the order store that came to nothing.",
-        ),
-        &["kind"],
-    )?;
-    registry.register(Box::new(took.clone()))?;
-    registry.register(Box::new(failed.clone()))?;
-    let took = StatementKind::ALL.map(|kind| took.with_label_values(&[kind.name()]));
-    let failed = StatementKind::ALL.map(|kind| failed.with_label_values(&[kind.name()]));
-    Ok(Arc::new(move |run| {
-        took[run.kind as usize].observe(run.took.as_secs_f64());
-        failed[run.kind as usize].inc_by(u64::from(run.failed));
-    }))
-}
-
-/// Raises a counter to what its source has counted.
-fn raise(counter: &IntCounterVec, label: &[&str], counted: u64) {
-    let counter = counter.with_label_values(label);
-    counter.inc_by(counted.saturating_sub(counter.get()));
 }
 
 #[cfg(test)]

@@ -21,9 +21,13 @@ use super::wire::{Answer, Connection};
 const BOOT_MAX: Duration = Duration::from_secs(60);
 const STOP_MAX: Duration = Duration::from_secs(25);
 
-/// Asks until there is something; fails when its time is over.
-pub fn until<T>(what: &str, time_max: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
+/// How much longer than on a quiet machine something may take: a time limit here finds what never comes, and a machine
+/// with other work must not make it up.
+const BUSY: u32 = 6;
+
+/// Asks until there is something; fails when it is not there `BUSY` times its time on a quiet machine.
+pub fn until<T>(what: &str, quiet: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
+    let (begun, time_max) = (Instant::now(), quiet * BUSY);
     loop {
         if let Some(found) = ask() {
             return found;

@@ -96,7 +96,7 @@ async fn a_stream_begins_with_what_is_and_tells_what_changes() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), closed).await.expect("they are counted down");
+    tokio::time::timeout(Duration::from_secs(60), closed).await.expect("they are counted down");
 }
 
 /// The event is read before the row is there: what is shown is the row, when it is.
@@ -174,7 +174,7 @@ async fn a_row_after_an_event_nobody_followed_is_found() {
     looks.wait_for(|loads| *loads >= 3).await.unwrap();
     order.version = 2;
     by_hand::commit(&*engines.store, &order).await;
-    let found = tokio::time::timeout(Duration::from_secs(10), stream.next()).await;
+    let found = tokio::time::timeout(Duration::from_secs(60), stream.next()).await;
     assert_eq!(found.unwrap().unwrap().0, "1.2");
 }
 

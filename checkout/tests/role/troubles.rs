@@ -106,7 +106,7 @@ async fn facts_become(engines: &Engines, expected: &str) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let done = tokio::time::timeout(Duration::from_secs(10), waiting).await;
+    let done = tokio::time::timeout(Duration::from_secs(60), waiting).await;
     assert!(done.is_ok(), "{} and not {expected}", engines.facts().await);
 }
 

@@ -8,7 +8,7 @@ use crate::log::Extent;
 pub const EPOCHS: u32 = 64;
 
 /// Partitions a broker may number in one epoch.
-pub(crate) const PARTITIONS_MAX: u32 = 1 << BROKER_BITS;
+pub const PARTITIONS_MAX: u32 = 1 << BROKER_BITS;
 
 const BROKER_BITS: u32 = 16;
 
@@ -25,12 +25,12 @@ pub fn current(extents: &[Extent]) -> Vec<u32> {
 }
 
 /// What the broker numbers a partition of the log.
-pub(crate) fn broker_number(partition: u32) -> i32 {
+pub fn broker_number(partition: u32) -> i32 {
     i32::try_from(partition % PARTITIONS_MAX).expect("16 bits fit 31")
 }
 
 /// The partition of the log that a broker numbers so, in an epoch.
-pub(crate) fn partition_of(epoch: u32, broker_number: i32) -> u32 {
+pub fn partition_of(epoch: u32, broker_number: i32) -> u32 {
     let number = u32::try_from(broker_number).expect("brokers number partitions from 0");
     assert!(number < PARTITIONS_MAX, "topics are made with fewer partitions than that");
     (epoch << BROKER_BITS) | number

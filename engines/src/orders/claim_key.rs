@@ -97,6 +97,7 @@ impl fmt::Display for ClaimKey {
 }
 
 /// Whether a stored key is of the list of agreeing copies, which every start writes to an empty table.
+#[cfg(feature = "cluster")]
 pub(crate) fn names_agreeing_copies(key: &str) -> bool {
     key.starts_with(AGREEING_COPIES)
 }

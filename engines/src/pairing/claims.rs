@@ -11,7 +11,6 @@ use payfold_schemas::record::{Parts, Position, Record};
 use crate::EngineError;
 use crate::log::sqlite::SqliteLog;
 use crate::log::{Delivered, EventLog, Extent, Topic};
-use crate::orders::cql::CqlOrders;
 use crate::orders::sqlite::PairedClaims;
 
 /// How many of the newest create requests of a partition are looked up. A copy of the claims lacks the newest ones,
@@ -97,7 +96,11 @@ pub async fn search(
 /// Checks that the table of claims is not empty while the log holds create requests that shops made. Which claims are
 /// missing from a table that is not empty is not looked at: they can't be found by their records there.
 /// Errors: `Corrupt`, all claims are lost; the engines'.
-pub async fn check_tables(log: &dyn EventLog, store: &CqlOrders) -> Result<(), EngineError> {
+#[cfg(feature = "cluster")]
+pub async fn check_tables(
+    log: &dyn EventLog,
+    store: &crate::orders::cql::CqlOrders,
+) -> Result<(), EngineError> {
     if store.has_claims().await? {
         return Ok(());
     }

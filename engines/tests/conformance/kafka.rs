@@ -231,20 +231,21 @@ async fn partitions_change_hands_in_good_order() {
     assert_eq!(turn(&mut *second, was_given).await, taken);
     soon(second.begin(Vec::new())).await.expect("begun");
 
-    let mut found = 0;
-    for (share, mine) in [(&mut first, false), (&mut second, true)] {
-        let mut of_share = 0;
-        let until = tokio::time::Instant::now() + Duration::from_secs(3);
-        while let Ok(next) = tokio::time::timeout_at(until, share.next(100)).await {
+    let mut found = [0, 0];
+    let until = tokio::time::Instant::now() + Duration::from_secs(60);
+    while found.iter().sum::<usize>() < 40 {
+        for (n, share) in [&mut first, &mut second].into_iter().enumerate() {
+            assert!(tokio::time::Instant::now() < until, "{found:?} of 40");
+            let asked = tokio::time::timeout(Duration::from_millis(500), share.next(100)).await;
+            let Ok(next) = asked else { continue };
             let Turn::Messages(messages) = next.expect("a turn") else { continue };
-            let right = |one: &Delivered| taken.contains(&one.position.partition) == mine;
+            let right = |one: &Delivered| taken.contains(&one.position.partition) == (n == 1);
             assert!(messages.iter().all(right), "a message of the other's partition");
-            of_share += messages.len();
+            found[n] += messages.len();
         }
-        assert!(of_share > 0, "some keys fall to each");
-        found += of_share;
     }
-    assert_eq!(found, 40);
+    assert!(found.iter().all(|of_share| *of_share > 0), "some keys fall to each: {found:?}");
+    assert_eq!(found.iter().sum::<usize>(), 40);
     // Whoever goes leaves at once: the other has all again.
     drop(second);
     assert_eq!(turn(&mut *first, was_given).await, taken);

@@ -3,13 +3,10 @@
 
 use anyhow::Context;
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_engines::log::kafka::KafkaSettings;
-use payfold_engines::log::kafka::topics::{self, Footing, TopicsWanted};
-use payfold_engines::orders::cql::{CqlSettings, schema};
 
 use super::process::cpu_micros_of;
 use crate::command::block_on;
-use crate::wiring::explain;
+use crate::wiring::Distributed;
 
 /// A log in Kafka for one bench.
 pub struct Cluster {
@@ -24,11 +21,7 @@ impl Cluster {
     /// Makes the topics. `brokers` are the processes whose CPU time counts, where they run here.
     pub fn make(url: &str, partitions: u32, brokers: &[u32]) -> anyhow::Result<Self> {
         let url = format!("{url}-bench-{}", SystemClock.now().unix_ms());
-        let settings = KafkaSettings::parse_url(&url).map_err(explain)?;
-        let replication = i32::try_from(settings.brokers.len().clamp(1, 3))?;
-        let footing = Footing::Dev;
-        let wanted = TopicsWanted { partitions, replication, footing, ..TopicsWanted::default() };
-        block_on(async { topics::apply(&settings, &wanted).await.map_err(explain) })?;
+        let replication = block_on(Distributed::make_bench_topics(&url, partitions))?;
         let durability = format!(
             "acks=all, idempotent producer, {partitions} partitions, replication {replication}"
         );
@@ -38,9 +31,7 @@ impl Cluster {
     /// Makes a keyspace of its own behind the one that is named; its URL.
     pub fn keyspace(url: &str) -> anyhow::Result<String> {
         let url = format!("{url}_bench_{}", SystemClock.now().unix_ms());
-        let mut settings = CqlSettings::parse_url(&url).map_err(explain)?;
-        settings.dev = true;
-        block_on(async { schema::apply(&settings).await.map_err(explain) })?;
+        block_on(Distributed::make_bench_keyspace(&url))?;
         Ok(url)
     }
 
