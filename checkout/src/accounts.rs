@@ -3,8 +3,8 @@
 use actix_web::HttpResponse;
 use payfold_partners::directory::{Account, Directory};
 use payfold_partners::shops::ShopAccount;
+use schemars::JsonSchema;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::answer::NO_STORE;
 use crate::call::Call;
@@ -13,16 +13,16 @@ use crate::problem::Problem;
 use crate::request::WantedPresentation;
 
 /// The accounts a shop may use.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct AccountList {
     /// In the order of the shop's settings.
     accounts: Vec<AccountView>,
 }
 
 /// One account at a partner.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Account)]
+#[schemars(rename = "Account")]
 pub struct AccountView {
     /// The gateway partner.
     partner: String,
@@ -54,11 +54,7 @@ fn view(checkout: &Checkout, directory: &Directory, account: &ShopAccount) -> Ac
         partner: partner.to_string(),
         merchant_code: merchant_code.to_string(),
         can_create: known.is_some_and(|account| can_create(checkout, account)),
-        presentations: if asks {
-            vec![WantedPresentation::Page, WantedPresentation::Qr]
-        } else {
-            Vec::new()
-        },
+        presentations: if asks { WantedPresentation::ALL.to_vec() } else { Vec::new() },
         needs_payer_ip: terms.is_some_and(|terms| terms.needs_payer_ip),
     }
 }

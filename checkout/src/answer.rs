@@ -6,10 +6,10 @@ use payfold_schemas::fact::{Create, Session};
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::OrderState;
 use payfold_schemas::time::Time;
+use schemars::JsonSchema;
 use serde::Serialize;
-use utoipa::ToSchema;
 
-use crate::payment::{Links, qr_payload, redirect_url, state_schema};
+use crate::payment::{Links, STATES, qr_payload, redirect_url, states};
 use crate::rows::Row;
 use crate::version::Version;
 
@@ -17,7 +17,7 @@ use crate::version::Version;
 const RETRY_AFTER_S: u32 = 2;
 
 /// A payment that was created: its session is open. Times are RFC 3339.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreatedPayment {
     /// One attempt; made by this system.
@@ -29,14 +29,14 @@ pub struct CreatedPayment {
     /// The shop's name for what is paid.
     pub reference: String,
     /// Which attempt at that reference in this account, from 1.
-    #[schema(minimum = 1)]
+    #[schemars(with = "i32", range(min = 1))]
     pub attempt: u32,
     /// Where the payment stands, PENDING as a rule.
-    #[schema(schema_with = state_schema)]
+    #[schemars(schema_with = "states", description = STATES)]
     pub state: OrderState,
     /// `generation.version` of that state; absent if it could not be read in time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, pattern = "^[0-9]+\\.[0-9]+$", example = "1.2")]
+    #[schemars(regex(pattern = Version::PATTERN), extend("example" = "1.2"))]
     pub version: Option<String>,
     /// The description as it was sent to the partner.
     pub description: String,
@@ -44,24 +44,20 @@ pub struct CreatedPayment {
     pub provider_ref: String,
     /// The hosted page to send the payer to; there is this or `qrPayload`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub redirect_url: Option<String>,
     /// QR content to show the payer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub qr_payload: Option<String>,
     /// When the partner's session ends (contract 2.2): what a countdown counts to.
-    #[schema(value_type = String, format = DateTime)]
     pub expires_at: Time,
     /// This system's clock, so that a countdown need not trust the payer's.
-    #[schema(value_type = String, format = DateTime)]
     pub server_time: Time,
     /// Where to go on.
     pub links: Links,
 }
 
 /// A payment whose create call's end is unknown: read it on, and do not create another one for it.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AcceptedPayment {
     /// One attempt; made by this system.
@@ -73,13 +69,12 @@ pub struct AcceptedPayment {
     /// The shop's name for what is paid.
     pub reference: String,
     /// Which attempt at that reference in this account, from 1.
-    #[schema(minimum = 1)]
+    #[schemars(with = "i32", range(min = 1))]
     pub attempt: u32,
     /// Where the payment stands, REQUESTED as a rule.
-    #[schema(schema_with = state_schema)]
+    #[schemars(schema_with = "states", description = STATES)]
     pub state: OrderState,
     /// This system's clock.
-    #[schema(value_type = String, format = DateTime)]
     pub server_time: Time,
     /// Where to go on.
     pub links: Links,

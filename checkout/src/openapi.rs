@@ -6,16 +6,15 @@ mod operations;
 use std::sync::LazyLock;
 
 use actix_web::HttpResponse;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Components, ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder};
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
 
-use crate::accounts::{AccountList, AccountView};
+use crate::accounts::AccountList;
 use crate::answer::{AcceptedPayment, CreatedPayment};
 use crate::call::Call;
-use crate::payment::{Links, Payment};
 use crate::problem::{Problem, ProblemDocument};
 use crate::read::PaymentList;
-use crate::request::{PaymentRequest, WantedPresentation};
+use crate::request::PaymentRequest;
 use crate::topics::CloudEvent;
 
 const ABOUT: &str = "Create a payment, show the payer its page or QR code with a countdown, learn the outcome. \
@@ -27,8 +26,7 @@ const ABOUT: &str = "Create a payment, show the payer its page or QR code with a
 /// The name of the shop's key among the security schemes.
 const BEARER: &str = "shopKey";
 
-static DOCUMENT: LazyLock<String> =
-    LazyLock::new(|| describe().to_pretty_json().expect("a description is texts and numbers"));
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| format!("{:#}", describe()));
 
 /// The description as JSON.
 pub fn document() -> &'static str {
@@ -40,36 +38,61 @@ pub(crate) async fn serve(_call: &mut Call) -> Result<HttpResponse, Problem> {
     Ok(HttpResponse::Ok().content_type("application/json").body(document()))
 }
 
-fn describe() -> OpenApi {
-    let info = InfoBuilder::new()
-        .title("Payfold: the shop listener")
-        .version(env!("CARGO_PKG_VERSION"))
-        .description(Some(ABOUT));
-    OpenApiBuilder::new()
-        .info(info)
-        .paths(operations::paths())
-        .components(Some(components()))
-        .security(Some([SecurityRequirement::new(BEARER, [] as [&str; 0])]))
-        .build()
+fn describe() -> Value {
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Payfold: the shop listener",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": ABOUT,
+        },
+        "paths": operations::paths(),
+        "components": {
+            "schemas": schemas(),
+            "securitySchemes": {
+                (BEARER): {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "The shop's key, as `payfold shop add` printed it.",
+                },
+            },
+        },
+        "security": [{ (BEARER): [] }],
+    })
 }
 
-fn components() -> Components {
-    let mut bearer = Http::new(HttpAuthScheme::Bearer);
-    bearer.description = Some("The shop's key, as `payfold shop add` printed it.".to_owned());
-    ComponentsBuilder::new()
-        .schema_from::<PaymentRequest>()
-        .schema_from::<WantedPresentation>()
-        .schema_from::<CreatedPayment>()
-        .schema_from::<AcceptedPayment>()
-        .schema_from::<Payment>()
-        .schema_from::<PaymentList>()
-        .schema_from::<Links>()
-        .schema_from::<AccountList>()
-        .schema_from::<AccountView>()
-        .schema_from::<CloudEvent>()
-        .schema_from::<ProblemDocument>()
-        .security_scheme(BEARER, SecurityScheme::Http(bearer))
-        .build()
+/// What is taken and answered, and what those refer to; as written: what is always there is required.
+fn schemas() -> Map<String, Value> {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let settings =
+        settings.with(|settings| settings.definitions_path = "/components/schemas".into());
+    let mut generator = settings.into_generator();
+    generator.subschema_for::<PaymentRequest>();
+    generator.subschema_for::<CreatedPayment>();
+    generator.subschema_for::<AcceptedPayment>();
+    generator.subschema_for::<PaymentList>();
+    generator.subschema_for::<AccountList>();
+    generator.subschema_for::<CloudEvent<'_>>();
+    generator.subschema_for::<ProblemDocument>();
+    let mut schemas = generator.take_definitions(false);
+    schemas.values_mut().for_each(never_null);
+    schemas
+}
+
+/// A member that may be absent is left out then: its type doesn't say null.
+fn never_null(schema: &mut Value) {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let members = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (name, member) in members.into_iter().flatten() {
+        let may_be_absent = !required.iter().any(|required| required == name);
+        let types = member.get_mut("type").filter(|_| may_be_absent);
+        if let Some(kind) = types
+            && let Some([one, null]) = kind.as_array().map(Vec::as_slice)
+            && null == "null"
+        {
+            *kind = one.clone();
+        }
+    }
 }
 
 #[cfg(test)]

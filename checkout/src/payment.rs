@@ -4,15 +4,14 @@ use payfold_schemas::fact::{Presentation, Session};
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::{Flag, Order, OrderState};
 use payfold_schemas::time::Time;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
-use utoipa::ToSchema;
-use utoipa::openapi::schema::{Array, ArrayBuilder, Object, ObjectBuilder, Type};
 
 use crate::rows::Row;
 use crate::version::Version;
 
 /// Where a payment is read and followed; paths on this listener.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Links {
     /// The payment.
     #[serde(rename = "self")]
@@ -30,7 +29,7 @@ impl Links {
 }
 
 /// A payment. Amounts are in minor units of the currency; times RFC 3339.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Payment {
     /// The gateway partner.
@@ -41,30 +40,27 @@ pub struct Payment {
     pub order_id: String,
     /// The shop's name for what is paid; absent while only notices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub reference: Option<String>,
     /// Which attempt at that reference in this account, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, minimum = 1)]
+    #[schemars(with = "i32", range(min = 1))]
     pub attempt: Option<u32>,
     /// Where the payment stands.
-    #[schema(schema_with = state_schema)]
+    #[schemars(schema_with = "states", description = STATES)]
     pub state: OrderState,
     /// The shop may deliver: PAID, and nothing contradicts it.
     pub fulfil: bool,
-    /// Contradictions a person has to look at; open flags of high or critical severity.
-    #[schema(schema_with = flags_schema)]
+    /// Contradictions a person has to look at: open flags of high or critical severity.
+    #[schemars(schema_with = "flags")]
     pub attention: Vec<Flag>,
     /// `generation.version`; a later one is greater. Also the ETag.
-    #[schema(pattern = "^[0-9]+\\.[0-9]+$", example = "1.3")]
+    #[schemars(regex(pattern = Version::PATTERN), extend("example" = "1.3"))]
     pub version: String,
     /// What is to be paid, minor units.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub amount: Option<i64>,
     /// ISO 4217.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub currency: Option<String>,
     /// What was paid, minor units.
     pub paid_amount: i64,
@@ -72,38 +68,29 @@ pub struct Payment {
     pub refunded_amount: i64,
     /// When it was paid, as the partner says.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, format = DateTime, required = false)]
     pub paid_at: Option<Time>,
     /// The partner's transaction of the session; the order's own id where only a notice names it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub provider_ref: Option<String>,
     /// The partner's transaction that paid.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub payment_ref: Option<String>,
     /// The hosted page to send the payer to; there is this or `qrPayload` while a session is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub redirect_url: Option<String>,
     /// QR content to show the payer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub qr_payload: Option<String>,
     /// When the partner's session ends (contract 2.2): what a countdown counts to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, format = DateTime, required = false)]
     pub expires_at: Option<Time>,
     /// When the payment is given up; after `expiresAt`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, format = DateTime, required = false)]
     pub deadline: Option<Time>,
     /// Why the create call failed: `partner_refused`, `contract_violation.<rule>`, `not_called`. Only while the state is FAILED.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub failure_code: Option<String>,
     /// This system's clock, so that a countdown need not trust the payer's.
-    #[schema(value_type = String, format = DateTime)]
     pub server_time: Time,
     /// Where to go on.
     pub links: Links,
@@ -174,23 +161,17 @@ pub fn qr_payload(presentation: &Presentation) -> Option<String> {
     }
 }
 
+/// What the states mean to a shop.
+pub const STATES: &str = "REQUESTED: asked for, the partner's answer is not known. PENDING: a session is open. \
+    EXPIRED, FAILED: ended unpaid. PAID. REFUNDED: paid and given back in full. UNMATCHED: notices for an \
+    order nobody asked for (yet). UNCONFIRMED: a notice that counts only once a query confirms it.";
+
 /// The words of `OrderState`.
-pub fn state_schema() -> Object {
-    let words = OrderState::ALL.map(OrderState::as_str);
-    let description = "REQUESTED: asked for, the partner's answer is not known. PENDING: a session is open. \
-         EXPIRED, FAILED: ended unpaid. PAID. REFUNDED: paid and given back in full. UNMATCHED: notices for an \
-         order nobody asked for (yet). UNCONFIRMED: a notice that counts only once a query confirms it.";
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .enum_values(Some(words))
-        .description(Some(description))
-        .build()
+pub fn states(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": OrderState::ALL.map(OrderState::as_str) })
 }
 
-fn flags_schema() -> Array {
-    let words = Flag::ALL.map(Flag::as_str);
-    let flag = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words));
-    let description =
-        "Contradictions a person has to look at: open flags of high or critical severity.";
-    ArrayBuilder::new().items(flag).description(Some(description)).build()
+fn flags(_: &mut SchemaGenerator) -> Schema {
+    let flag = json_schema!({ "type": "string", "enum": Flag::ALL.map(Flag::as_str) });
+    json_schema!({ "type": "array", "items": flag })
 }

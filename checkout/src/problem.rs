@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
 use payfold_schemas::ids::{OrderId, RequestId};
+use schemars::JsonSchema;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 pub use kinds::Kind;
 
@@ -96,30 +96,27 @@ impl Problem {
 }
 
 /// Why a request was not done (RFC 9457); `code` is stable, `title` and `detail` are for people.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Problem)]
+#[schemars(rename = "Problem")]
 pub struct ProblemDocument {
     /// `urn:payfold:problem:<code>`.
     r#type: String,
     /// One sentence for people, the same for every problem of a code.
     title: String,
     /// The HTTP status, again.
-    #[schema(minimum = 400, maximum = 599)]
+    #[schemars(with = "i32", range(min = 400, max = 599))]
     status: u16,
     /// Stable, for programs: `amount_out_of_range`, `contract_violation.expires_at`, …
     code: String,
     /// What exactly was wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     detail: Option<String>,
     /// Which field of the body is meant (RFC 6901), such as `/amount`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pointer: Option<String>,
     /// The attempt that failed, for 502: it can be read, and is FAILED.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     order_id: Option<String>,
     /// The request's name in logs and records (UUIDv7).
     request_id: String,

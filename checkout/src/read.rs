@@ -7,8 +7,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use payfold_engines::orders::Scan;
 use payfold_partners::shops::{ShopAccount, ShopEntry};
 use payfold_schemas::ids::{OrderKey, Reference};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::answer::NO_STORE;
 use crate::call::{Call, no_such_payment};
@@ -109,13 +109,12 @@ struct ListQuery {
 }
 
 /// Attempts at one reference, the newest last.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PaymentList {
     /// Over all accounts of the shop, in the order of their orderIds, which is that of their creation.
     payments: Vec<Payment>,
     /// Put this into `after` for the next page; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     next: Option<String>,
 }
 

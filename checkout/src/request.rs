@@ -9,8 +9,8 @@ use payfold_partners::create::Wish;
 use payfold_schemas::ids::{MerchantCode, PartnerCode, Reference};
 use payfold_schemas::money::{Amount, AmountError, Currency};
 use payfold_schemas::time::Time;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::fields::{Fields, pointer, required};
 use crate::problem::{Problem, kinds};
@@ -27,8 +27,9 @@ const METADATA_VALUE_CHARS_MAX: usize = 512;
 const RETURN_TO_CHARS_MAX: usize = 64;
 
 /// How the payer is to be shown the payment, where the partner can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(schema_with = "presentations")]
 pub enum WantedPresentation {
     /// A hosted page.
     Page,
@@ -37,6 +38,9 @@ pub enum WantedPresentation {
 }
 
 impl WantedPresentation {
+    /// Every way.
+    pub const ALL: [Self; 2] = [Self::Page, Self::Qr];
+
     /// As the partner is asked for it.
     pub fn wish(self) -> Wish {
         match self {
@@ -46,50 +50,52 @@ impl WantedPresentation {
     }
 }
 
+fn presentations(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": WantedPresentation::ALL })
+}
+
 /// A payment to be created. Unknown fields are refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PaymentRequest {
     /// The gateway partner's code, as `GET /v1/partners` lists it.
-    #[schema(value_type = String, max_length = 32, pattern = "^[a-z0-9-]+$", example = "sandbox")]
+    #[schemars(regex(pattern = "^[a-z0-9-]+$"), extend("example" = "sandbox"))]
     pub partner: PartnerCode,
     /// Which account at the partner (contract 2.1); may be left out if the shop has exactly one there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, required = false, max_length = 64, pattern = "^[A-Za-z0-9._:-]+$", example = "DEMO")]
+    #[schemars(regex(pattern = "^[A-Za-z0-9._:-]+$"), extend("example" = "DEMO"))]
     pub merchant_code: Option<MerchantCode>,
     /// The shop's own name for what is paid, printable ASCII. Several attempts may share it.
-    #[schema(value_type = String, max_length = 128, example = "cart-1001")]
+    #[schemars(extend("example" = "cart-1001"))]
     pub reference: Reference,
     /// In minor units of the currency (contract 2.1): 1500 is 15.00 EUR, and 1500 VND. 1 to 10^15.
-    #[schema(value_type = i64, minimum = 1, maximum = 1_000_000_000_000_000_i64, example = 150_000)]
+    #[schemars(extend("format" = "int64", "example" = 150_000))]
     pub amount: Amount,
     /// ISO 4217, in capitals.
-    #[schema(value_type = String, pattern = "^[A-Z]{3}$", example = "VND")]
+    #[schemars(extend("example" = "VND"))]
     pub currency: Currency,
     /// Shown to the payer. Control characters and the separator of the partner's signing text are replaced with a
     /// space; the answer tells what was sent.
-    #[schema(min_length = 1, max_length = 255, example = "Two tickets")]
+    #[schemars(length(min = 1, max = DESCRIPTION_CHARS_MAX), extend("example" = "Two tickets"))]
     pub description: String,
     /// Where the payer's browser goes afterwards: the name of a place in the settings. Absent: the shop's usual one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_length = 64)]
+    #[schemars(length(max = RETURN_TO_CHARS_MAX))]
     pub return_to: Option<String>,
     /// Page or QR code, where the partner can be asked (`presentations` of `GET /v1/partners`).
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = WantedPresentation, required = false)]
+    #[schemars(with = "WantedPresentation")]
     pub presentation: Option<WantedPresentation>,
     /// When the payer should not be able to pay any more; RFC 3339, in the future. The partner may end it sooner.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, required = false, format = DateTime)]
     pub expires_at: Option<Time>,
     /// The payer's IP address as the shop sees it, v4 or v6. Some partners must be told it (`needsPayerIp` of
     /// `GET /v1/partners`); nobody else is, and it is not kept: a retry from another address is the same request.
     #[serde(skip_serializing_if = "is_not_kept")]
-    #[schema(value_type = String, required = false, max_length = 45, example = "203.0.113.7")]
+    #[schemars(with = "String", length(max = 45), extend("example" = "203.0.113.7"))]
     pub payer_ip: Option<IpAddr>,
     /// Kept with the create request: at most 16 entries, keys of 1 to 64 and values of at most 512 characters.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(required = false)]
     pub metadata: BTreeMap<String, String>,
 }
 

@@ -11,10 +11,10 @@ use payfold_partners::shops::ShopEntry;
 use payfold_schemas::event::SOURCE;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
 use payfold_schemas::record::Position;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
-use utoipa::ToSchema;
 
 use crate::answer::NO_STORE;
 use crate::call::Call;
@@ -44,7 +44,7 @@ struct TopicQuery {
 }
 
 /// One event of a topic (CloudEvents 1.0, structured mode, JSON), as one line.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, JsonSchema)]
 pub struct CloudEvent<'a> {
     /// Always `1.0`.
     specversion: &'static str,
@@ -57,14 +57,14 @@ pub struct CloudEvent<'a> {
     /// The order, `partner/merchantCode/orderId`, or what a finding is about.
     subject: &'a str,
     /// When what it tells happened; RFC 3339.
-    #[schema(format = DateTime)]
+    #[schemars(extend("format" = "date-time"))]
     time: &'a str,
     /// Always `application/json`.
     datacontenttype: &'static str,
     /// Where it stands in the topic; what `after` takes.
     position: String,
     /// As the type's JSON Schema says.
-    #[schema(value_type = Object)]
+    #[schemars(with = "serde_json::Value", extend("type" = "object"))]
     data: &'a RawValue,
 }
 

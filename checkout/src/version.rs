@@ -15,6 +15,9 @@ pub struct Version {
 }
 
 impl Version {
+    /// What a version looks like, as a regular expression.
+    pub const PATTERN: &str = r"^[0-9]+\.[0-9]+$";
+
     /// The version of a row.
     pub fn of(row: &Row) -> Self {
         Self { generation: row.number, version: row.order.version }

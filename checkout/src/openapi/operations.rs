@@ -2,177 +2,151 @@
 
 use std::collections::BTreeMap;
 
-use utoipa::openapi::content::ContentBuilder;
-use utoipa::openapi::header::HeaderBuilder;
-use utoipa::openapi::path::{
-    Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem, Paths,
-    PathsBuilder,
-};
-use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::response::{Response, ResponseBuilder};
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Ref, Schema, SchemaFormat, Type};
-use utoipa::openapi::security::SecurityRequirement;
-use utoipa::openapi::{Content, Header, HttpMethod, Required};
+use serde_json::{Value, json};
 
 use crate::http;
 use crate::problem::kinds::{self, Kind};
 use crate::read::{PAGE, PAGE_MAX, WAIT_S_MAX};
 use crate::topics::{LINES, LINES_MAX, NEXT, TOPICS};
+use crate::version::Version;
 
 /// Every path.
-pub(super) fn paths() -> Paths {
-    let get = |operation| PathItem::new(HttpMethod::Get, operation);
-    let mut payments = get(list());
-    payments.merge_operations(PathItem::new(HttpMethod::Post, create()));
-    PathsBuilder::new()
-        .path(http::PAYMENTS, payments)
-        .path(http::PAYMENT, get(payment()))
-        .path(http::EVENTS, get(events()))
-        .path(http::PARTNERS, get(partners()))
-        .path(http::TOPIC, get(topic()))
-        .path(http::OPENAPI, get(description()))
-        .build()
+pub(super) fn paths() -> Value {
+    json!({
+        (http::PAYMENTS): { "get": list(), "post": create() },
+        (http::PAYMENT): { "get": payment() },
+        (http::EVENTS): { "get": events() },
+        (http::PARTNERS): { "get": partners() },
+        (http::TOPIC): { "get": topic() },
+        (http::OPENAPI): { "get": description() },
+    })
 }
 
-fn create() -> Operation {
-    let key = parameter("Idempotency-Key", ParameterIn::Header, text().max_length(Some(255)))
-        .description(Some(
-            "Names this request of the shop for ever: 1 to 255 printable ASCII characters (IETF httpapi draft). The \
-             same key with the same body is answered as the first time and never creates a second payment; after \
-             any error without an answer, send the same again.",
-        ));
-    let body = RequestBodyBuilder::new()
-        .content("application/json", content_of("PaymentRequest"))
-        .required(Some(Required::True));
-    let created =
-        json("CreatedPayment", "The partner opened a session: show the payer its page or QR code.")
-            .header("Location", header("The payment's path."));
-    let accepted = json(
-        "AcceptedPayment",
-        "The partner's answer is unknown. Keep reading the payment; do not create another one for it.",
-    )
-    .header("Location", header("The payment's path."))
-    .header("Retry-After", header("Seconds after which to read it."));
-    let operation = OperationBuilder::new()
-        .operation_id(Some("createPayment"))
-        .summary(Some("Create a payment"))
-        .description(Some(
+fn create() -> Value {
+    let key = "Names this request of the shop for ever: 1 to 255 printable ASCII characters (IETF httpapi draft). The \
+        same key with the same body is answered as the first time and never creates a second payment; after \
+        any error without an answer, send the same again.";
+    let answers = json!({
+        "201": {
+            "description": "The partner opened a session: show the payer its page or QR code.",
+            "headers": { "Location": header("The payment's path.") },
+            "content": json_of("CreatedPayment"),
+        },
+        "202": {
+            "description": "The partner's answer is unknown. Keep reading the payment; do not create another one for it.",
+            "headers": {
+                "Location": header("The payment's path."),
+                "Retry-After": header("Seconds after which to read it."),
+            },
+            "content": json_of("AcceptedPayment"),
+        },
+    });
+    json!({
+        "operationId": "createPayment",
+        "summary": "Create a payment",
+        "description":
             "Asks the partner for a session (contract 2.1, 2.2). 502 tells that the attempt definitely failed: a new \
-             one may be made, under a new Idempotency-Key. Its `code` is `partner_refused`, `partner_unreachable`, \
-             `contract_violation.<rule>`, or `not_called` where the storage was in trouble before the call.",
-        ))
-        .parameter(key)
-        .request_body(Some(body.build()))
-        .response("201", created)
-        .response("202", accepted);
-    with_problems(operation, CREATE_PROBLEMS).build()
+            one may be made, under a new Idempotency-Key. Its `code` is `partner_refused`, `partner_unreachable`, \
+            `contract_violation.<rule>`, or `not_called` where the storage was in trouble before the call.",
+        "parameters": [needed("header", "Idempotency-Key", text_to(255), key)],
+        "requestBody": { "content": json_of("PaymentRequest"), "required": true },
+        "responses": with_problems(answers, CREATE_PROBLEMS),
+    })
 }
 
-fn list() -> Operation {
-    let reference = parameter("reference", ParameterIn::Query, text().max_length(Some(128)))
-        .description(Some("The shop's own name for what is paid."));
-    let operation = OperationBuilder::new()
-        .operation_id(Some("listPayments"))
-        .summary(Some("List the attempts at a reference, the newest last"))
-        .parameter(reference)
-        .parameter(limit("Payments", PAGE, PAGE_MAX))
-        .parameter(
-            optional("after", ParameterIn::Query, text())
-                .description(Some("`next` of the page before.")),
-        )
-        .response("200", json("PaymentList", "A page of payments."));
-    with_problems(operation, &[&kinds::BAD_PARAMETER]).build()
+fn list() -> Value {
+    let page = json!({ "description": "A page of payments.", "content": json_of("PaymentList") });
+    json!({
+        "operationId": "listPayments",
+        "summary": "List the attempts at a reference, the newest last",
+        "parameters": [
+            needed("query", "reference", text_to(128), "The shop's own name for what is paid."),
+            limit("Payments", PAGE, PAGE_MAX),
+            optional("query", "after", text(), "`next` of the page before."),
+        ],
+        "responses": with_problems(json!({ "200": page }), &[&kinds::BAD_PARAMETER]),
+    })
 }
 
-fn payment() -> Operation {
-    let version = text().pattern(Some("^[0-9]+\\.[0-9]+$"));
-    let etag = || header("The payment's version in quotes, such as `\"1.3\"`.");
-    let operation = named(OperationBuilder::new())
-        .operation_id(Some("getPayment"))
-        .summary(Some("Read a payment"))
-        .description(Some(
-            "With `wait` it is a long poll: answered as soon as the payment is newer than `version` (or than the tag \
-             of If-None-Match), or is there at all if neither is given; else as it is when the wait ends. A payment \
-             is there once it was folded, some milliseconds after 201 or 202.",
-        ))
-        .parameter(optional("wait", ParameterIn::Query, seconds()).description(Some(format!(
-            "Seconds to wait for a newer version; over {WAIT_S_MAX} is {WAIT_S_MAX}."
-        ))))
-        .parameter(
-            optional("version", ParameterIn::Query, version)
-                .description(Some("The version that is known already, `generation.version`.")),
-        )
-        .parameter(
-            optional("If-None-Match", ParameterIn::Header, text())
-                .description(Some("The ETag that is known already (RFC 9110).")),
-        )
-        .response("200", json("Payment", "The payment.").header("ETag", etag()))
-        .response(
-            "304",
-            ResponseBuilder::new()
-                .description("It is what If-None-Match names.")
-                .header("ETag", etag()),
-        );
+fn payment() -> Value {
+    let [partner, merchant_code, order_id] = name();
+    let version = json!({ "type": "string", "pattern": Version::PATTERN });
+    let etag = json!({ "ETag": header("The payment's version in quotes, such as `\"1.3\"`.") });
+    let answers = json!({
+        "200": { "description": "The payment.", "headers": etag, "content": json_of("Payment") },
+        "304": { "description": "It is what If-None-Match names.", "headers": etag },
+    });
     let problems = &[&kinds::BAD_PARAMETER, &kinds::NOT_FOUND, &kinds::TOO_MANY_FOLLOWERS];
-    with_problems(operation, problems).build()
+    json!({
+        "operationId": "getPayment",
+        "summary": "Read a payment",
+        "description":
+            "With `wait` it is a long poll: answered as soon as the payment is newer than `version` (or than the tag \
+            of If-None-Match), or is there at all if neither is given; else as it is when the wait ends. A payment \
+            is there once it was folded, some milliseconds after 201 or 202.",
+        "parameters": [
+            partner,
+            merchant_code,
+            order_id,
+            wait("a newer version"),
+            optional("query", "version", version, "The version that is known already, `generation.version`."),
+            optional("header", "If-None-Match", text(), "The ETag that is known already (RFC 9110)."),
+        ],
+        "responses": with_problems(answers, problems),
+    })
 }
 
-fn events() -> Operation {
-    let stream = ResponseBuilder::new()
-        .description(
+fn events() -> Value {
+    let [partner, merchant_code, order_id] = name();
+    let last = "The id of the last event that came, to go on after it.";
+    let stream = json!({
+        "description":
             "Server-sent events: `id` is the version, `event` is `payment`, `data` is the Payment as JSON. The first \
-             tells the payment as it is, unless Last-Event-ID names that; then each change. A comment comes every \
-             15 s. The stream ends when the process is replaced: come again.",
-        )
-        .content("text/event-stream", content(text()))
-        .header("Cache-Control", header("Always `no-store`."))
-        .header("X-Accel-Buffering", header("Always `no`: proxies must not keep events back."));
-    let operation = named(OperationBuilder::new())
-        .operation_id(Some("followPayment"))
-        .summary(Some("Follow a payment live"))
-        .parameter(
-            optional("Last-Event-ID", ParameterIn::Header, text())
-                .description(Some("The id of the last event that came, to go on after it.")),
-        )
-        .response("200", stream);
-    with_problems(operation, &[&kinds::NOT_FOUND, &kinds::TOO_MANY_FOLLOWERS]).build()
+            tells the payment as it is, unless Last-Event-ID names that; then each change. A comment comes every \
+            15 s. The stream ends when the process is replaced: come again.",
+        "headers": {
+            "Cache-Control": header("Always `no-store`."),
+            "X-Accel-Buffering": header("Always `no`: proxies must not keep events back."),
+        },
+        "content": { "text/event-stream": { "schema": text() } },
+    });
+    let problems = &[&kinds::NOT_FOUND, &kinds::TOO_MANY_FOLLOWERS];
+    json!({
+        "operationId": "followPayment",
+        "summary": "Follow a payment live",
+        "parameters": [
+            partner,
+            merchant_code,
+            order_id,
+            optional("header", "Last-Event-ID", text(), last),
+        ],
+        "responses": with_problems(json!({ "200": stream }), problems),
+    })
 }
 
-fn partners() -> Operation {
-    let operation = OperationBuilder::new()
-        .operation_id(Some("listPartners"))
-        .summary(Some("List the shop's accounts at its partners"))
-        .response("200", json("AccountList", "The accounts."));
-    with_problems(operation, &[]).build()
+fn partners() -> Value {
+    let accounts = json!({ "description": "The accounts.", "content": json_of("AccountList") });
+    json!({
+        "operationId": "listPartners",
+        "summary": "List the shop's accounts at its partners",
+        "responses": with_problems(json!({ "200": accounts }), &[]),
+    })
 }
 
-fn topic() -> Operation {
-    let names = text().enum_values(Some(TOPICS.map(|topic| topic.name())));
-    let lines = ResponseBuilder::new()
-        .description(
+fn topic() -> Value {
+    let names = json!({ "type": "string", "enum": TOPICS.map(|topic| topic.name()) });
+    let about_names = "`orders`: order.changed; `findings`: what reconciliation found.";
+    let about_after = format!(
+        "A position such as `0-1234`, or several with commas, one per partition: {NEXT} of the answer before."
+    );
+    let lines = json!({
+        "description":
             "One CloudEvent (see the schema of that name) a line, of the shop's accounts only; maybe none.",
-        )
-        .content("application/x-ndjson", content(text()))
-        .header(NEXT, header("The position to go on after; also when there is no line."));
-    let operation = OperationBuilder::new()
-        .operation_id(Some("readTopic"))
-        .summary(Some("Read the events of a topic"))
-        .description(Some(
-            "From the beginning without `after`. Events of one order come in the order of their versions; one may \
-             come twice, under the same id.",
-        ))
-        .parameter(
-            parameter("topic", ParameterIn::Path, names)
-                .description(Some("`orders`: order.changed; `findings`: what reconciliation found.")),
-        )
-        .parameter(optional("after", ParameterIn::Query, text()).description(Some(format!(
-            "A position such as `0-1234`, or several with commas, one per partition: {NEXT} of the answer before."
-        ))))
-        .parameter(limit("Lines", LINES, LINES_MAX))
-        .parameter(optional("wait", ParameterIn::Query, seconds()).description(Some(format!(
-            "Seconds to wait for a first line; over {WAIT_S_MAX} is {WAIT_S_MAX}."
-        ))))
-        .response("200", lines);
+        "headers": {
+            (NEXT): header("The position to go on after; also when there is no line."),
+        },
+        "content": { "application/x-ndjson": { "schema": text() } },
+    });
     let problems = &[
         &kinds::BAD_PARAMETER,
         &kinds::BAD_POSITION,
@@ -180,20 +154,30 @@ fn topic() -> Operation {
         &kinds::POSITION_GONE,
         &kinds::TOO_MANY_FOLLOWERS,
     ];
-    with_problems(operation, problems).build()
+    json!({
+        "operationId": "readTopic",
+        "summary": "Read the events of a topic",
+        "description":
+            "From the beginning without `after`. Events of one order come in the order of their versions; one may \
+            come twice, under the same id.",
+        "parameters": [
+            needed("path", "topic", names, about_names),
+            optional("query", "after", text(), &about_after),
+            limit("Lines", LINES, LINES_MAX),
+            wait("a first line"),
+        ],
+        "responses": with_problems(json!({ "200": lines }), problems),
+    })
 }
 
-fn description() -> Operation {
-    let document = ObjectBuilder::new().schema_type(Type::Object);
-    let response = ResponseBuilder::new()
-        .description("This document.")
-        .content("application/json", content(document));
-    OperationBuilder::new()
-        .operation_id(Some("getDescription"))
-        .summary(Some("Read this document"))
-        .security(SecurityRequirement::default())
-        .response("200", response)
-        .build()
+fn description() -> Value {
+    let document = json!({ "application/json": { "schema": { "type": "object" } } });
+    json!({
+        "operationId": "getDescription",
+        "summary": "Read this document",
+        "security": [{}],
+        "responses": { "200": { "description": "This document.", "content": document } },
+    })
 }
 
 /// What `POST /v1/payments` may answer with, besides what every operation may.
@@ -239,101 +223,82 @@ const CREATE_PROBLEMS: &[&Kind] = &[
     &kinds::ACCOUNT_NOT_READY,
 ];
 
-/// Adds a response per status, with the codes of each, and what every operation may answer with.
-fn with_problems(operation: OperationBuilder, own: &[&Kind]) -> OperationBuilder {
+/// Adds an answer per status, with the codes of each, and what every operation may answer with.
+fn with_problems(mut answers: Value, own: &[&Kind]) -> Value {
     let common = [&kinds::UNAUTHENTICATED, &kinds::STORAGE_UNAVAILABLE, &kinds::METHOD_NOT_ALLOWED];
     let mut by_status: BTreeMap<u16, Vec<&Kind>> = BTreeMap::new();
     for kind in own.iter().chain(&common) {
         by_status.entry(kind.status).or_default().push(kind);
     }
-    by_status.into_iter().fold(operation, |operation, (status, kinds)| {
-        operation.response(status.to_string(), problem(status, &kinds))
-    })
+    for (status, kinds) in by_status {
+        answers[status.to_string()] = problem(status, &kinds);
+    }
+    answers
 }
 
-fn problem(status: u16, kinds: &[&Kind]) -> Response {
+fn problem(status: u16, kinds: &[&Kind]) -> Value {
     let codes: Vec<_> =
         kinds.iter().map(|kind| format!("`{}`: {}.", kind.code, kind.title)).collect();
-    let response = ResponseBuilder::new()
-        .description(codes.join(" "))
-        .content("application/problem+json", content_of("Problem"));
-    let response = match status {
-        401 => response.header("WWW-Authenticate", header("`Bearer realm=\"payfold\"`.")),
-        405 => response.header("Allow", header("The methods this path takes.")),
-        _ => response,
-    };
-    let comes_again = kinds.iter().any(|kind| kind.retry_after_s.is_some());
-    let retry_after = || header("Seconds after which to send the same request again.");
-    if comes_again {
-        response.header("Retry-After", retry_after()).build()
-    } else {
-        response.build()
+    let mut answer = json!({
+        "description": codes.join(" "),
+        "content": { "application/problem+json": { "schema": reference("Problem") } },
+    });
+    match status {
+        401 => answer["headers"]["WWW-Authenticate"] = header(r#"`Bearer realm="payfold"`."#),
+        405 => answer["headers"]["Allow"] = header("The methods this path takes."),
+        _ => {}
     }
+    if kinds.iter().any(|kind| kind.retry_after_s.is_some()) {
+        let about = "Seconds after which to send the same request again.";
+        answer["headers"]["Retry-After"] = header(about);
+    }
+    answer
 }
 
 /// The three parameters that name a payment.
-fn named(operation: OperationBuilder) -> OperationBuilder {
-    operation
-        .parameter(
-            parameter("partner", ParameterIn::Path, text())
-                .description(Some("The gateway partner's code.")),
-        )
-        .parameter(
-            parameter("merchantCode", ParameterIn::Path, text())
-                .description(Some("The account at the partner (contract 2.1).")),
-        )
-        .parameter(
-            parameter("orderId", ParameterIn::Path, text())
-                .description(Some("The attempt, as 201 or 202 told it.")),
-        )
+fn name() -> [Value; 3] {
+    [
+        needed("path", "partner", text(), "The gateway partner's code."),
+        needed("path", "merchantCode", text(), "The account at the partner (contract 2.1)."),
+        needed("path", "orderId", text(), "The attempt, as 201 or 202 told it."),
+    ]
 }
 
-fn limit(what: &str, usual: usize, most: usize) -> Parameter {
-    let schema = ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .minimum(Some(1))
-        .maximum(Some(most))
-        .default(Some(usual.into()));
-    optional("limit", ParameterIn::Query, schema)
-        .description(Some(format!("{what} of the answer at most.")))
-        .build()
+fn limit(what: &str, usual: usize, most: usize) -> Value {
+    let schema = json!({ "type": "integer", "default": usual, "minimum": 1, "maximum": most });
+    optional("query", "limit", schema, &format!("{what} of the answer at most."))
 }
 
-fn parameter(name: &str, place: ParameterIn, schema: impl Into<Schema>) -> ParameterBuilder {
-    ParameterBuilder::new()
-        .name(name)
-        .parameter_in(place)
-        .required(Required::True)
-        .schema(Some(schema.into()))
+fn wait(what: &str) -> Value {
+    let schema = json!({ "type": "integer", "format": "int32", "minimum": 0 });
+    let about = format!("Seconds to wait for {what}; over {WAIT_S_MAX} is {WAIT_S_MAX}.");
+    optional("query", "wait", schema, &about)
 }
 
-fn optional(name: &str, place: ParameterIn, schema: impl Into<Schema>) -> ParameterBuilder {
-    parameter(name, place, schema).required(Required::False)
+fn needed(place: &str, name: &str, schema: Value, about: &str) -> Value {
+    json!({ "in": place, "name": name, "required": true, "schema": schema, "description": about })
 }
 
-fn text() -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::String)
+fn optional(place: &str, name: &str, schema: Value, about: &str) -> Value {
+    json!({ "in": place, "name": name, "required": false, "schema": schema, "description": about })
 }
 
-fn seconds() -> ObjectBuilder {
-    ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
-        .minimum(Some(0))
+fn header(about: &str) -> Value {
+    json!({ "schema": text(), "description": about })
 }
 
-fn header(description: &str) -> Header {
-    HeaderBuilder::new().schema(Some(text())).description(Some(description)).build()
+fn text() -> Value {
+    json!({ "type": "string" })
 }
 
-fn json(schema: &str, description: &str) -> ResponseBuilder {
-    ResponseBuilder::new().description(description).content("application/json", content_of(schema))
+fn text_to(chars: usize) -> Value {
+    json!({ "type": "string", "maxLength": chars })
 }
 
-fn content_of(schema: &str) -> Content {
-    ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build()
+fn json_of(schema: &str) -> Value {
+    json!({ "application/json": { "schema": reference(schema) } })
 }
 
-fn content(schema: impl Into<Schema>) -> Content {
-    ContentBuilder::new().schema(Some(schema.into())).build()
+fn reference(schema: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{schema}") })
 }
