@@ -46,7 +46,7 @@ pub enum Found {
 /// What a look at the cluster found.
 #[derive(Debug)]
 pub struct ClusterLook {
-    /// The topics, one entry for each that is not right.
+    /// The topics: one entry for each that is not right, or that all are.
     pub topics: Vec<Found>,
     /// The tables.
     pub tables: Found,

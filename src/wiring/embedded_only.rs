@@ -28,8 +28,7 @@ pub enum Twin {}
 impl Distributed {
     /// Errors: always.
     pub fn of(settings: &Settings) -> anyhow::Result<Self> {
-        let url = if settings.logs_to_kafka() { &settings.log } else { &settings.orders };
-        Err(absent(url))
+        Err(absent(&settings.log))
     }
 
     /// Can't be called.

@@ -84,6 +84,10 @@ fn not_refused(run: &Done, code: i32, words: &[&str]) -> Vec<String> {
     if (run.code(), lines("error: "), lines("  fix: ")) != (code, 1, 1) {
         failures.push(format!("run ends with {}, one error and one fix: {text}", run.code()));
     }
+    // Patience is for what may come; what is refused is refused at once, on any machine.
+    if text.contains("trying again for") {
+        failures.push(format!("run waited for what never comes: {text}"));
+    }
     if !run.stdout.is_empty() {
         failures.push(format!("run says before: {}", run.stdout));
     }

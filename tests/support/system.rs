@@ -26,8 +26,13 @@ const STOP_MAX: Duration = Duration::from_secs(25);
 const BUSY: u32 = 6;
 
 /// Asks until there is something; fails when it is not there `BUSY` times its time on a quiet machine.
-pub fn until<T>(what: &str, quiet: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
-    let (begun, time_max) = (Instant::now(), quiet * BUSY);
+pub fn until<T>(what: &str, quiet: Duration, ask: impl FnMut() -> Option<T>) -> T {
+    within(what, quiet * BUSY, ask)
+}
+
+/// Asks until there is something; fails when it is not there within a time that was promised, on any machine.
+pub fn within<T>(what: &str, time_max: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
     loop {
         if let Some(found) = ask() {
             return found;
@@ -359,7 +364,7 @@ impl System {
     /// Waits until it has ended.
     pub fn wait(&mut self) -> ExitStatus {
         let process = &mut self.process.0;
-        until("the system stops", STOP_MAX, || process.try_wait().expect("it is our child"))
+        within("the system stops", STOP_MAX, || process.try_wait().expect("it is our child"))
     }
 }
 

@@ -47,7 +47,11 @@ pub struct Due(Cron);
 impl Due {
     /// Reads a cron expression. Errors: what is wrong with it.
     pub fn parse(expression: &str) -> Result<Self, String> {
-        Cron::new(expression).parse().map(Self).map_err(|error| error.to_string())
+        Cron::new(expression)
+            .with_seconds_optional()
+            .parse()
+            .map(Self)
+            .map_err(|error| error.to_string())
     }
 
     /// When the records of a day are due: the first time after its end.

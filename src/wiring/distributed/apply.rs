@@ -8,6 +8,7 @@ use payfold_engines::orders::cql::CqlSettings;
 use payfold_engines::orders::cql::schema::{self, State};
 
 use super::Distributed;
+use crate::error;
 use crate::settings::Settings;
 use crate::wiring::asked::{ClusterLook, Doing, Found, Step};
 use crate::wiring::explain;
@@ -86,7 +87,7 @@ impl Distributed {
             };
         }
         let steps = match self.apply_schema(Doing::Tell).await {
-            Err(error) => return bad(error.to_string(), "mend that first"),
+            Err(error) => return bad(error::told(&error).0, "mend that first"),
             Ok(steps) if steps.is_empty() => return Found::Good { detail: "all there".to_owned() },
             Ok(steps) => steps,
         };

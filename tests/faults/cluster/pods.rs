@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::dice::Dice;
 use crate::http::Connection;
-use crate::support::system::{alone, until};
+use crate::support::system::{alone, until, within};
 
 /// How long a start may take on a busy machine.
 const READY_MAX: Duration = Duration::from_secs(60);
@@ -143,7 +143,7 @@ impl Pod {
         self.signal(Signal::TERM);
         let mut child = self.process().take().expect("it runs");
         let what = format!("{} to stop", self.name);
-        let status = until(&what, STOP_MAX, || child.try_wait().expect("it is our child"));
+        let status = within(&what, STOP_MAX, || child.try_wait().expect("it is our child"));
         assert!(status.success(), "{} ended with {status}: {}", self.name, self.last_lines());
     }
 

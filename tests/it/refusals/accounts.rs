@@ -16,7 +16,7 @@ use payfold_schemas::record::Record;
 
 use crate::support::notice::Notice;
 use crate::support::pair::{Inside, Pair};
-use crate::support::system::{Home, System, alone, until};
+use crate::support::system::{Home, System, alone, within};
 
 const PARTNERS: &str = r#"
 [partners.acme]
@@ -65,10 +65,10 @@ impl Accounts {
         Self { system: home.boot_as("ingest,projector", &[("PAYFOLD_DEBUGGABLE", "true")]) }
     }
 
-    /// Waits until nobody has a connection to it open.
+    /// Waits until nobody has a connection to it open. An idle one is ended after 75 s: none may wait for that.
     pub fn settle(&self) {
         let settled = || Some(()).filter(|()| connections(&self.system) == 0);
-        until("no connection is left open", Duration::from_secs(15), settled);
+        within("no connection is left open", Duration::from_secs(45), settled);
     }
 
     /// A good notice of acme/SHOP.
