@@ -75,6 +75,11 @@ const RULES: &[Rule] = &[
     ),
     rule("clock", |files| lines::banned(files, "clock"), "take `now`, or ask engines::clock"),
     rule("anyhow", |files| lines::banned(files, "anyhow"), "give the seam an error enum"),
+    rule(
+        "ignored",
+        lines::ignored_tests,
+        "say why, or `nightly: GROUP` with a group of docs/testing.md",
+    ),
     rule("trait", lines::traits, "use a concrete type; a new seam goes into the short list"),
     rule("metric", lines::metric_names, "name it payfold_<role>_<noun>_<unit>"),
     rule("message", lines::error_messages, "error messages are lower-case, without a full stop"),

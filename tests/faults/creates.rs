@@ -26,6 +26,7 @@ const ALIVE_MS_MAX: u64 = 2_500;
 const SETTLE_MAX: Duration = Duration::from_secs(60);
 
 #[test]
+#[ignore = "nightly: kills"]
 fn no_order_has_two_create_calls_and_every_order_ends_right() {
     let seed = knobs::seed().unwrap_or_else(Dice::any_seed);
     let kills = knobs::kills();

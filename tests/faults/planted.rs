@@ -117,31 +117,37 @@ fn assert_caught(bug: Bug, words: &[&str]) {
 }
 
 #[test]
+#[ignore = "nightly: kills"]
 fn without_a_bug_the_checker_has_nothing_to_say() {
     trial_of(Bug::None).assert_clean();
 }
 
 #[test]
+#[ignore = "nightly: kills"]
 fn an_early_ack_is_caught() {
     assert_caught(Bug::AckEarly, &["lost"]);
 }
 
 #[test]
+#[ignore = "nightly: kills"]
 fn a_skipped_dedup_is_caught() {
     assert_caught(Bug::NoDedup, &["applied twice"]);
 }
 
 #[test]
+#[ignore = "nightly: kills"]
 fn a_dropped_tail_is_caught() {
     assert_caught(Bug::LostTail, &["row differs"]);
 }
 
 #[test]
+#[ignore = "nightly: kills"]
 fn events_out_of_order_are_caught() {
     assert_caught(Bug::EventsReversed, &["event order"]);
 }
 
 #[test]
+#[ignore = "nightly: kills"]
 fn a_position_ahead_of_its_rows_is_caught() {
     // Whether the rows that were skipped are an order's first or later ones is chance; one or the other shows.
     let kinds = trial_of(Bug::PositionAhead).kinds();

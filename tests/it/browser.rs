@@ -53,6 +53,7 @@ const ORDER: &str =
     r#"{"reference":"browser","amount":150000,"currency":"VND","description":"Two tickets"}"#;
 
 #[test]
+#[ignore = "nightly: browser"]
 fn paying_in_a_frame_ends_in_the_shop_and_the_stream_says_paid() {
     let Some(scene) = Scene::set(DESKTOP) else { return };
     let payment = scene.open_payment(ORDER);
@@ -73,6 +74,7 @@ fn paying_in_a_frame_ends_in_the_shop_and_the_stream_says_paid() {
 }
 
 #[test]
+#[ignore = "nightly: browser"]
 fn giving_up_on_a_phone_returns_to_the_shop() {
     let Some(scene) = Scene::set(PHONE) else { return };
     let payment = scene.shop.create(ORDER);
@@ -85,6 +87,7 @@ fn giving_up_on_a_phone_returns_to_the_shop() {
 }
 
 #[test]
+#[ignore = "nightly: browser"]
 fn closing_the_tab_ends_expired_by_itself() {
     let Some(scene) = Scene::set(DESKTOP) else { return };
     scene.browser.goto(scene.shop.create(ORDER)["redirectUrl"].as_str().expect("a page"));
@@ -102,6 +105,7 @@ fn closing_the_tab_ends_expired_by_itself() {
 }
 
 #[test]
+#[ignore = "nightly: browser"]
 fn a_code_is_shown_for_those_who_scan() {
     let Some(scene) = Scene::set(PHONE) else { return };
     let body = ORDER.replace("\"amount\"", "\"presentation\":\"qr\",\"amount\"");

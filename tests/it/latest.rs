@@ -110,6 +110,7 @@ fn partitions(system: &System) -> u64 {
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn the_last_event_of_each_order_is_the_stores_whatever_becomes_of_projectors() {
     let Some(home) = Pair::KafkaAndCql.home_of(4) else { return };
     let log = home.variable("PAYFOLD_LOG").expect("it has a log").to_owned();

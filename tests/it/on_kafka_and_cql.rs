@@ -6,76 +6,91 @@ use crate::support::pair::Pair::KafkaAndCql;
 use crate::{parked, payments, rebuild, reconcile, refusals};
 
 #[test]
+#[ignore = "nightly: servers"]
 fn a_running_demo_can_be_checked_and_tried() {
     commands::a_running_demo_can_be_checked_and_tried(KafkaAndCql);
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn a_request_under_way_is_finished_before_the_process_leaves() {
     drain::a_request_under_way_is_finished_before_the_process_leaves(KafkaAndCql);
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn probes_and_metrics_say_how_it_is() {
     listeners::probes_and_metrics_say_how_it_is(KafkaAndCql);
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn a_key_is_rotated_under_load_without_one_refusal() {
     rotation::a_key_is_rotated_under_load_without_one_refusal(KafkaAndCql);
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn an_order_is_paid_once_whatever_is_sent_again() {
     story::an_order_is_paid_once_whatever_is_sent_again(KafkaAndCql);
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn other_money_is_flagged_and_does_not_settle() {
     story::other_money_is_flagged_and_does_not_settle(KafkaAndCql);
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn a_notice_before_its_create_request_waits_for_it() {
     story::a_notice_before_its_create_request_waits_for_it(KafkaAndCql);
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn a_damaged_record_is_left_out_on_a_persons_word() {
     parked::a_damaged_record_is_left_out_on_a_persons_word(KafkaAndCql);
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn every_trouble_ends_as_it_must() {
     payments::every_trouble_ends_as_it_must(KafkaAndCql);
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn a_return_settles_nothing_whoever_signed_it() {
     payments::a_return_settles_nothing_whoever_signed_it(KafkaAndCql);
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn every_case_of_the_tables_gets_its_answer_and_its_place() {
     refusals::every_case_of_the_tables_gets_its_answer_and_its_place(KafkaAndCql);
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn the_tour_of_a_rebuild_can_be_followed() {
     rebuild::the_tour_can_be_followed(KafkaAndCql);
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn live_traffic_goes_on_beside_a_rebuild() {
     rebuild::live_traffic_goes_on(KafkaAndCql);
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn a_rebuild_is_killed_at_any_moment() {
     rebuild::killed_at_any_moment(KafkaAndCql);
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn what_the_trouble_made_is_found_decided_and_closed() {
     reconcile::what_the_trouble_made_is_found_decided_and_closed(KafkaAndCql);
 }

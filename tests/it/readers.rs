@@ -236,6 +236,7 @@ pub(crate) fn stored<T>(home: &Home, counts: impl Fn(&Value) -> T) -> BTreeMap<S
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn readers_that_are_killed_during_a_rebuild_end_as_the_store_does() {
     let Some(home) = Pair::KafkaAndCql.home() else { return };
     let readers = [Reader::python, Reader::typescript, Reader::java, Reader::rust];

@@ -75,6 +75,11 @@ impl Notice {
         self.with_text("timestamp", &time(seconds_from_now))
     }
 
+    /// Stamps it as paid so many seconds from now.
+    pub fn paid_at(self, seconds_from_now: i64) -> Self {
+        self.with_text("paidAt", &time(seconds_from_now))
+    }
+
     /// Writes the keys in the opposite order; what is signed keeps its own.
     pub fn reversed(mut self) -> Self {
         self.fields.reverse();

@@ -37,7 +37,7 @@ pub fn within<T>(what: &str, time_max: Duration, mut ask: impl FnMut() -> Option
         if let Some(found) = ask() {
             return found;
         }
-        assert!(begun.elapsed() < time_max, "not within {time_max:?}: {what}");
+        assert!(begun.elapsed() < time_max, "[time] not within {time_max:?}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

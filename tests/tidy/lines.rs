@@ -209,3 +209,26 @@ fn rust_lines(files: &[File], check: impl Fn(&File, &Line) -> Option<String>) ->
     }
     hits
 }
+
+/// Tests that are ignored without a reason, or for a nightly group that no row of docs/testing.md describes.
+pub fn ignored_tests(files: &[File]) -> Vec<Hit> {
+    let docs = files.iter().find(|file| file.path == "docs/testing.md");
+    let is_group = |name: &str| {
+        let row = format!("| {name} | ");
+        docs.is_some_and(|docs| docs.text.lines().any(|line| line.starts_with(&row)))
+    };
+    let mut hits = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust()) {
+        for (number, line) in file.lines().iter().enumerate() {
+            if !line.code.trim_start().starts_with("#[ignore") {
+                continue;
+            }
+            let reason = line.literals.first().map_or("", String::as_str);
+            let is_known = reason.strip_prefix("nightly: ").is_none_or(is_group);
+            if reason.is_empty() || !is_known {
+                hits.push(hit(&file.path, number + 1, format!("ignored: {reason:?}")));
+            }
+        }
+    }
+    hits
+}

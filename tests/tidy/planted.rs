@@ -32,6 +32,8 @@ const BREAKS: &[(&str, &str, &str)] = &[
     ("environment", "ingest/src/a.rs", "//! A.|fn a() { std::env::var(\"A\"); }"),
     ("clock", "ingest/src/a.rs", "//! A.|fn a() { SystemTime::now() }"),
     ("anyhow", "ingest/src/admit.rs", "//! A.|use anyhow::Result;"),
+    ("ignored", "tests/a.rs", "//! A.|#[test]|#[ignore]|fn a() {}"),
+    ("ignored", "tests/a.rs", "//! A.|#[test]|#[ignore = \"nightly: moon\"]|fn a() {}"),
     ("trait", "src/a.rs", "//! A.|pub trait Manager {}"),
     ("metric", "ingest/src/metrics.rs", "//! A.|const A: &str = \"payfold_requests_total\";"),
     ("message", "src/a.rs", "//! A.|#[error(\"It broke\")]"),

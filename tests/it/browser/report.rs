@@ -139,6 +139,7 @@ fn is_legible(browser: &Browser, how: &str) {
 }
 
 #[test]
+#[ignore = "nightly: browser"]
 fn a_report_is_read_from_a_file_in_any_width_and_light() {
     let Some(browser) = Browser::start(DESKTOP) else { return };
     browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": true }));
@@ -171,6 +172,7 @@ fn a_report_is_read_from_a_file_in_any_width_and_light() {
 }
 
 #[test]
+#[ignore = "nightly: browser"]
 fn a_report_prints_on_a4_with_nothing_cut() {
     use base64::Engine as _;
     let Some(browser) = Browser::start(DESKTOP) else { return };

@@ -51,6 +51,7 @@ fn ends_in_the_body(mut connection: Connection, begun: Instant) {
 }
 
 #[test]
+#[ignore = "nightly: limits"]
 fn slow_heads_slow_bodies_and_idle_connections_end_and_hold_up_nobody() {
     let accounts = Accounts::boot(SETTINGS);
     let notice = accounts.notice("slow");
@@ -108,6 +109,7 @@ fn slow_heads_slow_bodies_and_idle_connections_end_and_hold_up_nobody() {
 }
 
 #[test]
+#[ignore = "nightly: limits"]
 fn a_later_head_and_the_rest_of_a_refused_body_are_not_waited_for_without_end() {
     let accounts = Accounts::boot(SETTINGS);
     let request = post_request("/api/payment/ipn", &accounts.notice("later"));

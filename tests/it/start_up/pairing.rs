@@ -43,6 +43,7 @@ fn fold(start: &Start, log_id: [u8; 16], (position, bytes): (Position, &[u8])) {
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn orders_of_another_log_are_refused() {
     let Some(start) = made() else { return };
     let (position, _) = append(&start);
@@ -52,6 +53,7 @@ fn orders_of_another_log_are_refused() {
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn a_log_that_lost_its_end_is_refused() {
     let Some(start) = made() else { return };
     let (position, log_id) = append(&start);
@@ -62,6 +64,7 @@ fn a_log_that_lost_its_end_is_refused() {
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn a_log_with_other_records_is_refused() {
     let Some(start) = made() else { return };
     let (position, log_id) = append(&start);
@@ -91,6 +94,7 @@ fn create_request(order: &OrderKey) -> Message {
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn a_table_of_claims_that_lost_all_is_refused() {
     let Some(start) = made() else { return };
     let order = OrderKey::parse("acme/SHOP/o-1").expect("a key");
@@ -103,6 +107,7 @@ fn a_table_of_claims_that_lost_all_is_refused() {
 
 /// What the old epoch still holds nobody would ever fold.
 #[test]
+#[ignore = "nightly: servers"]
 fn an_epoch_that_was_opened_too_early_is_refused() {
     let Some(start) = made() else { return };
     append(&start);

@@ -150,6 +150,7 @@ const ALTERED: [Row; 15] = [
 ];
 
 #[test]
+#[ignore = "nightly: servers"]
 fn topics_that_are_not_as_they_must_be_are_refused() {
     let mut failures = Vec::new();
     for Row(what, breaks, variables, words) in ALTERED {
@@ -163,6 +164,7 @@ fn topics_that_are_not_as_they_must_be_are_refused() {
 }
 
 #[test]
+#[ignore = "nightly: servers"]
 fn topics_that_nobody_made_are_refused() {
     let Some(start) = Start::new() else { return };
     let all = ["intake", "orders", "findings", "quarantine"];
@@ -174,6 +176,7 @@ fn topics_that_nobody_made_are_refused() {
 
 /// A process of the old epoch would write where nobody reads any more.
 #[test]
+#[ignore = "nightly: servers"]
 fn an_epoch_that_is_over_is_refused_and_so_is_one_without_those_before() {
     let Some(start) = Start::new() else { return };
     start.make_topics();
@@ -188,6 +191,7 @@ fn an_epoch_that_is_over_is_refused_and_so_is_one_without_those_before() {
 
 /// Marked by hand in spite of its setting, a topic is packed so that nothing of it can be read; we don't make it so.
 #[test]
+#[ignore = "nightly: servers"]
 fn a_topic_in_a_codec_we_have_not_is_refused_before_and_after() {
     let Some(start) = Start::new() else { return };
     start.make_topics();
@@ -216,6 +220,7 @@ const UNMADE: [(Variables, &[&str]); 4] = [
 ];
 
 #[test]
+#[ignore = "nightly: servers"]
 fn topics_that_could_not_keep_a_promise_are_not_made() {
     let Some(start) = Start::new() else { return };
     let mut failures = Vec::new();
@@ -229,6 +234,7 @@ fn topics_that_could_not_keep_a_promise_are_not_made() {
 
 /// As after an upgrade: it is told of and made, and keeps nobody from starting.
 #[test]
+#[ignore = "nightly: servers"]
 fn a_start_goes_on_without_the_twin_of_orders() {
     let Some(start) = Start::new() else { return };
     start.make_topics();
@@ -256,6 +262,7 @@ fn a_start_goes_on_without_the_twin_of_orders() {
 
 /// Nothing moves, so nobody is refused; what an operator should know is said.
 #[test]
+#[ignore = "nightly: servers"]
 fn partitions_that_somebody_added_are_named_and_keep_nobody_from_starting() {
     let Some(start) = Start::new() else { return };
     start.make_topics();

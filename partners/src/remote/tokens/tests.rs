@@ -301,6 +301,7 @@ async fn without_a_token_nothing_was_sent() {
 
 /// One asks in vain for as long as it may; whoever waits for it is told the same at once, and nobody's asking is cut short.
 #[tokio::test]
+#[ignore = "nightly: limits"]
 async fn a_gateway_that_hangs_is_not_asked_by_everybody_in_turn() {
     let (gateway, url) = Gateway::start().await;
     gateway.delay_ms.store(5_000, Ordering::SeqCst);
