@@ -217,18 +217,10 @@ pub fn ignored_tests(files: &[File]) -> Vec<Hit> {
         let row = format!("| {name} | ");
         docs.is_some_and(|docs| docs.text.lines().any(|line| line.starts_with(&row)))
     };
-    let mut hits = Vec::new();
-    for file in files.iter().filter(|file| file.is_rust()) {
-        for (number, line) in file.lines().iter().enumerate() {
-            if !line.code.trim_start().starts_with("#[ignore") {
-                continue;
-            }
-            let reason = line.literals.first().map_or("", String::as_str);
-            let is_known = reason.strip_prefix("nightly: ").is_none_or(is_group);
-            if reason.is_empty() || !is_known {
-                hits.push(hit(&file.path, number + 1, format!("ignored: {reason:?}")));
-            }
-        }
-    }
-    hits
+    rust_lines(files, |_, line| {
+        let reason = line.literals.first().map_or("", String::as_str);
+        let is_fine = !reason.is_empty() && reason.strip_prefix("nightly: ").is_none_or(is_group);
+        let is_ignored = line.code.trim_start().starts_with("#[ignore");
+        (is_ignored && !is_fine).then(|| format!("ignored: {reason:?}"))
+    })
 }
