@@ -91,6 +91,7 @@ pub(crate) struct FileIdentity {
     /// None while the writer has no connection: the last one to close deletes the file.
     wal_inode: Mutex<Option<Inode>>,
     lost: AtomicBool,
+    checking: Mutex<()>,
     /// It was reported that a lost write-ahead log can't be written into the database.
     unsaved: AtomicBool,
 }
@@ -111,6 +112,7 @@ impl FileIdentity {
             database,
             wal,
             lost: AtomicBool::new(false),
+            checking: Mutex::new(()),
             unsaved: AtomicBool::new(false),
         })
     }
@@ -122,6 +124,8 @@ impl FileIdentity {
 
     /// Checks that the paths name the open files; reports when one is lost and when it is back. Errors: `Unavailable`.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
+        // A look and what is made of it are one: an older look must not undo a newer one.
+        let _checking = lock(&self.checking);
         let Some(loss) = self.find_loss() else {
             if self.is_lost() && self.lost.swap(false, Ordering::Relaxed) {
                 tracing::info!(file = %self.database.display(), "the file is at its path again: it is used on");
