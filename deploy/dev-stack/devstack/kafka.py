@@ -74,6 +74,12 @@ class Broker:
             "share.coordinator.state.topic.replication.factor": replicas,
             "share.coordinator.state.topic.min.isr": in_sync,
         }
+        if count == 1:
+            # Members of a group are not gone because a busy machine stalls. With three brokers it is told apart soon.
+            values.update({
+                "group.consumer.heartbeat.interval.ms": 3000,
+                "group.consumer.session.timeout.ms": 20000,
+            })
         if self.certificates:
             # At every broker: who enters by this listener is shown only brokers that have it.
             self._listen(values, "SECURE:SASL_SSL", self.secure_port, self.secure_port)
