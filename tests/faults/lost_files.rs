@@ -175,11 +175,15 @@ fn a_replaced_log_takes_nothing_and_the_very_file_is_used_on() {
     let scene = Scene::new();
     let data = scene.data();
     let (log, away) = (data.join("log.db"), data.join("away.db"));
+    let other = data.join("other.db");
+    fs::write(&other, b"").expect("the folder can be written");
     scene.lose(&log, || {
-        fs::rename(&log, &away).expect("it is there");
-        fs::write(&log, b"").expect("the folder can be written");
+        // In one step: a notice that finds nothing in between would report a deleted file.
+        fs::hard_link(&log, &away).expect("it is there");
+        fs::rename(&other, &log).expect("the folder can be written");
     });
-    assert!(scene.report().contains("is another file than the one in use"));
+    let report = scene.report();
+    assert!(report.contains("is another file than the one in use"), "{report}");
     assert_eq!(log.metadata().expect("it is there").len(), 0, "nothing of ours goes there");
     let checked = Program::check(&data).output().expect("the program can be run");
     let said = String::from_utf8_lossy(&checked.stdout);
@@ -187,6 +191,10 @@ fn a_replaced_log_takes_nothing_and_the_very_file_is_used_on() {
     assert!(said.contains("ingest can't store notices"), "{said}");
 
     fs::rename(&away, &log).expect("it comes back");
+    // What is stored ends a time of failures, which counts for a while.
+    let mut public = Connection::open(&scene.addresses.public).expect("it listens");
+    let number = scene.next.fetch_add(1, Ordering::SeqCst);
+    assert_eq!(scene.world.post_fresh(&mut public, number).expect("an answer").status, 200);
     assert_eq!(scene.get("/readyz").status, 200, "at once");
     let load = Load::start(&scene.world, &scene.addresses, &scene.next);
     scene.wait_for(200);

@@ -3,13 +3,14 @@
 //! order store too is found by heads that were remembered elsewhere.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
 use crate::support::notice::Notice;
 use crate::support::pair::Inside;
-use crate::support::system::{Done, Home, System};
+use crate::support::system::{Done, Home, System, until};
 
 const ORDERS: u64 = 12;
 
@@ -25,8 +26,11 @@ fn folded() -> Rc<Home> {
         assert_eq!(system.post_ipn(&body).status, 200);
         Inside::of(&home).settle();
     }
-    let metrics = system.ask_admin("GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").text();
-    assert!(metrics.contains("payfold_projector_chain_offset{partition=\"0\"} 12"), "{metrics}");
+    // It is set after the commit that `settle` sees.
+    let offset = "payfold_projector_chain_offset{partition=\"0\"} 12\n";
+    until("the head of the chain is in the metrics", Duration::from_secs(5), || {
+        system.get("/metrics").text().contains(offset).then_some(())
+    });
     let (home, status) = system.stop();
     assert!(status.success());
     home

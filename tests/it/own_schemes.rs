@@ -14,7 +14,7 @@ use payfold_engines::clock::{Clock, SystemClock};
 use serde_json::{Value, json};
 use sha2::{Sha256, Sha512};
 
-use crate::support::system::{Home, System, until};
+use crate::support::system::{Home, System, early_in_hour, until};
 use crate::support::wire::{Answer, Connection};
 
 const SECRET: &str = "a published test key, worth nothing at all";

@@ -121,8 +121,7 @@ fn a_payment_whose_notice_never_comes_is_asked_for_until_it_ends() {
         assert_eq!(shown["paymentRef"], world.partner.ref_of(order));
     }
     order_when(&system, &failed, |order| order["state"] == "FAILED");
-    let ended = queries(&system, "ended");
-    assert_eq!((ended, queries(&system, "pending") >= 3), (3, true));
+    until("three ends are counted", WAIT_MAX, || (queries(&system, "ended") >= 3).then_some(()));
     // What has ended is asked for no more: one that is created now is asked for meanwhile.
     let counts = || [&pending, &late, &failed].map(|order| world.partner.asked(order).len());
     let before = counts();
@@ -193,7 +192,8 @@ fn a_wrong_answer_is_counted_and_logged_and_settles_nothing() {
     until("both are counted", WAIT_MAX, || {
         (queries(&system, "wrong_answer") >= 4 && queries(&system, "known") >= 1).then_some(())
     });
-    assert_eq!(queries(&system, "other_money"), 1);
+    // Twice, where it was asked again before the first answer was folded.
+    assert!((1..=2).contains(&queries(&system, "other_money")));
     let log = world.home.log();
     // Once a minute of either kind, with an order to look at.
     let told: Vec<_> =
@@ -234,12 +234,18 @@ fn a_busy_partner_is_left_alone_for_as_long_as_it_asks() {
     let world = World::new();
     let system = world.home.boot();
     let orders = ["a", "b", "c"].map(|name| world.create(&system, name));
+    let busy_since = std::time::Instant::now();
     for order in &orders {
         world.partner.says(order, Says::Busy(3));
     }
+    // What was asked before had another answer.
+    let asked = || -> Vec<_> {
+        let all = orders.iter().flat_map(|order| world.partner.asked(order));
+        all.filter(|asked| asked.at > busy_since).collect()
+    };
     until("it says that it is busy", WAIT_MAX, || (queries(&system, "busy") >= 1).then_some(()));
     // What was under way when it said so may still come.
-    let before: Vec<_> = orders.iter().flat_map(|order| world.partner.asked(order)).collect();
+    let before = asked();
     let (first, begun) = (before.iter().map(|asked| asked.at).min(), before.len());
     assert!((1..=orders.len()).contains(&begun), "{before:?}");
     for order in &orders {
@@ -248,8 +254,7 @@ fn a_busy_partner_is_left_alone_for_as_long_as_it_asks() {
     for order in &orders {
         order_when(&system, order, paid);
     }
-    let mut times: Vec<_> =
-        orders.iter().flat_map(|order| world.partner.asked(order)).map(|asked| asked.at).collect();
+    let mut times: Vec<_> = asked().into_iter().map(|asked| asked.at).collect();
     times.sort();
     let first = first.expect("it was asked");
     let between = |at: &&std::time::Instant| {
@@ -265,15 +270,18 @@ fn a_busy_partner_is_left_alone_for_as_long_as_it_asks() {
 /// The partner is away, then the system is killed; both come back, and nobody is forgotten.
 #[test]
 fn a_partner_that_is_down_and_a_restart_lose_no_payment() {
-    let mut world = World::new();
+    let world = World::new();
     let system = world.home.boot();
     let orders: Vec<_> = (0..8).map(|n| world.create(&system, &format!("r{n}"))).collect();
-    world.partner.close();
+    world.partner.goes_away();
     until("it does not answer", WAIT_MAX, || (queries(&system, "unanswered") >= 1).then_some(()));
     assert!(system.get("/readyz").status == 200, "a partner's trouble is not ours");
-    let log = world.home.log();
-    assert!(log.matches("a query to a partner has trouble").count() == 1, "{log}");
-    world.partner.open();
+    let trouble = "a query to a partner has trouble";
+    let log = until("the log has a line", WAIT_MAX, || {
+        Some(world.home.log()).filter(|log| log.contains(trouble))
+    });
+    assert!(log.matches(trouble).count() == 1, "{log}");
+    world.partner.comes_back();
     for order in &orders[..4] {
         world.partner.says(order, Says::Status("SUCCESS"));
         order_when(&system, order, paid);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::notice::Notice;
 use crate::support::pair::Pair;
-use crate::support::system::{Home, System, until};
+use crate::support::system::{Home, System, alone, early_in_hour, until};
 
 const WAIT_MAX: Duration = Duration::from_secs(40);
 
@@ -51,10 +51,19 @@ fn with_open_flags(system: &System) -> BTreeSet<(String, String)> {
 /// What the demo's troubles leave behind is found in the partner's own books and in the flags of the orders, and decided by
 /// two; a day that is over is closed.
 pub fn what_the_trouble_made_is_found_decided_and_closed(pair: Pair) {
+    early_in_hour(Duration::from_secs(60));
     let Some(home) = pair.home() else { return };
     let system = home.boot();
     let paid = system.payfold(&["demo", "pay", "--count", "90", "--trouble", "all", "--seed", "7"]);
     assert_eq!(paid.code(), 0, "{}", paid.stdout);
+    // What was refused for good is PENDING until its partner is asked.
+    until("nothing waits to be asked for", WAIT_MAX, || {
+        let listing = ["order", "list", "--limit", "1000", "--output", "jsonl"];
+        let waits = |order: &Value| {
+            order["state"] == "PENDING" && order["attention"].as_array().is_some_and(Vec::is_empty)
+        };
+        (!system.payfold(&listing).json_lines().iter().any(waits)).then_some(())
+    });
     let (file, day) = books(&system);
     let run = ["reconcile", "run", "sandbox", "--day", &day, "--records", &file];
     let first = system.payfold(&run);
@@ -108,8 +117,12 @@ pub fn what_the_trouble_made_is_found_decided_and_closed(pair: Pair) {
     let refused = system.payfold(&run);
     assert_eq!(refused.code(), 1, "{}{}", refused.stdout, refused.stderr);
     assert!(refused.stderr.contains("say --replace"), "{}", refused.stderr);
-    let replacing = system.payfold(&[&run[..], &["--replace"]].concat());
-    assert_eq!(replacing.code(), 3, "{}{}", replacing.stdout, replacing.stderr);
+    let replacing = system.payfold(&[&run[..], &["--replace", "--output", "json"]].concat());
+    // Near midnight, what it doesn't list waits for the next day's records, and the code is 0.
+    assert!(matches!(replacing.code(), 0 | 3), "{}{}", replacing.stdout, replacing.stderr);
+    let replacing: Value = serde_json::from_str(&replacing.stdout).expect("JSON");
+    assert_eq!(replacing["records"]["name"], "second.jsonl", "{replacing}");
+    assert!(replacing["findings"]["opened"].as_u64() > Some(0), "{replacing}");
 }
 
 /// Two days before `today` nothing happened.
@@ -134,6 +147,7 @@ fn a_day_that_is_over_is_closed(system: &System, today: &str) {
 /// A partner that gives out no files is asked for each payment of the day.
 #[test]
 fn a_partner_is_asked_for_each_payment_of_a_day() {
+    early_in_hour(Duration::from_secs(60));
     let system = System::demo();
     let pay =
         ["demo", "pay", "--count", "12", "--trouble", "pay,duplicates,wrong-amount", "--seed", "7"];
@@ -204,12 +218,13 @@ fn decide_all(system: &System) {
 
 #[test]
 fn a_lost_notice_is_found_and_clears_by_itself() {
+    early_in_hour(Duration::from_secs(60));
     let system = System::demo_with(&[
         ("PAYFOLD_RECONCILER__QUERY_AFTER", "12s,14s,18s,30s"),
         ("PAYFOLD_RECONCILER__BOOKS_POLL_MS", "100"),
     ]);
     let pay = ["demo", "pay", "--count", "1", "--trouble", "never", "--seed", "3"];
-    let mut paying = system.home().command(&pay).spawn().expect("it starts");
+    let mut paying = alone(|| system.home().command(&pay).spawn()).expect("it starts");
     let path = system.home().data().join("sandbox-records.jsonl");
     until("the partner books the payment", WAIT_MAX, || {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -229,7 +244,9 @@ fn a_lost_notice_is_found_and_clears_by_itself() {
     let listing = ["reconcile", "findings", "--open", "--output", "jsonl"];
     if let [finding] = system.payfold(&listing).json_lines().as_slice() {
         let asking = &finding["asking"];
-        assert_eq!(asking["why"], "PENDING", "{finding}");
+        // Its session lasts two seconds: on a busy machine it has expired by now, and is asked for all the same.
+        let why = asking["why"].as_str().unwrap_or_default();
+        assert!(["PENDING", "EXPIRED"].contains(&why), "{finding}");
         assert!(asking["nextTry"].is_string() && asking["times"].is_u64(), "{finding}");
         assert_eq!(stuck[0]["findings"][0], finding["findingId"], "{stuck:?}");
         assert_eq!(stuck[0]["since"], asking["since"]);

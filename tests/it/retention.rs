@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::support::notice::Notice;
 use crate::support::pair::Inside;
-use crate::support::system::{Done, Home, System, alone, until};
+use crate::support::system::{Done, Home, System, alone, early_in_hour, until};
 
 const ACCOUNT: &str = "sandbox/DEMO";
 const PAYER: &str = "An Nguyen of Hue";
@@ -108,6 +108,7 @@ fn state(home: &Home) -> Value {
 
 #[test]
 fn without_a_key_bytes_are_stored_as_they_came() {
+    early_in_hour(Duration::from_secs(60));
     let stage = Stage::boot(&System::demo().stop().0);
     stage.take("o-1");
     let home = stage.system.home();
@@ -140,6 +141,7 @@ fn without_a_key_bytes_are_stored_as_they_came() {
 
 #[test]
 fn what_is_sealed_is_read_with_a_reason_and_gone_with_its_key() {
+    early_in_hour(Duration::from_secs(60));
     // With the next month's key there, the running system makes none.
     let next = Month::of(SystemClock.now()).next();
     let stage = Stage::boot(&sealed(&[past(), next]));
@@ -257,6 +259,7 @@ fn a_changed_byte_is_found(home: &Home, month: Month) {
 /// A month ends while the system runs on: the keys of the next are made before it begins.
 #[test]
 fn a_running_system_makes_the_next_months_key() {
+    early_in_hour(Duration::from_secs(60));
     let home = sealed(&[past()]);
     let stage = Stage::boot(&home);
     let next = format!("body-{}", Month::of(SystemClock.now()).next());

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use payfold_engines::clock::{Clock, SystemClock};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -40,6 +41,13 @@ pub fn within<T>(what: &str, time_max: Duration, mut ask: impl FnMut() -> Option
         assert!(begun.elapsed() < time_max, "[time] not within {time_max:?}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Waits where an hour of UTC, and with it a day or a month, is about to end: what is counted by it falls into one.
+pub fn early_in_hour(needed: Duration) {
+    let needed = i64::try_from(needed.as_millis()).expect("a short time");
+    let left = || 3_600_000 - SystemClock.now().unix_ms().rem_euclid(3_600_000);
+    until("the hour ends", Duration::from_secs(60), || (left() > needed).then_some(()));
 }
 
 /// Keeps programs from being started while something is done.

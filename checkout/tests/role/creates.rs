@@ -142,7 +142,10 @@ async fn a_hostile_partner_is_asked_once_and_its_answer_is_worth_what_it_is() {
         let (what, expected) = case.rsplit_once("=> ").unwrap();
         let facts = if expected == "202" { "C" } else { "C CF" };
         let (engines, partner) = (Engines::new(), Partner::start(does(what.trim())).await);
-        let (world, _folding) = (World::new(&engines, &partner).await, engines.fold());
+        let is_late = what.starts_with("nothing") || what.starts_with("slow");
+        let profile = is_late.then(|| crate::world::hasty("acme"));
+        let made = Made { profile, ..Made::default() };
+        let (world, _folding) = (World::made(&engines, &partner.url, made).await, engines.fold());
         let (status, first) = world.create("k", &asked("cart")).await;
         let code = first["code"].as_str().unwrap_or_default();
         assert_eq!(format!("{status} {code}").trim(), expected, "{case}: {first}");
@@ -163,9 +166,10 @@ async fn a_hostile_partner_is_asked_once_and_its_answer_is_worth_what_it_is() {
 #[actix_web::test]
 async fn a_partner_that_is_not_there_was_sent_nothing() {
     let engines = Engines::new();
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // Bound, and never listening: nobody else gets the port.
+    let closed = tokio::net::TcpSocket::new_v4().unwrap();
+    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", closed.local_addr().unwrap());
-    drop(closed);
     let (world, _folding) = (World::made(&engines, &url, Made::default()).await, engines.fold());
     for _ in 0..2 {
         let (status, body) = world.create("k", &asked("cart")).await;
@@ -259,7 +263,7 @@ async fn a_slow_partner_holds_no_other() {
     let slow = Partner::start(Does::Waits(offer(&json!({})))).await;
     let limits = payfold_checkout::Limits { calls_per_partner_max: 2, ..Default::default() };
     let partners = vec![("quick", crate::world::profile("quick"), quick.url.clone())];
-    let made = Made { limits: Some(limits), partners };
+    let made = Made { limits: Some(limits), partners, ..Made::default() };
     let (world, _folding) = (World::made(&engines, &slow.url, made).await, engines.fold());
     let held: Vec<_> = (0..2)
         .map(|n| actix_web::rt::spawn(world.post(&format!("held {n}"), &asked("cart")).send()))
@@ -286,9 +290,10 @@ async fn a_slow_partner_holds_no_other() {
 async fn a_failing_partner_is_told_of_once_a_second() {
     let engines = Engines::new();
     let partner = Partner::start(Does::Sends(http("403 Forbidden", "{}"))).await;
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // Bound, and never listening: nobody else gets the port.
+    let closed = tokio::net::TcpSocket::new_v4().unwrap();
+    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", closed.local_addr().unwrap());
-    drop(closed);
     let partners = vec![("gone", crate::world::profile("gone"), url)];
     let world = World::made(&engines, &partner.url, Made { partners, ..Made::default() }).await;
     let lines = Lines::start();

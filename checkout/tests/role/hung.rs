@@ -128,7 +128,7 @@ async fn a_request_ends_though_the_store_hangs() {
         tokio::join!(a_new_key("claimed"), a_new_key("scan"), a_new_key("claim"), a_known_key())
     };
     let ended = tokio::time::timeout(Duration::from_secs(25), all).await;
-    assert!(ended.is_ok(), "a request waits for the store");
+    assert!(ended.is_ok(), "[time] a request waits for the store");
 }
 
 /// A claim that came through unheard is never called, whoever asks again.

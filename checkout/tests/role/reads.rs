@@ -149,7 +149,7 @@ async fn a_long_poll_ends_with_the_change_or_its_time() {
     let (status, body) =
         told(world.get(&format!("{path}?wait=30&version=1.1")).send().await.unwrap()).await;
     assert_eq!((status, &body["version"]), (200, &json!("1.2")), "older: answered at once");
-    assert!(started.elapsed() < Duration::from_secs(25), "not at the end of its wait");
+    assert!(started.elapsed() < Duration::from_secs(25), "[time] not at the end of its wait");
 
     // At the end of the wait: 200 for who only gave a version, 304 for who gave a tag.
     let (status, body) =

@@ -97,7 +97,7 @@ async fn a_wait_ends_with_the_first_line_or_its_time() {
         publish(&engines, "acme/SHOP/a", 1).await;
     });
     assert_eq!((waited.0.len(), waited.1.as_str()), (1, "0-2"));
-    assert!(started.elapsed() < Duration::from_secs(29), "not at the end of its wait");
+    assert!(started.elapsed() < Duration::from_secs(29), "[time] not at the end of its wait");
 }
 
 #[actix_web::test]

@@ -107,7 +107,7 @@ async fn facts_become(engines: &Engines, expected: &str) {
         }
     };
     let done = tokio::time::timeout(Duration::from_secs(60), waiting).await;
-    assert!(done.is_ok(), "{} and not {expected}", engines.facts().await);
+    assert!(done.is_ok(), "[time] {} and not {expected}", engines.facts().await);
 }
 
 async fn drained(world: &World) {

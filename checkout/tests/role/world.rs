@@ -94,6 +94,8 @@ impl Engines {
 #[derive(Default)]
 pub struct Made {
     pub limits: Option<Limits>,
+    /// Of acme.
+    pub profile: Option<Profile>,
     /// More partners: code, profile, address; each with account `SHOP` of the web shop.
     pub partners: Vec<(&'static str, Profile, String)>,
 }
@@ -114,9 +116,18 @@ impl Drop for World {
     }
 }
 
-/// The sandbox's profile with a time limit a test can wait for.
+/// The sandbox's profile, with a time limit that no pause of a busy machine reaches.
 pub fn profile(partner: &str) -> Profile {
-    let text = SANDBOX_PROFILE.replace("timeout_s = 10", "timeout_s = 1");
+    limited(partner, 20)
+}
+
+/// The same with a time limit a test can wait for.
+pub fn hasty(partner: &str) -> Profile {
+    limited(partner, 1)
+}
+
+fn limited(partner: &str, seconds: u8) -> Profile {
+    let text = SANDBOX_PROFILE.replace("timeout_s = 10", &format!("timeout_s = {seconds}"));
     Profile::parse(&PartnerCode::parse(partner).unwrap(), &text).unwrap()
 }
 
@@ -128,7 +139,7 @@ impl World {
 
     pub async fn made(engines: &Engines, api_url: &str, made: Made) -> Self {
         let mut vault = VaultDocument::default();
-        let mut profiles = vec![profile("acme")];
+        let mut profiles = vec![made.profile.unwrap_or_else(|| profile("acme"))];
         let mut api_urls = HashMap::from([(code("acme"), api_url.to_owned())]);
         let mut web = vec![account("acme", "SHOP")];
         for (partner, profile, url) in made.partners {

@@ -29,7 +29,7 @@ pub async fn orders(bed: &dyn Bed) -> Arc<dyn OrderStore> {
 
 /// Nothing in this suite may hang.
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), future).await.expect("it hangs")
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("[time] it hangs")
 }
 
 pub fn message(key: &str, text: &str) -> Message {

@@ -239,7 +239,7 @@ async fn partitions_change_hands_in_good_order() {
     while !is_over {
         is_over = found.iter().map(HashSet::len).sum::<usize>() == 40;
         for (n, share) in [&mut first, &mut second].into_iter().enumerate() {
-            assert!(tokio::time::Instant::now() < until, "{found:?} of 40");
+            assert!(tokio::time::Instant::now() < until, "[time] {found:?} of 40");
             let asked = tokio::time::timeout(Duration::from_millis(500), share.next(100)).await;
             let Ok(next) = asked else { continue };
             let Turn::Messages(messages) = next.expect("a turn") else { continue };

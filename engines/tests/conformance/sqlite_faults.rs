@@ -1,7 +1,6 @@
 //! What only SQLite's files can go through: locks, lost rows, failing and full disks.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use payfold_engines::EngineError;
 use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
@@ -10,6 +9,7 @@ use payfold_engines::orders::sqlite::SqliteOrders;
 use payfold_engines::orders::{Commit, OrderStore};
 use payfold_testing::needs::{self, Need};
 use rusqlite::Connection;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::bed::{append_each, at, key, message, order, read, soon, texts};
 use crate::sqlite::Files;
@@ -140,13 +140,9 @@ struct SmallDisk(PathBuf);
 impl SmallDisk {
     /// None where this user may not.
     fn mount(directory: &Path) -> Option<Self> {
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(directory);
-        let found = match mount.output() {
-            Ok(done) if done.status.success() => Ok(()),
-            Ok(done) => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
-            Err(error) => Err(error.to_string()),
-        };
+        // No program is started for it: a child holds the lock files of the tests beside this one until it is itself.
+        let mounted = mount("tmpfs", directory, "tmpfs", MountFlags::empty(), Some(c"size=8m"));
+        let found = mounted.map_err(|error| error.to_string());
         needs::met(Need::Root, found).map(|()| Self(directory.to_owned()))
     }
 }
@@ -154,7 +150,7 @@ impl SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         // Nothing to be done about a mount that stays: it goes with the machine.
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+        let _ = unmount(&self.0, UnmountFlags::DETACH);
     }
 }
 

@@ -83,7 +83,7 @@ impl Working {
         };
         let waited = tokio::time::timeout(Duration::from_secs(30), reached).await;
         if waited.is_err() {
-            panic!("{state:?}: {:#?}", self.desk.standings().await);
+            panic!("[time] {state:?}: {:#?}", self.desk.standings().await);
         }
     }
 

@@ -5,7 +5,7 @@ use payfold_partners::remote::Created;
 use payfold_sandbox::expected::expected;
 use payfold_sandbox::trouble::{Trouble, Troubles};
 
-use crate::world::{PATIENCE, Wanted, World};
+use crate::world::{Wanted, World};
 
 /// What the shop would be answered: status and code.
 fn answered(created: &Created) -> (u16, Option<String>) {
@@ -38,7 +38,7 @@ async fn every_word_comes_to_what_is_expected_of_it() {
         async move { (troubles, wanted.order.clone(), world.call(&wanted).await) }
     });
     let made = join_all(calls).await;
-    assert_eq!(world.sandbox.drain(PATIENCE).await, 0);
+    world.drain().await;
     for (troubles, order, created) in made {
         let expectation = expected(troubles);
         let expected_answer = (expectation.create.status, expectation.create.code.clone());

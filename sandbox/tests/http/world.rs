@@ -25,7 +25,7 @@ use crate::sink::Sink;
 pub const KEY: &[u8] = b"a test key, worth nothing at all";
 pub const MERCHANT: &str = "DEMO";
 /// Longer than anything here takes.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct World {
     pub sandbox: Sandbox,
@@ -63,7 +63,7 @@ impl Wanted {
 /// The sandbox's scheme with a short time-out and no grace.
 fn profile() -> Profile {
     let text = SANDBOX_PROFILE
-        .replace("timeout_s = 10", "timeout_s = 2")
+        .replace("timeout_s = 10", "timeout_s = 6")
         .replace("grace_s = 1", "grace_s = 0");
     Profile::parse(&PartnerCode::parse("sandbox").unwrap(), &text).unwrap()
 }
@@ -98,7 +98,7 @@ impl World {
         };
         let accounts = vec![account(MERCHANT, KEY), account("OTHER", b"another test key")];
         let mut settings = SandboxSettings::new(profile(), accounts, &url);
-        settings.short_session_ms = 1_500;
+        settings.short_session_ms = 3_000;
         settings.late_ms = 100;
         settings.retry = RetrySchedule { first_ms: 20, longest_ms: 50, attempts_max: 4 };
         change(&mut settings);
@@ -148,8 +148,14 @@ impl World {
     /// Calls, and waits until everything is sent that its words ask for.
     pub async fn play(&self, order: &str, description: &str) -> Created {
         let created = self.call(&Wanted::new(order, description)).await;
-        assert_eq!(self.sandbox.drain(PATIENCE).await, 0);
+        self.drain().await;
         created
+    }
+
+    /// Waits until all that is due is sent.
+    pub async fn drain(&self) {
+        let left = self.sandbox.drain(PATIENCE).await;
+        assert!(left == 0, "[time] {left} notices are still to be sent");
     }
 
     pub async fn get(&self, path: &str) -> Response {

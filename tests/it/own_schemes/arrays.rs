@@ -6,6 +6,7 @@ use super::*;
 /// it: it is kept nowhere, so the request has to come again.
 #[test]
 fn an_item_that_is_kept_nowhere_is_asked_for_again_behind_one_that_is_refused() {
+    early_in_hour(Duration::from_secs(20));
     let home = Home::new();
     home.write("items.toml", ITEMS);
     let item = |order: &str, amount: u32| {

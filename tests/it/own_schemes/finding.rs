@@ -49,6 +49,7 @@ fn a_notice_on_the_shared_route_is_found_by_its_merchant() {
 /// can't be kept it is not acknowledged.
 #[test]
 fn money_of_no_order_is_kept_before_it_is_acknowledged() {
+    early_in_hour(Duration::from_secs(20));
     let home = Home::new();
     let square = payfold_partners::profile::Shipped::of("square").expect("it is shipped").profile;
     let square =

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -51,16 +51,25 @@ struct Books {
 
 pub struct Partner {
     books: Arc<Mutex<Books>>,
-    address: SocketAddr,
-    serving: Option<(Arc<AtomicBool>, thread::JoinHandle<()>)>,
+    url: String,
+    is_away: Arc<AtomicBool>,
 }
 
 impl Partner {
-    /// One that serves.
+    /// One that serves until this process ends.
     pub fn start() -> Self {
-        let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut partner = Self { books: Arc::default(), address, serving: None };
-        partner.open();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let partner = Self { books: Arc::default(), url, is_away: Arc::default() };
+        let (is_away, books) = (Arc::clone(&partner.is_away), Arc::clone(&partner.books));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if !is_away.load(Ordering::SeqCst) {
+                    let books = Arc::clone(&books);
+                    thread::spawn(move || serve(stream, &books));
+                }
+            }
+        });
         partner
     }
 
@@ -68,36 +77,17 @@ impl Partner {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves, at the address it had.
-    pub fn open(&mut self) {
-        let listener = TcpListener::bind(self.address).expect("the address is free");
-        self.address = listener.local_addr().expect("an address");
-        let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, books) = (Arc::clone(&stop), Arc::clone(&self.books));
-        let serving = thread::spawn(move || {
-            for stream in listener.incoming() {
-                if stopped.load(Ordering::SeqCst) {
-                    return;
-                }
-                let (Ok(stream), books) = (stream, Arc::clone(&books)) else { continue };
-                thread::spawn(move || serve(stream, &books));
-            }
-        });
-        self.serving = Some((stop, serving));
+    /// Hangs up on everybody. It keeps its port: another test might get it.
+    pub fn goes_away(&self) {
+        self.is_away.store(true, Ordering::SeqCst);
     }
 
-    /// Goes away: nobody is connected to any more.
-    pub fn close(&mut self) {
-        if let Some((stop, serving)) = self.serving.take() {
-            stop.store(true, Ordering::SeqCst);
-            // Wakes the listener, which is gone then.
-            let _ = TcpStream::connect(self.address);
-            serving.join().expect("the partner ends");
-        }
+    pub fn comes_back(&self) {
+        self.is_away.store(false, Ordering::SeqCst);
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        self.url.clone()
     }
 
     /// The key of the account here.
@@ -138,14 +128,7 @@ impl Partner {
     }
 }
 
-impl Drop for Partner {
-    fn drop(&mut self) {
-        self.close();
-    }
-}
-
 fn serve(mut stream: TcpStream, books: &Mutex<Books>) {
-    // A connection that says nothing is one that only woke the listener.
     let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
     let Some((head, body)) = read(&mut stream) else { return };
     let mut words = head.split_whitespace();

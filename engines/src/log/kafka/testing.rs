@@ -1,12 +1,22 @@
 //! What tests of the Kafka log have in common.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use payfold_testing::stack;
+
+use super::settings::KafkaSettings;
 
 /// A broker to test with; none when real servers are left out.
 pub(super) fn kafka_broker() -> Option<String> {
     stack::wanted().then(stack::broker)
+}
+
+/// Settings of a log of its own, whose messages have more time than a busy machine takes; none when real servers are
+/// left out.
+pub(super) fn settings(name: &str) -> Option<KafkaSettings> {
+    let settings = KafkaSettings::new(vec![kafka_broker()?], &fresh(name));
+    Some(KafkaSettings { delivery_timeout: Duration::from_secs(30), ..settings })
 }
 
 /// A prefix no other test has.

@@ -18,7 +18,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Settings of a log of its own with two partitions a topic, whose clients learn of new ones soon; none when real
 /// servers are left out.
 async fn log_of_two() -> Option<KafkaSettings> {
-    let mut settings = KafkaSettings::new(vec![testing::kafka_broker()?], &testing::fresh("grown"));
+    let mut settings = testing::settings("grown")?;
     let client = [("topic.metadata.refresh.interval.ms", "200"), ("statistics.interval.ms", "100")];
     settings.client = client.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let wanted = TopicsWanted {
@@ -78,7 +78,9 @@ async fn keys_stay_where_they_are_when_partitions_are_added() {
             append_keys(&log).await;
         }
     };
-    tokio::time::timeout(WAIT_MAX, learnt).await.expect("the client learns of the partitions");
+    tokio::time::timeout(WAIT_MAX, learnt)
+        .await
+        .expect("[time] the client learns of the partitions");
     assert_eq!(append_keys(&log).await, before, "no key moves");
     let all = vec![message(Topic::Intake, 1).1; 3];
     let together = log.append_all(Topic::Intake, all).await.expect("appended");
@@ -159,7 +161,9 @@ async fn readers_go_on_when_partitions_are_added_and_leave_those_alone() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(WAIT_MAX, learnt).await.expect("the groups learn of the partitions");
+    tokio::time::timeout(WAIT_MAX, learnt)
+        .await
+        .expect("[time] the groups learn of the partitions");
     write_foreign(&settings, &name, 4).await;
     append_keys(&log).await;
     assert_eq!(read_share(&mut share, 40).await, first);
@@ -185,14 +189,16 @@ async fn readers_go_on_when_partitions_are_added_and_leave_those_alone() {
             }
         }
     };
-    tokio::time::timeout(WAIT_MAX, shared_out).await.expect("partitions change hands");
+    tokio::time::timeout(WAIT_MAX, shared_out).await.expect("[time] partitions change hands");
     drop(share);
     let taken_over = async {
         while told.len() < 2 {
             take_given(other.next(1).await, &mut told);
         }
     };
-    tokio::time::timeout(WAIT_MAX, taken_over).await.expect("the other reader gets the rest");
+    tokio::time::timeout(WAIT_MAX, taken_over)
+        .await
+        .expect("[time] the other reader gets the rest");
     assert!(is_assigned(&other.reader, 5));
 }
 

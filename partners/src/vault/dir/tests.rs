@@ -214,9 +214,9 @@ fn a_directory_that_is_swapped_all_the_time_is_read_as_one_state() {
     let mut mounted = Mounted::of(&state(0).each_ref().map(|name| (name.as_str(), LONG)));
     let place = VaultPlace::Dir(mounted.path().to_owned());
     let stop = std::sync::atomic::AtomicBool::new(false);
-    let reads = std::thread::scope(|scope| {
+    let reads = std::sync::atomic::AtomicU32::new(0);
+    std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            let mut reads = 0;
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                 match place.read() {
                     Ok(document) => {
@@ -226,20 +226,22 @@ fn a_directory_that_is_swapped_all_the_time_is_read_as_one_state() {
                             keys.len() == 3 && keys.iter().all(|k| of(k) == of(&keys[0])),
                             "{keys:?}"
                         );
-                        reads += 1;
+                        reads.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                     }
                     // It was swapped under each look.
                     Err(VaultError::Changing { .. } | VaultError::Io { .. }) => {}
                     Err(error) => panic!("{error}"),
                 }
             }
-            reads
         });
-        for n in 1..=200 {
+        // On a busy machine the reader may come to nothing for a while.
+        let has_read = || reads.load(std::sync::atomic::Ordering::Relaxed) > 0;
+        let mut n = 0;
+        while n < 200 || !(has_read() || reader.is_finished()) {
+            n += 1;
             mounted.swap(&state(n).each_ref().map(|name| (name.as_str(), LONG)));
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        reader.join().unwrap()
+        reader.join().unwrap();
     });
-    assert!(reads > 0, "it was read at least once");
 }

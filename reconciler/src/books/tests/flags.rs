@@ -59,7 +59,7 @@ async fn a_day_with_an_open_flag_is_not_green() {
         let begun = tokio::time::Instant::now();
         let counted = || running.gauge("payfold_reconciler_flags_open");
         while counted().is_empty() {
-            assert!(begun.elapsed() < Duration::from_secs(20));
+            assert!(begun.elapsed() < Duration::from_secs(20), "[time] flags are counted");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         let labels = |flag: &str, severity: &str| vec![flag.to_owned(), severity.to_owned()];
@@ -199,7 +199,11 @@ async fn a_flag_goes_over_to_the_day_on_which_money_moves_again() {
     let running = stage.bed.start_over(stage.bed.log.clone(), POLL);
     let begun = tokio::time::Instant::now();
     while stage.bed.standing().await.iter().any(|found| found.day == DAY) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", stage.bed.standing().await);
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "[time] {:?}",
+            stage.bed.standing().await
+        );
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let days = async || -> Vec<String> {

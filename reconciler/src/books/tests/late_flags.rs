@@ -123,7 +123,7 @@ async fn a_flag_of_a_closed_day_is_a_finding_of_the_day_that_finds_it() {
     stage.bed.flag("o1", Vec::new()).await;
     let begun = tokio::time::Instant::now();
     while stage.flag_days().await != open("2026-02-11") {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", stage.flag_days().await);
+        assert!(begun.elapsed() < Duration::from_secs(20), "[time] {:?}", stage.flag_days().await);
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let problem = refused(stage.close_day(&running, 1).await);

@@ -32,7 +32,7 @@ impl Stage {
             if words == expected {
                 return standing;
             }
-            assert!(begun.elapsed() < Duration::from_secs(20), "{words:?}");
+            assert!(begun.elapsed() < Duration::from_secs(20), "[time] {words:?}");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
@@ -130,7 +130,7 @@ async fn nothing_is_judged_ahead_of_the_fold() {
     let run = tokio::spawn(async move { desk.run(request).await });
     let begun = tokio::time::Instant::now();
     while !running.desk.progress().stage.starts_with("waiting for the projector") {
-        assert!(begun.elapsed() < Duration::from_secs(20));
+        assert!(begun.elapsed() < Duration::from_secs(20), "[time] it waits for the projector");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     assert!(running.desk.progress().done > 24 * 3_600, "it says how far behind");

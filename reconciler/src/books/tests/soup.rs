@@ -125,7 +125,7 @@ fn nothing_is_told_twice_whatever_there_is() {
             if changes.len() > told.len() {
                 break;
             }
-            assert!(begun.elapsed() < Duration::from_secs(20), "nothing cleared");
+            assert!(begun.elapsed() < Duration::from_secs(20), "[time] nothing cleared");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         running.stop().await.unwrap();

@@ -66,7 +66,7 @@ impl Partner {
     pub(super) async fn asked_times(&self, count: usize) -> Vec<String> {
         let begun = tokio::time::Instant::now();
         while self.asked().len() < count {
-            assert!(begun.elapsed() < Duration::from_secs(20), "asked {:?}", self.asked());
+            assert!(begun.elapsed() < Duration::from_secs(20), "[time] asked {:?}", self.asked());
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         self.asked()

@@ -66,7 +66,7 @@ async fn standing(world: &World) -> Vec<String> {
 async fn stands(world: &World, expected: &[String]) {
     let begun = tokio::time::Instant::now();
     while standing(world).await != expected {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", standing(world).await);
+        assert!(begun.elapsed() < Duration::from_secs(20), "[time] {:?}", standing(world).await);
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
@@ -192,7 +192,7 @@ async fn ends(world: &World) -> Vec<RunResult> {
 async fn ended(world: &World, expected: &[RunResult]) {
     let begun = tokio::time::Instant::now();
     while ends(world).await != expected {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", ends(world).await);
+        assert!(begun.elapsed() < Duration::from_secs(20), "[time] {:?}", ends(world).await);
         world.fold().await;
         tokio::time::sleep(Duration::from_millis(2)).await;
     }

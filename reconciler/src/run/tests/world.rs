@@ -237,7 +237,7 @@ impl World {
     pub(super) async fn answered(&self, count: usize) -> Vec<String> {
         let begun = tokio::time::Instant::now();
         while self.answers().await.len() < count {
-            assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", self.answers().await);
+            assert!(begun.elapsed() < Duration::from_secs(20), "[time] {:?}", self.answers().await);
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         let mut answers = self.answers().await;
@@ -263,7 +263,11 @@ impl World {
     pub(super) async fn metric_is(&self, name: &str, value: f64) {
         let begun = tokio::time::Instant::now();
         while (self.metric(name) - value).abs() > 0.1 {
-            assert!(begun.elapsed() < Duration::from_secs(20), "{name} {}", self.metric(name));
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "[time] {name} {}",
+                self.metric(name)
+            );
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }

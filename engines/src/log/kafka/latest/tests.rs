@@ -30,7 +30,7 @@ fn dev(partitions: u32) -> TopicsWanted {
 
 /// A log of its own; none when real servers are left out.
 async fn log_of(partitions: u32) -> Option<(KafkaSettings, Arc<dyn EventLog>)> {
-    let settings = KafkaSettings::new(vec![testing::kafka_broker()?], &testing::fresh("latest"));
+    let settings = testing::settings("latest")?;
     topics::apply(&settings, &dev(partitions)).await.expect("the topics are made");
     let log = KafkaLog::open(&settings, Observers::default()).await.expect("the log opens");
     Some((settings, Arc::new(log)))
@@ -105,7 +105,7 @@ async fn becomes(settings: &KafkaSettings, text: &str) {
         if found == wanted(text) {
             return;
         }
-        assert!(Instant::now() < until, "{found:?} is not {text}");
+        assert!(Instant::now() < until, "[time] {found:?} is not {text}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
@@ -156,7 +156,7 @@ async fn the_last_of_each_order_is_its_newest() {
     becomes(&settings, "a 1.2, b 1.2, c 2.3, d 2.4, e 1.1").await;
     let until = Instant::now() + WAIT_MAX;
     while keeping.behind.load(Ordering::SeqCst) > 0 {
-        assert!(Instant::now() < until, "it says it is behind");
+        assert!(Instant::now() < until, "[time] it says it is behind");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(last(&settings), wanted("a 1.2, b 1.2, c 2.3, d 2.4, e 1.1"));
@@ -193,7 +193,7 @@ async fn who_was_taken_over_writes_nothing_any_more() {
     taker.put(batch("a 1.2@0-3", 3)).await.expect("written");
     let error = frozen.put(in_hand).await.expect_err("it was shut out");
     assert!(matches!(&error, EngineError::Unavailable(text) if text.contains("fenced")), "{error}");
-    assert_eq!(last(&settings), wanted("a 1.2"));
+    becomes(&settings, "a 1.2").await;
     taker.put(batch("c 1.1@0-4", 4)).await.expect("it is not disturbed");
 
     // What one has sent and not committed goes with it; who takes over does not wait for it.
@@ -213,13 +213,12 @@ async fn who_was_taken_over_writes_nothing_any_more() {
     assert_eq!(place.map(|place| place.next), Some(4));
     third.put(batch("b 1.1@0-2", 5)).await.expect("written");
     assert!(half.transactions().commit_transaction(WAIT_MAX).is_err());
-    assert_eq!(last(&settings), wanted("a 1.2, b 1.1, c 1.1"));
+    becomes(&settings, "a 1.2, b 1.1, c 1.1").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_is_waited_for_and_filled_again() {
-    let Some(broker) = testing::kafka_broker() else { return };
-    let settings = KafkaSettings::new(vec![broker], &testing::fresh("latest"));
+    let Some(settings) = testing::settings("latest") else { return };
     let without = KafkaSettings { orders_latest: false, ..settings.clone() };
     topics::apply(&without, &dev(1)).await.expect("the topics are made");
     assert_eq!(topics::check(&without, Footing::Dev).await, Ok(Vec::new()));
@@ -229,7 +228,7 @@ async fn it_is_waited_for_and_filled_again() {
     let keeping = keep(&settings, &log);
     let until = Instant::now() + WAIT_MAX;
     while keeping.failures.load(Ordering::SeqCst) == 0 {
-        assert!(Instant::now() < until, "it does not say that there is none");
+        assert!(Instant::now() < until, "[time] it does not say that there is none");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     topics::apply(&settings, &dev(1)).await.expect("it is made");
@@ -241,6 +240,12 @@ async fn it_is_waited_for_and_filled_again() {
     let name = settings.layout().latest();
     let deleted = admin.delete_topics(&[&name], &AdminOptions::new()).await;
     assert_eq!(deleted.expect("the broker answers"), [Ok(name)]);
+    // It answers before it has forgotten the topic.
+    let until = Instant::now() + WAIT_MAX;
+    while topics::latest_is_there(&settings).await.is_ok() {
+        assert!(Instant::now() < until, "[time] the topic does not go");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     topics::apply(&settings, &dev(1)).await.expect("it is made");
     append(&log, "b 1.1@0-3").await;
     let keeping = keep(&settings, &log);
@@ -267,7 +272,7 @@ async fn what_can_not_be_read_is_not_skipped_and_holds_up_its_partition_only() {
     assert!(expected.values().any(|number| *number == (1, 3)), "{expected:?}");
     let until = Instant::now() + WAIT_MAX;
     while last(&settings) != expected {
-        assert!(Instant::now() < until, "{:?} is not {expected:?}", last(&settings));
+        assert!(Instant::now() < until, "[time] {:?} is not {expected:?}", last(&settings));
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     assert_eq!(keeping.stop().await, 1);

@@ -14,9 +14,8 @@ use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 
 use super::*;
 use crate::log::VALUE_BYTES_MAX;
-use crate::log::kafka::testing::{fresh, kafka_broker};
 use crate::log::kafka::topics::{Footing, TopicsWanted, apply};
-use crate::log::kafka::{layout::Layout, settings::KafkaSettings};
+use crate::log::kafka::{layout::Layout, settings::KafkaSettings, testing};
 
 /// One partition in each topic.
 const ONE_EACH: PartitionCounts = PartitionCounts::new([1; Topic::ALL.len()]);
@@ -131,7 +130,9 @@ async fn a_topic_that_is_not_there_is_named() {
 async fn a_client_that_can_not_go_on_is_replaced() {
     let mock = Mock::new(1);
     let producer = mock.warm().await;
+    let mut refused = 0;
     for round in 0..3 {
+        let sent = Instant::now();
         mock.answer(&[RDKafkaRespErr::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER]);
         let all = (0..20).map(|_| producer.append(Topic::Intake, message("k", "v")));
         let mut failed = 0;
@@ -144,19 +145,17 @@ async fn a_client_that_can_not_go_on_is_replaced() {
         }
         assert!(failed > 0, "the refused request had messages");
         assert_eq!(producer.depth(), 0);
-        let died = Instant::now();
-        let mut refused = 0;
         while let Err(error) = producer.append(Topic::Intake, message("k", "again")).await {
             assert!(matches!(error, EngineError::Unavailable(_)), "{error}");
             refused += 1;
-            assert!(died.elapsed() < Duration::from_secs(60), "[time] not replaced yet: {error}");
+            assert!(sent.elapsed() < Duration::from_secs(60), "[time] not replaced yet: {error}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let pause = Duration::from_millis(100) * 2_u32.pow(round);
-        let took = died.elapsed();
-        assert!(took + Duration::from_millis(50) > pause, "{took:?} in round {round}");
-        assert!(refused > 0, "appends wait for nobody");
+        let took = sent.elapsed();
+        assert!(took > pause, "{took:?} in round {round}");
     }
+    assert!(refused > 0, "appends wait for nobody");
 }
 
 #[tokio::test]
@@ -207,15 +206,26 @@ async fn a_key_keeps_its_order_over_retries() {
         }
         all.push(producer.append(Topic::Intake, message(&format!("k{}", n % 7), "v")));
     }
-    let told: Vec<Position> = join_all(all).await.into_iter().map(Result::unwrap).collect();
+    // This broker takes what was in flight behind a request it refused, as no real one does: the client holds the
+    // refused messages for stored then, and knows no place of theirs.
+    let place = |outcome| match outcome {
+        Ok(position) => Some(position),
+        failed => {
+            let text = unavailable(failed);
+            assert!(text.contains("could not say where"), "{text}");
+            None
+        }
+    };
+    let told: Vec<Option<Position>> = join_all(all).await.into_iter().map(place).collect();
     for key in 0..7 {
-        let of_key: Vec<_> = told.iter().skip(key).step_by(7).collect();
-        assert!(of_key.windows(2).all(|pair| pair[0] < pair[1]), "{of_key:?}");
+        let of_key: Vec<_> = told.iter().skip(key).step_by(7).flatten().collect();
+        assert!(of_key.len() > 1 && of_key.is_sorted_by(|one, next| one < next), "{of_key:?}");
     }
-    let mut places = told.clone();
+    let mut places: Vec<_> = told.iter().flatten().collect();
+    let known = places.len();
     places.sort();
     places.dedup();
-    assert_eq!(places.len(), told.len(), "two messages never stand at one place");
+    assert_eq!(places.len(), known, "two messages never stand at one place");
 }
 
 #[tokio::test]
@@ -324,8 +334,7 @@ async fn settings_the_client_refuses_are_invalid() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn appended_messages_stand_behind_the_marker() {
-    let Some(broker) = kafka_broker() else { return };
-    let settings = KafkaSettings::new(vec![broker], &fresh("producer"));
+    let Some(settings) = testing::settings("producer") else { return };
     let wanted = TopicsWanted {
         partitions: 1,
         replication: 1,

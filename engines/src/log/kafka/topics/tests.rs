@@ -10,15 +10,14 @@ use super::marking::Mark;
 use super::*;
 use crate::log::kafka::marker::Marker;
 use crate::log::kafka::producer::client::{Factory, Outgoing, cloud_event};
-use crate::log::kafka::testing::{fresh, kafka_broker};
+use crate::log::kafka::testing;
 
 fn dev(partitions: u32) -> TopicsWanted {
     TopicsWanted { partitions, replication: 1, footing: Footing::Dev, ..TopicsWanted::default() }
 }
 
-/// Settings of a log of its own; none when real servers are left out.
 fn prefixed() -> Option<KafkaSettings> {
-    Some(KafkaSettings::new(vec![kafka_broker()?], &fresh("topics")))
+    testing::settings("topics")
 }
 
 /// Makes the topics and writes no marker. `alter` says what else a topic is made with.
