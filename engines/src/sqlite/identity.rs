@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io;
+use std::mem;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -90,8 +91,8 @@ pub(crate) struct FileIdentity {
     wal: PathBuf,
     /// None while the writer has no connection: the last one to close deletes the file.
     wal_inode: Mutex<Option<Inode>>,
-    lost: AtomicBool,
-    checking: Mutex<()>,
+    /// Locked from a look to what is made of it: an older look must not undo a newer one.
+    lost: Mutex<bool>,
     /// It was reported that a lost write-ahead log can't be written into the database.
     unsaved: AtomicBool,
 }
@@ -111,29 +112,27 @@ impl FileIdentity {
             link: (database != path).then(|| path.to_owned()),
             database,
             wal,
-            lost: AtomicBool::new(false),
-            checking: Mutex::new(()),
+            lost: Mutex::new(false),
             unsaved: AtomicBool::new(false),
         })
     }
 
     /// Whether the last check found a file lost.
     pub(crate) fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::Relaxed)
+        *lock(&self.lost)
     }
 
     /// Checks that the paths name the open files; reports when one is lost and when it is back. Errors: `Unavailable`.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
-        // A look and what is made of it are one: an older look must not undo a newer one.
-        let _checking = lock(&self.checking);
+        let mut lost = lock(&self.lost);
         let Some(loss) = self.find_loss() else {
-            if self.is_lost() && self.lost.swap(false, Ordering::Relaxed) {
+            if mem::take(&mut *lost) {
                 tracing::info!(file = %self.database.display(), "the file is at its path again: it is used on");
             }
             return Ok(());
         };
         let Loss { path, found, .. } = &loss;
-        if !self.lost.swap(true, Ordering::Relaxed) {
+        if !mem::replace(&mut *lost, true) {
             let fix = self.fix(&loss);
             tracing::error!(file = %path.display(), "the file {found}: nothing is stored or acknowledged until that file is back at its path; {fix}");
         }
