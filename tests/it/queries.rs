@@ -277,9 +277,7 @@ fn a_partner_that_is_down_and_a_restart_lose_no_payment() {
     until("it does not answer", WAIT_MAX, || (queries(&system, "unanswered") >= 1).then_some(()));
     assert!(system.get("/readyz").status == 200, "a partner's trouble is not ours");
     let trouble = "a query to a partner has trouble";
-    let log = until("the log has a line", WAIT_MAX, || {
-        Some(world.home.log()).filter(|log| log.contains(trouble))
-    });
+    let log = world.home.log_with(trouble);
     assert!(log.matches(trouble).count() == 1, "{log}");
     world.partner.comes_back();
     for order in &orders[..4] {

@@ -147,6 +147,13 @@ impl Home {
         std::fs::read_to_string(self.path().join("stderr")).unwrap_or_default()
     }
 
+    /// The same, once it has these words: a line may be written behind what a test has seen.
+    pub fn log_with(&self, words: &str) -> String {
+        until(&format!("{words:?} is logged"), Duration::from_secs(10), || {
+            Some(self.log()).filter(|log| log.contains(words))
+        })
+    }
+
     /// What they printed.
     pub fn printed(&self) -> String {
         std::fs::read_to_string(self.path().join("stdout")).unwrap_or_default()

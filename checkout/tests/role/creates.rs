@@ -163,13 +163,18 @@ async fn a_hostile_partner_is_asked_once_and_its_answer_is_worth_what_it_is() {
     }
 }
 
+/// An address that refuses connections, and what keeps others from getting it.
+fn nobody_listens() -> (tokio::net::TcpSocket, String) {
+    let bound = tokio::net::TcpSocket::new_v4().unwrap();
+    bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}", bound.local_addr().unwrap());
+    (bound, url)
+}
+
 #[actix_web::test]
 async fn a_partner_that_is_not_there_was_sent_nothing() {
     let engines = Engines::new();
-    // Bound, and never listening: nobody else gets the port.
-    let closed = tokio::net::TcpSocket::new_v4().unwrap();
-    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let url = format!("http://{}", closed.local_addr().unwrap());
+    let (_bound, url) = nobody_listens();
     let (world, _folding) = (World::made(&engines, &url, Made::default()).await, engines.fold());
     for _ in 0..2 {
         let (status, body) = world.create("k", &asked("cart")).await;
@@ -290,10 +295,7 @@ async fn a_slow_partner_holds_no_other() {
 async fn a_failing_partner_is_told_of_once_a_second() {
     let engines = Engines::new();
     let partner = Partner::start(Does::Sends(http("403 Forbidden", "{}"))).await;
-    // Bound, and never listening: nobody else gets the port.
-    let closed = tokio::net::TcpSocket::new_v4().unwrap();
-    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let url = format!("http://{}", closed.local_addr().unwrap());
+    let (_bound, url) = nobody_listens();
     let partners = vec![("gone", crate::world::profile("gone"), url)];
     let world = World::made(&engines, &partner.url, Made { partners, ..Made::default() }).await;
     let lines = Lines::start();

@@ -75,7 +75,7 @@ class Broker:
             "share.coordinator.state.topic.min.isr": in_sync,
         }
         if count == 1:
-            # Members of a group are not gone because a busy machine stalls. With three brokers it is told apart soon.
+            # A member of a group that stalls on a busy machine is not gone.
             values.update({
                 "group.consumer.heartbeat.interval.ms": 3000,
                 "group.consumer.session.timeout.ms": 20000,

@@ -183,6 +183,7 @@ pub async fn keeps_dropped_appends(bed: &dyn Bed) {
     while let Some(outcome) = log.append(Topic::Intake, message("k", "polled")).now_or_never() {
         outcome.expect("appended");
         polled += 1;
+        assert!(polled < 100, "each is durable at once");
     }
     append_each(&*log, &["awaited"]).await;
     let found = read(&*log, Topic::Intake, polled + 2).await;

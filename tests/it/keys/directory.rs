@@ -73,9 +73,7 @@ fn a_mounted_directory_is_taken_and_a_wrong_one_is_not() {
         "README: its name is no key's",
         "vault.toml: line 4: unknown field",
     ];
-    let log = until("the log has a line", Duration::from_secs(10), || {
-        Some(home.log()).filter(|log| log.contains("the old keys stay in force"))
-    });
+    let log = home.log_with("the old keys stay in force");
     let checked = home.payfold(&["check"]);
     assert_eq!(checked.code(), 1, "{checked:?}");
     for problem in wrong {

@@ -70,9 +70,7 @@ fn talk(system: &System) -> Vec<(String, String)> {
     let vault = home.data().join("vault.age");
     let good = std::fs::read(&vault).expect("it is there");
     std::fs::write(&vault, "age-encryption.org/v1\n").expect("it can be written");
-    until("the log tells of it", Duration::from_secs(10), || {
-        home.log().contains("the old keys stay in force").then_some(())
-    });
+    home.log_with("the old keys stay in force");
     std::fs::write(&vault, good).expect("it can be written");
     secrets.push(("planted".to_owned(), PLANTED.to_owned()));
     secrets

@@ -216,12 +216,12 @@ async fn a_key_keeps_its_order_over_retries() {
             None
         }
     };
-    let told: Vec<Option<Position>> = join_all(all).await.into_iter().map(place).collect();
+    let found: Vec<Option<Position>> = join_all(all).await.into_iter().map(place).collect();
     for key in 0..7 {
-        let of_key: Vec<_> = told.iter().skip(key).step_by(7).flatten().collect();
+        let of_key: Vec<_> = found.iter().skip(key).step_by(7).flatten().collect();
         assert!(of_key.len() > 1 && of_key.is_sorted_by(|one, next| one < next), "{of_key:?}");
     }
-    let mut places: Vec<_> = told.iter().flatten().collect();
+    let mut places: Vec<_> = found.iter().flatten().collect();
     let known = places.len();
     places.sort();
     places.dedup();
