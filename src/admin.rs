@@ -1,133 +1,59 @@
-//! Owns the admin listener: probes, metrics, and the calls of verbs that change state, for named tokens.
-//! Loopback by default. A token's name is the author of what it does.
+//! Owns the admin listener: probes, metrics, and the calls that change state. A call needs a named
+//! token, and the token's name is the author of the change. The listener is on loopback by default.
+//! `/openapi.json` describes its calls.
 
+mod answer;
+mod backends;
 mod body;
-mod books;
-pub(crate) mod quarantine;
+mod openapi;
+mod operation;
+mod quarantine;
 mod raw;
 mod rebuild;
+mod reconcile;
+mod router;
+mod state;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::LazyLock;
 
-use actix_web::dev::HttpServiceFactory;
-use actix_web::middleware::from_fn;
 use actix_web::web::{self, Data, ServiceConfig};
-use actix_web::{HttpRequest, HttpResponse, Resource, Route};
-use arc_swap::ArcSwap;
-use payfold_engines::clock::Clock;
-use payfold_engines::log::EventLog;
-use payfold_partners::directory::Directory;
-use payfold_partners::document::TokenEntry;
-use payfold_schemas::digest::Digest;
-use payfold_schemas::ids::Author;
-use prometheus::{Encoder, Registry, TextEncoder};
+use actix_web::{HttpRequest, HttpResponse};
+use prometheus::{Encoder, TextEncoder};
 
-pub use self::books::BooksDesk;
-pub use self::quarantine::NoticeDesk;
-pub use self::rebuild::RebuildDesk;
-use crate::demo::{DemoOrder, DemoOrders};
-use crate::gauges::Gauges;
-use crate::readiness::{ROLES, Readiness};
+use self::answer::{Answer, Refusal, answer, bad, problem, read};
+pub(crate) use self::backends::{NoticeBackend, RebuildBackend, ReconcileBackend};
+use self::router::Router;
+pub(crate) use self::state::{Admin, Life};
+use crate::api::demo::OPEN_ORDER;
+use crate::readiness::ROLES;
 
-/// What the admin listener shows and does.
-pub struct Admin {
-    /// Every metric of the process.
-    pub registry: Registry,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// The log, for the demo's orders; none where no role has engines.
-    pub log: Option<Arc<dyn EventLog>>,
-    /// Accounts and keys, as they are in force.
-    pub directory: Arc<ArcSwap<Directory>>,
-    /// Whether each role can store what it is sent.
-    pub readiness: Readiness,
-    /// Where the process stands in its life.
-    pub life: Arc<Life>,
-    /// Names and SHA-256 of the tokens that may change things, as they are in force.
-    pub tokens: Arc<ArcSwap<Vec<TokenEntry>>>,
-    /// The demo's orders; none outside the demo.
-    pub demo: Option<DemoOrders>,
-    /// What is read when metrics are.
-    pub gauges: Gauges,
-    /// Where records are compared and findings decided; none without the reconciler role.
-    pub books: Option<BooksDesk>,
-    /// Where rebuilds are asked for; none without the projector role.
-    pub rebuilds: Option<RebuildDesk>,
-    /// What quarantined notices are judged with; none without the reconciler role.
-    pub notices: Option<NoticeDesk>,
-}
-
-/// Where a process stands in its life.
-#[derive(Debug, Default)]
-pub struct Life {
-    started: AtomicBool,
-    draining: AtomicBool,
-    broken: AtomicBool,
-}
-
-impl Life {
-    /// Start-up is over.
-    pub fn started(&self) {
-        self.started.store(true, Ordering::SeqCst);
-    }
-
-    /// No new work, please.
-    pub fn draining(&self) {
-        self.draining.store(true, Ordering::SeqCst);
-    }
-
-    /// A role ended with an error: the process can't do its work.
-    pub fn broken(&self) {
-        self.broken.store(true, Ordering::SeqCst);
-    }
-
-    /// Whether a role ended with an error.
-    pub fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::SeqCst)
-    }
-
-    fn is_started(&self) -> bool {
-        self.started.load(Ordering::SeqCst)
-    }
-
-    fn takes_work(&self) -> bool {
-        self.is_started() && !self.draining.load(Ordering::SeqCst) && !self.is_broken()
-    }
-}
+static DOCUMENT: LazyLock<String> =
+    LazyLock::new(|| format!("{:#}", openapi::document(&router().operations())));
 
 /// The routes.
-pub fn routes(config: &mut ServiceConfig) {
-    config
-        .service(only("/livez", web::get().to(livez)))
-        .service(only("/startupz", web::get().to(startupz)))
-        .service(only("/readyz", web::get().to(readyz)))
-        .service(only("/readyz/{role}", web::get().to(readyz_of_role)))
-        .service(only("/metrics", web::get().to(metrics)))
-        .service(only("/v1/demo/orders", web::post().to(open_demo_order)))
-        .configure(books::routes)
-        .configure(rebuild::routes)
-        .configure(quarantine::routes)
-        .configure(raw::routes)
-        .default_service(web::to(|| async {
-            problem(404, "not_found", "there is nothing at this path")
-        }));
+pub(crate) fn routes(config: &mut ServiceConfig) {
+    router().serve(config);
+    config.default_service(web::to(|| async {
+        problem(404, "not_found", "there is nothing at this path")
+    }));
 }
 
-/// A path with one method; every other is a 405. A body has to come in time.
-fn only(path: &'static str, route: Route) -> impl HttpServiceFactory + 'static {
-    one_method(path, route).wrap(from_fn(body::in_time))
-}
-
-/// The same for an upload, which may take as long as something of it comes.
-fn only_upload(path: &'static str, route: Route) -> impl HttpServiceFactory + 'static {
-    one_method(path, route).wrap(from_fn(body::without_pauses))
-}
-
-fn one_method(path: &'static str, route: Route) -> Resource {
-    web::resource(path).route(route).default_service(web::to(|| async {
-        problem(405, "method_not_allowed", "this path takes another method")
-    }))
+fn router() -> Router {
+    let mut router = Router::default();
+    router.page("/livez", "Says whether the process lives", livez);
+    router.page("/startupz", "Says whether the process has started", startupz);
+    router.page("/readyz", "Says whether every role takes work", readyz);
+    router.page("/readyz/{role}", "Says whether one role takes work", readyz_of_role);
+    router.page("/metrics", "The metrics of the process, as Prometheus reads them", metrics);
+    router.page("/openapi.json", "This document", || async {
+        HttpResponse::Ok().content_type("application/json").body(DOCUMENT.as_str())
+    });
+    router.call(&OPEN_ORDER, open_demo_order);
+    reconcile::route(&mut router);
+    rebuild::route(&mut router);
+    quarantine::route(&mut router);
+    raw::route(&mut router);
+    router
 }
 
 async fn livez(admin: Data<Admin>) -> HttpResponse {
@@ -149,7 +75,7 @@ async fn readyz(admin: Data<Admin>) -> HttpResponse {
     probe(Some(troubles.join("; ")).filter(|troubles| !troubles.is_empty()))
 }
 
-/// Of one role alone, for a balancer in front of its listener.
+/// Answers the readiness of one role, for a load balancer in front of its listener.
 async fn readyz_of_role(role: web::Path<String>, admin: Data<Admin>) -> HttpResponse {
     if !admin.readiness.has(&role) {
         return problem(404, "not_found", "this process has no such role that is asked about");
@@ -160,7 +86,7 @@ async fn readyz_of_role(role: web::Path<String>, admin: Data<Admin>) -> HttpResp
     probe(admin.readiness.trouble(&role).await)
 }
 
-/// 200, or 503 with the trouble.
+/// Answers a probe: 200, or 503 with the trouble.
 fn probe(trouble: Option<impl std::fmt::Display>) -> HttpResponse {
     match trouble {
         None => HttpResponse::Ok().content_type("text/plain").body("ok\n"),
@@ -180,55 +106,16 @@ async fn metrics(admin: Data<Admin>) -> HttpResponse {
     }
 }
 
-async fn open_demo_order(
-    request: HttpRequest,
-    body: web::Bytes,
-    admin: Data<Admin>,
-) -> HttpResponse {
-    if admin.author(&request).is_none() {
-        return unauthenticated();
+async fn open_demo_order(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
+    admin.author(&request).ok_or(Refusal::Unauthenticated)?;
+    let (Some(demo), Some(log)) = (&admin.demo, &admin.log) else { return Err(Refusal::NoDemo) };
+    let order = read(&OPEN_ORDER, &body)?;
+    if !order.currency.has_minor_units() {
+        return Err(bad("the currency must be one of ISO 4217 that has minor units"));
     }
-    let (Some(demo), Some(log)) = (&admin.demo, &admin.log) else {
-        return problem(
-            404,
-            "not_a_demo",
-            "this system has a configuration; the demo order is for `payfold run` without one",
-        );
-    };
-    let asked = serde_json::from_slice::<DemoOrder>(&body).ok();
-    let Some(asked) = asked.filter(|asked| asked.currency.has_minor_units()) else {
-        let detail = "the body must be an amount in minor units and an ISO 4217 currency that has them, as JSON";
-        return problem(400, "bad_request", detail);
-    };
-    match demo.open(&**log, &*admin.clock, asked).await {
-        Ok(opened) => HttpResponse::Created().json(opened),
-        Err(error) => problem(503, "storage_unavailable", &error.to_string()),
-    }
+    let opened = demo.open(&**log, &*admin.clock, order).await;
+    answer(&OPEN_ORDER, &opened.map_err(Refusal::Unavailable)?)
 }
 
-impl Admin {
-    /// Whose token a request carries. Hashes are compared, so timing tells nothing of a token.
-    fn author(&self, request: &HttpRequest) -> Option<Author> {
-        let header = request.headers().get("authorization")?.to_str().ok()?;
-        let sha256 = Digest::of_bytes(header.strip_prefix("Bearer ")?.as_bytes());
-        let tokens = self.tokens.load();
-        tokens.iter().find(|token| token.sha256 == sha256).map(|token| token.name.clone())
-    }
-}
-
-fn unauthenticated() -> HttpResponse {
-    problem(401, "unauthenticated", "an admin token is needed: Authorization: Bearer …")
-}
-
-fn problem(status: u16, code: &str, detail: &str) -> HttpResponse {
-    let status_code = actix_web::http::StatusCode::from_u16(status).expect("a valid status");
-    HttpResponse::build(status_code).content_type("application/problem+json").json(
-        serde_json::json!({
-            "type": format!("urn:payfold:problem:{code}"),
-            "title": code.replace('_', " "),
-            "status": status,
-            "code": code,
-            "detail": detail,
-        }),
-    )
-}
+#[cfg(test)]
+mod tests;

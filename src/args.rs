@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod bench;
 mod certify;
+mod common;
 mod demo;
 mod keys;
 mod log;
@@ -15,148 +16,142 @@ mod rebuild;
 mod reconcile;
 mod retention;
 
-pub use bench::{
+pub(crate) use bench::{
     BenchCommand, BenchE2eArgs, BenchIngestArgs, BenchProjectorArgs, BenchRebuildArgs,
     BenchReconcileArgs, BenchServerArgs,
 };
-pub use certify::CertifyArgs;
-pub use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};
-pub use keys::{
-    AccountCommand, AccountSetArgs, KeyAddArgs, KeyChannel, KeyCommand, ShopAddArgs, ShopCommand,
+pub(crate) use certify::CertifyArgs;
+pub(crate) use common::{Global, OutputArgs, OutputFormat, PageArgs, RawArgs};
+pub(crate) use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};
+pub(crate) use keys::{
+    AccountCommand, AccountSetArgs, KeyAddArgs, KeyCommand, ShopAddArgs, ShopCommand,
 };
-pub use log::{AcceptLostClaimsArgs, ChainArgs, LogCommand, ParkArgs, VerifyArgs};
-pub use partner::{
-    DraftArgs, ExplainArgs, Fate, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo,
+pub(crate) use log::{AcceptLostClaimsArgs, ChainArgs, LogCommand, ParkArgs, VerifyArgs};
+pub(crate) use partner::{
+    DraftArgs, ExplainArgs, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo, RecordLineKind,
     RecordsArgs, VectorsArgs,
 };
-pub use quarantine::{
+pub(crate) use quarantine::{
     DismissArgs, NoticesArgs, QuarantineCommand, QuarantineListArgs, ReleaseArgs,
     WithdrawNoticesArgs,
 };
-pub use rebuild::{DiffArgs, MoveArgs, PlanArgs, RebuildCommand, StartArgs, StatusArgs, WhyArgs};
-pub use reconcile::{
-    DayArgs, DecideArgs, FindingsArgs, ReconcileCommand, ReportArgs, RunBooksArgs, TokenCommand,
-    WithdrawArgs,
+pub(crate) use rebuild::{
+    DiffArgs, MoveArgs, PlanArgs, ReasonArgs, RebuildCommand, StartArgs, StatusArgs,
 };
-pub use retention::{RetentionAccounts, RetentionCommand, RetentionEraseArgs};
+pub(crate) use reconcile::{
+    DayArgs, DecideArgs, FindingsArgs, ReconcileCommand, ReconcileRunArgs, ReportArgs,
+    TokenCommand, WithdrawArgs,
+};
+pub(crate) use retention::{RetentionAccounts, RetentionCommand, RetentionEraseArgs};
 
-/// Takes payment notifications, answers 200 only when they are durable, folds them into order state.
+/// Receives payment notifications, answers 200 only once they are durable, and folds them into
+/// order state.
 #[derive(Debug, Parser)]
 #[command(name = "payfold", version, propagate_version = true, arg_required_else_help = true)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     pub global: Global,
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// Flags every command takes.
-#[derive(Debug, Args)]
-pub struct Global {
-    /// Configuration file [default: payfold.toml, if it is there]
-    #[arg(long, global = true, value_name = "FILE", env = "PAYFOLD_CONFIG")]
-    pub config: Option<PathBuf>,
-    /// Data folder [default: payfold-data]
-    #[arg(long, global = true, value_name = "DIR", env = "PAYFOLD_DATA")]
-    pub data: Option<PathBuf>,
-    /// Admin listener of a running system [default: the one the data folder names]
-    #[arg(long, global = true, value_name = "URL", env = "PAYFOLD_ADMIN_URL")]
-    pub admin_url: Option<String>,
-    /// File with the token changes are made with: its name is their author [default: the data folder's own]
-    #[arg(long, global = true, value_name = "FILE", env = "PAYFOLD_ADMIN_TOKEN_FILE")]
-    pub admin_token_file: Option<PathBuf>,
-}
-
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Run the system: take notices, fold them, serve metrics
+pub(crate) enum Command {
+    /// Run the system: receive notices, fold them into orders, serve shops and metrics
+    #[command(after_help = "Example: payfold run --roles ingest,projector")]
     Run(RunArgs),
-    /// Try a running system: sign and post notices as a partner would
+    /// Try a running demo: create payments and post signed notices as a partner would
     #[command(subcommand)]
     Demo(DemoCommand),
-    /// Check configuration, vault, disk, clock and stores; says how to mend what is wrong
+    /// Check configuration, vault, disk, clock and stores; each failed row has its fix
+    #[command(after_help = "Example: payfold check --connect")]
     Check(CheckArgs),
-    /// Print a commented payfold.toml
+    /// Print a payfold.toml that explains every setting and its default
+    #[command(after_help = "Example: payfold init > payfold.toml")]
     Init,
-    /// Orders and their facts
+    /// Show and list orders, and the facts they were folded from
     #[command(subcommand)]
     Order(OrderCommand),
-    /// Everything the log has about a request, a partner's ref or an order
+    /// Show everything the log has about a request, a partner's reference or an order
+    #[command(after_help = "Example: payfold trace acme/SHOP-1/ord-0193b1c7")]
     Trace(TraceArgs),
-    /// Print a topic's messages as they come
+    /// Print a topic's messages as they arrive
+    #[command(after_help = "Example: payfold tail orders --since 10m --partner acme")]
     Tail(TailArgs),
-    /// Partners: write, check, explain, freeze and certify their profiles
+    /// Write, check, explain, freeze and certify the profiles of partners
     #[command(subcommand)]
     Partner(PartnerCommand),
-    /// Keys of partner accounts
+    /// Add, list and retire the keys of partner accounts
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Our accounts at partners: on or off, where from, how many a second
+    /// Enable or disable our accounts at partners; limit their source addresses and rates
     #[command(subcommand)]
     Account(AccountCommand),
-    /// Shops that may call the shop listener, and their tokens
+    /// Add, list and retire the tokens of shops that call the shop listener
     #[command(subcommand)]
     Shop(ShopCommand),
-    /// People who may change things on the admin listener, each with a token
+    /// Add, list and retire the tokens of people who change things on the admin listener
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Compare orders with partners' own records, decide differences, close days
+    /// Compare orders with partners' records, decide differences, close days
     #[command(subcommand)]
     Reconcile(ReconcileCommand),
-    /// Fold the log anew beside live traffic, compare, switch, go back
+    /// Fold the log into a new build beside live traffic; compare, switch, roll back
     #[command(subcommand)]
     Rebuild(RebuildCommand),
-    /// Signed notices that could not be admitted
+    /// List and decide notices that have a valid signature and could not be admitted
     #[command(subcommand)]
     Quarantine(QuarantineCommand),
-    /// The event log itself
+    /// Inspect, verify, back up and restore the event log
     #[command(subcommand)]
     Log(LogCommand),
-    /// Bytes of notices: seal them by the month, and destroy a month of them
+    /// Seal the bytes of notices with a key a month, and destroy the key of a month
     #[command(subcommand)]
     Retention(RetentionCommand),
-    /// The log's topics in Kafka
+    /// Create the log's topics in Kafka
     #[command(subcommand)]
     Topics(ApplyCommand),
-    /// The order store's tables in the CQL database, and the schemas of events
+    /// Create the order store's tables in the CQL database; print the schemas of events
     #[command(subcommand)]
     Schema(SchemaCommand),
-    /// Measure this program on this machine
+    /// Measure the performance of this program on this machine
     #[command(subcommand)]
     Bench(BenchCommand),
     /// Print shell completions
+    #[command(after_help = "Example: payfold completions bash > /etc/bash_completion.d/payfold")]
     Completions {
-        /// Which shell
+        /// The shell to print completions for
         shell: clap_complete::Shell,
     },
     /// Write man pages into a folder
+    #[command(after_help = "Example: payfold man /usr/local/share/man/man1")]
     Man {
-        /// The folder; made if it is missing
+        /// The folder; it is created if it is missing
         dir: PathBuf,
     },
 }
 
-/// Roles one process may take.
+/// Roles that one process can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Role {
-    /// Every role; the sandbox among them in the demo only
+    /// Every role; the sandbox only in the demo
     All,
-    /// Takes notices over HTTP
+    /// Receives notices over HTTP
     Ingest,
-    /// Folds them into orders
+    /// Folds facts into orders and publishes their changes
     Projector,
-    /// Serves shops: creates payments, shows and follows them
+    /// Serves shops: creates payments, shows them and streams their changes
     Checkout,
-    /// Watches deadlines and shared refs
+    /// Watches deadlines, queries partners, compares orders with their records
     Reconciler,
-    /// Plays a partner that can misbehave; for accounts of sandbox profiles only
+    /// Plays a partner, with faults on request; for accounts with a sandbox profile only
     Sandbox,
 }
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Roles of this process
+    /// Roles of this process, separated by commas
     #[arg(long, value_delimiter = ',', default_value = "all")]
     pub roles: Vec<Role>,
     /// Address partners post to [default: 127.0.0.1:8080]
@@ -174,43 +169,47 @@ pub struct RunArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct CheckArgs {
-    /// Also open the engines and ask them
+pub(crate) struct CheckArgs {
+    /// Also open the log and the order store, and check their content
     #[arg(long)]
     pub connect: bool,
-    /// Only ask the running process whether it takes traffic
+    /// Only check whether the running process is ready for traffic
     #[arg(long, conflicts_with_all = ["connect", "output"])]
     pub ready: bool,
-    /// Only ask the running process whether it lives, as a container's health check does
+    /// Only check whether the running process is alive, for a container's health check
     #[arg(long, conflicts_with_all = ["connect", "output", "ready"])]
     pub live: bool,
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What can be done with topics and tables.
+/// The commands of `payfold topics`.
 #[derive(Debug, Subcommand)]
-pub enum ApplyCommand {
-    /// Make what is missing; print what differs and leave it as it is
+pub(crate) enum ApplyCommand {
+    /// Create missing topics; print settings that differ and leave them unchanged
+    #[command(after_help = "Example: payfold topics apply --dry-run")]
     Apply(ApplyArgs),
 }
 
-/// What can be done with tables and with what other teams read.
+/// The commands of `payfold schema`.
 #[derive(Debug, Subcommand)]
-pub enum SchemaCommand {
-    /// Make the tables that are missing; print what differs and leave it as it is
+pub(crate) enum SchemaCommand {
+    /// Create missing tables; print tables that differ and leave them unchanged
+    #[command(after_help = "Example: payfold schema apply --dry-run")]
     Apply(SchemaApplyArgs),
-    /// The events other teams read: their types, the JSON Schema of one, or all of them as files
+    /// List the published event types, print the JSON Schema of one, or write all as files
+    #[command(after_help = "Example: payfold schema events payfold.order.changed.v1")]
     Events(EventsArgs),
-    /// The AsyncAPI 3 document of the topics other teams read
+    /// Print the AsyncAPI 3 document of the topics that other teams read
+    #[command(after_help = "Example: payfold schema asyncapi > asyncapi.json")]
     Asyncapi,
 }
 
 #[derive(Debug, Args)]
-pub struct EventsArgs {
-    /// Print the JSON Schema of this type's data, such as payfold.order.changed.v1
+pub(crate) struct EventsArgs {
+    /// Print the JSON Schema of this event type, such as payfold.order.changed.v1
     pub kind: Option<String>,
-    /// Write every schema, and the AsyncAPI document, into this folder
+    /// Write every schema and the AsyncAPI document into this folder
     #[arg(long, value_name = "DIR", conflicts_with = "kind")]
     pub write: Option<PathBuf>,
     #[command(flatten)]
@@ -218,68 +217,27 @@ pub struct EventsArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct ApplyArgs {
-    /// Only print what would be done
+pub(crate) struct ApplyArgs {
+    /// Print what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
 }
 
 #[derive(Debug, Args)]
-pub struct SchemaApplyArgs {
+pub(crate) struct SchemaApplyArgs {
     #[command(flatten)]
     pub apply: ApplyArgs,
-    /// Say that no process of this keyspace runs and that all its copies are repaired: from now on those copies decide
-    /// claims that keyspace and settings name (docs/operations.md, "Several datacenters")
+    /// Confirm that no process runs on this keyspace and that its replicas are repaired. Claims are
+    /// then decided by the replicas that the keyspace and the settings name
+    /// (docs/how-to/run-at-scale.md, "Several datacenters")
     #[arg(long, conflicts_with = "dry_run")]
     pub copies_repaired: bool,
 }
 
-/// Whether bytes are printed as they came.
-#[derive(Debug, Args)]
-pub struct RawArgs {
-    /// Print the bytes as they came; asked of the running system, which tells on `findings` who reads them and why
-    #[arg(long, requires = "reason")]
-    pub raw: bool,
-    /// Why they are read; kept for ever
-    #[arg(long, requires = "raw")]
-    pub reason: Option<String>,
-}
-
-/// How a listing is printed.
-#[derive(Debug, Args)]
-pub struct OutputArgs {
-    /// Output form
-    #[arg(long, value_enum, default_value_t = Form::Table)]
-    pub output: Form,
-}
-
-/// How a listing is cut into pages.
-#[derive(Debug, Args)]
-pub struct PageArgs {
-    /// Rows at most
-    #[arg(long, default_value_t = 100)]
-    pub limit: usize,
-    /// Go on after this cursor, which the last page printed
-    #[arg(long, value_name = "CURSOR")]
-    pub after: Option<String>,
-}
-
-/// Forms of a listing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// Columns for people
-    Table,
-    /// One array or object
-    Json,
-    /// One object a line
-    Jsonl,
-    /// Comma-separated with a head line
-    Csv,
-}
-
 #[derive(Debug, Subcommand)]
-pub enum OrderCommand {
-    /// One order, whole
+pub(crate) enum OrderCommand {
+    /// Show one order
+    #[command(after_help = "Example: payfold order show acme SHOP-1 ord-0193b1c7 --facts")]
     Show {
         /// Partner code
         partner: String,
@@ -287,7 +245,7 @@ pub enum OrderCommand {
         merchant: String,
         /// Order id
         order: String,
-        /// List the facts and what each changed
+        /// List the facts of the order and what each changed
         #[arg(long)]
         facts: bool,
         #[command(flatten)]
@@ -295,18 +253,19 @@ pub enum OrderCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Orders by creation, newest last
+    /// List orders by creation, newest last
+    #[command(after_help = "Example: payfold order list --state PENDING --older 15m")]
     List {
-        /// Only this state
+        /// Only orders in this state
         #[arg(long)]
         state: Option<String>,
-        /// Only with this flag open
+        /// Only orders with this flag open
         #[arg(long)]
         flag: Option<String>,
-        /// Only attempts at this reference
+        /// Only orders with this reference of the shop
         #[arg(long)]
         reference: Option<String>,
-        /// Only first seen longer ago than this, such as 15m or 2h
+        /// Only orders first seen longer ago than this, such as 15m or 2h
         #[arg(long, value_name = "AGE")]
         older: Option<String>,
         #[command(flatten)]
@@ -314,9 +273,11 @@ pub enum OrderCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Orders a partner is asked about: why, since when, how often it was due, when next
+    /// List orders with an outcome that partners are queried for: why, since when, how often, when
+    /// next
+    #[command(after_help = "Example: payfold order stuck --partner acme")]
     Stuck {
-        /// Only of this partner
+        /// Only orders of this partner
         #[arg(long)]
         partner: Option<String>,
         #[command(flatten)]
@@ -327,16 +288,16 @@ pub enum OrderCommand {
 }
 
 #[derive(Debug, Args)]
-pub struct TraceArgs {
-    /// A request id, a partner's ref, or an order (id, or partner/merchant/id)
+pub(crate) struct TraceArgs {
+    /// A request id, a partner's reference, or an order (its id, or partner/merchant/id)
     pub what: String,
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// Topics `tail` reads.
+/// Topics that `tail` can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TopicName {
+pub(crate) enum TopicName {
     Intake,
     Orders,
     Findings,
@@ -344,21 +305,67 @@ pub enum TopicName {
 }
 
 #[derive(Debug, Args)]
-pub struct TailArgs {
-    /// Which topic
+pub(crate) struct TailArgs {
+    /// The topic to print
     pub topic: TopicName,
     /// Start after this position, such as 0-1234
     #[arg(long, value_name = "POS")]
     pub after: Option<String>,
-    /// Start with messages so old at most, such as 10m
+    /// Start with messages at most this old, such as 10m
     #[arg(long, value_name = "AGE", conflicts_with = "after")]
     pub since: Option<String>,
-    /// Only of this partner
+    /// Only messages of this partner
     #[arg(long)]
     pub partner: Option<String>,
-    /// Stop at the end instead of waiting for more
+    /// Stop at the end of the topic instead of waiting for more
     #[arg(long)]
     pub no_follow: bool,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    /// The arguments of an example, up to a redirection or pipe. Quoted words are one argument.
+    fn arguments_of(example: &str) -> Vec<String> {
+        let end = example.find(" > ").or_else(|| example.find(" | ")).unwrap_or(example.len());
+        let mut arguments = Vec::new();
+        for (n, part) in example[..end].split('"').enumerate() {
+            if n % 2 == 1 {
+                arguments.push(part.to_owned());
+            } else {
+                arguments.extend(part.split_whitespace().map(str::to_owned));
+            }
+        }
+        arguments
+    }
+
+    /// Asserts for each command without subcommands below `command` that its help has an example
+    /// of this very command, which parses.
+    fn assert_examples(command: &clap::Command, path: &str) {
+        for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+            let path = format!("{path} {}", command.get_name());
+            if command.has_subcommands() {
+                assert_examples(command, &path);
+                continue;
+            }
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples = help.lines().filter_map(|line| line.strip_prefix("Example: "));
+            let own: Vec<_> = examples.filter(|example| example.starts_with(&path)).collect();
+            assert!(!own.is_empty(), "the help of {path} has no line \"Example: {path} …\"");
+            for example in own {
+                let parsed = Arguments::try_parse_from(arguments_of(example));
+                assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+            }
+        }
+    }
+
+    #[test]
+    fn the_help_of_every_command_has_an_example_that_parses() {
+        assert_examples(&Arguments::command(), "payfold");
+    }
 }

@@ -1,4 +1,4 @@
-//! Owns the data folder: which file is where, and the modes of those that hold secrets.
+//! Owns the data folder: the paths of its files, and the modes of files that hold secrets.
 
 use std::fs;
 use std::io::Write;
@@ -7,19 +7,20 @@ use std::path::{Path, PathBuf};
 use crate::error::{Fixable, unreadable};
 use crate::settings::Settings;
 
-/// The folder of one embedded system.
+/// The data folder of a system.
 #[derive(Clone, Debug)]
 pub struct DataDir {
     root: PathBuf,
 }
 
 impl DataDir {
-    /// The folder the settings name; it may not exist yet.
+    /// The folder that the settings name; it may not exist yet.
     pub fn of(settings: &Settings) -> Self {
         Self { root: settings.data.clone() }
     }
 
-    /// Makes the folder, for this user only, if it is missing; tells whether it was.
+    /// Creates the folder, readable by this user only, if it is missing. Returns whether it was
+    /// created.
     pub fn create(&self) -> anyhow::Result<bool> {
         use std::os::unix::fs::DirBuilderExt;
         if self.root.is_dir() {
@@ -27,8 +28,8 @@ impl DataDir {
         }
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root).map_err(|error| {
             Fixable::error(
-                format!("the data folder {} can't be made: {error}", self.root.display()),
-                "make it, or name another with --data DIR or PAYFOLD_DATA",
+                format!("the data folder {} can't be created: {error}", self.root.display()),
+                "create it, or give another with --data DIR or PAYFOLD_DATA",
             )
         })?;
         Ok(true)
@@ -44,12 +45,12 @@ impl DataDir {
         self.root.join("vault.age")
     }
 
-    /// The vault's identity.
+    /// The age identity that opens the vault.
     pub fn identity(&self) -> PathBuf {
         self.root.join("vault.key")
     }
 
-    /// Key of the sandbox partner (demo only), for trying with other tools.
+    /// The HMAC key of the sandbox account (demo only), for use with other tools.
     pub fn sandbox_key(&self) -> PathBuf {
         self.root.join("sandbox.key")
     }
@@ -64,13 +65,13 @@ impl DataDir {
         self.root.join("admin.token")
     }
 
-    /// What a running process writes of itself.
+    /// The run file of a process.
     pub fn run_file(&self, pid: u32) -> PathBuf {
         self.root.join(format!("run-{pid}.json"))
     }
 
-    /// What running processes wrote of themselves, the oldest first; some may be left from a crash. Errors: the folder is
-    /// there and can't be read.
+    /// The run files in the folder, oldest first; some may be left from a crash. Errors: the folder
+    /// exists and can't be read.
     pub fn run_files(&self) -> anyhow::Result<Vec<PathBuf>> {
         let is_one = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -87,14 +88,15 @@ impl DataDir {
         Ok(files)
     }
 
-    /// A file of the folder.
+    /// The path of a file in the folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 }
 
-/// Writes a file only this user may read, new or over an old one. Errors name the file.
-pub fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+/// Writes a file that only this user may read, replacing an old one atomically. Errors name the
+/// file.
+pub(crate) fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let temporary = path.with_extension("new");
     let write = || {
@@ -107,8 +109,15 @@ pub fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     };
     write().map_err(|error: std::io::Error| {
         Fixable::error(
-            format!("can't write {}: {error}", path.display()),
-            "make room on its disk and let this user write the folder, then try again",
+            format!("{} can't be written: {error}", path.display()),
+            "free space on its disk and make the folder writable for this user, then try again",
         )
     })
+}
+
+/// Free bytes for this user on the file system of `path`.
+pub(crate) fn disk_free_bytes(path: &Path) -> std::io::Result<u64> {
+    let found =
+        rustix::fs::statvfs(if path.as_os_str().is_empty() { Path::new(".") } else { path })?;
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }

@@ -1,49 +1,25 @@
-//! Owns the demo: the sandbox partner's account, and the orders `payfold demo ipn` opens on it until the
-//! sandbox partner itself exists. Loopback only, test keys only.
+//! Owns the demo's account at the sandbox partner and the orders that `payfold demo ipn` opens on
+//! it without a create call. Loopback and test keys only.
 
 use payfold_engines::EngineError;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::{EventLog, Message, Topic};
+pub(crate) use payfold_sandbox::demo::{MERCHANT, PARTNER, profile};
 use payfold_schemas::fact::{Create, Fact, Presentation, Session};
 use payfold_schemas::ids::{
     MerchantCode, OrderId, OrderKey, PartnerCode, ProviderRef, Reference, RequestId,
 };
-use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::record::{FactRecord, Record};
 use payfold_schemas::time::Time;
-use serde::{Deserialize, Serialize};
 
-/// The demo's partner code.
-pub const PARTNER: &str = "sandbox";
-/// The demo's merchant code.
-pub const MERCHANT: &str = "DEMO";
+use crate::api::demo::{DemoOrder, OpenedOrder};
 
 const SESSION_MS: i64 = 15 * 60 * 1_000;
 const GRACE_MS: i64 = 2 * 60 * 1_000;
 
-/// What a demo order is asked for with.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct DemoOrder {
-    /// Minor units.
-    pub amount: Amount,
-    /// ISO 4217.
-    pub currency: Currency,
-}
-
-/// A demo order that is open.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OpenedOrder {
-    /// Its name.
-    pub order: OrderKey,
-    /// The session's ref.
-    pub provider_ref: ProviderRef,
-}
-
-/// Opens orders on the sandbox account.
+/// Opens orders on the demo's account.
 #[derive(Clone, Debug)]
-pub struct DemoOrders {
+pub(crate) struct DemoOrders {
     partner: PartnerCode,
     merchant_code: MerchantCode,
 }
@@ -58,8 +34,8 @@ impl Default for DemoOrders {
 }
 
 impl DemoOrders {
-    /// Appends the create fact and the session fact of a new order. Errors: the log's.
-    pub async fn open(
+    /// Appends `CreateRequested` and `SessionOpened` of a new order. Errors: the log's.
+    pub(crate) async fn open(
         &self,
         log: &dyn EventLog,
         clock: &dyn Clock,
@@ -104,11 +80,4 @@ fn message(order: &OrderKey, fact: Fact, request_id: RequestId, now: Time) -> Me
         event: None,
         value: Record::of_fact(record, Vec::new()).encode(),
     }
-}
-
-/// The sandbox partner's profile: the contract's default scheme, loopback addresses let pass.
-pub fn profile() -> Option<payfold_partners::profile::Profile> {
-    PartnerCode::parse(PARTNER)
-        .ok()
-        .map(|code| payfold_partners::profile::Profile::sandbox_for(&code))
 }

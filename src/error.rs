@@ -1,55 +1,56 @@
-//! Owns the shape of an error a person reads: one line what is wrong, one line how to mend it, and the
-//! exit code. Everything else is an `anyhow` chain printed in one line.
+//! Owns errors for people: one line says what is wrong, one line how to fix it. Also the exit code
+//! that an error leads to. Other errors are `anyhow` chains, printed in one line.
 
 use std::fmt;
 use std::path::Path;
 
-/// An error with its fix.
+/// An error that says how to fix it.
 #[derive(Debug)]
-pub struct Fixable {
+pub(crate) struct Fixable {
     what: String,
     fix: String,
-    /// Stored data does not fit together: the command exits with 3 instead of 1.
+    /// Whether stored data does not belong together; the command then exits with 3 instead of 1.
     is_difference: bool,
 }
 
 impl Fixable {
-    /// `what` is wrong; `fix` says how to mend it.
-    pub fn error(what: impl Into<String>, fix: impl Into<String>) -> anyhow::Error {
+    /// Makes an error: `what` happened to what, and `fix` says what to do now. Exit code 1.
+    pub(crate) fn error(what: impl Into<String>, fix: impl Into<String>) -> anyhow::Error {
         anyhow::Error::new(Self { what: what.into(), fix: fix.into(), is_difference: false })
     }
 
-    /// Files or tables that don't belong together: printed like any error, with exit code 3.
-    pub fn difference(what: impl Into<String>, fix: impl Into<String>) -> anyhow::Error {
+    /// Makes an error about files or tables that don't belong together. Exit code 3.
+    pub(crate) fn difference(what: impl Into<String>, fix: impl Into<String>) -> anyhow::Error {
         anyhow::Error::new(Self { what: what.into(), fix: fix.into(), is_difference: true })
     }
 }
 
-/// A file or folder of ours that is there and can't be read: never to be taken for a missing one.
-pub fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
+/// The error for a file or folder that exists and can't be read. Callers must not treat it as
+/// missing: a system that takes its own files for missing would start anew.
+pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
     let why = match error.kind() {
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         _ => error.to_string(),
     };
     Fixable::error(
         format!("can't read {}: {why}", path.display()),
-        "run the command as the user that runs payfold, or name another path",
+        "run the command as the user that runs payfold, or give another path",
     )
 }
 
-/// Whether a file or folder is there. Errors: anything but its absence keeps this user from it.
-pub fn is_there(path: &Path) -> anyhow::Result<bool> {
+/// Whether a file or folder exists. Errors: permission denied, or the disk fails.
+pub(crate) fn is_there(path: &Path) -> anyhow::Result<bool> {
     path.try_exists().map_err(|error| unreadable(path, &error))
 }
 
-/// Whether an error was made by `Fixable::difference`, in whatever context.
-pub fn is_difference(error: &anyhow::Error) -> bool {
+/// Whether an error, or any of its causes, was made by `Fixable::difference`.
+pub(crate) fn is_difference(error: &anyhow::Error) -> bool {
     let mut fixables = error.chain().filter_map(|cause| cause.downcast_ref::<Fixable>());
     fixables.any(|fixable| fixable.is_difference)
 }
 
-/// What an error says is wrong, in one line, and how it says to mend it, if it does.
-pub fn told(error: &anyhow::Error) -> (String, Option<String>) {
+/// Splits an error into one line that says what is wrong, and its fix, if it has one.
+pub(crate) fn describe(error: &anyhow::Error) -> (String, Option<String>) {
     let mut fix = None;
     let said: Vec<String> = error
         .chain()
@@ -72,9 +73,9 @@ impl fmt::Display for Fixable {
 
 impl std::error::Error for Fixable {}
 
-/// A command that found differences: exit code 3, and not an error to print.
+/// The result of a command that found differences. Exit code 3; nothing is printed for it.
 #[derive(Debug)]
-pub struct DifferencesFound;
+pub(crate) struct DifferencesFound;
 
 impl fmt::Display for DifferencesFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,22 +92,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_and_how_to_mend_it_are_told_apart() {
+    fn an_error_is_split_into_problem_and_fix() {
         let plain = anyhow::anyhow!("one\ntwo");
-        assert_eq!(told(&plain), ("one; two".to_owned(), None));
+        assert_eq!(describe(&plain), ("one; two".to_owned(), None));
         let fixable = Fixable::error("the file can't be read", "name another");
         let named = Err::<(), _>(fixable).context("in the vault").unwrap_err();
         let said = "in the vault: the file can't be read".to_owned();
-        assert_eq!(told(&named), (said, Some("name another".to_owned())));
+        assert_eq!(describe(&named), (said, Some("name another".to_owned())));
     }
 
     #[test]
-    fn a_difference_is_known_in_any_context() {
+    fn a_difference_is_recognised_below_any_context() {
         let plain = Fixable::error("the file can't be read", "name another");
         assert!(!is_difference(&plain));
         let difference = Fixable::difference("the log is missing", "restore it");
         let named = Err::<(), _>(difference).context("at the start").unwrap_err();
         assert!(is_difference(&named));
-        assert_eq!(told(&named).1.as_deref(), Some("restore it"));
+        assert_eq!(describe(&named).1.as_deref(), Some("restore it"));
     }
 }

@@ -1,5 +1,6 @@
-//! Owns the promise that a frozen profile does not change: of stage frozen or live it must be the same as the copy that
-//! was kept when it was frozen, or nothing starts. The stage itself may move on.
+//! Owns the check that a frozen profile does not change. A profile of stage frozen or live must
+//! equal the copy that was kept when it was frozen, except for the stage itself. A start is refused
+//! otherwise.
 
 use std::path::{Path, PathBuf};
 
@@ -7,40 +8,41 @@ use payfold_partners::profile::{Profile, Stage};
 
 use crate::error::Fixable;
 
-/// Where the frozen copy of a version stands: beside the profile.
-pub fn copy_of(path: &Path, version: u32) -> PathBuf {
+/// The path of the frozen copy of a version, beside the profile.
+pub(crate) fn copy_of(path: &Path, version: u32) -> PathBuf {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{name}.v{version}.frozen"))
 }
 
 /// Whether a line sets the stage.
-pub fn is_stage_line(line: &str) -> bool {
+pub(crate) fn is_stage_line(line: &str) -> bool {
     let rest = line.trim_start().strip_prefix("stage");
     rest.is_some_and(|rest| rest.trim_start().starts_with('='))
 }
 
-/// The text with this line for its stage, all else as it stands.
-pub fn with_stage_line(text: &str, line: &str) -> String {
+/// The text with its stage line replaced by this line.
+pub(crate) fn with_stage_line(text: &str, line: &str) -> String {
     let lines = text.lines().map(|old| if is_stage_line(old) { line } else { old });
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// Whether two texts are the same but for the stage.
-pub fn is_same(a: &str, b: &str) -> bool {
+/// Whether two texts are equal except for the stage.
+pub(crate) fn is_same(a: &str, b: &str) -> bool {
     let lines = |text: &str| -> Vec<String> {
         text.lines().filter(|line| !is_stage_line(line)).map(str::to_owned).collect()
     };
     lines(a) == lines(b)
 }
 
-/// What differs, line by line: `-` was frozen, `+` stands there now.
-pub fn difference(kept: &str, now: &str) -> String {
+/// A unified diff: `-` lines were frozen, `+` lines are there now.
+pub(crate) fn difference(kept: &str, now: &str) -> String {
     let diff = similar::TextDiff::from_lines(kept, now);
     diff.unified_diff().context_radius(1).header("frozen", "now").to_string()
 }
 
-/// Holds a profile of stage frozen or live to its frozen copy. Errors: there is none, or it differs.
-pub fn check(path: &Path, profile: &Profile, text: &str) -> anyhow::Result<()> {
+/// Checks a profile of stage frozen or live against its frozen copy. Errors: the copy can't be
+/// read, or it differs.
+pub(crate) fn check(path: &Path, profile: &Profile, text: &str) -> anyhow::Result<()> {
     if !matches!(profile.stage(), Stage::Frozen | Stage::Live) {
         return Ok(());
     }
@@ -48,8 +50,15 @@ pub fn check(path: &Path, profile: &Profile, text: &str) -> anyhow::Result<()> {
     let copy = copy_of(path, version);
     let kept = std::fs::read_to_string(&copy).map_err(|error| {
         Fixable::error(
-            format!("{} is frozen as version {version}, but its copy {} can't be read: {error}", path.display(), copy.display()),
-            format!("put the copy back beside it, or, if it is new, write stage = \"draft\" and run payfold partner freeze {code}"),
+            format!(
+                "{} is frozen as version {version}, but its copy {} can't be read: {error}",
+                path.display(),
+                copy.display()
+            ),
+            format!(
+                "restore the copy beside the profile; for a new profile write stage = \
+                \"draft\" and run payfold partner freeze {code}"
+            ),
         )
     })?;
     if is_same(&kept, text) {
@@ -62,7 +71,8 @@ pub fn check(path: &Path, profile: &Profile, text: &str) -> anyhow::Result<()> {
             difference(&kept, text)
         ),
         format!(
-            "put it back (cp {} {}), or count version up, write stage = \"draft\", certify and freeze it again",
+            "restore it (cp {} {}), or increment version, write stage = \"draft\", certify and \
+                freeze it again",
             copy.display(),
             path.display()
         ),
@@ -74,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stage_may_move_on_and_nothing_else() {
+    fn only_the_stage_may_change() {
         let frozen = "version = 1\nstage = \"frozen\"\nx = 1\n";
         assert!(is_same(frozen, "version = 1\nstage = \"live\"\nx = 1\n"));
         assert!(!is_same(frozen, "version = 1\nstage = \"live\"\nx = 2\n"));

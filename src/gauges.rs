@@ -1,20 +1,25 @@
-//! Owns the gauges that are read when metrics are: queue, log size, free disk, age of the quarantine.
+//! Owns the gauges that are refreshed at each scrape: queue depth, log size, free disk space, age
+//! of the oldest quarantined notice.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use actix_web::web::Data;
 use payfold_engines::clock::Clock;
+use payfold_engines::log::walk;
 use payfold_engines::log::{EventLog, Topic};
-use payfold_ingest::http::Ingest;
-use prometheus::{Gauge, IntGauge, IntGaugeVec, Opts, Registry};
+use payfold_ingest::ingest::Ingest;
+use payfold_kit::search;
+use prometheus::{
+    Gauge, IntGauge, IntGaugeVec, Registry, register_gauge_with_registry,
+    register_int_gauge_vec_with_registry, register_int_gauge_with_registry,
+};
 
-use crate::command::check::disk_free_bytes;
-use crate::{search, walk};
+use crate::data_dir::disk_free_bytes;
 
-/// The gauges and what they are read from.
-pub struct Gauges {
-    /// None where no role has engines.
+/// The gauges and their sources.
+pub(crate) struct Gauges {
+    /// `None` if no role has engines.
     log: Option<Arc<dyn EventLog>>,
     clock: Arc<dyn Clock>,
     ingest: Option<Data<Ingest>>,
@@ -25,53 +30,55 @@ pub struct Gauges {
 }
 
 impl Gauges {
-    /// Makes and registers them. Errors: a name that is registered already.
-    pub fn new(
+    /// Makes and registers the gauges. Errors: a metric of that name exists.
+    pub(crate) fn new(
         registry: &Registry,
         log: Option<Arc<dyn EventLog>>,
         clock: Arc<dyn Clock>,
         ingest: Option<Data<Ingest>>,
         data: PathBuf,
     ) -> Result<Self, prometheus::Error> {
-        let log_bytes = IntGaugeVec::new(
-            Opts::new("payfold_engine_log_bytes", "What a topic takes in the log."),
+        let log_bytes = register_int_gauge_vec_with_registry!(
+            "payfold_engine_log_bytes",
+            "Size of a topic in the log, bytes.",
             &["topic"],
+            registry
         )?;
-        let disk_free_bytes = IntGauge::new(
+        let disk_free_bytes = register_int_gauge_with_registry!(
             "payfold_engine_disk_free_bytes",
-            "Free space where the data folder is.",
+            "Free space on the file system of the data folder, bytes.",
+            registry
         )?;
-        let quarantine_oldest_seconds = Gauge::new(
+        let quarantine_oldest_seconds = register_gauge_with_registry!(
             "payfold_quarantine_oldest_seconds",
             "Age of the oldest quarantined notice.",
+            registry
         )?;
-        registry.register(Box::new(log_bytes.clone()))?;
-        registry.register(Box::new(disk_free_bytes.clone()))?;
-        registry.register(Box::new(quarantine_oldest_seconds.clone()))?;
         Ok(Self { log, clock, ingest, data, log_bytes, disk_free_bytes, quarantine_oldest_seconds })
     }
 
-    /// Reads them all. What can't be read keeps its last value and is logged.
-    pub async fn refresh(&self) {
+    /// Refreshes all gauges. If the source of a gauge can't be read, the gauge keeps its value and
+    /// the failure is logged.
+    pub(crate) async fn refresh(&self) {
         if let (Some(ingest), Some(log)) = (&self.ingest, &self.log) {
-            ingest.metrics.queue_depth_is(log.queue_depth());
-            ingest.metrics.own_clock_is(ingest.clock_health.verdict(self.clock.now()));
+            ingest.metrics.set_queue_depth(log.queue_depth());
+            ingest.metrics.set_own_clock_skew(ingest.clock_health.verdict(self.clock.now()));
         }
         match disk_free_bytes(&self.data) {
             Ok(free) => self.disk_free_bytes.set(i64::try_from(free).unwrap_or(i64::MAX)),
-            Err(error) => tracing::warn!(%error, "free disk space is not known"),
+            Err(error) => tracing::warn!(%error, "the free disk space can't be read"),
         }
         if let Some(log) = &self.log
             && let Err(error) = self.refresh_log(&**log).await
         {
-            tracing::warn!(error = format!("{error:#}"), "the log's size is not known");
+            tracing::warn!(error = format!("{error:#}"), "the size of the log can't be read");
         }
     }
 
     async fn refresh_log(&self, log: &dyn EventLog) -> anyhow::Result<()> {
         for topic in Topic::ALL {
             let extents = log.extent(topic).await?;
-            // A broker has metrics of its own for what its topics take.
+            // Kafka extents have no bytes: brokers export the sizes of topics themselves.
             let bytes = extents.iter().map(|extent| extent.bytes).sum::<Option<u64>>();
             if let Some(bytes) = bytes {
                 let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);

@@ -1,5 +1,6 @@
-//! Owns what metrics tell of keys: until when each counts, until when an account is covered, and whether the vault in
-//! force is the one that is there. Read when metrics are, from what is in force then.
+//! Owns the metrics of keys and of the vault: when each key ends, until when an account is covered
+//! by keys, and whether the latest change of the vault is in force. Values are computed at each
+//! scrape.
 
 use std::sync::Arc;
 
@@ -10,19 +11,23 @@ use payfold_partners::keys::{Channel, KeySet};
 use payfold_schemas::time::Time;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
-use prometheus::{GaugeVec, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{
+    GaugeVec, IntCounterVec, IntGauge, Opts, Registry, register_int_counter_vec_with_registry,
+    register_int_gauge_with_registry,
+};
 
-/// Until when keys count.
-pub struct KeyTimes {
+/// Collects when keys end, from the directory in force at the scrape.
+pub(crate) struct KeyTimes {
     directory: Arc<ArcSwap<Directory>>,
     clock: Arc<dyn Clock>,
-    /// What the gauges are called; those that are read are made anew each time, so that none outlives its key.
+    /// Empty gauges that only describe the metrics. Each scrape builds new gauges, so that no value
+    /// outlives its key.
     named: [GaugeVec; 2],
 }
 
 impl KeyTimes {
-    /// Registers them. Errors: a name that is registered already.
-    pub fn register(
+    /// Registers the collector. Errors: a metric of that name exists.
+    pub(crate) fn register(
         registry: &Registry,
         directory: Arc<ArcSwap<Directory>>,
         clock: Arc<dyn Clock>,
@@ -35,14 +40,14 @@ fn gauges() -> Result<[GaugeVec; 2], prometheus::Error> {
     let valid_until = GaugeVec::new(
         Opts::new(
             "payfold_key_valid_until_timestamp_seconds",
-            "When a key that counts, or will, ends, unix seconds; none for a key without an end.",
+            "When a current or future key ends, unix seconds; absent for a key without an end.",
         ),
         &["partner", "merchant", "channel", "key_id"],
     )?;
     let covered_until = GaugeVec::new(
         Opts::new(
             "payfold_key_covered_until_timestamp_seconds",
-            "When an account has no key of a channel any more, unix seconds; none where one has no end.",
+            "When an account's last key of a channel ends, unix seconds; absent if one has no end.",
         ),
         &["partner", "merchant", "channel"],
     )?;
@@ -68,7 +73,8 @@ impl Collector for KeyTimes {
     }
 }
 
-/// The channels an account has keys of, without those that borrow another's.
+/// The channels of an account that have keys of their own, without those that fall back to another
+/// channel's.
 fn own_keys(account: &Account) -> impl Iterator<Item = (Channel, &KeySet)> {
     Channel::ALL
         .into_iter()
@@ -98,48 +104,46 @@ fn seconds(time: Time) -> f64 {
     time.unix_ms() as f64 / 1e3
 }
 
-/// How the vault's changes fare.
-pub struct VaultMetrics {
+/// Counts applied and refused changes of the vault.
+pub(crate) struct VaultMetrics {
     reloads: IntCounterVec,
     stale: IntGauge,
 }
 
 impl VaultMetrics {
-    /// Makes and registers them. Errors: a name that is registered already.
-    pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let reloads = IntCounterVec::new(
-            Opts::new(
-                "payfold_vault_reloads_total",
-                "Changes of the vault, by whether they were taken.",
-            ),
+    /// Makes and registers the metrics. Errors: a metric of that name exists.
+    pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let reloads = register_int_counter_vec_with_registry!(
+            "payfold_vault_reloads_total",
+            "Changes of the vault, by result: taken (applied) or refused.",
             &["result"],
+            registry
         )?;
-        let stale = IntGauge::new(
+        let stale = register_int_gauge_with_registry!(
             "payfold_vault_stale",
-            "1 while the vault has a change that can't be taken and the old keys are in force.",
+            "1 while the vault has a change that can't be applied and the old keys stay in force.",
+            registry
         )?;
-        for result in ["taken", "refused"] {
+        for result in ["applied", "refused"] {
             reloads.with_label_values(&[result]);
         }
-        registry.register(Box::new(reloads.clone()))?;
-        registry.register(Box::new(stale.clone()))?;
         Ok(Self { reloads, stale })
     }
 
-    /// A change is in force.
-    pub fn taken(&self) {
-        self.reloads.with_label_values(&["taken"]).inc();
+    /// Counts an applied change.
+    pub(crate) fn taken(&self) {
+        self.reloads.with_label_values(&["applied"]).inc();
         self.stale.set(0);
     }
 
-    /// A change can't be taken; told once for each change, however often it is tried.
-    pub fn refused(&self) {
+    /// Counts a refused change. Callers report each change once, however often it is tried.
+    pub(crate) fn refused(&self) {
         self.reloads.with_label_values(&["refused"]).inc();
         self.stale.set(1);
     }
 
-    /// The vault is again what is in force: the change that could not be taken is gone.
-    pub fn undone(&self) {
+    /// Notes that the refused change was reverted: the vault's content is in force again.
+    pub(crate) fn undone(&self) {
         self.stale.set(0);
     }
 }
@@ -156,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metrics_tell_when_keys_and_accounts_end() {
+    fn metrics_show_when_keys_and_accounts_end() {
         let partner = PartnerCode::parse("acme").unwrap();
         let now = Time::from_unix_ms(SystemClock.now().unix_ms() / 1_000 * 1_000);
         let mut document = VaultDocument::default();

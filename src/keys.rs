@@ -1,6 +1,8 @@
-//! Owns the running system's accounts, keys and tokens: opened from the vault, put together with the
-//! partners' profiles, and swapped whole when the vault changes. The demo's sandbox account is made here.
+//! Owns the accounts, keys and tokens of a running system: reads them from the vault, combines them
+//! with the partners' profiles, and swaps them as a whole when the vault changes. Also creates the
+//! demo's sandbox account.
 
+mod profile_files;
 mod sandbox;
 
 use std::sync::Arc;
@@ -20,22 +22,23 @@ use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode, ShopName};
 use payfold_schemas::time::Time;
 use zeroize::Zeroizing;
 
-pub use self::sandbox::SandboxAccounts;
+pub(crate) use self::profile_files::{constants_of, profiles};
+pub(crate) use self::sandbox::SandboxAccounts;
 use crate::data_dir::{DataDir, write_private};
 use crate::demo::{MERCHANT, PARTNER};
 use crate::error::Fixable;
-use crate::frozen;
 use crate::settings::{Loaded, Origin, Settings};
 use crate::vault::{self, Instead};
 
-/// The name of the admin token that lies in the data folder; no vault has it, so that none need be written for it.
-pub const LOCAL_ADMIN: &str = "local";
+/// The name of the admin token in the data folder. It is in no vault, so a start needs no right to
+/// write the vault.
+pub(crate) const LOCAL_ADMIN: &str = "local";
 
-/// Keys of bodies are made for so many months, the present one included.
+/// The number of months for which keys of bodies are created ahead, the current one included.
 const BODY_KEY_MONTHS: u32 = 2;
 
-/// Accounts, keys and tokens as they are now.
-pub struct Keys {
+/// The accounts, keys and tokens in force.
+pub(crate) struct Keys {
     directory: Arc<ArcSwap<Directory>>,
     tokens: Arc<ArcSwap<Vec<TokenEntry>>>,
     shops: Arc<ArcSwap<Shops>>,
@@ -44,24 +47,25 @@ pub struct Keys {
     local: TokenEntry,
     place: VaultPlace,
     watch: VaultWatch,
-    /// Whether the vault has a change that could not be taken.
+    /// Whether the vault has a change that could not be applied.
     stale: bool,
 }
 
-/// What a look at the vault came to.
+/// What a check of the vault found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// It is what is in force.
-    Same,
-    /// A change is in force now.
-    Taken,
-    /// A change that could not be taken is gone again.
-    Undone,
+pub(crate) enum VaultChange {
+    /// Nothing changed.
+    Unchanged,
+    /// A change was applied.
+    Applied,
+    /// A change that could not be applied was reverted.
+    Reverted,
 }
 
 impl Keys {
-    /// Opens the vault, or makes one, and puts accounts and profiles together. Errors name what to mend.
-    pub fn open(
+    /// Opens the vault, or creates one, and combines accounts and profiles. Errors name what to
+    /// correct.
+    pub(crate) fn open(
         settings: &Settings,
         data: &DataDir,
         origin: Origin,
@@ -87,51 +91,52 @@ impl Keys {
         };
         if keys.directory.load().accounts().is_empty() {
             tracing::warn!(
-                "no partner account has a key yet, so every notice is refused: payfold key add PARTNER --merchant M"
+                "no partner account has a key yet, so every notice is refused; add the one that \
+                    the partner signs with: payfold key add PARTNER --merchant M --secret-file FILE"
             );
         }
         warn_of_no_valid_key(&keys.directory.load(), now);
         Ok(keys)
     }
 
-    /// The accounts, for the ingest role; loads what is in force.
-    pub fn directory(&self) -> Arc<ArcSwap<Directory>> {
+    /// The accounts in force; the pointee is swapped when the vault changes.
+    pub(crate) fn directory(&self) -> Arc<ArcSwap<Directory>> {
         Arc::clone(&self.directory)
     }
 
-    /// The partners' profiles, as they were at the start.
-    pub fn profiles(&self) -> &[Profile] {
+    /// The partners' profiles as read at the start.
+    pub(crate) fn profiles(&self) -> &[Profile] {
         &self.profiles
     }
 
-    /// The admin tokens, as hashes; loads what is in force.
-    pub fn tokens(&self) -> Arc<ArcSwap<Vec<TokenEntry>>> {
+    /// The hashes of the admin tokens in force; the pointee is swapped when the vault changes.
+    pub(crate) fn tokens(&self) -> Arc<ArcSwap<Vec<TokenEntry>>> {
         Arc::clone(&self.tokens)
     }
 
-    /// The shops, for the checkout role; loads what is in force.
-    pub fn shops(&self) -> Arc<ArcSwap<Shops>> {
+    /// The shops in force; the pointee is swapped when the vault changes.
+    pub(crate) fn shops(&self) -> Arc<ArcSwap<Shops>> {
         Arc::clone(&self.shops)
     }
 
-    /// The accounts of sandbox profiles as they were at the start, for the sandbox role.
-    pub fn sandbox_accounts(&self) -> &SandboxAccounts {
+    /// The accounts with sandbox profiles as read at the start, for the sandbox role.
+    pub(crate) fn sandbox_accounts(&self) -> &SandboxAccounts {
         &self.sandbox_accounts
     }
 
-    /// Takes the vault's new content, if it changed. Errors leave the old content in force, and the next look tries
-    /// again.
-    pub fn look(&mut self) -> anyhow::Result<Look> {
-        match self.take_change() {
+    /// Applies the vault's content if it changed. After an error the old content stays in force,
+    /// and the next check tries again.
+    pub(crate) fn apply_change(&mut self) -> anyhow::Result<VaultChange> {
+        match self.reload_if_changed() {
             Ok(true) => {
                 self.stale = false;
-                Ok(Look::Taken)
+                Ok(VaultChange::Applied)
             }
             Ok(false) if self.stale && !self.watch.changed() => {
                 self.stale = false;
-                Ok(Look::Undone)
+                Ok(VaultChange::Reverted)
             }
-            Ok(false) => Ok(Look::Same),
+            Ok(false) => Ok(VaultChange::Unchanged),
             Err(error) => {
                 self.stale = true;
                 Err(error)
@@ -139,9 +144,10 @@ impl Keys {
         }
     }
 
-    /// Makes the keys of bodies of the next month, where an account is sealed and has none. A directory of keys is filled
-    /// by somebody else. Errors: the vault's; another process may be at it, and the next look tries again.
-    pub fn tend(&self, now: Time) -> anyhow::Result<()> {
+    /// Creates the next month's key of bodies for each sealed account that lacks one. Does nothing
+    /// if the vault is a directory, which its operator fills. Errors: the vault's; another process
+    /// may be writing it, and the next check tries again.
+    pub(crate) fn add_next_body_keys(&self, now: Time) -> anyhow::Result<()> {
         let VaultPlace::File { vault, identity } = &self.place else { return Ok(()) };
         let lacks = |account: &Arc<Account>| account.body_keys().lacks_next(now);
         if !self.directory.load().accounts().iter().any(lacks) {
@@ -155,17 +161,17 @@ impl Keys {
                     partner = account.partner.as_str(),
                     merchant = account.merchant_code.as_str(),
                     key = id.as_str(),
-                    "a key for the bytes of a month is made: back the vault up"
+                    "created the key that seals the notices of a month; back up the vault now"
                 );
             }
         }
         Ok(vault.save()?)
     }
 
-    fn take_change(&mut self) -> anyhow::Result<bool> {
+    fn reload_if_changed(&mut self) -> anyhow::Result<bool> {
         let Some(mut document) = self.watch.reload_if_changed()? else { return Ok(false) };
         let before = self.directory.load();
-        document.keep_places(before.accounts().iter().map(|a| (a.partner(), a.merchant_code())));
+        document.keep_indexes(before.accounts().iter().map(|a| (a.partner(), a.merchant_code())));
         let directory = build(&self.profiles, &document).inspect_err(|_| self.watch.forget())?;
         self.directory.store(Arc::new(directory));
         self.tokens.store(Arc::new(tokens(&document, &self.local)));
@@ -174,7 +180,8 @@ impl Keys {
     }
 }
 
-/// A key that begins later or has ended looks to a partner like a wrong one: every notice is answered 401.
+/// Warns of accounts without a valid key. Their partner gets 401 for every notice, as for a wrong
+/// key, so the cause is only visible here.
 fn warn_of_no_valid_key(directory: &Directory, now: Time) {
     for account in directory.accounts().iter().filter(|account| account.is_enabled()) {
         let keys = account.keys_of(Channel::Ipn).keys();
@@ -182,68 +189,30 @@ fn warn_of_no_valid_key(directory: &Directory, now: Time) {
             tracing::warn!(
                 account = account.name(),
                 valid = validity::of_keys(keys.iter()),
-                "no key of this account is valid at {now}, so its notices are refused: check the clock"
+                "no key of this account is valid at {now}, so its notices are refused; check the \
+                    clock (timedatectl)"
             );
         }
     }
 }
 
-/// The vault's tokens and this folder's own.
+/// The tokens of the vault and of the data folder.
 fn tokens(document: &VaultDocument, local: &TokenEntry) -> Vec<TokenEntry> {
     let others = document.tokens.iter().filter(|token| token.name != local.name);
     others.chain([local]).cloned().collect()
 }
 
-/// The profile of every partner the settings name. Errors: the file's, with its place.
-pub fn profiles(settings: &Settings) -> anyhow::Result<Vec<Profile>> {
-    let mut profiles = Vec::new();
-    for (code, partner) in &settings.partners {
-        let code = PartnerCode::parse(code).with_context(|| {
-            format!("[partners.{code}]: a partner code is lower-case letters, digits and -")
-        })?;
-        profiles.push(match Profile::shipped(&partner.profile, &code) {
-            Some(shipped) => shipped,
-            None => read_profile(&code, &partner.profile)?,
-        });
-    }
-    Ok(profiles)
-}
-
-/// The names of the constants that a partner's accounts may have of their own.
-pub fn constants_of(loaded: &Loaded, partner: &PartnerCode) -> anyhow::Result<Vec<String>> {
-    let profiles = profiles(&loaded.settings)?;
-    let profile = profiles.iter().find(|profile| profile.partner() == partner);
-    let names = profile.and_then(Profile::scheme).map(payfold_partners::scheme::Scheme::constants);
-    Ok(names.into_iter().flatten().map(str::to_owned).collect())
-}
-
-fn read_profile(code: &PartnerCode, path: &str) -> anyhow::Result<Profile> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Fixable::error(
-            format!("the profile {path} of partner {code} can't be read: {error}"),
-            "write profile = \"default\", or the path of a TOML file",
-        )
-    })?;
-    let profile = Profile::parse(code, &text)
-        .with_context(|| format!("{path}, profile of partner {code}"))?;
-    frozen::check(std::path::Path::new(path), &profile, &text)?;
-    Ok(profile)
-}
-
-/// The directory as it would be with this profile in the place of its partner's. Errors: as `check`.
-pub fn directory_with(loaded: &Loaded, profile: Profile) -> anyhow::Result<Directory> {
+/// Builds a directory of one partner's accounts with this profile instead of the configured one.
+/// Errors: as `check`.
+pub(crate) fn directory_with(loaded: &Loaded, profile: Profile) -> anyhow::Result<Directory> {
     let mut document = vault::read(&loaded.settings)?;
     document.accounts.retain(|account| account.partner == *profile.partner());
     build(&[profile], &document)
 }
 
-/// The accounts of the vault with their profiles, for a command. Errors: everything a start would refuse them for.
-pub fn open_directory(loaded: &Loaded) -> anyhow::Result<Directory> {
-    open_directory_with(loaded, |profile| profile)
-}
-
-/// The same, with each profile as `with` makes it.
-pub fn open_directory_with(
+/// Builds the directory for a command, with each profile changed by `with`. Errors: whatever would
+/// make a start fail.
+pub(crate) fn open_directory_with(
     loaded: &Loaded,
     with: impl Fn(Profile) -> Profile,
 ) -> anyhow::Result<Directory> {
@@ -256,8 +225,9 @@ pub fn open_directory_with(
     build(&profiles, &document)
 }
 
-/// Makes an account's keys of bodies that are missing, for this month and the next; returns their ids.
-pub fn add_body_keys(account: &mut AccountEntry, now: Time) -> anyhow::Result<Vec<KeyId>> {
+/// Adds an account's missing keys of bodies for this month and the next. Returns the ids of the
+/// added keys.
+pub(crate) fn add_body_keys(account: &mut AccountEntry, now: Time) -> anyhow::Result<Vec<KeyId>> {
     let mut made = Vec::new();
     for month in account.months_without_key(now, BODY_KEY_MONTHS) {
         made.push(account.add_body_key(month, (now, random_secret()?)));
@@ -265,8 +235,9 @@ pub fn add_body_keys(account: &mut AccountEntry, now: Time) -> anyhow::Result<Ve
     Ok(made)
 }
 
-/// Whether a running system would take this vault. Errors: everything it would refuse it for.
-pub fn check(loaded: &Loaded, document: &VaultDocument) -> anyhow::Result<()> {
+/// Checks that a running system would accept this vault. Errors: whatever would make it refuse the
+/// vault.
+pub(crate) fn check(loaded: &Loaded, document: &VaultDocument) -> anyhow::Result<()> {
     let mut profiles = profiles(&loaded.settings)?;
     if loaded.is_demo() {
         profiles.extend(crate::demo::profile());
@@ -274,8 +245,8 @@ pub fn check(loaded: &Loaded, document: &VaultDocument) -> anyhow::Result<()> {
     build(&profiles, document).map(drop)
 }
 
-/// Puts accounts and profiles together. The demo's account of an earlier run counts only where its partner is
-/// configured: its test key is no key of a real system.
+/// Combines accounts and profiles. An account of an earlier demo is left out unless its partner is
+/// configured, because its test key must not open a real system.
 fn build(profiles: &[Profile], document: &VaultDocument) -> anyhow::Result<Directory> {
     let mut document = document.clone();
     let known = |partner: &PartnerCode| profiles.iter().any(|profile| profile.partner() == partner);
@@ -284,18 +255,20 @@ fn build(profiles: &[Profile], document: &VaultDocument) -> anyhow::Result<Direc
         .retain(|account| account.partner.as_str() != PARTNER || known(&account.partner));
     Directory::build(profiles.to_vec(), &document).map_err(|problems| {
         let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        anyhow::anyhow!("accounts and profiles don't fit together:\n  {}", all.join("\n  "))
+        anyhow::anyhow!("accounts and profiles don't match:\n  {}", all.join("\n  "))
     })
 }
 
-/// Makes the vault, the local admin's token and what the demo needs where they are missing; returns the token's hash.
+/// Creates the vault, the local admin token and the demo's account if they are missing. Returns the
+/// token's hash.
 fn prepare(
     settings: &Settings,
     data: &DataDir,
     origin: Origin,
     now: Time,
 ) -> anyhow::Result<TokenEntry> {
-    // Processes that share the folder may start together: one makes what is missing, the others find it.
+    // Processes that share the folder may start together. The lock lets one create what is missing,
+    // so that the others find it.
     data.create()?;
     let alone = std::fs::File::create(data.file("vault.starting"))
         .and_then(|file| file.lock().map(|()| file))
@@ -305,10 +278,11 @@ fn prepare(
         (VaultPlace::Dir(dir), Origin::Demo) => {
             return Err(Fixable::error(
                 format!(
-                    "vault = \"dir:{}\", and no payfold.toml was found: a demo makes its own keys",
+                    "vault = \"dir:{}\", and no payfold.toml was found: a demo creates its own \
+                        keys",
                     dir.display()
                 ),
-                "name the configuration with --config FILE, or leave the vault out",
+                "give the configuration with --config FILE, or unset vault",
             ));
         }
         (VaultPlace::File { .. }, origin) => {
@@ -323,7 +297,7 @@ fn prepare(
     Ok(token)
 }
 
-/// The hash of the data folder's own admin token, which is made if it is missing.
+/// The hash of the data folder's admin token, which is created if it is missing.
 fn local_token(data: &DataDir) -> anyhow::Result<TokenEntry> {
     let path = data.admin_token();
     let known = match path.exists() {
@@ -343,21 +317,23 @@ fn local_token(data: &DataDir) -> anyhow::Result<TokenEntry> {
     Ok(TokenEntry { name: Author::parse(LOCAL_ADMIN).expect("a fixed name"), sha256 })
 }
 
-/// Whether the demo's account at the sandbox partner or its shop had to be made. Errors: the vault is not a demo's.
+/// Adds the demo's account at the sandbox partner and its shop to the vault if they are missing.
+/// Returns whether the vault changed. Errors: the vault belongs to a configured system.
 fn ensure_demo(data: &DataDir, document: &mut VaultDocument, now: Time) -> anyhow::Result<bool> {
     let (partner, merchant_code) = (PartnerCode::parse(PARTNER)?, MerchantCode::parse(MERCHANT)?);
     if document.accounts.iter().any(|account| account.partner != partner) {
         return Err(Fixable::error(
             format!(
-                "{} holds accounts of a configured system, and no payfold.toml was found",
+                "the vault {} has accounts of a configured system, and no payfold.toml was found",
                 data.vault().display()
             ),
-            "name its configuration with --config FILE, or another folder for the demo with --data DIR",
+            "give its configuration with --config FILE, or another folder for the demo with \
+                --data DIR",
         ));
     }
     let mut changed = false;
     if document.account(&partner, &merchant_code).is_none() {
-        // The demo's key is text, so that any tool can sign with the content of the file.
+        // The key is text, so that any tool can sign with the content of the file.
         let text = hex::encode(random_secret()?.expose());
         write_private(&data.sandbox_key(), text.as_bytes())?;
         let mut account = AccountEntry::new(partner.clone(), merchant_code.clone());
@@ -373,7 +349,8 @@ fn ensure_demo(data: &DataDir, document: &mut VaultDocument, now: Time) -> anyho
         changed = true;
     }
     let name = ShopName::parse("demo").expect("a fixed name");
-    // Both, or a start that was cut off between them would leave a token no vault knows.
+    // A start that was killed between the two writes leaves a file with a token that is in no
+    // vault.
     let known = document.shops.iter().any(|shop| shop.name == name);
     if !known || !data.shop_token().exists() {
         let (token, text) = new_shop_token(now)?;
@@ -384,8 +361,8 @@ fn ensure_demo(data: &DataDir, document: &mut VaultDocument, now: Time) -> anyho
     Ok(changed)
 }
 
-/// A new shop token: what the vault keeps, and the text the shop is told once.
-pub fn new_shop_token(now: Time) -> anyhow::Result<(ShopToken, String)> {
+/// Makes a shop token: its entry for the vault, and its text, which is shown once.
+pub(crate) fn new_shop_token(now: Time) -> anyhow::Result<(ShopToken, String)> {
     let text = format!("pfs_{}", hex::encode(random_secret()?.expose()));
     let sha256 = Digest::of_bytes(text.as_bytes());
     Ok((ShopToken { sha256, created_at: now, valid_until: None }, text))

@@ -1,33 +1,46 @@
-//! Arguments, settings, wiring, telemetry and one file per command. No business rule lives here:
-//! what Payfold decides stands in the roles, and this crate gives them engines and addresses.
+//! The program `payfold`: arguments, settings, wiring, telemetry and one file for each command. It
+//! holds no business rule: the crates of the roles decide, and this crate gives them engines and
+//! addresses.
+#![cfg_attr(not(test), warn(unreachable_pub))]
 
-pub mod accounts;
-pub mod admin;
-pub mod args;
-pub mod asking;
+mod accounts;
+mod admin;
+mod admin_client;
+mod api;
+mod args;
 mod assembly;
-pub mod command;
-pub mod data_dir;
-pub mod demo;
-pub mod error;
-pub mod frozen;
-pub mod gauges;
-pub mod key_metrics;
-pub mod keys;
-pub mod listener;
-pub mod money;
-pub mod output;
-pub mod patience;
-pub mod privacy;
-pub mod readiness;
-pub mod report;
-pub mod roles;
-pub mod running;
-pub mod search;
-pub mod server;
-pub mod settings;
-pub mod telemetry;
-pub mod vault;
-mod verification;
-mod walk;
-pub mod wiring;
+mod command;
+mod data_dir;
+mod demo;
+mod error;
+mod frozen;
+mod gauges;
+mod key_metrics;
+mod keys;
+mod listener;
+mod listing;
+mod opened;
+mod output;
+mod privacy;
+mod queries;
+mod readiness;
+mod roles;
+mod run_file;
+mod server;
+mod settings;
+mod telemetry;
+mod timed_connection;
+mod urls;
+mod vault;
+mod wiring;
+
+// The entry point of the program, and what tests need to start a system in their own process.
+pub use self::command::main;
+pub use self::data_dir::DataDir;
+pub use self::opened::OpenedSystem;
+pub use self::roles::Roles;
+pub use self::run_file::RunFile;
+pub use self::server::RunningSystem;
+pub use self::settings::{Loaded, Settings};
+pub use self::telemetry::registry;
+pub use self::wiring::{Engines, Need, open};

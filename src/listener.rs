@@ -1,6 +1,7 @@
-//! Owns the listeners: binding them, and the HTTP stack of each. None waits for a peer for ever: the library times a
-//! connection's first head and its idleness, `Patient` what lies between. On the public listener that is the whole
-//! exchange; elsewhere, where answers may take long (streams, long polls, runs), it is each head.
+//! Owns the listeners: their sockets and HTTP stacks. No listener waits for a peer without limit.
+//! The HTTP library limits a connection's first request head and its idle time; `TimedConnection`
+//! limits the rest. On the public listener it limits each whole exchange. On the others, where
+//! answers may take long (event streams, long polls, runs), it limits each request head.
 
 use std::future::ready;
 use std::net::TcpListener;
@@ -14,59 +15,62 @@ use actix_service::{Service, ServiceFactoryExt, fn_service, map_config};
 use actix_web::App;
 use actix_web::dev::{AppConfig, ServerHandle};
 use actix_web::rt::net::TcpStream;
-use actix_web::web::{Data, ServiceConfig};
+use actix_web::web::ServiceConfig;
 
-use crate::admin::{self, Admin};
 use crate::error::Fixable;
-use crate::patience::{OpenRequests, Patient};
 use crate::settings::Settings;
+use crate::timed_connection::{OpenRequests, TimedConnection};
 
-/// Admin requests are few, and some read much.
+/// One worker, because admin requests are few; many blocking threads, because some read much.
 const ADMIN_WORKERS: Workers = Workers { count: 1, blocking_max: 16 };
-/// How long a listener waits for its connections once its requests are done.
+/// How long a listener waits for open connections after its requests are done, seconds.
 const SHUTDOWN_S: u64 = 1;
-/// How long a refused sender may go on before it is cut off.
+/// How long a refused sender may keep sending before its connection is closed.
 const DISCONNECT: Duration = Duration::from_secs(1);
-/// What an answer may take once its request is there: an append that times out, and some air.
+/// Longest time to an answer once the request is complete: an append that times out (4 s by
+/// default), and 2 s to spare.
 const ANSWER: Duration = Duration::from_secs(6);
 
 /// A bound listener and its server.
 pub struct Listener {
     /// `http://host:port`.
     pub url: String,
-    /// Stops it.
+    /// Stops the listener.
     pub handle: ServerHandle,
 }
 
-/// Time for a request's head where no setting says another.
+/// Timeout of a request's head on listeners without a setting for it.
 const HEAD: Duration = Duration::from_secs(5);
-/// How long an idle connection is kept there.
+/// How long those listeners keep an idle connection.
 const IDLE: Duration = Duration::from_secs(75);
-/// How long an answer there may lie untaken: a stream's client may be on a bad line.
+/// How long a client of those listeners may leave written bytes unread: a stream's client may have
+/// a bad connection.
 const UNTAKEN: Duration = Duration::from_secs(30);
 
-/// Threads of a worker that read rows. Each more would keep an allocator's memory of its own and a connection to
-/// the store.
+/// Blocking threads of each worker, which read rows. Each further thread would keep its own
+/// allocator memory and a connection to the store.
 const BLOCKING_PER_WORKER: usize = 4;
 
 /// The threads of a listener.
 struct Workers {
     count: usize,
-    /// Threads of each for what blocks.
+    /// Maximum of blocking threads of each worker.
     blocking_max: usize,
 }
 
 /// What a listener serves.
-pub type Routes = Arc<dyn Fn(&mut ServiceConfig) + Send + Sync>;
+pub(crate) type Routes = Arc<dyn Fn(&mut ServiceConfig) + Send + Sync>;
 
-/// Takes the address. Errors: which flag and variable give it another.
-pub fn bind(address: &str, flag: &str) -> anyhow::Result<TcpListener> {
+/// Binds the address. Errors: it is in use, or not an address of this host; the fix names the flag
+/// and the variable that change it.
+pub(crate) fn bind(address: &str, flag: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| {
         let variable = format!("PAYFOLD_{}", flag.to_uppercase().replace('-', "_"));
         Fixable::error(
             format!("can't listen on {address}: {error}"),
             format!(
-                "choose another address with --{flag} ADDR, {variable} or {} in payfold.toml",
+                "see what listens there (`ss -ltnp`): payfold may be running already; else choose \
+                 another address with --{flag} ADDR, {variable} or {} in payfold.toml",
                 flag.replace('-', "_")
             ),
         )
@@ -74,7 +78,7 @@ pub fn bind(address: &str, flag: &str) -> anyhow::Result<TcpListener> {
 }
 
 /// `http://host:port` of a socket.
-pub fn url(socket: &TcpListener) -> anyhow::Result<String> {
+pub(crate) fn url(socket: &TcpListener) -> anyhow::Result<String> {
     Ok(format!("http://{}", socket.local_addr()?))
 }
 
@@ -83,7 +87,8 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, |cores| cores.get())
 }
 
-/// How many workers take notices. Unless it is set, the threads that speak with Kafka have a core for themselves.
+/// The number of workers that receive notices. By default the threads of the Kafka client have a
+/// core of their own.
 fn ingest_workers(settings: &Settings, cores: usize) -> usize {
     match settings.ingest.workers {
         0 if settings.logs_to_kafka() => cores.saturating_sub(1).max(1),
@@ -92,8 +97,9 @@ fn ingest_workers(settings: &Settings, cores: usize) -> usize {
     }
 }
 
-/// Serves on the public listener's HTTP stack and settings; `bench` measures an empty handler on the same.
-pub fn listen_public(
+/// Serves routes with the HTTP stack and settings of the public listener. `bench ingest` measures
+/// an empty handler on the same stack.
+pub(crate) fn listen_public(
     socket: TcpListener,
     routes: Routes,
     settings: &Settings,
@@ -124,10 +130,10 @@ pub fn listen_public(
                 .client_disconnect_timeout(DISCONNECT)
                 .local_addr(address)
                 .h1(map_config(app, |()| AppConfig::default()));
-            let patience = head + body + ANSWER;
+            let limit = head + body + ANSWER;
             fn_service(move |stream: TcpStream| {
                 let peer = stream.peer_addr().ok();
-                ready(Ok((Patient::new(stream, patience), peer)))
+                ready(Ok((TimedConnection::new(stream, limit), peer)))
             })
             .and_then(http)
         })?
@@ -135,21 +141,23 @@ pub fn listen_public(
     Ok(spawn(url, server))
 }
 
-/// Serves those who may stay: shops that follow payments, and the sandbox's browsers. 0 workers is one per core.
-pub fn listen(socket: TcpListener, routes: Routes, workers: usize) -> anyhow::Result<Listener> {
+/// Serves routes with clients that may stay connected: shops that follow payments, browsers at the
+/// sandbox. 0 workers is one per core.
+pub(crate) fn listen(
+    socket: TcpListener,
+    routes: Routes,
+    workers: usize,
+) -> anyhow::Result<Listener> {
     let count = if workers == 0 { cores() } else { workers };
     serve(socket, routes, Workers { count, blocking_max: BLOCKING_PER_WORKER })
 }
 
 /// Serves probes, metrics and admin calls.
-pub fn listen_admin(socket: TcpListener, admin: Data<Admin>) -> anyhow::Result<Listener> {
-    let routes = move |config: &mut ServiceConfig| {
-        config.app_data(admin.clone()).configure(admin::routes);
-    };
-    serve(socket, Arc::new(routes), ADMIN_WORKERS)
+pub(crate) fn listen_admin(socket: TcpListener, routes: Routes) -> anyhow::Result<Listener> {
+    serve(socket, routes, ADMIN_WORKERS)
 }
 
-/// Serves routes whose answers may take long.
+/// Serves routes with answers that may take long.
 fn serve(socket: TcpListener, routes: Routes, workers: Workers) -> anyhow::Result<Listener> {
     let (url, address) = (url(&socket)?, socket.local_addr()?);
     let builder = ActixServer::build();
@@ -179,14 +187,15 @@ fn serve(socket: TcpListener, routes: Routes, workers: Workers) -> anyhow::Resul
                 .client_request_timeout(HEAD)
                 .client_disconnect_timeout(DISCONNECT)
                 .local_addr(address)
-                .on_connect_ext(|stream: &Patient<TcpStream>, connection| {
+                .on_connect_ext(|stream: &TimedConnection<TcpStream>, connection| {
                     connection.insert(stream.open_requests());
                 })
                 .h1(map_config(app, |()| AppConfig::default()));
             fn_service(move |stream: TcpStream| {
                 let peer = stream.peer_addr().ok();
-                // The library answers a first head that is late; the rest is cut off.
-                ready(Ok((Patient::of_heads(stream, HEAD + DISCONNECT, UNTAKEN), peer)))
+                // The library answers 408 to a late first head. `TimedConnection` closes the
+                // connection for a late further head; its limit is longer than the library's.
+                ready(Ok((TimedConnection::of_heads(stream, HEAD + DISCONNECT, UNTAKEN), peer)))
             })
             .and_then(http)
         })?
@@ -198,7 +207,7 @@ fn spawn(url: String, server: ActixServer) -> Listener {
     let handle = server.handle();
     actix_web::rt::spawn(async move {
         if let Err(error) = server.await {
-            tracing::error!(%error, "a listener has ended");
+            tracing::error!(%error, "a listener stopped with an error; restart this process");
         }
     });
     Listener { url, handle }
@@ -209,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_speaks_with_kafka_has_a_core_where_there_are_two() {
+    fn the_kafka_client_gets_a_core_if_there_are_two() {
         let workers = |log: &str, set| {
             let mut settings = Settings { log: log.to_owned(), ..Settings::default() };
             settings.ingest.workers = set;

@@ -1,6 +1,7 @@
-//! Owns readiness: for each role of this process that is served over HTTP, whether it can store what it is sent.
-//! Lost files count at once, failed appends and claims after 10 s (`payfold_engines::health`), a wrong clock of this host
-//! as long as partners' notices show it (`payfold_ingest::health`).
+//! Owns readiness: whether each role that is served over HTTP can store what it receives. A role
+//! becomes unready at once when files are lost, after 10 s of failed appends or claims
+//! (`payfold_engines::health`), and while partners' notices show that this host's clock is wrong
+//! (`payfold_ingest::health`).
 
 use std::sync::Arc;
 
@@ -12,64 +13,34 @@ use payfold_engines::health::StorageHealth;
 use payfold_engines::log::EventLog;
 use payfold_engines::orders::OrderStore;
 use payfold_ingest::health::ClockHealth;
-use payfold_ingest::http::Ingest;
 
-use crate::server::Server;
+/// The roles with a readiness of their own, by their names in `--roles`.
+pub(crate) const ROLES: [&str; 2] = ["ingest", "checkout"];
 
-/// The roles that can be asked about, by the names of `--roles`.
-pub const ROLES: [&str; 2] = ["ingest", "checkout"];
-
-/// What readiness is read from.
-pub struct Readiness {
-    clock: Arc<dyn Clock>,
-    ingest: Option<IngestStorage>,
-    checkout: Option<CheckoutStorage>,
+/// Computes the readiness of the roles of this process.
+pub(crate) struct Readiness {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ingest: Option<IngestStorage>,
+    pub(crate) checkout: Option<CheckoutStorage>,
 }
 
-/// What ingest stores notices with.
-struct IngestStorage {
-    log: Arc<dyn EventLog>,
-    health: Arc<StorageHealth>,
-    clock_health: Arc<ClockHealth>,
+/// What ingest needs to store notices.
+pub(crate) struct IngestStorage {
+    pub(crate) log: Arc<dyn EventLog>,
+    pub(crate) health: Arc<StorageHealth>,
+    pub(crate) clock_health: Arc<ClockHealth>,
 }
 
-/// What checkout stores payments with.
-struct CheckoutStorage {
-    log: Arc<dyn EventLog>,
-    store: Arc<dyn OrderStore>,
-    checkout: Data<Checkout>,
-}
-
-impl Server {
-    /// Readiness of the roles that are here: `storage` is how ingest's appends fare.
-    pub(crate) fn readiness(
-        &self,
-        storage: Arc<StorageHealth>,
-        ingest: Option<&Ingest>,
-        checkout: Option<Data<Checkout>>,
-    ) -> anyhow::Result<Readiness> {
-        let log = || self.engines().map(|engines| Arc::clone(&engines.log));
-        let ingest = match ingest {
-            Some(ingest) => {
-                let clock_health = Arc::clone(&ingest.clock_health);
-                Some(IngestStorage { log: log()?, health: storage, clock_health })
-            }
-            None => None,
-        };
-        let checkout = match checkout {
-            Some(checkout) => {
-                let store = Arc::clone(self.engines()?.store()?);
-                Some(CheckoutStorage { log: log()?, store, checkout })
-            }
-            None => None,
-        };
-        Ok(Readiness { clock: Arc::clone(&self.clock), ingest, checkout })
-    }
+/// What checkout needs to store payments.
+pub(crate) struct CheckoutStorage {
+    pub(crate) log: Arc<dyn EventLog>,
+    pub(crate) store: Arc<dyn OrderStore>,
+    pub(crate) checkout: Data<Checkout>,
 }
 
 impl Readiness {
-    /// Whether this process has a role that can be asked about by this name.
-    pub fn has(&self, role: &str) -> bool {
+    /// Whether this process runs a role of this name that has a readiness.
+    pub(crate) fn has(&self, role: &str) -> bool {
         match role {
             "ingest" => self.ingest.is_some(),
             "checkout" => self.checkout.is_some(),
@@ -77,15 +48,15 @@ impl Readiness {
         }
     }
 
-    /// What keeps a role from storing; none if nothing does, or the role is not here.
-    pub async fn trouble(&self, role: &str) -> Option<String> {
+    /// Why a role can't store; `None` if it can, or if this process does not run it.
+    pub(crate) async fn trouble(&self, role: &str) -> Option<String> {
         let now = self.clock.now();
         match role {
             "ingest" => {
                 let IngestStorage { log, health, clock_health } = self.ingest.as_ref()?;
                 match cause(log.check_storage().await).or_else(|| health.trouble(now)) {
                     Some(cause) => Some(format!("ingest can't store notices: {cause}")),
-                    None => clock_health.trouble(now),
+                    None => clock_health.unready_reason(now),
                 }
             }
             "checkout" => {

@@ -1,4 +1,4 @@
-//! Owns which roles a process takes, and the threads of those that serve nobody over HTTP.
+//! Owns the roles of a process, the threads of roles without a listener, and the runtimes of roles.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use crate::wiring::Need;
 /// Roles of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Roles {
-    /// Takes notices and browser returns.
+    /// Receives notices and browser returns.
     pub ingest: bool,
     /// Serves shops.
     pub checkout: bool,
@@ -22,13 +22,14 @@ pub struct Roles {
     pub projector: bool,
     /// Watches deadlines and shared refs.
     pub reconciler: bool,
-    /// Plays a partner.
+    /// Plays the sandbox partner.
     pub sandbox: bool,
 }
 
 impl Roles {
-    /// The roles that are asked for. `all` is every role of a system; playing a partner belongs to the demo, and
-    /// elsewhere it has to be asked for by name: an account of a real partner's sandbox is not ours to play.
+    /// The roles that `--roles` names. `all` includes the sandbox in the demo only. Elsewhere it
+    /// must be named, because an account at a real partner's sandbox must not be played by this
+    /// program.
     pub fn asked(asked: &[Role], origin: Origin) -> Self {
         let all = asked.contains(&Role::All);
         let has = |role| all || asked.contains(&role);
@@ -41,7 +42,8 @@ impl Roles {
         }
     }
 
-    /// Which engines they need: who takes notices does without the orders, and the sandbox partner is not ours.
+    /// The engines that these roles need. Ingest works without the order store; the sandbox needs
+    /// no engines, because a real partner would not have them.
     pub fn need(self) -> Need {
         match self {
             Self { checkout: true, .. } | Self { projector: true, .. } => Need::Both,
@@ -52,15 +54,16 @@ impl Roles {
     }
 }
 
-/// A role on a thread and a runtime of its own.
-pub struct RoleThread {
+/// A role that runs on its own thread and runtime.
+pub(crate) struct RoleThread {
     name: &'static str,
     thread: thread::JoinHandle<()>,
 }
 
 impl RoleThread {
-    /// Starts it; if it ends with an error, or panics, that goes to `failed` after `on_failure`.
-    pub fn start<E>(
+    /// Starts the role. If it returns an error or panics, `on_failure` is called and the error is
+    /// sent to `failed`.
+    pub(crate) fn start<E>(
         name: &'static str,
         failed: mpsc::UnboundedSender<anyhow::Error>,
         on_failure: impl FnOnce() + Send + 'static,
@@ -75,36 +78,36 @@ impl RoleThread {
             let error = match ran {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => anyhow::Error::new(error),
-                Err(_) => anyhow::anyhow!("it panicked; the log has the place"),
+                Err(_) => anyhow::anyhow!("it panicked; the log shows where"),
             };
             on_failure();
-            // The receiver is gone only when the process is ending anyway.
+            // The receiver is dropped only when the process is ending.
             let _ = failed.send(error.context(format!("the {name} has stopped")));
         };
         let thread = thread::Builder::new().name(name.to_owned()).spawn(run)?;
         Ok(Self { name, thread })
     }
 
-    /// Waits until it has ended.
-    pub async fn join(self) -> anyhow::Result<()> {
+    /// Waits until the role has ended.
+    pub(crate) async fn join(self) -> anyhow::Result<()> {
         let (name, thread) = (self.name, self.thread);
         let joined = tokio::task::spawn_blocking(move || thread.join()).await?;
         joined.map_err(|_| anyhow::anyhow!("the {name} panicked; see the log"))
     }
 }
 
-/// The runtime of a role that is served on listeners. Dropping it never waits: what still runs on it is cut off, so
-/// a drain comes before.
-pub struct RoleRuntime(Option<Runtime>);
+/// The runtime of a role that is served on a listener. Dropping it aborts its tasks without
+/// waiting, so the role must be drained first.
+pub(crate) struct RoleRuntime(Option<Runtime>);
 
 impl RoleRuntime {
-    /// A runtime with threads of this name.
-    pub fn new(name: &str) -> std::io::Result<Self> {
+    /// Makes a runtime. Its threads have this name.
+    pub(crate) fn new(name: &str) -> std::io::Result<Self> {
         runtime(name).map(|runtime| Self(Some(runtime)))
     }
 
-    /// Where to spawn, and what to be inside of.
-    pub fn handle(&self) -> &Handle {
+    /// The handle of the runtime, to spawn on it or to enter it.
+    pub(crate) fn handle(&self) -> &Handle {
         self.0.as_ref().expect("it is there until it is dropped").handle()
     }
 }
@@ -117,9 +120,10 @@ impl Drop for RoleRuntime {
     }
 }
 
-/// A role's own runtime. Its blocking threads are as many as the stages of two folds beside each other: each more would keep an allocator's
-/// memory of its own, and with the default of 512 the process grew by 100 MB.
-pub fn runtime(name: &str) -> std::io::Result<Runtime> {
+/// Makes a role's runtime. 8 blocking threads serve the stages of two folds that run at once. Each
+/// further thread would keep its own allocator memory: with the default of 512 the process grew by
+/// 100 MB.
+pub(crate) fn runtime(name: &str) -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .max_blocking_threads(8)
@@ -133,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_plays_a_partner_in_the_demo_only() {
+    fn all_includes_the_sandbox_in_the_demo_only() {
         let of = Roles::asked;
         let all = of(&[Role::All], Origin::Configured);
         assert!(all.ingest && all.checkout && all.projector && all.reconciler && !all.sandbox);

@@ -1,5 +1,6 @@
-//! Owns one running system: what `run` and the tests boot. Engines, keys, sockets, roles and listeners are opened
-//! in this order, so that nothing listens before what it needs is there, and ended in the other.
+//! Owns a running system, as `payfold run` and tests start it. Starts from open engines and keys
+//! (`opened`) and opens sockets, roles and listeners in this order, so that nothing is served
+//! before its dependencies exist. They end in the reverse order.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -11,62 +12,49 @@ use payfold_checkout::Checkout;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::health::StorageHealth;
 use payfold_engines::log::{Extent, Start, Topic};
-use payfold_engines::orders::live::Live;
-use payfold_ingest::http::Ingest;
+use payfold_ingest::ingest::Ingest;
+use payfold_projector::live::LiveStore;
 use payfold_sandbox::Sandbox;
 use payfold_schemas::event::OrderChanged;
 use payfold_schemas::publication::Publication;
-use prometheus::Registry;
 use tokio::sync::{mpsc, watch};
 
 use crate::admin::Life;
+use crate::assembly::{AdminServices, Assembly, admin_routes, sandbox_routes, shop_routes};
 use crate::data_dir::DataDir;
-use crate::error::Fixable;
 use crate::key_metrics::{KeyTimes, VaultMetrics};
-use crate::keys::{Keys, Look};
-use crate::listener::{Listener, bind, listen, listen_admin, listen_public, url};
+use crate::keys::{Keys, VaultChange};
+use crate::listener::{Listener, bind, listen, listen_admin, listen_public};
+use crate::opened::OpenedSystem;
 use crate::roles::{RoleRuntime, RoleThread, Roles};
-use crate::running::RunFile;
-use crate::settings::{Loaded, Origin, Settings};
-use crate::telemetry;
+use crate::run_file::RunFile;
+use crate::settings::Settings;
+use crate::urls::Urls;
 use crate::wiring::Engines;
 
-/// How often the vault is looked at.
+/// How often the vault is checked for changes.
 const VAULT_POLL: Duration = Duration::from_millis(500);
-/// How often readers look whether other tables are told.
+/// How often readers check whether another build is published.
 const SWITCH_POLL: Duration = Duration::from_millis(500);
-/// After how many looks a change that can't be taken is told again: a minute.
-const TELL_AGAIN_LOOKS: u32 = 120;
-/// How long the sandbox partner may go on sending when the system ends: it would send again after a restart of a
-/// real partner, but it forgets.
+/// After how many checks of the vault a lasting failure is logged again: a minute.
+const REPEAT_LOG_AFTER_CHECKS: u32 = 120;
+/// How long the sandbox partner may go on sending notices when the system ends. A real partner
+/// would send them again later; the sandbox forgets them.
 const SANDBOX_DRAIN: Duration = Duration::from_millis(500);
 
-/// A system whose engines and keys are open and whose roles have not started.
-pub struct Server {
-    pub(crate) settings: Settings,
-    pub(crate) demo: bool,
-    pub(crate) data: DataDir,
-    data_is_new: bool,
-    /// None where no role needs them.
-    engines: Option<Engines>,
-    pub(crate) keys: Keys,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) registry: Registry,
-}
-
-/// A system that runs.
-pub struct Started {
+/// A running system.
+pub struct RunningSystem {
     /// The listeners of its roles.
     pub listeners: Listeners,
     /// The admin listener.
     pub admin: Listener,
     /// The data folder.
     pub data: DataDir,
-    /// Whether the folder was made just now.
+    /// Whether this start created the folder.
     pub data_is_new: bool,
-    /// How the log is kept.
+    /// The durability of the log, for the banner.
     pub durability: &'static str,
-    /// Where the process stands in its life.
+    /// The lifecycle state of the process.
     pub life: Arc<Life>,
     run_file: RunFile,
     engines: Option<Engines>,
@@ -78,17 +66,18 @@ pub struct Started {
     failures: mpsc::UnboundedReceiver<anyhow::Error>,
 }
 
-/// The listeners of roles; none where the role is not here.
+/// The listeners of roles; `None` for a role that this process does not run.
 pub struct Listeners {
-    /// Partners and browsers.
+    /// The listener for partners and browsers.
     pub public: Option<Listener>,
-    /// Shops.
+    /// The listener for shops.
     pub shop: Option<Listener>,
-    /// The sandbox partner.
+    /// The listener of the sandbox partner.
     pub sandbox: Option<Listener>,
 }
 
-/// Sockets that are bound and not served yet: their addresses are known before anything is made that names them.
+/// Bound sockets that are not served yet. They are bound first because partners and run files need
+/// their addresses.
 struct Sockets {
     public: Option<TcpListener>,
     shop: Option<TcpListener>,
@@ -110,123 +99,70 @@ impl Sockets {
     }
 }
 
-/// Where partners, browsers and we reach this system and its sandbox partner.
-pub(crate) struct Urls {
-    pub(crate) public: String,
-    pub(crate) sandbox: Option<String>,
-}
-
-impl Urls {
-    fn of(settings: &Settings, sockets: &Sockets, roles: Roles) -> anyhow::Result<Self> {
-        let public = match (&sockets.public, settings.public_url.trim_end_matches('/')) {
-            (Some(socket), "") => url(socket)?,
-            (None, "") if roles.checkout => {
-                return Err(Fixable::error(
-                    "checkout has to tell partners where their notices go, and this process has no public listener",
-                    "set public_url in payfold.toml to the address partners reach the ingest role at",
-                ));
-            }
-            (_, set) => set.to_owned(),
-        };
-        let sandbox = sockets.sandbox.as_ref().map(url).transpose()?;
-        Ok(Self { public, sandbox })
-    }
-}
-
-impl Server {
-    /// Opens engines and keys as the settings say, for the roles that are asked for.
-    pub async fn open(loaded: &Loaded, roles: Roles) -> anyhow::Result<Self> {
-        let settings = loaded.settings.clone();
-        let data = DataDir::of(&settings);
-        let data_is_new = data.create()?;
-        let registry = telemetry::registry()?;
-        let engines = Engines::open(&settings, &registry, roles.need()).await?;
-        Ok(Self { data_is_new, ..Self::with_engines(loaded, engines, registry)? })
-    }
-
-    /// The same over engines that are open already: how tests put faults between roles and engines.
-    pub fn with_engines(
-        loaded: &Loaded,
-        engines: Option<Engines>,
-        registry: Registry,
-    ) -> anyhow::Result<Self> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let settings = loaded.settings.clone();
-        let data = DataDir::of(&settings);
-        let keys = Keys::open(&settings, &data, loaded.origin(), clock.now())?;
-        let demo = loaded.is_demo();
-        Ok(Self { settings, demo, data, data_is_new: false, engines, keys, clock, registry })
-    }
-
-    pub(crate) fn origin(&self) -> Origin {
-        if self.demo { Origin::Demo } else { Origin::Configured }
-    }
-
-    pub(crate) fn engines(&self) -> anyhow::Result<&Engines> {
-        self.engines.as_ref().context("a role that needs engines has them")
-    }
-
-    /// Starts the roles that are asked for and the listeners; everything is bound when this returns.
-    pub async fn start(self, roles: Roles) -> anyhow::Result<Started> {
+impl RunningSystem {
+    /// Starts these roles and their listeners. All sockets are bound when this returns.
+    pub async fn start(opened: OpenedSystem, roles: Roles) -> anyhow::Result<Self> {
         let life = Arc::new(Life::default());
         let storage = Arc::new(StorageHealth::default());
         let (failed, failures) = mpsc::unbounded_channel();
         let (stop_roles, stopped) = watch::channel(false);
-        let sockets = Sockets::bind(&self.settings, roles)?;
-        let urls = Urls::of(&self.settings, &sockets, roles)?;
+        let sockets = Sockets::bind(&opened.settings, roles)?;
+        let (public, its_sandbox) = (sockets.public.as_ref(), sockets.sandbox.as_ref());
+        let urls = Urls::of(&opened.settings, public, its_sandbox, roles)?;
+        let assembly = Assembly { opened: &opened, urls: &urls };
 
-        if let Some(live) = self.engines.as_ref().and_then(Engines::live) {
+        if let Some(live) = opened.engines.as_ref().and_then(Engines::live) {
             follow_switches(Arc::clone(live));
         }
-        self.verify_log(stopped.clone())?;
-        let (mut threads, mut desk, mut rebuilds) = (Vec::new(), None, None);
+        assembly.verify_log(stopped.clone())?;
+        let (mut threads, mut reconcile, mut rebuilds) = (Vec::new(), None, None);
         if roles.projector {
-            let (thread, its_desk) = self.start_projector(stopped.clone(), failed.clone())?;
+            let (thread, service) = assembly.start_projector(stopped.clone(), failed.clone())?;
             threads.push(thread);
-            rebuilds = Some(its_desk);
+            rebuilds = Some(service);
         }
         if roles.reconciler {
-            let (thread, its_desk) = self.start_reconciler(&urls, stopped, failed)?;
+            let (thread, service) = assembly.start_reconciler(stopped, failed)?;
             threads.push(thread);
-            desk = Some(its_desk);
+            reconcile = Some(service);
         }
-        let ingest = roles.ingest.then(|| self.ingest(&storage)).transpose()?.map(Data::new);
-        let checkout = roles.checkout.then(|| self.checkout(&urls)).transpose()?;
-        let sandbox = roles.sandbox.then(|| self.sandbox(&urls)).transpose()?;
-        let desk = desk.map(|desk| (desk, urls.public.as_str()));
-        let readiness = self.readiness(
+        let ingest = roles.ingest.then(|| assembly.ingest(&storage)).transpose()?.map(Data::new);
+        let checkout = roles.checkout.then(|| assembly.checkout()).transpose()?;
+        let sandbox = roles.sandbox.then(|| assembly.sandbox()).transpose()?;
+        let readiness = assembly.readiness(
             storage,
             ingest.as_deref().map(|ingest| &**ingest),
             checkout.as_ref().map(|(checkout, _)| checkout.clone()),
         )?;
-        let admin = Data::new(self.admin(ingest.clone(), readiness, &life, (desk, rebuilds))?);
-        let admin = listen_admin(sockets.admin, admin)?;
+        let services = AdminServices { reconcile, rebuilds };
+        let admin = Data::new(assembly.admin(ingest.clone(), readiness, &life, services)?);
+        let admin = listen_admin(sockets.admin, admin_routes(&admin))?;
         let mut listeners = Listeners { public: None, shop: None, sandbox: None };
         if let (Some(ingest), Some(socket)) = (&ingest, sockets.public) {
-            let routes = self.public_routes(ingest, &urls)?;
-            listeners.public = Some(listen_public(socket, routes, &self.settings)?);
+            let routes = assembly.public_routes(ingest)?;
+            listeners.public = Some(listen_public(socket, routes, &opened.settings)?);
         }
         if let (Some((checkout, _)), Some(socket)) = (&checkout, sockets.shop) {
-            let workers = self.settings.checkout.workers;
-            listeners.shop = Some(listen(socket, crate::assembly::shop_routes(checkout), workers)?);
+            let workers = opened.settings.checkout.workers;
+            listeners.shop = Some(listen(socket, shop_routes(checkout), workers)?);
         }
         if let (Some((sandbox, _)), Some(socket)) = (&sandbox, sockets.sandbox) {
-            listeners.sandbox = Some(listen(socket, crate::assembly::sandbox_routes(sandbox), 1)?);
+            listeners.sandbox = Some(listen(socket, sandbox_routes(sandbox), 1)?);
         }
-        KeyTimes::register(&self.registry, self.keys.directory(), Arc::clone(&self.clock))?;
-        watch_vault(self.keys, VaultMetrics::new(&self.registry)?);
-        let run_file = RunFile { demo: self.demo, ..listeners.run_file(&admin) };
-        run_file.write(&self.data)?;
+        KeyTimes::register(&opened.registry, opened.keys.directory(), Arc::clone(&opened.clock))?;
+        watch_vault(opened.keys, VaultMetrics::new(&opened.registry)?);
+        let run_file = RunFile { demo: opened.demo, ..listeners.run_file(&admin) };
+        run_file.write(&opened.data)?;
         life.started();
-        Ok(Started {
+        Ok(RunningSystem {
             listeners,
             admin,
-            data: self.data,
-            data_is_new: self.data_is_new,
-            durability: self.engines.as_ref().map_or("no engines", |engines| engines.durability),
+            data: opened.data,
+            data_is_new: opened.data_is_new,
+            durability: opened.engines.as_ref().map_or("no engines", |engines| engines.durability),
             life,
             run_file,
-            engines: self.engines,
+            engines: opened.engines,
             ingest,
             checkout,
             sandbox,
@@ -238,7 +174,7 @@ impl Server {
 }
 
 impl Listeners {
-    /// What other commands of this machine find this process by.
+    /// The run file by which commands on this machine find this process.
     fn run_file(&self, admin: &Listener) -> RunFile {
         let url_of = |listener: &Option<Listener>| listener.as_ref().map(|l| l.url.clone());
         RunFile {
@@ -253,19 +189,19 @@ impl Listeners {
     }
 }
 
-impl Started {
-    /// Work that has begun and is not durable or not answered yet.
+impl RunningSystem {
+    /// The number of requests that are not yet durable or not yet answered.
     pub fn in_flight(&self) -> usize {
         let ingest = self.ingest.as_ref().map_or(0, |ingest| ingest.in_flight());
-        ingest + self.checkout.as_ref().map_or(0, |(checkout, _)| checkout.in_flight())
+        ingest + self.checkout.as_ref().map_or(0, |(checkout, _)| checkout.open_work_count())
     }
 
-    /// Whether it takes notices.
+    /// Whether this process receives notices.
     pub fn takes_notices(&self) -> bool {
         self.listeners.public.is_some()
     }
 
-    /// Ends what would stay open for ever: streams and long polls.
+    /// Ends event streams and long polls, which would stay open otherwise.
     pub fn end_streams(&self) {
         if let Some((checkout, _)) = &self.checkout {
             checkout.drain();
@@ -276,7 +212,8 @@ impl Started {
     pub async fn role_failed(&mut self) -> anyhow::Error {
         match self.failures.recv().await {
             Some(error) => {
-                // A process that still takes notices is alive; one that does nothing else should be restarted.
+                // A process that still receives notices must stay alive; any other should be
+                // restarted by its orchestrator.
                 if !self.takes_notices() {
                     self.life.broken();
                 }
@@ -286,7 +223,7 @@ impl Started {
         }
     }
 
-    /// Calls `show` for every event from now on.
+    /// Calls `show` for every `order.changed` event from now on.
     pub async fn watch_orders(&self, show: fn(&OrderChanged)) -> anyhow::Result<()> {
         let Some(engines) = &self.engines else { return Ok(()) };
         let log = Arc::clone(&engines.log);
@@ -306,14 +243,14 @@ impl Started {
         Ok(())
     }
 
-    /// Ends the roles behind the listeners: folds what is durable, and closes log and claims, whatever a role ends with.
-    /// The listeners have been stopped before. Errors: a role's, or the storage's.
+    /// Ends the roles after their listeners were stopped: folds durable facts, then closes log and
+    /// claims even if a role failed. Errors: a role's, or the storage's.
     pub async fn finish(mut self) -> anyhow::Result<()> {
         if let Some((sandbox, runtime)) = self.sandbox.take() {
             sandbox.drain(SANDBOX_DRAIN).await;
             drop(runtime);
         }
-        // Roles are gone when the channel is: then nobody is left to stop.
+        // Sending fails only if every role has ended already.
         let _ = self.stop_roles.send(true);
         let mut ended = Ok(());
         for thread in self.threads.drain(..) {
@@ -321,7 +258,7 @@ impl Started {
         }
         drop(self.checkout.take());
         if let Some(engines) = &self.engines {
-            engines.close().await.context("log and claims could not be closed")?;
+            engines.close().await.context("log and claims can't be closed")?;
         }
         self.admin.handle.stop(false).await;
         self.run_file.remove(&self.data);
@@ -329,70 +266,76 @@ impl Started {
     }
 }
 
-/// Lets readers follow when other tables are told.
-fn follow_switches(live: Arc<Live>) {
+/// Moves readers to another build when it is published.
+fn follow_switches(live: Arc<LiveStore>) {
     actix_web::rt::spawn(async move {
         let mut ticks = tokio::time::interval(SWITCH_POLL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            match live.look().await {
+            match live.refresh().await {
                 Ok(false) => {}
                 Ok(true) => {
-                    let Publication { tables, number } = live.publication();
-                    tracing::info!(tables, number, "orders are read from another generation");
+                    let Publication { build, epoch } = live.publication();
+                    tracing::info!(build, epoch, "orders are now read from another build");
                 }
-                // What was read before is read on, and whoever folds tells of the outage.
-                Err(error) => tracing::debug!(%error, "can't look whether other tables are told"),
+                // Readers stay on their build. The roles that write report the outage.
+                Err(error) => tracing::debug!(%error, "can't check which build is published"),
             }
         }
     });
 }
 
-/// Swaps accounts and keys when the vault changes. What can't be taken leaves the old ones in force, and is told at once
-/// and then every minute.
+/// Swaps accounts and keys when the vault changes. A change that can't be applied leaves the old
+/// ones in force, and is logged at once and then every minute.
 fn watch_vault(mut keys: Keys, metrics: VaultMetrics) {
     actix_web::rt::spawn(async move {
         let mut ticks = tokio::time::interval(VAULT_POLL);
-        let (mut told, mut looks, mut untended) = (String::new(), 0, 0);
+        let (mut logged, mut checks, mut failed_key_additions) = (String::new(), 0, 0);
         loop {
             ticks.tick().await;
-            match keys.tend(SystemClock.now()) {
-                Ok(()) => untended = 0,
-                // Another process may be at it.
+            match keys.add_next_body_keys(SystemClock.now()) {
+                Ok(()) => failed_key_additions = 0,
+                // Another process may be writing the vault.
                 Err(error) => {
-                    untended += 1;
-                    if untended % TELL_AGAIN_LOOKS == 0 {
+                    failed_key_additions += 1;
+                    if failed_key_additions % REPEAT_LOG_AFTER_CHECKS == 0 {
                         let error = format!("{error:#}");
-                        tracing::warn!(error, "the next month's keys of bodies can't be made yet");
+                        tracing::warn!(
+                            error,
+                            "the keys that seal next month's notices can't be created yet"
+                        );
                     }
                 }
             }
-            match keys.look() {
-                Ok(Look::Same) => {}
-                Ok(Look::Taken) => {
+            match keys.apply_change() {
+                Ok(VaultChange::Unchanged) => {}
+                Ok(VaultChange::Applied) => {
                     metrics.taken();
-                    told.clear();
+                    logged.clear();
                     tracing::info!("the vault changed: accounts and keys are reloaded");
                 }
-                Ok(Look::Undone) => {
+                Ok(VaultChange::Reverted) => {
                     metrics.undone();
-                    told.clear();
-                    tracing::info!("the vault is again what is in force");
+                    logged.clear();
+                    tracing::info!(
+                        "the change of the vault was reverted; its content is in force again"
+                    );
                 }
                 Err(error) => {
                     let error = format!("{error:#}");
-                    if error != told {
+                    if error != logged {
                         metrics.refused();
                     }
-                    if error != told || looks >= TELL_AGAIN_LOOKS {
+                    if error != logged || checks >= REPEAT_LOG_AFTER_CHECKS {
                         tracing::error!(
                             error,
-                            "the vault can't be reloaded: the old keys stay in force"
+                            "the vault can't be reloaded: the old keys stay in force, but a \
+                                restart would be refused; see payfold check"
                         );
-                        (told, looks) = (error, 0);
+                        (logged, checks) = (error, 0);
                     }
-                    looks += 1;
+                    checks += 1;
                 }
             }
         }

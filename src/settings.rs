@@ -1,5 +1,5 @@
-//! Owns the settings: defaults, then `payfold.toml`, then `PAYFOLD_*`, then flags. The only file that reads
-//! the environment. A setting that is not known is an error that names it.
+//! Owns the settings: defaults, overridden by `payfold.toml`, then by `PAYFOLD_*` variables, then
+//! by flags. No other file reads the environment. An unknown setting is an error that names it.
 
 mod distributed;
 mod partner;
@@ -11,18 +11,20 @@ use anyhow::Context;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-pub use self::distributed::{CqlSection, GroupProtocolName, KafkaSection};
-pub use self::partner::{PartnerSettings, RecordsBy};
+#[cfg(feature = "cluster")]
+pub(crate) use self::distributed::GroupProtocolName;
+pub(crate) use self::distributed::{CqlSection, KafkaSection};
+pub(crate) use self::partner::{PartnerSettings, RecordsBy};
 use crate::args::{Global, RunArgs};
 use crate::error::{Fixable, is_there};
 
-/// The file that is looked for when none is named.
-pub const FILE_NAME: &str = "payfold.toml";
+/// The configuration file that is read when `--config` names none.
+pub(crate) const FILE_NAME: &str = "payfold.toml";
 
-/// The commented file `payfold init` prints.
-pub const TEMPLATE: &str = include_str!("payfold.toml");
+/// The commented file that `payfold init` prints.
+pub(crate) const TEMPLATE: &str = include_str!("payfold.toml");
 
-/// Everything that can be set.
+/// All settings.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -30,13 +32,15 @@ pub struct Settings {
     pub data: PathBuf,
     /// The vault by URL, `file:` or `dir:`; empty: `vault.age` in the data folder.
     pub vault: String,
-    /// Whether core files may be written of this process, and its user may look into it. Its memory holds keys.
+    /// Whether core files of this process may be written and other processes of its user may attach
+    /// to it. Its memory holds keys.
     pub debuggable: bool,
     /// Event log by URL, `sqlite:` or `kafka:`; empty: `sqlite:` in the data folder.
     pub log: String,
     /// Order store by URL, `sqlite:` or `cql:`; empty: `sqlite:` in the data folder.
     pub orders: String,
-    /// One broker and one database node will do: replication is not judged. Not for money.
+    /// Whether one broker and one database node suffice: replication is not checked. Not for real
+    /// money.
     pub dev: bool,
     /// Address partners post to.
     pub listen_public: String,
@@ -48,9 +52,9 @@ pub struct Settings {
     pub listen_sandbox: String,
     /// Base address partners and browsers reach the public listener at; empty: the listener's own.
     pub public_url: String,
-    /// Where log lines go in which form: auto (human on a terminal, else JSON), human, json.
+    /// Format of log lines: auto (human on a terminal, else JSON), human or json.
     pub log_format: LogFormat,
-    /// Which log lines: a level, or tracing directives.
+    /// Which log lines are written: a level, or tracing directives.
     pub log_filter: String,
     /// The ingest role.
     pub ingest: IngestSettings,
@@ -70,13 +74,13 @@ pub struct Settings {
     pub partners: BTreeMap<String, PartnerSettings>,
 }
 
-/// Forms of log lines.
+/// Formats of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// Human on a terminal, JSON otherwise.
     Auto,
-    /// One line for people.
+    /// Lines for people.
     Human,
     /// One JSON object a line.
     Json,
@@ -86,23 +90,24 @@ pub enum LogFormat {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct IngestSettings {
-    /// Worker threads; 0 is one per core, on Kafka but one, which its client needs; one at least.
+    /// Worker threads; 0 is one per core. On Kafka 0 leaves one core to its client, but starts at
+    /// least one worker.
     pub workers: usize,
     /// Open connections at most, over all workers.
     pub connections_max: usize,
-    /// Milliseconds for a request's head.
+    /// Milliseconds within which a request's head must arrive.
     pub head_timeout_ms: u64,
-    /// Milliseconds for a request's body.
+    /// Milliseconds within which a request's body must arrive.
     pub body_timeout_ms: u64,
-    /// Milliseconds an idle connection is kept.
+    /// Milliseconds after which an idle connection is closed.
     pub idle_timeout_ms: u64,
-    /// Appends that may wait for durability; more are answered 503.
+    /// Maximum of appends that wait for durability; further notices are answered 503.
     pub queue_max: usize,
-    /// Requests a second of one source address; 0 is no limit.
+    /// Maximum of requests a second from one source address; 0 is no limit.
     pub address_rate_per_s: u32,
-    /// Proxies whose X-Forwarded-For is believed.
+    /// Networks of the proxies that may set X-Forwarded-For.
     pub trusted_proxies: Vec<IpNet>,
-    /// Bytes an account may put into quarantine per hour.
+    /// Maximum of bytes of one account that are quarantined in an hour.
     pub quarantine_bytes_per_hour: u64,
 }
 
@@ -110,7 +115,7 @@ pub struct IngestSettings {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProjectorSettings {
-    /// Records folded and committed at once, at most.
+    /// Maximum of records that are folded and committed together.
     pub batch_records: usize,
 }
 
@@ -120,13 +125,14 @@ pub struct ProjectorSettings {
 pub struct CheckoutSettings {
     /// Worker threads; 0 is one per core.
     pub workers: usize,
-    /// Create calls in flight at one partner; more are answered 503.
+    /// Maximum of create calls in flight at one partner; further ones are answered 503.
     pub calls_per_partner_max: usize,
-    /// Streams and long polls open at once.
+    /// Maximum of streams and long polls open at once.
     pub followers_max: usize,
-    /// Where a payer's browser goes after a payment when its payment named no other place; empty: a plain page.
+    /// Where a payer's browser is sent after a payment, unless the payment named another target;
+    /// empty: a plain page.
     pub shop_url: String,
-    /// Other places by name, https or app schemes, for `returnTo`.
+    /// Other targets by name (https or app schemes), for `returnTo`.
     pub return_to: BTreeMap<String, String>,
 }
 
@@ -134,16 +140,17 @@ pub struct CheckoutSettings {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReconcilerSettings {
-    /// Milliseconds between two looks at passed deadlines.
+    /// Milliseconds between two checks for passed deadlines.
     pub deadline_poll_ms: u64,
-    /// How long after its creation (or after the notice that waits) a partner is asked about an order that is stuck.
+    /// When the partner is queried about a stuck order: times since the order's creation, or since
+    /// the receipt of a notice that waits for confirmation.
     pub query_after: Vec<String>,
-    /// Milliseconds between two looks for such orders.
+    /// Milliseconds between two checks for stuck orders.
     pub query_poll_ms: u64,
-    /// Days before the compared one that an order paid on it may have been created on.
+    /// How many days before the compared day an order that is paid on it may have been created.
     pub lookback_days: u32,
-    /// Milliseconds between two looks for records that have come and findings that have mended themselves.
-    pub books_poll_ms: u64,
+    /// Milliseconds between two checks for new records files and for findings that no longer hold.
+    pub reconcile_poll_ms: u64,
 }
 
 /// The SQLite engines.
@@ -155,7 +162,7 @@ pub struct SqliteSettings {
 }
 
 impl Settings {
-    /// Whether the log is in Kafka, and not in a file.
+    /// Whether the log is in Kafka instead of a file.
     pub fn logs_to_kafka(&self) -> bool {
         self.log.starts_with("kafka")
     }
@@ -231,7 +238,7 @@ impl Default for ReconcilerSettings {
             query_after: after.map(str::to_owned).into(),
             query_poll_ms: 1_000,
             lookback_days: 7,
-            books_poll_ms: 10_000,
+            reconcile_poll_ms: 10_000,
         }
     }
 }
@@ -242,28 +249,28 @@ impl Default for SqliteSettings {
     }
 }
 
-/// Settings and where they came from.
+/// Settings, and where they were read from.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The settings.
     pub settings: Settings,
-    /// The file they were read from; none is the demo.
+    /// The configuration file; `None` in the demo.
     pub file: Option<PathBuf>,
-    /// `PAYFOLD_*` variables that set nothing.
+    /// Names of `PAYFOLD_*` variables that match no setting.
     pub ignored_variables: Vec<String>,
 }
 
-/// What a system is run as.
+/// Whether a system is the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nothing is configured: a sandbox partner with a generated key, loopback only.
+    /// There is no configuration file: a sandbox partner with a generated key, loopback only.
     Demo,
-    /// As its file says.
+    /// There is a configuration file.
     Configured,
 }
 
-/// Reads the settings of any command. Errors name the setting and the file or variable.
-pub fn load(global: &Global) -> anyhow::Result<Loaded> {
+/// Loads the settings of a command. Errors name the setting and the file or variable.
+pub(crate) fn load(global: &Global) -> anyhow::Result<Loaded> {
     let file = find_file(global)?;
     let (variables, ignored_variables) = known_variables()?;
     let mut builder = config::Config::builder();
@@ -290,7 +297,7 @@ pub fn load(global: &Global) -> anyhow::Result<Loaded> {
 }
 
 impl Loaded {
-    /// Lays the flags of `run` over the settings.
+    /// Overrides the settings with the flags of `run`.
     pub fn with_run_flags(mut self, args: &RunArgs) -> Self {
         let settings = &mut self.settings;
         for (setting, flag) in [
@@ -306,12 +313,12 @@ impl Loaded {
         self
     }
 
-    /// Whether anything is configured.
+    /// The demo if there is no configuration file.
     pub fn origin(&self) -> Origin {
         if self.file.is_some() { Origin::Configured } else { Origin::Demo }
     }
 
-    /// Whether nothing is configured.
+    /// Whether this is the demo.
     pub fn is_demo(&self) -> bool {
         self.origin() == Origin::Demo
     }
@@ -321,32 +328,34 @@ fn find_file(global: &Global) -> anyhow::Result<Option<PathBuf>> {
     if let Some(path) = &global.config {
         if !is_there(path)? {
             return Err(Fixable::error(
-                format!("there is no configuration file {}", path.display()),
-                format!("payfold init > {}", path.display()),
+                format!("the configuration file {} does not exist", path.display()),
+                format!(
+                    "give another with --config, or write one: payfold init > {}",
+                    path.display()
+                ),
             ));
         }
         return Ok(Some(path.clone()));
     }
     let path = PathBuf::from(FILE_NAME);
-    // One that can't be looked at is no reason to start a demo.
+    // A file that exists and can't be read must not start a demo in its place.
     Ok(is_there(&path)?.then_some(path))
 }
 
 fn explain(error: &config::ConfigError, file: Option<&Path>) -> anyhow::Error {
     let file = file.map_or_else(|| "the environment".to_owned(), |path| path.display().to_string());
     Fixable::error(
-        format!("the configuration is not usable: {error} (from {file} or PAYFOLD_* variables)"),
-        "payfold init prints every setting with its default and meaning",
+        format!("the configuration can't be used: {error} (from {file} or PAYFOLD_* variables)"),
+        "correct it; `payfold init` prints every setting with its meaning and default",
     )
 }
 
-/// The `PAYFOLD_*` variables that name a setting (without the prefix), and those that don't.
-/// Variables of flags (`PAYFOLD_CONFIG`, …) and what Kubernetes injects for a service named payfold set nothing.
+/// The `PAYFOLD_*` variables that match a setting (names without the prefix), and the names of
+/// those that don't. Kubernetes injects such variables for a service named payfold, so an unknown
+/// variable is no error. Variables of flags (`PAYFOLD_CONFIG`, …) are in neither list.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 fn known_variables() -> anyhow::Result<(HashMap<String, String>, Vec<String>)> {
-    let defaults = serde_json::to_value(Settings::default()).context("settings serialise")?;
-    let mut known = Vec::new();
-    setting_names("", &defaults, &mut known);
+    let known = all_names()?;
     let flags = ["config", "data", "admin_url", "admin_token_file"];
     let mut set = HashMap::new();
     let mut ignored = Vec::new();
@@ -362,6 +371,14 @@ fn known_variables() -> anyhow::Result<(HashMap<String, String>, Vec<String>)> {
     Ok((set, ignored))
 }
 
+/// The names of all settings as variables spell them, without the prefix.
+fn all_names() -> anyhow::Result<Vec<String>> {
+    let defaults = serde_json::to_value(Settings::default()).context("settings serialise")?;
+    let mut names = Vec::new();
+    setting_names("", &defaults, &mut names);
+    Ok(names)
+}
+
 fn setting_names(prefix: &str, value: &serde_json::Value, names: &mut Vec<String>) {
     match value {
         serde_json::Value::Object(fields) => {
@@ -375,30 +392,22 @@ fn setting_names(prefix: &str, value: &serde_json::Value, names: &mut Vec<String
     }
 }
 
-/// The names of every setting, for the docs test.
-pub fn all_names() -> Vec<String> {
-    let defaults = serde_json::to_value(Settings::default()).expect("settings serialise");
-    let mut names = Vec::new();
-    setting_names("", &defaults, &mut names);
-    names
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_template_sets_nothing_but_defaults_and_names_every_setting() {
+    fn the_template_is_toml_and_mentions_every_setting() {
         let parsed: toml::Value = toml::from_str(TEMPLATE).unwrap();
         assert!(parsed.is_table());
-        for name in all_names() {
+        for name in all_names().unwrap() {
             let last = name.rsplit("__").next().unwrap();
             assert!(TEMPLATE.contains(last), "payfold.toml does not mention {name}");
         }
     }
 
     #[test]
-    fn an_unknown_setting_is_named() {
+    fn an_unknown_setting_is_refused_by_name() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("payfold.toml");
         std::fs::write(&path, "[ingest]\nqueue_maxx = 5\n").unwrap();
@@ -409,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_sets_what_it_names() {
+    fn a_file_overrides_the_defaults_and_a_flag_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("payfold.toml");
         std::fs::write(

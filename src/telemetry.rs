@@ -1,18 +1,18 @@
-//! Owns log lines and the metrics registry: human lines on a terminal, JSON otherwise; never a body,
-//! a signature or a secret.
+//! Owns logging and the metrics registry. Log lines are for people on a terminal and JSON
+//! otherwise; they never hold a body, a signature or a secret.
 
 use std::io::IsTerminal;
 
 use anyhow::Context;
-use prometheus::{IntGaugeVec, Opts, Registry};
+use prometheus::{Registry, register_int_gauge_vec_with_registry};
 use tracing_subscriber::EnvFilter;
 
 use crate::settings::{LogFormat, Settings};
 
-/// Starts logging to standard error. Errors: a filter that can't be read.
-pub fn start_logging(settings: &Settings) -> anyhow::Result<()> {
+/// Starts logging to standard error. Errors: the filter of the settings can't be parsed.
+pub(crate) fn start_logging(settings: &Settings) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&settings.log_filter).with_context(|| {
-        format!("log_filter = \"{}\" is no tracing filter", settings.log_filter)
+        format!("log_filter = \"{}\" is not a tracing filter", settings.log_filter)
     })?;
     let human = match settings.log_format {
         LogFormat::Auto => std::io::stderr().is_terminal(),
@@ -28,14 +28,15 @@ pub fn start_logging(settings: &Settings) -> anyhow::Result<()> {
     started.map_err(|error| anyhow::anyhow!("logging can't start: {error}"))
 }
 
-/// A registry with `payfold_build_info`.
+/// Makes a registry with `payfold_build_info`.
 pub fn registry() -> anyhow::Result<Registry> {
     let registry = Registry::new();
-    let build = IntGaugeVec::new(
-        Opts::new("payfold_build_info", "1, with the version as label."),
+    let build = register_int_gauge_vec_with_registry!(
+        "payfold_build_info",
+        "Always 1; the label is the program's version.",
         &["version"],
+        registry
     )?;
     build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
-    registry.register(Box::new(build))?;
     Ok(registry)
 }

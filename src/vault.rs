@@ -1,5 +1,5 @@
-//! Owns which vault the settings name, and who may change it: an age file is changed by commands, a directory of key
-//! files by whoever fills it.
+//! Owns the choice of the vault by the settings. Commands change a vault that is an age file. A
+//! vault that is a directory of key files is read only; its operator changes the files.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use crate::data_dir::DataDir;
 use crate::error::{Fixable, is_there};
 use crate::settings::Settings;
 
-/// Where the vault is. Errors: the setting names none.
-pub fn place(settings: &Settings) -> anyhow::Result<VaultPlace> {
+/// Where the vault is. Errors: the setting can't be parsed.
+pub(crate) fn place(settings: &Settings) -> anyhow::Result<VaultPlace> {
     let data = DataDir::of(settings);
     match settings.vault.split_once(':') {
         None if settings.vault.is_empty() => {
@@ -20,38 +20,40 @@ pub fn place(settings: &Settings) -> anyhow::Result<VaultPlace> {
         Some(("file", path)) if !path.is_empty() => Ok(VaultPlace::file(Path::new(path))),
         Some(("dir", path)) if !path.is_empty() => Ok(VaultPlace::Dir(path.into())),
         _ => Err(Fixable::error(
-            format!("vault = \"{}\" names no vault", settings.vault),
-            "write \"file:PATH\" of an age file, \"dir:PATH\" of a directory of key files, or leave it out",
+            format!("vault = \"{}\" is not the address of a vault", settings.vault),
+            "write \"file:PATH\" for an age file, \"dir:PATH\" for a directory of key files, or \
+                leave it out",
         )),
     }
 }
 
-/// What the vault holds. Errors: there is none, or it can't be opened.
-pub fn read(settings: &Settings) -> anyhow::Result<VaultDocument> {
+/// Reads the vault. Errors: it does not exist, or can't be opened.
+pub(crate) fn read(settings: &Settings) -> anyhow::Result<VaultDocument> {
     if let VaultPlace::File { vault, identity } = place(settings)?
         && !is_there(&vault)?
         && !is_there(&identity)?
     {
         return Err(Fixable::error(
-            format!("there is no vault {} yet, so there are no accounts", vault.display()),
-            "the first payfold key add makes it, payfold run too",
+            format!("the vault {} does not exist yet, so there are no accounts", vault.display()),
+            "create it with the first key: payfold key add PARTNER --merchant MERCHANT (payfold \
+                run creates it, too)",
         ));
     }
     Ok(place(settings)?.read()?)
 }
 
-/// What is done on a directory of key files in the place of a command that changes a vault.
+/// What an operator of a directory of key files does instead of a command that changes the vault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Instead {
-    /// Of adding a key.
+pub(crate) enum Instead {
+    /// Instead of adding a key.
     AddKeyFile,
-    /// Of adding keys of bodies.
+    /// Instead of adding keys that seal bodies.
     AddBodyKeyFile,
-    /// Of ending one.
+    /// Instead of retiring a key.
     EndKeyFile,
-    /// Of changing anything that is no key.
+    /// Instead of changing accounts, shops or tokens.
     ChangePlainFile,
-    /// Of a new identity.
+    /// Instead of rotating the identity.
     NoIdentity,
 }
 
@@ -59,53 +61,59 @@ impl Instead {
     const fn fix(self) -> &'static str {
         match self {
             Self::AddKeyFile => {
-                "put a file PARTNER.MERCHANT.CHANNEL.KEYID with secret = \"text:…\" and valid_from into the secret that is \
-                 mounted there, and valid_until into the file of the key before it"
+                "add a file PARTNER.MERCHANT.CHANNEL.KEYID with secret = \"text:…\" and \
+                    valid_from to the secret that is mounted there, and write valid_until into \
+                    the file of the previous key"
             }
             Self::AddBodyKeyFile => {
-                "put a file PARTNER.MERCHANT.body.body-2026-12 with secret = \"hex:…\" (32 random bytes) and valid_from, the \
-                 first of its month, into the secret that is mounted there; a month ahead"
+                "a month ahead, add a file PARTNER.MERCHANT.body.body-2026-12 with secret = \
+                    \"hex:…\" (32 random bytes) and valid_from (the first day of its month) to \
+                    the secret that is mounted there"
             }
             Self::EndKeyFile => {
-                "write valid_until into its file in the secret that is mounted there, or take the file out"
+                "write valid_until into the key's file in the secret that is mounted there, or \
+                    remove the file"
             }
             Self::ChangePlainFile => {
-                "change vault.toml in the secret that is mounted there; of a token it holds the SHA-256"
+                "change vault.toml in the secret that is mounted there; it holds the SHA-256 of \
+                    each token"
             }
             Self::NoIdentity => {
-                "what encrypts those files is the business of whoever keeps the secret"
+                "rotate the encryption of those files with the tool that manages the secret"
             }
         }
     }
 }
 
-/// The age file of the vault and its identity. Errors: the vault is a directory, with what to do there.
-pub fn files(settings: &Settings, instead: Instead) -> anyhow::Result<(PathBuf, PathBuf)> {
+/// The paths of the vault's age file and of its identity. Errors: the vault is a directory; the fix
+/// says what to do there.
+pub(crate) fn files(settings: &Settings, instead: Instead) -> anyhow::Result<(PathBuf, PathBuf)> {
     match place(settings)? {
         VaultPlace::File { vault, identity } => Ok((vault, identity)),
         VaultPlace::Dir(dir) => Err(Fixable::error(
             format!("the vault is the directory {}, which payfold only reads", dir.display()),
-            format!("{} (docs/operations.md, \"A directory of keys\")", instead.fix()),
+            format!("{} (docs/how-to/rotate-keys.md, \"A directory of keys\")", instead.fix()),
         )),
     }
 }
 
 /// Opens the vault to change it. Errors: it is a directory, or can't be opened.
-pub fn open(settings: &Settings, instead: Instead) -> anyhow::Result<Vault> {
+pub(crate) fn open(settings: &Settings, instead: Instead) -> anyhow::Result<Vault> {
     let (vault, identity) = files(settings, instead)?;
     Ok(Vault::open(&vault, &identity)?)
 }
 
-/// Opens the vault to change it, or makes an empty one.
-pub fn open_or_create(settings: &Settings, instead: Instead) -> anyhow::Result<Vault> {
+/// Opens the vault to change it, or creates an empty one. Errors: only one of vault and identity
+/// exists.
+pub(crate) fn open_or_create(settings: &Settings, instead: Instead) -> anyhow::Result<Vault> {
     let (vault, identity) = files(settings, instead)?;
     if is_there(&vault)? {
         return Ok(Vault::open(&vault, &identity)?);
     }
     if is_there(&identity)? {
         return Err(Fixable::error(
-            format!("{} is there and {} is not", identity.display(), vault.display()),
-            "put the vault back from its backup; only to begin with no keys at all, move the identity aside too and keep it",
+            format!("{} exists and {} does not", identity.display(), vault.display()),
+            "restore the vault from its backup; without it every notice would be refused",
         ));
     }
     DataDir::of(settings).create()?;
@@ -121,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vault_is_named_by_url() {
+    fn the_setting_names_a_file_or_a_directory() {
         let [vault, identity] = ["data/vault.age", "data/vault.key"].map(PathBuf::from);
         assert_eq!(place(&of("")).unwrap(), VaultPlace::File { vault, identity });
         let [vault, identity] = ["/keys/a.age", "/keys/a.key"].map(PathBuf::from);

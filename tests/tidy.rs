@@ -1,6 +1,12 @@
-//! Owns the house style as a test: every rule that a machine can check, and for each a planted text that
-//! proves it can fail. A failure says file:line, what stands there, and what to do.
+//! Owns the house style as a test: every rule that a machine can check, and for each a planted text
+//! that proves it can fail. A failure names file and line, the text there, and the correction.
 
+#[path = "tidy/counts.rs"]
+mod counts;
+#[path = "tidy/errors.rs"]
+mod errors;
+#[path = "tidy/imports.rs"]
+mod imports;
 #[path = "tidy/lines.rs"]
 mod lines;
 #[path = "tidy/manifests.rs"]
@@ -9,6 +15,8 @@ mod manifests;
 mod planted;
 #[path = "tidy/source.rs"]
 mod source;
+#[path = "tidy/words.rs"]
+mod words;
 
 use std::path::Path;
 
@@ -42,6 +50,11 @@ const RULES: &[Rule] = &[
         "direction",
         manifests::directions,
         "schemas ← engines, partners ← roles; roles never meet",
+    ),
+    rule(
+        "circle",
+        imports::circles,
+        "move what both need into a file below them; import from the file that has it",
     ),
     rule(
         "vocabulary",

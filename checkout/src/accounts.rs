@@ -1,4 +1,5 @@
-//! Owns the listing of a shop's accounts: at which partners it can create payments, and how they can be shown.
+//! Owns the list of a shop's accounts: at which partners the shop can create payments, and how the
+//! payments can be shown to the payer.
 
 use actix_web::HttpResponse;
 use payfold_partners::directory::{Account, Directory};
@@ -7,14 +8,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::answer::NO_STORE;
-use crate::call::Call;
 use crate::checkout::Checkout;
+use crate::payment_request::WantedPresentation;
 use crate::problem::Problem;
-use crate::request::WantedPresentation;
+use crate::shop_request::ShopRequest;
 
 /// The accounts a shop may use.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct AccountList {
+pub(crate) struct AccountList {
     /// In the order of the shop's settings.
     accounts: Vec<AccountView>,
 }
@@ -23,29 +24,31 @@ pub struct AccountList {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Account")]
-pub struct AccountView {
+pub(crate) struct AccountView {
     /// The gateway partner.
     partner: String,
     /// The account there.
     merchant_code: String,
-    /// Whether payments can be created now: the account is enabled, has a key, and the partner's address is known.
+    /// Whether payments can be created now: the account is enabled and has a key, and the partner's
+    /// address is set.
     can_create: bool,
-    /// What the partner can be asked for with `presentation`; empty: the partner decides.
+    /// The values of `presentation` that a create request may have. If this is empty, the partner
+    /// decides.
     presentations: Vec<WantedPresentation>,
-    /// Whether a request must name the payer's address (`payerIp`), which the partner is told.
+    /// Whether a create request must have `payerIp`, which is sent to the partner.
     needs_payer_ip: bool,
 }
 
 /// `GET /v1/partners`
-pub(crate) async fn partners(call: &mut Call) -> Result<HttpResponse, Problem> {
-    let shop = call.shop()?;
-    let directory = call.checkout.parts.directory.load();
-    let view = |account: &ShopAccount| view(&call.checkout, &directory, account);
+pub(crate) async fn partners(request: &mut ShopRequest) -> Result<HttpResponse, Problem> {
+    let shop = request.authenticate_shop()?;
+    let directory = request.checkout.parts.directory.load();
+    let view = |account: &ShopAccount| view_account(&request.checkout, &directory, account);
     let accounts = shop.accounts.iter().map(view).collect();
     Ok(HttpResponse::Ok().insert_header(NO_STORE).json(AccountList { accounts }))
 }
 
-fn view(checkout: &Checkout, directory: &Directory, account: &ShopAccount) -> AccountView {
+fn view_account(checkout: &Checkout, directory: &Directory, account: &ShopAccount) -> AccountView {
     let ShopAccount { partner, merchant_code } = account;
     let known = directory.account(partner, merchant_code);
     let terms = known.and_then(|account| account.profile().create_terms());

@@ -1,14 +1,14 @@
-//! Owns the planning of one attempt: what will be claimed, appended and sent, with everything that can be wrong on
-//! our side looked at before anything is claimed. An attempt that was planned can be called once, by whoever holds
-//! its claim.
+//! Owns the planning of one attempt to create a payment: what is claimed, appended and sent. Every
+//! fault on our side is found here, before anything is claimed. A planned attempt can be called
+//! once, by the process that holds its claim.
 
 use std::sync::Arc;
 
 use payfold_engines::orders::Scan;
 use payfold_partners::create::CreateRequest;
 use payfold_partners::directory::{Account, Directory};
-use payfold_partners::profile::{CreateField, CreateTerms};
-use payfold_partners::remote::{Call, CallError};
+use payfold_partners::profile::CreateTerms;
+use payfold_partners::remote::{CreateCall, CreateError};
 use payfold_partners::shops::ShopEntry;
 use payfold_schemas::fact::{Create, Fact};
 use payfold_schemas::ids::{OrderId, OrderKey};
@@ -16,34 +16,35 @@ use payfold_schemas::record::{FactRecord, Record};
 use payfold_schemas::time::Time;
 
 use crate::checkout::{Checkout, Receipt};
-use crate::problem::{Kind, Problem, kinds};
-use crate::request::{PaymentRequest, cleaned};
+use crate::payment_request::{PaymentRequest, clean_description};
+use crate::problem::{Problem, kinds};
 
-/// Earlier attempts are counted up to here.
+/// The most earlier attempts that are counted.
 const ATTEMPTS_COUNTED_MAX: usize = 1_000;
 
-/// One attempt, ready to be claimed and made.
-pub(crate) struct Attempt {
+/// An attempt that is ready to be claimed and called.
+pub(crate) struct PlannedAttempt {
     pub(crate) key: OrderKey,
     pub(crate) create: Create,
     pub(crate) account: Arc<Account>,
-    /// As it is sent to the partner.
+    /// The description as it is sent to the partner.
     pub(crate) description: String,
-    /// The encoded C fact: what the key is claimed with.
+    /// The encoded `CreateRequested` record. The key is claimed with these bytes, and the same
+    /// bytes are appended, so a retry can append them for a process that died in between.
     pub(crate) record: Vec<u8>,
     pub(crate) receipt: Receipt,
-    /// The signed call; making it uses it up.
-    pub(crate) call: Call,
+    /// The signed call; making the call consumes it.
+    pub(crate) call: CreateCall,
 }
 
-/// Plans an attempt. Errors: the field, account or setting that can't be used.
-pub(crate) async fn plan(
+/// Plans an attempt. Errors: a problem that names the field, account or setting that can't be used.
+pub(crate) async fn plan_attempt(
     checkout: &Checkout,
     shop: &ShopEntry,
-    asked: &PaymentRequest,
+    wanted: &PaymentRequest,
     receipt: Receipt,
-) -> Result<Attempt, Problem> {
-    let account = account(&checkout.parts.directory.load(), shop, asked)?;
+) -> Result<PlannedAttempt, Problem> {
+    let account = choose_account(&checkout.parts.directory.load(), shop, wanted)?;
     let terms = account.profile().create_terms().ok_or_else(not_supported)?;
     let order_id = format!("ord-{}", receipt.request_id);
     let key = OrderKey {
@@ -51,15 +52,15 @@ pub(crate) async fn plan(
         merchant_code: account.merchant_code().clone(),
         order_id: OrderId::parse(&order_id).expect("a request id is hex digits and hyphens"),
     };
-    let request = create_request(checkout, &account, &key, asked, receipt.received_at)?;
+    let request = build_create_request(checkout, &account, &key, wanted, receipt.received_at)?;
     let description = request.description.clone();
-    let call = prepare(checkout, &account, &request, receipt.received_at)?;
+    let call = prepare_call(checkout, &account, &request, receipt.received_at)?;
     let create = Create {
-        amount: asked.amount,
-        currency: asked.currency,
-        reference: asked.reference.clone(),
-        attempt: 1 + earlier_attempts(checkout, &key, asked).await?,
-        deadline: deadline(&terms, asked, receipt.received_at),
+        amount: wanted.amount,
+        currency: wanted.currency,
+        reference: wanted.reference.clone(),
+        attempt: 1 + count_earlier_attempts(checkout, &key, wanted).await?,
+        deadline: first_deadline(&terms, wanted, receipt.received_at),
     };
     let fact = FactRecord {
         order: key.clone(),
@@ -68,149 +69,142 @@ pub(crate) async fn plan(
         received_at: receipt.received_at,
         source: None,
     };
-    let record = Record::of_fact(fact, asked.canonical()).encode();
-    Ok(Attempt { key, create, account, description, record, receipt, call })
+    let record = Record::of_fact(fact, wanted.canonical_bytes()).encode();
+    Ok(PlannedAttempt { key, create, account, description, record, receipt, call })
 }
 
-/// The account that is meant. One outside the shop's list is as unknown as one that is not there.
-fn account(
+/// The account that a request names, or the shop's only account at the partner. An account that the
+/// shop may not use is answered like one that does not exist.
+fn choose_account(
     directory: &Directory,
     shop: &ShopEntry,
-    asked: &PaymentRequest,
+    wanted: &PaymentRequest,
 ) -> Result<Arc<Account>, Problem> {
     let enabled = shop
         .accounts
         .iter()
-        .filter(|account| account.partner == asked.partner)
+        .filter(|account| account.partner == wanted.partner)
         .filter_map(|account| directory.account(&account.partner, &account.merchant_code));
-    match &asked.merchant_code {
+    match &wanted.merchant_code {
         Some(merchant_code) => enabled
             .into_iter()
             .find(|account| account.merchant_code() == merchant_code)
             .cloned()
-            .ok_or_else(|| Problem::at(&kinds::UNKNOWN_ACCOUNT, "/merchantCode")),
+            .ok_or_else(|| Problem::at_field(&kinds::UNKNOWN_ACCOUNT, "/merchantCode")),
         None => {
             let mut all = enabled;
             match (all.next(), all.next()) {
                 (Some(only), None) => Ok(Arc::clone(only)),
-                (None, _) => Err(Problem::at(&kinds::UNKNOWN_ACCOUNT, "/partner")),
-                (Some(_), Some(_)) => Err(Problem::at(&kinds::MISSING_FIELD, "/merchantCode")
-                    .because("the shop has several accounts at this partner: name one")),
+                (None, _) => Err(Problem::at_field(&kinds::UNKNOWN_ACCOUNT, "/partner")),
+                (Some(_), Some(_)) => {
+                    Err(Problem::at_field(&kinds::MISSING_FIELD, "/merchantCode").with_detail(
+                        "the shop has several accounts at this partner: name one of them",
+                    ))
+                }
             }
         }
     }
 }
 
-fn create_request(
+/// Builds the request that is sent to the partner. Errors: a field that can't be used.
+fn build_create_request(
     checkout: &Checkout,
     account: &Account,
     key: &OrderKey,
-    asked: &PaymentRequest,
+    wanted: &PaymentRequest,
     now: Time,
 ) -> Result<CreateRequest, Problem> {
     let addresses = &checkout.parts.addresses;
     let profile = account.profile();
     let terms = profile.create_terms().ok_or_else(not_supported)?;
-    if asked.expires_at.is_some_and(|expires_at| expires_at <= now) {
-        return Err(Problem::at(&kinds::EXPIRES_AT_PAST, "/expiresAt"));
+    if wanted.expires_at.is_some_and(|expires_at| expires_at <= now) {
+        return Err(Problem::at_field(&kinds::EXPIRES_AT_PAST, "/expiresAt"));
     }
-    if asked.presentation.is_some() && !terms.asks_presentation {
-        return Err(Problem::at(&kinds::PRESENTATION_NOT_SUPPORTED, "/presentation"));
+    if wanted.presentation.is_some() && !terms.asks_presentation {
+        return Err(Problem::at_field(&kinds::PRESENTATION_NOT_SUPPORTED, "/presentation"));
     }
-    let description = cleaned(&asked.description, profile.text_separator());
+    let description = clean_description(&wanted.description, profile.text_separator());
     if description.trim().is_empty() {
-        return Err(Problem::at(&kinds::EMPTY_FIELD, "/description"));
+        return Err(Problem::at_field(&kinds::EMPTY_FIELD, "/description"));
     }
     let base = addresses.public_url.trim_end_matches('/');
-    let return_url = match &asked.return_to {
+    let return_url = match &wanted.return_to {
         None => format!("{base}/api/payment/result"),
         Some(name) if addresses.return_to.contains(name) => {
             format!("{base}/api/payment/result/{name}")
         }
-        Some(_) => return Err(Problem::at(&kinds::UNKNOWN_RETURN_TO, "/returnTo")),
+        Some(_) => return Err(Problem::at_field(&kinds::UNKNOWN_RETURN_TO, "/returnTo")),
     };
     Ok(CreateRequest {
         merchant_code: key.merchant_code.clone(),
         order_id: key.order_id.clone(),
-        amount: asked.amount,
-        currency: asked.currency,
+        amount: wanted.amount,
+        currency: wanted.currency,
         description,
         return_url,
-        ipn_url: match profile.scheme() {
-            None => format!("{base}/api/payment/ipn"),
-            Some(_) => format!("{base}/api/payment/ipn/{}", account.partner()),
-        },
-        expires_at: asked.expires_at,
-        wish: asked.presentation.map(|presentation| presentation.wish()),
-        reference: Some(asked.reference.clone()),
-        payer_ip: asked.payer_ip,
+        ipn_url: format!("{base}{}", profile.ipn_path()),
+        expires_at: wanted.expires_at,
+        presentation: wanted.presentation.map(|presentation| presentation.to_presentation_kind()),
+        reference: Some(wanted.reference.clone()),
+        payer_ip: wanted.payer_ip,
     })
 }
 
-fn prepare(
+fn prepare_call(
     checkout: &Checkout,
     account: &Arc<Account>,
     request: &CreateRequest,
     now: Time,
-) -> Result<Call, Problem> {
+) -> Result<CreateCall, Problem> {
     let api_url = checkout.parts.addresses.api_urls.get(account.partner());
     let api_url = api_url.filter(|url| !url.is_empty()).ok_or_else(not_supported)?;
-    checkout.parts.remote.prepare(account, api_url, request, now).map_err(|error| match error {
-        CallError::NoCreate(_) => not_supported(),
-        CallError::Ambiguous(ambiguous) => ambiguous_field(ambiguous.0),
-        CallError::Currency(_) => Problem::at(&kinds::CURRENCY_NOT_SUPPORTED, "/currency"),
-        CallError::Amount(_) => Problem::at(&kinds::AMOUNT_NOT_SUPPORTED, "/amount"),
-        CallError::Expiry(_) => {
-            Problem::at(&kinds::EXPIRES_AT_PAST, "/expiresAt").because(error.to_string())
-        }
-        CallError::PayerIp(_) => Problem::at(&kinds::MISSING_FIELD, "/payerIp")
-            .because("this partner is told the payer's address"),
-        CallError::NoKey(_)
-        | CallError::NoCertificate(_)
-        | CallError::Address(_)
-        | CallError::Uncallable(..) => {
-            tracing::error!(partner = %account.partner(), %error, "payments can't be created");
-            Problem::new(&kinds::ACCOUNT_NOT_READY)
-        }
-    })
+    checkout.parts.remote.prepare_create(account, api_url, request, now).map_err(
+        |error| match error {
+            CreateError::NoCreate(_) => not_supported(),
+            CreateError::Currency(_) => {
+                Problem::at_field(&kinds::CURRENCY_NOT_SUPPORTED, "/currency")
+            }
+            CreateError::Amount(_) => Problem::at_field(&kinds::AMOUNT_NOT_SUPPORTED, "/amount"),
+            CreateError::Expiry(_) => Problem::at_field(&kinds::EXPIRES_AT_PAST, "/expiresAt")
+                .with_detail(error.to_string()),
+            CreateError::PayerIp(_) => Problem::at_field(&kinds::MISSING_FIELD, "/payerIp")
+                .with_detail("this partner needs the payer's IP address"),
+            CreateError::NoKey(_)
+            | CreateError::NoCertificate(_)
+            | CreateError::Address(_)
+            | CreateError::Uncallable(..) => {
+                tracing::error!(
+                    partner = %account.partner(),
+                    %error,
+                    "payments can't be created: mend the account's keys or the partner's settings"
+                );
+                Problem::new(&kinds::ACCOUNT_NOT_READY)
+            }
+        },
+    )
 }
 
 fn not_supported() -> Problem {
-    Problem::at(&kinds::CREATE_NOT_SUPPORTED, "/partner")
+    Problem::at_field(&kinds::CREATE_NOT_SUPPORTED, "/partner")
 }
 
-/// A field of the shop's is its to mend; the others are of our settings.
-fn ambiguous_field(field: CreateField) -> Problem {
-    let kind: &'static Kind = &kinds::SEPARATOR_IN_FIELD;
-    match field {
-        CreateField::MerchantCode
-        | CreateField::Amount
-        | CreateField::Currency
-        | CreateField::Description
-        | CreateField::ExpiresAt => Problem::at(kind, format!("/{field}")),
-        CreateField::OrderId | CreateField::ReturnUrl | CreateField::IpnUrl => {
-            Problem::new(&kinds::ACCOUNT_NOT_READY)
-                .because(format!("{field} holds the separator of the partner's signing text"))
-        }
-    }
-}
-
-/// When the order expires while no session is known.
-fn deadline(terms: &CreateTerms, asked: &PaymentRequest, now: Time) -> Time {
+/// The deadline of an order without a session: the longest session the partner allows, or the
+/// shop's `expiresAt` and the grace time, if that is earlier.
+fn first_deadline(terms: &CreateTerms, wanted: &PaymentRequest, now: Time) -> Time {
     let of_terms = now.plus_ms(terms.max_session_ms);
-    let of_shop = asked.expires_at.map(|expires_at| expires_at.plus_ms(terms.grace_ms));
+    let of_shop = wanted.expires_at.map(|expires_at| expires_at.plus_ms(terms.grace_ms));
     of_shop.map_or(of_terms, |of_shop| of_shop.min(of_terms))
 }
 
-/// How many orders of the account are known for the reference.
-async fn earlier_attempts(
+/// How many orders the account has for the reference.
+async fn count_earlier_attempts(
     checkout: &Checkout,
     key: &OrderKey,
-    asked: &PaymentRequest,
+    wanted: &PaymentRequest,
 ) -> Result<u32, Problem> {
     let OrderKey { partner, merchant_code, .. } = key.clone();
-    let scan = Scan::Reference(partner, merchant_code, asked.reference.clone());
+    let scan = Scan::Reference(partner, merchant_code, wanted.reference.clone());
     let page = checkout.parts.store.scan(scan, None, ATTEMPTS_COUNTED_MAX);
-    let page = checkout.in_time(page).await?;
+    let page = checkout.read_store(page).await?;
     Ok(u32::try_from(page.entries.len()).unwrap_or(u32::MAX - 1))
 }

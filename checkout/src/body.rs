@@ -1,5 +1,6 @@
-//! Owns the reading of a request's body: JSON by its head, all of its bytes within a size and a time, or a problem.
-//! The HTTP library never times out a body that trickles after complete headers, so this does.
+//! Owns the reading of a request's body: a JSON content type, and all bytes within a size and a
+//! time, or a problem. The HTTP library has no timeout for a body that trickles in after complete
+//! headers, so this module has one.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,29 +17,29 @@ use futures_util::StreamExt;
 
 use crate::problem::{Problem, kinds};
 
-/// Bytes a body may have.
-pub const BYTES_MAX: usize = 16 * 1024;
+/// The most bytes of a body.
+pub(crate) const BYTES_MAX: usize = 16 * 1024;
 
-/// Reads a JSON body. Errors: the head is not one of JSON, the bytes are too many or too slow.
-pub async fn read(
+/// Reads a JSON body. Errors: the content type is not JSON, or the body is too large or too slow.
+pub(crate) async fn read_json_body(
     head: &RequestHead,
     payload: &mut Payload,
     timeout: Duration,
 ) -> Result<Bytes, Problem> {
-    check(head)?;
+    check_head(head)?;
     tokio::time::timeout(timeout, read_all(payload))
         .await
         .unwrap_or_else(|_| Err(Problem::new(&kinds::REQUEST_TIMEOUT)))
 }
 
-fn check(head: &RequestHead) -> Result<(), Problem> {
+fn check_head(head: &RequestHead) -> Result<(), Problem> {
     let headers = head.headers();
     if headers.contains_key(header::CONTENT_ENCODING) {
         return Err(Problem::new(&kinds::UNSUPPORTED_CONTENT_ENCODING));
     }
     let mut types = headers.get_all(header::CONTENT_TYPE);
-    let one = types.next().and_then(|value| value.to_str().ok());
-    if types.next().is_some() || !one.is_some_and(is_json) {
+    let content_type = types.next().and_then(|value| value.to_str().ok());
+    if types.next().is_some() || !content_type.is_some_and(is_json) {
         return Err(Problem::new(&kinds::UNSUPPORTED_MEDIA_TYPE));
     }
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
@@ -49,7 +50,7 @@ fn check(head: &RequestHead) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether a content type is `application/json`, in UTF-8 where it says so.
+/// Whether a content type is `application/json`, without a charset or with UTF-8.
 fn is_json(content_type: &str) -> bool {
     let mut parts = content_type.split(';').map(str::trim);
     let media = parts.next().unwrap_or_default();
@@ -79,17 +80,18 @@ async fn read_all(payload: &mut Payload) -> Result<Bytes, Problem> {
 
 fn too_large() -> Problem {
     Problem::new(&kinds::BODY_TOO_LARGE)
-        .because(format!("the body may have {BYTES_MAX} bytes at most"))
+        .with_detail(format!("the body may have {BYTES_MAX} bytes at most"))
 }
 
-/// An answer that keeps what is left of its request's body alive: then the library closes the connection after
-/// it. Of a chunked body that nobody holds it would wait for the end, for ever.
-struct Held {
+/// A response that keeps the unread rest of its request's body alive. The HTTP library then closes
+/// the connection after the response. If the rest of a chunked body were dropped, the library would
+/// wait for its end for ever.
+struct ResponseWithUnreadBody {
     answer: BoxBody,
     _unread: Payload,
 }
 
-impl MessageBody for Held {
+impl MessageBody for ResponseWithUnreadBody {
     type Error = <BoxBody as MessageBody>::Error;
 
     fn size(&self) -> BodySize {
@@ -104,9 +106,9 @@ impl MessageBody for Held {
     }
 }
 
-/// The answer to a request whose body may not have been read to its end.
-pub fn hold(unread: Payload, answer: HttpResponse) -> HttpResponse {
-    answer.map_body(|_, answer| BoxBody::new(Held { answer, _unread: unread }))
+/// Ties the payload of a request, which may not be read to its end, to its response.
+pub(crate) fn keep_unread_body(unread: Payload, answer: HttpResponse) -> HttpResponse {
+    answer.map_body(|_, answer| BoxBody::new(ResponseWithUnreadBody { answer, _unread: unread }))
 }
 
 #[cfg(test)]
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_in_utf_8_and_nothing_else() {
+    fn only_json_in_utf_8_is_accepted() {
         for (content_type, expected) in [
             ("application/json", true),
             ("Application/JSON; charset=UTF-8", true),

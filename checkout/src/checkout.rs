@@ -1,5 +1,6 @@
-//! Owns the role's one value: what it works with, how much of it goes on, and its end.
-//! Work that must outlive a shop's connection runs on the runtime the role was started on, not on a listener's worker.
+//! Owns the shared state of the role: its parts, its requests in flight, and its drain. Work that
+//! must outlive a shop's connection runs on the runtime that the role was started on, not on a
+//! listener's worker.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,28 +13,29 @@ use payfold_engines::clock::Clock;
 use payfold_engines::log::EventLog;
 use payfold_engines::orders::{ClaimKey, Claimed, OrderStore};
 use payfold_partners::directory::Directory;
-use payfold_partners::remote::Remote;
+use payfold_partners::remote::PartnerClient;
 use payfold_partners::shops::Shops;
 use payfold_schemas::ids::{OrderKey, PartnerCode, RequestId};
 use payfold_schemas::time::Time;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use crate::calls::Calls;
-use crate::facts::Facts;
+use crate::call_log::CallLog;
+use crate::fact_log::FactLog;
 use crate::feed::Feed;
+use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, kinds};
-use crate::rows::{Row, Rows, Watcher};
-use crate::tell::Teller;
+use crate::rows::{OrderRow, RowReader, RowWatcher};
 
-/// How long the storage may take with one thing: a fact to become durable, a claim, a row to be read.
-pub(crate) const STORAGE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the storage may take for one operation: to make a fact durable, to claim a key, or to
+/// read a row.
+pub(crate) const STORAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Addresses of the settings.
+/// The addresses from the settings.
 #[derive(Clone, Debug, Default)]
 pub struct Addresses {
-    /// Base address of the public listener, as partners and browsers reach it.
+    /// The public listener's base address, as partners and browsers reach it.
     pub public_url: String,
     /// Each partner's API address; a partner without one takes no create calls.
     pub api_urls: HashMap<PartnerCode, String>,
@@ -41,14 +43,14 @@ pub struct Addresses {
     pub return_to: BTreeSet<String>,
 }
 
-/// How much may go on at once, and how long a body may take.
+/// How much may be in flight at once, and how long a body may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Create calls in flight at one partner.
+    /// The most create calls in flight at one partner.
     pub calls_per_partner_max: usize,
-    /// Streams and long polls open at once.
+    /// The most streams and long polls open at once.
     pub followers_max: usize,
-    /// Time for a body.
+    /// How long the body of a request may take to arrive.
     pub body_timeout: Duration,
 }
 
@@ -59,42 +61,42 @@ impl Default for Limits {
     }
 }
 
-/// What the role is made of.
-pub struct Parts {
-    /// Where facts go and events come from.
+/// What the role is built from.
+pub struct CheckoutParts {
+    /// The log: facts are appended to it, events are read from it.
     pub log: Arc<dyn EventLog>,
-    /// Claims and order rows.
+    /// The store of claims and order rows.
     pub store: Arc<dyn OrderStore>,
-    /// The receiver's clock.
+    /// The clock that stamps requests and facts.
     pub clock: Arc<dyn Clock>,
-    /// Accounts, profiles and keys as they are now; swapped whole when the vault changes.
+    /// Accounts, profiles and keys in force; swapped whole when the vault changes.
     pub directory: Arc<ArcSwap<Directory>>,
-    /// Shops and their tokens as they are now.
+    /// Shops and their tokens in force; swapped whole when the vault changes.
     pub shops: Arc<ArcSwap<Shops>>,
-    /// How partners are called.
-    pub remote: Remote,
-    /// Addresses of the settings.
+    /// The client that calls partners.
+    pub remote: PartnerClient,
+    /// The addresses from the settings.
     pub addresses: Addresses,
-    /// Counters.
+    /// The role's metrics.
     pub metrics: Metrics,
-    /// Bounds.
+    /// The role's limits.
     pub limits: Limits,
 }
 
-/// What the role works with. One value, shared by all workers.
+/// The checkout role: one value, which all workers of the listener share.
 pub struct Checkout {
-    pub(crate) parts: Parts,
-    pub(crate) facts: Facts,
+    pub(crate) parts: CheckoutParts,
+    pub(crate) fact_log: FactLog,
     pub(crate) feed: Feed,
-    rows: Arc<Rows>,
-    pub(crate) calls: Calls,
-    pub(crate) teller: Teller,
+    rows: Arc<RowReader>,
+    pub(crate) in_flight: InFlight,
+    pub(crate) call_log: CallLog,
     pub(crate) runtime: Handle,
     draining: watch::Sender<bool>,
-    in_flight: Arc<AtomicUsize>,
+    open_work: Arc<AtomicUsize>,
 }
 
-/// Work that has begun and not ended, until dropped.
+/// Work that a drain waits for, until dropped.
 pub(crate) struct OpenWork(Arc<AtomicUsize>);
 
 impl Drop for OpenWork {
@@ -103,7 +105,7 @@ impl Drop for OpenWork {
     }
 }
 
-/// When a request came and how it is named.
+/// When a request was received, and its request id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Receipt {
     pub(crate) request_id: RequestId,
@@ -111,52 +113,57 @@ pub(crate) struct Receipt {
 }
 
 impl Checkout {
-    /// Starts the feed; create calls run on `runtime` too. It must live as long as the process does its work.
-    pub fn start(parts: Parts, runtime: Handle) -> Self {
+    /// Starts the feed on `runtime`, on which create requests run, too. The runtime has to live
+    /// until the drain is over.
+    pub fn start(parts: CheckoutParts, runtime: Handle) -> Self {
         let feed = Feed::start(Arc::clone(&parts.log), parts.limits.followers_max, &runtime);
         Self {
-            facts: Facts::new(Arc::clone(&parts.log), Arc::clone(&parts.clock)),
+            fact_log: FactLog::new(Arc::clone(&parts.log), Arc::clone(&parts.clock)),
             feed,
-            rows: Arc::new(Rows::new(Arc::clone(&parts.store))),
-            calls: Calls::new(parts.limits.calls_per_partner_max),
-            teller: Teller::default(),
+            rows: Arc::new(RowReader::new(Arc::clone(&parts.store))),
+            in_flight: InFlight::new(parts.limits.calls_per_partner_max),
+            call_log: CallLog::default(),
             runtime,
             draining: watch::Sender::new(false),
-            in_flight: Arc::default(),
+            open_work: Arc::default(),
             parts,
         }
     }
 
-    /// What a drain waits for: requests that have no answer yet, and create calls whose outcome is not durable yet
-    /// (one that a shop waits for counts as both). Streams are not counted.
-    pub fn in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Relaxed)
+    /// How much a drain waits for: requests without an answer, and create attempts with an outcome
+    /// that is not durable. An attempt that a shop waits for counts as both. Streams are not
+    /// counted.
+    pub fn open_work_count(&self) -> usize {
+        self.open_work.load(Ordering::Relaxed)
     }
 
-    /// Why shops should be sent elsewhere: nothing could be stored or read for a while. None while they should not.
+    /// Why the role is not ready, so that shops are sent to other processes: storage has failed for
+    /// a while. `None` if it is ready.
     pub fn storage_trouble(&self, now: Time) -> Option<String> {
-        self.facts.trouble(now)
+        self.fact_log.storage_trouble(now)
     }
 
-    /// Ends streams and long polls.
+    /// Begins the drain: ends streams and long polls.
     pub fn drain(&self) {
         self.draining.send_replace(true);
     }
 
-    /// Resolves when the role is told to end.
+    /// Resolves when the drain begins.
     pub(crate) fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut draining = self.draining.subscribe();
         async move {
-            // The sender is gone when the role is: that is an end too.
+            // An error means that the role was dropped, which ends streams, too.
             let _ = draining.wait_for(|draining| *draining).await;
         }
     }
 
+    /// Counts work that a drain waits for, until the result is dropped.
     pub(crate) fn open_work(&self) -> OpenWork {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-        OpenWork(Arc::clone(&self.in_flight))
+        self.open_work.fetch_add(1, Ordering::Relaxed);
+        OpenWork(Arc::clone(&self.open_work))
     }
 
+    /// The receipt of a request that is received now.
     pub(crate) fn receipt(&self) -> Receipt {
         let received_at = self.now();
         let request_id = payfold_engines::clock::request_id(received_at);
@@ -167,48 +174,55 @@ impl Checkout {
         self.parts.clock.now()
     }
 
-    /// What a read of the store gives, if it ends in time: a disk that hangs must hold no request, key or permit.
-    /// Errors: `storage_unavailable`.
-    pub(crate) async fn in_time<T>(
+    /// Awaits a read of the store, up to the storage timeout: a disk that hangs must not hold a
+    /// request, a key or a permit. Errors: `storage_unavailable`.
+    pub(crate) async fn read_store<T>(
         &self,
         call: impl Future<Output = Result<T, EngineError>>,
     ) -> Result<T, Problem> {
-        let read = timed(call).await.map_err(|error| self.facts.failed(&error))?;
-        self.facts.read();
+        let read = with_timeout(call).await;
+        let read = read.map_err(|error| self.fact_log.note_read_failure(&error))?;
+        self.fact_log.note_read();
         Ok(read)
     }
 
-    /// Claims a key, if that ends in time. Errors: `storage_unavailable`; the claim may still be made, and nobody acts
-    /// on it.
+    /// Claims a key, within the storage timeout. Errors: `storage_unavailable`; the claim may be
+    /// durable all the same, and no process acts on it.
     pub(crate) async fn claim(&self, key: ClaimKey, record: Vec<u8>) -> Result<Claimed, Problem> {
-        let claimed = timed(self.parts.store.claim(key, record)).await;
-        let claimed = claimed.map_err(|error| self.facts.store_failed(&error))?;
-        self.facts.stored();
+        let claimed = with_timeout(self.parts.store.claim(key, record)).await;
+        let claimed = claimed.map_err(|error| self.fact_log.note_write_failure(&error))?;
+        self.fact_log.note_write();
         Ok(claimed)
     }
 
-    /// One row. Errors: `storage_unavailable`.
-    pub(crate) async fn row(&self, key: &OrderKey) -> Result<Option<Row>, Problem> {
-        self.in_time(self.rows.load(key)).await
+    /// The row of an order; `None` if there is none. Errors: `storage_unavailable`.
+    pub(crate) async fn load_row(&self, key: &OrderKey) -> Result<Option<OrderRow>, Problem> {
+        self.read_store(self.rows.load(key)).await
     }
 
     /// The rows of these keys, in the same order. Errors: `storage_unavailable`.
-    pub(crate) async fn rows(&self, keys: Vec<OrderKey>) -> Result<Vec<Option<Row>>, Problem> {
-        self.in_time(self.rows.load_all(keys)).await
+    pub(crate) async fn load_rows(
+        &self,
+        keys: Vec<OrderKey>,
+    ) -> Result<Vec<Option<OrderRow>>, Problem> {
+        self.read_store(self.rows.load_all(keys)).await
     }
 
-    /// Follows an order. Errors: `too_many_followers`.
-    pub(crate) fn watch(&self, key: &OrderKey) -> Result<Watcher, Problem> {
+    /// Watches the row of an order. Errors: `too_many_followers`.
+    pub(crate) fn watch_row(&self, key: &OrderKey) -> Result<RowWatcher, Problem> {
         let follower = self.feed.follow(key);
         let follower = follower.ok_or_else(|| Problem::new(&kinds::TOO_MANY_FOLLOWERS))?;
-        Ok(Watcher::new(Arc::clone(&self.rows), key.clone(), follower))
+        Ok(RowWatcher::new(Arc::clone(&self.rows), key.clone(), follower))
     }
 }
 
-/// What a call of an engine gives. Errors: the engine's, and `Unavailable` if it does not answer in time.
-async fn timed<T>(call: impl Future<Output = Result<T, EngineError>>) -> Result<T, EngineError> {
-    tokio::time::timeout(STORAGE_PATIENCE, call).await.unwrap_or_else(|_| {
-        let waited = STORAGE_PATIENCE.as_millis();
+/// Awaits a call of an engine, up to the storage timeout. Errors: the engine's, or `Unavailable` if
+/// it does not answer in time.
+async fn with_timeout<T>(
+    call: impl Future<Output = Result<T, EngineError>>,
+) -> Result<T, EngineError> {
+    tokio::time::timeout(STORAGE_TIMEOUT, call).await.unwrap_or_else(|_| {
+        let waited = STORAGE_TIMEOUT.as_millis();
         Err(EngineError::Unavailable(format!("the store did not answer within {waited} ms")))
     })
 }

@@ -1,53 +1,61 @@
-//! Owns the way of one create request: known key or planned attempt → claim → C durable → one call → O or CF durable
-//! → answer. Whoever is told `Mine` calls once and nobody else ever does; a crash at any point leaves an order that
-//! a notice, a query or its deadline settles. The work goes on when the shop hangs up.
+//! Owns the processing of one create request. A request with a known key is answered by a replay of
+//! the earlier attempt. The steps of a new attempt: plan it and sign the call → claim the key →
+//! make `CreateRequested` durable → call the partner → make `SessionOpened` or `CreateFailed`
+//! durable → answer. A request calls the partner only if the store answers its claim with `Mine`. A
+//! crash after `CreateRequested` leaves an order that a notice, a query or its deadline settles. A
+//! crash before `CreateRequested` leaves a claim that the shop's retry finds (`replay`). The work
+//! continues when the shop hangs up.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix_web::{HttpRequest, HttpResponse};
-use payfold_engines::orders::{ClaimKey, Claimed, ReservedClaimKey, is_create_request};
-use payfold_partners::remote::{Created, Failure};
+use payfold_engines::orders::{ClaimKey, Claimed, ReservedClaimKey};
+use payfold_partners::remote::{CreateFailure, CreateOutcome};
 use payfold_partners::shops::ShopEntry;
 use payfold_schemas::fact::{CreateFailed, Fact, Session};
+use payfold_schemas::record::is_create_request;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::answer::{Answer, Told};
-use crate::attempt::{Attempt, plan};
+use crate::answer::{AttemptView, CreateAnswer};
+use crate::attempt::{PlannedAttempt, plan_attempt};
 use crate::body;
-use crate::call::Call;
-use crate::checkout::{Checkout, Receipt, STORAGE_PATIENCE};
-use crate::metrics::Outcome;
-use crate::outcome::{Begun, Kept};
+use crate::checkout::{Checkout, Receipt, STORAGE_TIMEOUT};
+use crate::metrics::CreateResult;
+use crate::outcome::{AttemptGuards, OutcomeWriter};
+use crate::payment_request::PaymentRequest;
 use crate::problem::{Problem, kinds};
-use crate::request::PaymentRequest;
-use crate::rows::{Row, Watcher};
+use crate::rows::{OrderRow, RowWatcher};
+use crate::shop_request::ShopRequest;
 
-/// How long an answer waits for the projector, for the state and version it shows.
-pub(crate) const FOLD_PATIENCE: Duration = Duration::from_secs(1);
-/// Characters of an Idempotency-Key.
+/// How long an answer waits for the projector, to show the folded state and version.
+pub(crate) const FOLD_TIMEOUT: Duration = Duration::from_secs(1);
+/// The most characters of an Idempotency-Key.
 const KEY_CHARS_MAX: usize = 255;
 
 /// `POST /v1/payments`.
-pub(crate) async fn create(call: &mut Call) -> Result<HttpResponse, Problem> {
-    let shop = call.shop()?;
-    let claim_key = ClaimKey::create_request(&shop.name, idempotency_key(&call.request)?);
-    let checkout = Arc::clone(&call.checkout);
+pub(crate) async fn create(request: &mut ShopRequest) -> Result<HttpResponse, Problem> {
+    let shop = request.authenticate_shop()?;
+    let claim_key = ClaimKey::create_request(&shop.name, idempotency_key(&request.http)?);
+    let checkout = Arc::clone(&request.checkout);
     let timeout = checkout.parts.limits.body_timeout;
-    let body = body::read(call.request.head(), &mut call.payload, timeout).await?;
-    let asked = PaymentRequest::parse(&body)?;
-    let in_flight = checkout.calls.begin(look_up_key(&claim_key).as_str());
-    let in_flight = in_flight.ok_or_else(|| Problem::new(&kinds::IDEMPOTENCY_KEY_IN_FLIGHT))?;
-    let (runtime, open) = (checkout.runtime.clone(), checkout.open_work());
-    let job = Job { checkout, shop, claim_key, asked, receipt: call.receipt };
-    let answer = runtime.spawn(job.run((in_flight, open))).await.unwrap_or_else(|error| {
+    let body = body::read_json_body(request.http.head(), &mut request.payload, timeout).await?;
+    let wanted = PaymentRequest::parse(&body)?;
+    let key = checkout.in_flight.begin_key(lookup_key(&claim_key).as_str());
+    let key = key.ok_or_else(|| Problem::new(&kinds::IDEMPOTENCY_KEY_IN_FLIGHT))?;
+    let guards = AttemptGuards { _key: key, _work: checkout.open_work() };
+    let runtime = checkout.runtime.clone();
+    let job = CreateJob { checkout, shop, claim_key, wanted, receipt: request.receipt };
+    // A task of its own: the HTTP library drops this handler when the shop hangs up.
+    let answer = runtime.spawn(job.run(guards)).await.unwrap_or_else(|error| {
         tracing::error!(%error, "a create request ended without an answer");
         Err(Problem::new(&kinds::INTERNAL))
     });
     answer.map(|answer| answer.respond())
 }
 
-/// Errors: `idempotency_key_missing`, also for two of them or another form.
+/// The request's Idempotency-Key. Errors: `idempotency_key_missing`, also for several keys or a key
+/// of another format.
 fn idempotency_key(request: &HttpRequest) -> Result<&str, Problem> {
     let mut keys = request.headers().get_all("idempotency-key");
     let key = keys.next().and_then(|value| value.to_str().ok());
@@ -56,86 +64,93 @@ fn idempotency_key(request: &HttpRequest) -> Result<&str, Problem> {
         .ok_or_else(|| Problem::new(&kinds::IDEMPOTENCY_KEY_MISSING))
 }
 
-/// The key at which a claim of this request would be found.
-fn look_up_key(claim_key: &Result<ClaimKey, ReservedClaimKey>) -> &ClaimKey {
-    claim_key.as_ref().unwrap_or_else(ReservedClaimKey::look_up)
+/// The key to look up an earlier claim of this request by.
+fn lookup_key(claim_key: &Result<ClaimKey, ReservedClaimKey>) -> &ClaimKey {
+    claim_key.as_ref().unwrap_or_else(ReservedClaimKey::existing)
 }
 
 /// The answer to an Idempotency-Key that can't be claimed.
 fn reserved_key() -> Problem {
-    Problem::new(&kinds::IDEMPOTENCY_KEY_MISSING).because(
-        "for a shop of this name an Idempotency-Key of this form is not free: it is kept for payfold's own claims; nothing \
-         was sent to the partner: send the request with another key, such as order-17",
+    Problem::new(&kinds::IDEMPOTENCY_KEY_MISSING).with_detail(
+        "for a shop of this name, Idempotency-Keys of this format are reserved for payfold's own \
+         claims; nothing was sent to the partner; send the request again with another key, such as \
+         order-17",
     )
 }
 
-/// One create request whose shape is right.
-pub(crate) struct Job {
+/// One well-formed create request.
+pub(crate) struct CreateJob {
     pub(crate) checkout: Arc<Checkout>,
     pub(crate) shop: ShopEntry,
-    /// An error where the Idempotency-Key can't be claimed.
+    /// `Err` if the Idempotency-Key is reserved and can't be claimed.
     pub(crate) claim_key: Result<ClaimKey, ReservedClaimKey>,
-    pub(crate) asked: PaymentRequest,
+    pub(crate) wanted: PaymentRequest,
     pub(crate) receipt: Receipt,
 }
 
-impl Job {
-    async fn run(self, begun: Begun) -> Result<Answer, Problem> {
+impl CreateJob {
+    async fn run(self, guards: AttemptGuards) -> Result<CreateAnswer, Problem> {
         let checkout = &self.checkout;
-        // A known key is answered before anything is looked at that may have changed since.
+        // The look-up comes before every other check: what a check allowed for the first request
+        // may be refused by now, and a known key is answered all the same.
         let claim_key = self.claim_key.clone();
-        let known = checkout.parts.store.claimed(look_up_key(&claim_key).clone());
-        let known = checkout.in_time(known).await?;
+        let known = checkout.parts.store.claimed(lookup_key(&claim_key).clone());
+        let known = checkout.read_store(known).await?;
         let claim_key = match (known, claim_key) {
             (Some(record), Ok(_)) => return self.replay(record).await,
-            // An earlier version claimed it: the first request may have been paid for.
+            // An earlier version let shops claim such keys: that request may have been paid for.
             (Some(record), Err(_)) if is_create_request(&record) => {
                 return self.replay(record).await;
             }
             (_, Err(_)) => return Err(reserved_key()),
             (None, Ok(claim_key)) => claim_key,
         };
-        let attempt = plan(checkout, &self.shop, &self.asked, self.receipt).await?;
-        let Some(permit) = checkout.calls.enter(&attempt.key.partner) else {
-            checkout.parts.metrics.created(&attempt.key.partner, Outcome::Busy);
+        let attempt = plan_attempt(checkout, &self.shop, &self.wanted, self.receipt).await?;
+        let Some(permit) = checkout.in_flight.acquire_call(&attempt.key.partner) else {
+            checkout.parts.metrics.count_create(&attempt.key.partner, CreateResult::Busy);
             return Err(Problem::new(&kinds::PARTNER_BUSY));
         };
         // If the claim's answer is lost, no process may make the call.
         match checkout.claim(claim_key, attempt.record.clone()).await? {
             Claimed::Taken(record) => self.replay(record).await,
-            Claimed::Mine => make(&self.checkout, attempt, permit, begun).await,
+            Claimed::Mine => call_partner(&self.checkout, attempt, permit, guards).await,
         }
     }
 }
 
-/// What this process alone may do: the attempt's one call, between its C and its outcome.
-async fn make(
+/// Makes the attempt's one call, between its `CreateRequested` and its outcome. Only the process
+/// that holds the claim may do this.
+async fn call_partner(
     checkout: &Arc<Checkout>,
-    attempt: Attempt,
+    attempt: PlannedAttempt,
     permit: OwnedSemaphorePermit,
-    begun: Begun,
-) -> Result<Answer, Problem> {
-    let Attempt { key, create, account, description, record, receipt, call } = attempt;
+    guards: AttemptGuards,
+) -> Result<CreateAnswer, Problem> {
+    let PlannedAttempt { key, create, account, description, record, receipt, call } = attempt;
     let metrics = &checkout.parts.metrics;
-    let outcome = Kept { checkout, key: &key, receipt, begun };
-    if let Err(problem) = checkout.facts.append(&key, record.clone(), STORAGE_PATIENCE).await {
-        metrics.created(&key.partner, Outcome::StorageUnavailable);
-        outcome.not_called(record);
+    let outcome = OutcomeWriter { checkout, key: &key, receipt, guards };
+    // CreateRequested is durable before the call, so that no session can be open at the partner for
+    // an order that the log does not know.
+    let requested = checkout.fact_log.append_within(STORAGE_TIMEOUT, &key, record.clone()).await;
+    if let Err(problem) = requested {
+        metrics.count_create(&key.partner, CreateResult::StorageUnavailable);
+        outcome.append_not_called(record);
         return Err(problem);
     }
     let (started, goes_out) = (Instant::now(), call.goes_out());
     let created = call.make(|| checkout.now()).await;
+    // The partner is free as soon as it has answered, however long the outcome waits for the log.
     drop(permit);
     if goes_out {
-        metrics.call_took(&key.partner, started.elapsed());
+        metrics.observe_call(&key.partner, started.elapsed());
     }
-    metrics.created(&key.partner, outcome_of(&created));
-    checkout.teller.called(&key, &created, checkout.now());
-    let mut watcher = checkout.watch(&key).ok();
+    metrics.count_create(&key.partner, outcome_of(&created));
+    checkout.call_log.log_call(&key, &created, checkout.now());
+    let mut watcher = checkout.watch_row(&key).ok();
 
-    let told = Told { key: &key, create: &create, row: None, now: checkout.now() };
+    let view = AttemptView { key: &key, create: &create, row: None, now: checkout.now() };
     match created {
-        Created::Opened(offer) => {
+        CreateOutcome::Opened(offer) => {
             let grace_ms = account.profile().create_terms().map_or(0, |terms| terms.grace_ms);
             let session = Session {
                 provider_ref: offer.provider_ref,
@@ -144,43 +159,50 @@ async fn make(
                 deadline: offer.expires_at.plus_ms(grace_ms),
                 create: create.digest(),
             };
-            if !outcome.keep(Fact::SessionOpened(session.clone())).await {
-                return Ok(told.accepted());
+            if !outcome.append_outcome(Fact::SessionOpened(session.clone())).await {
+                return Ok(view.accepted_answer());
             }
-            let is_folded = |row: &Row| row.facts.sessions.iter().any(|o| o.content == session);
-            let row = folded(&mut watcher, is_folded).await;
-            Ok(Told { row: row.as_ref(), now: checkout.now(), ..told }
-                .created(&session, description))
+            let is_folded =
+                |row: &OrderRow| row.facts.sessions.iter().any(|o| o.content == session);
+            let row = wait_for_row(&mut watcher, is_folded).await;
+            let view = AttemptView { row: row.as_ref(), now: checkout.now(), ..view };
+            Ok(view.created_answer(&session, description))
         }
-        Created::Failed(failure) => {
+        CreateOutcome::Failed(failure) => {
             let code = failure.code();
-            if !outcome.keep(Fact::CreateFailed(CreateFailed { code: code.clone() })).await {
-                return Ok(told.accepted());
+            if !outcome
+                .append_outcome(Fact::CreateFailed(CreateFailed { code: code.clone() }))
+                .await
+            {
+                return Ok(view.accepted_answer());
             }
             Err(Problem::create_failed(&code, key.order_id.clone()))
         }
-        Created::Unknown(_) => {
-            let row = folded(&mut watcher, |_| true).await;
-            Ok(Told { row: row.as_ref(), now: checkout.now(), ..told }.accepted())
+        CreateOutcome::Unknown(_) => {
+            let row = wait_for_row(&mut watcher, |_| true).await;
+            let view = AttemptView { row: row.as_ref(), now: checkout.now(), ..view };
+            Ok(view.accepted_answer())
         }
     }
 }
 
-/// The row once it is wanted, or none within the projector's time.
-pub(crate) async fn folded(
-    watcher: &mut Option<Watcher>,
-    wanted: impl Fn(&Row) -> bool,
-) -> Option<Row> {
+/// Waits for a row that is `wanted`; `None` if the projector does not commit it in time.
+pub(crate) async fn wait_for_row(
+    watcher: &mut Option<RowWatcher>,
+    wanted: impl Fn(&OrderRow) -> bool,
+) -> Option<OrderRow> {
     let watcher = watcher.as_mut()?;
-    tokio::time::timeout(FOLD_PATIENCE, watcher.until(wanted)).await.ok()?.ok()
+    tokio::time::timeout(FOLD_TIMEOUT, watcher.wait_until(wanted)).await.ok()?.ok()
 }
 
-fn outcome_of(created: &Created) -> Outcome {
+fn outcome_of(created: &CreateOutcome) -> CreateResult {
     match created {
-        Created::Opened(_) => Outcome::Opened,
-        Created::Failed(Failure::Refused(_) | Failure::Declined(_)) => Outcome::Refused,
-        Created::Failed(Failure::Unreachable(_)) => Outcome::Unreachable,
-        Created::Failed(Failure::Violation(_)) => Outcome::ContractViolation,
-        Created::Unknown(_) => Outcome::Unknown,
+        CreateOutcome::Opened(_) => CreateResult::Opened,
+        CreateOutcome::Failed(CreateFailure::Refused(_) | CreateFailure::Declined(_)) => {
+            CreateResult::Refused
+        }
+        CreateOutcome::Failed(CreateFailure::Unreachable(_)) => CreateResult::Unreachable,
+        CreateOutcome::Failed(CreateFailure::Violation(_)) => CreateResult::ContractViolation,
+        CreateOutcome::Unknown(_) => CreateResult::Unknown,
     }
 }

@@ -1,72 +1,75 @@
-//! Owns the feed: one task per process that reads on along the `orders` topic and wakes whoever follows an order.
-//! It remembers followed orders only, by the version last told, and acks nothing: each process reads it all.
-//! An event may be told before its row is committed, and before somebody began to follow: a follower reads the
-//! row, and reads it again after a while (see `rows`).
+//! Owns the feed: one task per process that reads the `orders` topic from its end and wakes the
+//! followers of an order that has changed. It remembers only followed orders, with the newest
+//! version that an event named. It acknowledges nothing, because each process has to read all
+//! events. An event may be read before its row is committed, or before its order is followed. So a
+//! follower reads the row first, and reads it again after a pause (see `rows`).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use payfold_engines::EngineError;
 use payfold_engines::log::{Delivered, EventLog, Extent, Start, Topic};
 use payfold_schemas::ids::OrderKey;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::AbortHandle;
 
+use crate::in_flight::lock;
 use crate::version::Version;
 
-/// The reader's name in the log; it acks nothing.
+/// The consumer group of the feed, which acknowledges nothing.
 const GROUP: &str = "checkout-feed";
-/// Events taken at once.
+/// The most events of one batch.
 const BATCH: usize = 256;
-/// How long a failed subscription is left alone.
-const REOPEN: Duration = Duration::from_secs(1);
+/// The pause before a failed subscription is opened again.
+const REOPEN_PAUSE: Duration = Duration::from_secs(1);
 
-/// The feed, and the seats of those who wait.
-pub struct Feed {
-    followed: Arc<Followed>,
-    seats: Arc<Semaphore>,
+/// The feed, and the permits of the followers.
+pub(crate) struct Feed {
+    followed: Arc<FollowedOrders>,
+    permits: Arc<Semaphore>,
     task: AbortHandle,
 }
 
-/// A place among those who may wait at once; given back when dropped.
-pub type Seat = OwnedSemaphorePermit;
+/// A permit to wait for changes, until dropped.
+pub(crate) type FollowerPermit = OwnedSemaphorePermit;
 
-/// Whom to wake, by order key. A sender is there as long as somebody follows.
+/// The newest version in the feed of each followed order, by order key. An order is in the map as
+/// long as it has a follower.
 #[derive(Default)]
-struct Followed(Mutex<HashMap<String, watch::Sender<Version>>>);
+struct FollowedOrders(Mutex<HashMap<String, watch::Sender<Version>>>);
 
 impl Feed {
-    /// Starts to read at the topic's head, on `runtime`.
-    pub fn start(log: Arc<dyn EventLog>, followers_max: usize, runtime: &Handle) -> Self {
-        let followed = Arc::new(Followed::default());
-        let task = runtime.spawn(tail(log, Arc::clone(&followed))).abort_handle();
-        let seats = Arc::new(Semaphore::new(followers_max.min(Semaphore::MAX_PERMITS)));
-        Self { followed, seats, task }
+    /// Starts to read at the end of the topic, on `runtime`.
+    pub(crate) fn start(log: Arc<dyn EventLog>, followers_max: usize, runtime: &Handle) -> Self {
+        let followed = Arc::new(FollowedOrders::default());
+        let task = runtime.spawn(follow_topic(log, Arc::clone(&followed))).abort_handle();
+        let permits = Arc::new(Semaphore::new(followers_max.min(Semaphore::MAX_PERMITS)));
+        Self { followed, permits, task }
     }
 
-    /// A seat; none while all are taken.
-    pub fn seat(&self) -> Option<Seat> {
-        Arc::clone(&self.seats).try_acquire_owned().ok()
+    /// A permit to wait; `None` if there are too many followers.
+    pub(crate) fn acquire_permit(&self) -> Option<FollowerPermit> {
+        Arc::clone(&self.permits).try_acquire_owned().ok()
     }
 
-    /// Follows an order; none while all seats are taken.
-    pub fn follow(&self, order: &OrderKey) -> Option<Follower> {
-        let seat = self.seat()?;
+    /// Follows an order; `None` if there are too many followers.
+    pub(crate) fn follow(&self, order: &OrderKey) -> Option<Follower> {
+        let permit = self.acquire_permit()?;
         let key = order.to_message_key();
         let mut followed = self.followed.lock();
-        let told =
+        let newest =
             followed.entry(key.clone()).or_insert_with(|| watch::Sender::new(Version::default()));
-        let told = told.subscribe();
+        let newest = newest.subscribe();
         drop(followed);
-        Some(Follower { told, key, followed: Arc::clone(&self.followed), _seat: seat })
+        Some(Follower { newest, key, followed: Arc::clone(&self.followed), _permit: permit })
     }
 
     /// How many orders are followed.
     #[cfg(test)]
-    pub fn followed(&self) -> usize {
+    pub(crate) fn followed_count(&self) -> usize {
         self.followed.lock().len()
     }
 }
@@ -77,24 +80,25 @@ impl Drop for Feed {
     }
 }
 
-/// Who follows one order.
-pub struct Follower {
-    told: watch::Receiver<Version>,
+/// A follower of one order.
+pub(crate) struct Follower {
+    newest: watch::Receiver<Version>,
     key: String,
-    followed: Arc<Followed>,
-    _seat: Seat,
+    followed: Arc<FollowedOrders>,
+    _permit: FollowerPermit,
 }
 
 impl Follower {
-    /// The last version told since somebody follows; the smallest one before any was.
-    pub fn told(&self) -> Version {
-        *self.told.borrow()
+    /// The newest version in the feed since the order has a follower; the smallest version if there
+    /// was no event yet.
+    pub(crate) fn newest_version(&self) -> Version {
+        *self.newest.borrow()
     }
 
-    /// Resolves when something was told that this follower has not waited for yet. Cancel-safe.
-    pub async fn changed(&mut self) {
-        if self.told.changed().await.is_err() {
-            // The sender is dropped with its last follower only.
+    /// Resolves when there was an event that this follower has not waited for yet. Cancel-safe.
+    pub(crate) async fn changed(&mut self) {
+        if self.newest.changed().await.is_err() {
+            // Unreachable: the sender is dropped together with the last follower.
             std::future::pending::<()>().await;
         }
     }
@@ -103,85 +107,93 @@ impl Follower {
 impl Drop for Follower {
     fn drop(&mut self) {
         let mut followed = self.followed.lock();
-        // This follower's own receiver is still there.
-        if followed.get(&self.key).is_some_and(|told| told.receiver_count() <= 1) {
+        // The receiver of this follower is not dropped yet, so the last follower counts one.
+        if followed.get(&self.key).is_some_and(|newest| newest.receiver_count() <= 1) {
             followed.remove(&self.key);
         }
     }
 }
 
-impl Followed {
-    /// What the mutex guards is whole between statements, whatever happened to its last holder.
+impl FollowedOrders {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<Version>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
-    fn tell(&self, event: &Delivered) {
+    /// Wakes the followers of an event's order.
+    fn notify(&self, event: &Delivered) {
         let followed = self.lock();
-        let Some(told) = followed.get(&event.key) else { return };
+        let Some(newest) = followed.get(&event.key) else { return };
         if let Some(version) = version_of(event) {
-            told.send_modify(|last| *last = version.max(*last));
+            newest.send_modify(|newest| *newest = version.max(*newest));
         }
     }
 
-    /// Wakes all: something may have been missed.
-    fn wake_all(&self) {
-        self.lock().values().for_each(|told| told.send_modify(|_| {}));
+    /// Wakes all followers: the feed may have missed events.
+    fn notify_all(&self) {
+        self.lock().values().for_each(|newest| newest.send_modify(|_| {}));
     }
 }
 
-/// The version an event tells, from its id `key/generation/version`: its data need not be parsed.
+/// The version that an event announces, from its id `key/epoch/version`: its data need not be
+/// parsed.
 fn version_of(event: &Delivered) -> Option<Version> {
     let mut parts = event.event.as_ref()?.id.rsplit('/');
-    let (version, generation) = (parts.next()?, parts.next()?);
-    Some(Version { generation: generation.parse().ok()?, version: version.parse().ok()? })
+    let (version, epoch) = (parts.next()?, parts.next()?);
+    Some(Version { epoch: epoch.parse().ok()?, version: version.parse().ok()? })
 }
 
-/// Reads on for ever; a subscription that fails is told once and opened again where it stood.
-async fn tail(log: Arc<dyn EventLog>, followed: Arc<Followed>) {
-    let mut places = None;
+/// Reads the topic for ever. A subscription that fails is opened again at the same positions; the
+/// trouble is logged once.
+async fn follow_topic(log: Arc<dyn EventLog>, followed: Arc<FollowedOrders>) {
+    let mut positions = None;
     let mut failing = false;
     loop {
-        let mut read_one = || {
+        let mut on_batch = || {
             if std::mem::take(&mut failing) {
                 tracing::info!("the feed of order changes can be read again");
             }
         };
-        let Err(error) = read(&*log, &followed, &mut places, &mut read_one).await;
+        let Err(error) = read_events(&*log, &followed, &mut positions, &mut on_batch).await;
         if !failing {
-            tracing::error!(%error, "the feed of order changes can't be read: streams lag until it can");
+            tracing::error!(
+                %error,
+                "the feed of order changes can't be read: streams and long polls lag until it can; \
+                 check the log"
+            );
             failing = true;
         }
         if matches!(error, EngineError::Invalid(_)) {
-            // The place is none of this topic any more; followers read their rows again.
-            places = None;
-            followed.wake_all();
+            // The log no longer has these positions. The feed begins at the end again, and the
+            // followers read their rows again, because events may be missed.
+            positions = None;
+            followed.notify_all();
         }
-        tokio::time::sleep(REOPEN).await;
+        tokio::time::sleep(REOPEN_PAUSE).await;
     }
 }
 
-/// Reads from `places` (the head without them) and moves them along.
-async fn read(
+/// Reads from `positions`, or from the end of the topic if there are none, and moves them along.
+/// Returns only with an error.
+async fn read_events(
     log: &dyn EventLog,
-    followed: &Followed,
-    places: &mut Option<Vec<Position>>,
-    read_one: &mut (dyn FnMut() + Send),
+    followed: &FollowedOrders,
+    positions: &mut Option<Vec<Position>>,
+    on_batch: &mut (dyn FnMut() + Send),
 ) -> Result<std::convert::Infallible, EngineError> {
-    if places.is_none() {
-        *places = Some(log.extent(Topic::Orders).await?.iter().map(Extent::end).collect());
+    if positions.is_none() {
+        *positions = Some(log.extent(Topic::Orders).await?.iter().map(Extent::end).collect());
     }
-    let places = places.as_mut().expect("they were looked up above");
-    let mut events = log.subscribe(Topic::Orders, GROUP, Start::After(places.clone())).await?;
+    let positions = positions.as_mut().expect("they were set above");
+    let mut events = log.subscribe(Topic::Orders, GROUP, Start::After(positions.clone())).await?;
     loop {
         let batch = events.next_batch(BATCH).await?;
-        read_one();
+        on_batch();
         for event in &batch {
-            followed.tell(event);
+            followed.notify(event);
             let read = event.position;
-            match places.iter_mut().find(|place| place.partition == read.partition) {
-                Some(place) => *place = read,
-                None => places.push(read),
+            match positions.iter_mut().find(|position| position.partition == read.partition) {
+                Some(position) => *position = read,
+                None => positions.push(read),
             }
         }
     }

@@ -1,82 +1,68 @@
-//! Owns the shop listener's routes. Every other path is a 404 problem, every other method a 405 with Allow.
+//! Owns the routes of the shop listener. Every other path is answered with a 404 problem, and every
+//! other method with a 405 problem that has `Allow`.
 
 use actix_web::http::header;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpResponse, Resource};
 
-use crate::call::Call;
+use crate::paths::{EVENTS, OPENAPI, PARTNERS, PAYMENT, PAYMENTS, TOPIC};
 use crate::problem::{Problem, kinds};
+use crate::shop_request::ShopRequest;
 use crate::{accounts, create, openapi, read, stream, topics};
 
-/// Create a payment, list the attempts at a reference.
-pub const PAYMENTS: &str = "/v1/payments";
-/// Read a payment.
-pub const PAYMENT: &str = "/v1/payments/{partner}/{merchantCode}/{orderId}";
-/// Follow a payment.
-pub const EVENTS: &str = "/v1/payments/{partner}/{merchantCode}/{orderId}/events";
-/// The shop's accounts.
-pub const PARTNERS: &str = "/v1/partners";
-/// Read a topic.
-pub const TOPIC: &str = "/v1/topics/{topic}";
-/// This interface's description.
-pub const OPENAPI: &str = "/openapi.json";
-
-/// Every path.
-pub const PATHS: [&str; 6] = [PAYMENTS, PAYMENT, EVENTS, PARTNERS, TOPIC, OPENAPI];
-
-/// The routes of the shop listener. `Data<Checkout>` must be among the app's data.
+/// Adds the routes of the shop listener. The app's data has to have `Data<Checkout>`.
 pub fn routes(config: &mut ServiceConfig) {
     config
         .service(
-            only(PAYMENTS, "GET, POST")
+            resource(PAYMENTS, "GET, POST")
                 .route(web::post().to(create))
                 .route(web::get().to(by_reference)),
         )
-        .service(only(PAYMENT, "GET").route(web::get().to(payment)))
-        .service(only(EVENTS, "GET").route(web::get().to(events)))
-        .service(only(PARTNERS, "GET").route(web::get().to(partners)))
-        .service(only(TOPIC, "GET").route(web::get().to(topic)))
-        .service(only(OPENAPI, "GET").route(web::get().to(description)))
+        .service(resource(PAYMENT, "GET").route(web::get().to(payment)))
+        .service(resource(EVENTS, "GET").route(web::get().to(events)))
+        .service(resource(PARTNERS, "GET").route(web::get().to(partners)))
+        .service(resource(TOPIC, "GET").route(web::get().to(topic)))
+        .service(resource(OPENAPI, "GET").route(web::get().to(openapi_document)))
         .default_service(web::to(not_found));
 }
 
-async fn create(call: Call) -> HttpResponse {
-    call.answer("create", create::create).await
+async fn create(request: ShopRequest) -> HttpResponse {
+    request.answer("create", create::create).await
 }
 
-async fn by_reference(call: Call) -> HttpResponse {
-    call.answer("by_reference", read::by_reference).await
+async fn by_reference(request: ShopRequest) -> HttpResponse {
+    request.answer("by_reference", read::by_reference).await
 }
 
-async fn payment(call: Call) -> HttpResponse {
-    call.answer("payment", read::payment).await
+async fn payment(request: ShopRequest) -> HttpResponse {
+    request.answer("payment", read::payment).await
 }
 
-async fn events(call: Call) -> HttpResponse {
-    call.answer("events", stream::events).await
+async fn events(request: ShopRequest) -> HttpResponse {
+    request.answer("events", stream::events).await
 }
 
-async fn partners(call: Call) -> HttpResponse {
-    call.answer("partners", accounts::partners).await
+async fn partners(request: ShopRequest) -> HttpResponse {
+    request.answer("partners", accounts::partners).await
 }
 
-async fn topic(call: Call) -> HttpResponse {
-    call.answer("topic", topics::topic).await
+async fn topic(request: ShopRequest) -> HttpResponse {
+    request.answer("topic", topics::topic).await
 }
 
-async fn description(call: Call) -> HttpResponse {
-    call.answer("openapi", openapi::serve).await
+async fn openapi_document(request: ShopRequest) -> HttpResponse {
+    request.answer("openapi", openapi::serve).await
 }
 
-async fn not_found(call: Call) -> HttpResponse {
-    call.answer("none", async |_| Err(Problem::new(&kinds::NOT_FOUND))).await
+async fn not_found(request: ShopRequest) -> HttpResponse {
+    request.answer("none", async |_| Err(Problem::new(&kinds::NOT_FOUND))).await
 }
 
-/// A path with these methods; every other is a 405.
-fn only(path: &'static str, allowed: &'static str) -> Resource {
-    web::resource(path).default_service(web::to(move |call: Call| async move {
-        let refuse = async |_: &mut Call| Err(Problem::new(&kinds::METHOD_NOT_ALLOWED));
-        let mut response = call.answer("none", refuse).await;
+/// A path with these methods. Other methods are answered with 405 and `Allow`.
+fn resource(path: &'static str, allowed: &'static str) -> Resource {
+    web::resource(path).default_service(web::to(move |request: ShopRequest| async move {
+        let refuse = async |_: &mut ShopRequest| Err(Problem::new(&kinds::METHOD_NOT_ALLOWED));
+        let mut response = request.answer("none", refuse).await;
         let allowed = header::HeaderValue::from_static(allowed);
         response.headers_mut().insert(header::ALLOW, allowed);
         response

@@ -1,35 +1,38 @@
-//! Owns what checkout counts and times, as verbs. Labels are partners, operations and codes; never an order.
+//! Owns the metrics of checkout. Labels are partners, operations and codes, never an order.
 
 use std::time::Duration;
 
 use payfold_schemas::ids::PartnerCode;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{
+    HistogramVec, IntCounterVec, IntGauge, Registry, register_histogram_vec_with_registry,
+    register_int_counter_vec_with_registry, register_int_gauge_with_registry,
+};
 
-/// The code of a request that was done.
-pub const OK: &str = "ok";
+/// The `code` label of a request without a problem.
+pub(crate) const OK: &str = "ok";
 
-/// How an attempt to create a payment ended.
+/// How a create request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum CreateResult {
     /// The partner opened a session.
     Opened,
-    /// The partner said no.
+    /// The partner refused the payment.
     Refused,
-    /// The partner can't be reached.
+    /// The partner could not be reached; nothing was sent.
     Unreachable,
     /// The partner's answer breaks the contract.
     ContractViolation,
-    /// Nobody knows.
+    /// It is unknown whether the partner opened a session.
     Unknown,
-    /// The partner has too many calls already.
+    /// The partner has too many calls in flight already.
     Busy,
-    /// Nothing was called: the request could not be made durable.
+    /// No call was made: `CreateRequested` was not durable in time.
     StorageUnavailable,
-    /// A key that was known: answered from its order.
+    /// The key was known; the request was answered from its order.
     Replayed,
 }
 
-impl Outcome {
+impl CreateResult {
     fn as_str(self) -> &'static str {
         match self {
             Self::Opened => "opened",
@@ -44,7 +47,7 @@ impl Outcome {
     }
 }
 
-/// The counters of the checkout role.
+/// The metrics of the checkout role.
 pub struct Metrics {
     requests: IntCounterVec,
     creates: IntCounterVec,
@@ -52,8 +55,8 @@ pub struct Metrics {
     streams: IntGauge,
 }
 
-/// A stream that is counted as open, until dropped.
-pub struct OpenStream(IntGauge);
+/// Counts a stream as open, until dropped.
+pub(crate) struct OpenStream(IntGauge);
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
@@ -62,53 +65,52 @@ impl Drop for OpenStream {
 }
 
 impl Metrics {
-    /// Makes and registers them. Errors: a name that is registered already.
+    /// Registers the metrics. Errors: a name is registered already.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let requests = IntCounterVec::new(
-            Opts::new(
-                "payfold_checkout_requests_total",
-                "Requests of shops by operation and code (ok, or the problem's).",
-            ),
+        let requests = register_int_counter_vec_with_registry!(
+            "payfold_checkout_requests_total",
+            "Requests of shops by operation and code (ok, or the code of the problem).",
             &["operation", "code"],
+            registry
         )?;
-        let creates = IntCounterVec::new(
-            Opts::new("payfold_checkout_creates_total", "Payments asked for, by what came of it."),
+        let creates = register_int_counter_vec_with_registry!(
+            "payfold_checkout_creates_total",
+            "Create requests by partner and outcome.",
             &["partner", "outcome"],
+            registry
         )?;
-        let call_duration = HistogramVec::new(
-            HistogramOpts::new(
-                "payfold_checkout_partner_call_duration_seconds",
-                "A create call at the partner, from connecting to the end of its answer.",
-            )
-            .buckets(vec![0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0]),
+        let call_duration = register_histogram_vec_with_registry!(
+            "payfold_checkout_partner_call_duration_seconds",
+            "A create call to the end of its answer, with waits for tokens and a repeated call.",
             &["partner"],
+            vec![0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0],
+            registry
         )?;
-        let streams =
-            IntGauge::new("payfold_checkout_streams", "Streams of order changes that are open.")?;
-        registry.register(Box::new(requests.clone()))?;
-        registry.register(Box::new(creates.clone()))?;
-        registry.register(Box::new(call_duration.clone()))?;
-        registry.register(Box::new(streams.clone()))?;
+        let streams = register_int_gauge_with_registry!(
+            "payfold_checkout_streams",
+            "Streams of order changes that are open.",
+            registry
+        )?;
         Ok(Self { requests, creates, call_duration, streams })
     }
 
-    /// A request was answered.
-    pub fn answered(&self, operation: &str, code: &str) {
+    /// Counts an answered request.
+    pub(crate) fn count_request(&self, operation: &str, code: &str) {
         self.requests.with_label_values(&[operation, code]).inc();
     }
 
-    /// A payment was asked for, and this came of it.
-    pub fn created(&self, partner: &PartnerCode, outcome: Outcome) {
+    /// Counts a create request by its outcome.
+    pub(crate) fn count_create(&self, partner: &PartnerCode, outcome: CreateResult) {
         self.creates.with_label_values(&[partner.as_str(), outcome.as_str()]).inc();
     }
 
-    /// A create call took this long.
-    pub fn call_took(&self, partner: &PartnerCode, duration: Duration) {
+    /// Records how long a create call took.
+    pub(crate) fn observe_call(&self, partner: &PartnerCode, duration: Duration) {
         self.call_duration.with_label_values(&[partner.as_str()]).observe(duration.as_secs_f64());
     }
 
-    /// A stream is opened.
-    pub fn stream_opened(&self) -> OpenStream {
+    /// Counts a stream that is opened.
+    pub(crate) fn open_stream(&self) -> OpenStream {
         self.streams.inc();
         OpenStream(self.streams.clone())
     }

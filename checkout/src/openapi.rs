@@ -1,5 +1,6 @@
-//! Owns the description of the shop listener (OpenAPI 3.1): schemas from the types, operations from one table, and
-//! where it is served. A test holds that every route is described and every described path routes.
+//! Owns the OpenAPI 3.1 document of the shop listener, and serves it. Schemas come from the types,
+//! operations from `operations`. A test ensures that the document and the routes have the same
+//! paths.
 
 mod operations;
 
@@ -11,30 +12,31 @@ use serde_json::{Map, Value, json};
 
 use crate::accounts::AccountList;
 use crate::answer::{AcceptedPayment, CreatedPayment};
-use crate::call::Call;
+use crate::payment_request::PaymentRequest;
 use crate::problem::{Problem, ProblemDocument};
 use crate::read::PaymentList;
-use crate::request::PaymentRequest;
+use crate::shop_request::ShopRequest;
 use crate::topics::CloudEvent;
 
-const ABOUT: &str = "Create a payment, show the payer its page or QR code with a countdown, learn the outcome. \
-    Every request but the one for this document carries the shop's key. Amounts are integers in minor units of their \
-    currency (ISO 4217); times are RFC 3339. Errors are problem documents (RFC 9457) with a stable `code`; \
-    new members may be added to any document, so ignore what you don't know. \
-    \"Contract\" is the payment gateway partner contract of the project's documentation.";
+const ABOUT: &str = "Create a payment, show the payer its page or QR code with a countdown, and \
+    learn the outcome. Every request but the one for this document carries the shop's key. \
+    Amounts are integers in minor units of their currency (ISO 4217); times are RFC 3339. Errors \
+    are problem documents (RFC 9457) with a stable `code`; new members may be added to any \
+    document, so ignore what you don't know. \"Contract\" is the payment gateway partner \
+    contract of the project's documentation.";
 
-/// The name of the shop's key among the security schemes.
+/// The name of the shop's key in the security schemes.
 const BEARER: &str = "shopKey";
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| format!("{:#}", describe()));
 
-/// The description as JSON.
+/// The OpenAPI document as JSON.
 pub fn document() -> &'static str {
     &DOCUMENT
 }
 
 /// `GET /openapi.json`
-pub(crate) async fn serve(_call: &mut Call) -> Result<HttpResponse, Problem> {
+pub(crate) async fn serve(_request: &mut ShopRequest) -> Result<HttpResponse, Problem> {
     Ok(HttpResponse::Ok().content_type("application/json").body(document()))
 }
 
@@ -61,7 +63,7 @@ fn describe() -> Value {
     })
 }
 
-/// What is taken and answered, and what those refer to; as written: what is always there is required.
+/// The schemas of all requests and answers. A member is required if answers always have it.
 fn schemas() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let settings =
@@ -75,12 +77,12 @@ fn schemas() -> Map<String, Value> {
     generator.subschema_for::<CloudEvent<'_>>();
     generator.subschema_for::<ProblemDocument>();
     let mut schemas = generator.take_definitions(false);
-    schemas.values_mut().for_each(never_null);
+    schemas.values_mut().for_each(remove_null);
     schemas
 }
 
-/// A member that may be absent is left out then: its type doesn't say null.
-fn never_null(schema: &mut Value) {
+/// Removes `null` from the types of optional members: an absent member is left out, never null.
+fn remove_null(schema: &mut Value) {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let members = schema.get_mut("properties").and_then(Value::as_object_mut);
     for (name, member) in members.into_iter().flatten() {

@@ -1,7 +1,8 @@
-//! Owns what a shop is told when its request is not done: the problem document (RFC 9457) with its stable code.
-//! Every error leaves through here, the framework's included. A problem holds no secret and no value of a body.
+//! Owns the answer to a request that fails: the problem document (RFC 9457) with its stable code.
+//! Every request that reaches a route is answered here, also where the library can't read its body.
+//! A problem holds no secret and no value from a body; `pointer` may hold a name from it.
 
-pub mod kinds;
+pub(crate) mod kinds;
 
 use std::borrow::Cow;
 
@@ -11,12 +12,14 @@ use payfold_schemas::ids::{OrderId, RequestId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use kinds::Kind;
+pub(crate) use kinds::ProblemKind;
 
-/// Why a request is not done.
+/// A failed request, before it becomes a document.
 #[derive(Clone, Debug)]
-pub struct Problem {
-    kind: &'static Kind,
+pub(crate) struct Problem {
+    kind: &'static ProblemKind,
+    /// The kind's code, or for a failed create call a more exact one, such as
+    /// `contract_violation.expires_at`.
     code: Cow<'static, str>,
     detail: Option<Cow<'static, str>>,
     pointer: Option<String>,
@@ -25,8 +28,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem that its title explains.
-    pub fn new(kind: &'static Kind) -> Self {
+    /// A problem that the title of its kind explains.
+    pub(crate) fn new(kind: &'static ProblemKind) -> Self {
         Self {
             kind,
             code: Cow::Borrowed(kind.code),
@@ -37,36 +40,37 @@ impl Problem {
         }
     }
 
-    /// A problem of a field; the pointer is RFC 6901 into the request's body.
-    pub fn at(kind: &'static Kind, pointer: impl Into<String>) -> Self {
+    /// A problem with a field. `pointer` is a JSON pointer into the request's body (RFC 6901).
+    pub(crate) fn at_field(kind: &'static ProblemKind, pointer: impl Into<String>) -> Self {
         Self { pointer: Some(pointer.into()), ..Self::new(kind) }
     }
 
-    /// A create call that definitely failed, by the code in its CF fact.
-    pub fn create_failed(code: &str, order_id: OrderId) -> Self {
-        let kind = kinds::of_failure(code);
+    /// The problem of a create call that definitely failed. `code` is that of its `CreateFailed`
+    /// fact; a code that no kind has is a broken rule of the contract.
+    pub(crate) fn create_failed(code: &str, order_id: OrderId) -> Self {
+        let kind = kinds::kind_of_failure(code);
         let code = Cow::Owned(code.to_owned());
         Self { code, order_id: Some(order_id), ..Self::new(kind) }
     }
 
-    /// The same, with what exactly was wrong; never a value of the request.
-    pub fn because(self, detail: impl Into<Cow<'static, str>>) -> Self {
+    /// The same problem with a detail of what was wrong; never a value from the request.
+    pub(crate) fn with_detail(self, detail: impl Into<Cow<'static, str>>) -> Self {
         Self { detail: Some(detail.into()), ..self }
     }
 
-    /// The wire's stable code.
-    pub fn code(&self) -> &str {
+    /// The stable code.
+    pub(crate) fn code(&self) -> &str {
         &self.code
     }
 
-    /// Which field is meant.
+    /// The JSON pointer of the field.
     #[cfg(test)]
-    pub fn pointer(&self) -> Option<&str> {
+    pub(crate) fn pointer(&self) -> Option<&str> {
         self.pointer.as_deref()
     }
 
-    /// The response.
-    pub fn respond(&self, request_id: RequestId) -> HttpResponse {
+    /// Makes the HTTP response.
+    pub(crate) fn respond(&self, request_id: RequestId) -> HttpResponse {
         let status = StatusCode::from_u16(self.kind.status).expect("every kind has a valid status");
         let mut response = HttpResponse::build(status);
         response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
@@ -95,29 +99,30 @@ impl Problem {
     }
 }
 
-/// Why a request was not done (RFC 9457); `code` is stable, `title` and `detail` are for people.
+/// Why a request failed (RFC 9457). `code` is stable; `title` and `detail` are for people.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Problem")]
-pub struct ProblemDocument {
+pub(crate) struct ProblemDocument {
     /// `urn:payfold:problem:<code>`.
     r#type: String,
     /// One sentence for people, the same for every problem of a code.
     title: String,
-    /// The HTTP status, again.
+    /// The HTTP status.
     #[schemars(with = "i32", range(min = 400, max = 599))]
     status: u16,
     /// Stable, for programs: `amount_out_of_range`, `contract_violation.expires_at`, …
     code: String,
-    /// What exactly was wrong.
+    /// What was wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
-    /// Which field of the body is meant (RFC 6901), such as `/amount`.
+    /// The field of the body that was wrong, as a JSON pointer (RFC 6901) such as `/amount`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pointer: Option<String>,
-    /// The attempt that failed, for 502: it can be read, and is FAILED.
+    /// The attempt that failed, in a 502. It can be read once it is folded, and is FAILED unless a
+    /// payment of it arrives all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     order_id: Option<String>,
-    /// The request's name in logs and records (UUIDv7).
+    /// The id of the request in logs and records (UUIDv7).
     request_id: String,
 }

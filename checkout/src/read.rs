@@ -1,4 +1,5 @@
-//! Owns the reading of payments: one by its name, with entity tags and a long poll, and the attempts at a reference.
+//! Owns the reading of payments: one payment, with entity tags and a long poll, and the list of
+//! attempts at a reference.
 
 use std::time::Duration;
 
@@ -11,19 +12,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::NO_STORE;
-use crate::call::{Call, no_such_payment};
 use crate::checkout::Checkout;
 use crate::payment::Payment;
 use crate::problem::{Problem, kinds};
-use crate::rows::Row;
+use crate::rows::OrderRow;
+use crate::shop_request::{ShopRequest, no_such_payment};
 use crate::version::Version;
 
-/// Seconds of a long poll at most.
+/// The longest long poll, s.
 pub(crate) const WAIT_S_MAX: u64 = 60;
-/// Payments of a page, asked for and at most.
-pub(crate) const PAGE: usize = 100;
+/// Payments of a page by default, and at most.
+pub(crate) const PAGE_DEFAULT: usize = 100;
 pub(crate) const PAGE_MAX: usize = 500;
-/// Attempts at one reference that are listed, over all accounts.
+/// The most attempts at one reference that can be listed, over all accounts.
 const ATTEMPTS_MAX: usize = 10_000;
 
 #[derive(Deserialize)]
@@ -34,68 +35,71 @@ struct PaymentQuery {
 }
 
 /// `GET /v1/payments/{partner}/{merchantCode}/{orderId}`
-pub(crate) async fn payment(call: &mut Call) -> Result<HttpResponse, Problem> {
-    let shop = call.shop()?;
-    let key = call.order_key(&shop)?;
-    let query: PaymentQuery = call.query()?;
-    let (checkout, tags) = (&call.checkout, Tags::of(&call.request));
+pub(crate) async fn payment(request: &mut ShopRequest) -> Result<HttpResponse, Problem> {
+    let shop = request.authenticate_shop()?;
+    let key = request.order_key(&shop)?;
+    let query: PaymentQuery = request.parse_query()?;
+    let (checkout, tags) = (&request.checkout, IfNoneMatch::from_request(&request.http));
     let known = match &query.version {
-        None => tags.newest(),
+        None => tags.newest_version(),
         Some(text) => Some(text.parse::<Version>().map_err(|_| {
-            Problem::new(&kinds::BAD_PARAMETER).because("version is written generation.version")
+            Problem::new(&kinds::BAD_PARAMETER)
+                .with_detail("version must be written epoch.version, such as 1.7")
         })?),
     };
     let row = match query.wait {
-        None | Some(0) => checkout.row(&key).await?,
-        Some(seconds) => newer(checkout, &key, known, seconds.min(WAIT_S_MAX)).await?,
+        None | Some(0) => checkout.load_row(&key).await?,
+        Some(seconds) => wait_for_newer(checkout, &key, known, seconds.min(WAIT_S_MAX)).await?,
     };
     let row = row.ok_or_else(no_such_payment)?;
-    let etag = (header::ETAG, Version::of(&row).etag());
-    if tags.name(Version::of(&row)) {
+    let etag = (header::ETAG, row.shop_version().etag());
+    if tags.match_version(row.shop_version()) {
         return Ok(HttpResponse::NotModified()
             .insert_header(etag)
             .insert_header(NO_STORE)
             .finish());
     }
-    let payment = Payment::of(&row, checkout.now());
+    let payment = Payment::from_row(&row, checkout.now());
     Ok(HttpResponse::Ok().insert_header(etag).insert_header(NO_STORE).json(payment))
 }
 
-/// The row as soon as it is newer than `known` (there at all, if nothing is), or as it is when the wait or the
-/// process ends.
-async fn newer(
+/// Waits for a row that is newer than `known`, or for any row if `known` is `None`. When the time
+/// is over or the drain begins, returns the row as it is.
+async fn wait_for_newer(
     checkout: &Checkout,
     key: &OrderKey,
     known: Option<Version>,
     seconds: u64,
-) -> Result<Option<Row>, Problem> {
-    let mut watcher = checkout.watch(key)?;
-    let is_newer = |row: &Row| known.is_none_or(|known| Version::of(row) > known);
+) -> Result<Option<OrderRow>, Problem> {
+    let mut watcher = checkout.watch_row(key)?;
+    let is_newer = |row: &OrderRow| known.is_none_or(|known| row.shop_version() > known);
     tokio::select! {
-        row = watcher.until(is_newer) => {
-            row.map(Some).map_err(|error| checkout.facts.failed(&error))
+        row = watcher.wait_until(is_newer) => {
+            row.map(Some).map_err(|error| checkout.fact_log.note_read_failure(&error))
         }
-        () = tokio::time::sleep(Duration::from_secs(seconds)) => checkout.row(key).await,
-        () = checkout.drained() => checkout.row(key).await,
+        () = tokio::time::sleep(Duration::from_secs(seconds)) => checkout.load_row(key).await,
+        () = checkout.drained() => checkout.load_row(key).await,
     }
 }
 
-/// The entity tags of If-None-Match (RFC 9110); a weak one is as good as a strong one here.
-struct Tags(Vec<String>);
+/// The entity tags of an If-None-Match (RFC 9110). Weak tags count like strong ones.
+struct IfNoneMatch(Vec<String>);
 
-impl Tags {
-    fn of(request: &HttpRequest) -> Self {
+impl IfNoneMatch {
+    fn from_request(request: &HttpRequest) -> Self {
         let headers = request.headers().get_all(header::IF_NONE_MATCH);
         let texts = headers.filter_map(|value| value.to_str().ok());
         let tags = texts.flat_map(|text| text.split(','));
         Self(tags.map(|tag| tag.trim().trim_start_matches("W/").to_owned()).collect())
     }
 
-    fn name(&self, version: Version) -> bool {
+    /// Whether one of the tags is this version, or `*`.
+    fn match_version(&self, version: Version) -> bool {
         self.0.iter().any(|tag| tag == "*" || *tag == version.etag())
     }
 
-    fn newest(&self) -> Option<Version> {
+    /// The newest version among the tags.
+    fn newest_version(&self) -> Option<Version> {
         self.0.iter().filter_map(|tag| tag.trim_matches('"').parse().ok()).max()
     }
 }
@@ -110,48 +114,50 @@ struct ListQuery {
 
 /// Attempts at one reference, the newest last.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PaymentList {
-    /// Over all accounts of the shop, in the order of their orderIds, which is that of their creation.
+pub(crate) struct PaymentList {
+    /// The attempts in all accounts of the shop, ordered by orderId, which is the order of
+    /// creation.
     payments: Vec<Payment>,
-    /// Put this into `after` for the next page; absent at the end.
+    /// The `after` of the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
 /// `GET /v1/payments?reference=R`
-pub(crate) async fn by_reference(call: &mut Call) -> Result<HttpResponse, Problem> {
-    let shop = call.shop()?;
-    let query: ListQuery = call.query()?;
-    let bad = |detail: String| Problem::new(&kinds::BAD_PARAMETER).because(detail);
-    let reference = query.reference.ok_or_else(|| bad("reference is needed".to_owned()))?;
+pub(crate) async fn by_reference(request: &mut ShopRequest) -> Result<HttpResponse, Problem> {
+    let shop = request.authenticate_shop()?;
+    let query: ListQuery = request.parse_query()?;
+    let bad = |detail: String| Problem::new(&kinds::BAD_PARAMETER).with_detail(detail);
+    let reference = query.reference.ok_or_else(|| bad("reference is required".to_owned()))?;
     let reference = Reference::parse(&reference).map_err(|error| bad(error.to_string()))?;
-    let limit = query.limit.unwrap_or(PAGE);
+    let limit = query.limit.unwrap_or(PAGE_DEFAULT);
     if !(1..=PAGE_MAX).contains(&limit) {
-        return Err(bad(format!("limit is 1 to {PAGE_MAX}")));
+        return Err(bad(format!("limit must be 1 to {PAGE_MAX}")));
     }
     let after = query.after.as_deref().map(OrderKey::parse).transpose();
-    let after = after.map_err(|_| bad("after is not of this listing".to_owned()))?;
+    let after = after.map_err(|_| bad("after must be the next of the page before".to_owned()))?;
 
-    let checkout = &call.checkout;
-    let mut keys = attempts(checkout, &shop, &reference).await?;
-    keys.sort_by(|a, b| place(a).cmp(&place(b)));
-    let from = after.map_or(0, |after| keys.partition_point(|key| place(key) <= place(&after)));
+    let checkout = &request.checkout;
+    let mut keys = find_attempts(checkout, &shop, &reference).await?;
+    keys.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
+    let from =
+        after.map_or(0, |after| keys.partition_point(|key| sort_key(key) <= sort_key(&after)));
     let page: Vec<_> = keys[from..].iter().take(limit).cloned().collect();
     let next = page.last().filter(|_| from + page.len() < keys.len()).map(OrderKey::to_string);
-    let rows = checkout.rows(page).await?;
+    let rows = checkout.load_rows(page).await?;
     let now = checkout.now();
-    // A view entry is there before its row: what has no row yet is not listed yet.
-    let payments = rows.iter().flatten().map(|row| Payment::of(row, now)).collect();
+    // A view entry may be written before its row. An order without a row is not listed yet.
+    let payments = rows.iter().flatten().map(|row| Payment::from_row(row, now)).collect();
     Ok(HttpResponse::Ok().insert_header(NO_STORE).json(PaymentList { payments, next }))
 }
 
-/// What a listing is sorted by: ids made here begin with their time.
-fn place(key: &OrderKey) -> (&str, &str, &str) {
+/// The sort key of a listing. Order ids begin with the time of creation, so the newest is last.
+fn sort_key(key: &OrderKey) -> (&str, &str, &str) {
     (key.order_id.as_str(), key.partner.as_str(), key.merchant_code.as_str())
 }
 
-/// The names of all attempts at a reference in the shop's accounts, in no order.
-async fn attempts(
+/// The keys of all attempts at a reference in the shop's accounts, in no order.
+async fn find_attempts(
     checkout: &Checkout,
     shop: &ShopEntry,
     reference: &Reference,
@@ -161,12 +167,13 @@ async fn attempts(
         let mut cursor = None;
         loop {
             let scan = Scan::Reference(partner.clone(), merchant_code.clone(), reference.clone());
-            let page = checkout.in_time(checkout.parts.store.scan(scan, cursor, PAGE_MAX)).await?;
+            let page =
+                checkout.read_store(checkout.parts.store.scan(scan, cursor, PAGE_MAX)).await?;
             keys.extend(page.entries.into_iter().map(|(key, _)| key));
             cursor = page.next;
             if keys.len() > ATTEMPTS_MAX {
                 return Err(Problem::new(&kinds::BAD_PARAMETER)
-                    .because(format!("over {ATTEMPTS_MAX} attempts have this reference")));
+                    .with_detail(format!("over {ATTEMPTS_MAX} attempts have this reference")));
             }
             if cursor.is_none() {
                 break;

@@ -1,6 +1,7 @@
-//! Owns the waiting for an order's row: until it is what somebody wants, as soon as the feed tells of a change.
-//! The feed may tell a change before its row is there, or have told it before anybody followed; so a row is also
-//! read again after pauses that grow, and nothing depends on the feed alone.
+//! Owns the reading of rows, and the waiting until an order's row meets a condition. The feed wakes
+//! the waiter when the order changes. An event may be read before its row is committed, or before
+//! the order was followed. So the row is also read again after growing pauses: nothing depends on
+//! the feed alone.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,32 +16,41 @@ use tokio::sync::Semaphore;
 use crate::feed::Follower;
 use crate::version::Version;
 
-/// Between reads while the feed has told more than the row shows: the commit is on its way.
-const AWAITED: Pauses =
+/// The pauses while the feed has a newer version than the row: its commit is expected soon.
+const COMMIT_PAUSES: Pauses =
     Pauses { first: Duration::from_millis(2), most: Duration::from_millis(250) };
-/// Between reads while nothing is told.
-const QUIET: Pauses = Pauses { first: Duration::from_millis(100), most: Duration::from_secs(15) };
+/// The pauses while the feed has nothing newer.
+const QUIET_PAUSES: Pauses =
+    Pauses { first: Duration::from_millis(100), most: Duration::from_secs(15) };
 
-/// Pauses that double.
+/// The first and the longest of a series of pauses that double.
 #[derive(Clone, Copy)]
 struct Pauses {
     first: Duration,
     most: Duration,
 }
 
-/// Rows read at once: a batch of events wakes thousands of followers, and each read takes a thread while it lasts.
-const READS_AT_ONCE: usize = 16;
+/// The most reads at once. A batch of events can wake thousands of followers, and each read
+/// occupies a thread.
+const READS_MAX: usize = 16;
 
-/// An order as it is told.
+/// The row of an order, with its publication epoch.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub(crate) struct OrderRow {
     /// The order.
     pub order: Order,
-    /// The number under which its changes are told.
-    pub number: u32,
+    /// The publication epoch of the row that was read.
+    pub epoch: u32,
 }
 
-impl Deref for Row {
+impl OrderRow {
+    /// The version of the payment as shops see it.
+    pub(crate) fn shop_version(&self) -> Version {
+        Version { epoch: self.epoch, version: self.order.version }
+    }
+}
+
+impl Deref for OrderRow {
     type Target = Order;
 
     fn deref(&self) -> &Order {
@@ -48,71 +58,80 @@ impl Deref for Row {
     }
 }
 
-/// The rows of a store.
-pub struct Rows {
+/// Reads the rows of a store, a few at once.
+pub(crate) struct RowReader {
     store: Arc<dyn OrderStore>,
-    turns: Semaphore,
+    permits: Semaphore,
 }
 
-impl Rows {
-    /// The rows of `store`.
-    pub fn new(store: Arc<dyn OrderStore>) -> Self {
-        Self { store, turns: Semaphore::new(READS_AT_ONCE) }
+impl RowReader {
+    /// Reads rows of `store`.
+    pub(crate) fn new(store: Arc<dyn OrderStore>) -> Self {
+        Self { store, permits: Semaphore::new(READS_MAX) }
     }
 
-    /// One row, in its turn.
-    pub async fn load(&self, key: &OrderKey) -> Result<Option<Row>, EngineError> {
+    /// Loads one row; `None` if there is none. Errors: the store's.
+    pub(crate) async fn load(&self, key: &OrderKey) -> Result<Option<OrderRow>, EngineError> {
         Ok(self.load_all(vec![key.clone()]).await?.pop().flatten())
     }
 
-    /// The rows of these keys, in the same order, in one turn.
-    pub async fn load_all(&self, keys: Vec<OrderKey>) -> Result<Vec<Option<Row>>, EngineError> {
-        let _turn = self.turns.acquire().await.expect("it is never closed");
+    /// Loads the rows of these keys, in the same order, with one read. Errors: the store's.
+    pub(crate) async fn load_all(
+        &self,
+        keys: Vec<OrderKey>,
+    ) -> Result<Vec<Option<OrderRow>>, EngineError> {
+        let _permit = self.permits.acquire().await.expect("the semaphore is never closed");
         loop {
-            let number = self.store.number();
+            let epoch = self.store.epoch();
             let rows = self.store.load(keys.clone()).await?;
-            // Of which generation they are is only known if there was no switch meanwhile.
-            if self.store.number() == number {
-                let of = |row: Option<Order>| row.map(|order| Row { order, number });
+            // If there was a switch during the read, the rows may be of either epoch: read again.
+            if self.store.epoch() == epoch {
+                let of = |row: Option<Order>| row.map(|order| OrderRow { order, epoch });
                 return Ok(rows.into_iter().map(of).collect());
             }
         }
     }
 }
 
-/// Waits on one order.
-pub struct Watcher {
-    rows: Arc<Rows>,
+/// Waits for changes of one order's row.
+pub(crate) struct RowWatcher {
+    rows: Arc<RowReader>,
     key: OrderKey,
     follower: Follower,
     pause: Duration,
 }
 
-impl Watcher {
-    /// Follow first, then read: what changes in between is told.
-    pub fn new(rows: Arc<Rows>, key: OrderKey, follower: Follower) -> Self {
-        Self { rows, key, follower, pause: QUIET.first }
+impl RowWatcher {
+    /// Takes a follower, so that the order is followed before its row is read: a change in between
+    /// wakes the watcher.
+    pub(crate) fn new(rows: Arc<RowReader>, key: OrderKey, follower: Follower) -> Self {
+        Self { rows, key, follower, pause: QUIET_PAUSES.first }
     }
 
-    /// Resolves with the first row read that is `wanted`. Cancel-safe. Errors: the store's; ask again after a while.
-    pub async fn until(&mut self, wanted: impl Fn(&Row) -> bool) -> Result<Row, EngineError> {
+    /// Resolves with the first row that is `wanted`. Cancel-safe. Errors: the store's; the caller
+    /// may call this again after a pause.
+    pub(crate) async fn wait_until(
+        &mut self,
+        wanted: impl Fn(&OrderRow) -> bool,
+    ) -> Result<OrderRow, EngineError> {
         loop {
             let row = self.rows.load(&self.key).await?;
-            let shown = row.as_ref().map(Version::of).unwrap_or_default();
+            let shown = row.as_ref().map(OrderRow::shop_version).unwrap_or_default();
             if let Some(row) = row.filter(&wanted) {
-                self.pause = QUIET.first;
+                self.pause = QUIET_PAUSES.first;
                 return Ok(row);
             }
-            self.rest(shown).await;
+            self.wait_for_change(shown).await;
         }
     }
 
-    /// Waits for the feed, or until it is time to read again.
-    async fn rest(&mut self, shown: Version) {
-        let pauses = if self.follower.told() > shown { AWAITED } else { QUIET };
+    /// Waits for the feed, or until it is time to read the row again.
+    async fn wait_for_change(&mut self, shown: Version) {
+        let pauses =
+            if self.follower.newest_version() > shown { COMMIT_PAUSES } else { QUIET_PAUSES };
         let pause = self.pause.clamp(pauses.first, pauses.most);
         match tokio::time::timeout(pause, self.follower.changed()).await {
-            Ok(()) => self.pause = AWAITED.first,
+            Ok(()) => self.pause = COMMIT_PAUSES.first,
             Err(_) => self.pause = pause.saturating_mul(2),
         }
     }

@@ -38,13 +38,13 @@ class Child:
         )
         self.line = json.loads(self.process.stdout.readline())
 
-    def tell(self, command):
+    def ask_stack(self, command):
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
     def servers(self):
-        return [pid for name, pid in self.tell("status")["pids"].items() if pid and name != "dev-stack"]
+        return [pid for name, pid in self.ask_stack("status")["pids"].items() if pid and name != "dev-stack"]
 
     def end(self):
         self.process.stdin.close()
@@ -97,9 +97,9 @@ class Trial(unittest.TestCase):
         run("kafka", "--dir", folder, "topics", "--create", "--topic", "t")
         run("kafka", "--dir", folder, "console-producer", "--topic", "t", "--property", "parse.key=true",
             "--property", "parse.headers=true", text="h:v\tkey\tvalue\n")
-        self.assertTrue(stack.tell("kill kafka-1 cassandra")["ok"])
-        self.assertEqual({s["state"] for s in stack.tell("status")["servers"].values()}, {"dead"})
-        self.assertTrue(stack.tell("start kafka-1 cassandra")["ok"])
+        self.assertTrue(stack.ask_stack("kill kafka-1 cassandra")["ok"])
+        self.assertEqual({s["state"] for s in stack.ask_stack("status")["servers"].values()}, {"dead"})
+        self.assertTrue(stack.ask_stack("start kafka-1 cassandra")["ok"])
         cql(addresses[1][0], "insert into k.t (id) values (2)")
 
         pids = stack.servers()
@@ -120,11 +120,11 @@ class Trial(unittest.TestCase):
 
     def test_the_end_of_the_input_ends_all_and_cleans_up(self):
         stack = self.up("--cassandra", "0")
-        self.assertTrue(stack.tell("pause kafka-1")["ok"])
-        self.assertEqual(stack.tell("status")["servers"]["kafka-1"]["state"], "paused")
-        self.assertTrue(stack.tell("resume kafka-1")["ok"])
-        for nonsense in ("kill", "kill nobody", "dance", "start kafka-1"):
-            self.assertFalse(stack.tell(nonsense)["ok"], nonsense)
+        self.assertTrue(stack.ask_stack("pause kafka-1")["ok"])
+        self.assertEqual(stack.ask_stack("status")["servers"]["kafka-1"]["state"], "paused")
+        self.assertTrue(stack.ask_stack("resume kafka-1")["ok"])
+        for nonsense in ("kill", "kill unknown", "dance", "start kafka-1"):
+            self.assertFalse(stack.ask_stack(nonsense)["ok"], nonsense)
         pids = stack.servers()
         self.assertEqual(stack.end(), 0)
         self.gone(pids)
@@ -132,14 +132,14 @@ class Trial(unittest.TestCase):
 
     def test_three_brokers_are_one_cluster(self):
         stack = self.up("--brokers", "3", "--cassandra", "0")
-        self.assertTrue(stack.tell("kill kafka-2")["ok"])
+        self.assertTrue(stack.ask_stack("kill kafka-2")["ok"])
         deadline = time.monotonic() + 30
         while metadata_nodes(port(stack.line["kafka"][0])) != {1, 3}:
-            self.assertLess(time.monotonic(), deadline, "nobody missed the dead broker")
+            self.assertLess(time.monotonic(), deadline, "no broker missed the dead one")
             time.sleep(0.2)
-        self.assertTrue(stack.tell("start kafka-2")["ok"])
-        self.assertTrue(stack.tell("kill kafka-1 kafka-2 kafka-3")["ok"])
-        self.assertTrue(stack.tell("start kafka-1 kafka-2 kafka-3")["ok"])
+        self.assertTrue(stack.ask_stack("start kafka-2")["ok"])
+        self.assertTrue(stack.ask_stack("kill kafka-1 kafka-2 kafka-3")["ok"])
+        self.assertTrue(stack.ask_stack("start kafka-1 kafka-2 kafka-3")["ok"])
         self.assertEqual(stack.end(), 0)
 
     def test_the_background_is_ended_by_down(self):

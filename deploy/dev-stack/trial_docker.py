@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tries what dev-stack does with containers, in half a minute and without Docker: `python3 deploy/dev-stack/trial_docker.py`.
 A stand-in for the `docker` command starts processes that answer as brokers and a database do. So this shows what is asked
-of Docker, when, and what becomes of its answers; not that the images do what they are told."""
+of Docker, when, and what becomes of its answers; not that the images do what they are asked."""
 
 import json
 import os
@@ -47,7 +47,7 @@ class Box:
         return [int(path.read_text()) for path in self.folder.glob("*.pid")]
 
 
-def tell(stack, command):
+def ask_stack(stack, command):
     stack.stdin.write(command + "\n")
     stack.stdin.flush()
     return json.loads(stack.stdout.readline())
@@ -104,12 +104,12 @@ class Commands(unittest.TestCase):
                  ("start cassandra", "serving"), ("stop cassandra", "dead"), ("start cassandra", "serving"),
                  ("pause cassandra", "paused"), ("kill cassandra", "dead"), ("start cassandra", "serving")]
         for command, state in steps:
-            answer = tell(stack, command)
+            answer = ask_stack(stack, command)
             self.assertTrue(answer["ok"], answer)
-            self.assertEqual(tell(stack, "status")["servers"]["cassandra"]["state"], state, command)
-        self.assertTrue(tell(stack, "kill kafka-1 kafka-2 kafka-3")["ok"])
-        self.assertFalse(tell(stack, "kill kafka-1")["ok"])
-        self.assertTrue(tell(stack, "start kafka-1 kafka-2 kafka-3")["ok"])
+            self.assertEqual(ask_stack(stack, "status")["servers"]["cassandra"]["state"], state, command)
+        self.assertTrue(ask_stack(stack, "kill kafka-1 kafka-2 kafka-3")["ok"])
+        self.assertFalse(ask_stack(stack, "kill kafka-1")["ok"])
+        self.assertTrue(ask_stack(stack, "start kafka-1 kafka-2 kafka-3")["ok"])
         pids = self.box.containers()
         self.assertEqual(len(pids), 4)
         self.end(stack)
@@ -129,14 +129,14 @@ class Commands(unittest.TestCase):
         stack.send_signal(signal.SIGKILL)
         self.gone(pids)
 
-    def test_a_container_that_ends_on_its_own_is_told(self):
+    def test_a_container_that_ends_on_its_own_is_reported(self):
         stack, _ = self.up("--brokers", "1", "--cassandra", "0")
         os.kill(self.box.containers()[0], signal.SIGKILL)
         deadline = time.monotonic() + 10
-        while tell(stack, "status")["servers"]["kafka-1"]["state"] != "dead":
+        while ask_stack(stack, "status")["servers"]["kafka-1"]["state"] != "dead":
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.1)
-        tell(stack, "status")  # It looks between two commands.
+        ask_stack(stack, "status")  # It looks between two commands.
         self.assertIn("kafka-1 ended on its own (exit code 137)", self.end(stack))
 
     def test_what_is_missing_is_pulled_first(self):
@@ -189,8 +189,8 @@ class Commands(unittest.TestCase):
         self.assertIn(tool % line["project"], self.box.asked.read_text().splitlines())
 
 
-class Told(unittest.TestCase):
-    """What containers are told."""
+class Settings(unittest.TestCase):
+    """The settings that containers get."""
 
     def brokers(self, count):
         made = [containers.ContainerBroker(n, pathlib.Path("x"), (20000 + n, 21000 + n, 22000 + n)) for n in range(1, count + 1)]
@@ -210,7 +210,7 @@ class Told(unittest.TestCase):
         self.assertEqual(last["inter.broker.listener.name"], "INSIDE")
         self.assertEqual(service["ports"], ["127.0.0.1:20002:20002", "127.0.0.1:23002:23002"])
 
-    def test_the_database_forgets_what_it_was_told_to(self):
+    def test_the_database_has_the_commit_log_sync_it_is_given(self):
         batch, periodic = (containers.Scylla(pathlib.Path("x"), (20000,), sync).service() for sync in ("batch", "periodic"))
         self.assertIn("--commitlog-sync=batch", batch["command"])
         self.assertIn("--commitlog-sync-period-in-ms=100", periodic["command"])

@@ -50,7 +50,7 @@ def start(container):
         sys.exit((FOLDER / "fail-serving").read_text())
     services = json.loads((FOLDER / "compose").read_text())["services"]
     (service,) = (service for service in services.values() if service["container_name"] == container)
-    told, tell = os.pipe()
+    reader, writer = os.pipe()
     if os.fork() == 0:
         os.setsid()
         child = os.fork()
@@ -58,10 +58,10 @@ def start(container):
             (FOLDER / (container + ".pid")).write_text(str(os.getpid()))
             serve(service, [int(name[-1]) for name in services if name.startswith("kafka-")])
         _, status = os.waitpid(child, 0)
-        os.write(tell, bytes([128 + os.WTERMSIG(status)]))
+        os.write(writer, bytes([128 + os.WTERMSIG(status)]))
         os._exit(0)
-    os.close(tell)
-    sys.exit(os.read(told, 1)[0])
+    os.close(writer)
+    sys.exit(os.read(reader, 1)[0])
 
 
 def serve(service, nodes):

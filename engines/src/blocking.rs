@@ -1,9 +1,9 @@
-//! Owns the carrying of blocking work off the async threads.
+//! Owns running blocking work outside the async threads.
 
 use crate::EngineError;
 
-/// Runs blocking work off the async threads; on the spot where there is no runtime. Dropping the future
-/// does not stop the work.
+/// Runs blocking work outside the async threads, or in place where there is no runtime. Dropping
+/// the future does not stop the work.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
 ) -> Result<T, EngineError> {

@@ -1,22 +1,22 @@
-//! Owns the reading of clock and randomness: the one place where either is read.
+//! Owns the clock and the source of randomness: no other code reads either.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use payfold_schemas::ids::RequestId;
 use payfold_schemas::time::Time;
 
-/// Tells the time. Pure code never holds one; it takes `now`.
+/// Reads the time. Pure code takes `now` as a parameter instead of a clock.
 pub trait Clock: Send + Sync {
     /// The present instant.
     fn now(&self) -> Time;
 
-    /// A new request id of the present instant.
+    /// Makes a request id of the present instant.
     fn request_id(&self) -> RequestId {
         request_id(self.now())
     }
 }
 
-/// A new request id, a UUIDv7 whose time part is `now`.
+/// Makes a request id, a UUIDv7 with `now` as its time part.
 pub fn request_id(now: Time) -> RequestId {
     let seconds = u64::try_from(now.unix_ms().div_euclid(1_000)).unwrap_or(0);
     let nanos = u32::try_from(now.unix_nanos().rem_euclid(1_000_000_000)).unwrap_or(0);
@@ -37,7 +37,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands where it is put, for tests and for judging stored notices.
+/// A clock that shows a set time, for tests and for verifying stored notices again.
 #[derive(Debug)]
 pub struct FixedClock(AtomicI64);
 
@@ -47,7 +47,7 @@ impl FixedClock {
         Self(AtomicI64::new(now.unix_nanos()))
     }
 
-    /// Puts the clock to `now`.
+    /// Sets the clock to `now`.
     pub fn set(&self, now: Time) {
         self.0.store(now.unix_nanos(), Ordering::SeqCst);
     }

@@ -1,6 +1,6 @@
-//! Owns the copying of an embedded engine's file while it is written to.
-//! Invariants: the copy is one moment of the file, whole, in one file, durable when it is told; the file copied is
-//! never written to, and its writer is never held up.
+//! Owns copying an embedded engine's database while it is written to. Invariants: the copy is one
+//! file with one consistent state, and durable when `file` returns; the source is never written to,
+//! and its writer never waits.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,17 +10,17 @@ use crate::sqlite::{at, open_reader, seam_error};
 
 const CACHE_KIB: u32 = 1 << 14;
 
-/// Copies the database at `from` to `to`, which must not be there. Blocks. Errors: `Invalid` if there is nothing to
-/// copy or something stands at `to`; `Unavailable` if the disk is full or can't be written; `Corrupt` if a page of the
-/// file is not what it was. What was written of a copy that failed is taken away.
+/// Copies the database at `from` to `to`, which must not exist. Blocks. A failed copy is deleted.
+/// Errors: `Invalid` if `from` doesn't exist or `to` does; `Unavailable` if the disk is full or
+/// can't be written; `Corrupt` if a page of the source is damaged.
 pub fn file(from: &Path, to: &Path) -> Result<(), EngineError> {
     if to.exists() {
-        let text = format!("there is a {} already: name a new folder", to.display());
+        let text = format!("{} exists already: name a new folder", to.display());
         return Err(EngineError::Invalid(text));
     }
     let copied = copy(from, to);
     if copied.is_err() {
-        // It may not have been made.
+        // The copy may not exist.
         let _ = std::fs::remove_file(to);
     }
     copied
@@ -28,7 +28,10 @@ pub fn file(from: &Path, to: &Path) -> Result<(), EngineError> {
 
 fn copy(from: &Path, to: &Path) -> Result<(), EngineError> {
     let name = to.to_str().ok_or_else(|| {
-        EngineError::Invalid(format!("{} is no UTF-8, which SQLite wants", to.display()))
+        EngineError::Invalid(format!(
+            "{} is not UTF-8, which SQLite needs: name another folder",
+            to.display()
+        ))
     })?;
     let connection = open_reader(from, CACHE_KIB)?;
     connection.execute("VACUUM INTO ?", [name]).map_err(|error| at(from, seam_error(error)))?;
@@ -39,7 +42,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), EngineError> {
     synced.map_err(|error| EngineError::Unavailable(format!("can't sync {name}: {error}")))
 }
 
-/// Looks at every page of the database at `path`. Blocks. Errors: `Corrupt` with what is wrong.
+/// Checks every page of the database at `path`. Blocks. Errors: `Corrupt` with what is wrong.
 pub fn check(path: &Path) -> Result<(), EngineError> {
     let connection = open_reader(path, CACHE_KIB)?;
     let found: String = connection
@@ -65,13 +68,16 @@ mod tests {
     fn filled(path: &Path) -> Connection {
         let connection = open_writer(path, "").unwrap();
         connection
-            .execute_batch("CREATE TABLE t (v); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) INSERT INTO t SELECT randomblob(100) FROM n")
+            .execute_batch(
+                "CREATE TABLE t (v); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT \
+                i + 1 FROM n WHERE i < 5000) INSERT INTO t SELECT randomblob(100) FROM n",
+            )
             .unwrap();
         connection
     }
 
     #[test]
-    fn a_copy_is_one_moment_and_holds_up_nobody() {
+    fn a_copy_is_consistent_and_does_not_block_the_writer() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (dir.path().join("a.db"), dir.path().join("b.db"));
         let writer = filled(&from);
@@ -82,10 +88,10 @@ mod tests {
         check(&to).unwrap();
         let again = file(&from, &to).unwrap_err();
         assert!(
-            matches!(&again, EngineError::Invalid(text) if text.contains("already")),
+            matches!(&again, EngineError::Invalid(text) if text.contains("exists already")),
             "{again}"
         );
-        assert_eq!(rows(&to), 5_000, "what stood there is left alone");
+        assert_eq!(rows(&to), 5_000, "the existing file is left as it is");
     }
 
     #[test]

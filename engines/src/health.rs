@@ -1,6 +1,10 @@
-//! Owns what a role knows of its storage's health: since when storing fails and why, and what readiness makes of it.
-//! A role turns not ready only after 10 s of failures, and asks for traffic again after 10 s without any, so that a
-//! storage that came back is noticed without a write of our own.
+//! Owns a role's view of its storage: since when writes fail, why, and what that means for
+//! readiness.
+//!
+//! Readiness is half-open, like a circuit breaker (decision 0007). A role becomes not ready only
+//! after 10 s of failures. After 10 s without a failed write it reports ready again although no
+//! write succeeded, because a role that gets no traffic writes nothing and so would never notice
+//! that the storage works again.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,10 +13,14 @@ use payfold_schemas::time::Time;
 
 use crate::lock;
 
-const PATIENCE_MS: i64 = 10_000;
+/// How long writes fail before a role is not ready, and how long it then goes without a failed
+/// write before it is ready again.
+const TIMEOUT_MS: i64 = 10_000;
+
+/// The value of `failing_since_ms` while writes succeed.
 const HEALTHY: i64 = 0;
 
-/// Since when storing fails (0: it doesn't), when it last failed, and why. Unix milliseconds.
+/// Since when writes fail, when the last one failed, and why. Times are Unix milliseconds.
 #[derive(Debug, Default)]
 pub struct StorageHealth {
     failing_since_ms: AtomicI64,
@@ -21,7 +29,7 @@ pub struct StorageHealth {
 }
 
 impl StorageHealth {
-    /// Something became durable. Returns whether storing had failed before.
+    /// Records that a write became durable. Returns whether writes had failed before it.
     pub fn succeeded(&self) -> bool {
         if self.failing_since_ms.load(Ordering::Relaxed) == HEALTHY {
             return false;
@@ -29,7 +37,7 @@ impl StorageHealth {
         self.failing_since_ms.swap(HEALTHY, Ordering::Relaxed) != HEALTHY
     }
 
-    /// Storing failed. Returns whether it is the first failure after a success.
+    /// Records a failed write. Returns whether it is the first failure after a success.
     pub fn failed(&self, now: Time, cause: &str) -> bool {
         let mut known = lock(&self.cause);
         if *known != cause {
@@ -42,18 +50,18 @@ impl StorageHealth {
             .is_ok()
     }
 
-    /// Whether nothing has failed since something last became durable.
+    /// Whether no write has failed since the last one that became durable.
     pub fn takes_appends(&self) -> bool {
         self.failing_since_ms.load(Ordering::Relaxed) == HEALTHY
     }
 
-    /// Why no traffic should come here; none while it should.
+    /// Why this process should get no traffic; `None` while it is ready.
     pub fn trouble(&self, now: Time) -> Option<String> {
         let since = self.failing_since_ms.load(Ordering::Relaxed);
         let last = self.last_failure_ms.load(Ordering::Relaxed);
-        let stuck = since != HEALTHY && now.unix_ms().saturating_sub(since) >= PATIENCE_MS;
-        let asked_lately = now.unix_ms().saturating_sub(last) < PATIENCE_MS;
-        (stuck && asked_lately).then(|| lock(&self.cause).clone())
+        let fails_for_long = since != HEALTHY && now.unix_ms().saturating_sub(since) >= TIMEOUT_MS;
+        let failed_lately = now.unix_ms().saturating_sub(last) < TIMEOUT_MS;
+        (fails_for_long && failed_lately).then(|| lock(&self.cause).clone())
     }
 }
 
@@ -71,7 +79,7 @@ mod tests {
         assert_eq!(trouble(9_000), None);
         health.failed(at(11_000), "the disk is read-only");
         assert_eq!(trouble(11_000).as_deref(), Some("the disk is read-only"));
-        assert_eq!(trouble(21_001), None, "nobody asked for 10 s: try again");
+        assert_eq!(trouble(21_001), None, "no write for 10 s: let traffic try again");
         health.failed(at(21_002), "the disk is full");
         assert_eq!(trouble(21_002).as_deref(), Some("the disk is full"));
         assert!(health.succeeded());

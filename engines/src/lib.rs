@@ -1,11 +1,12 @@
-//! The storage seams and their engines. A trait exists only where two real implementations do; its docs
-//! are the specification every engine is held to by one conformance suite over `dyn`.
+//! Owns the storage traits (the seams) and their engines. A trait exists only where it has two real
+//! implementations. Its docs are the specification; one conformance suite checks every engine
+//! against it.
 #![warn(missing_docs)]
+#![cfg_attr(not(test), warn(unreachable_pub))]
 
 mod blocking;
 pub mod clock;
 pub mod copy;
-pub mod generations;
 pub mod health;
 pub mod log;
 pub mod orders;
@@ -17,24 +18,26 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use self::sqlite::{file_exists, follow_links};
 
-/// What a seam's method returns: boxed, so that the seams stay object-safe.
+/// The future a storage trait's method returns; boxed to keep the traits object-safe.
 pub type SeamFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
 
-/// Why an engine could not do what was asked, split by what the caller does about it.
+/// Why an engine failed, by what the caller should do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// Retry later: full queue, full disk, lock, broker away. What was asked may or may not have happened.
+    /// Retry later: the queue or the disk is full, a file is locked, a broker is away. The request
+    /// may or may not have taken effect.
     #[error("storage unavailable: {0}")]
     Unavailable(String),
-    /// Never retry: what was asked can't be done whatever the storage does.
+    /// Don't retry: the request can't be fulfilled in any state of the storage.
     #[error("invalid use of storage: {0}")]
     Invalid(String),
-    /// Stop loudly: what is stored contradicts itself.
+    /// Stop and report it: the stored data contradicts itself.
     #[error("storage corrupt: {0}")]
     Corrupt(String),
 }
 
-/// Takes a mutex whatever happened to its last holder: what our mutexes guard is whole between statements.
+/// Locks a mutex even if a thread panicked while holding it: the data behind the crate's mutexes is
+/// consistent after every statement.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,30 +1,33 @@
-//! The log seam: what every engine of the event log promises, and the types it speaks in.
+//! Owns the `EventLog` trait, which every engine of the event log implements, and its types.
 
 pub mod epoch;
 #[cfg(feature = "cluster")]
 pub mod kafka;
-pub mod parked;
 mod queue;
 pub mod sqlite;
 mod waiters;
+pub mod walk;
 
 use std::time::Duration;
 
 use payfold_schemas::event::EventAttributes;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
+use serde::Serialize;
 
 use crate::{EngineError, SeamFuture};
 
-/// The topics. A role never reads what it writes, except facts in `Intake`, the one door.
+/// The topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Topic {
-    /// Every fact, keyed by order. Kept for ever.
+    /// Every fact, keyed by order, and the markers of switches and of parked records. Nothing is
+    /// ever deleted.
     Intake,
     /// `order.changed` events, keyed by order.
     Orders,
-    /// `finding.changed` events.
+    /// Findings of reconciliation, decisions of people, and who read a notice's raw bytes.
     Findings,
-    /// Validly signed notices that could not be admitted, keyed by account.
+    /// Notices with a valid signature that could not be admitted, or that a profile keeps whole.
+    /// Keyed by account.
     Quarantine,
 }
 
@@ -32,7 +35,7 @@ impl Topic {
     /// Every topic.
     pub const ALL: [Topic; 4] = [Self::Intake, Self::Orders, Self::Findings, Self::Quarantine];
 
-    /// Its name: table in SQLite, topic (behind the prefix) in Kafka.
+    /// The name of its table in SQLite, and of its topic in Kafka behind the prefix.
     pub fn name(self) -> &'static str {
         match self {
             Self::Intake => "intake",
@@ -43,10 +46,11 @@ impl Topic {
     }
 }
 
-/// What is appended: a record's envelope (intake, quarantine) or an event's JSON data (orders, findings).
+/// A message to append: a record's envelope (intake, quarantine) or an event's JSON data (orders,
+/// findings).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Messages of one key keep their order.
+    /// Messages with the same key are delivered in the order they were appended.
     pub key: String,
     /// CloudEvents attributes for event topics; none for records.
     pub event: Option<EventAttributes>,
@@ -57,7 +61,7 @@ pub struct Message {
 /// A message as it is read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// Where it stands.
+    /// Its position in the topic.
     pub position: Position,
     /// The key it was appended with.
     pub key: String,
@@ -74,54 +78,75 @@ pub struct DeliveredEvent {
     pub id: String,
     /// The event's type.
     pub kind: String,
-    /// RFC 3339.
+    /// The event's time, RFC 3339.
     pub time: String,
 }
 
-/// Where a subscription starts, and whether it reads alone.
+/// Where a subscription starts, and whether it is a member of its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// After the group's last ack; from the first message if it never acked. The partitions are shared out
-    /// among all subscriptions of the group, in all processes; as they change hands, messages that were
-    /// delivered and not acked are delivered again.
+    /// After the group's last ack; at the first message if the group never acked. The partitions
+    /// are assigned among all subscriptions of the group, in all processes. After a rebalance,
+    /// messages that were delivered and not acked are delivered again.
     Group,
-    /// Alone, every partition, after these positions (one per partition); a partition not named starts at its
-    /// first message. Acks are `Invalid`.
+    /// Outside the group: every partition, after these positions (one per partition). A partition
+    /// without a position starts at its first message. Acks are `Invalid`.
     After(Vec<Position>),
 }
 
-/// What a share has to tell.
+/// What an `AssignedReader` returns next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// Messages, never none.
+pub enum ReaderOutput {
+    /// At least one message.
     Messages(Vec<Delivered>),
-    /// These partitions are this reader's from now on. They stand still until `begin`.
-    Given(Vec<u32>),
-    /// These are another reader's next. Nothing of them is delivered any more; what was is to be finished, then
-    /// `release` lets them go. Who takes longer than `RELEASE_MAX` loses them.
-    Taken(Vec<u32>),
-    /// These are another reader's already, who may have gone on: what is known of them is to be forgotten.
+    /// The set of assigned partitions changes.
+    Rebalance(Rebalance),
+}
+
+/// A change of the partitions that are assigned to a reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rebalance {
+    /// The group assigned these partitions to this reader. They deliver nothing until
+    /// `start_after`.
+    Assigned(Vec<u32>),
+    /// The group takes these partitions away in good order. They deliver nothing any more. The
+    /// reader finishes the messages it has, then calls `release_revoked`; after `RELEASE_MAX` it
+    /// gets `Lost` instead.
+    Revoked(Vec<u32>),
+    /// Another reader may already read these partitions. This reader discards everything it has of
+    /// them.
     Lost(Vec<u32>),
 }
 
-/// How long a reader has to finish what it has of partitions that are taken from it.
+impl Rebalance {
+    /// The partitions this change names.
+    pub fn partitions(&self) -> &[u32] {
+        match self {
+            Self::Assigned(partitions) | Self::Revoked(partitions) | Self::Lost(partitions) => {
+                partitions
+            }
+        }
+    }
+}
+
+/// How long a reader may take to finish the messages of revoked partitions.
 pub const RELEASE_MAX: Duration = Duration::from_secs(15);
 
-/// How far a topic reaches: one entry per partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The offsets that one partition of a topic holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Extent {
     /// The partition.
     pub partition: u32,
-    /// Offset of the first message it still holds; 0 while it is empty.
+    /// Offset of the first message that is still stored; 0 while the partition is empty.
     pub first: u64,
-    /// Offset of the last message; 0 while it is empty.
+    /// Offset of the last message; 0 while the partition is empty.
     pub last: u64,
-    /// What the partition's values take, bytes; an estimate is enough. None where the engine can't tell.
+    /// Size of the partition's values in bytes, an estimate. `None` where the engine doesn't know.
     pub bytes: Option<u64>,
 }
 
 impl Extent {
-    /// Where the last message stands; offset 0 while it is empty.
+    /// The position of the last message; offset 0 while the partition is empty.
     pub fn end(&self) -> Position {
         Position { partition: self.partition, offset: self.last }
     }
@@ -129,28 +154,32 @@ impl Extent {
 
 /// The append-only event log.
 ///
-/// Durability: a position is returned, and a message is delivered to readers, only after the message
-/// would survive the death of the process and of the machine (SQLite: committed and synced; Kafka: acks=all).
-/// Order: messages of one key are delivered in the order in which their appends were *called* on one log
-/// object; an append that failed may or may not be delivered.
-/// Repeat: appending twice gives two messages. Nothing is ever edited or removed.
-/// Appends never block: what can't be queued is refused at once with `Unavailable`.
+/// - Durability: an append returns its position, and readers get the message, only after the
+///   message would survive a crash of the process and of the machine (SQLite: committed and synced;
+///   Kafka: acks=all).
+/// - Order: messages with the same key are delivered in the order in which their appends were
+///   *called* on one log object. A failed append may or may not be delivered.
+/// - No deduplication: appending a message twice stores two messages.
+/// - Append-only: nothing is ever edited or removed.
+/// - Backpressure: appends never block. When the queue is full, `append` fails at once with
+///   `Unavailable`.
 pub trait EventLog: Send + Sync {
-    /// Appends one message; resolves when it is durable. Dropping the future does not recall the message.
-    /// Errors: `Unavailable` at once when the queue is full, later when the storage fails (whether it was
-    /// stored is then unknown); never hangs.
+    /// Appends one message; resolves when it is durable. Dropping the future does not cancel the
+    /// append. Errors: `Unavailable` at once when the queue is full; `Unavailable` later when the
+    /// storage fails, and then it is unknown whether the message was stored. It always resolves.
     fn append(&self, topic: Topic, message: Message) -> SeamFuture<'static, Position, EngineError>;
 
-    /// Appends messages in order; resolves when all are durable, with their positions in order.
-    /// Not limited by the queue bound. On an error any part of them may have been stored.
+    /// Appends messages in order; resolves when all are durable, with their positions in the same
+    /// order. The queue's limit doesn't apply. On an error, any of the messages may be stored.
     fn append_all(
         &self,
         topic: Topic,
         messages: Vec<Message>,
     ) -> SeamFuture<'static, Vec<Position>, EngineError>;
 
-    /// Appends a message to every partition of a topic that is appended to, whatever its key; resolves when all are
-    /// durable. On an error any of them may have been stored. A log of one partition has nothing to add.
+    /// Appends a message to every partition that the topic appends to (those of its newest log
+    /// epoch), whatever the key; resolves when all copies are durable. On an error, any copy may be
+    /// stored. The default fits a log of one partition.
     fn append_marker(
         &self,
         topic: Topic,
@@ -167,12 +196,17 @@ pub trait EventLog: Send + Sync {
         start: Start,
     ) -> SeamFuture<'_, Box<dyn Subscription>, EngineError>;
 
-    /// Opens a reader of the partitions that fall to it among all readers of a group, for a reader that keeps
-    /// its place elsewhere: it is told which partitions come and go, and says itself where each begins.
-    fn share(&self, topic: Topic, group: &str) -> SeamFuture<'_, Box<dyn Share>, EngineError>;
+    /// Joins a group and opens a reader of the partitions that the group assigns to it. The caller
+    /// keeps its positions outside the group: it learns which partitions are assigned and revoked,
+    /// and names the position after which each one starts.
+    fn join_group(
+        &self,
+        topic: Topic,
+        group: &str,
+    ) -> SeamFuture<'_, Box<dyn AssignedReader>, EngineError>;
 
-    /// Reads up to `limit` messages of one partition after a position, without a group; empty at the end.
-    /// For listings and point look-ups.
+    /// Reads up to `limit` messages of one partition after a position, outside any group; empty at
+    /// the partition's end. For listings and point look-ups.
     fn read_after(
         &self,
         topic: Topic,
@@ -180,66 +214,73 @@ pub trait EventLog: Send + Sync {
         limit: usize,
     ) -> SeamFuture<'_, Vec<Delivered>, EngineError>;
 
-    /// How far the topic reaches, partition by partition.
+    /// The offsets each partition of the topic holds.
     fn extent(&self, topic: Topic) -> SeamFuture<'_, Vec<Extent>, EngineError>;
 
-    /// The random id this log got when it was made: stores remember which log they were folded from.
+    /// The random id this log got when it was created. Order stores record the id of the log they
+    /// were folded from.
     fn id(&self) -> [u8; 16];
 
-    /// Checks that what is appended now goes where a restart finds it, without writing anything. An engine that can't
-    /// tell says yes. Errors: `Unavailable` with what is wrong.
+    /// Checks, without writing, that a restart would find what is appended now. An engine that
+    /// can't check returns `Ok`. Errors: `Unavailable` with what is wrong.
     fn check_storage(&self) -> SeamFuture<'_, (), EngineError> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// How many appends wait for durability now, for metrics.
+    /// How many messages wait to become durable now, for metrics.
     fn queue_depth(&self) -> usize;
 
-    /// Refuses new appends, makes everything queued durable, and returns when it is.
+    /// Refuses new appends; returns when everything queued is durable or has failed.
     fn close(&self) -> SeamFuture<'_, (), EngineError>;
 }
 
-/// A reader of one topic that owns some of its partitions for a time, and says where each begins. At one time
-/// a partition is one reader's of the group, as far as anybody can know; who was cut off and does not know it
-/// yet may still hold it, so what it writes has to lose against what its successor writes.
-pub trait Share: Send {
-    /// Waits for what comes next: messages (up to `limit`), or partitions that come or go. Each partition is
-    /// delivered in order from where it began, without a gap, every message at least once.
-    /// Cancel-safe. Errors: `Unavailable` (call again), `Corrupt` (stop).
-    fn next(&mut self, limit: usize) -> SeamFuture<'_, Turn, EngineError>;
+/// A reader of those partitions of a topic that its group assigns to it; its caller names the
+/// position after which each partition starts.
+///
+/// A group assigns each partition to one reader at a time. A reader that is cut off from the group
+/// learns late that it lost a partition, and may go on reading it meanwhile. So its writes must
+/// lose against the writes of the partition's next reader (fencing).
+pub trait AssignedReader: Send {
+    /// Waits for up to `limit` messages or a rebalance. Each partition delivers its messages in
+    /// order from where it started, without a gap, each at least once. Cancel-safe. Errors:
+    /// `Unavailable` (call again), `Corrupt` (stop).
+    fn next(&mut self, limit: usize) -> SeamFuture<'_, ReaderOutput, EngineError>;
 
-    /// Lets partitions that were given begin after these positions; one not named begins at its first message.
-    /// What is no longer this reader's is left out. Errors: `Unavailable` (call again), `Invalid` past the end.
-    fn begin(&mut self, after: Vec<Position>) -> SeamFuture<'_, (), EngineError>;
+    /// Starts assigned partitions after these positions; a partition without a position starts at
+    /// its first message. Positions of partitions that this reader no longer has are ignored.
+    /// Errors: `Unavailable` (call again), `Invalid` past the end.
+    fn start_after(&mut self, after: Vec<Position>) -> SeamFuture<'_, (), EngineError>;
 
-    /// Lets go what was taken: everything of it is finished.
-    fn release(&mut self) -> SeamFuture<'_, (), EngineError>;
+    /// Gives the revoked partitions back to the group, after everything read of them is finished.
+    fn release_revoked(&mut self) -> SeamFuture<'_, (), EngineError>;
 
-    /// Remembers for the group, for people and tools that watch it, that everything up to these positions is
-    /// done. What is no longer this reader's is left out.
+    /// Commits to the group that everything up to these positions is done. Only people and tools
+    /// that watch the group's lag use it. Positions of partitions that this reader no longer has
+    /// are ignored.
     fn ack(&mut self, through: Vec<Position>) -> SeamFuture<'_, (), EngineError>;
 }
 
-/// A reader of one topic. Each partition is delivered in order from its start, every message at least once.
+/// A reader of one topic. Each partition is delivered in order from its start, every message at
+/// least once.
 pub trait Subscription: Send {
-    /// Waits for messages and returns up to `limit`, never an empty list.
-    /// Cancel-safe: dropping the future loses nothing. Errors: `Unavailable` (call again), `Corrupt` (stop).
+    /// Waits for messages and returns 1 to `limit` of them. Cancel-safe: dropping the future loses
+    /// nothing. Errors: `Unavailable` (call again), `Corrupt` (stop).
     fn next_batch(&mut self, limit: usize) -> SeamFuture<'_, Vec<Delivered>, EngineError>;
 
-    /// Remembers for the group that everything up to these positions is done; one behind the last ack
-    /// takes nothing back. Errors: `Invalid` past the end.
+    /// Commits to the group that everything up to these positions is done. A position before the
+    /// last ack changes nothing. Errors: `Invalid` past the end.
     fn ack(&mut self, through: Vec<Position>) -> SeamFuture<'_, (), EngineError>;
 }
 
-/// Greatest value of a message, bytes: far above what any profile lets in.
+/// The longest value of a message in bytes, far above the longest that any profile accepts.
 pub(crate) const VALUE_BYTES_MAX: usize = 16 << 20;
 
-/// Errors: `Invalid` for a value no engine takes.
+/// Checks that every engine accepts these messages. Errors: `Invalid` for a value that is too long.
 pub(crate) fn check_size(messages: &[Message]) -> Result<(), EngineError> {
     match messages.iter().find(|message| message.value.len() > VALUE_BYTES_MAX) {
         None => Ok(()),
         Some(message) => Err(EngineError::Invalid(format!(
-            "a value of {} bytes is longer than {VALUE_BYTES_MAX}",
+            "a message's value has {} bytes, more than the longest of {VALUE_BYTES_MAX}",
             message.value.len()
         ))),
     }

@@ -1,24 +1,25 @@
-//! Owns the pairing of an order store, and of the claims, with their log at start-up.
-//! Invariant: a store is only ever folded on from the very log it was folded from, and from a record that
-//! log really holds; anything else is `Corrupt` before a single record is read. Whatever does not fit, it is the log that
-//! has to be restored: a store is rebuilt from a whole log, never instead of one.
+//! Owns the check at start-up that an order store and a log belong together. Invariant: a store is
+//! folded further only from the log it was folded from, after a record that this log holds; any
+//! mismatch is `Corrupt` before a record is folded. Every mismatch is mended by restoring the log:
+//! a store can be rebuilt from a complete log, and a log from nothing.
 
-pub mod claims;
 pub mod log_file;
 
 use payfold_schemas::digest::Digest;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 
 use crate::EngineError;
 use crate::log::epoch::epoch_of;
 use crate::log::{EventLog, Extent, Topic};
 use crate::orders::{Folded, OrderStore, Progress};
 
-/// What to do about every mismatch. None proves that the log is whole, so none is a reason to give up the store.
+/// What to do about every mismatch. After a mismatch nothing proves that the log is complete, so
+/// the store must be kept.
 const REMEDY: &str = "restore the log that the order store was folded from";
 
-/// Checks that `store` was folded from `log`, up to records it holds. A new store fits any log.
-/// Errors: `Corrupt` with what is wrong and what to do; `Unavailable` if either can't be read.
+/// Checks that `store` was folded from `log`, up to records that the log holds. A new store fits
+/// any log. Errors: `Corrupt` or `Invalid` with what is wrong and what to do; `Unavailable` if
+/// either can't be read.
 pub async fn check(log: &dyn EventLog, store: &dyn OrderStore) -> Result<(), EngineError> {
     let extents = log.extent(Topic::Intake).await?;
     let progress = store.progress().await?;
@@ -47,8 +48,8 @@ pub async fn check(log: &dyn EventLog, store: &dyn OrderStore) -> Result<(), Eng
     Ok(())
 }
 
-/// Checks that what was intake before it grew is folded to its end: nobody reads it any more.
-/// Errors: `Invalid`, with what to do.
+/// Checks that every earlier log epoch of intake is folded to its end, because projectors read the
+/// newest one only. Errors: `Invalid`, with what to do.
 fn check_sealed(extents: &[Extent], progress: Option<&Progress>) -> Result<(), EngineError> {
     let epoch = extents.iter().map(|extent| epoch_of(extent.partition)).max().unwrap_or(0);
     let folded = |partition: u32| {
@@ -61,8 +62,9 @@ fn check_sealed(extents: &[Extent], progress: Option<&Progress>) -> Result<(), E
     match sealed.find(|extent| folded(extent.partition) < extent.last) {
         None => Ok(()),
         Some(extent) => Err(EngineError::Invalid(format!(
-            "intake has grown to epoch {epoch}, but what came before is not folded to its end: partition {} ends at {} \
-             and is folded to {}; docs/operations.md, \"Growing intake\" says how to go back to kafka.epoch = {} and finish",
+            "intake has grown to epoch {epoch}, but what came before is not folded to its end: \
+             partition {} ends at {} and is folded to {}; docs/how-to/grow-intake.md, \"Growing \
+             intake\" says how to go back to kafka.epoch = {} and finish",
             extent.partition,
             extent.last,
             folded(extent.partition),

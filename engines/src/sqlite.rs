@@ -1,9 +1,11 @@
-//! Owns what the SQLite engines share: opening connections, the lock file, reading beside the writer,
-//! and what SQLite's errors mean at the seam.
-//! Invariants: one process writes a database file (the lock is held as long as its engine lives); nothing
-//! here blocks an async thread while a runtime is there to carry the work.
+//! Owns what the SQLite engines share: opening connections, the lock file, the pool of reading
+//! connections, and the mapping of SQLite's errors to `EngineError`. Invariant: one process writes
+//! a database file, because the lock is held as long as the engine exists. Everything here blocks;
+//! the engines call it on blocking threads.
 
+mod checkpoint;
 mod identity;
+mod paths;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -14,22 +16,25 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::Access;
 use rustix::io::Errno;
 
+pub(crate) use self::checkpoint::checkpoint;
 pub(crate) use self::identity::FileIdentity;
+use self::paths::beside;
+pub use self::paths::follow_links;
 use crate::{EngineError, lock};
 
-/// How long SQLite waits for a lock another tool holds on the file.
+/// How long SQLite waits for a lock that another tool holds on the file.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 
-/// Connections a pool keeps open; more are opened while more readers are at work, and closed after.
+/// How many idle connections a pool keeps. More are opened while more reads run, and closed after.
 const POOL_IDLE_MAX: usize = 4;
 
-/// What an error of SQLite means to the caller of a seam.
+/// Converts an error of SQLite to the engine's error.
 pub(crate) fn seam_error(error: rusqlite::Error) -> EngineError {
     let text = error.to_string();
     match error.sqlite_error_code() {
         Some(ErrorCode::TooBig) => EngineError::Invalid(text),
-        // SQLITE_ERROR (Unknown) is a statement the file's schema does not fit; no code at all is a
-        // column of a type we never write.
+        // SQLITE_ERROR (Unknown): the file's schema doesn't fit the statement. No code: a column
+        // has a type that payfold never writes.
         Some(
             ErrorCode::DatabaseCorrupt
             | ErrorCode::NotADatabase
@@ -42,7 +47,7 @@ pub(crate) fn seam_error(error: rusqlite::Error) -> EngineError {
     }
 }
 
-/// Keeps a second process from writing the same database.
+/// A lock file, which keeps a second process from writing the same database.
 #[derive(Debug)]
 pub(crate) struct LockFile {
     // The lock lasts as long as the file is open.
@@ -50,7 +55,7 @@ pub(crate) struct LockFile {
 }
 
 impl LockFile {
-    /// Takes `<database>.lock`. Errors: `Unavailable` while another process has it.
+    /// Locks `<database>.lock`. Errors: `Unavailable` while another process holds the lock.
     pub(crate) fn take(database: &Path) -> Result<Self, EngineError> {
         let path = beside(database, ".lock");
         let cannot = |error: std::io::Error| {
@@ -64,7 +69,8 @@ impl LockFile {
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => Err(EngineError::Unavailable(format!(
-                "{} is in use by another payfold process: stop it, or give this one its own data directory",
+                "{} is in use by another payfold process, which serves this data folder already; a \
+                 second system needs a data folder of its own. Don't delete the .lock file",
                 database.display()
             ))),
             Err(TryLockError::Error(error)) => Err(cannot(error)),
@@ -72,54 +78,14 @@ impl LockFile {
     }
 }
 
-/// Links that are followed at most, as many as Linux follows.
-const LINKS_MAX: usize = 40;
-
-/// Where SQLite finds the file of a path: at the end of its links, whether a file is there or not. Files beside it
-/// (`-wal`) are there too, and not beside a link.
-pub fn follow_links(path: &Path) -> PathBuf {
-    let mut path = path.to_owned();
-    for _ in 0..LINKS_MAX {
-        let Ok(target) = std::fs::read_link(&path) else { break };
-        path = path.parent().unwrap_or(Path::new("")).join(target);
-    }
-    path
-}
-
-/// What a checkpoint has written into the database of what the write-ahead log holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Checkpointed {
-    /// All of it, synced.
-    All,
-    /// A part: a reader holds an older state, or another connection is at the same work.
-    Part,
-}
-
-/// Writes what the write-ahead log holds into the database. `mode` is SQLite's name.
-pub(crate) fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<Checkpointed> {
-    let sql = format!("PRAGMA wal_checkpoint({mode})");
-    let mut statement = connection.prepare_cached(&sql)?;
-    // Whether it was held up, the frames in the write-ahead log, those of them in the database; -1 where that is not known.
-    let (held_up, frames, written): (bool, i64, i64) =
-        statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let is_known = frames >= 0 || !held_up;
-    Ok(if frames == written && is_known { Checkpointed::All } else { Checkpointed::Part })
-}
-
-fn beside(database: &Path, suffix: &str) -> PathBuf {
-    let mut path = database.as_os_str().to_owned();
-    path.push(suffix);
-    path.into()
-}
-
-/// Opens the connection that writes, making the file if there is none. `pragmas` come before anything else.
-/// Errors: also `Unavailable` for a file that can't be written now: SQLite would open it for reading, and the
-/// connection would stay so when the file can be written again.
+/// Opens a writing connection, and creates the file if it doesn't exist. `pragmas` run before
+/// anything else. Errors: `Unavailable` also for a file that can't be written now, because SQLite
+/// would open it read-only, and the connection would stay read-only when the file becomes writable.
 pub(crate) fn open_writer(path: &Path, pragmas: &str) -> Result<Connection, EngineError> {
     open_to_write(path, pragmas, OpenFlags::SQLITE_OPEN_CREATE)
 }
 
-/// The same of a file that is there; it never makes one.
+/// As `open_writer`, but for an existing file; it never creates one.
 pub(crate) fn reopen_writer(path: &Path, pragmas: &str) -> Result<Connection, EngineError> {
     open_to_write(path, pragmas, OpenFlags::empty())
 }
@@ -140,14 +106,15 @@ fn open_to_write(
     };
     let connection = open().map_err(|error| at(path, seam_error(error)))?;
     if connection.is_readonly("main").map_err(|error| at(path, seam_error(error)))? {
-        let text = "the file or its disk is read-only".to_owned();
+        let text = "the file or its disk is read-only: make it writable".to_owned();
         return Err(at(path, EngineError::Unavailable(text)));
     }
     Ok(connection)
 }
 
-/// Whether a file is there and this user may read it. Errors: `Unavailable`, where anything but its absence keeps this user
-/// from it. The file is not opened: closing it again would drop the locks that SQLite holds on it in this process.
+/// Whether a file exists and this user may read it. Errors: `Unavailable` if anything else than its
+/// absence prevents reading. The file is not opened, because closing it would drop the POSIX locks
+/// that SQLite holds on it in this process.
 pub fn file_exists(path: &Path) -> Result<bool, EngineError> {
     match rustix::fs::access(path, Access::READ_OK) {
         Ok(()) => Ok(true),
@@ -161,10 +128,11 @@ fn cannot_read(path: &Path, why: &str) -> EngineError {
     EngineError::Unavailable(format!("can't read {}: {why}", path.display()))
 }
 
-/// Opens a connection that can't write. Errors: `Invalid` if there is no such file, `Unavailable` if this user may not read it.
+/// Opens a read-only connection. Errors: `Invalid` if the file doesn't exist, `Unavailable` if this
+/// user may not read it.
 pub(crate) fn open_reader(path: &Path, cache_kib: u32) -> Result<Connection, EngineError> {
     if !file_exists(path)? {
-        return Err(EngineError::Invalid(format!("there is no {}", path.display())));
+        return Err(EngineError::Invalid(format!("there is no file {}", path.display())));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || -> rusqlite::Result<Connection> {
@@ -176,7 +144,7 @@ pub(crate) fn open_reader(path: &Path, cache_kib: u32) -> Result<Connection, Eng
     open().map_err(|error| at(path, seam_error(error)))
 }
 
-/// Says in which file an error happened.
+/// Adds the file's path to an error.
 pub(crate) fn at(path: &Path, error: EngineError) -> EngineError {
     let place = |text: String| format!("{}: {text}", path.display());
     match error {
@@ -186,12 +154,12 @@ pub(crate) fn at(path: &Path, error: EngineError) -> EngineError {
     }
 }
 
-/// Reads on connections of their own, beside whatever writes.
+/// A pool of read-only connections, which read while another connection writes.
 #[derive(Debug)]
 pub(crate) struct ReadPool {
     path: PathBuf,
     cache_kib: u32,
-    /// The files of the writer beside it; none where nobody of this process writes.
+    /// The files that this process's writer has open; `None` where this process doesn't write.
     files: Option<Arc<FileIdentity>>,
     idle: Mutex<Vec<Connection>>,
 }
@@ -201,12 +169,13 @@ impl ReadPool {
         Self { path: path.to_owned(), cache_kib, files: None, idle: Mutex::default() }
     }
 
-    /// Reads beside a writer: never from another file that stands at the path by now.
+    /// A pool beside a writer of this process. It never reads another file that is at the path by
+    /// now.
     pub(crate) fn beside(path: &Path, cache_kib: u32, files: Arc<FileIdentity>) -> Self {
         Self { files: Some(files), ..Self::new(path, cache_kib) }
     }
 
-    /// Runs `work` on a connection nobody else uses meanwhile. A connection that failed is not kept.
+    /// Runs `work` on a connection of the pool. After an error the connection is closed.
     pub(crate) fn with<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, EngineError>,
@@ -231,14 +200,13 @@ impl ReadPool {
     }
 }
 
-/// An offset as SQLite keeps it.
+/// Converts an offset to SQLite's signed integer.
 pub(crate) fn to_sql(offset: u64) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
 }
 
-/// An offset as SQLite kept it. Errors: `Corrupt` if it is negative.
+/// Converts a stored integer to an offset. Errors: `Corrupt` if it is negative.
 pub(crate) fn from_sql(offset: i64) -> Result<u64, EngineError> {
-    u64::try_from(offset).map_err(|_| {
-        EngineError::Corrupt(format!("offset {offset} is stored, and none is negative"))
-    })
+    u64::try_from(offset)
+        .map_err(|_| EngineError::Corrupt(format!("the stored offset {offset} is negative")))
 }

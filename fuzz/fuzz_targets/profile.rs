@@ -1,4 +1,4 @@
-//! Any text as a profile, and a request to whoever it is of.
+//! Any text as a profile, and a request to the partner that the profile describes.
 #![no_main]
 
 use payfold_fuzz::fuzzed::{Depth, profile};

@@ -1,194 +1,108 @@
-//! Owns admission: is a verified notice what the contract says (2.3, 7)? Pure; `now` is passed in.
-//! Strict shape first, in the order of the contract's table, then the clock. What the fold can judge
-//! (amount against the create request, unknown order, contradictions) is not judged here.
+//! Owns admission: whether a verified notice becomes a fact of an order. Pure; `now` is passed in.
+//! The notice's fields are checked during authentication (`partners::contract`,
+//! `partners::scheme::map`). Admission turns a fault of a field into a refusal first, then checks
+//! the time (contract 7.1). The projector's fold checks the amount against the create request,
+//! unknown orders and contradictory notices.
 
-use payfold_partners::notice::{Scalar, ScalarKind};
-use payfold_partners::profile::{Field, NonceRule, Profile, TimeKind, TimeRule, UnknownFields};
-use payfold_partners::verify::VerifiedIpn;
-use payfold_schemas::ids::{Nonce, OrderId, OrderKey, ProviderRef};
-use payfold_schemas::ipn::{Ipn, MoneyContent, Status};
-use payfold_schemas::money::{Amount, AmountError, Currency};
-use payfold_schemas::record::{NoticeRequest, NoticeSource};
-use payfold_schemas::text::{Text, TextError, TextRule};
+use payfold_partners::notice_content::{ContentFault, FaultKind, NoticeContent};
+use payfold_partners::profile::{TimeKind, TimeRule};
+use payfold_partners::verified::VerifiedNotice;
+use payfold_schemas::ids::OrderKey;
+use payfold_schemas::ipn::Ipn;
 use payfold_schemas::time::Time;
 
-use crate::intake;
-use crate::refusal::{Code, Refusal};
+use crate::refusal::{Refusal, RefusalCode};
 
-/// What a genuine notice that is not refused is for us.
+/// What an authenticated notice that is not refused becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judged {
+pub(crate) enum Admission {
     /// A fact of an order.
-    Admitted(Admitted),
-    /// Of a kind that leaves nothing.
+    Admitted(AdmittedNotice),
+    /// Nothing: the profile ignores notices of its type.
     Ignored,
-    /// It tells of money and names no order of ours: kept whole in quarantine, and acknowledged.
-    Kept,
+    /// A quarantine record, and it is acknowledged: it reports money and names no order of ours.
+    NoOrder,
 }
 
-/// A notice that is what the contract says.
+/// A notice that keeps the contract and its profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Admitted {
-    /// The order it names.
+pub struct AdmittedNotice {
+    /// The order that the notice names.
     pub order: OrderKey,
     /// The notice, normalised.
     pub ipn: Ipn,
 }
 
-impl Admitted {
-    /// Puts where it came from beside it.
-    pub fn with_source(self, source: NoticeSource) -> intake::Admitted {
-        intake::Admitted { order: self.order, ipn: self.ipn, source }
+/// Admits a verified notice. Errors: a refusal that names the field or the time; the notice then
+/// goes to quarantine.
+pub(crate) fn admit_notice(notice: &VerifiedNotice, now: Time) -> Result<Admission, Refusal> {
+    let admission = admit_at_any_time(notice)?;
+    if let Admission::Admitted(admitted) = &admission
+        && let Some(timestamp) = admitted.ipn.timestamp
+    {
+        check_window(notice.profile().time(), timestamp, now)?;
     }
+    Ok(admission)
 }
 
-/// Where a verified notice came from: profile, key and request.
-pub fn source(verified: &VerifiedIpn<'_>, request: NoticeRequest) -> NoticeSource {
-    NoticeSource {
-        profile: verified.profile().stamp().clone(),
-        key_id: verified.key_id().clone(),
-        request,
-        released: None,
-    }
-}
-
-/// Judges a verified notice. Errors: a refusal that names the field; the notice then goes to quarantine.
-pub fn admit(verified: &VerifiedIpn<'_>, now: Time) -> Result<Admitted, Refusal> {
-    let admitted = shape(verified)?;
-    if let Some(timestamp) = admitted.ipn.timestamp {
-        in_window(verified.profile().time(), timestamp, now)?;
-    }
-    Ok(admitted)
-}
-
-/// The same without the clock: is it what the contract says, whenever it came?
-pub(crate) fn shape(verified: &VerifiedIpn<'_>) -> Result<Admitted, Refusal> {
-    let profile = verified.profile();
-    if profile.unknown_fields() == UnknownFields::Refuse && verified.unknown_fields() > 0 {
-        return Err(Refusal::because(
-            Code::UnknownField,
-            "this partner's profile takes no fields of its own",
-        ));
-    }
-    if let Some(field) = verified.separator_in_signed_value() {
-        return Err(Refusal::because(Code::SeparatorInField, format!("in {}", field.name())));
-    }
-    text(verified, Field::MerchantCode)?;
-    let order_id: OrderId = id(verified, Field::OrderId)?;
-    let provider_ref: ProviderRef = id(verified, Field::ProviderRef)?;
-    let status = text(verified, Field::Status)?;
-    let status = Status::parse(status).ok_or_else(|| Refusal::new(Code::UnknownStatus))?;
-    let amount = amount(verified)?;
-    let currency = text(verified, Field::Currency)?;
-    let currency = Currency::parse(currency).map_err(|_| Refusal::new(Code::UnknownCurrency))?;
-    let paid_at = optional_time(verified, Field::PaidAt)?;
-    if status == Status::Success && paid_at.is_none() {
-        return Err(missing(Field::PaidAt));
-    }
-    let timestamp = timestamp(verified, profile.time())?;
-    let nonce = nonce(verified, profile)?;
-    let account = verified.account();
+/// Admits a verified notice by its fields alone, without checking its time. Errors: a refusal that
+/// names the field.
+pub(crate) fn admit_at_any_time(notice: &VerifiedNotice) -> Result<Admission, Refusal> {
+    let mapped = match notice.content().map_err(refuse_fault)? {
+        NoticeContent::Ignored => return Ok(Admission::Ignored),
+        NoticeContent::NoOrder => return Ok(Admission::NoOrder),
+        NoticeContent::Event(mapped) => mapped,
+    };
+    let account = notice.account();
     let order = OrderKey {
         partner: account.partner().clone(),
         merchant_code: account.merchant_code().clone(),
-        order_id,
+        order_id: mapped.order_id.clone(),
     };
-    let money = MoneyContent { amount, currency, paid_at, event_ref: None };
-    let policy = profile.policy(provider_ref.as_str());
-    let ipn = Ipn { provider_ref, status, money, timestamp, nonce, policy };
-    Ok(Admitted { order, ipn })
+    let ipn = Ipn {
+        provider_ref: mapped.provider_ref.clone(),
+        status: mapped.status,
+        money: mapped.money.clone(),
+        timestamp: mapped.timestamp,
+        nonce: mapped.nonce.clone(),
+        policy: mapped.policy,
+    };
+    Ok(Admission::Admitted(AdmittedNotice { order, ipn }))
 }
 
-/// The clock's word: 300 s either way pass, a nanosecond more does not (contract 7.1).
-pub(crate) fn in_window(rule: &TimeRule, timestamp: Time, now: Time) -> Result<(), Refusal> {
+fn refuse_fault(fault: &ContentFault) -> Refusal {
+    Refusal { detail: fault.detail.clone(), ..Refusal::new(code_of(fault.kind)) }
+}
+
+fn code_of(kind: FaultKind) -> RefusalCode {
+    match kind {
+        FaultKind::Missing => RefusalCode::MissingField,
+        FaultKind::Empty => RefusalCode::EmptyField,
+        FaultKind::WrongType => RefusalCode::WrongType,
+        FaultKind::UnknownStatus => RefusalCode::UnknownStatus,
+        FaultKind::AmountNotInteger => RefusalCode::AmountNotInteger,
+        FaultKind::AmountOutOfRange => RefusalCode::AmountOutOfRange,
+        FaultKind::UnknownCurrency => RefusalCode::UnknownCurrency,
+        FaultKind::TooLong => RefusalCode::FieldTooLong,
+        FaultKind::IllegalCharacter => RefusalCode::IllegalCharacter,
+        FaultKind::BadTimestamp => RefusalCode::BadTimestamp,
+        FaultKind::Repeated => RefusalCode::DuplicateField,
+        FaultKind::Ambiguous => RefusalCode::SeparatorInField,
+        FaultKind::UnknownField => RefusalCode::UnknownField,
+    }
+}
+
+/// Checks the timestamp against the profile's window. In the default scheme a timestamp of exactly
+/// 300 s before or after `now` passes, and one nanosecond more does not (contract 7.1).
+fn check_window(rule: &TimeRule, timestamp: Time, now: Time) -> Result<(), Refusal> {
     rule.judge(timestamp, now).map_err(|outside| {
-        // An event may be of any age; only when this delivery was sent says something of our clock.
+        // An event's timestamp may be old. Only the time of this delivery is evidence about this
+        // host's clock.
         let skew_ms = (rule.kind == TimeKind::Delivery)
             .then(|| now.unix_ms().saturating_sub(timestamp.unix_ms()));
-        let refusal = Refusal::because(Code::TimestampOutOfWindow, outside.to_string());
+        let refusal = Refusal::with_detail(RefusalCode::TimestampOutOfWindow, outside.to_string());
         Refusal { skew_ms, ..refusal }
     })
-}
-
-/// The notice's own time, where the profile has one.
-fn timestamp(verified: &VerifiedIpn<'_>, rule: &TimeRule) -> Result<Option<Time>, Refusal> {
-    let Some(field) = rule.field else { return optional_time(verified, Field::Timestamp) };
-    optional_time(verified, field)?.map(Some).ok_or_else(|| missing(field))
-}
-
-fn amount(verified: &VerifiedIpn<'_>) -> Result<Amount, Refusal> {
-    let scalar = present(verified, Field::Amount)?;
-    if scalar.kind != ScalarKind::Number {
-        return Err(wrong_type(Field::Amount));
-    }
-    Amount::parse(scalar.text).map_err(|error| {
-        Refusal::new(match error {
-            AmountError::NotInteger => Code::AmountNotInteger,
-            AmountError::OutOfRange => Code::AmountOutOfRange,
-        })
-    })
-}
-
-fn nonce(verified: &VerifiedIpn<'_>, profile: &Profile) -> Result<Option<Nonce>, Refusal> {
-    match (verified.field(Field::Nonce), profile.nonce()) {
-        (None, NonceRule::Required) => Err(missing(Field::Nonce)),
-        (_, NonceRule::Unused) | (None, NonceRule::Optional) => Ok(None),
-        (Some(_), NonceRule::Required | NonceRule::Optional) => {
-            id(verified, Field::Nonce).map(Some)
-        }
-    }
-}
-
-fn optional_time(verified: &VerifiedIpn<'_>, field: Field) -> Result<Option<Time>, Refusal> {
-    if verified.field(field).is_none() {
-        return Ok(None);
-    }
-    let bad = || {
-        let detail = format!("{} must be RFC 3339 with a zone", field.name());
-        Refusal::because(Code::BadTimestamp, detail)
-    };
-    // Seconds since 1970 are a time, only not one of the contract's.
-    if present(verified, field)?.kind == ScalarKind::Number {
-        return Err(bad());
-    }
-    Time::parse(text(verified, field)?).map(Some).map_err(|_| bad())
-}
-
-fn id<R: TextRule>(verified: &VerifiedIpn<'_>, field: Field) -> Result<Text<R>, Refusal> {
-    Text::parse(text(verified, field)?).map_err(|error| {
-        let code = match error {
-            TextError::Empty { .. } => Code::EmptyField,
-            TextError::TooLong { .. } => Code::FieldTooLong,
-            TextError::IllegalCharacter { .. } => Code::IllegalCharacter,
-        };
-        Refusal::because(code, error.to_string())
-    })
-}
-
-/// A required string that is not blank.
-fn text<'a>(verified: &'a VerifiedIpn<'_>, field: Field) -> Result<&'a str, Refusal> {
-    let scalar = present(verified, field)?;
-    if scalar.kind != ScalarKind::String {
-        return Err(wrong_type(field));
-    }
-    let text = scalar.text;
-    if text.trim().is_empty() {
-        return Err(Refusal::because(Code::EmptyField, format!("{} is empty", field.name())));
-    }
-    Ok(text)
-}
-
-fn present<'a>(verified: &'a VerifiedIpn<'_>, field: Field) -> Result<Scalar<'a>, Refusal> {
-    verified.field(field).ok_or_else(|| missing(field))
-}
-
-fn missing(field: Field) -> Refusal {
-    Refusal::because(Code::MissingField, format!("{} is required", field.name()))
-}
-
-fn wrong_type(field: Field) -> Refusal {
-    let wanted = if field == Field::Amount { "a JSON number" } else { "a JSON string" };
-    Refusal::because(Code::WrongType, format!("{} must be {wanted}", field.name()))
 }
 
 #[cfg(test)]
@@ -196,10 +110,12 @@ mod tests {
     use payfold_partners::directory::Directory;
     use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
     use payfold_partners::mac::MacKey;
-    use payfold_partners::profile::DEFAULT_PROFILE;
+    use payfold_partners::profile::{DEFAULT_PROFILE, Field, Profile};
+    use payfold_partners::scheme::NoticeRequest;
     use payfold_partners::secret::Secret;
     use payfold_partners::signing;
     use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
+    use payfold_schemas::ipn::Status;
 
     use super::*;
 
@@ -210,7 +126,7 @@ mod tests {
         PartnerCode::parse("acme").unwrap()
     }
 
-    /// acme/SHOP with one key, under the default profile with some of its text replaced.
+    /// The account acme/SHOP with one key, under the default profile with `changes` applied.
     fn directory(changes: &[(&str, &str)]) -> Directory {
         let mut profile = DEFAULT_PROFILE.to_owned();
         for (from, to) in changes {
@@ -231,7 +147,8 @@ mod tests {
         Directory::build(vec![Profile::parse(&partner(), &profile).unwrap()], &vault).unwrap()
     }
 
-    /// A signed body of a good notice with some fields' JSON replaced; an empty source leaves one out.
+    /// The signed body of a valid notice with the JSON of some fields replaced. An empty JSON
+    /// leaves the field out.
     fn body(changes: &[(Field, &str)]) -> String {
         let sent = format!("\"{SENT}\"");
         let source = |field: Field| {
@@ -265,12 +182,16 @@ mod tests {
         format!("{{{written}\"signature\":\"{signature}\"}}")
     }
 
-    fn judge(directory: &Directory, body: &str, now: Time) -> Result<Admitted, Refusal> {
-        let verified = directory.verify(None, body.as_bytes(), now).expect("it is signed");
-        admit(&verified, now)
+    fn judge(directory: &Directory, body: &str, now: Time) -> Result<AdmittedNotice, Refusal> {
+        let request = NoticeRequest { body: body.as_bytes(), ..NoticeRequest::default() };
+        let verified = directory.authenticate(None, &request, now).expect("it is signed");
+        match admit_notice(&verified[0], now)? {
+            Admission::Admitted(admitted) => Ok(admitted),
+            other => panic!("{other:?}"),
+        }
     }
 
-    /// `ok`, or the code and the detail.
+    /// `ok` and an empty text, or the code and the detail of the refusal.
     fn outcome(directory: &Directory, body: &str, now: Time) -> (&'static str, String) {
         match judge(directory, body, now) {
             Ok(_) => ("ok", String::new()),
@@ -287,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_notice_is_normalised() {
+    fn a_valid_notice_is_normalised() {
         let admitted = judge(&directory(&[]), &body(&[]), sent()).unwrap();
         assert_eq!(admitted.order.to_string(), "acme/SHOP/a-1");
         assert_eq!(
@@ -318,15 +239,15 @@ mod tests {
                 "{now}"
             );
         }
-        let elsewhere = body(&[(Field::Timestamp, "\"2026-01-31T17:00:00+07:00\"")]);
+        let other_zone = body(&[(Field::Timestamp, "\"2026-01-31T17:00:00+07:00\"")]);
         let borders = [300_000, -300_000].map(|ms| sent().plus_ms(ms));
         for now in borders {
-            assert_eq!(outcome(&directory, &elsewhere, now).0, "ok", "{now}");
+            assert_eq!(outcome(&directory, &other_zone, now).0, "ok", "{now}");
         }
     }
 
     #[test]
-    fn an_event_time_may_be_as_old_as_its_profile_says_and_no_time_is_never_old() {
+    fn an_event_may_be_as_old_as_its_profile_allows() {
         let event = directory(&[
             ("kind = \"delivery\"", "kind = \"event\"\nmax_age_s = 86400"),
             ("field = \"timestamp\"", "field = \"paidAt\""),
@@ -347,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_thing_wrong_in_the_contracts_order_is_told() {
+    fn the_first_fault_in_the_contracts_order_is_reported() {
         let directory = directory(&[]);
         let mut changes = vec![];
         for (field, source, expected) in [
@@ -370,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_may_ask_for_more() {
+    fn a_profile_may_require_more() {
         let strict = directory(&[("unknown_fields = \"allow\"", "unknown_fields = \"refuse\"")]);
         let extra = body(&[]).replacen('{', "{\"extra\":1,", 1);
         assert_eq!(outcome(&strict, &extra, sent()).0, "unknown_field");

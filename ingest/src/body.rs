@@ -1,5 +1,6 @@
-//! Owns the reading of a request's body: all of its bytes, within a size and a time, or a refusal.
-//! The HTTP library never times out a body that trickles after complete headers, so this does.
+//! Owns the reading of a request's body: all of its bytes within a size limit and a timeout, or a
+//! refusal. Actix has no timeout for a body that arrives slowly after complete headers, so this
+//! file has one.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,22 +13,23 @@ use actix_web::web::Payload;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 
-use crate::refusal::{Code, Refusal};
+use crate::refusal::{Refusal, RefusalCode};
 
-/// Reads the whole body. Errors: `body_too_large`, `request_timeout`, or `bad_request` for broken framing.
+/// Reads the whole body. Errors: `body_too_large`, `request_timeout`, or `bad_request` for broken
+/// framing.
 pub async fn read(
     payload: &mut Payload,
     bytes_max: usize,
     timeout: Duration,
 ) -> Result<Bytes, Refusal> {
-    // Nearly every notice has arrived whole with its headers: no timer is made for those.
+    // Nearly every body arrives together with its headers. Polling once saves the timer for those.
     let mut reading = std::pin::pin!(read_all(payload, bytes_max));
-    if let Poll::Ready(done) = futures_util::poll!(reading.as_mut()) {
-        return done;
+    if let Poll::Ready(result) = futures_util::poll!(reading.as_mut()) {
+        return result;
     }
     tokio::time::timeout(timeout, reading)
         .await
-        .unwrap_or_else(|_| Err(Refusal::new(Code::RequestTimeout)))
+        .unwrap_or_else(|_| Err(Refusal::new(RefusalCode::RequestTimeout)))
 }
 
 async fn read_all(payload: &mut Payload, bytes_max: usize) -> Result<Bytes, Refusal> {
@@ -55,38 +57,42 @@ async fn next_chunk(payload: &mut Payload, bytes_max: usize) -> Result<Option<By
         Some(Ok(chunk)) if chunk.len() > bytes_max => Err(too_large(bytes_max)),
         Some(Ok(chunk)) => Ok(Some(chunk)),
         Some(Err(PayloadError::Overflow)) => Err(too_large(bytes_max)),
-        Some(Err(_)) => Err(Refusal::new(Code::BadRequest)),
+        Some(Err(_)) => Err(Refusal::new(RefusalCode::BadRequest)),
     }
 }
 
-/// An answer that keeps what is left of its request's body alive: then the library closes the connection after
-/// it. Of a chunked body that nobody holds it would wait for the end, for ever.
-struct Held {
-    answer: BoxBody,
+/// A response body that keeps the request's unread body alive, so that actix closes the connection
+/// after the response. If the unread body were dropped, actix would wait for the end of a chunked
+/// body without any timeout.
+struct BodyWithUnread {
+    response: BoxBody,
     _unread: Payload,
 }
 
-impl MessageBody for Held {
+impl MessageBody for BodyWithUnread {
     type Error = <BoxBody as MessageBody>::Error;
 
     fn size(&self) -> BodySize {
-        self.answer.size()
+        self.response.size()
     }
 
     fn poll_next(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        Pin::new(&mut self.answer).poll_next(context)
+        Pin::new(&mut self.response).poll_next(context)
     }
 }
 
-/// The refusal of a request whose body may not have been read to its end.
-pub fn hold(unread: Payload, refusal: HttpResponse) -> HttpResponse {
-    refusal.map_body(|_, answer| BoxBody::new(Held { answer, _unread: unread }))
+/// Attaches the request's body, which may not be read to its end, to the refusal.
+pub(crate) fn attach_unread(unread: Payload, refusal: HttpResponse) -> HttpResponse {
+    refusal.map_body(|_, response| BoxBody::new(BodyWithUnread { response, _unread: unread }))
 }
 
-/// The refusal of a body over the limit.
-pub fn too_large(bytes_max: usize) -> Refusal {
-    Refusal::because(Code::BodyTooLarge, format!("the body may have {bytes_max} bytes at most"))
+/// The refusal of a body over the size limit.
+pub(crate) fn too_large(bytes_max: usize) -> Refusal {
+    Refusal::with_detail(
+        RefusalCode::BodyTooLarge,
+        format!("the body may have {bytes_max} bytes at most"),
+    )
 }

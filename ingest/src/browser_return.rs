@@ -1,92 +1,56 @@
-//! Owns the browser return (contract 4.3): a payer comes back from the partner's page and is sent on into the shop.
+//! Owns the browser return (contract 4.3): it redirects a payer who comes back from the partner's
+//! page to the shop.
 //!
-//! Invariants: it never settles anything and could not, for there is no log and no store in its types; where it
-//! sends a payer comes from configuration alone, and of the query it repeats nothing but the order id, and that
-//! only when a partner of ours has signed it; the query is in no log.
+//! Invariants: a return never changes an order; the types here have no log and no store. The
+//! redirect's target comes from configuration only. It repeats only the order id of the query, and
+//! only if a configured partner signed it. The query is never logged.
 
+pub(crate) mod context;
 mod page;
 mod target;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::web::{self, Data, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, guard};
-use arc_swap::ArcSwap;
-use payfold_engines::clock::Clock;
-use payfold_partners::directory::Directory;
-use payfold_schemas::ids::OrderId;
-use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
 
+pub use self::context::{BrowserReturn, ReturnMetrics};
 pub(crate) use self::page::escape;
 #[cfg(test)]
-pub(crate) use self::page::tests::digest_of as digest_of_script;
-pub use self::target::{Target, TargetProblem, Targets};
-use crate::{body, elsewhere};
+pub(crate) use self::page::tests::script_digest;
+pub use self::target::{ReturnTarget, ReturnTargets, TargetProblem};
+use crate::{body, not_found};
 
 const ALLOWED: &str = "GET, HEAD";
 
-/// What the return works with. One value, shared by all workers.
-pub struct BrowserReturn {
-    /// Who may have signed.
-    pub directory: Arc<ArcSwap<Directory>>,
-    /// Which keys are in force.
-    pub clock: Arc<dyn Clock>,
-    /// Where payers go.
-    pub targets: Targets,
-    /// Counters.
-    pub metrics: ReturnMetrics,
-}
-
-/// What is counted of returns.
-pub struct ReturnMetrics {
-    verified: IntCounter,
-    unverified: IntCounter,
-}
-
-impl ReturnMetrics {
-    /// Makes and registers them. Errors: a name that is registered already.
-    pub fn new(registry: &Registry) -> prometheus::Result<Self> {
-        let opts = Opts::new(
-            "payfold_ingest_returns_total",
-            "Payers who came back, by whether a partner of ours has signed what they brought.",
-        );
-        let returns = IntCounterVec::new(opts, &["verified"])?;
-        registry.register(Box::new(returns.clone()))?;
-        let [verified, unverified] =
-            ["true", "false"].map(|label| returns.with_label_values(&[label]));
-        Ok(Self { verified, unverified })
-    }
-
-    fn returned(&self, order: Option<&OrderId>) {
-        order.map_or(&self.unverified, |_| &self.verified).inc();
-    }
-}
-
-/// The routes payers' browsers use. They stand on a listener alone or beside `http::routes`, in either order.
+/// Registers the routes of the browser return, alone on a listener or together with `http::routes`,
+/// in either order.
 pub fn routes(config: &mut ServiceConfig) {
     for path in ["/api/payment/result", "/api/payment/result/{target}"] {
         config.service(
             web::resource(path)
-                .guard(guard::fn_guard(elsewhere::is_plain_path))
-                .route(web::get().to(returned))
-                .route(web::head().to(returned))
-                .default_service(web::to(another_method)),
+                .guard(guard::fn_guard(not_found::is_plain_path))
+                .route(web::get().to(handle_return))
+                .route(web::head().to(handle_return))
+                .default_service(web::to(refuse_method)),
         );
     }
-    config.default_service(web::to(elsewhere::not_found));
+    config.default_service(web::to(not_found::respond_not_found));
 }
 
-async fn another_method(request: HttpRequest, unread: Payload) -> HttpResponse {
-    guarded(elsewhere::method_not_allowed(&request, unread, ALLOWED), page::NO_SCRIPT)
+async fn refuse_method(request: HttpRequest, unread: Payload) -> HttpResponse {
+    with_guard_headers(
+        not_found::respond_method_not_allowed(&request, unread, ALLOWED),
+        page::NO_SCRIPT_POLICY,
+    )
 }
 
-/// `GET /api/payment/result` and `/api/payment/result/{target}`: 303 to the shop; inside a frame a page that
-/// leaves it; where no shop is configured a page that says to go back. HEAD is answered as GET without a body,
-/// for what looks at links before it follows them, and is not counted.
-async fn returned(
+/// Handles `GET /api/payment/result` and `/api/payment/result/{target}`. Responds 303 to the shop;
+/// inside a frame, with a page that leaves the frame; without a configured shop, with a page that
+/// asks the payer to go back. HEAD gets the same response without a body and is not counted: link
+/// previews send it.
+async fn handle_return(
     request: HttpRequest,
     unread: Payload,
     returns: Data<BrowserReturn>,
@@ -94,40 +58,42 @@ async fn returned(
     let now = returns.clock.now();
     let order = returns.directory.load().verify_return(request.query_string(), now);
     if request.method() == actix_web::http::Method::GET {
-        returns.metrics.returned(order.as_ref());
+        returns.metrics.count_return(order.as_ref());
     }
     let target = returns.targets.named_or_default(request.match_info().get("target"));
     let location = target.map(|target| target.location(order.as_ref()));
-    body::hold(unread, answer(&request, location.as_deref()))
+    body::attach_unread(unread, build_response(&request, location.as_deref()))
 }
 
-fn answer(request: &HttpRequest, location: Option<&str>) -> HttpResponse {
+fn build_response(request: &HttpRequest, location: Option<&str>) -> HttpResponse {
     match (location, is_framed(request)) {
         (Some(location), false) => {
             let location = (header::LOCATION, location);
             let response = HttpResponse::SeeOther().insert_header(location).finish();
-            guarded(response, page::NO_SCRIPT)
+            with_guard_headers(response, page::NO_SCRIPT_POLICY)
         }
-        (location, true) => html(page::leaving_the_frame(location), page::OWN_SCRIPT),
-        (None, false) => html(page::without_a_shop(), page::NO_SCRIPT),
+        (location, true) => {
+            respond_html(page::render_frame_page(location), page::FRAME_SCRIPT_POLICY)
+        }
+        (None, false) => respond_html(page::render_plain_page(), page::NO_SCRIPT_POLICY),
     }
 }
 
-/// Whether a browser says that it loads this into a frame of a page. One that doesn't say is taken at its face:
-/// a shop that frames the partner's page for such browsers sees its own page arrive in the frame.
+/// Whether the browser reports (`Sec-Fetch-Dest`) that it loads this response into a frame. A
+/// browser that reports nothing counts as unframed: the shop's page then loads inside the frame.
 fn is_framed(request: &HttpRequest) -> bool {
     let destination = request.headers().get("sec-fetch-dest").map(HeaderValue::as_bytes);
     destination.is_some_and(|d| [&b"iframe"[..], b"frame", b"embed", b"object"].contains(&d))
 }
 
-fn html(page: String, policy: &'static str) -> HttpResponse {
+fn respond_html(page: String, policy: &'static str) -> HttpResponse {
     let response = HttpResponse::Ok().content_type("text/html; charset=utf-8").body(page);
-    guarded(response, policy)
+    with_guard_headers(response, policy)
 }
 
-/// With the headers every answer has. There is no X-Frame-Options and no frame-ancestors: a shop may frame
-/// the partner's page, and this answer comes in the same frame.
-pub(crate) fn guarded(mut response: HttpResponse, policy: &'static str) -> HttpResponse {
+/// Adds the headers that every response here has. X-Frame-Options and frame-ancestors are left out:
+/// a shop may frame the partner's page, and this response loads in the same frame.
+pub(crate) fn with_guard_headers(mut response: HttpResponse, policy: &'static str) -> HttpResponse {
     let headers = response.headers_mut();
     let mut set = |name: HeaderName, value| headers.insert(name, HeaderValue::from_static(value));
     set(header::CACHE_CONTROL, "no-store");

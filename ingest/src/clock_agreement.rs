@@ -1,50 +1,52 @@
-//! Owns the judgement whether our clock is wrong, from the times partners sign: partners that agree with each other and
-//! not with us. Pure; `now` is passed in. Invariants: a partner has one vote, however many accounts and notices it has;
-//! each notice counts once, however often it comes; memory is bounded by the number of partners.
+//! Owns the decision whether this host's clock is wrong. It is wrong if several partners' signed
+//! timestamps agree with each other and not with it. Pure; `now` is passed in. Invariants: a
+//! partner has one vote, however many accounts and notices it has. Each notice counts once, however
+//! often it is delivered. Memory is bounded by the number of partners.
 
 use std::collections::{HashMap, VecDeque};
 
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::time::Time;
 
-/// How long a notice says something of our clock.
+/// How long a notice is evidence about this host's clock.
 const WINDOW_MS: i64 = 300_000;
-/// So many distinct notices in a row have to be outside the window before their partner's vote is that our clock is wrong.
+/// A partner votes that this host's clock is wrong after this many distinct out-of-window notices
+/// in a row.
 const NOTICES_MIN: usize = 5;
-/// Partners' clocks agree with each other if their notices are not further apart than this; one wrong clock of ours puts
-/// all of them off by the same.
+/// Partners agree with each other if their skews differ by at most this. An error of this host's
+/// clock shifts all skews by the same amount.
 const SPREAD_MS_MAX: i64 = 60_000;
-/// One partner's clock may be wrong; several are not wrong by the same.
+/// One partner's clock may be wrong. Two clocks are not wrong by the same amount.
 const PARTNERS_MIN: usize = 2;
 
-/// A signed notice whose timestamp of delivery is outside its profile's window.
+/// A signed notice with a delivery timestamp outside the window of its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutsideNotice {
-    /// When it came, by our clock.
+pub(crate) struct OutOfWindowNotice {
+    /// When it arrived, by this host's clock.
     pub at: Time,
-    /// Our clock minus its timestamp.
+    /// This host's clock minus the timestamp.
     pub skew_ms: i64,
-    /// Distinguishes notices.
+    /// Distinguishes this notice from others: half of its `NoticeIdentity`.
     pub identity: u64,
 }
 
-/// What the partners' times say of our clock.
+/// What the partners' timestamps show about this host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockVerdict {
-    /// Nothing shows that it is wrong.
+    /// Nothing shows that the clock is wrong.
     Agrees,
-    /// Most partners heard of late agree with each other that it is wrong.
+    /// At least two partners, and more than vote that it is right, agree that the clock is wrong.
     Off {
-        /// Our clock minus theirs: above 0 ours is ahead.
+        /// This host's clock minus theirs. Above 0, this host's clock is ahead.
         skew_ms: i64,
-        /// How many partners say so.
+        /// How many partners agree on it.
         partners: usize,
     },
 }
 
-/// What each partner's newest notices say of our clock.
+/// Each partner's newest notices as evidence about this host's clock.
 #[derive(Debug, Default)]
-pub struct ClockAgreement {
+pub(crate) struct ClockAgreement {
     partners: HashMap<PartnerCode, PartnerTimes>,
 }
 
@@ -52,13 +54,13 @@ pub struct ClockAgreement {
 #[derive(Debug, Default)]
 struct PartnerTimes {
     inside_at: Option<Time>,
-    /// Those since the last one inside, the newest last, at most `NOTICES_MIN`.
-    outside: VecDeque<OutsideNotice>,
+    /// The out-of-window notices since the last one inside, newest last, at most `NOTICES_MIN`.
+    outside: VecDeque<OutOfWindowNotice>,
 }
 
 impl ClockAgreement {
-    /// A signed notice of this partner came in its time: what it said otherwise before no longer counts.
-    pub fn note_inside(&mut self, partner: &PartnerCode, now: Time) {
+    /// Records a notice inside its window. It clears the partner's out-of-window notices.
+    pub(crate) fn record_in_window(&mut self, partner: &PartnerCode, now: Time) {
         match self.partners.get_mut(partner) {
             Some(times) => {
                 times.inside_at = Some(now);
@@ -71,9 +73,12 @@ impl ClockAgreement {
         }
     }
 
-    /// A signed notice of this partner came outside its time. Returns whether it is new; one that is known counts no
-    /// second time.
-    pub fn note_outside(&mut self, partner: &PartnerCode, notice: OutsideNotice) -> bool {
+    /// Records a notice outside its window. Returns `false` if this notice is recorded already.
+    pub(crate) fn record_out_of_window(
+        &mut self,
+        partner: &PartnerCode,
+        notice: OutOfWindowNotice,
+    ) -> bool {
         let times = self.partners.entry(partner.clone()).or_default();
         if times.outside.iter().any(|known| known.identity == notice.identity) {
             return false;
@@ -85,22 +90,24 @@ impl ClockAgreement {
         true
     }
 
-    /// Whether our clock is wrong: at least two partners say so by the same, and more than say that it is right.
-    pub fn verdict(&self, now: Time) -> ClockVerdict {
+    /// Whether this host's clock is wrong: at least two partners agree on one skew, and they are
+    /// more than the partners that vote that the clock is right.
+    pub(crate) fn verdict(&self, now: Time) -> ClockVerdict {
         let mut skews: Vec<i64> = Vec::new();
         let mut agreeing = 0;
         for times in self.partners.values() {
-            match times.vote(now) {
+            match times.cast_vote(now) {
                 Some(Vote::Outside(skew_ms)) => skews.push(skew_ms),
                 Some(Vote::Inside) => agreeing += 1,
                 None => {}
             }
         }
         skews.sort_unstable();
+        // Find the largest group of skews within SPREAD_MS_MAX. Its median is the reported skew.
         let (mut partners, mut middle_ms) = (0, 0);
-        for (place, first_ms) in skews.iter().enumerate() {
+        for (start, first_ms) in skews.iter().enumerate() {
             let last_ms = first_ms.saturating_add(SPREAD_MS_MAX);
-            let group = &skews[place..];
+            let group = &skews[start..];
             let group = &group[..group.partition_point(|skew_ms| *skew_ms <= last_ms)];
             if group.len() > partners {
                 (partners, middle_ms) = (group.len(), group[group.len() / 2]);
@@ -114,17 +121,18 @@ impl ClockAgreement {
     }
 }
 
-/// What one partner says of our clock.
+/// One partner's vote on this host's clock.
 enum Vote {
-    /// It is right.
+    /// The clock is right.
     Inside,
-    /// It is off by so much.
+    /// The clock is off by this skew, in ms.
     Outside(i64),
 }
 
 impl PartnerTimes {
-    /// Its vote; none if it was not heard of late, or its notices outside are few or say different times.
-    fn vote(&self, now: Time) -> Option<Vote> {
+    /// The partner's vote. `None` if it sent no recent notice, or if its out-of-window notices
+    /// disagree.
+    fn cast_vote(&self, now: Time) -> Option<Vote> {
         let mut skews = [0; NOTICES_MIN];
         let recent = self.outside.iter().filter(|notice| is_recent(notice.at, now));
         let count =
@@ -138,7 +146,8 @@ impl PartnerTimes {
     }
 }
 
-/// A time that is ahead of now is of our clock before it was set back: it says nothing any more.
+/// Whether `at` is within the last `WINDOW_MS`. A time after `now` was taken before this host's
+/// clock was set back, so it is no evidence.
 fn is_recent(at: Time, now: Time) -> bool {
     at <= now && now.unix_ms().saturating_sub(at.unix_ms()) < WINDOW_MS
 }
@@ -147,8 +156,8 @@ fn is_recent(at: Time, now: Time) -> bool {
 mod tests {
     use super::*;
 
-    /// What partners sent, a line each: `agrees` or `off SKEW_S by PARTNERS`, then the notices in order: partner, how
-    /// often, skew in s (0 is inside), and behind `@` how many seconds before now they came.
+    /// One case per line. First the verdict: `agrees` or `off SKEW_S by PARTNERS`. Then the notices
+    /// in order: partner, count, skew in s (0 is inside the window), and after `@` their age in s.
     const CASES: &str = "
         agrees        |
         agrees        | acme 100 600 @0
@@ -189,10 +198,10 @@ mod tests {
             for _ in 0..times.parse().unwrap() {
                 identity += 1;
                 match skew_ms {
-                    0 => agreement.note_inside(&partner, at),
+                    0 => agreement.record_in_window(&partner, at),
                     _ => {
-                        let notice = OutsideNotice { at, skew_ms, identity };
-                        assert!(agreement.note_outside(&partner, notice));
+                        let notice = OutOfWindowNotice { at, skew_ms, identity };
+                        assert!(agreement.record_out_of_window(&partner, notice));
                     }
                 }
             }
@@ -201,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn several_partners_that_agree_with_each_other_are_believed() {
+    fn partners_that_agree_on_a_skew_decide() {
         for case in CASES.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let (expected, notices) = case.split_once('|').unwrap();
             let verdict = match agreement(notices).verdict(NOW) {
@@ -215,16 +224,16 @@ mod tests {
     }
 
     #[test]
-    fn one_notice_counts_once_however_often_it_comes() {
+    fn a_notice_counts_once_however_often_it_is_delivered() {
         let mut agreement = agreement("bolt 5 600 @0");
         let acme = PartnerCode::parse("acme").unwrap();
-        let stale = |identity| OutsideNotice { at: NOW, skew_ms: 600_000, identity };
+        let stale = |identity| OutOfWindowNotice { at: NOW, skew_ms: 600_000, identity };
         for copy in 0..100 {
-            let is_new = agreement.note_outside(&acme, stale(101 + copy % 4));
+            let is_new = agreement.record_out_of_window(&acme, stale(101 + copy % 4));
             assert_eq!(is_new, copy < 4, "{copy}");
         }
         assert_eq!(agreement.verdict(NOW), ClockVerdict::Agrees);
-        assert!(agreement.note_outside(&acme, stale(105)));
+        assert!(agreement.record_out_of_window(&acme, stale(105)));
         assert_eq!(agreement.verdict(NOW), ClockVerdict::Off { skew_ms: 600_000, partners: 2 });
     }
 }

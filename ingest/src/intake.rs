@@ -1,5 +1,6 @@
-//! Owns the last step before a 200: an admitted notice becomes a record in `intake`, keyed by its order.
-//! Nothing here returns before the log says the record is durable.
+//! Owns the last step before a 200: an admitted notice becomes a record in the `intake` topic,
+//! keyed by its order. `append_notice` queues the record. `await_durable` returns once the log
+//! reports it durable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,58 +12,47 @@ use payfold_engines::{EngineError, SeamFuture};
 use payfold_partners::sealing::BodyKey;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::{OrderKey, RequestId};
-use payfold_schemas::ipn::Ipn;
-use payfold_schemas::record::{
-    FactRecord, NoticeRequest, NoticeSource, Position, encode_fact, encode_fact_sealed,
-};
+use payfold_schemas::notice_source::{NoticeSource, RecordedRequest};
+use payfold_schemas::position::Position;
+use payfold_schemas::record::{FactRecord, encode_fact, encode_fact_sealed};
 use payfold_schemas::sealed::{Delivery, in_the_clear};
 use payfold_schemas::time::Time;
 
-use crate::refusal::{Code, Refusal};
+use crate::admit::AdmittedNotice;
+use crate::refusal::{Refusal, RefusalCode};
 
-/// Over this the sender is told to come again; storage that needs longer is in trouble.
+/// The longest wait for an append. After it the sender gets 503: healthy storage needs far less.
 const APPEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Seconds a refused sender should wait.
+/// `Retry-After` of a 503 for failed storage, in seconds.
 const RETRY_AFTER_S: u64 = 5;
 
-/// When a request came and how it is named.
+/// When a request arrived, and its id.
 #[derive(Clone, Copy, Debug)]
 pub struct Receipt {
-    /// Its name in logs, records and refusals.
+    /// The id in log lines, records and problem documents.
     pub request_id: RequestId,
-    /// By our clock.
+    /// By this host's clock.
     pub received_at: Time,
 }
 
-/// An admitted notice: the order it names, the notice, and where it came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Admitted {
-    /// The order.
-    pub order: OrderKey,
-    /// The notice, normalised.
-    pub ipn: Ipn,
-    /// Profile, key and request.
-    pub source: NoticeSource,
-}
-
-/// A body as it came, and what it is sealed with in the log, if it is.
+/// A request's body, and the key it is sealed with in the log.
 #[derive(Clone, Copy, Debug)]
-pub struct Body<'a> {
-    /// Its bytes.
+pub struct NoticeBody<'a> {
+    /// The bytes as received.
     pub raw: &'a [u8],
-    /// The key of its account and month.
+    /// The body key of the account and month; `None` stores the body in the clear.
     pub key: Option<&'a BodyKey>,
 }
 
-/// A message the log has, and its outcome, which `Intake::durable` waits for. It is apart from making the message, so that
-/// what waits is small: thousands wait at once.
-pub struct Appending {
+/// The outcome of a message that was handed to the log; `Intake::await_durable` waits for it. The
+/// message itself is not in it: thousands of these wait at once and must be small.
+pub struct PendingAppend {
     topic: Topic,
     outcome: SeamFuture<'static, Position, EngineError>,
 }
 
-/// The door to the log.
+/// Appends the records of the ingest role to the log.
 pub struct Intake {
     log: Arc<dyn EventLog>,
     clock: Arc<dyn Clock>,
@@ -70,56 +60,63 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// A door that tells `health` how appends fare.
+    /// Reports the success and failure of appends to `health`.
     pub fn new(log: Arc<dyn EventLog>, clock: Arc<dyn Clock>, health: Arc<StorageHealth>) -> Self {
         Self { log, clock, health }
     }
 
-    /// Hands the notice with its body to the log.
-    pub fn append(&self, receipt: Receipt, admitted: Admitted, body: Body<'_>) -> Appending {
-        self.hand_over(Topic::Intake, message(receipt, admitted, body))
+    /// Hands an admitted notice with its body to the log.
+    pub fn append_notice(
+        &self,
+        receipt: Receipt,
+        admitted: AdmittedNotice,
+        source: NoticeSource,
+        body: NoticeBody<'_>,
+    ) -> PendingAppend {
+        self.append_message(Topic::Intake, encode_message(receipt, admitted, source, body))
     }
 
-    /// Hands a message to the log.
-    pub fn hand_over(&self, topic: Topic, message: Message) -> Appending {
-        Appending { topic, outcome: self.log.append(topic, message) }
+    /// Hands a message to the log. Does not wait for durability.
+    pub(crate) fn append_message(&self, topic: Topic, message: Message) -> PendingAppend {
+        PendingAppend { topic, outcome: self.log.append(topic, message) }
     }
 
-    /// Waits until what was handed over is durable, but never for ever. Errors: `storage_unavailable`;
-    /// the engine's reason is logged when failures begin, not for each.
-    pub async fn durable(&self, appending: Appending) -> Result<(), Refusal> {
-        match tokio::time::timeout(APPEND_TIMEOUT, appending.outcome).await {
+    /// Waits until a message is durable, at most `APPEND_TIMEOUT`. Errors: `storage_unavailable`.
+    /// The engine's reason is logged when failures begin, not for each failure. After a timeout the
+    /// message may still become durable.
+    pub(crate) async fn await_durable(&self, append: PendingAppend) -> Result<(), Refusal> {
+        match tokio::time::timeout(APPEND_TIMEOUT, append.outcome).await {
             Ok(Ok(_)) => {
-                self.succeeded();
+                self.record_success();
                 Ok(())
             }
-            Ok(Err(error)) => Err(self.failed(appending.topic, error)),
+            Ok(Err(error)) => Err(self.record_failure(append.topic, error)),
             Err(_) => {
                 let reason =
                     format!("no answer from the log within {} s", APPEND_TIMEOUT.as_secs());
-                Err(self.failed(appending.topic, EngineError::Unavailable(reason)))
+                Err(self.record_failure(append.topic, EngineError::Unavailable(reason)))
             }
         }
     }
 
-    /// Whether the last append that ended became durable.
+    /// Whether the append that finished last became durable.
     pub(crate) fn takes_appends(&self) -> bool {
         self.health.takes_appends()
     }
 
-    /// Checks that what was stored before is where a restart finds it, so that a replay may be answered from memory.
-    /// Errors: `storage_unavailable`.
-    pub(crate) async fn still_durable(&self) -> Result<(), Refusal> {
-        self.log.check_storage().await.map_err(|error| self.failed(Topic::Intake, error))
+    /// Checks that the log's files are where a restart finds them, so that a replay may be answered
+    /// from memory. Errors: `storage_unavailable`.
+    pub(crate) async fn check_storage(&self) -> Result<(), Refusal> {
+        self.log.check_storage().await.map_err(|error| self.record_failure(Topic::Intake, error))
     }
 
-    fn succeeded(&self) {
+    fn record_success(&self) {
         if self.health.succeeded() {
             tracing::info!("the log takes appends again");
         }
     }
 
-    fn failed(&self, topic: Topic, error: EngineError) -> Refusal {
+    fn record_failure(&self, topic: Topic, error: EngineError) -> Refusal {
         let (EngineError::Unavailable(reason)
         | EngineError::Invalid(reason)
         | EngineError::Corrupt(reason)) = error;
@@ -127,18 +124,23 @@ impl Intake {
             tracing::error!(
                 topic = topic.name(),
                 reason,
-                "the log takes no appends: notices are answered 503 until it does; look at its disk or broker"
+                "the log takes no appends: notices are answered 503 until it does; check its disk \
+                 or broker"
             );
         }
-        Refusal::retry(Code::StorageUnavailable, RETRY_AFTER_S)
+        Refusal::with_retry(RefusalCode::StorageUnavailable, RETRY_AFTER_S)
     }
 }
 
-/// The message of an admitted notice, keyed by its order.
-fn message(receipt: Receipt, admitted: Admitted, body: Body<'_>) -> Message {
+/// Encodes the record of an admitted notice, keyed by its order.
+fn encode_message(
+    receipt: Receipt,
+    admitted: AdmittedNotice,
+    mut source: NoticeSource,
+    body: NoticeBody<'_>,
+) -> Message {
     let key = admitted.order.to_message_key();
-    let mut source = admitted.source;
-    let seals = body.key.map(|key| (key, conceal(&mut source.request)));
+    let seals = body.key.map(|key| (key, strip_to_clear(&mut source.request)));
     let record = FactRecord {
         order: admitted.order,
         fact: Fact::Ipn(admitted.ipn),
@@ -161,8 +163,9 @@ fn message(receipt: Receipt, admitted: Admitted, body: Body<'_>) -> Message {
     Message { key, event: None, value }
 }
 
-/// Leaves of a request what may stand in the clear; returns all of it, to be sealed.
-pub(crate) fn conceal(request: &mut NoticeRequest) -> NoticeRequest {
+/// Reduces a request to the part that is stored in the clear. Returns the whole request, which is
+/// to be sealed.
+pub(crate) fn strip_to_clear(request: &mut RecordedRequest) -> RecordedRequest {
     let clear = in_the_clear(request);
     std::mem::replace(request, clear)
 }

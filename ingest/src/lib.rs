@@ -1,30 +1,37 @@
-//! The partner-facing role: takes a notice over HTTP and answers 200 only when its bytes are durable.
-//! It knows the log and the partners' profiles and keys, and nothing of stores, folds or states.
+//! The partner-facing role: receives notices over HTTP and answers 200 only when a notice's bytes
+//! are durable. The crate uses the log and the partners' profiles and keys. It has no access to
+//! order stores, folds or order states.
 //!
-//! The way of one IPN reads in this order: `http` (route) → `transport` (headers) → `body` (bytes) →
-//! `partners::verify` (who signed it) → `admit` (is it what the contract says) → `intake` (durable) → 200.
-//! Payers' browsers come back through `browser_return`, which settles nothing; a partner that takes a form gets it by
-//! `payment_form`.
+//! An IPN passes these files in order: `http` (route) → `limits` (address rate) → `endpoint` and
+//! `transport` (head) → `body` (bytes) → `partners::authenticate` (signature and fields) →
+//! `authenticated` (account limits) → `admit` (faults and time) → `intake` (durable) → `answer`
+//! (200). `browser_return` receives returning payers and never changes an order. `posting_page`
+//! serves the page that posts a payer's form to the partner.
 #![warn(missing_docs)]
+#![cfg_attr(not(test), warn(unreachable_pub))]
 
 pub mod admit;
-mod again;
+mod answer;
 pub mod audit;
+mod authenticated;
 pub mod body;
 pub mod browser_return;
 pub mod clock_agreement;
-mod elsewhere;
-mod genuine;
+mod endpoint;
 pub mod health;
 pub mod http;
+mod incoming;
+pub mod ingest;
 pub mod intake;
 pub mod limits;
 pub mod metrics;
-mod own_scheme;
-pub mod payment_form;
+mod not_found;
+pub mod posting_page;
 pub mod quarantine;
 pub mod refusal;
 pub mod release;
 pub mod replays;
+mod reverify;
 pub mod sampler;
+mod signer;
 pub mod transport;

@@ -1,5 +1,5 @@
-//! Owns what a sender is told when a notice is not taken: the stable codes, their HTTP status and the
-//! problem document (RFC 9457). A refusal never holds a secret, a signature or a body.
+//! Owns the refusals that senders get: the stable codes, their HTTP status and the problem document
+//! (RFC 9457). A refusal never holds a secret, a signature or a body.
 
 use std::sync::LazyLock;
 
@@ -10,10 +10,10 @@ use payfold_partners::verify::{RejectCode, Rejection};
 use payfold_schemas::ids::RequestId;
 use serde::Serialize;
 
-/// Why a notice was not taken. The names are the wire's `code` in snake case.
+/// Why a request is refused. In snake case, a variant's name is the problem document's `code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "each is described by its title below")]
-pub enum Code {
+#[expect(missing_docs, reason = "the titles below describe the codes")]
+pub enum RefusalCode {
     MethodNotAllowed,
     NotFound,
     UnsupportedMediaType,
@@ -50,9 +50,9 @@ pub enum Code {
     ReceiverClockOff,
 }
 
-impl Code {
-    /// Every code, for metrics and docs.
-    pub const ALL: [Code; 34] = [
+impl RefusalCode {
+    /// Every code, in the order of `index`.
+    pub const ALL: [RefusalCode; 34] = [
         Self::MethodNotAllowed,
         Self::NotFound,
         Self::UnsupportedMediaType,
@@ -89,12 +89,12 @@ impl Code {
         Self::ReceiverClockOff,
     ];
 
-    /// Its place in an array with one slot per code.
+    /// The code's index in `ALL`.
     pub(crate) fn index(self) -> usize {
         self as usize
     }
 
-    /// The wire's code, HTTP status and title.
+    /// The code as sent, its HTTP status and its title.
     fn wire(self) -> (&'static str, u16, &'static str) {
         match self {
             Self::MethodNotAllowed => ("method_not_allowed", 405, "this path takes another method"),
@@ -143,7 +143,7 @@ impl Code {
                 ("illegal_character", 400, "a field has a character it may not have")
             }
             Self::BadTimestamp => ("bad_timestamp", 400, "a time must be RFC 3339 with a zone"),
-            // Kept under this code, and acknowledged.
+            // Quarantined under this code, and acknowledged.
             Self::NoOrder => ("no_order", 200, "the notice names no order of ours"),
             Self::TimestampOutOfWindow => {
                 ("timestamp_out_of_window", 403, "the timestamp is too far from the present")
@@ -167,18 +167,18 @@ impl Code {
         }
     }
 
-    /// The wire's stable code.
+    /// The stable code as sent.
     pub fn as_str(self) -> &'static str {
         self.wire().0
     }
 
-    /// The HTTP status.
+    /// The HTTP status code.
     pub fn status(self) -> u16 {
         self.wire().1
     }
 
-    /// One sentence for people.
-    pub fn title(self) -> &'static str {
+    /// One sentence for a person.
+    pub(crate) fn title(self) -> &'static str {
         self.wire().2
     }
 
@@ -190,37 +190,37 @@ impl Code {
     }
 }
 
-/// A refusal: its code, and what exactly was wrong where that may be told.
+/// A refusal: its code, and what exactly was wrong if the sender may learn it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The stable code.
-    pub code: Code,
+    pub code: RefusalCode,
     /// Names the field or limit; never a value of the notice.
     pub detail: Option<String>,
-    /// Seconds after which to try again, for 429 and 503.
+    /// `Retry-After` of a 429 or 503, in seconds.
     pub retry_after_s: Option<u64>,
-    /// Our clock minus the time of delivery, where that is why.
+    /// This host's clock minus the delivery timestamp, if the timestamp is the reason.
     pub skew_ms: Option<i64>,
 }
 
 impl Refusal {
-    /// A refusal that its title explains.
-    pub fn new(code: Code) -> Self {
+    /// A refusal that the code's title explains.
+    pub fn new(code: RefusalCode) -> Self {
         Self { code, detail: None, retry_after_s: None, skew_ms: None }
     }
 
-    /// A refusal that names what was wrong.
-    pub fn because(code: Code, detail: impl Into<String>) -> Self {
+    /// A refusal with a detail that names the field or limit.
+    pub(crate) fn with_detail(code: RefusalCode, detail: impl Into<String>) -> Self {
         Self { code, detail: Some(detail.into()), retry_after_s: None, skew_ms: None }
     }
 
     /// A refusal that asks for a retry.
-    pub fn retry(code: Code, after_s: u64) -> Self {
+    pub(crate) fn with_retry(code: RefusalCode, after_s: u64) -> Self {
         Self { code, detail: None, retry_after_s: Some(after_s), skew_ms: None }
     }
 
-    /// The response: a problem document (RFC 9457) with the code and the request's id.
-    pub fn respond(&self, request_id: RequestId) -> HttpResponse {
+    /// The response: a problem document (RFC 9457) with the code and the request id.
+    pub(crate) fn respond(&self, request_id: RequestId) -> HttpResponse {
         let status =
             StatusCode::from_u16(self.code.status()).expect("every code has a valid status");
         let mut response = HttpResponse::build(status);
@@ -232,33 +232,35 @@ impl Refusal {
         if self.code.closes_connection() {
             response.force_close();
         }
-        response.body(Template::of(self.code).fill(self.detail.as_deref(), request_id))
+        response.body(ProblemTemplate::for_code(self.code).fill(self.detail.as_deref(), request_id))
     }
 }
 
-/// A code's problem but for its detail and its request: each refusal costs a copy of it.
-struct Template {
+/// The problem document of one code without its detail and request id. Filling it in costs a copy
+/// instead of a serialization.
+struct ProblemTemplate {
     before_detail: Box<str>,
     before_id: Box<str>,
-    behind_id: Box<str>,
+    after_id: Box<str>,
 }
 
-impl Template {
-    fn of(code: Code) -> &'static Self {
-        static ALL: LazyLock<[Template; Code::ALL.len()]> =
-            LazyLock::new(|| Code::ALL.map(Template::make));
+impl ProblemTemplate {
+    fn for_code(code: RefusalCode) -> &'static Self {
+        static ALL: LazyLock<[ProblemTemplate; RefusalCode::ALL.len()]> =
+            LazyLock::new(|| RefusalCode::ALL.map(ProblemTemplate::build));
         &ALL[code.index()]
     }
 
-    fn make(code: Code) -> Self {
+    fn build(code: RefusalCode) -> Self {
         let (detail, id) = (",\"detail\":\"\"", "00000000-0000-0000-0000-000000000000");
-        let problem = Problem::of(code, Some(""), id.parse().expect("it is a UUID")).json();
-        let (before_detail, rest) = problem.split_once(detail).expect("it has its detail");
-        let (before_id, behind_id) = rest.split_once(id).expect("a problem names its request");
+        let problem =
+            ProblemDocument::new(code, Some(""), id.parse().expect("it is a UUID")).to_json();
+        let (before_detail, rest) = problem.split_once(detail).expect("the document has a detail");
+        let (before_id, after_id) = rest.split_once(id).expect("the document has a request id");
         Self {
             before_detail: before_detail.into(),
             before_id: before_id.into(),
-            behind_id: behind_id.into(),
+            after_id: after_id.into(),
         }
     }
 
@@ -266,8 +268,8 @@ impl Template {
         const NAME: &str = ",\"detail\":";
         let mut text = [0; RequestId::TEXT_LENGTH];
         let id = id.encode(&mut text);
-        let plain = [&self.before_detail, &self.before_id, id, &self.behind_id].map(str::len);
-        // As long as it becomes, unless the detail has characters to be escaped.
+        let plain = [&self.before_detail, &self.before_id, id, &self.after_id].map(str::len);
+        // The exact length, unless the detail has characters that JSON escapes.
         let detail_bytes = detail.map_or(0, |detail| NAME.len() + detail.len() + 2);
         let mut problem = Vec::with_capacity(plain.iter().sum::<usize>() + detail_bytes);
         problem.extend_from_slice(self.before_detail.as_bytes());
@@ -275,17 +277,17 @@ impl Template {
             problem.extend_from_slice(NAME.as_bytes());
             serde_json::to_writer(&mut problem, detail).expect("text can be written as JSON");
         }
-        for part in [&self.before_id, id, &self.behind_id] {
+        for part in [&self.before_id, id, &self.after_id] {
             problem.extend_from_slice(part.as_bytes());
         }
         problem
     }
 }
 
-/// A problem document (RFC 9457) with our two members, `code` and `requestId`.
+/// A problem document (RFC 9457) with two extension members, `code` and `requestId`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Problem<'a> {
+struct ProblemDocument<'a> {
     r#type: String,
     title: &'a str,
     status: u16,
@@ -295,28 +297,28 @@ struct Problem<'a> {
     request_id: RequestId,
 }
 
-impl<'a> Problem<'a> {
-    fn of(code: Code, detail: Option<&'a str>, request_id: RequestId) -> Self {
+impl<'a> ProblemDocument<'a> {
+    fn new(code: RefusalCode, detail: Option<&'a str>, request_id: RequestId) -> Self {
         let (title, status) = (code.title(), code.status());
         let r#type = format!("urn:payfold:problem:{}", code.as_str());
         Self { r#type, title, status, code: code.as_str(), detail, request_id }
     }
 
-    fn json(&self) -> String {
-        serde_json::to_string(self).expect("a problem is plain text and numbers")
+    fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a problem document is plain text and numbers")
     }
 }
 
 impl From<Rejection> for Refusal {
     fn from(rejection: Rejection) -> Self {
         let code = match rejection.code() {
-            RejectCode::EmptyBody => Code::EmptyBody,
-            RejectCode::MalformedJson => Code::MalformedJson,
-            RejectCode::InvalidEncoding => Code::InvalidEncoding,
-            RejectCode::NotAnObject => Code::NotAnObject,
-            RejectCode::DuplicateField => Code::DuplicateField,
-            RejectCode::TooComplex => Code::TooComplex,
-            RejectCode::Unauthenticated => Code::Unauthenticated,
+            RejectCode::EmptyBody => RefusalCode::EmptyBody,
+            RejectCode::MalformedJson => RefusalCode::MalformedJson,
+            RejectCode::InvalidEncoding => RefusalCode::InvalidEncoding,
+            RejectCode::NotAnObject => RefusalCode::NotAnObject,
+            RejectCode::DuplicateField => RefusalCode::DuplicateField,
+            RejectCode::TooComplex => RefusalCode::TooComplex,
+            RejectCode::Unauthenticated => RefusalCode::Unauthenticated,
         };
         let detail = rejection.detail().map(str::to_owned);
         Self { code, detail, retry_after_s: None, skew_ms: None }
@@ -328,19 +330,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_stands_at_its_index() {
-        for (place, code) in Code::ALL.into_iter().enumerate() {
-            assert_eq!(code.index(), place, "{}", code.as_str());
+    fn every_code_has_its_index() {
+        for (index, code) in RefusalCode::ALL.into_iter().enumerate() {
+            assert_eq!(code.index(), index, "{}", code.as_str());
         }
     }
 
     #[test]
-    fn a_problem_is_the_same_however_it_is_made() {
+    fn a_filled_template_equals_the_serialized_document() {
         let id: RequestId = "01939b1c-7a00-7000-8000-000000000001".parse().unwrap();
-        for code in Code::ALL {
+        for code in RefusalCode::ALL {
             for detail in [None, Some("600 s in the past"), Some("in \"amount\"\n\u{1}é")] {
-                let filled = String::from_utf8(Template::of(code).fill(detail, id)).unwrap();
-                assert_eq!(filled, Problem::of(code, detail, id).json());
+                let filled =
+                    String::from_utf8(ProblemTemplate::for_code(code).fill(detail, id)).unwrap();
+                assert_eq!(filled, ProblemDocument::new(code, detail, id).to_json());
                 assert!(filled.contains("01939b1c-7a00-7000-8000-000000000001"), "{filled}");
             }
         }

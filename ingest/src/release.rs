@@ -1,70 +1,78 @@
-//! Owns the second judgement of a quarantined notice: whether the key that signed it then signs it now, and whether it is
-//! what the contract says once the one rule that refused it is set aside. Pure: nothing is appended here. Invariant: the
-//! bytes are judged as they came; nobody's word admits what no key of the account signed, or what can't be read as a notice.
+//! Owns the second admission of a quarantined notice, for its release: whether its recorded key
+//! still verifies it, and whether it keeps the contract when the rule that refused it is skipped.
+//! Pure: nothing is appended here. Invariants: the bytes are checked as they were received. A
+//! release never admits a notice that no key of the account signed, or that can't be read.
 
 use payfold_partners::directory::Directory;
-use payfold_partners::sealing::{Opened, SealError};
+use payfold_partners::sealing::{SealError, UnsealedBody};
 use payfold_schemas::ids::{KeyId, OrderKey};
 use payfold_schemas::ipn::{Ipn, Status};
-use payfold_schemas::record::{NoticeSource, QuarantineRecord};
-use payfold_schemas::release::{Because, Quarantined};
+use payfold_schemas::notice_source::NoticeSource;
+use payfold_schemas::record::QuarantineRecord;
+use payfold_schemas::release::Quarantined;
+use payfold_schemas::released::Because;
 
-use crate::admit::{Admitted, Judged};
-use crate::again::{self, Kept};
-use crate::refusal::{Code, Refusal};
+use crate::admit::{self, Admission, AdmittedNotice};
+use crate::incoming;
+use crate::refusal::{Refusal, RefusalCode};
+use crate::reverify::{self, RecordedNotice};
 
-/// A quarantined notice as it reads today, released or not.
+/// A quarantined notice as today's keys and profile read it, released or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reread {
-    /// The order it names.
+pub struct RereadNotice {
+    /// The order that the notice names.
     pub order: OrderKey,
     /// The notice, normalised.
     pub ipn: Ipn,
-    /// Profile and key of today's judgement, the request as it was.
+    /// Today's profile and key, and the request as recorded.
     pub source: NoticeSource,
 }
 
-/// Why a notice can't be released as it is asked for.
+/// Why a quarantined notice can't be released.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReleaseError {
-    /// Its signature can't be checked again.
+    /// Today's keys do not verify its signature.
     #[error(
-        "key {0} of its account signs it no longer: was the key taken out of the vault, the account switched off or \
-         given another constant? Bring that back to release it"
+        "key {0} of its account no longer verifies it: the key was removed from the vault, or the \
+         account was \
+         disabled or got other constants; restore that to release the notice"
     )]
     NotVerified(KeyId),
-    /// The rule that refused it is another one.
+    /// The reason for the release does not fit the rule that refused it.
     #[error(
-        "it was refused with {code}, and {} sets aside the rule on time only: mend the partner's profile and \
-         say profile-fixed, or dismiss it", because.as_str()
+        "it was refused with {code}, and {} skips the time rule only: correct the partner's \
+         profile and \
+         release it with profile-fixed, or dismiss it", because.as_str()
     )]
     OtherRule {
-        /// What it was refused with.
+        /// The code it was refused with.
         code: String,
-        /// What was said.
+        /// The reason given for the release.
         because: Because,
     },
-    /// It is not what the contract and the profile say, or not yet.
+    /// It breaks the contract or today's profile.
     #[error(
-        "the profile does not take it: {0}; mend the profile if it should, else dismiss it and have the partner send a \
-         right one"
+        "the profile does not admit it: {0}; correct the profile if it should, else dismiss it \
+         and have the partner \
+         send a correct notice"
     )]
     NotAdmissible(String),
-    /// Its bytes can't be read.
-    #[error("{0}; what nobody can read nobody can release: dismiss it")]
+    /// Its sealed bytes can't be opened.
+    #[error("{0}; a notice that can't be read can't be released: dismiss it")]
     Sealed(#[from] SealError),
-    /// It is money of no order of ours.
+    /// It reports money and names no order of ours.
     #[error(
-        "it names no order of ours, so there is nothing it could become: book it or pay it back at the partner, then dismiss it"
+        "it names no order of ours, so it can't become a fact: book the money or pay it back at \
+         the partner, then dismiss it"
     )]
     NoOrder,
-    /// It tells nothing that is kept.
-    #[error("the profile ignores notices of its kind, so there is nothing to release: dismiss it")]
+    /// The profile ignores notices of its type.
+    #[error("the profile ignores notices of its type, so there is nothing to release: dismiss it")]
     Ignored,
 }
 
-impl Reread {
-    /// Whether it moves money: everything but a plain FAILED or EXPIRED.
+impl RereadNotice {
+    /// Whether it reports that money moved: SUCCESS or REFUNDED.
     pub fn is_money(&self) -> bool {
         match self.ipn.status {
             Status::Success | Status::Refunded => true,
@@ -73,56 +81,60 @@ impl Reread {
     }
 }
 
-/// Judges a quarantined notice again. `base_url` is our address as partners know it, for schemes that sign it; the key's
-/// validity is that of the time the notice came. Errors: `ReleaseError`.
+/// Admits a quarantined notice again. `base_url` is the setting `public_url`, for schemes that sign
+/// the URL. The key must have been valid when the notice was received. Errors: `ReleaseError`.
 pub fn readmit(
     directory: &Directory,
     base_url: &str,
-    kept: &Quarantined,
+    notice: &Quarantined,
     because: Because,
-) -> Result<Reread, ReleaseError> {
-    let refused_with = kept.record.code.as_str();
-    if because.is_about_time() && refused_with != Code::TimestampOutOfWindow.as_str() {
+) -> Result<RereadNotice, ReleaseError> {
+    let refused_with = notice.record.code.as_str();
+    if because.is_about_time() && refused_with != RefusalCode::TimestampOutOfWindow.as_str() {
         let code = refused_with.to_owned();
         return Err(ReleaseError::OtherRule { code, because });
     }
-    reread(directory, base_url, kept, because)
+    reverify_and_admit(directory, base_url, notice, because)
 }
 
-/// Reads a quarantined notice for those who decide on it, whatever it was refused for: as far as its shape goes.
-/// Errors: `ReleaseError`.
-pub fn look(
+/// Reads a quarantined notice for the people who decide about it. Skips the time rule, whatever the
+/// notice was refused for. Errors: `ReleaseError`.
+pub fn read_quarantined(
     directory: &Directory,
     base_url: &str,
-    kept: &Quarantined,
-) -> Result<Reread, ReleaseError> {
-    reread(directory, base_url, kept, Because::LateRetry)
+    notice: &Quarantined,
+) -> Result<RereadNotice, ReleaseError> {
+    reverify_and_admit(directory, base_url, notice, Because::LateRetry)
 }
 
-fn reread(
+fn reverify_and_admit(
     directory: &Directory,
     base_url: &str,
-    kept: &Quarantined,
+    notice: &Quarantined,
     because: Because,
-) -> Result<Reread, ReleaseError> {
-    let QuarantineRecord { account, source, received_at, .. } = &kept.record;
+) -> Result<RereadNotice, ReleaseError> {
+    let QuarantineRecord { account, source, received_at, .. } = &notice.record;
     let (recorded, sealed) =
-        ((kept.delivery(), &source.request), (kept.raw_key_id.as_ref(), kept.raw.as_slice()));
-    let Opened { request, raw } = directory.opened(account, recorded, sealed)?;
-    let stored = Kept { source, request: &request, raw: &raw, received_at: *received_at };
-    let again = again::verify(directory, base_url, stored)
-        .filter(|again| again.is_of(account, &source.key_id))
+        ((notice.delivery(), &source.request), (notice.raw_key_id.as_ref(), notice.raw.as_slice()));
+    let UnsealedBody { request, raw } = directory.open_body(account, recorded, sealed)?;
+    let recorded_notice =
+        RecordedNotice { source, request: &request, raw: &raw, received_at: *received_at };
+    let verified = reverify::reverify_notice(directory, base_url, recorded_notice)
+        .filter(|verified| reverify::is_signed_by(verified, account, &source.key_id))
         .ok_or_else(|| ReleaseError::NotVerified(source.key_id.clone()))?;
-    let judged = if because.is_about_time() { again.shape() } else { again.judged(*received_at) };
-    match judged.map_err(not_admissible)? {
-        Judged::Admitted(admitted) => Ok(of_admitted(admitted, again.source(&source.request))),
-        Judged::Kept => Err(ReleaseError::NoOrder),
-        Judged::Ignored => Err(ReleaseError::Ignored),
+    let admission = match because.is_about_time() {
+        true => admit::admit_at_any_time(&verified),
+        false => admit::admit_notice(&verified, *received_at),
+    };
+    match admission.map_err(not_admissible)? {
+        Admission::Admitted(admitted) => {
+            let AdmittedNotice { order, ipn } = admitted;
+            let source = incoming::build_notice_source(&verified, source.request.clone());
+            Ok(RereadNotice { order, ipn, source })
+        }
+        Admission::NoOrder => Err(ReleaseError::NoOrder),
+        Admission::Ignored => Err(ReleaseError::Ignored),
     }
-}
-
-fn of_admitted(admitted: Admitted, source: NoticeSource) -> Reread {
-    Reread { order: admitted.order, ipn: admitted.ipn, source }
 }
 
 fn not_admissible(refusal: Refusal) -> ReleaseError {

@@ -1,5 +1,6 @@
-//! Owns the log lines of refusals: at most one a second for each code, with a digest of the body and never
-//! a value of it, so that a flood of refusals can't flood the log. And those of old keys: one a minute for each.
+//! Owns the log lines of refusals: at most one per second and code, so that a flood of refusals
+//! can't flood the log. A line has a digest of the body and never a value of it. Also owns the log
+//! lines of old keys: at most one per minute and key.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -10,97 +11,107 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
 
 use crate::intake::Receipt;
-use crate::refusal::Code;
+use crate::refusal::RefusalCode;
 
-/// Remembers when each kind of line was last logged and how many went by since.
+/// Remembers for each kind of line when it was last logged, and how many were skipped since.
 pub struct Sampler {
-    codes: [Slot; Code::ALL.len()],
-    over_budget: Slot,
-    /// There are as many as keys that were replaced while this process ran.
-    old_keys: Mutex<HashMap<(PartnerCode, MerchantCode, KeyId), Minute>>,
+    codes: [SecondSlot; RefusalCode::ALL.len()],
+    over_budget: SecondSlot,
+    /// One entry for each replaced key that was used while this process ran.
+    old_keys: Mutex<HashMap<(PartnerCode, MerchantCode, KeyId), MinuteSlot>>,
 }
 
-/// One minute's line of one old key.
+/// Limits the line of one old key to one per minute.
 #[derive(Default)]
-struct Minute {
+struct MinuteSlot {
     minute: i64,
-    passed_over: u64,
+    skipped: u64,
 }
 
-impl Minute {
-    /// How many uses went by since the last line, if this minute has none yet.
-    fn due(&mut self, receipt: &Receipt) -> Option<u64> {
+impl MinuteSlot {
+    /// Returns the number of uses skipped since the last line if this minute has no line yet.
+    fn begin_line(&mut self, receipt: &Receipt) -> Option<u64> {
         let minute = receipt.received_at.unix_ms().div_euclid(60_000);
         if minute <= self.minute {
-            self.passed_over += 1;
+            self.skipped += 1;
             return None;
         }
         self.minute = minute;
-        Some(std::mem::take(&mut self.passed_over))
+        Some(std::mem::take(&mut self.skipped))
     }
 }
 
-/// One kind of line.
+/// Limits one kind of line to one per second.
 #[derive(Default)]
-struct Slot {
+struct SecondSlot {
     second: AtomicI64,
-    passed_over: AtomicU64,
+    skipped: AtomicU64,
 }
 
-impl Slot {
-    /// How many lines went by since the last one, if this second has none yet. Workers' clocks may
-    /// disagree by a little: only a later second begins a new one.
-    fn due(&self, receipt: &Receipt) -> Option<u64> {
+impl SecondSlot {
+    /// Returns the number of lines skipped since the last one if this second has none yet. Requests
+    /// of different workers arrive slightly out of order, so only a later second counts as a new
+    /// one.
+    fn begin_line(&self, receipt: &Receipt) -> Option<u64> {
         let second = receipt.received_at.unix_ms().div_euclid(1_000);
         if self.second.fetch_max(second, Ordering::Relaxed) >= second {
-            self.passed_over.fetch_add(1, Ordering::Relaxed);
+            self.skipped.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        Some(self.passed_over.swap(0, Ordering::Relaxed))
+        Some(self.skipped.swap(0, Ordering::Relaxed))
     }
 }
 
 impl Default for Sampler {
     fn default() -> Self {
         Self {
-            codes: std::array::from_fn(|_| Slot::default()),
-            over_budget: Slot::default(),
+            codes: std::array::from_fn(|_| SecondSlot::default()),
+            over_budget: SecondSlot::default(),
             old_keys: Mutex::default(),
         }
     }
 }
 
 impl Sampler {
-    /// Logs this refusal if its code has not been logged in this second.
-    pub fn refused(&self, receipt: &Receipt, body: Option<&[u8]>, code: Code) {
-        let Some(passed_over) = self.codes[code.index()].due(receipt) else { return };
+    /// Logs a refusal if its code has no line in this second yet.
+    pub(crate) fn log_refusal(&self, receipt: &Receipt, body: Option<&[u8]>, code: RefusalCode) {
+        let Some(skipped) = self.codes[code.index()].begin_line(receipt) else { return };
         let digest = body.map(|body| Digest::of_bytes(body).to_string()).unwrap_or_default();
         tracing::info!(
             code = code.as_str(), request.id = %receipt.request_id, body.digest = digest,
-            body.bytes = body.map_or(0, <[u8]>::len), since_last = passed_over, "ipn refused"
+            body.bytes = body.map_or(0, <[u8]>::len), since_last = skipped, "ipn refused"
         );
     }
 
-    /// Logs, once a second, that a signed notice could not be kept whole.
-    pub fn not_kept(&self, receipt: &Receipt, body: &[u8], account: &str) {
-        let Some(passed_over) = self.over_budget.due(receipt) else { return };
+    /// Logs, at most once per second, that a signed notice was not stored.
+    pub(crate) fn log_over_budget(&self, receipt: &Receipt, body: &[u8], account: &str) {
+        let Some(skipped) = self.over_budget.begin_line(receipt) else { return };
         tracing::error!(
-            account, request.id = %receipt.request_id, body.digest = %Digest::of_bytes(body), since_last = passed_over,
-            "signed notices are not kept: the account is over its quarantine budget for this hour; they are answered 503, \
-             so that the partner sends them again: find out why they are refused (payfold quarantine list), or raise \
-             ingest.quarantine_bytes_per_hour"
+            account, request.id = %receipt.request_id, body.digest = %Digest::of_bytes(body),
+            since_last = skipped,
+            "signed notices are not stored: the account is over its quarantine budget for this \
+             hour; they are answered \
+             503, so that the partner sends them again; find out why they are refused (payfold \
+             quarantine list), or \
+             raise ingest.quarantine_bytes_per_hour"
         );
     }
 
-    /// Logs, once a minute for each key, that a partner still signs with the key before the one it has.
-    pub fn old_key_used(&self, receipt: &Receipt, account: &Account, (old, new): (&KeyId, &KeyId)) {
+    /// Logs, at most once per minute and key, that a partner still signs with a replaced key.
+    pub(crate) fn log_old_key_use(
+        &self,
+        receipt: &Receipt,
+        account: &Account,
+        (old, new): (&KeyId, &KeyId),
+    ) {
         let key = (account.partner().clone(), account.merchant_code().clone(), old.clone());
         let mut old_keys = self.old_keys.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Some(passed_over) = old_keys.entry(key).or_default().due(receipt) else { return };
+        let Some(skipped) = old_keys.entry(key).or_default().begin_line(receipt) else { return };
         drop(old_keys);
         tracing::info!(
-            partner = %account.partner(), merchant = %account.merchant_code(), key.id = %old, key.newer = %new,
-            request.id = %receipt.request_id, since_last = passed_over, "an old key is still used"
+            partner = %account.partner(), merchant = %account.merchant_code(),
+            key.id = %old, key.newer = %new,
+            request.id = %receipt.request_id, since_last = skipped, "an old key is still used"
         );
     }
 }
@@ -113,27 +124,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_minute_has_one_line_of_an_old_key() {
-        let mut minute = Minute::default();
+    fn an_old_key_is_logged_once_per_minute() {
+        let mut minute = MinuteSlot::default();
         let at = |ms| Receipt {
             request_id: "01939b1c-7a00-7000-8000-000000000001".parse::<RequestId>().unwrap(),
             received_at: Time::from_unix_ms(ms),
         };
-        let due: Vec<_> =
-            [60_000, 119_999, 61_000, 120_000, 180_000].map(|ms| minute.due(&at(ms))).into();
-        assert_eq!(due, [Some(0), None, None, Some(2), Some(0)]);
+        let lines: Vec<_> =
+            [60_000, 119_999, 61_000, 120_000, 180_000].map(|ms| minute.begin_line(&at(ms))).into();
+        assert_eq!(lines, [Some(0), None, None, Some(2), Some(0)]);
     }
 
     #[test]
-    fn a_second_has_one_line_and_the_next_tells_how_many_went_by() {
-        let slot = Slot::default();
+    fn a_second_has_one_line_and_the_next_line_counts_the_skipped() {
+        let slot = SecondSlot::default();
         let at = |ms| Receipt {
             request_id: "01939b1c-7a00-7000-8000-000000000001".parse::<RequestId>().unwrap(),
             received_at: Time::from_unix_ms(ms),
         };
-        assert_eq!(slot.due(&at(5_000)), Some(0));
-        assert_eq!(slot.due(&at(5_999)), None);
-        assert_eq!(slot.due(&at(4_999)), None, "another worker's clock is a little behind");
-        assert_eq!(slot.due(&at(6_000)), Some(2));
+        assert_eq!(slot.begin_line(&at(5_000)), Some(0));
+        assert_eq!(slot.begin_line(&at(5_999)), None);
+        assert_eq!(
+            slot.begin_line(&at(4_999)),
+            None,
+            "a request of another worker is a little late"
+        );
+        assert_eq!(slot.begin_line(&at(6_000)), Some(2));
     }
 }

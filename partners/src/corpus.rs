@@ -1,4 +1,4 @@
-//! Every file of the fuzz targets' corpus, run as the targets run it.
+//! Runs every file of the fuzz corpus as the fuzz targets do.
 
 use std::path::{Path, PathBuf};
 
@@ -40,11 +40,11 @@ fn of_the_contract() {
 }
 
 #[test]
-fn of_books() {
+fn of_records() {
     each("records", fuzzed::records);
 }
 
-/// What is tried on broken files is worth something only where the whole one is read.
+/// Broken files of the corpus test something only if the unbroken file is read.
 #[test]
 fn the_honest_file_of_every_section_has_entries() {
     let honest: Vec<_> = (files("records").iter())
@@ -54,9 +54,9 @@ fn the_honest_file_of_every_section_has_entries() {
     assert_eq!(honest, ["2 entries"; 4]);
 }
 
-/// What is tried on forgeries is worth something only where the honest notice is taken.
+/// Forgeries in the corpus test something only if the honest notice is accepted.
 #[test]
-fn the_honest_notice_of_every_known_profile_is_taken() {
+fn the_honest_notice_of_every_known_profile_is_accepted() {
     let of_known =
         |file: &PathBuf| file.file_name().unwrap().to_string_lossy().starts_with("known-");
     let verdicts: Vec<_> = (files("notice").iter().filter(|file| of_known(file)))
@@ -67,7 +67,7 @@ fn the_honest_notice_of_every_known_profile_is_taken() {
     assert!(refused.is_empty(), "{refused:#?}");
 }
 
-/// A fuzzer that explained nothing would never try the explanation, and one that explained all would try little else.
+/// The fuzzer explains some inputs and not all: an explanation takes far longer than a verdict.
 #[test]
 fn a_fuzzer_explains_one_input_of_64() {
     let explained = (0..64_000_u32).filter(|n| Depth::of(&n.to_le_bytes()) == Depth::Explained);

@@ -1,104 +1,81 @@
-//! Owns the directory: an immutable snapshot of profiles and accounts, and who a notice may be from.
-//! A disabled account is in nobody's route. On the shared route (`/api/payment/ipn`) the limits of the
-//! default profile hold for every body, so that what is refused there tells nothing of who is known.
+//! Owns the directory: an immutable snapshot of profiles and accounts, and the accounts that a
+//! notice may be from. No route contains a disabled account. On the shared route
+//! (`/api/payment/ipn`) the limits of the default profile apply to every body, so that a refusal
+//! does not reveal which accounts exist.
 
-mod account;
+pub(crate) mod account;
 mod by_merchant;
+pub(crate) mod problem;
+pub(crate) mod route;
 mod shared_keys;
 mod too_many;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use payfold_schemas::ids::{MerchantCode, PartnerCode};
+use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
+use payfold_schemas::notice_source::RecordedRequest;
+use payfold_schemas::sealed::Delivery;
 
 use self::account::account;
+use crate::directory::route::Route;
 use crate::document::VaultDocument;
+use crate::field::Field;
+use crate::limits::BodyLimits;
 use crate::mac::MacKey;
 use crate::notice::Notice;
-use crate::profile::{Field, Limits, Profile};
-use crate::scheme::work::SchemeWork;
+use crate::profile::Profile;
+use crate::scheme::refusal_work::RefusalWork;
+use crate::sealing::{BodyKeys, SealError, UnsealedBody};
 
 pub use self::account::Account;
 pub use self::by_merchant::SHARED_SCHEMES_MAX;
+pub use self::problem::DirectoryProblem;
+pub use self::route::UNNAMED_TRIED_MAX;
 
-/// How many accounts of its route a notice without a merchantCode is tried against.
-pub const UNNAMED_TRIED_MAX: usize = 8;
-
-/// The accounts a notice on one route may be from.
-#[derive(Debug, Default)]
-pub(crate) struct Route {
-    limits: Option<Limits>,
-    profile: Option<Arc<Profile>>,
-    by_merchant: HashMap<Box<str>, Vec<Arc<Account>>>,
-    all: Vec<Arc<Account>>,
-    /// What refusing a notice of a custom scheme costs.
-    work: SchemeWork,
-}
-
-impl Route {
-    fn add(&mut self, account: &Arc<Account>) {
-        let named = self.by_merchant.entry(account.merchant_code().as_str().into()).or_default();
-        named.push(Arc::clone(account));
-        self.all.push(Arc::clone(account));
-    }
-
-    /// The accounts that a notice without a readable merchant is tried against.
-    pub(crate) fn unnamed(&self) -> &[Arc<Account>] {
-        &self.all[..self.all.len().min(UNNAMED_TRIED_MAX)]
-    }
-
-    /// The accounts of this merchantCode.
-    pub(crate) fn named(&self, merchant_code: &str) -> &[Arc<Account>] {
-        self.by_merchant.get(merchant_code).map(Vec::as_slice).unwrap_or_default()
-    }
-
-    /// What refusing a notice of a custom scheme costs.
-    pub(crate) fn work(&self) -> &SchemeWork {
-        &self.work
-    }
-}
-
-/// How many HMACs a forged notice costs at least, so that none tells by its time who is known.
+/// The fewest HMACs that a refusal computes, so that its time does not reveal which accounts exist.
 #[derive(Clone, Copy, Debug)]
-struct Work {
+struct HmacCost {
+    /// For a notice that names a merchant.
     named: usize,
+    /// For a notice that names none.
     unnamed: usize,
 }
 
-/// Every profile and account of one moment.
+/// An immutable snapshot of all profiles and accounts.
 #[derive(Debug)]
 pub struct Directory {
     accounts: Vec<Arc<Account>>,
     shared: Route,
     partners: HashMap<Box<str>, Route>,
-    nobody: Route,
+    unknown: Route,
     shared_schemes: Vec<Box<str>>,
-    work: Work,
+    work: HmacCost,
     default_profile: Profile,
-    nobodys_key: MacKey,
+    dummy_key: MacKey,
 }
 
-/// Something in profiles or vault that can't be used; all of them are reported at once.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Problem(String);
-
-/// Who a notice may be from, and what refusing it must cost.
+/// The accounts that a notice may be from, and the fewest HMACs that refusing it computes.
 pub(crate) struct Candidates<'d> {
     pub(crate) accounts: &'d [Arc<Account>],
     pub(crate) hmacs_min: usize,
 }
 
 impl Directory {
-    /// Puts profiles and accounts together. Errors: every problem found, each with how to mend it.
-    pub fn build(profiles: Vec<Profile>, vault: &VaultDocument) -> Result<Self, Vec<Problem>> {
+    /// Builds a directory from profiles and a vault. Errors: every problem that is found, each with
+    /// what to do about it.
+    pub fn build(
+        profiles: Vec<Profile>,
+        vault: &VaultDocument,
+    ) -> Result<Self, Vec<DirectoryProblem>> {
         let mut problems = shared_keys::of_one_merchant(vault);
         let mut by_partner = HashMap::new();
         for profile in profiles {
             let partner = profile.partner().clone();
             if by_partner.insert(partner.clone(), Arc::new(profile)).is_some() {
-                problems.push(Problem(format!("partner {partner} has two profiles; keep one")));
+                problems.push(DirectoryProblem(format!(
+                    "partner {partner} has two profiles; keep one"
+                )));
             }
         }
         let mut directory = Self::empty();
@@ -122,11 +99,11 @@ impl Directory {
         problems.extend(shared_keys::of_two_accounts(&directory.accounts));
         directory.work = directory.work_of_routes();
         for route in directory.partners.values_mut() {
-            if let Some(scheme) = route.profile.as_ref().and_then(|profile| profile.scheme()) {
-                route.work = SchemeWork::of(scheme, &route.all);
+            if let Some(profile) = &route.profile {
+                route.work = RefusalWork::compute(profile.scheme(), &route.all);
             }
         }
-        directory.shared_schemes = by_merchant::found(&directory.partners);
+        directory.shared_schemes = by_merchant::shared_schemes(&directory.partners);
         if problems.is_empty() { Ok(directory) } else { Err(problems) }
     }
 
@@ -136,23 +113,24 @@ impl Directory {
             accounts: Vec::new(),
             shared: Route::default(),
             partners: HashMap::new(),
-            nobody: Route::default(),
+            unknown: Route::default(),
             shared_schemes: Vec::new(),
-            work: Work { named: 1, unnamed: 1 },
+            work: HmacCost { named: 1, unnamed: 1 },
             default_profile: Profile::default_for(&default),
-            nobodys_key: MacKey::new(&[]),
+            dummy_key: MacKey::new(&[]),
         }
     }
 
     fn route_to(&mut self, account: &Arc<Account>) {
-        // A partner's own scheme is known by its path, or found `by_merchant` once nobody's of the contract's fits.
-        if account.profile().scheme().is_none() {
+        // A custom scheme has its own path. On the shared path it is tried `by_merchant`, after the
+        // keys of the default scheme.
+        if account.profile().is_default_scheme() {
             self.shared.add(account);
         }
         self.partners.entry(account.partner().as_str().into()).or_default().add(account);
     }
 
-    /// One enabled account.
+    /// The enabled account with these codes.
     pub fn account(
         &self,
         partner: &PartnerCode,
@@ -162,34 +140,35 @@ impl Directory {
         enabled.find(|a| a.partner() == partner && *a.merchant_code() == *merchant_code)
     }
 
-    /// How a partner does it; none if there is no account at it.
+    /// The profile of a partner; `None` if the vault has no account there.
     pub fn profile_of(&self, partner: &PartnerCode) -> Option<&Arc<Profile>> {
         let account = self.accounts().iter().find(|account| account.partner() == partner)?;
         Some(account.profile())
     }
 
-    /// Every account in the order of the vault, disabled ones included.
+    /// Every account, enabled or disabled, in the order of the vault.
     pub fn accounts(&self) -> &[Arc<Account>] {
         &self.accounts
     }
 
-    /// The default scheme, which judges what is from nobody known.
+    /// The shipped default profile, which applies to notices from unknown partners.
     pub(crate) fn default_profile(&self) -> &Profile {
         &self.default_profile
     }
 
-    /// A key that signs for nobody: work done with it is only spent.
-    pub(crate) fn nobodys_key(&self) -> &MacKey {
-        &self.nobodys_key
+    /// A key of no account, for HMACs that only take time.
+    pub(crate) fn dummy_key(&self) -> &MacKey {
+        &self.dummy_key
     }
 
-    /// What a body on this route may be; `None` is the shared route.
-    pub fn limits(&self, route_partner: Option<&str>) -> Limits {
+    /// The limits on a body on this route; `None` is the shared route.
+    pub fn limits(&self, route_partner: Option<&str>) -> BodyLimits {
         self.route(route_partner).limits.unwrap_or(self.default_profile.limits())
     }
 
-    /// Who a notice on this route may be from. One that names no merchant is tried against the first
-    /// accounts of its route: what a small deployment's partner has signed is kept even then.
+    /// The accounts that a notice on this route may be from. A notice that names no merchant is
+    /// tried against the first accounts of its route, so that a small deployment can still
+    /// authenticate it.
     pub(crate) fn candidates(
         &self,
         route_partner: Option<&str>,
@@ -203,7 +182,7 @@ impl Directory {
         Candidates { accounts: route.named(name), hmacs_min: self.work.named }
     }
 
-    /// The enabled accounts of this merchantCode, whosever they are.
+    /// The enabled accounts of the default scheme with this merchantCode, at any partner.
     pub(crate) fn named(&self, merchant_code: &str) -> &[Arc<Account>] {
         self.shared.named(merchant_code)
     }
@@ -218,7 +197,7 @@ impl Directory {
         self.route(Some(partner)).all.as_slice()
     }
 
-    /// The route of the partner in a path; one without accounts if there is no such partner.
+    /// The route of the partner in a path. An unknown partner has a route without accounts.
     pub(crate) fn route_of(&self, partner: &str) -> &Route {
         self.route(Some(partner))
     }
@@ -226,18 +205,37 @@ impl Directory {
     fn route(&self, route_partner: Option<&str>) -> &Route {
         match route_partner {
             None => &self.shared,
-            Some(partner) => self.partners.get(partner).unwrap_or(&self.nobody),
+            Some(partner) => self.partners.get(partner).unwrap_or(&self.unknown),
         }
     }
 
-    fn work_of_routes(&self) -> Work {
+    fn work_of_routes(&self) -> HmacCost {
         let hmacs = |accounts: &[Arc<Account>]| -> usize {
             accounts.iter().map(|account| account.keys().valid_at_once_max()).sum()
         };
         let routes = || self.partners.values().chain([&self.shared]);
         let named = routes().flat_map(|r| r.by_merchant.values()).map(|list| hmacs(list)).max();
         let unnamed = routes().map(|route| hmacs(route.unnamed())).max();
-        Work { named: named.unwrap_or(0).max(1), unnamed: unnamed.unwrap_or(0).max(1) }
+        HmacCost { named: named.unwrap_or(0).max(1), unnamed: unnamed.unwrap_or(0).max(1) }
+    }
+
+    /// The request and body of a record as received, unsealed if necessary. `account` is
+    /// `partner/merchantCode`, enabled or not. Errors: `SealError`.
+    pub fn open_body(
+        &self,
+        account: &str,
+        recorded: (Delivery<'_>, &RecordedRequest),
+        sealed: (Option<&KeyId>, &[u8]),
+    ) -> Result<UnsealedBody, SealError> {
+        let none = BodyKeys::default();
+        let account = self.accounts().iter().find(|known| known.name() == account);
+        account.map_or(&none, |account| account.body_keys()).open_body(recorded, sealed)
+    }
+
+    /// The partners with a custom scheme that a notice on the shared route may be from, in the
+    /// order in which they are tried.
+    pub(crate) fn found_by_merchant(&self) -> impl Iterator<Item = &str> {
+        self.shared_schemes.iter().map(AsRef::as_ref)
     }
 }
 
@@ -289,20 +287,22 @@ mod tests {
         ];
         let profiles = vec![profile("acme"), profile("bolt"), profile("bolt")];
         let problems = Directory::build(profiles, &vault(accounts)).unwrap_err();
-        let texts: Vec<_> = problems.iter().map(Problem::to_string).collect();
+        let texts: Vec<_> = problems.iter().map(DirectoryProblem::to_string).collect();
         assert_eq!(
             texts,
             [
                 "accounts acme/SHOP and bolt/SHOP share a secret; ask one partner for another",
                 "partner bolt has two profiles; keep one",
-                "account cord/SHOP: no profile for partner cord; put [partners.cord] into payfold.toml and restart",
-                "account acme/SHORT: key k has 5 bytes, 24 or more are needed; ask the partner for a longer one",
+                "account cord/SHOP: no profile for partner cord; put [partners.cord] into \
+                 payfold.toml and restart",
+                "account acme/SHORT: key k has 5 bytes, 24 or more are needed; ask the partner for \
+                 a longer one",
             ]
         );
     }
 
     #[test]
-    fn an_account_keeps_its_place() {
+    fn an_account_keeps_its_index() {
         let mut disabled = entry("acme", "GONE", "g");
         disabled.enabled = false;
         let accounts = vec![disabled, entry("acme", "SHOP", "a")];
@@ -316,7 +316,6 @@ mod tests {
     fn no_signing_key_decrypts() {
         let (id, at) = (KeyId::parse("u").unwrap(), Time::from_unix_ms(0));
         let mut wrapped = entry("acme", "WRAPPED", "w");
-        wrapped.set_constant("appId", "42").unwrap();
         let secret = Secret::from_bytes(vec![7; 16]);
         let key = NewKey {
             id,
@@ -338,7 +337,6 @@ mod tests {
         assert_eq!(ids(shop, Channel::Unwrap), [""; 0]);
         assert_eq!(ids(wrapped, Channel::Unwrap), ["u"]);
         assert_eq!(ids(wrapped, Channel::Ipn), ["k"]);
-        assert_eq!((wrapped.constant("appId"), shop.constant("appId")), (Some("42"), None));
     }
 
     #[test]
@@ -369,11 +367,11 @@ mod tests {
         let directory = Directory::build(vec![large, profile("bolt")], &vault(accounts)).unwrap();
         let depth = |route| directory.limits(route).depth;
         assert_eq!((depth(None), depth(Some("acme"))), (8, 9));
-        assert_eq!((depth(Some("bolt")), depth(Some("nobody"))), (8, 8));
+        assert_eq!((depth(Some("bolt")), depth(Some("absent"))), (8, 8));
     }
 
     #[test]
-    fn a_forged_notice_costs_what_the_most_keys_cost() {
+    fn a_forged_notice_costs_as_many_hmacs_as_the_account_with_the_most_keys() {
         let mut rotating = entry("acme", "SHOP", "a");
         let at = Time::from_unix_ms(1);
         let secret = Secret::from_bytes(vec![1; 24]);
@@ -391,7 +389,7 @@ mod tests {
         let accounts = others.chain([rotating, entry("bolt", "SHOP", "c")]).collect();
         let profiles = vec![profile("acme"), profile("bolt")];
         let directory = Directory::build(profiles, &vault(accounts)).unwrap();
-        for route in [None, Some("acme"), Some("bolt"), Some("nobody")] {
+        for route in [None, Some("acme"), Some("bolt"), Some("absent")] {
             for (body, hmacs) in [
                 ("{\"merchantCode\":\"SHOP\"}", 3),
                 ("{\"merchantCode\":\"NONE\"}", 3),

@@ -1,8 +1,11 @@
-//! Owns the content of the vault: our accounts with their keys, and the hashes of the admin tokens. Pure.
-//! A key is never removed: a signature must be checkable years later. Retiring gives it an end. Keys that only seal the
-//! bytes of a month are the exception: destroying one destroys those bytes, and what is left says who did it.
+//! Owns the document in the vault: our accounts with their keys, the admin tokens and the shops, by
+//! the hashes of their tokens. Pure. A key is never removed, so that a signature can be verified
+//! years later; retiring a key gives it an end. Only a body key can be destroyed. That destroys the
+//! bytes of the key's month. A record of it, with its author, stays.
 
 mod bodies;
+mod erased;
+pub(crate) mod error;
 
 use std::collections::BTreeMap;
 
@@ -13,29 +16,30 @@ use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::ClientCertificate;
-use crate::keys::{Channel, Key, KeyError, KeySet, SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
+use crate::keys::{Channel, Key, KeyError, KeySet};
 use crate::scheme::crypt::certificate_ends_s;
-use crate::secret::Secret;
-use crate::shops::ShopEntry;
+use crate::secret::{SECRET_BYTES_LEAST, Secret};
+use crate::shops::entry::ShopEntry;
 
-pub use self::bodies::ErasedKey;
+pub use self::error::DocumentError;
+pub use crate::document::erased::{ErasedKey, Erasure};
 
 /// The version of the document this program writes.
-pub const DOCUMENT_VERSION: u32 = 1;
+pub(crate) const DOCUMENT_VERSION: u32 = 1;
 
-/// What the vault holds.
+/// The document in the vault.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultDocument {
     /// `DOCUMENT_VERSION`.
     pub version: u32,
-    /// Our accounts; their places are stable, new ones come last.
+    /// Our accounts. Their indexes are stable; new accounts come last.
     #[serde(default)]
     pub accounts: Vec<AccountEntry>,
-    /// Who may use the admin listener.
+    /// The tokens of the admin listener.
     #[serde(default)]
     pub tokens: Vec<TokenEntry>,
-    /// Who may use the shop listener.
+    /// The callers of the shop listener.
     #[serde(default)]
     pub shops: Vec<ShopEntry>,
 }
@@ -44,25 +48,27 @@ pub struct VaultDocument {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccountEntry {
-    /// Which partner.
+    /// The partner's code.
     pub partner: PartnerCode,
-    /// Which account there.
+    /// Our account's code at the partner.
     pub merchant_code: MerchantCode,
-    /// A disabled account is as unknown as one that isn't there.
+    /// Whether its notices are accepted. Those of a disabled account are refused like those of an
+    /// unknown one.
     pub enabled: bool,
-    /// Where its notices may come from; empty = from anywhere.
+    /// The networks that its notices may come from; empty for any.
     #[serde(default)]
     pub allow_sources: Vec<IpNet>,
-    /// How many signed notices a second it may send; absent = no limit of its own.
+    /// The most signed notices that it may send in a second; absent if it has no limit of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<u32>,
-    /// Values its partner has given out for it, by name, such as an access key's id. Not secret.
+    /// Values that the partner assigned to the account, by name, such as the id of an access key.
+    /// They are not secret.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, String>,
     /// Its keys, the oldest first.
     #[serde(default)]
     pub keys: Vec<KeyEntry>,
-    /// Keys of bodies that were destroyed: what they sealed is gone.
+    /// The body keys that were destroyed. The bytes that they sealed can't be read any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub erased: Vec<ErasedKey>,
 }
@@ -71,29 +77,29 @@ pub struct AccountEntry {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyEntry {
-    /// Its name.
+    /// The key's id.
     pub id: KeyId,
-    /// What it signs.
+    /// The key's use.
     pub channel: Channel,
-    /// The shared secret.
+    /// The shared secret, or the PEM of a private key.
     pub secret: Secret,
-    /// From when it counts.
+    /// The beginning of its validity, inclusive.
     pub valid_from: Time,
-    /// Until when it counts; absent = until retired.
+    /// The end of its validity, exclusive; absent until the key is replaced or retired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<Time>,
-    /// What the partner calls it, where its notices name the key they were signed with.
+    /// The partner's name of the key, if its notices name the key that signed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
-    /// When it was added.
+    /// When the key was added.
     pub created_at: Time,
 }
 
-/// One admin token; the token itself is not kept.
+/// One admin token. The token itself is not stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenEntry {
-    /// Whose: the author of what is done with it.
+    /// The name of the token's owner. The owner is the author of every action with the token.
     pub name: Author,
     /// The SHA-256 of the token.
     pub sha256: Digest,
@@ -102,73 +108,18 @@ pub struct TokenEntry {
 /// A key to add.
 #[derive(Clone, Debug)]
 pub struct NewKey {
-    /// Its name.
+    /// The key's id.
     pub id: KeyId,
-    /// What it signs.
+    /// The key's use.
     pub channel: Channel,
-    /// The shared secret.
+    /// The shared secret, or the PEM of a private key.
     pub secret: Secret,
-    /// From when it counts.
+    /// The beginning of its validity.
     pub valid_from: Time,
-    /// How long the keys it replaces still count after that, in ms.
+    /// How long the keys that it replaces stay valid after that, in ms.
     pub overlap_ms: i64,
-    /// The time of adding.
+    /// When the key is added.
     pub created_at: Time,
-}
-
-/// Why the document can't be changed that way.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DocumentError {
-    /// No such account.
-    #[error("no account {partner}/{merchant_code} in the vault; add it first")]
-    UnknownAccount {
-        /// Which partner.
-        partner: PartnerCode,
-        /// Which account there.
-        merchant_code: MerchantCode,
-    },
-    /// There is one already.
-    #[error("account {partner}/{merchant_code} is in the vault already")]
-    KnownAccount {
-        /// Which partner.
-        partner: PartnerCode,
-        /// Which account there.
-        merchant_code: MerchantCode,
-    },
-    /// No such key.
-    #[error("no key {id} in this account; list its keys to see their ids")]
-    UnknownKey {
-        /// Which key.
-        id: KeyId,
-    },
-    /// A token of this name.
-    #[error("a token named {name} is in the vault already; choose another name")]
-    KnownToken {
-        /// Whose.
-        name: Author,
-    },
-    /// An overlap before its beginning.
-    #[error("an overlap can't be negative; give 0 to end the old keys at once")]
-    Overlap,
-    /// A constant nobody could name or sign.
-    #[error(
-        "constant {name:?}: a name is up to 64 letters, digits, _ - and ., its value up to 256 printable ASCII characters"
-    )]
-    Constant {
-        /// Its name.
-        name: String,
-    },
-    /// A serial that is none.
-    #[error(
-        "the serial of key {id} is not up to 128 printable ASCII characters; write it as the partner does"
-    )]
-    Serial {
-        /// Which key.
-        id: KeyId,
-    },
-    /// The key, or the keys together, can't be used.
-    #[error(transparent)]
-    Key(#[from] KeyError),
 }
 
 impl Default for VaultDocument {
@@ -202,19 +153,15 @@ impl AccountEntry {
         }
     }
 
-    /// Its keys of one channel, ready to verify and sign with. Errors: the first `KeyError`.
-    pub fn key_set(&self, channel: Channel) -> Result<KeySet, KeyError> {
-        self.key_set_of(channel, SECRET_BYTES_MIN)
-    }
-
-    /// The same with secrets of so many bytes at least.
+    /// Its keys of one channel, ready to verify and sign. `least` is the shortest accepted secret,
+    /// in bytes. Errors: the first `KeyError`.
     pub(crate) fn key_set_of(&self, channel: Channel, least: usize) -> Result<KeySet, KeyError> {
         let of_channel = self.keys.iter().filter(|key| key.channel == channel);
         KeySet::new(of_channel.map(|key| key.key(least)).collect::<Result<_, _>>()?)
     }
 
-    /// Adds a key; from its beginning on, those of its channel that still count have the overlap left.
-    /// On an error nothing has changed. Errors: `Key`, `Overlap`.
+    /// Adds a key. The other keys of its channel end `overlap_ms` after its beginning, or earlier
+    /// if they did before. Errors: `Key`, `Overlap`; the account is then unchanged.
     pub fn add_key(&mut self, new: NewKey) -> Result<(), DocumentError> {
         if new.overlap_ms < 0 {
             return Err(DocumentError::Overlap);
@@ -233,7 +180,8 @@ impl AccountEntry {
             serial: None,
             created_at: new.created_at,
         });
-        // Whether the partner's scheme takes so short a one is known where its profile is.
+        // The profile decides whether a short secret is accepted. It is not known here, so the
+        // shortest secret of any scheme is allowed.
         changed.key_set_of(new.channel, SECRET_BYTES_LEAST)?;
         *self = changed;
         Ok(())
@@ -245,7 +193,7 @@ impl AccountEntry {
         Ok(())
     }
 
-    /// Says what the partner calls a key. Errors: `UnknownKey`, `Serial`.
+    /// Sets the partner's name of a key. Errors: `UnknownKey`, `Serial`.
     pub fn set_serial(&mut self, id: &KeyId, serial: &str) -> Result<(), DocumentError> {
         if !is_printable(serial, SERIAL_CHARS_MAX) {
             return Err(DocumentError::Serial { id: id.clone() });
@@ -259,14 +207,14 @@ impl AccountEntry {
         key.ok_or_else(|| DocumentError::UnknownKey { id: id.clone() })
     }
 
-    /// Gives a constant its value, new or in place of the old one. Errors: `Constant`.
+    /// Sets the value of a constant. Errors: `Constant`.
     pub fn set_constant(&mut self, name: &str, value: &str) -> Result<(), DocumentError> {
         check_constant(name, value)?;
         self.constants.insert(name.to_owned(), value.to_owned());
         Ok(())
     }
 
-    /// The keys of a channel that a new one from `at` on would end sooner, `overlap_ms` after it.
+    /// The keys of a channel that a new key, valid from `at` with this overlap, would end earlier.
     pub fn keys_cut_by(&self, channel: Channel, at: Time, overlap_ms: i64) -> Vec<&KeyId> {
         let end = at.plus_ms(overlap_ms);
         let cut = self.keys.iter().filter(|key| {
@@ -283,7 +231,7 @@ pub(crate) fn is_printable(text: &str, chars_max: usize) -> bool {
     (1..=chars_max).contains(&text.len()) && text.bytes().all(|b| matches!(b, b' '..=b'~'))
 }
 
-/// Judges a constant. Errors: `Constant`.
+/// Checks a constant. Errors: `Constant`.
 pub(crate) fn check_constant(name: &str, value: &str) -> Result<(), DocumentError> {
     let in_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let named = (1..=64).contains(&name.len()) && name.bytes().all(in_name);
@@ -297,11 +245,10 @@ impl KeyEntry {
     pub(crate) fn key(&self, least: usize) -> Result<Key, KeyError> {
         let certificate = self.certificate_ends().map(|end| end.max(self.valid_from));
         let window = (self.valid_from, self.valid_until.into_iter().chain(certificate).min());
-        let key = Key::of_channel((self.channel, least), self.id.clone(), &self.secret, window)?;
-        Ok(key.with_serial(self.serial.clone()))
+        Key::of_channel((self.channel, least), self.id.clone(), &self.secret, window)
     }
 
-    /// When it ends: as it was told, or sooner if it is a certificate that says so itself.
+    /// The end of its validity: `valid_until`, or the end of its certificate if that is earlier.
     pub fn ends(&self) -> Option<Time> {
         self.valid_until.into_iter().chain(self.certificate_ends()).min()
     }
@@ -314,12 +261,12 @@ impl KeyEntry {
         }
     }
 
-    /// Whether it counts at `now`.
-    pub fn counts_at(&self, now: Time) -> bool {
+    /// Whether the key is valid at `now`.
+    pub fn is_valid_at(&self, now: Time) -> bool {
         self.valid_from <= now && self.ends().is_none_or(|until| now < until)
     }
 
-    /// Ends it at `at`, never later than before and never before it begins.
+    /// Ends the key at `at`, but never later than before, and never before it begins.
     fn end_at(&mut self, at: Time) {
         let end = self.valid_until.map_or(at, |until| until.min(at));
         self.valid_until = Some(end.max(self.valid_from));
@@ -327,12 +274,12 @@ impl KeyEntry {
 }
 
 impl VaultDocument {
-    /// One account.
+    /// The account with these codes.
     pub fn account(&self, partner: &PartnerCode, merchant: &MerchantCode) -> Option<&AccountEntry> {
         self.accounts.iter().find(|a| a.partner == *partner && a.merchant_code == *merchant)
     }
 
-    /// One account, to change it. Errors: `UnknownAccount`.
+    /// The account with these codes, to change it. Errors: `UnknownAccount`.
     pub fn account_mut(
         &mut self,
         partner: &PartnerCode,
@@ -357,16 +304,17 @@ impl VaultDocument {
         Ok(())
     }
 
-    /// Gives every account of `before` the place it has there: what is counted by place goes on, whoever else is added
-    /// or gone. In the place of one that is gone stands a disabled one without keys; new ones come last.
-    pub fn keep_places<'a>(
+    /// Gives every account of `before` the index that it has there, because rate limits are
+    /// kept by index. An account that is gone is replaced by a disabled one without keys. New
+    /// accounts come last.
+    pub fn keep_indexes<'a>(
         &mut self,
         before: impl Iterator<Item = (&'a PartnerCode, &'a MerchantCode)>,
     ) {
         let mut unplaced = std::mem::take(&mut self.accounts);
         for (partner, merchant) in before {
             let is_it = |a: &AccountEntry| a.partner == *partner && a.merchant_code == *merchant;
-            let found = unplaced.iter().position(is_it).map(|place| unplaced.remove(place));
+            let found = unplaced.iter().position(is_it).map(|index| unplaced.remove(index));
             self.accounts.push(found.unwrap_or_else(|| AccountEntry {
                 enabled: false,
                 ..AccountEntry::new(partner.clone(), merchant.clone())
@@ -384,14 +332,14 @@ impl VaultDocument {
         Ok(())
     }
 
-    /// Forgets a token. Whether there was one.
+    /// Removes a token. Returns whether there was one.
     pub fn retire_token(&mut self, name: &str) -> bool {
         let before = self.tokens.len();
         self.tokens.retain(|token| token.name.as_str() != name);
         self.tokens.len() < before
     }
 
-    /// Whose token this is. The tokens' hashes are compared, so timing tells nothing of a token.
+    /// The owner of a token. Only hashes are compared, so timing reveals nothing about a token.
     pub fn author(&self, token: &[u8]) -> Option<&Author> {
         let sha256 = Digest::of_bytes(token);
         self.tokens.iter().find(|known| known.sha256 == sha256).map(|known| &known.name)
@@ -442,7 +390,7 @@ mod tests {
         assert_eq!(windows(&account), ["a 10-25", "b 20-"]);
         account.add_key(new_key("c", 22, 10_000)).unwrap();
         assert_eq!(windows(&account), ["a 10-25", "b 20-32", "c 22-"]);
-        // One that would have begun later is replaced before it began.
+        // A key that would have begun later is replaced before its beginning.
         account.add_key(new_key("d", 15, 1_000)).unwrap();
         assert_eq!(windows(&account), ["a 10-16", "b 20-20", "c 22-22", "d 15-"]);
         account.retire_key(&KeyId::parse("d").unwrap(), at(40)).unwrap();
@@ -451,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_can_t_be_used_changes_nothing() {
+    fn a_refused_key_changes_nothing() {
         let mut account = shop();
         account.add_key(new_key("a", 10, 0)).unwrap();
         let short = NewKey { secret: Secret::from_bytes(vec![1; 8]), ..new_key("b", 20, 0) };
@@ -484,12 +432,11 @@ mod tests {
         account.set_serial(&a, "01").unwrap();
         let refused = Err(DocumentError::Serial { id: a.clone() });
         assert_eq!(account.set_serial(&a, "\t"), refused);
-        let key = &account.key_set(Channel::Ipn).unwrap().keys()[0].clone();
-        assert_eq!(key.serial(), Some("01"));
+        assert_eq!(account.keys[0].serial.as_deref(), Some("01"));
     }
 
     #[test]
-    fn a_new_key_cuts_those_that_would_have_gone_on() {
+    fn a_new_key_ends_the_keys_that_would_be_valid_longer() {
         let mut account = shop();
         let cut = |account: &AccountEntry, channel, from| {
             let ids = account.keys_cut_by(channel, at(from), 5_000);
@@ -499,14 +446,14 @@ mod tests {
         account.add_key(new_key("a", 10, 0)).unwrap();
         assert_eq!(cut(&account, Channel::Ipn, 20), ["a"]);
         assert_eq!(cut(&account, Channel::Create, 20), [""; 0]);
-        assert_eq!(cut(&account, Channel::Ipn, 10), [""; 0], "it would not have counted before");
+        assert_eq!(cut(&account, Channel::Ipn, 10), [""; 0], "it was not valid before");
         account.retire_key(&KeyId::parse("a").unwrap(), at(25)).unwrap();
         assert_eq!(cut(&account, Channel::Ipn, 20), [""; 0], "it ends by then anyway");
         assert_eq!(cut(&account, Channel::Ipn, 19), ["a"]);
     }
 
     #[test]
-    fn accounts_and_tokens_are_there_once() {
+    fn accounts_and_tokens_are_unique() {
         let mut document = VaultDocument::default();
         document.add_account(shop()).unwrap();
         assert!(matches!(document.add_account(shop()), Err(DocumentError::KnownAccount { .. })));
@@ -529,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_keeps_its_place_whoever_comes_and_goes() {
+    fn an_account_keeps_its_index_when_others_come_and_go() {
         let partner = PartnerCode::parse("acme").unwrap();
         let merchants = |names: &[&str]| -> Vec<MerchantCode> {
             names.iter().map(|name| MerchantCode::parse(name).unwrap()).collect()
@@ -539,7 +486,7 @@ mod tests {
             document.add_account(AccountEntry::new(partner.clone(), merchant)).unwrap();
         }
         let before = merchants(&["B", "C"]);
-        document.keep_places(before.iter().map(|merchant| (&partner, merchant)));
+        document.keep_indexes(before.iter().map(|merchant| (&partner, merchant)));
         let places: Vec<_> =
             document.accounts.iter().map(|a| (a.merchant_code.as_str(), a.enabled)).collect();
         assert_eq!(places, [("B", true), ("C", false), ("A", true), ("D", true)]);

@@ -1,6 +1,6 @@
-//! Owns what we prove ourselves with to a partner: the private key our calls are signed with, and the certificate our side
-//! of a TLS connection shows. Read once, when the vault is. Nothing here is shown: no `Debug`, and no problem, has a part
-//! of a key in it.
+//! Owns our credentials for calls: the private key that signs a call, and the client certificate of
+//! a TLS connection. Both are read once, when the vault is loaded. Invariant: no `Debug` and no
+//! error contains a part of a key.
 
 use std::fmt;
 
@@ -17,17 +17,17 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use x509_cert::der::Decode;
 
-use crate::scheme::crypt::{Algorithm, Unfit};
+use crate::scheme::crypt::{SignAlgorithm, UnfitKey};
 use crate::secret::Secret;
 
-/// The shortest RSA key taken, in bits.
+/// The shortest accepted RSA key, in bits.
 const RSA_BITS_MIN: usize = 2_048;
 
-/// A private key of ours.
+/// One of our private keys.
 pub(crate) enum PrivateKey {
     Rsa(RsaKeyPair),
     Ed25519(Ed25519KeyPair),
-    /// For TLS only: no partner's scheme is signed with one.
+    /// For TLS only: no signature algorithm of a profile uses it.
     Ec(EcdsaKeyPair),
 }
 
@@ -42,15 +42,15 @@ impl fmt::Debug for PrivateKey {
 }
 
 impl PrivateKey {
-    /// Reads PEM (PKCS#8, PKCS#1, SEC1), or the base64 of the DER of an RSA key, as some partners' tools print it. Errors: it is none,
-    /// or a weak one.
-    pub(crate) fn read(secret: &Secret) -> Result<Self, Unfit> {
+    /// Reads PEM (PKCS#8, PKCS#1, SEC1), or the base64 of the DER of an RSA key, as the tools of
+    /// some partners print it. Errors: the text is not a private key, or the key is too weak.
+    pub(crate) fn read(secret: &Secret) -> Result<Self, UnfitKey> {
         let given = secret.expose();
         let text = std::str::from_utf8(given).map(str::trim).unwrap_or_default();
         if text.contains("ENCRYPTED") {
             return unfit(
-                "is protected by a passphrase; write it without one (openssl pkcs8 -in KEY -out FILE) and keep that file as \
-                 safe",
+                "is protected by a passphrase; write it without one (openssl pkcs8 -in KEY -out \
+                 FILE) and keep that file as safe",
             );
         }
         if text.contains("-----BEGIN") {
@@ -71,26 +71,30 @@ impl PrivateKey {
         })
     }
 
-    /// Whether an algorithm of a profile signs with it.
-    pub(crate) fn fits(&self, algorithm: Algorithm) -> bool {
+    /// Whether a profile's algorithm can sign with this key.
+    pub(crate) fn fits(&self, algorithm: SignAlgorithm) -> bool {
         match self {
-            Self::Rsa(_) => matches!(algorithm, Algorithm::RsaSha256 | Algorithm::RsaSha512),
-            Self::Ed25519(_) => algorithm == Algorithm::Ed25519,
+            Self::Rsa(_) => {
+                matches!(algorithm, SignAlgorithm::RsaSha256 | SignAlgorithm::RsaSha512)
+            }
+            Self::Ed25519(_) => algorithm == SignAlgorithm::Ed25519,
             Self::Ec(_) => false,
         }
     }
 
-    /// The signature of a text; `None` where the algorithm is another key's.
-    pub(crate) fn sign(&self, algorithm: Algorithm, text: &[u8]) -> Option<Vec<u8>> {
+    /// Signs a text; `None` if the algorithm needs another kind of key.
+    pub(crate) fn sign(&self, algorithm: SignAlgorithm, text: &[u8]) -> Option<Vec<u8>> {
         match (self, algorithm) {
-            (Self::Rsa(pair), Algorithm::RsaSha256) => pkcs1_v15(pair, &RSA_PKCS1_SHA256, text),
-            (Self::Rsa(pair), Algorithm::RsaSha512) => pkcs1_v15(pair, &RSA_PKCS1_SHA512, text),
-            (Self::Ed25519(pair), Algorithm::Ed25519) => Some(pair.sign(text).as_ref().to_vec()),
+            (Self::Rsa(pair), SignAlgorithm::RsaSha256) => pkcs1_v15(pair, &RSA_PKCS1_SHA256, text),
+            (Self::Rsa(pair), SignAlgorithm::RsaSha512) => pkcs1_v15(pair, &RSA_PKCS1_SHA512, text),
+            (Self::Ed25519(pair), SignAlgorithm::Ed25519) => {
+                Some(pair.sign(text).as_ref().to_vec())
+            }
             _ => None,
         }
     }
 
-    /// As a certificate has it.
+    /// The public key, encoded as in a certificate.
     fn public(&self) -> &[u8] {
         match self {
             Self::Rsa(pair) => pair.public_key().as_ref(),
@@ -110,18 +114,19 @@ fn pkcs1_v15(
     Some(signature)
 }
 
-fn unfit<T>(problem: &str) -> Result<T, Unfit> {
-    Err(Unfit(problem.to_owned()))
+fn unfit<T>(problem: &str) -> Result<T, UnfitKey> {
+    Err(UnfitKey(problem.to_owned()))
 }
 
-fn malformed() -> Unfit {
-    Unfit(
-        "is no private key: give its PEM (PRIVATE KEY, RSA PRIVATE KEY or EC PRIVATE KEY), or the base64 of an RSA key's DER"
+fn malformed() -> UnfitKey {
+    UnfitKey(
+        "is not a private key: give its PEM (PRIVATE KEY, RSA PRIVATE KEY or EC PRIVATE KEY), or \
+         the base64 of an RSA key's DER"
             .to_owned(),
     )
 }
 
-fn pkcs8(der: &[u8]) -> Result<PrivateKey, Unfit> {
+fn pkcs8(der: &[u8]) -> Result<PrivateKey, UnfitKey> {
     if let Ok(pair) = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der) {
         return Ok(PrivateKey::Ed25519(pair));
     }
@@ -131,7 +136,7 @@ fn pkcs8(der: &[u8]) -> Result<PrivateKey, Unfit> {
 type ReadEc<E> =
     fn(&'static aws_lc_rs::signature::EcdsaSigningAlgorithm, &[u8]) -> Result<EcdsaKeyPair, E>;
 
-fn ec<E>(der: &[u8], read: ReadEc<E>) -> Result<PrivateKey, Unfit> {
+fn ec<E>(der: &[u8], read: ReadEc<E>) -> Result<PrivateKey, UnfitKey> {
     let curves = [
         &ECDSA_P256_SHA256_ASN1_SIGNING,
         &ECDSA_P384_SHA384_ASN1_SIGNING,
@@ -141,10 +146,11 @@ fn ec<E>(der: &[u8], read: ReadEc<E>) -> Result<PrivateKey, Unfit> {
     pair.map(PrivateKey::Ec).ok_or_else(malformed)
 }
 
-fn rsa<E: fmt::Display>(read: Result<RsaKeyPair, E>) -> Result<PrivateKey, Unfit> {
+fn rsa<E: fmt::Display>(read: Result<RsaKeyPair, E>) -> Result<PrivateKey, UnfitKey> {
     let weak = || {
         unfit(
-            "is an RSA key of fewer than 2048 bits, which can be broken; make a longer one and give the partner its public key",
+            "is an RSA key of fewer than 2048 bits, which can be broken; make a longer one and \
+             give the partner its public key",
         )
     };
     match read {
@@ -155,23 +161,23 @@ fn rsa<E: fmt::Display>(read: Result<RsaKeyPair, E>) -> Result<PrivateKey, Unfit
     }
 }
 
-/// A certificate with the private key it is of.
+/// A client certificate that fits its private key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientCertificate {
-    /// From when it counts, as it says itself.
+    /// The beginning of the certificate's validity.
     pub(crate) begins: Time,
-    /// Until when.
+    /// The end of the certificate's validity.
     pub(crate) ends: Time,
 }
 
 impl ClientCertificate {
-    /// Reads PEM: the certificate, those that signed it, and the private key, in any order but for the first. Errors: one is missing or
-    /// malformed, or they don't belong together.
-    pub(crate) fn read(secret: &Secret) -> Result<Self, Unfit> {
+    /// Reads PEM: the certificate first, then its chain and the private key in any order. Errors: a
+    /// part is missing or malformed, or the certificate does not fit the key.
+    pub(crate) fn read(secret: &Secret) -> Result<Self, UnfitKey> {
         let no_certificate = || {
-            Unfit(
-                "has no certificate: give one file with the PEM of the certificate, of those that signed it, and of its \
-                 private key"
+            UnfitKey(
+                "has no certificate: give one file with the PEM of the certificate, of its chain, \
+                 and of its private key"
                     .to_owned(),
             )
         };
@@ -186,7 +192,8 @@ impl ClientCertificate {
         usable_in_tls(secret.expose())?;
         if body.subject_public_key_info.subject_public_key.as_bytes() != Some(key.public()) {
             return unfit(
-                "has a certificate and a private key that don't belong together; the first certificate must be the key's",
+                "has a certificate and a private key that don't belong together; the first \
+                 certificate must be the key's",
             );
         }
         let at = |time: x509_cert::time::Time| {
@@ -197,8 +204,9 @@ impl ClientCertificate {
     }
 }
 
-/// Whether TLS takes it: its library knows fewer kinds of keys than sign our calls, and reads the file in its own way.
-fn usable_in_tls(pem: &[u8]) -> Result<(), Unfit> {
+/// Checks that the TLS library accepts the file. It supports other kinds of keys than signatures
+/// do, and parses the file itself.
+fn usable_in_tls(pem: &[u8]) -> Result<(), UnfitKey> {
     let mut keys = PrivateKeyDer::pem_slice_iter(pem);
     let key = keys.next().and_then(Result::ok).ok_or_else(malformed)?;
     if keys.next().is_some() {
@@ -206,7 +214,8 @@ fn usable_in_tls(pem: &[u8]) -> Result<(), Unfit> {
     }
     if rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).is_err() {
         return unfit(
-            "has a private key that TLS does not take here: make one on P-256, P-384 or P-521, Ed25519, or RSA of 2048 to 8192 bits",
+            "has a private key that our TLS library does not support: make one on P-256, P-384 or \
+             P-521, Ed25519, or RSA of 2048 to 8192 bits",
         );
     }
     if reqwest::Identity::from_pem(pem).is_err() {

@@ -1,6 +1,6 @@
-//! Owns the key set of one account: which keys count when, and which of them signed a text.
-//! A key counts if `valid_from <= now < valid_until`; at no instant do more than `VALID_KEYS_MAX` count.
-//! What is kept here is keyed state, never the secret itself, and no `Debug` shows either.
+//! Owns the keys of one account and channel: which keys are valid at a time, and which of them has
+//! signed a text. Invariants: a key is valid if `valid_from <= now < valid_until`. At no time are
+//! more than `VALID_KEYS_MAX` keys valid. No `Debug` shows a secret.
 
 use payfold_schemas::ids::KeyId;
 use payfold_schemas::time::Time;
@@ -8,42 +8,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::{ClientCertificate, PrivateKey};
 use crate::mac::{MacKey, SIGNATURE_BYTES};
-use crate::scheme::crypt::Unfit;
+use crate::scheme::crypt::UnfitKey;
 use crate::secret::Secret;
 
-/// How many keys may count at one instant: each costs an HMAC per forged notice.
-pub const VALID_KEYS_MAX: usize = 8;
+pub use crate::secret::{SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
 
-/// The shortest secret taken for HMAC, in bytes.
-pub const SECRET_BYTES_MIN: usize = 24;
+/// The most keys that may be valid at one time. Each costs one HMAC for a forged notice.
+pub(crate) const VALID_KEYS_MAX: usize = 8;
 
-/// The shortest secret any scheme of a partner's own takes, in bytes: for plain digests, tokens, and HMAC where the profile
-/// says so.
-pub const SECRET_BYTES_LEAST: usize = 16;
+/// The shortest secret of the `unwrap` channel, in bytes: an AES-128 key.
+pub(crate) const UNWRAP_BYTES_MIN: usize = 16;
 
-/// The shortest secret that decrypts, in bytes: AES-128.
-pub const UNWRAP_BYTES_MIN: usize = 16;
+/// The shortest secret of the `body` channel, in bytes.
+pub(crate) const BODY_BYTES_MIN: usize = 32;
 
-/// The shortest secret notices' bytes are sealed with, in bytes.
-pub const BODY_BYTES_MIN: usize = 32;
-
-/// What a key signs.
+/// The use of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Channel {
-    /// Notices from server to server (contract 4.2); also what signs creates and returns where those have no keys.
+    /// Verifies notices (contract 4.2). Also used for creates and returns if those have no keys.
     Ipn,
-    /// Our create-payment calls (contract 4.1).
+    /// Signs our calls to the partner (contract 4.1).
     Create,
-    /// What a payer's browser brings back (contract 4.3).
+    /// Verifies the query string that a payer's browser brings back (contract 4.3).
     Return,
-    /// Decrypts what a partner wraps its notices in; it signs nothing, and no other channel's keys stand in for it.
+    /// Decrypts encrypted notices. It signs nothing, and has no substitute.
     Unwrap,
-    /// Seals the bytes of notices in the log, one for each month; it is ours alone (`crate::sealing`).
+    /// Seals the bytes of notices in the log, one key for each month. The partner does not know it
+    /// (`crate::sealing`).
     Body,
-    /// The private key that signs our calls, where a partner checks them with its public half.
+    /// A private key that signs our calls, for partners that verify them with its public key.
     Sign,
-    /// The certificate with its private key that our side of a TLS connection shows.
+    /// A client certificate with its private key, for TLS connections to the partner.
     Tls,
 }
 
@@ -66,12 +62,13 @@ impl Channel {
     }
 
     /// The channel of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|channel| channel.name() == name)
     }
 
-    /// The fewest bytes a secret of this channel has; a private key is judged by what it is, not by its length.
-    pub const fn secret_bytes_min(self) -> usize {
+    /// The shortest secret of this channel, in bytes. 0 for a private key: its text has no minimum
+    /// length.
+    pub(crate) const fn secret_bytes_min(self) -> usize {
         match self {
             Self::Ipn | Self::Create | Self::Return => SECRET_BYTES_MIN,
             Self::Unwrap => UNWRAP_BYTES_MIN,
@@ -88,87 +85,89 @@ pub struct Key {
     channel: Channel,
     valid_from: Time,
     valid_until: Option<Time>,
-    serial: Option<String>,
     mac: MacKey,
-    /// Of a key that does what an HMAC can't: it decrypts, or is a private one; none for the others.
+    /// The secret of a key that decrypts, or the PEM of a private key; `None` for an HMAC key, of
+    /// which only the keyed state is kept.
     secret: Option<Secret>,
 }
 
 /// Why keys can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// A short secret can be guessed.
+    /// The secret is too short, so it could be guessed.
     #[error(
         "key {id} has {bytes} bytes, {least} or more are needed; ask the partner for a longer one"
     )]
     TooShort {
-        /// Which key.
+        /// The key's id.
         id: KeyId,
-        /// How long it is.
+        /// The secret's length, in bytes.
         bytes: usize,
-        /// How long it should be.
+        /// The shortest accepted length, in bytes.
         least: usize,
     },
-    /// A short secret of a cipher.
+    /// The secret of a cipher is too short.
     #[error(
-        "key {id} has {bytes} bytes, a key that decrypts has {UNWRAP_BYTES_MIN} or more; look whether it is text, hex or base64"
+        "key {id} has {bytes} bytes, a key that decrypts has {UNWRAP_BYTES_MIN} or more; check \
+         whether it is text, hex or base64"
     )]
     TooShortToUnwrap {
-        /// Which key.
+        /// The key's id.
         id: KeyId,
-        /// How long it is.
+        /// The secret's length, in bytes.
         bytes: usize,
     },
-    /// A short secret to seal with.
+    /// The secret of a body key is too short.
     #[error(
-        "key {id} has {bytes} bytes, a key of bodies has {BODY_BYTES_MIN} or more; make it of random ones"
+        "key {id} has {bytes} bytes, a body key has {BODY_BYTES_MIN} or more; make it of random \
+         bytes"
     )]
     TooShortToSeal {
-        /// Which key.
+        /// The key's id.
         id: KeyId,
-        /// How long it is.
+        /// The secret's length, in bytes.
         bytes: usize,
     },
-    /// A private key or a certificate that is none, or a weak one.
+    /// The private key or certificate is malformed or too weak.
     #[error("key {id} {problem}")]
     Unfit {
-        /// Which key.
+        /// The key's id.
         id: KeyId,
-        /// Why, and how to mend it.
+        /// What is wrong, and what to do.
         problem: String,
     },
-    /// A certificate that had ended before its key was to count.
+    /// The certificate ends before its key becomes valid.
     #[error("the certificate of key {id} ended at {ended}; ask the partner for a new one")]
     Ended {
-        /// Which key.
+        /// The key's id.
         id: KeyId,
-        /// When.
+        /// The end of the certificate.
         ended: Time,
     },
-    /// An end before the beginning.
-    #[error("key {id} is valid until before it is valid from; swap or mend the times")]
+    /// The key's end is before its beginning.
+    #[error("key {id} is valid until before it is valid from; swap or correct the times")]
     Window {
-        /// Which key.
+        /// The key's id.
         id: KeyId,
     },
-    /// Two keys of one name.
+    /// Two keys have the same id.
     #[error("key {id} is there twice; give the new one another id")]
     Duplicate {
-        /// Which key.
+        /// The key's id.
         id: KeyId,
     },
-    /// Too many at once.
+    /// Too many keys are valid at one time.
     #[error("{count} keys are valid at {at}, at most {VALID_KEYS_MAX} may be; retire some")]
     TooMany {
-        /// How many.
+        /// The number of valid keys.
         count: usize,
-        /// When.
+        /// The time at which they are valid.
         at: Time,
     },
 }
 
 impl Key {
-    /// A key of the IPN channel, valid from one time on. Errors: `TooShort`, `Window`.
+    /// A key of the IPN channel. Errors: `TooShort`, `Window`.
     pub fn new(
         id: KeyId,
         secret: &Secret,
@@ -178,7 +177,8 @@ impl Key {
         Self::of_channel((Channel::Ipn, SECRET_BYTES_MIN), id, secret, (valid_from, valid_until))
     }
 
-    /// A key of any channel, of so many bytes at least. Errors: `TooShort`, `TooShortToUnwrap`, `TooShortToSeal`, `Unfit`,
+    /// A key of any channel. `least` is the shortest accepted secret, in bytes, if the channel does
+    /// not accept a shorter one. Errors: `TooShort`, `TooShortToUnwrap`, `TooShortToSeal`, `Unfit`,
     /// `Ended`, `Window`.
     pub(crate) fn of_channel(
         (channel, least): (Channel, usize),
@@ -201,11 +201,11 @@ impl Key {
         if valid_until.is_some_and(|until| until < valid_from) {
             return Err(KeyError::Window { id });
         }
-        let unfit = |problem: Unfit| KeyError::Unfit { id: id.clone(), problem: problem.0 };
+        let unfit = |problem: UnfitKey| KeyError::Unfit { id: id.clone(), problem: problem.0 };
         let (mut valid_from, mut valid_until) = (valid_from, valid_until);
         match channel {
             Channel::Sign => drop(PrivateKey::read(secret).map_err(unfit)?),
-            // A certificate counts no longer than it says itself.
+            // The certificate's own validity limits that of the key.
             Channel::Tls => {
                 let ClientCertificate { begins, ends } =
                     ClientCertificate::read(secret).map_err(unfit)?;
@@ -221,74 +221,60 @@ impl Key {
         let mac = MacKey::new(secret.expose());
         let is_used_itself = matches!(channel, Channel::Unwrap | Channel::Sign | Channel::Tls);
         let secret = is_used_itself.then(|| secret.clone());
-        Ok(Self { id, channel, valid_from, valid_until, serial: None, mac, secret })
+        Ok(Self { id, channel, valid_from, valid_until, mac, secret })
     }
 
-    /// The same key under the serial its partner names it by.
-    pub(crate) fn with_serial(self, serial: Option<String>) -> Self {
-        Self { serial, ..self }
-    }
-
-    /// Its name.
+    /// The key's id.
     pub fn id(&self) -> &KeyId {
         &self.id
     }
 
-    /// What it signs.
+    /// The key's use.
     pub fn channel(&self) -> Channel {
         self.channel
     }
 
-    /// From when it counts.
-    pub fn valid_from(&self) -> Time {
+    /// The beginning of its validity, inclusive.
+    pub(crate) fn valid_from(&self) -> Time {
         self.valid_from
     }
 
-    /// Until when it counts; the instant itself is outside.
+    /// The end of its validity, exclusive; `None` if it has none.
     pub fn valid_until(&self) -> Option<Time> {
         self.valid_until
     }
 
-    /// Whether it counts at `now`.
+    /// Whether the key is valid at `now`.
     pub fn is_valid_at(&self, now: Time) -> bool {
         self.valid_from <= now && self.valid_until.is_none_or(|until| now < until)
     }
 
-    /// What the partner calls it, where its notices name the key they were signed with.
-    pub fn serial(&self) -> Option<&str> {
-        self.serial.as_deref()
-    }
-
-    /// The keyed HMAC, for signing.
-    pub fn mac(&self) -> &MacKey {
-        &self.mac
-    }
-
-    /// The secret itself, to decrypt with, or the PEM of a private key; `None` for one an HMAC is keyed with.
-    pub fn secret(&self) -> Option<&Secret> {
+    /// The secret of a key that decrypts, or the PEM of a private key; `None` for an HMAC key.
+    pub(crate) fn secret(&self) -> Option<&Secret> {
         self.secret.as_ref()
     }
 }
 
-/// The keys of one account, those of the past and the future included.
+/// The keys of one account and channel, with those that are not valid yet or no longer.
 #[derive(Clone, Debug, Default)]
 pub struct KeySet {
     keys: Vec<Key>,
     valid_at_once_max: usize,
 }
 
-/// No keys at all.
+/// An empty key set.
 pub(crate) static NO_KEYS: KeySet = KeySet { keys: Vec::new(), valid_at_once_max: 0 };
 
 impl KeySet {
-    /// Puts keys together. Errors: `Duplicate`, `TooMany`.
+    /// A set of these keys. Errors: `Duplicate`, `TooMany`.
     pub fn new(keys: Vec<Key>) -> Result<Self, KeyError> {
         let mut valid_at_once_max = 0;
         for (place, key) in keys.iter().enumerate() {
             if keys[..place].iter().any(|other| other.id == key.id) {
                 return Err(KeyError::Duplicate { id: key.id.clone() });
             }
-            // The number that count only grows where one begins.
+            // The number of valid keys grows only where a key begins, so only those times are
+            // checked.
             let at = key.valid_from;
             let count = keys.iter().filter(|other| other.is_valid_at(at)).count();
             if count > VALID_KEYS_MAX {
@@ -304,21 +290,21 @@ impl KeySet {
         &self.keys
     }
 
-    /// The key to sign with at `now`: of those that count the one that began last.
-    pub fn signing_key(&self, now: Time) -> Option<&Key> {
+    /// The key to sign with at `now`: the valid key with the latest beginning.
+    pub(crate) fn signing_key(&self, now: Time) -> Option<&Key> {
         let valid = self.keys.iter().filter(|key| key.is_valid_at(now));
         valid.max_by_key(|key| key.valid_from)
     }
 
-    /// The key that began after this one and counts at `now` too: with it there, the key of this id is the old one
-    /// of an overlap.
+    /// The newest key that began after the key of this id and is valid at `now`. If there is one,
+    /// the key of this id is the old key of a rotation.
     pub fn replacement_of(&self, id: &KeyId, now: Time) -> Option<&Key> {
         let begun = self.keys.iter().find(|key| key.id == *id)?.valid_from;
         self.signing_key(now).filter(|newest| newest.valid_from > begun)
     }
 
-    /// Until when some key counts without a gap, from `now` on: `now` itself if none counts now, `None` if one counts
-    /// until it is retired.
+    /// The time until which some key is valid without a gap, from `now` on: `now` itself if no key
+    /// is valid now, `None` if one has no end.
     pub fn covered_until(&self, now: Time) -> Option<Time> {
         let mut until = now;
         loop {
@@ -333,13 +319,13 @@ impl KeySet {
         }
     }
 
-    /// The most that count at any one instant.
+    /// The most keys that are valid at one time.
     pub(crate) fn valid_at_once_max(&self) -> usize {
         self.valid_at_once_max
     }
 
-    /// Tries the keys that count at `now` and says which one signed `text`, by its place in `keys`.
-    /// Adds how many were tried to `tried`.
+    /// Finds the valid key that has signed `text`, by its index in `keys`. Adds the number of keys
+    /// that were tried to `tried`.
     pub(crate) fn signer(
         &self,
         text: &[u8],
@@ -372,7 +358,7 @@ mod tests {
         Key::new(KeyId::parse(id).unwrap(), &secret(id), at(from), until.map(at)).unwrap()
     }
 
-    /// The id of the key of `keys` that counts as the signer of a text signed with `id`'s secret.
+    /// The id of the key that `keys` finds for a text signed with the secret of `id`.
     fn signer(keys: &KeySet, id: &str, now: Time) -> Option<String> {
         let signature = MacKey::new(secret(id).expose()).sign(b"text");
         let place = keys.signer(b"text", &signature, now, &mut 0)?;
@@ -380,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_counts_from_its_beginning_to_before_its_end() {
+    fn a_key_is_valid_from_its_beginning_to_before_its_end() {
         let keys = KeySet::new(vec![key("old", 10, Some(30)), key("new", 20, None)]).unwrap();
         let before = |second| at(second).plus_ms(0).unix_nanos() - 1;
         for (now, old, new) in [
@@ -415,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_keys_count_at_once() {
+    fn the_number_of_valid_keys_is_bounded() {
         let past: Vec<_> = (0..20).map(|n| key(&format!("past{n}"), n, Some(n + 1))).collect();
         let many = |count: i64| (0..count).map(|n| key(&format!("k{n}"), 100 - n, None));
         let keys = KeySet::new(past.iter().cloned().chain(many(8)).collect()).unwrap();
@@ -425,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_key_is_one_that_a_newer_one_counts_beside() {
+    fn a_key_is_replaced_while_a_newer_one_is_valid() {
         let keys = vec![key("a", 10, Some(30)), key("b", 20, Some(40)), key("c", 50, None)];
         let keys = KeySet::new(keys).unwrap();
         let replaced = |id, now| {

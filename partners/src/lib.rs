@@ -1,41 +1,59 @@
-//! Partner profiles as data: how a partner signs, who our accounts are, and whether a notice is theirs.
+//! Owns partner profiles as data: how a partner signs, which accounts we have there, and whether a
+//! notice is signed by a partner.
 //!
-//! The way of one notice: `notice` parses it as leniently as safety allows, `directory` finds the
-//! account, `signing` builds the text, `mac` and `keys` check it, and `verify` hands out a
-//! `VerifiedIpn`, which nothing else can construct. Shape and time are judged after that, elsewhere.
-//! The way of one payment: `create` writes the signed request and judges the answer, `remote` makes the call,
-//! `outbound` keeps it from going where it should not. `query` asks what a payment came to, and judges what is told;
-//! `remote::query` makes that call. `returned` judges what a payer's browser brings back.
-//! `sealing` seals the bytes of notices in the log, so that a month of them can be destroyed.
-//! `records` reads a partner's own books, from a stream it is given.
-//! Only `vault` and `remote` do I/O; nothing here reads a clock.
+//! One notice: `notice` parses the body as leniently as safety allows, `directory` finds the
+//! account, `signing` builds the signing text, `mac` and `keys` check the signature, `verify`
+//! returns the account and key that signed it, and `contract` reads its content. In a custom scheme
+//! `scheme::verify` and `scheme::map` do both. `authenticate` is the entry point to all of this; it
+//! returns a `VerifiedNotice`, which nothing else can construct. Ingest judges the notice's time
+//! afterwards.
+//!
+//! One payment: `scheme::create` builds the signed request and judges the answer, `remote` makes
+//! the call, and `outbound` refuses addresses that a call must not reach. `scheme::query` builds a
+//! status query and judges its answer; `remote::query` makes that call. `returned` verifies the
+//! query string that a payer's browser brings back.
+//!
+//! Also here: `sealing` encrypts the bytes of notices in the log, so that destroying one key
+//! destroys one month of them. `records` reads a partner's own file of payments from a stream.
+//!
+//! Only `vault`, `remote` and the name resolver of `outbound` do I/O. Nothing here reads a clock.
 #![warn(missing_docs)]
+#![cfg_attr(not(test), warn(unreachable_pub))]
 
+mod authenticate;
+mod contract;
 pub mod create;
 pub mod directory;
 pub mod document;
-mod explain;
+pub(crate) mod field;
 mod identity;
 pub mod keys;
+pub(crate) mod limits;
 pub mod mac;
 mod nested;
 pub mod notice;
+pub mod notice_content;
 pub mod outbound;
 pub mod profile;
 pub mod query;
+mod reason;
 pub mod records;
+pub(crate) mod rejection;
 pub mod remote;
 pub mod returned;
 pub mod scheme;
 pub mod sealing;
 pub mod secret;
 pub mod shops;
+mod signed_content;
 pub mod signing;
 pub mod validity;
 pub mod vault;
+pub mod verified;
 pub mod verify;
 
-// The checks that the fuzz targets share with the tests go through the same doors in both.
+// The fuzz targets and the unit tests share these checks, which use public items only. The alias
+// lets the checks name this crate as the fuzz targets do.
 #[cfg(test)]
 extern crate self as payfold_partners;
 #[cfg(test)]

@@ -1,54 +1,55 @@
-//! Owns HMAC-SHA256 (RFC 2104, contract 5): keyed once, compared in constant time.
-//! A received signature has exactly one spelling; any other is no signature.
+//! Owns HMAC-SHA256 (RFC 2104, contract 5). A key is prepared once, and signatures are compared in
+//! constant time. A signature has exactly one accepted encoding.
 
 use std::fmt;
 
 use hmac::{Hmac, Mac};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use sha2::Sha256;
 
-/// Bytes of a signature.
+/// The length of a signature, in bytes.
 pub const SIGNATURE_BYTES: usize = 32;
 
-/// How a signature is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum Output {
+/// The encoding of a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub enum HexCase {
     /// 64 hex digits, `a` to `f`.
     #[serde(rename = "hex-lower")]
-    HexLower,
+    Lower,
     /// 64 hex digits, `A` to `F`.
     #[serde(rename = "hex-upper")]
-    HexUpper,
+    Upper,
 }
 
-impl Output {
-    /// Writes a signature.
+impl HexCase {
+    /// Encodes a signature.
     pub fn write(self, signature: &[u8; SIGNATURE_BYTES]) -> String {
         match self {
-            Self::HexLower => hex::encode(signature),
-            Self::HexUpper => hex::encode_upper(signature),
+            Self::Lower => hex::encode(signature),
+            Self::Upper => hex::encode_upper(signature),
         }
     }
 
-    /// Reads a signature that is written exactly this way; `None` for any other text. Without a branch for any digit:
-    /// nobody can foresee those.
+    /// Decodes a signature in exactly this encoding; `None` for any other text. Decoding has no
+    /// branch on a digit, because random digits would make the processor mispredict it.
     pub fn read(self, text: &str) -> Option<[u8; SIGNATURE_BYTES]> {
         let digits: &[u8; 2 * SIGNATURE_BYTES] = text.as_bytes().try_into().ok()?;
         let mut signature = [0; SIGNATURE_BYTES];
         let read = match self {
-            Self::HexLower => base16ct::lower::decode(digits, &mut signature),
-            Self::HexUpper => base16ct::upper::decode(digits, &mut signature),
+            Self::Lower => base16ct::lower::decode(digits, &mut signature),
+            Self::Upper => base16ct::upper::decode(digits, &mut signature),
         };
         read.is_ok().then_some(signature)
     }
 }
 
-/// An HMAC-SHA256 that has taken its key in, ready for any number of texts. Worth as much as the key.
+/// HMAC-SHA256 with a prepared key, for any number of texts. It is as secret as the key.
 #[derive(Clone)]
 pub struct MacKey(Hmac<Sha256>);
 
 impl MacKey {
-    /// Takes a key of any length in.
+    /// Prepares a key of any length.
     pub fn new(key: &[u8]) -> Self {
         Self(Hmac::new_from_slice(key).expect("HMAC takes a key of any length"))
     }
@@ -58,7 +59,8 @@ impl MacKey {
         self.0.clone().chain_update(text).finalize().into_bytes().into()
     }
 
-    /// Whether `claimed` is the signature of `text`, in a time that doesn't depend on where they differ.
+    /// Whether `claimed` is the signature of `text`, in a time that doesn't depend on where they
+    /// differ.
     pub fn verifies(&self, text: &[u8], claimed: &[u8; SIGNATURE_BYTES]) -> bool {
         self.0.clone().chain_update(text).verify_slice(claimed).is_ok()
     }
@@ -109,9 +111,9 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_has_one_spelling() {
+    fn a_signature_has_one_accepted_encoding() {
         let signature = [0xab; 32];
-        let (lower, upper) = (Output::HexLower, Output::HexUpper);
+        let (lower, upper) = (HexCase::Lower, HexCase::Upper);
         assert_eq!(lower.read(&lower.write(&signature)), Some(signature));
         assert_eq!(upper.read(&upper.write(&signature)), Some(signature));
         assert_eq!(lower.read(&upper.write(&signature)), None);

@@ -1,16 +1,16 @@
-//! Owns what serde_json doesn't look at in values it skips: surrogates, depth, and keys.
-//! `check` walks text that is valid JSON already, once and without recursion, so that a body costs
-//! what it weighs; `lone_surrogate` takes any text.
+//! Owns the checks that serde_json does not do in values that it skips: lone surrogates, depth, and
+//! duplicate keys. `check` walks text that is valid JSON once and without recursion, so that its
+//! cost grows linearly with the body. `lone_surrogate` takes any text.
 
 use std::borrow::Cow;
 
-use crate::profile::Limits;
-use crate::verify::RejectCode;
+use crate::limits::BodyLimits;
+use crate::rejection::RejectCode;
 
-/// The offset of the first `\u` escape that is half a character. Escapes that are not even hex are left
-/// to the parser.
+/// The offset of the first `\u` escape that is a lone surrogate. The parser refuses escapes that
+/// are not hex.
 pub(crate) fn lone_surrogate(text: &[u8]) -> Option<usize> {
-    // Most bodies have no escape at all, and `contains` looks at many bytes at once.
+    // Most bodies have no escape, and `contains` is vectorised.
     if !text.contains(&b'\\') {
         return None;
     }
@@ -30,7 +30,7 @@ pub(crate) fn lone_surrogate(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// The UTF-16 unit of a `\uXXXX` at `at`.
+/// The UTF-16 code unit of a `\uXXXX` escape at `at`.
 fn escaped_unit(text: &[u8], at: usize) -> Option<u16> {
     let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
     digits.iter().try_fold(0_u16, |unit, digit| {
@@ -39,7 +39,7 @@ fn escaped_unit(text: &[u8], at: usize) -> Option<u16> {
     })
 }
 
-/// The text of a JSON string with its quotes, valid and without lone surrogates.
+/// Decodes a valid JSON string in quotes, without lone surrogates.
 pub(crate) fn decode(source: &str) -> Cow<'_, str> {
     if source.contains('\\') {
         Cow::Owned(serde_json::from_str(source).expect("the string was parsed before"))
@@ -48,13 +48,13 @@ pub(crate) fn decode(source: &str) -> Cow<'_, str> {
     }
 }
 
-/// Checks an object or array that stands `depth` levels deep in a body with `keys` keys so far. Gives
-/// the number of keys with those inside. Errors: `TooComplex`, `DuplicateField`.
+/// Checks an object or array at `depth` levels in a body with `keys` keys so far. Returns the
+/// number of keys with those inside. Errors: `TooComplex`, `DuplicateField`.
 pub(crate) fn check(
     source: &str,
     depth: usize,
     mut keys: usize,
-    limits: Limits,
+    limits: BodyLimits,
 ) -> Result<usize, RejectCode> {
     let bytes = source.as_bytes();
     let mut levels: Vec<Vec<Cow<'_, str>>> = Vec::new();
@@ -78,7 +78,7 @@ pub(crate) fn check(
                         return Err(RejectCode::TooComplex);
                     }
                     let key = decode(&source[at..end]);
-                    let siblings = levels.last_mut().expect("a key stands in an object");
+                    let siblings = levels.last_mut().expect("a key is inside an object");
                     if siblings.iter().any(|other| other.eq_ignore_ascii_case(&key)) {
                         return Err(RejectCode::DuplicateField);
                     }
@@ -103,7 +103,8 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     at + 1
 }
 
-/// Whether the string that ends at `end` is a key: in valid JSON nothing else is followed by a colon.
+/// Whether the string that ends at `end` is a key: in valid JSON nothing else is followed by a
+/// colon.
 fn is_key(bytes: &[u8], end: usize) -> bool {
     bytes[end..].trim_ascii_start().first() == Some(&b':')
 }
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_surrogate_pair_is_found() {
+    fn a_lone_surrogate_is_found() {
         let cases: [(&str, Option<usize>); 14] = [
             (r"plain", None),
             (r"\u0041\n\\", None),
@@ -137,7 +138,7 @@ mod tests {
 
     #[test]
     fn every_text_can_be_scanned() {
-        // All short texts over the letters the scan looks at: none may panic.
+        // All short texts of the pieces that the scan distinguishes: none may make it panic.
         let letters = [b"\\".as_slice(), b"u", b"d83d", b"dc00", b"\"", b"\xff"];
         let mut texts = vec![Vec::new()];
         for _ in 0..5 {

@@ -1,6 +1,7 @@
-//! Owns the lenient parse of a notice's JSON body: as little judged as safety allows, and every digit kept.
-//! Numbers are never read, only copied; nothing is normalised; two readers of one body can't disagree,
-//! because duplicate keys, broken encodings and trailing bytes are refused wherever they are.
+//! Owns the parsing of a notice's JSON body. It is lenient: it refuses only what is unsafe, and the
+//! contract's rules are checked later. Numbers are copied as text and never parsed, and nothing is
+//! normalised. Duplicate keys, broken encodings and trailing bytes are refused at any depth, so
+//! that two parsers of one body can't disagree.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,11 +9,12 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::field::Field;
+use crate::limits::BodyLimits;
 use crate::nested;
-use crate::profile::{Field, Limits};
-use crate::verify::{RejectCode, Rejection};
+use crate::rejection::{RejectCode, Rejection};
 
-/// What a scalar was on the wire.
+/// The JSON type of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScalarKind {
     /// A string; the text is decoded.
@@ -25,35 +27,35 @@ pub enum ScalarKind {
     Null,
 }
 
-/// A value that has a text.
+/// A scalar value of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scalar<'n> {
-    /// What it was on the wire.
+    /// The JSON type.
     pub kind: ScalarKind,
-    /// What it says; what is signed.
+    /// The text, as the signing text has it.
     pub text: &'n str,
 }
 
 #[derive(Clone, Debug, Default)]
-enum Slot<'a> {
+enum FieldSlot<'a> {
     #[default]
     Missing,
     Scalar(ScalarKind, Cow<'a, str>),
     Composite,
 }
 
-/// A parsed body: a slot for each field of the contract, and how many other keys there were at the top.
-/// Whoever signed it, if anyone, is not known yet.
+/// A parsed body: a slot for each field of the contract, and the number of other top-level keys.
+/// Its signature is not verified yet.
 #[derive(Clone, Debug, Default)]
-pub struct Notice<'a> {
-    slots: [Slot<'a>; Field::COUNT],
+pub(crate) struct Notice<'a> {
+    slots: [FieldSlot<'a>; Field::COUNT],
     unknown_fields: u32,
 }
 
 impl<'a> Notice<'a> {
-    /// Parses a body. Errors: a `Rejection` with a 400 code (refusals: `empty_body`, `invalid_encoding`,
-    /// `malformed_json`, `not_an_object`, `duplicate_field`, `too_complex`).
-    pub fn parse(body: &'a [u8], limits: Limits) -> Result<Self, Rejection> {
+    /// Parses a body. Errors: a `Rejection` with a 400 code (refusals: `empty_body`,
+    /// `invalid_encoding`, `malformed_json`, `not_an_object`, `duplicate_field`, `too_complex`).
+    pub(crate) fn parse(body: &'a [u8], limits: BodyLimits) -> Result<Self, Rejection> {
         let text = std::str::from_utf8(body).map_err(|error| {
             Rejection::new(RejectCode::InvalidEncoding)
                 .with_detail(format!("not UTF-8 at byte {}", error.valid_up_to()))
@@ -71,7 +73,7 @@ impl<'a> Notice<'a> {
                 Err(error) => malformed(&error),
             });
         }
-        let mut reader = Reader { limits, notice: Self::default(), keys: 0, rejection: None };
+        let mut reader = NoticeReader { limits, notice: Self::default(), keys: 0, rejection: None };
         let mut deserializer = serde_json::Deserializer::from_str(text);
         match deserializer.deserialize_map(&mut reader).and_then(|()| deserializer.end()) {
             Ok(()) => Ok(reader.notice),
@@ -79,36 +81,38 @@ impl<'a> Notice<'a> {
         }
     }
 
-    /// A field's value as it came; `None` if it is missing, an object or an array.
-    pub fn field(&self, field: Field) -> Option<Scalar<'_>> {
+    /// A field's value as received; `None` if it is missing, an object or an array.
+    pub(crate) fn field(&self, field: Field) -> Option<Scalar<'_>> {
         match &self.slots[field.index()] {
-            Slot::Scalar(kind, text) => Some(Scalar { kind: *kind, text }),
-            Slot::Missing | Slot::Composite => None,
+            FieldSlot::Scalar(kind, text) => Some(Scalar { kind: *kind, text }),
+            FieldSlot::Missing | FieldSlot::Composite => None,
         }
     }
 
-    /// A field's value as it came; `None` if it is `null`, too.
-    pub fn present(&self, field: Field) -> Option<Scalar<'_>> {
+    /// A field's value as received; `None` also if it is `null`.
+    pub(crate) fn present(&self, field: Field) -> Option<Scalar<'_>> {
         self.field(field).filter(|scalar| scalar.kind != ScalarKind::Null)
     }
 
-    /// What stands in the signing text for a field; `None` is an empty slot.
-    pub fn signing_value(&self, field: Field) -> Option<&str> {
+    /// A field's text in the signing text; `None` if the field is absent, which is signed as an
+    /// empty text.
+    pub(crate) fn signing_value(&self, field: Field) -> Option<&str> {
         self.present(field).map(|scalar| scalar.text)
     }
 
     /// Whether a field is an object or an array, which can't be signed.
-    pub fn is_composite(&self, field: Field) -> bool {
-        matches!(self.slots[field.index()], Slot::Composite)
+    pub(crate) fn is_composite(&self, field: Field) -> bool {
+        matches!(self.slots[field.index()], FieldSlot::Composite)
     }
 
-    /// How many keys at the top the contract doesn't know.
-    pub fn unknown_fields(&self) -> u32 {
+    /// The number of top-level keys that the contract does not define.
+    pub(crate) fn unknown_fields(&self) -> u32 {
         self.unknown_fields
     }
 }
 
-/// Says where, and never what: the parser's message may quote the body.
+/// A refusal with the place of the fault. It has no message, because that of the parser may quote
+/// the body.
 fn malformed(error: &serde_json::Error) -> Rejection {
     Rejection::new(RejectCode::MalformedJson).with_detail(format!(
         "line {} column {}",
@@ -118,15 +122,15 @@ fn malformed(error: &serde_json::Error) -> Rejection {
 }
 
 /// Fills a notice while serde_json walks the outermost object.
-struct Reader<'a> {
-    limits: Limits,
+struct NoticeReader<'a> {
+    limits: BodyLimits,
     notice: Notice<'a>,
     keys: usize,
     rejection: Option<Rejection>,
 }
 
-impl<'a> Reader<'a> {
-    /// Takes one entry in. `unknown` are the keys so far that name no field.
+impl<'a> NoticeReader<'a> {
+    /// Takes one member of the outermost object. `unknown` has the keys so far that name no field.
     fn entry(
         &mut self,
         key: Cow<'a, str>,
@@ -141,12 +145,12 @@ impl<'a> Reader<'a> {
             return Err(RejectCode::DuplicateField);
         }
         let slot = slot(value.get());
-        if matches!(slot, Slot::Composite) {
+        if matches!(slot, FieldSlot::Composite) {
             self.keys = nested::check(value.get(), 1, self.keys, self.limits)?;
         }
         if let Some(field) = Field::from_name(&key) {
             let place = &mut self.notice.slots[field.index()];
-            if !matches!(place, Slot::Missing) {
+            if !matches!(place, FieldSlot::Missing) {
                 return Err(RejectCode::DuplicateField);
             }
             *place = slot;
@@ -163,23 +167,23 @@ impl<'a> Reader<'a> {
     fn has_known_in_another_case(&self, key: &str) -> bool {
         Field::ALL.iter().any(|field| {
             field.name().eq_ignore_ascii_case(key)
-                && !matches!(self.notice.slots[field.index()], Slot::Missing)
+                && !matches!(self.notice.slots[field.index()], FieldSlot::Missing)
         })
     }
 }
 
-/// What a value of valid JSON is. A string without escapes is borrowed as it stands.
-fn slot(source: &str) -> Slot<'_> {
+/// The slot of a value of valid JSON. A string without escapes is borrowed from the body.
+fn slot(source: &str) -> FieldSlot<'_> {
     match source.as_bytes()[0] {
-        b'{' | b'[' => Slot::Composite,
-        b'"' => Slot::Scalar(ScalarKind::String, nested::decode(source)),
-        b't' | b'f' => Slot::Scalar(ScalarKind::Bool, Cow::Borrowed(source)),
-        b'n' => Slot::Scalar(ScalarKind::Null, Cow::Borrowed(source)),
-        _ => Slot::Scalar(ScalarKind::Number, Cow::Borrowed(source)),
+        b'{' | b'[' => FieldSlot::Composite,
+        b'"' => FieldSlot::Scalar(ScalarKind::String, nested::decode(source)),
+        b't' | b'f' => FieldSlot::Scalar(ScalarKind::Bool, Cow::Borrowed(source)),
+        b'n' => FieldSlot::Scalar(ScalarKind::Null, Cow::Borrowed(source)),
+        _ => FieldSlot::Scalar(ScalarKind::Number, Cow::Borrowed(source)),
     }
 }
 
-impl<'a> Visitor<'a> for &mut Reader<'a> {
+impl<'a> Visitor<'a> for &mut NoticeReader<'a> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -189,7 +193,7 @@ impl<'a> Visitor<'a> for &mut Reader<'a> {
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
         // Most notices have no unknown key, so most allocate nothing here.
         let mut unknown = Vec::new();
-        while let Some(Key(key)) = map.next_key()? {
+        while let Some(ObjectKey(key)) = map.next_key()? {
             let value = map.next_value::<&'a RawValue>()?;
             if let Err(code) = self.entry(key, value, &mut unknown) {
                 self.rejection = Some(Rejection::new(code));
@@ -201,24 +205,24 @@ impl<'a> Visitor<'a> for &mut Reader<'a> {
 }
 
 /// A key, borrowed from the body unless it has escapes.
-struct Key<'a>(Cow<'a, str>);
+struct ObjectKey<'a>(Cow<'a, str>);
 
-impl<'de> Deserialize<'de> for Key<'de> {
+impl<'de> Deserialize<'de> for ObjectKey<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct KeyVisitor;
         impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
+            type Value = ObjectKey<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a key")
             }
 
             fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Borrowed(key)))
+                Ok(ObjectKey(Cow::Borrowed(key)))
             }
 
             fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Owned(key.to_owned())))
+                Ok(ObjectKey(Cow::Owned(key.to_owned())))
             }
         }
         deserializer.deserialize_str(KeyVisitor)
@@ -231,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: Limits = Limits { body_bytes: 16_384, depth: 8, keys: 64 };
+    const LIMITS: BodyLimits = BodyLimits { body_bytes: 16_384, depth: 8, keys: 64 };
 
     /// `ok` or the code.
     fn outcome(body: &[u8]) -> &'static str {
@@ -241,7 +245,7 @@ mod tests {
         }
     }
 
-    /// Code, then the body as it stands.
+    /// The code, then the body.
     const BODIES: &str = r#"
         ok               {}
         ok               { "orderId" : "A" , "x" : [ 1 , { "y" : null } ] }
@@ -323,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_refused_wherever_they_are() {
+    fn bytes_that_are_not_text_are_refused_anywhere() {
         for bytes in ["\u{feff}{}", "{\"a\":\"\u{1}\"}", "{}\0", "\u{a0}{}", "{\"a\":\"\n\"}"] {
             assert_eq!(outcome(bytes.as_bytes()), "malformed_json", "{bytes:?}");
         }
@@ -339,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_counted_wherever_they_are() {
+    fn keys_are_counted_at_any_depth() {
         let flat = |count: usize| {
             let keys: Vec<_> = (0..count).map(|n| format!("\"k{n}\":0")).collect();
             format!("{{{}}}", keys.join(","))
@@ -366,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_kept_as_they_came() {
+    fn values_are_kept_as_received() {
         let body = br#"{"merchantCode":"S\u0048OP","orderId":"","providerRef":null,"status":true,
             "amount": 1e3 ,"currency":[1],"paidAt":-0.10,"nonce":"a\/b","extra":1,"more":{"x":1}}"#;
         let notice = Notice::parse(body, LIMITS).unwrap();
@@ -418,7 +422,7 @@ mod tests {
     }
 
     proptest! {
-        /// What serde_json reads, this reads: the same strings, and nested values never confuse it.
+        /// It accepts what serde_json accepts and reads the same strings, whatever is nested.
         #[test]
         fn it_reads_what_serde_json_reads(order_id in ".{0,12}", other in any_json()) {
             let body = serde_json::json!({ "x": other, "orderId": order_id }).to_string();
@@ -429,7 +433,7 @@ mod tests {
             prop_assert_eq!(notice.unknown_fields(), 1);
         }
 
-        /// No bytes panic, and what is taken serde_json takes too.
+        /// No bytes make it panic, and serde_json accepts everything that it accepts.
         #[test]
         fn it_takes_nothing_serde_json_refuses(body in "[{}\\[\\]\":,\\\\u0-9a-e tx]{0,24}") {
             if Notice::parse(body.as_bytes(), LIMITS).is_ok() {

@@ -1,6 +1,8 @@
-//! Owns where a call may go: never to this machine, a private network or a cloud's metadata, unless the profile
-//! is a sandbox's. Names are resolved, checked, and connected to as checked; IP literals, which no resolver
-//! sees, are judged in the URL. Pure but for the resolver itself.
+//! Owns the addresses that a call may go to: never this machine, a private network or a cloud's
+//! metadata service, unless the profile is of stage sandbox. Names are resolved and checked, and
+//! the connection is made to the checked addresses, so that a changed DNS answer can't get around
+//! the check. IP literals, which no resolver sees, are checked in the URL. Only the resolver does
+//! I/O.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,10 +16,11 @@ use url::{Host, Url};
 
 use crate::profile::Profile;
 
-/// Networks that are not the public internet (IANA special-purpose registries, RFC 6890 and later).
+/// The networks outside the public internet (IANA special-purpose registries, RFC 6890 and later).
 const SPECIAL: &str = "
-    0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24
-    192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4
+    0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24
+    192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24
+    224.0.0.0/4 240.0.0.0/4
     ::/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 3fff::/20 5f00::/16
     fc00::/7 fe80::/10 fec0::/10 ff00::/8
 ";
@@ -26,49 +29,50 @@ static SPECIAL_NETS: LazyLock<Vec<IpNet>> = LazyLock::new(|| {
     SPECIAL.split_whitespace().map(|net| net.parse().expect("a network")).collect()
 });
 
-/// Whether an address is one of the public internet.
-pub fn is_public(address: IpAddr) -> bool {
+/// Whether an address belongs to the public internet.
+pub(crate) fn is_public(address: IpAddr) -> bool {
     let address = address.to_canonical();
     !SPECIAL_NETS.iter().any(|net| net.contains(&address))
 }
 
-/// Which addresses a profile's calls and pages may have.
+/// The addresses that a profile's calls and pages may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// https to the public internet.
     Public,
-    /// Also http to this machine, and private networks: sandbox profiles.
+    /// Also http to this machine, and https to private networks; for sandbox profiles.
     Sandbox,
 }
 
-/// Why a URL is not let pass.
+/// Why a URL is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlProblem {
-    /// Not an absolute URL with a host.
+    /// The URL is not absolute or has no host.
     #[error("it is not an absolute http or https address")]
     NotAbsolute,
-    /// `user:password@`.
-    #[error("it carries a user name or password")]
+    /// The URL has a user name or password.
+    #[error("it contains a user name or password; remove it")]
     UserInfo,
-    /// http, or another scheme.
+    /// The URL's scheme is http, or another one.
     #[error(
         "it is not https; only a profile of stage sandbox may call http, and that on this machine"
     )]
     NotHttps,
-    /// This machine, a private network, a cloud's metadata.
+    /// The host is this machine, in a private network, or a cloud's metadata service.
     #[error(
-        "its host is this machine or a private network, which only a profile of stage sandbox may call"
+        "its host is this machine or a private network, which only a profile of stage sandbox may \
+         call"
     )]
     PrivateHost,
 }
 
 impl Reach {
-    /// What a profile allows.
+    /// The reach that a profile allows.
     pub fn of(profile: &Profile) -> Self {
         if profile.allows_private_addresses() { Self::Sandbox } else { Self::Public }
     }
 
-    /// Judges a URL before anything is resolved.
+    /// Checks a URL before its name is resolved. Errors: `UrlProblem`.
     pub fn check(self, url: &str) -> Result<Url, UrlProblem> {
         let url = Url::parse(url).map_err(|_| UrlProblem::NotAbsolute)?;
         let host = url.host().ok_or(UrlProblem::NotAbsolute)?;
@@ -106,25 +110,25 @@ fn is_private(host: &Host<&str>) -> bool {
     }
 }
 
-/// `localhost` and what ends in it, with or without the dot of the root (RFC 6761).
+/// Whether a name is `localhost` or below it, with or without a final dot (RFC 6761).
 fn is_local_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Looks a name up; blocks until it has the addresses.
+/// Resolves a name. Blocks until the addresses are there.
 pub(crate) type Lookup = fn(&str) -> io::Result<Vec<SocketAddr>>;
 
-/// The system's own lookup.
+/// Resolves a name with the system's resolver.
 pub(crate) fn system_lookup(name: &str) -> io::Result<Vec<SocketAddr>> {
     Ok((name, 0).to_socket_addrs()?.collect())
 }
 
-/// Lookups of one name that may be under way: a name server that hangs holds so many threads, and further calls to
-/// its names fail at once.
+/// The most lookups of one name in flight. A name server that hangs blocks this many threads;
+/// further calls to the name fail at once.
 const LOOKUPS_PER_NAME: usize = 2;
-/// Threads for lookups, of the whole process. Nothing else runs on them, so that a name server that hangs holds up
-/// nothing but lookups.
+/// The threads for lookups of the whole process. Nothing else runs on them, so that a name server
+/// that hangs blocks nothing but lookups.
 const LOOKUP_THREADS: usize = 32;
 
 static LOOKUPS: LazyLock<Runtime> = LazyLock::new(|| {
@@ -136,18 +140,20 @@ static LOOKUPS: LazyLock<Runtime> = LazyLock::new(|| {
         .expect("threads for lookups can be made")
 });
 
-/// Resolves names and lets pass what `reach` allows: a name with one private address is refused whole, so that
-/// nobody can make it flip between the check and the connection.
+/// Resolves names for a `Reach`. With `Reach::Public` a name with a private address is refused,
+/// even if its other addresses are public: the connection could otherwise go to the private one.
 pub(crate) struct CheckedResolver {
     reach: Reach,
     lookup: Lookup,
-    under_way: Arc<Mutex<HashMap<String, usize>>>,
+    /// The number of lookups in flight, by name.
+    in_flight: Arc<Mutex<HashMap<String, usize>>>,
 }
 
-/// A lookup that is under way, until it has come back; whoever asked may be gone long before.
-struct UnderWay(Arc<Mutex<HashMap<String, usize>>>, String);
+/// Counts a lookup in flight until it returns. It belongs to the lookup's thread and not to the
+/// caller: a caller that times out does not free the thread.
+struct LookupPermit(Arc<Mutex<HashMap<String, usize>>>, String);
 
-impl Drop for UnderWay {
+impl Drop for LookupPermit {
     fn drop(&mut self) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = all.get_mut(&self.1) {
@@ -161,18 +167,18 @@ impl Drop for UnderWay {
 
 impl CheckedResolver {
     pub(crate) fn new(reach: Reach, lookup: Lookup) -> Self {
-        Self { reach, lookup, under_way: Arc::default() }
+        Self { reach, lookup, in_flight: Arc::default() }
     }
 
-    /// `None` while as many lookups of this name as may be have not come back.
-    fn begin(&self, name: &str) -> Option<UnderWay> {
-        let mut all = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+    /// A permit for one lookup; `None` if the name has `LOOKUPS_PER_NAME` in flight.
+    fn begin(&self, name: &str) -> Option<LookupPermit> {
+        let mut all = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
         let count = all.entry(name.to_owned()).or_default();
         if *count >= LOOKUPS_PER_NAME {
             return None;
         }
         *count += 1;
-        Some(UnderWay(Arc::clone(&self.under_way), name.to_owned()))
+        Some(LookupPermit(Arc::clone(&self.in_flight), name.to_owned()))
     }
 }
 
@@ -183,7 +189,7 @@ impl Resolve for CheckedResolver {
         let begun = self.begin(&name);
         Box::pin(async move {
             let Some(begun) = begun else {
-                let problem = format!("lookups of {name} do not come back");
+                let problem = format!("lookups of {name} do not return; check its name server");
                 return Err(io::Error::new(io::ErrorKind::TimedOut, problem).into());
             };
             let asked = name.clone();
@@ -210,9 +216,9 @@ mod tests {
 
     #[test]
     fn only_public_addresses_are_public() {
-        for private in "10.1.2.3 127.0.0.1 169.254.169.254 172.31.255.255 192.168.0.1 100.64.0.1 ::1 \
-             fe80::1 fd00::1 ::ffff:10.0.0.1 ::ffff:127.0.0.1 64:ff9b::a00:1 2002:a00:1:: 255.255.255.255 \
-             0.0.0.0 :: 224.0.0.1 fd00:ec2::254"
+        for private in "10.1.2.3 127.0.0.1 169.254.169.254 172.31.255.255 192.168.0.1 100.64.0.1 \
+            ::1 fe80::1 fd00::1 ::ffff:10.0.0.1 ::ffff:127.0.0.1 64:ff9b::a00:1 2002:a00:1:: \
+            255.255.255.255 0.0.0.0 :: 224.0.0.1 fd00:ec2::254"
             .split_whitespace()
         {
             assert!(!is_public(private.parse().unwrap()), "{private}");
@@ -222,7 +228,7 @@ mod tests {
         }
     }
 
-    /// URL, what a public profile says, what a sandbox's says.
+    /// URL, the result for a public profile, the result for a sandbox profile.
     const URLS: &str = "
         https://pay.example/x                 ok           ok
         https://pay.example:8443/x?y=1        ok           ok
@@ -250,7 +256,7 @@ mod tests {
     ";
 
     #[test]
-    fn a_url_goes_where_the_profile_may() {
+    fn a_url_is_checked_for_the_profiles_reach() {
         for case in URLS.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let [url, public, sandbox] =
                 case.split_whitespace().collect::<Vec<_>>().try_into().unwrap();
@@ -282,14 +288,14 @@ mod tests {
         Ok(vec!["1.1.1.1:0".parse().unwrap()])
     }
 
-    /// One name's server hangs: its calls fail at once when enough of them wait, and another name's do not wait.
+    /// If lookups of one name hang, further calls to it fail at once, and other names do not wait.
     #[tokio::test]
-    async fn a_name_that_hangs_holds_up_no_other() {
+    async fn a_name_that_hangs_does_not_block_another() {
         let resolver = CheckedResolver::new(Reach::Public, hangs_but_for_quick);
         let name = |name: &str| name.parse::<Name>().unwrap();
         let mut slow: Vec<_> = (0..50).map(|_| resolver.resolve(name("slow.example"))).collect();
         for further in slow.split_off(LOOKUPS_PER_NAME) {
-            assert!(further.await.err().unwrap().to_string().contains("do not come back"));
+            assert!(further.await.err().unwrap().to_string().contains("do not return"));
         }
         let slow: Vec<_> = slow.into_iter().map(tokio::spawn).collect();
         assert!(resolver.resolve(name("quick.example")).await.is_ok());
@@ -298,6 +304,6 @@ mod tests {
         for one in slow {
             assert!(one.await.unwrap().is_ok());
         }
-        assert!(resolver.under_way.lock().unwrap().is_empty());
+        assert!(resolver.in_flight.lock().unwrap().is_empty());
     }
 }

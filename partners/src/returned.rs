@@ -1,5 +1,5 @@
-//! Owns the judgement of a browser return (contract 4.3): is this query signed by a partner of ours? It says no
-//! more than which order it names; nothing that could settle one comes out of here.
+//! Owns the verification of a browser return (contract 4.3): whether a partner has signed the query
+//! string. The result is the order that the query names, and nothing that could settle it.
 
 use std::borrow::Cow;
 
@@ -7,28 +7,28 @@ use payfold_schemas::ids::OrderId;
 use payfold_schemas::time::Time;
 
 use crate::directory::Directory;
+use crate::field::Field;
 use crate::keys::Channel;
 use crate::mac::SIGNATURE_BYTES;
-use crate::profile::Field;
 use crate::signing::signing_text;
 
-/// A query longer than this is not looked at.
+/// The longest accepted query string, in bytes.
 const QUERY_BYTES_MAX: usize = 8_192;
-/// Nor one with more parameters.
+/// The most accepted parameters.
 const PARAMETERS_MAX: usize = 64;
 
-/// The parameters of a query that the contract knows, each at most once.
-struct Parameters<'q>([Option<Cow<'q, str>>; Field::COUNT]);
+/// The parameters of a return that the contract knows, each at most once.
+struct ReturnParameters<'q>([Option<Cow<'q, str>>; Field::COUNT]);
 
-impl<'q> Parameters<'q> {
-    /// `None` for what is too long, not UTF-8, or names a parameter twice.
+impl<'q> ReturnParameters<'q> {
+    /// `None` if the query is too long, is not UTF-8, or names a parameter twice.
     fn parse(query: &'q str) -> Option<Self> {
         if query.len() > QUERY_BYTES_MAX || query.split('&').count() > PARAMETERS_MAX {
             return None;
         }
         let mut found = Self(Default::default());
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            // What was no UTF-8 has become this character.
+            // The parser has replaced bytes that are not UTF-8 by this character.
             if value.contains(char::REPLACEMENT_CHARACTER) {
                 return None;
             }
@@ -41,17 +41,18 @@ impl<'q> Parameters<'q> {
         Some(found)
     }
 
-    /// An empty parameter is an empty slot, as an absent one is.
+    /// A parameter's value. An empty parameter is signed as an absent one is.
     fn value(&self, field: Field) -> Option<&str> {
         self.0[field.index()].as_deref().filter(|value| !value.is_empty())
     }
 }
 
 impl Directory {
-    /// The order a signed return query names; `None` for anything that no partner of ours has signed. No clock
-    /// window: a payer may come back late, and nothing is settled by it.
+    /// The order that a signed return names. `None` if no key of a known partner has signed the
+    /// query. The return's time is not checked: a payer may come back late, and a return settles no
+    /// payment.
     pub fn verify_return(&self, query: &str, now: Time) -> Option<OrderId> {
-        let parameters = Parameters::parse(query)?;
+        let parameters = ReturnParameters::parse(query)?;
         let merchant = parameters.value(Field::MerchantCode)?;
         let order_id = OrderId::parse(parameters.value(Field::OrderId)?).ok()?;
         let mut text = Vec::with_capacity(query.len());
@@ -82,7 +83,7 @@ mod tests {
     const SECRET: &[u8] = b"a test key, worth nothing at all";
     const RETURN_SECRET: &[u8] = b"another test key, worth nothing too";
 
-    /// An account with a key for notices, and these more.
+    /// A directory of one account with a key for notices, and these additional keys.
     fn directory(more: &[(&str, Channel, &[u8])]) -> Directory {
         let partner = PartnerCode::parse("acme").unwrap();
         let merchant = MerchantCode::parse("SHOP").unwrap();
@@ -102,7 +103,7 @@ mod tests {
         Directory::build(vec![Profile::default_for(&partner)], &vault).unwrap()
     }
 
-    /// The fields of a return, signed; the order of parameters is not the order of signing.
+    /// A signed return. Its parameters are not in the order of the signing text.
     fn query(secret: &[u8]) -> String {
         let profile = Profile::default_for(&PartnerCode::parse("acme").unwrap());
         let value = |field| match field {
@@ -133,20 +134,20 @@ mod tests {
     #[test]
     fn a_signed_return_names_its_order() {
         let (one, two) = (directory(&[]), directory(&[("r", Channel::Return, RETURN_SECRET)]));
-        let genuine = query(SECRET);
-        assert_eq!(order(&one, &genuine).as_deref(), Some("ord-1"));
-        assert_eq!(order(&one, &format!("{genuine}&utm=x&nonce=")).as_deref(), Some("ord-1"));
-        // A year later, too.
+        let authentic = query(SECRET);
+        assert_eq!(order(&one, &authentic).as_deref(), Some("ord-1"));
+        assert_eq!(order(&one, &format!("{authentic}&utm=x&nonce=")).as_deref(), Some("ord-1"));
+        // It is accepted a year later, too.
         let later = NOW.plus_ms(31_536_000_000);
-        assert!(one.verify_return(&genuine, later).is_some());
-        // Where the partner has a key of its own for returns, the notices' key is worth nothing here.
-        assert_eq!(order(&two, &genuine), None);
+        assert!(one.verify_return(&authentic, later).is_some());
+        // An account with a key for returns no longer accepts returns signed with its notices' key.
+        assert_eq!(order(&two, &authentic), None);
         assert_eq!(order(&two, &query(RETURN_SECRET)).as_deref(), Some("ord-1"));
     }
 
     #[test]
     fn an_altered_return_names_nothing() {
-        let (directory, genuine) = (directory(&[]), query(SECRET));
+        let (directory, authentic) = (directory(&[]), query(SECRET));
         for (from, to) in [
             ("SUCCESS", "FAILED"),
             ("ord-1", "ord-2"),
@@ -157,14 +158,14 @@ mod tests {
             ("currency=", "Currency="),
             ("signature=", "signature=0"),
         ] {
-            assert!(genuine.contains(from), "{from} in {genuine}");
-            assert_eq!(order(&directory, &genuine.replacen(from, to, 1)), None, "{from} {to}");
+            assert!(authentic.contains(from), "{from} in {authentic}");
+            assert_eq!(order(&directory, &authentic.replacen(from, to, 1)), None, "{from} {to}");
         }
-        assert_eq!(order(&directory, &format!("{genuine}&orderId=ord-1")), None);
-        assert_eq!(order(&directory, &format!("{genuine}&%6frderId=ord-2")), None);
-        assert_eq!(order(&directory, &format!("{genuine}&nonce=%ff")), None);
-        assert_eq!(order(&directory, &format!("{genuine}&x={}", "a".repeat(9_000))), None);
-        assert_eq!(order(&directory, &format!("{genuine}{}", "&x=1".repeat(64))), None);
+        assert_eq!(order(&directory, &format!("{authentic}&orderId=ord-1")), None);
+        assert_eq!(order(&directory, &format!("{authentic}&%6frderId=ord-2")), None);
+        assert_eq!(order(&directory, &format!("{authentic}&nonce=%ff")), None);
+        assert_eq!(order(&directory, &format!("{authentic}&x={}", "a".repeat(9_000))), None);
+        assert_eq!(order(&directory, &format!("{authentic}{}", "&x=1".repeat(64))), None);
         for query in ["", "&&&", "=", "signature=", "orderId=ord-1&merchantCode=SHOP"] {
             assert_eq!(order(&directory, query), None);
         }

@@ -1,9 +1,11 @@
-//! Owns the sealing of notices' bytes with a key of their account's month, so that destroying the key destroys the bytes of
-//! that month wherever they lie: AES-256-GCM under a key of its own for each record, drawn from the month's with HMAC-SHA256.
+//! Owns the sealing of notices: their bytes are encrypted with a key of their account's month, so
+//! that destroying the key destroys the bytes of that month wherever they are stored. The cipher is
+//! AES-256-GCM. Each record has its own key, derived from the month's key with HMAC-SHA256.
 //!
-//! Sealed bytes: nonce (12, random), ciphertext, tag (16). Bound to them are the account and the request. Invariants: no key
-//! encrypts more than the items of one request, so that no month has too many records for random nonces; no `Debug` shows
-//! a key; what does not open tells nothing but that.
+//! Sealed bytes: a random nonce (12 bytes), the ciphertext, and the tag (16 bytes). The account and
+//! the request id are authenticated with them. Invariants: a derived key encrypts only the items of
+//! one request, so that random nonces can't collide however many records a month has. No `Debug`
+//! shows a key. The error of a failed decryption shows nothing of the content.
 
 use std::fmt;
 
@@ -11,22 +13,24 @@ use aes_gcm::aead::{AeadInPlace, KeyInit};
 use aes_gcm::{Aes256Gcm, Nonce, Tag};
 use payfold_schemas::ids::KeyId;
 use payfold_schemas::month::Month;
-use payfold_schemas::record::NoticeRequest;
+use payfold_schemas::notice_source::RecordedRequest;
 use payfold_schemas::sealed::{self, Delivery};
 use payfold_schemas::time::Time;
 use zeroize::Zeroizing;
 
-use crate::directory::Directory;
 use crate::document::AccountEntry;
 use crate::keys::Channel;
 use crate::mac::MacKey;
 use crate::secret::Secret;
 
 const NONCE_BYTES: usize = 12;
-const TAG_BYTES: usize = 16;
-const TAG: &[u8] = b"payfold.body.v1\0";
 
-/// A key that notices are sealed with, one for each account and month.
+const TAG_BYTES: usize = 16;
+
+/// Separates derived keys from other uses of the month's key.
+const PURPOSE: &[u8] = b"payfold.body.v1\0";
+
+/// The key that seals the notices of one account in one month.
 #[derive(Clone)]
 pub struct BodyKey {
     id: KeyId,
@@ -38,37 +42,38 @@ pub struct BodyKey {
 /// The body keys of an account.
 #[derive(Clone, Debug, Default)]
 pub struct BodyKeys {
-    /// The one that began last comes first.
+    /// The key that began last comes first.
     keys: Vec<BodyKey>,
     erased: Vec<(KeyId, Time)>,
 }
 
-/// Why sealed bytes are not opened.
+/// Why sealed bytes can't be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// Somebody destroyed their key.
+    /// The key was destroyed.
     #[error("its bytes are gone: the key {id} they were sealed with was erased at {at}")]
     Erased {
-        /// Which key.
+        /// The key's id.
         id: KeyId,
-        /// When.
+        /// When it was destroyed.
         at: Time,
     },
-    /// The key is not there.
+    /// The vault does not have the key.
     #[error(
-        "the key {0} its bytes are sealed with is not in the vault: it was erased, or give a vault that holds it"
+        "the key {0} its bytes are sealed with is not in the vault: it was erased, or give a vault \
+         that holds it"
     )]
     NoKey(KeyId),
-    /// The key does not open them.
-    #[error("its sealed bytes don't open with key {0}: they are not what was stored")]
+    /// The key does not decrypt the bytes.
+    #[error("its sealed bytes don't open with key {0}: they were changed after they were stored")]
     NotOpened(KeyId),
-    /// They open to something else.
+    /// The decrypted bytes are not a sealed notice.
     #[error(transparent)]
     Content(#[from] sealed::ContentError),
 }
 
 impl BodyKey {
-    /// A key that counts from one time on.
+    /// A key with its id and validity.
     pub fn new(
         id: KeyId,
         secret: &Secret,
@@ -77,16 +82,16 @@ impl BodyKey {
         Self { id, valid_from, valid_until, mac: MacKey::new(secret.expose()) }
     }
 
-    /// Its name, which stands beside what it sealed.
+    /// The key's id, which is stored beside the bytes that the key sealed.
     pub fn id(&self) -> &KeyId {
         &self.id
     }
 
-    /// Appends the sealed request and body to `into`.
+    /// Seals a request and its body, and appends the result to `into`.
     pub fn seal(
         &self,
         delivery: Delivery<'_>,
-        (request, body): (&NoticeRequest, &[u8]),
+        (request, body): (&RecordedRequest, &[u8]),
         into: &mut Vec<u8>,
     ) {
         let mut nonce = [0; NONCE_BYTES];
@@ -106,7 +111,7 @@ impl BodyKey {
         &self,
         delivery: Delivery<'_>,
         sealed: &[u8],
-    ) -> Result<(NoticeRequest, Vec<u8>), SealError> {
+    ) -> Result<(RecordedRequest, Vec<u8>), SealError> {
         let not_opened = || SealError::NotOpened(self.id.clone());
         let (nonce, rest) = sealed.split_at_checked(NONCE_BYTES).ok_or_else(not_opened)?;
         let end = rest.len().checked_sub(TAG_BYTES).ok_or_else(not_opened)?;
@@ -125,23 +130,25 @@ impl BodyKey {
         Ok((request, body.to_vec()))
     }
 
-    /// The cipher of one record.
+    /// The cipher of one record, with the key derived for it.
     fn cipher(&self, about: &[u8]) -> Aes256Gcm {
         let key = Zeroizing::new(self.mac.sign(about));
         Aes256Gcm::new_from_slice(&*key).expect("an HMAC-SHA256 has the 32 bytes of a key")
     }
 }
 
-/// What a record's key is drawn for and its bytes are bound to.
+/// The account and request of a record: its key is derived from them, and its bytes are
+/// authenticated with them.
 fn about(delivery: Delivery<'_>) -> Vec<u8> {
     let Delivery { partner, merchant_code, request_id } = delivery;
     let request_id = request_id.to_string();
-    // A slash stands in neither of the two.
-    [TAG, partner.as_bytes(), b"/", merchant_code.as_bytes(), b"/", request_id.as_bytes()].concat()
+    // Neither code can contain a slash, so different records have different texts.
+    [PURPOSE, partner.as_bytes(), b"/", merchant_code.as_bytes(), b"/", request_id.as_bytes()]
+        .concat()
 }
 
 impl BodyKeys {
-    /// Those of an account of the vault.
+    /// The body keys of an account in the vault.
     pub fn of(entry: &AccountEntry) -> Self {
         let of_bodies = entry.keys.iter().filter(|key| key.channel == Channel::Body);
         let mut keys: Vec<_> = of_bodies
@@ -152,28 +159,28 @@ impl BodyKeys {
         Self { keys, erased }
     }
 
-    /// What notices are sealed with at `now`: of the keys that count the one that began last. Without one they are stored
-    /// in the clear.
+    /// The key that seals notices at `now`: the valid key with the latest beginning. `None` if
+    /// notices are stored unsealed.
     pub fn sealing(&self, now: Time) -> Option<&BodyKey> {
         let counts =
             |key: &&BodyKey| key.valid_from <= now && key.valid_until.is_none_or(|end| now < end);
         self.keys.iter().find(counts)
     }
 
-    /// Whether notices are sealed and no key begins in the month after that of `now`.
+    /// Whether notices are sealed at `now`, and no key begins in the next month.
     pub fn lacks_next(&self, now: Time) -> bool {
         let next = Month::of(now).next();
         self.sealing(now).is_some()
             && !self.keys.iter().any(|key| Month::of(key.valid_from) == next)
     }
 
-    /// Opens what a key of this id sealed. Errors: `SealError`.
+    /// Opens bytes that the key of this id sealed. Errors: `SealError`.
     pub fn open(
         &self,
         id: &KeyId,
         delivery: Delivery<'_>,
         sealed: &[u8],
-    ) -> Result<(NoticeRequest, Vec<u8>), SealError> {
+    ) -> Result<(RecordedRequest, Vec<u8>), SealError> {
         match self.keys.iter().find(|key| key.id == *id) {
             Some(key) => key.open(delivery, sealed),
             None => Err(match self.erased.iter().find(|(erased, _)| erased == id) {
@@ -184,43 +191,29 @@ impl BodyKeys {
     }
 }
 
-/// A notice's bytes as they came.
+/// A notice's request and body as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opened {
-    /// The request.
-    pub request: NoticeRequest,
-    /// The body.
+pub struct UnsealedBody {
+    /// The request's method, target and headers.
+    pub request: RecordedRequest,
+    /// The body's bytes.
     pub raw: Vec<u8>,
 }
 
 impl BodyKeys {
-    /// The bytes of a record as they came, sealed or not. Errors: `SealError`.
-    pub fn opened(
+    /// The request and body of a record as received, unsealed if necessary. Errors: `SealError`.
+    pub fn open_body(
         &self,
-        (delivery, request): (Delivery<'_>, &NoticeRequest),
+        (delivery, request): (Delivery<'_>, &RecordedRequest),
         (key_id, raw): (Option<&KeyId>, &[u8]),
-    ) -> Result<Opened, SealError> {
+    ) -> Result<UnsealedBody, SealError> {
         match key_id {
-            None => Ok(Opened { request: request.clone(), raw: raw.to_vec() }),
+            None => Ok(UnsealedBody { request: request.clone(), raw: raw.to_vec() }),
             Some(id) => {
                 let (request, raw) = self.open(id, delivery, raw)?;
-                Ok(Opened { request, raw })
+                Ok(UnsealedBody { request, raw })
             }
         }
-    }
-}
-
-impl Directory {
-    /// The bytes of an account's (`partner/merchantCode`) record as they came, switched off or not. Errors: `SealError`.
-    pub fn opened(
-        &self,
-        account: &str,
-        recorded: (Delivery<'_>, &NoticeRequest),
-        sealed: (Option<&KeyId>, &[u8]),
-    ) -> Result<Opened, SealError> {
-        let none = BodyKeys::default();
-        let account = self.accounts().iter().find(|one| one.name() == account);
-        account.map_or(&none, |account| account.body_keys()).opened(recorded, sealed)
     }
 }
 
@@ -257,8 +250,8 @@ mod tests {
         Delivery { partner: "acme", merchant_code: "SHOP", request_id }
     }
 
-    fn request() -> NoticeRequest {
-        NoticeRequest { target: "/x?payer=An".to_owned(), ..NoticeRequest::default() }
+    fn request() -> RecordedRequest {
+        RecordedRequest { target: "/x?payer=An".to_owned(), ..RecordedRequest::default() }
     }
 
     fn sealed() -> Vec<u8> {
@@ -270,25 +263,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_for_its_record_and_no_other() {
+    fn sealed_bytes_open_for_their_record_only() {
         let id = KeyId::parse("c").unwrap();
         let opened = keys().open(&id, delivery(ID), &sealed());
         assert_eq!(opened, Ok((request(), b"{\"payer\":\"An\"}".to_vec())));
         assert!(!sealed().windows(5).any(|bytes| bytes == b"payer"));
         assert_ne!(sealed(), sealed(), "a nonce is never used again");
-        let elsewhere = [
+        let others = [
             delivery("01939b1c-7a00-7000-8000-000000000002"),
             Delivery { merchant_code: "SHOP2", ..delivery(ID) },
             Delivery { partner: "bolt", ..delivery(ID) },
         ];
-        for other in elsewhere {
+        for other in others {
             let opened = keys().open(&id, other, &sealed());
             assert_eq!(opened, Err(SealError::NotOpened(id.clone())), "{other:?}");
         }
     }
 
     #[test]
-    fn every_flipped_byte_and_every_cut_is_found() {
+    fn every_flipped_byte_and_every_cut_is_detected() {
         let (id, whole) = (KeyId::parse("c").unwrap(), sealed());
         for place in 0..whole.len() {
             let mut flipped = whole.clone();

@@ -1,4 +1,5 @@
-//! Owns `Secret`: the bytes of a shared key. They are wiped when dropped and no `Debug` shows them.
+//! Owns `Secret`: the bytes of a shared secret or private key. They are wiped when dropped, and no
+//! `Debug` shows them.
 
 use std::fmt;
 
@@ -7,14 +8,15 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use zeroize::Zeroizing;
 
-/// What a file of keys or certificates begins with (RFC 7468).
+/// The beginning of a PEM file of keys or certificates (RFC 7468).
 pub(crate) const PEM: &str = "-----BEGIN ";
 
-/// A shared secret; stored as hex.
+/// The bytes of a secret. The vault stores them as hex.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
-/// A text that doesn't say which bytes it means. Never holds the text.
+/// The text of a secret has no known encoding as its prefix, or is malformed in that encoding. The
+/// error does not contain the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write the secret as text:…, hex:… or base64:…, whichever the partner means; PEM as it is")]
 pub struct SecretError;
@@ -25,8 +27,8 @@ impl Secret {
         Self(Zeroizing::new(bytes))
     }
 
-    /// Reads `text:…` (the UTF-8 bytes as they are), `hex:…` or `base64:…`. The encoding is always
-    /// said: a key of hex digits may mean its digits or its bytes. Only PEM says itself what it is. Errors: `SecretError`.
+    /// Parses `text:…` (the UTF-8 bytes), `hex:…`, `base64:…` or PEM. A prefix is required, because
+    /// a key of hex digits may mean the digits or the bytes. Errors: `SecretError`.
     pub fn parse(text: &str) -> Result<Self, SecretError> {
         if text.starts_with(PEM) {
             return Ok(Self::from_bytes(text.as_bytes().to_vec()));
@@ -68,12 +70,19 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
+/// The shortest accepted secret for HMAC, in bytes.
+pub const SECRET_BYTES_MIN: usize = 24;
+
+/// The shortest secret that a custom scheme may accept, in bytes: for plain digests, for tokens,
+/// and for HMAC if the profile allows it.
+pub const SECRET_BYTES_LEAST: usize = 16;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_encoding_of_a_secret_is_always_said() {
+    fn a_secret_needs_the_prefix_of_its_encoding() {
         let read = |text| Secret::parse(text).map(|secret| secret.expose().to_vec());
         assert_eq!(read("text:6869"), Ok(b"6869".to_vec()));
         assert_eq!(read("text:a:b c"), Ok(b"a:b c".to_vec()));

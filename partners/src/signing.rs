@@ -1,13 +1,15 @@
-//! Owns the signing text: the profile's fields in order, joined with its separator (contract 5). Pure.
-//! An absent value is an empty slot and never dropped. If no value holds the separator and none is
-//! empty, two different notices have two different texts.
+//! Owns the signing text: the profile's fields in order, joined with its separator (contract 5).
+//! Pure. An absent value is an empty text between two separators and is never dropped. If no value
+//! contains the separator and none is empty, different notices have different signing texts.
 
+use crate::field::Field;
 use crate::mac::MacKey;
-use crate::profile::{CreateField, CreateRule, Field, Profile, QueryField, QueryRule};
+use crate::profile::Profile;
+use crate::profile::create::{CreateField, CreateRule};
 
-/// Appends the signing text of the values `value_of` gives to `into`. Says which field, if any, holds
-/// the separator: then the text is ambiguous and even a valid signature proves nothing.
-pub fn signing_text<'v>(
+/// Appends the signing text of the values from `value_of` to `into`. Returns the first field that
+/// contains the separator: the text is then ambiguous, and even a valid signature proves nothing.
+pub(crate) fn signing_text<'v>(
     profile: &Profile,
     value_of: impl Fn(Field) -> Option<&'v str>,
     into: &mut Vec<u8>,
@@ -15,23 +17,14 @@ pub fn signing_text<'v>(
     join(profile.separator(), profile.signed_fields(), value_of, into)
 }
 
-/// The same for a create-payment request (contract 2.1): the rule's fields in order.
+/// Appends the signing text of a create-payment request (contract 2.1). Returns the first field
+/// that contains the separator.
 pub fn create_signing_text<'v>(
     profile: &Profile,
     rule: &CreateRule,
     value_of: impl Fn(CreateField) -> Option<&'v str>,
     into: &mut Vec<u8>,
 ) -> Option<CreateField> {
-    join(profile.separator(), &rule.signed_fields, value_of, into)
-}
-
-/// The same for a query.
-pub fn query_signing_text<'v>(
-    profile: &Profile,
-    rule: &QueryRule,
-    value_of: impl Fn(QueryField) -> Option<&'v str>,
-    into: &mut Vec<u8>,
-) -> Option<QueryField> {
     join(profile.separator(), &rule.signed_fields, value_of, into)
 }
 
@@ -55,7 +48,8 @@ fn join<'v, F: Copy>(
     ambiguous
 }
 
-/// Signs as the partner would, written as the profile says: for the sandbox, the demo and the bench.
+/// Signs a notice as the partner does, in the profile's encoding; for the sandbox, the demo and the
+/// bench.
 pub fn sign<'v>(
     profile: &Profile,
     key: &MacKey,
@@ -92,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_field_is_an_empty_slot() {
+    fn an_absent_field_is_an_empty_text() {
         let all = values("M O R SUCCESS 100 VND 2026 2027 N sig");
         assert_eq!(text_of(&profile(), &all), ("M|O|R|SUCCESS|100|VND|2026|2027|N".into(), None));
         let some = values("M O R FAILED 100 VND - 2027 - sig");
@@ -111,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_separator_in_a_value_is_told() {
+    fn a_separator_in_a_value_is_reported() {
         let (a, b) = (values("M a|b c S 1 VND"), values("M a b|c S 1 VND"));
         assert_eq!(text_of(&profile(), &a).0, text_of(&profile(), &b).0);
         assert_eq!(text_of(&profile(), &a).1, Some(Field::OrderId));
@@ -121,14 +115,15 @@ mod tests {
     }
 
     fn any_values() -> impl Strategy<Value = Values> {
-        // Few letters, so that moved boundaries would collide if they could.
+        // Few letters, so that values with moved boundaries would have the same text if they could.
         proptest::array::uniform10(proptest::option::of("[ab|]{0,3}"))
     }
 
     proptest! {
-        /// Unless refused (a separator inside, or an empty string), two texts are one only if the values are.
+        /// Two texts are equal only if their values are, unless a value is refused: it is empty, or
+        /// contains the separator.
         #[test]
-        fn the_text_tells_all_values_apart(a in any_values(), b in any_values()) {
+        fn the_text_distinguishes_all_values(a in any_values(), b in any_values()) {
             let judge = |values: &Values| {
                 let (text, ambiguous) = text_of(&profile(), values);
                 let refused = ambiguous.is_some() || values.iter().flatten().any(String::is_empty);
@@ -137,7 +132,8 @@ mod tests {
             let ((text_a, refused_a), (text_b, refused_b)) = (judge(&a), judge(&b));
             if !refused_a {
                 let slots: Vec<_> = text_a.split('|').map(str::to_owned).collect();
-                let expected: Vec<_> = a[..9].iter().map(|v| v.clone().unwrap_or_default()).collect();
+                let expected = a[..9].iter().map(|value| value.clone().unwrap_or_default());
+                let expected: Vec<_> = expected.collect();
                 prop_assert_eq!(slots, expected);
             }
             if !refused_a && !refused_b {

@@ -1,5 +1,5 @@
-//! Owns the text that says when keys are valid, for messages that find no valid key. A wrong clock and an ended key look
-//! the same until both times are shown.
+//! Owns the text on when keys are valid, for messages about a missing valid key. Such a
+//! message also shows the clock's time, because a wrong clock looks like an ended key.
 
 use payfold_schemas::ids::KeyId;
 use payfold_schemas::time::Time;
@@ -7,12 +7,13 @@ use payfold_schemas::time::Time;
 use crate::document::KeyEntry;
 use crate::keys::Key;
 
-/// When each of these keys is valid, such as `k1 from … until …, k2 from …`; `no key` where there is none.
+/// When each of these keys is valid, such as `k1 from … until …, k2 from …`; `no key` where there
+/// is none.
 pub fn of_keys<'a>(keys: impl Iterator<Item = &'a Key>) -> String {
     list(keys.map(|key| one(key.id(), key.valid_from(), key.valid_until())))
 }
 
-/// The same of the vault's entries.
+/// When each of these keys of the vault is valid, in the same format.
 pub fn of_entries<'a>(entries: impl Iterator<Item = &'a KeyEntry>) -> String {
     list(entries.map(|entry| one(&entry.id, entry.valid_from, entry.ends())))
 }

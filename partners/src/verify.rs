@@ -1,91 +1,28 @@
-//! Owns the verdict on a notice: a `VerifiedIpn`, which only `Directory::verify` can construct, or a `Rejection`.
-//! A body nobody signed gets a 400 code for what can't be parsed and `unauthenticated` for all else:
-//! unknown merchant, disabled merchant, unknown partner, wrong key, bad spelling of a signature, all
-//! one answer, after the same work.
+//! Owns the verification of a notice of the default scheme: `Directory::verify` returns a
+//! `VerifiedIpn`, which nothing else can construct, or a `Rejection`.
+//!
+//! A body that can't be parsed gets a 400 code. Every other body without a valid signature gets
+//! `unauthenticated` after the same number of HMACs: for an unknown merchant, a disabled account,
+//! an unknown partner, a wrong key and a malformed signature. Neither the answer nor its time
+//! reveals the reason.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use payfold_schemas::ids::KeyId;
 use payfold_schemas::time::Time;
 
-use crate::directory::{Account, Directory};
+use crate::directory::Directory;
+use crate::directory::account::Account;
+use crate::field::Field;
 use crate::keys::Key;
 use crate::mac::{MacKey, SIGNATURE_BYTES};
 use crate::notice::{Notice, Scalar};
-use crate::profile::{Field, Profile};
+use crate::profile::Profile;
 use crate::signing::signing_text;
 
-/// The stable code of a refusal, as it stands in the problem document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RejectCode {
-    /// Nothing, or nothing but blanks.
-    EmptyBody,
-    /// Not UTF-8, or half a surrogate pair somewhere.
-    InvalidEncoding,
-    /// Not JSON.
-    MalformedJson,
-    /// JSON, but no object.
-    NotAnObject,
-    /// A key twice, or twice but for its case.
-    DuplicateField,
-    /// Too deep or too many keys.
-    TooComplex,
-    /// Nobody known has signed this.
-    Unauthenticated,
-}
+pub use crate::rejection::{RejectCode, Rejection};
 
-impl RejectCode {
-    /// The code on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::EmptyBody => "empty_body",
-            Self::InvalidEncoding => "invalid_encoding",
-            Self::MalformedJson => "malformed_json",
-            Self::NotAnObject => "not_an_object",
-            Self::DuplicateField => "duplicate_field",
-            Self::TooComplex => "too_complex",
-            Self::Unauthenticated => "unauthenticated",
-        }
-    }
-}
-
-impl fmt::Display for RejectCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// A refusal: its code, and for those who may see it where in the body. Never the body, never a secret.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{code}")]
-pub struct Rejection {
-    code: RejectCode,
-    detail: Option<Cow<'static, str>>,
-}
-
-impl Rejection {
-    pub(crate) const fn new(code: RejectCode) -> Self {
-        Self { code, detail: None }
-    }
-
-    pub(crate) fn with_detail(self, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { detail: Some(detail.into()), ..self }
-    }
-
-    /// Why.
-    pub fn code(&self) -> RejectCode {
-        self.code
-    }
-
-    /// Where; always `None` for `unauthenticated`.
-    pub fn detail(&self) -> Option<&str> {
-        self.detail.as_deref()
-    }
-}
-
-/// A notice that a key of a known account has signed. Its shape is not judged yet.
+/// A notice that a key of a known account has signed. Its content is not checked yet.
 #[derive(Debug)]
 pub struct VerifiedIpn<'a> {
     account: Arc<Account>,
@@ -96,46 +33,47 @@ pub struct VerifiedIpn<'a> {
 }
 
 impl VerifiedIpn<'_> {
-    /// Whose it is.
+    /// The account with the key that signed the notice.
     pub fn account(&self) -> &Arc<Account> {
         &self.account
     }
 
-    /// How this partner does it.
+    /// The partner's profile.
     pub fn profile(&self) -> &Arc<Profile> {
         self.account.profile()
     }
 
-    /// The key that signed it.
+    /// The key that has signed the notice.
     pub fn key_id(&self) -> &KeyId {
         Key::id(&self.account.keys().keys()[self.key])
     }
 
-    /// The signature, which stands for all that is signed.
-    pub fn signature(&self) -> &[u8; SIGNATURE_BYTES] {
+    /// The signature, which identifies the signed content.
+    pub(crate) fn signature(&self) -> &[u8; SIGNATURE_BYTES] {
         &self.signature
     }
 
-    /// A field's value as it came; `None` if it is missing or `null`. What is signed is never an object
-    /// or an array.
+    /// A field's value as received; `None` if it is missing or `null`. A signed field is never an
+    /// object or an array.
     pub fn field(&self, field: Field) -> Option<Scalar<'_>> {
         self.notice.present(field)
     }
 
-    /// How many keys at the top the contract doesn't know.
+    /// The number of top-level keys that the contract does not define.
     pub fn unknown_fields(&self) -> u32 {
         self.notice.unknown_fields()
     }
 
-    /// The first signed field that holds the separator: then even a valid signature proves nothing.
+    /// The first signed field that contains the separator. The signing text is then ambiguous, and
+    /// even a valid signature proves nothing.
     pub fn separator_in_signed_value(&self) -> Option<Field> {
         self.ambiguous
     }
 }
 
 impl Directory {
-    /// Who signed this body, if anybody known did. `route_partner` is the partner named in the path, or
-    /// `None` on the shared route. Errors: a `Rejection` that says nothing of who is known.
+    /// Verifies a body. `route_partner` is the partner in the path, or `None` on the shared route.
+    /// Errors: a `Rejection`; it does not reveal which accounts exist.
     pub fn verify<'a>(
         &self,
         route_partner: Option<&str>,
@@ -147,32 +85,32 @@ impl Directory {
         let mut text = Vec::with_capacity(body.len());
         let mut tried = 0;
         for account in candidates.accounts {
-            let claim = Claim::read(account.profile(), &notice, &mut text);
+            let claim = ClaimedSignature::read(account.profile(), &notice, &mut text);
             let signer = account.keys().signer(&text, &claim.signature, now, &mut tried);
             if let (Some(key), true) = (signer, claim.is_well_formed) {
                 let account = Arc::clone(account);
-                let Claim { signature, ambiguous, .. } = claim;
+                let ClaimedSignature { signature, ambiguous, .. } = claim;
                 return Ok(VerifiedIpn { account, key, signature, notice, ambiguous });
             }
         }
         if candidates.accounts.is_empty() {
-            Claim::read(self.default_profile(), &notice, &mut text);
+            ClaimedSignature::read(self.default_profile(), &notice, &mut text);
         }
-        spend(self.nobodys_key(), &text, candidates.hmacs_min.saturating_sub(tried));
+        spend_hmacs(self.dummy_key(), &text, candidates.hmacs_min.saturating_sub(tried));
         Err(Rejection::new(RejectCode::Unauthenticated))
     }
 }
 
-/// What a notice claims under one profile.
-struct Claim {
+/// The signature that a notice claims to have, read as one profile writes it.
+struct ClaimedSignature {
     signature: [u8; SIGNATURE_BYTES],
-    /// Whether the signature has the profile's spelling and every signed field has a text. If not, the
-    /// work is done all the same.
+    /// Whether the signature has the profile's format and every signed field has a text. If not,
+    /// the notice is refused, after as many HMACs as a well-formed signature costs.
     is_well_formed: bool,
     ambiguous: Option<Field>,
 }
 
-impl Claim {
+impl ClaimedSignature {
     fn read(profile: &Profile, notice: &Notice<'_>, text: &mut Vec<u8>) -> Self {
         text.clear();
         let ambiguous = signing_text(profile, |field| notice.signing_value(field), text);
@@ -187,8 +125,9 @@ impl Claim {
     }
 }
 
-/// Does so many HMACs and forgets what they say.
-fn spend(key: &MacKey, text: &[u8], hmacs: usize) {
+/// Computes this many HMACs and ignores the results, so that a refusal takes the same time
+/// whichever accounts exist.
+fn spend_hmacs(key: &MacKey, text: &[u8], hmacs: usize) {
     for _ in 0..hmacs {
         std::hint::black_box(key.verifies(text, &[0; SIGNATURE_BYTES]));
     }
@@ -197,7 +136,7 @@ fn spend(key: &MacKey, text: &[u8], hmacs: usize) {
 #[cfg(test)]
 mod tests {
     use payfold_schemas::ids::{MerchantCode, PartnerCode};
-    use payfold_schemas::record::ProfileStamp;
+    use payfold_schemas::notice_source::ProfileStamp;
 
     use super::*;
     use crate::document::{AccountEntry, NewKey, VaultDocument};
@@ -216,7 +155,8 @@ mod tests {
         PartnerCode::parse(code).unwrap()
     }
 
-    /// An account whose key `id` has the secret of that name, valid from a minute ago.
+    /// An account with one key. The key's id is also the name of its secret. The key is valid
+    /// since a minute before `NOW`.
     fn account(partner_code: &str, merchant: &str, key: &str) -> AccountEntry {
         let merchant = MerchantCode::parse(merchant).unwrap();
         let mut account = AccountEntry::new(partner(partner_code), merchant);
@@ -236,7 +176,8 @@ mod tests {
         }
     }
 
-    /// acme/SHOP with key a, acme/SHOP-2 with key a2, bolt/SHOP with key b, acme/GONE disabled with key g.
+    /// acme/SHOP with key a, acme/SHOP-2 with key a2, bolt/SHOP with key b, acme/GONE disabled with
+    /// key g.
     fn directory() -> Directory {
         let mut gone = account("acme", "GONE", "g");
         gone.enabled = false;
@@ -255,10 +196,10 @@ mod tests {
         Directory::build(profiles.into(), &vault).unwrap()
     }
 
-    /// The fields of an IPN as JSON source texts, to be changed before they are signed.
-    type Fields = Vec<(Field, String)>;
+    /// The fields of an IPN as JSON text, to be changed before they are signed.
+    type IpnFields = Vec<(Field, String)>;
 
-    fn fields(merchant: &str) -> Fields {
+    fn fields(merchant: &str) -> IpnFields {
         let source = |field| match field {
             Field::MerchantCode => format!("\"{merchant}\""),
             Field::Amount => "150000".to_owned(),
@@ -274,7 +215,7 @@ mod tests {
     }
 
     /// The body of these fields, signed with the secret of this name.
-    fn signed(fields: &Fields, key: &str) -> Vec<u8> {
+    fn signed(fields: &IpnFields, key: &str) -> Vec<u8> {
         let value_of = |wanted: Field| {
             let source = &fields.iter().find(|(field, _)| *field == wanted)?.1;
             Some(source.trim_matches('"')).filter(|_| source != "null")
@@ -288,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_notice_is_found_and_read() {
+    fn a_signed_notice_is_verified_and_read() {
         let directory = directory();
         let body = signed(&fields("SHOP"), "b");
         for route in [None, Some("bolt")] {
@@ -307,8 +248,8 @@ mod tests {
         }
     }
 
-    /// Fields with one value put in the place of another; an empty one leaves the field out.
-    fn with(mut fields: Fields, field: Field, source: &str) -> Fields {
+    /// The fields with another value for one of them; an empty value leaves the field out.
+    fn with(mut fields: IpnFields, field: Field, source: &str) -> IpnFields {
         fields.retain(|(other, _)| *other != field || !source.is_empty());
         for (other, value) in &mut fields {
             if *other == field {
@@ -328,7 +269,8 @@ mod tests {
         }
     }
 
-    /// Route (- is the shared one), merchantCode as JSON, signing key => partner and key, or the code.
+    /// Route (`-` is the shared one), merchantCode as JSON, signing key => the partner and key, or
+    /// the code of the refusal.
     const ROUTES: &str = r#"
         -      "SHOP"    a   => acme/a
         -      "SHOP"    b   => bolt/b
@@ -337,7 +279,7 @@ mod tests {
         acme   "SHOP"    b   => unauthenticated
         bolt   "SHOP"    a   => unauthenticated
         bolt   "SHOP-2"  a2  => unauthenticated
-        nobody "SHOP"    a   => unauthenticated
+        absent "SHOP"    a   => unauthenticated
         ACME   "SHOP"    a   => unauthenticated
         -      "SHOP"    a2  => unauthenticated
         -      "SHOP"    z   => unauthenticated
@@ -354,11 +296,11 @@ mod tests {
         -      -         b   => bolt/b
         -      -         z   => unauthenticated
         bolt   -         a   => unauthenticated
-        nobody -         a   => unauthenticated
+        absent -         a   => unauthenticated
     "#;
 
     #[test]
-    fn a_notice_is_from_who_signed_it_or_from_nobody() {
+    fn a_notice_belongs_to_the_account_with_the_key_that_signed_it() {
         let directory = directory();
         for case in ROUTES.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let [route, merchant, key, _, expected] =
@@ -380,12 +322,12 @@ mod tests {
     }
 
     #[test]
-    fn any_field_altered_alone_is_refused() {
+    fn a_notice_with_one_altered_field_is_refused() {
         let directory = directory();
-        let genuine = String::from_utf8(signed(&fields("SHOP"), "a")).unwrap();
+        let authentic = String::from_utf8(signed(&fields("SHOP"), "a")).unwrap();
         for (field, source) in fields("SHOP") {
             let from = format!("\"{field}\":{source}");
-            assert!(genuine.contains(&from));
+            assert!(authentic.contains(&from));
             let text = source.trim_matches('"');
             for to in [
                 format!("\"{text}x\""),
@@ -402,19 +344,19 @@ mod tests {
                 if to == format!("\"{text}\"") {
                     continue;
                 }
-                let body = genuine.replace(&from, &format!("\"{field}\":{to}"));
+                let body = authentic.replace(&from, &format!("\"{field}\":{to}"));
                 assert_eq!(code(&directory, None, body.as_bytes()), "unauthenticated", "{body}");
             }
-            let body = genuine.replace(&format!("{from},"), "");
+            let body = authentic.replace(&format!("{from},"), "");
             assert_eq!(code(&directory, None, body.as_bytes()), "unauthenticated", "{body}");
         }
     }
 
     #[test]
-    fn a_signature_has_the_profiles_spelling() {
+    fn a_signature_must_be_in_the_format_of_the_profile() {
         let directory = directory();
-        let genuine = String::from_utf8(signed(&fields("SHOP"), "a")).unwrap();
-        let (before, signature) = genuine.split_once("\"signature\":").unwrap();
+        let authentic = String::from_utf8(signed(&fields("SHOP"), "a")).unwrap();
+        let (before, signature) = authentic.split_once("\"signature\":").unwrap();
         let signature = signature.trim_end_matches('}');
         let hex = signature.trim_matches('"');
         for spelling in [
@@ -440,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_signed_is_verified_whatever_its_shape() {
+    fn verification_does_not_check_the_content() {
         let directory = directory();
         for (field, source) in [
             (Field::Amount, "1e3"),
@@ -454,7 +396,7 @@ mod tests {
             let body = signed(&with(fields("SHOP"), field, source), "a");
             assert_eq!(code(&directory, None, &body), "acme/a", "{field} {source}");
         }
-        // An object in an empty slot leaves the signing text as it was signed.
+        // An object is signed as an absent field is, so the signing text stays the same.
         let absent = signed(&with(fields("SHOP"), Field::Nonce, ""), "a");
         let mut composite = String::from_utf8(absent).unwrap();
         composite.insert_str(1, "\"nonce\":{},");
@@ -464,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_separator_in_a_signed_value_is_told() {
+    fn a_separator_in_a_signed_value_is_reported() {
         let body = signed(&with(fields("SHOP"), Field::ProviderRef, "\"a|b\""), "a");
         let directory = directory();
         let ipn = directory.verify(None, &body, NOW).unwrap();
@@ -472,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_key_counts_in_its_overlap() {
+    fn an_old_key_is_valid_during_its_overlap() {
         let mut shop = account("acme", "SHOP", "old");
         shop.add_key(new_key("new", NOW, 5_000)).unwrap();
         let directory = build(vec![shop]);
@@ -493,10 +435,10 @@ mod tests {
     }
 
     #[test]
-    fn what_can_t_be_parsed_has_its_code_on_every_route() {
+    fn a_body_that_can_t_be_parsed_has_its_code_on_every_route() {
         let directory = directory();
         for (body, expected) in [("", "empty_body"), ("[]", "not_an_object")] {
-            for route in [None, Some("acme"), Some("nobody")] {
+            for route in [None, Some("acme"), Some("absent")] {
                 assert_eq!(code(&directory, route, body.as_bytes()), expected);
             }
         }

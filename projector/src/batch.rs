@@ -1,8 +1,10 @@
-//! Owns the folding of a batch in memory: records in log order in; rows, view entries and events out.
+//! Owns the folding of a batch in memory, from records in log order to rows, view entries and
+//! events.
 //!
-//! Invariants: one event per record that changed its order's kept set where that is told, in log order; the version moves by
-//! one with each; every order a record names is written again with its entries, also when nothing
-//! changed, so that a repeated batch mends what a crash left half written.
+//! Invariants: each record that changes its order's kept set moves the version by one, and makes
+//! one event if its partition is published; events are in log order. Every order a record names is
+//! written again with its entries, also if nothing changed, so that a repeated batch repairs a
+//! commit that a crash left half written.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,55 +15,57 @@ use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::ipn::Ipn;
 use payfold_schemas::order::{KnownFacts, Order, OrderState};
-use payfold_schemas::record::{FactRecord, Position};
+use payfold_schemas::position::Position;
+use payfold_schemas::record::FactRecord;
 use payfold_schemas::time::Time;
 
-use crate::event::Change;
-use crate::fold::{Content, Effect, Rules, apply};
+use crate::event::OrderChange;
+use crate::fold::{Effect, FactContent, FoldRules, apply};
 
-/// The orders a batch names, as far as they are known; the batch adds the others.
+/// The orders a batch names, as far as they exist; folding adds the new ones.
 pub type Orders = HashMap<OrderKey, Arc<Order>>;
 
-/// What a batch comes to.
+/// The results of a batch.
 #[derive(Debug, Default)]
-pub struct Changes {
-    /// Every order the batch names, as it leaves it.
+pub(crate) struct Changes {
+    /// Every order the batch names, after the batch.
     pub orders: Vec<Arc<Order>>,
     /// The entries of its records, sorted by entry, without repeats.
     pub views: Vec<(OrderKey, ViewEntry)>,
     /// `order.changed`, in log order.
-    pub events: Vec<Message>,
+    pub(crate) events: Vec<Message>,
     /// When the record behind each event was received.
-    pub received: Vec<Time>,
-    /// What each record did.
-    pub effects: Vec<Effect>,
-    /// Every state an order came into.
-    pub entered: Vec<OrderState>,
+    pub(crate) received: Vec<Time>,
+    /// The effect of each record.
+    pub(crate) effects: Vec<Effect>,
+    /// The states that orders came into, one for each change of state.
+    pub(crate) entered: Vec<OrderState>,
 }
 
-/// By which rules a batch is folded, and what of it is told.
+/// How a batch is folded, and which of its changes are published.
 #[derive(Clone, Debug, Default)]
-pub struct Telling {
-    /// The rules.
-    pub rules: Rules,
-    /// The number under which a partition's changes are told; a partition that is not here is folded in silence.
-    pub numbers: BTreeMap<u32, u32>,
+pub(crate) struct FoldOptions {
+    /// The rules of the build.
+    pub rules: FoldRules,
+    /// The publication epoch of each partition that is published from this build. The other
+    /// partitions are folded unpublished.
+    pub(crate) epochs: BTreeMap<u32, u32>,
 }
 
 /// Folds `records`, in log order, into the orders they name.
-pub fn fold_batch(
+pub(crate) fn fold_batch(
     orders: &mut Orders,
     records: &[(Position, FactRecord)],
-    telling: &Telling,
+    options: &FoldOptions,
 ) -> Changes {
     let mut changes = Changes::default();
     for (position, record) in records {
         if !orders.contains_key(&record.order) {
-            let order = new_order(record, *position, telling.rules);
+            let order = new_order(record, *position, options.rules);
             orders.insert(record.order.clone(), Arc::new(order));
         }
         let order = orders.get_mut(&record.order).expect("it was added just above");
-        fold_record(Arc::make_mut(order), (*position, record), telling, &mut changes);
+        fold_record(Arc::make_mut(order), (*position, record), options, &mut changes);
         add_entries(record, &mut changes.views);
     }
     for order in orders.values() {
@@ -72,10 +76,13 @@ pub fn fold_batch(
     changes.views.sort_unstable_by(|(a_key, a), (b_key, b)| (a, a_key).cmp(&(b, b_key)));
     changes.views.dedup();
     assert_eq!(changes.effects.len(), records.len(), "every record is folded");
+    let changed = changes.effects.iter().filter(|effect| effect.is_change()).count();
+    assert!(changes.events.len() <= changed, "a record that changed nothing has no event");
+    assert_eq!(changes.events.len(), changes.received.len(), "every event has its time of receipt");
     changes
 }
 
-fn new_order(record: &FactRecord, position: Position, rules: Rules) -> Order {
+fn new_order(record: &FactRecord, position: Position, rules: FoldRules) -> Order {
     let facts = KnownFacts::default();
     Order {
         key: record.order.clone(),
@@ -90,7 +97,7 @@ fn new_order(record: &FactRecord, position: Position, rules: Rules) -> Order {
 fn fold_record(
     order: &mut Order,
     (position, record): (Position, &FactRecord),
-    telling: &Telling,
+    options: &FoldOptions,
     changes: &mut Changes,
 ) {
     assert_eq!(order.key, record.order, "a record is folded into the order it names");
@@ -105,13 +112,13 @@ fn fold_record(
     }
     let previous_state = (order.version > 0).then_some(order.summary.state);
     order.version = order.version.checked_add(1).expect("no log holds 2^64 records");
-    order.summary = telling.rules.summarize(&order.facts);
+    order.summary = options.rules.summarize(&order.facts);
     if previous_state != Some(order.summary.state) {
         changes.entered.push(order.summary.state);
     }
-    if let Some(number) = telling.numbers.get(&position.partition) {
-        let change = Change { order, previous_state, record, position };
-        changes.events.push(change.to_message(*number));
+    if let Some(epoch) = options.epochs.get(&position.partition) {
+        let change = OrderChange { order, previous_state, record, position };
+        changes.events.push(change.to_message(*epoch));
         changes.received.push(record.received_at);
     }
 }
@@ -148,5 +155,5 @@ fn add_entries(record: &FactRecord, views: &mut Vec<(OrderKey, ViewEntry)>) {
 
 fn nonce_entry(ipn: &Ipn) -> Option<ViewEntry> {
     let nonce = ipn.nonce.as_ref().filter(|_| ipn.policy.nonce_required)?;
-    Some(ViewEntry::Nonce(nonce.clone(), Content::of_ipn(ipn).digest()))
+    Some(ViewEntry::Nonce(nonce.clone(), FactContent::of_ipn(ipn).digest()))
 }

@@ -1,5 +1,5 @@
-//! Owns the making of `order.changed`: what one record's change of one order tells.
-//! It depends on the log's prefix only, so that a repeat after a crash is byte-identical.
+//! Owns the making of `order.changed`, the event of one record's change of one order. Invariant: an
+//! event depends on the log's prefix only, so that a repeat after a crash is byte-identical.
 
 use payfold_engines::log::Message;
 use payfold_schemas::event::{
@@ -9,28 +9,29 @@ use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::ipn::Status;
 use payfold_schemas::order::{Order, OrderState};
+use payfold_schemas::position::Position;
 use payfold_schemas::publication::Switch;
-use payfold_schemas::record::{FactRecord, Position};
+use payfold_schemas::record::FactRecord;
 use payfold_schemas::time::Time;
 
 /// One change of one order.
-pub(crate) struct Change<'a> {
-    /// The order as the record left it.
+pub(crate) struct OrderChange<'a> {
+    /// The order after the record.
     pub(crate) order: &'a Order,
-    /// Where it stood before; none if this is its first.
+    /// The order's state before; `None` if this is its first record.
     pub(crate) previous_state: Option<OrderState>,
-    /// The record, and where it stands in `intake`.
     pub(crate) record: &'a FactRecord,
+    /// The record's position in `intake`.
     pub(crate) position: Position,
 }
 
-impl Change<'_> {
+impl OrderChange<'_> {
     /// The message for the `orders` topic.
-    pub(crate) fn to_message(&self, generation: u32) -> Message {
+    pub(crate) fn to_message(&self, epoch: u32) -> Message {
         let profile = self.record.source.as_ref().map(|source| &source.profile);
         let profile = profile
             .map(|profile| EventProfile { version: profile.version, digest: profile.digest });
-        let data = data(self.order, generation, self.previous_state, self.cause());
+        let data = data(self.order, epoch, self.previous_state, self.cause());
         message(&self.order.key, &OrderChanged { profile, ..data }, occurred_at(self.record))
     }
 
@@ -44,18 +45,19 @@ impl Change<'_> {
     }
 }
 
-/// The event of an order that the new tables see in another way, told at the switch to them.
-pub(crate) struct Rebuilt<'a> {
-    /// As the new tables have it.
+/// The event of an order with other published fields in the new build. It is published at the
+/// switch to that build.
+pub(crate) struct RebuiltOrder<'a> {
+    /// The order in the new build.
     pub(crate) order: &'a Order,
-    /// Where it stood in the tables that were told before; none if it was not there.
+    /// The order's state in the build published before; `None` if the order was not there.
     pub(crate) previous_state: Option<OrderState>,
-    /// The marker, and where it stands in `intake`.
     pub(crate) switch: &'a Switch,
+    /// The marker's position in `intake`.
     pub(crate) position: Position,
 }
 
-impl Rebuilt<'_> {
+impl RebuiltOrder<'_> {
     /// The message for the `orders` topic.
     pub(crate) fn to_message(&self) -> Message {
         let cause = Cause {
@@ -64,14 +66,15 @@ impl Rebuilt<'_> {
             position: self.position,
             request_id: self.switch.request_id,
         };
-        let number = self.switch.publication.number;
-        let data = data(self.order, number, self.previous_state, cause);
+        let epoch = self.switch.publication.epoch;
+        let data = data(self.order, epoch, self.previous_state, cause);
         message(&self.order.key, &data, self.switch.at)
     }
 }
 
-/// What an event tells of an order apart from generation, version and cause: field by field, as people read it.
-pub fn told(order: &Order) -> [(&'static str, String); 13] {
+/// The fields of an event except its key, epoch, version, previous state, cause and profile, as
+/// text. If none of them differs between two builds, a switch publishes nothing of the order.
+pub(crate) fn published_fields(order: &Order) -> [(&'static str, String); 13] {
     let summary = &order.summary;
     let attention: Vec<&str> = summary.attention().map(|flag| flag.as_str()).collect();
     [
@@ -97,7 +100,7 @@ fn text(value: Option<&impl ToString>) -> String {
 
 fn message(key: &OrderKey, data: &OrderChanged, time: Time) -> Message {
     let event = EventAttributes {
-        id: order_event_id(key, data.generation, data.version),
+        id: order_event_id(key, data.epoch, data.version),
         kind: ORDER_CHANGED_TYPE,
         time,
     };
@@ -105,10 +108,10 @@ fn message(key: &OrderKey, data: &OrderChanged, time: Time) -> Message {
     Message { key: key.to_string(), event: Some(event), value }
 }
 
-/// What an event tells of an order; the profile is the record's.
+/// The data of an event, without the profile.
 fn data(
     order: &Order,
-    generation: u32,
+    epoch: u32,
     previous_state: Option<OrderState>,
     cause: Cause,
 ) -> OrderChanged {
@@ -119,7 +122,7 @@ fn data(
         order_id: key.order_id.clone(),
         reference: summary.reference.clone(),
         attempt: summary.attempt,
-        generation,
+        epoch,
         version: order.version,
         previous_state,
         state: summary.state,
@@ -139,16 +142,17 @@ fn data(
     }
 }
 
-/// When what a record tells happened: S its paidAt; F, E, R the timestamp of the delivery, if it has one;
-/// X the deadline; the others, and what is missing, when the record was received.
+/// When the content of a record happened: for a notice of a success its `paidAt`, for the other
+/// notices the timestamp of the delivery, for a passed deadline the deadline. For other records,
+/// and where that time is missing, it is the time the record was received.
 pub fn occurred_at(record: &FactRecord) -> Time {
     match &record.fact {
         Fact::Ipn(ipn) => {
-            let said = match ipn.status {
+            let stated = match ipn.status {
                 Status::Success => ipn.money.paid_at,
                 Status::Failed | Status::Expired | Status::Refunded => ipn.timestamp,
             };
-            said.unwrap_or(record.received_at)
+            stated.unwrap_or(record.received_at)
         }
         Fact::DeadlinePassed { deadline } => *deadline,
         Fact::CreateRequested(_)
@@ -165,12 +169,12 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::batch::{Telling, fold_batch};
+    use crate::batch::{FoldOptions, fold_batch};
     use crate::fold::testkit::{at, fact};
 
-    /// A field that is added to the event has to be compared too.
+    /// A field that is added to the event has to be compared, too.
     #[test]
-    fn what_is_told_is_all_an_event_says_but_its_name_and_cause() {
+    fn published_fields_are_all_fields_but_the_key_and_the_cause() {
         let record = FactRecord {
             order: OrderKey::parse("p/M/a").unwrap(),
             fact: fact("C 100"),
@@ -178,9 +182,9 @@ mod tests {
             received_at: at("10:10"),
             source: None,
         };
-        let telling = Telling { numbers: [(0, 1)].into(), ..Telling::default() };
+        let options = FoldOptions { epochs: [(0, 1)].into(), ..FoldOptions::default() };
         let changes =
-            fold_batch(&mut Default::default(), &[(Position::default(), record)], &telling);
+            fold_batch(&mut Default::default(), &[(Position::default(), record)], &options);
         let event: serde_json::Value = serde_json::from_slice(&changes.events[0].value).unwrap();
         let mut fields: BTreeSet<&str> =
             event.as_object().unwrap().keys().map(String::as_str).collect();
@@ -188,7 +192,7 @@ mod tests {
             "partner",
             "merchantCode",
             "orderId",
-            "generation",
+            "epoch",
             "version",
             "previousState",
             "cause",
@@ -197,7 +201,8 @@ mod tests {
         ] {
             assert!(fields.remove(of_the_event), "{of_the_event}");
         }
-        let told: BTreeSet<&str> = told(&changes.orders[0]).iter().map(|(name, _)| *name).collect();
-        assert_eq!(told, fields);
+        let published: BTreeSet<&str> =
+            published_fields(&changes.orders[0]).iter().map(|(name, _)| *name).collect();
+        assert_eq!(published, fields);
     }
 }

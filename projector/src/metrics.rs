@@ -1,4 +1,5 @@
-//! Owns what the projector counts, as verbs. Every counter is resolved once, when it is made.
+//! Owns the projector's metrics, one method for each change. Counters without changing labels are
+//! resolved once, when the metrics are made.
 
 use std::sync::Arc;
 
@@ -6,11 +7,13 @@ use payfold_engines::clock::Clock;
 use payfold_schemas::chain::Head;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::order::OrderState;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
 use prometheus::{
-    GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry,
+    GaugeVec, Histogram, IntCounter, IntGauge, IntGaugeVec, Registry,
+    register_gauge_vec_with_registry, register_histogram_with_registry,
+    register_int_counter_vec_with_registry, register_int_counter_with_registry,
+    register_int_gauge_vec_with_registry, register_int_gauge_with_registry,
 };
 
 use crate::fold::Effect;
@@ -30,7 +33,7 @@ const ACK_BUCKETS_SECONDS: [f64; 12] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0];
 
 /// The projector's metrics.
-pub struct Metrics {
+pub struct ProjectorMetrics {
     clock: Arc<dyn Clock>,
     facts: [[IntCounter; 4]; 8],
     entered: [IntCounter; 8],
@@ -40,110 +43,105 @@ pub struct Metrics {
     partitions_halted: IntGauge,
     lag_records: IntGauge,
     lag_seconds: GaugeVec,
-    generations: GenerationMetrics,
+    builds: BuildMetrics,
     chain: ChainMetrics,
     ack_to_event_seconds: Histogram,
-    latest: OfLatest,
+    latest: CopierMetrics,
 }
 
-/// What is told of the copying to `orders.latest`.
-struct OfLatest {
+/// The metrics of the copying to `orders.latest`.
+struct CopierMetrics {
     lag_records: IntGauge,
     failures: IntCounter,
 }
 
-impl OfLatest {
+impl CopierMetrics {
     fn new(registry: &Registry) -> prometheus::Result<Self> {
         Ok(Self {
-            lag_records: gauge(
-                registry,
+            lag_records: register_int_gauge_with_registry!(
                 "payfold_projector_latest_lag_records",
                 "events of orders that are not copied to orders.latest yet",
+                registry
             )?,
-            failures: counter(
-                registry,
+            failures: register_int_counter_with_registry!(
                 "payfold_projector_latest_failures_total",
                 "times the copying to orders.latest had to begin anew, or stopped at an event",
+                registry
             )?,
         })
     }
 }
 
-impl Metrics {
-    /// Registers the metrics. `clock` says how old a record is. Errors: a name is registered already.
+impl ProjectorMetrics {
+    /// Registers the metrics. The ages of records are measured by `clock`. Errors: a name is
+    /// registered already.
     pub fn new(registry: &Registry, clock: Arc<dyn Clock>) -> prometheus::Result<Self> {
-        let facts = counters(
-            registry,
-            Opts::new(
-                "payfold_projector_facts_total",
-                "facts folded, by kind and what became of them",
-            ),
+        let facts = register_int_counter_vec_with_registry!(
+            "payfold_projector_facts_total",
+            "facts folded, by kind and what became of them",
             &["kind", "result"],
+            registry
         )?;
-        let entered = counters(
-            registry,
-            Opts::new("payfold_projector_state_changes_total", "orders that came into a state"),
+        let entered = register_int_counter_vec_with_registry!(
+            "payfold_projector_state_changes_total",
+            "orders that came into a state",
             &["state"],
+            registry
         )?;
-        let metrics = Self {
+        Ok(Self {
             clock,
             facts: KINDS.map(|kind| RESULTS.map(|result| facts.with_label_values(&[kind, result]))),
             entered: OrderState::ALL.map(|state| entered.with_label_values(&[state.as_str()])),
-            publish_failures: counter(
-                registry,
+            publish_failures: register_int_counter_with_registry!(
                 "payfold_projector_publish_failures_total",
                 "batches of events that could not be published and were tried again",
+                registry
             )?,
-            partitions: gauge(
-                registry,
+            partitions: register_int_gauge_with_registry!(
                 "payfold_projector_partitions",
                 "partitions of intake this process folds",
+                registry
             )?,
-            intake_partitions: gauge(
-                registry,
+            intake_partitions: register_int_gauge_with_registry!(
                 "payfold_projector_intake_partitions",
                 "partitions intake has, for all processes together to fold",
+                registry
             )?,
-            partitions_halted: gauge(
-                registry,
+            partitions_halted: register_int_gauge_with_registry!(
                 "payfold_projector_partitions_halted",
                 "partitions that stand at a record that can't be read",
+                registry
             )?,
-            lag_records: gauge(
-                registry,
+            lag_records: register_int_gauge_with_registry!(
                 "payfold_projector_lag_records",
                 "records of intake that are not folded yet",
+                registry
             )?,
-            lag_seconds: GaugeVec::new(
-                Opts::new(
-                    "payfold_projector_lag_seconds",
-                    "age of the oldest record not folded yet",
-                ),
+            lag_seconds: register_gauge_vec_with_registry!(
+                "payfold_projector_lag_seconds",
+                "age of the oldest record not folded yet",
                 &["partition"],
+                registry
             )?,
-            generations: GenerationMetrics::new(registry)?,
+            builds: BuildMetrics::new(registry)?,
             chain: ChainMetrics::new(registry)?,
-            ack_to_event_seconds: Histogram::with_opts(
-                HistogramOpts::new(
-                    "payfold_projector_ack_to_event_seconds",
-                    "from the receipt of a fact to its durable event",
-                )
-                .buckets(ACK_BUCKETS_SECONDS.to_vec()),
+            ack_to_event_seconds: register_histogram_with_registry!(
+                "payfold_projector_ack_to_event_seconds",
+                "from the receipt of a fact to its durable event",
+                ACK_BUCKETS_SECONDS.to_vec(),
+                registry
             )?,
-            latest: OfLatest::new(registry)?,
-        };
-        registry.register(Box::new(metrics.lag_seconds.clone()))?;
-        registry.register(Box::new(metrics.ack_to_event_seconds.clone()))?;
-        Ok(metrics)
+            latest: CopierMetrics::new(registry)?,
+        })
     }
 
-    /// The same metrics, registered nowhere: for work nobody is told of.
-    pub(crate) fn apart(&self) -> Self {
-        let made = Self::new(&Registry::new(), Arc::clone(&self.clock));
-        made.expect("nothing is registered twice in a new registry")
+    /// A copy that is not exported, for the projector of an unpublished build.
+    pub(crate) fn unregistered(&self) -> Self {
+        let copy = Self::new(&Registry::new(), Arc::clone(&self.clock));
+        copy.expect("nothing is registered twice in a new registry")
     }
 
-    /// The present, by the clock the ages are measured with.
+    /// The current time, by the clock that ages are measured with.
     pub(crate) fn now(&self) -> Time {
         self.clock.now()
     }
@@ -169,11 +167,12 @@ impl Metrics {
     }
 
     pub(crate) fn state_entered(&self, state: OrderState) {
-        let place = OrderState::ALL.iter().position(|other| *other == state);
-        self.entered[place.expect("ALL has every state")].inc();
+        let index = OrderState::ALL.iter().position(|other| *other == state);
+        self.entered[index.expect("ALL has every state")].inc();
     }
 
-    /// Events are durable; `received` is when their facts were received.
+    /// Observes how long events took to become durable; `received` holds the times at which their
+    /// facts were received.
     pub(crate) fn events_published(&self, received: &[Time]) {
         let now = self.now();
         for received in received {
@@ -185,30 +184,30 @@ impl Metrics {
         self.publish_failures.inc();
     }
 
-    /// The projector has ended with an error: at least one partition stands where it is.
+    /// Counts at least one halted partition, because the projector has ended with an error.
     pub fn partition_halted(&self) {
         self.partitions_halted.set(self.partitions_halted.get().max(1));
     }
 
-    /// So many partitions stand at a record that can't be read.
-    pub(crate) fn partitions_halted_are(&self, count: usize) {
+    /// Sets the number of partitions that are halted at a record that can't be read.
+    pub(crate) fn set_partitions_halted(&self, count: usize) {
         self.partitions_halted.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// So many partitions are this projector's.
-    pub(crate) fn partitions_are(&self, count: usize) {
+    /// Sets the number of partitions assigned to this projector.
+    pub(crate) fn set_partitions(&self, count: usize) {
         self.partitions.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Intake has so many partitions; somebody has to fold each.
-    pub(crate) fn intake_partitions_are(&self, count: usize) {
+    /// Sets the number of partitions of intake, each of which some process has to fold.
+    pub(crate) fn set_intake_partitions(&self, count: usize) {
         self.intake_partitions.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// These partitions are another projector's now; what was told of them here holds no longer.
-    pub(crate) fn partitions_gone(&self, partitions: &[u32]) {
+    /// Removes the series of partitions that were revoked or lost.
+    pub(crate) fn clear_partitions(&self, partitions: &[u32]) {
         for partition in partitions {
-            // Nothing may have been measured yet.
+            // The errors mean that nothing was measured yet.
             let partition = partition.to_string();
             let _ = self.lag_seconds.remove_label_values(&[&partition]);
             let _ = self.chain.head.remove_label_values(&[&partition]);
@@ -216,88 +215,89 @@ impl Metrics {
         }
     }
 
-    /// The chain of a partition has this head now. Prometheus remembers it where the log's keeper can't reach.
-    pub(crate) fn chained(&self, position: Position, head: Head) {
+    /// Sets the head of a partition's chain. Prometheus keeps its history out of reach of the
+    /// person who runs the log.
+    pub(crate) fn set_chain_head(&self, position: Position, head: Head) {
         let [a, b, c, d, e, f, ..] = *head.digest().as_bytes();
         let partition = position.partition.to_string();
-        // No more than 48 bits: a gauge is a float where it is kept.
+        // 48 bits, because Prometheus stores a gauge as a float.
         let head = i64::from_be_bytes([0, 0, a, b, c, d, e, f]);
         self.chain.head.with_label_values(&[&partition]).set(head);
         let offset = i64::try_from(position.offset).unwrap_or(i64::MAX);
         self.chain.offset.with_label_values(&[&partition]).set(offset);
     }
 
-    pub(crate) fn lag_measured(&self, records: u64) {
+    /// Sets the number of records that are not folded yet.
+    pub(crate) fn set_lag_records(&self, records: u64) {
         self.lag_records.set(i64::try_from(records).unwrap_or(i64::MAX));
     }
 
-    /// So many records are not folded yet into a generation that nobody is told of.
-    pub(crate) fn generation_lag_measured(&self, tables: u32, records: u64) {
+    /// Sets the number of records that are not folded yet into an unpublished build.
+    pub(crate) fn set_build_lag(&self, build: u32, records: u64) {
         let records = i64::try_from(records).unwrap_or(i64::MAX);
-        self.generations.lag_records.with_label_values(&[&tables.to_string()]).set(records);
+        self.builds.lag_records.with_label_values(&[&build.to_string()]).set(records);
     }
 
-    /// Nobody here folds into this generation in silence any more.
-    pub(crate) fn generation_not_silent(&self, tables: u32) {
-        // It may never have been measured.
-        let _ = self.generations.lag_records.remove_label_values(&[&tables.to_string()]);
+    /// Removes the lag of a build that is published now, or that this process no longer folds.
+    pub(crate) fn clear_build_lag(&self, build: u32) {
+        // An error means that no lag was set.
+        let _ = self.builds.lag_records.remove_label_values(&[&build.to_string()]);
     }
 
-    /// The projector of a generation in the making has ended with an error.
-    pub(crate) fn generation_has_failed(&self, tables: u32) {
-        self.generations.failed.with_label_values(&[&tables.to_string()]).set(1);
+    /// Marks an unpublished build after its projector has ended with an error.
+    pub(crate) fn set_build_failed(&self, build: u32) {
+        self.builds.failed.with_label_values(&[&build.to_string()]).set(1);
     }
 
-    /// It is tried again, or thrown away.
-    pub(crate) fn generation_has_not_failed(&self, tables: u32) {
-        // It may never have failed.
-        let _ = self.generations.failed.remove_label_values(&[&tables.to_string()]);
+    /// Removes the mark of a build that is dropped, or that has a new projector.
+    pub(crate) fn clear_build_failed(&self, build: u32) {
+        // An error means that there is no mark.
+        let _ = self.builds.failed.remove_label_values(&[&build.to_string()]);
     }
 
-    /// So many events of this process's partitions are not copied to `orders.latest` yet.
-    pub fn latest_behind(&self, records: u64) {
+    /// Sets the number of events of this process's partitions that are not copied to
+    /// `orders.latest` yet.
+    pub fn set_latest_lag(&self, records: u64) {
         self.latest.lag_records.set(i64::try_from(records).unwrap_or(i64::MAX));
     }
 
-    /// The copying to `orders.latest` had to begin anew, or stands at an event.
+    /// Counts an error of the copying to `orders.latest`, or an event it stopped at.
     pub fn latest_failed(&self) {
         self.latest.failures.inc();
     }
 
-    pub(crate) fn oldest_unfolded(&self, partition: u32, age_nanos: i64) {
+    /// Sets the age of a partition's oldest record that is not folded yet, in nanoseconds.
+    pub(crate) fn set_lag_age(&self, partition: u32, age_nanos: i64) {
         self.lag_seconds.with_label_values(&[&partition.to_string()]).set(seconds(age_nanos));
     }
 }
 
-fn counters(registry: &Registry, opts: Opts, labels: &[&str]) -> prometheus::Result<IntCounterVec> {
-    let counters = IntCounterVec::new(opts, labels)?;
-    registry.register(Box::new(counters.clone()))?;
-    Ok(counters)
-}
-
-/// Of the generations that nobody is told of, by generation.
-struct GenerationMetrics {
+/// The metrics of unpublished builds, by build.
+struct BuildMetrics {
     lag_records: IntGaugeVec,
     failed: IntGaugeVec,
 }
 
-impl GenerationMetrics {
+impl BuildMetrics {
     fn new(registry: &Registry) -> prometheus::Result<Self> {
-        let of_generation = |name, help| gauges(registry, (name, help), "generation");
         Ok(Self {
-            lag_records: of_generation(
-                "payfold_projector_generation_lag_records",
-                "records of intake not folded yet into a generation that nobody is told of",
+            lag_records: register_int_gauge_vec_with_registry!(
+                "payfold_projector_build_lag_records",
+                "records of intake not folded yet into an unpublished build",
+                &["build"],
+                registry
             )?,
-            failed: of_generation(
-                "payfold_projector_generation_failed",
-                "1 where the projector of a generation in the making has ended with an error",
+            failed: register_int_gauge_vec_with_registry!(
+                "payfold_projector_build_failed",
+                "1 where the projector of an unpublished build has ended with an error",
+                &["build"],
+                registry
             )?,
         })
     }
 }
 
-/// Of the log's chain, by partition.
+/// The metrics of the log's chain, by partition.
 struct ChainMetrics {
     head: IntGaugeVec,
     offset: IntGaugeVec,
@@ -305,43 +305,24 @@ struct ChainMetrics {
 
 impl ChainMetrics {
     fn new(registry: &Registry) -> prometheus::Result<Self> {
-        let of_partition = |name, help| gauges(registry, (name, help), "partition");
         Ok(Self {
-            head: of_partition(
+            head: register_int_gauge_vec_with_registry!(
                 "payfold_projector_chain_head",
                 "first 48 bits of the head of the log's chain, as a number",
+                &["partition"],
+                registry
             )?,
-            offset: of_partition(
+            offset: register_int_gauge_vec_with_registry!(
                 "payfold_projector_chain_offset",
                 "offset the head of the chain is of",
+                &["partition"],
+                registry
             )?,
         })
     }
 }
 
-fn counter(registry: &Registry, name: &str, help: &str) -> prometheus::Result<IntCounter> {
-    let counter = IntCounter::new(name, help)?;
-    registry.register(Box::new(counter.clone()))?;
-    Ok(counter)
-}
-
-fn gauge(registry: &Registry, name: &str, help: &str) -> prometheus::Result<IntGauge> {
-    let gauge = IntGauge::new(name, help)?;
-    registry.register(Box::new(gauge.clone()))?;
-    Ok(gauge)
-}
-
-fn gauges(
-    registry: &Registry,
-    (name, help): (&str, &str),
-    label: &str,
-) -> prometheus::Result<IntGaugeVec> {
-    let gauges = IntGaugeVec::new(Opts::new(name, help), &[label])?;
-    registry.register(Box::new(gauges.clone()))?;
-    Ok(gauges)
-}
-
-/// Nanoseconds as seconds; never negative, whatever two clocks say.
+/// Nanoseconds as seconds; 0 for a negative age, which two clocks that differ can yield.
 fn seconds(nanos: i64) -> f64 {
     std::time::Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)).as_secs_f64()
 }
@@ -356,7 +337,7 @@ mod tests {
     #[test]
     fn every_kind_and_state_has_its_own_counter() {
         let registry = Registry::new();
-        let metrics = Metrics::new(&registry, Arc::new(SystemClock)).unwrap();
+        let metrics = ProjectorMetrics::new(&registry, Arc::new(SystemClock)).unwrap();
         let digest = payfold_schemas::digest::Digest::of_bytes(b"");
         let all = format!(
             "C 1; O r; CF c; S r 1; X 10:00; P S r 1; K r o; D d UNKNOWN_ORDER {digest} ours"

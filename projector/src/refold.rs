@@ -1,20 +1,23 @@
-//! Owns which events `intake` yields, for a check of what was published. The code that publishes makes them: `batch` and
-//! `event`.
+//! Owns the second fold of `intake`, which yields the events that should be published. A check
+//! compares them with `orders`. The events are made by the code that the projector uses, `batch`
+//! and `event`.
 //!
-//! Invariants: records of one partition come in log order; a marker changes who publishes from there on, and under which
-//! number; an order that the next build sees in another way gets its `rebuilt` event at the marker.
+//! Invariants: records of one partition come in log order; after a marker the events are those of
+//! the build it names, under its epoch; an order with other published fields in that build gets
+//! a `rebuilt` event at the marker.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use payfold_engines::log::Message;
 use payfold_engines::log::epoch::epoch_of;
+use payfold_schemas::position::Position;
 use payfold_schemas::publication::{Publication, Switch};
-use payfold_schemas::record::{FactRecord, IntakeRecord, Position};
+use payfold_schemas::record::{FactRecord, IntakeRecord};
 
-use crate::batch::{Orders, Telling, fold_batch};
-use crate::event::{Rebuilt, told};
-use crate::fold::Rules;
+use crate::batch::{FoldOptions, Orders, fold_batch};
+use crate::event::{RebuiltOrder, published_fields};
+use crate::fold::FoldRules;
 
 /// An event that a record yields.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,27 +26,28 @@ pub struct ExpectedEvent {
     pub message: Message,
     /// The record behind it: a fact or a marker.
     pub position: Position,
-    /// The tables whose projector publishes it.
-    pub tables: u32,
+    /// The build from which it is published.
+    pub build: u32,
 }
 
 /// Folds `intake` again, partition by partition.
 #[derive(Clone, Debug, Default)]
 pub struct Refold {
-    /// By which rules tables are folded; those that are not here by the standing ones.
-    rules: BTreeMap<u32, Rules>,
-    /// What is published in each partition behind the last marker.
+    /// The rules of each drill build. The other builds are folded by the current rules.
+    rules: BTreeMap<u32, FoldRules>,
+    /// What is published in each partition after its last marker.
     publications: BTreeMap<u32, Publication>,
 }
 
 impl Refold {
-    /// Nothing is folded yet; `drills` are the tables with a rule that is broken on purpose.
+    /// A refold of nothing yet. `drills` are the builds with one rule broken on purpose.
     pub fn new(drills: impl IntoIterator<Item = u32>) -> Self {
-        let rules = drills.into_iter().map(|tables| (tables, Rules::Drill)).collect();
+        let rules = drills.into_iter().map(|build| (build, FoldRules::Drill)).collect();
         Self { rules, publications: BTreeMap::new() }
     }
 
-    /// Folds the next records of one partition into the orders they name; returns the events they yield, in log order.
+    /// Folds the next records of one partition into the orders they name; returns the events they
+    /// yield, in log order.
     pub fn fold(
         &mut self,
         orders: &mut Orders,
@@ -68,8 +72,8 @@ impl Refold {
         self.publications.get(&partition).copied().unwrap_or_default()
     }
 
-    fn rules_of(&self, tables: u32) -> Rules {
-        self.rules.get(&tables).copied().unwrap_or_default()
+    fn rules_of(&self, build: u32) -> FoldRules {
+        self.rules.get(&build).copied().unwrap_or_default()
     }
 
     fn fold_facts(
@@ -79,10 +83,10 @@ impl Refold {
         events: &mut Vec<ExpectedEvent>,
     ) {
         let Some((first, _)) = facts.first() else { return };
-        let Publication { tables, number } = self.publication(first.partition);
-        let telling = Telling {
-            rules: self.rules_of(tables),
-            numbers: BTreeMap::from([(first.partition, number)]),
+        let Publication { build, epoch } = self.publication(first.partition);
+        let options = FoldOptions {
+            rules: self.rules_of(build),
+            epochs: BTreeMap::from([(first.partition, epoch)]),
         };
         let mut named = Orders::new();
         for (_, fact) in &facts {
@@ -90,15 +94,19 @@ impl Refold {
                 named.insert(key, order);
             }
         }
-        let changes = fold_batch(&mut named, &facts, &telling);
+        let changes = fold_batch(&mut named, &facts, &options);
         let changed = facts.iter().zip(&changes.effects).filter(|(_, effect)| effect.is_change());
-        let behind = changed.map(|((position, _), _)| *position);
-        let made = changes.events.into_iter().zip(behind);
-        events.extend(made.map(|(message, position)| ExpectedEvent { message, position, tables }));
+        let causes = changed.map(|((position, _), _)| *position);
+        let expected = changes.events.into_iter().zip(causes);
+        events.extend(expected.map(|(message, position)| ExpectedEvent {
+            message,
+            position,
+            build,
+        }));
         orders.extend(named);
     }
 
-    /// A marker may be written twice; one whose number was there before means nothing.
+    /// Passes a marker of a switch. A marker may be written twice; the second copy changes nothing.
     fn pass_marker(
         &mut self,
         orders: &mut Orders,
@@ -106,31 +114,31 @@ impl Refold {
         events: &mut Vec<ExpectedEvent>,
     ) {
         let (before, next) = (self.publication(position.partition), switch.publication);
-        if next.number <= before.number {
+        if next.epoch <= before.epoch {
             return;
         }
         self.publications.insert(position.partition, next);
-        let rules = self.rules_of(next.tables);
-        if rules == self.rules_of(before.tables) {
+        let rules = self.rules_of(next.build);
+        if rules == self.rules_of(before.build) {
             return;
         }
-        for order in orders.values_mut().filter(|order| is_of(order.position, position)) {
-            let mut seen = (**order).clone();
-            seen.summary = rules.summarize(&seen.facts);
-            if told(order) != told(&seen) {
+        for order in orders.values_mut().filter(|order| is_published_at(position, order.position)) {
+            let mut rebuilt = (**order).clone();
+            rebuilt.summary = rules.summarize(&rebuilt.facts);
+            if published_fields(order) != published_fields(&rebuilt) {
                 let previous_state = Some(order.summary.state);
-                let rebuilt = Rebuilt { order: &seen, previous_state, switch, position };
-                let (message, tables) = (rebuilt.to_message(), next.tables);
-                events.push(ExpectedEvent { message, position, tables });
+                let event = RebuiltOrder { order: &rebuilt, previous_state, switch, position };
+                let (message, build) = (event.to_message(), next.build);
+                events.push(ExpectedEvent { message, position, build });
             }
-            *order = Arc::new(seen);
+            *order = Arc::new(rebuilt);
         }
     }
 }
 
-/// Whether the marker's partition is the one that publishes an order at a switch. Orders of earlier epochs of the log are
-/// published with the first partition.
-fn is_of(order: Position, marker: Position) -> bool {
+/// Whether an order at this position is published at this marker: the marker of its own partition,
+/// or that of the first partition for an order of an earlier epoch of the log.
+fn is_published_at(marker: Position, order: Position) -> bool {
     let is_earlier = epoch_of(order.partition) < epoch_of(marker.partition);
     order.partition == marker.partition || (is_earlier && is_first(marker.partition))
 }

@@ -1,49 +1,54 @@
-//! Owns the question whether X is due for an order. Pure: the row, the time and how far the fold has come go in.
+//! Owns the decision whether a `DeadlinePassed` fact is due for an order. Pure: the row, the time
+//! and the progress of the fold are arguments.
 //!
-//! X says "this deadline has passed". It is due while it would change something, and not before what came in
-//! time is folded: a payment that waits behind a backlog must not be called abandoned meanwhile.
+//! The fact is due if it would change the order's state and everything received before the deadline
+//! is folded. Without the second condition a payment that waits behind a backlog would be called
+//! abandoned.
 
 use payfold_schemas::order::{Order, OrderState};
 use payfold_schemas::time::Time;
 
-/// What an entry of the deadline view asks for, now.
+/// What to do now about an order's deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// X of this deadline is due.
+pub(crate) enum DeadlineVerdict {
+    /// `DeadlinePassed` with this deadline is due.
     Due(Time),
-    /// Ask again: the fold has not come as far as the deadline.
+    /// Judge again later: the fold has not come as far as the deadline.
     NotYet,
-    /// Nothing, now or later: whatever makes this order due again brings an entry of its own.
+    /// Nothing, now or later: a fact that makes this order due again has its own view entry.
     Settled,
 }
 
-/// Judges an order at `now`; of its partition of intake everything received before `folded_until` is folded.
+/// Judges an order's deadline at `now`. In the order's partition of intake, everything received
+/// before `folded_until` is folded.
 ///
-/// An order becomes due again after `Settled` only by a new session or create request, and each of those has
-/// its own entry in the deadline view.
-pub(crate) fn judge(order: &Order, now: Time, folded_until: Time) -> Verdict {
-    let Some(deadline) = order.summary.deadline else { return Verdict::Settled };
-    let told = order.facts.deadlines_passed.iter().any(|known| known.content >= deadline);
-    if !may_expire(order.summary.state) || told || deadline >= now {
-        Verdict::Settled
+/// After `Settled` an order becomes due again only by a new session or create request, and each of
+/// those has its own entry in the deadline view.
+pub(crate) fn judge_deadline(order: &Order, now: Time, folded_until: Time) -> DeadlineVerdict {
+    let Some(deadline) = order.summary.deadline else { return DeadlineVerdict::Settled };
+    let is_appended = order.facts.deadlines_passed.iter().any(|known| known.content >= deadline);
+    if !may_expire(order.summary.state) || is_appended || deadline >= now {
+        DeadlineVerdict::Settled
     } else if deadline >= folded_until {
-        Verdict::NotYet
+        DeadlineVerdict::NotYet
     } else {
-        Verdict::Due(deadline)
+        DeadlineVerdict::Due(deadline)
     }
 }
 
-/// Whether a row was written after the deadline entry of this time: engines without transactions write entries first.
-pub(crate) fn knows(order: &Order, deadline: Time) -> bool {
+/// Whether a row has the create request or session that set this deadline. Engines without
+/// transactions write a view entry before its row, so the row that was read may be older.
+pub(crate) fn has_deadline(order: &Order, deadline: Time) -> bool {
     let mut created = order.facts.creates.iter().map(|known| known.content.deadline);
     let mut opened = order.facts.sessions.iter().map(|known| known.content.deadline);
     created.any(|known| known == deadline) || opened.any(|known| known == deadline)
 }
 
-/// Whether X can change this state (order-state.md, the order of its questions). REQUESTED, PENDING and
-/// UNCONFIRMED stand below EXPIRED, so X turns them into it. PAID, REFUNDED and FAILED stand above it; EXPIRED
-/// holds already, and if a later session reopens it, that session brings a later deadline. UNMATCHED stands
-/// above all: no create request is known, and the one that comes brings its own deadline.
+/// Whether `DeadlinePassed` can change this state (order-state.md, the order of its questions). It
+/// turns REQUESTED, PENDING and UNCONFIRMED into EXPIRED. PAID, REFUNDED and FAILED take precedence
+/// over EXPIRED. An order that is EXPIRED already is reopened only by a later session, which has a
+/// later deadline. UNMATCHED takes precedence over all: no create request is known, and when one is
+/// appended it has its own deadline.
 fn may_expire(state: OrderState) -> bool {
     match state {
         OrderState::Requested | OrderState::Pending | OrderState::Unconfirmed => true,
@@ -58,9 +63,9 @@ fn may_expire(state: OrderState) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::testkit::{at, create, known, order, passed, session};
+    use crate::run::testkit::{at, create, deadline_passed, known, order, session};
 
-    /// State, deadline, X already known, now, folded until → verdict.
+    /// State, deadline, deadlines of known `DeadlinePassed` facts, now, folded until → verdict.
     const TABLE: &str = "
         REQUESTED   10:30 -           10:29 10:29 settled
         REQUESTED   10:30 -           10:30 10:30 settled
@@ -85,31 +90,31 @@ mod tests {
         PAID        10:17 -           10:50 10:16 settled";
 
     #[test]
-    fn an_entry_may_be_there_before_the_row_that_knows_of_it() {
+    fn a_row_has_the_deadlines_of_its_creates_and_sessions() {
         let mut row = order("a", OrderState::Pending, Some(at("10:17")));
-        assert!(!knows(&row, at("10:17")), "the summary alone tells nothing of an entry");
+        assert!(!has_deadline(&row, at("10:17")), "the summary's deadline alone is not enough");
         row.facts.creates = vec![known(create("10:30"))];
         row.facts.sessions = vec![known(session("r1", "10:17"))];
         for (clock, expected) in [("10:30", true), ("10:17", true), ("10:20", false)] {
-            assert_eq!(knows(&row, at(clock)), expected, "{clock}");
+            assert_eq!(has_deadline(&row, at(clock)), expected, "{clock}");
         }
     }
 
     #[test]
-    fn the_table_of_deadlines() {
+    fn deadlines_are_judged_as_in_the_table() {
         for line in TABLE.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let words: Vec<_> = line.split_whitespace().collect();
-            let deadline = (words[1] != "-").then(|| at(words[1]));
-            let mut row = order("a", OrderState::parse(words[0]).unwrap(), deadline);
-            let known = words[2].split(',').filter(|word| *word != "-");
-            row.facts.deadlines_passed = known.map(|clock| passed(at(clock))).collect();
-            let expected = match words[5..] {
-                ["due", clock] => Verdict::Due(at(clock)),
-                ["not", "yet"] => Verdict::NotYet,
-                ["settled"] => Verdict::Settled,
+            let columns: Vec<_> = line.split_whitespace().collect();
+            let deadline = (columns[1] != "-").then(|| at(columns[1]));
+            let mut row = order("a", OrderState::parse(columns[0]).unwrap(), deadline);
+            let known = columns[2].split(',').filter(|deadline| *deadline != "-");
+            row.facts.deadlines_passed = known.map(|clock| deadline_passed(at(clock))).collect();
+            let expected = match columns[5..] {
+                ["due", clock] => DeadlineVerdict::Due(at(clock)),
+                ["not", "yet"] => DeadlineVerdict::NotYet,
+                ["settled"] => DeadlineVerdict::Settled,
                 _ => panic!("{line}"),
             };
-            assert_eq!(judge(&row, at(words[3]), at(words[4])), expected, "{line}");
+            assert_eq!(judge_deadline(&row, at(columns[3]), at(columns[4])), expected, "{line}");
         }
     }
 }

@@ -1,100 +1,114 @@
-//! Owns the appending of X: looks at orders, appends for those that are due, and remembers for whom until the
-//! fold has come there, so that an order is not appended for again while its X is on the way.
-//! Invariant: an order counts as looked at only when its X is durable.
+//! Owns the appending of `DeadlinePassed` facts: checks orders and appends the fact for those that
+//! are due. It remembers each fact until the fold has reached it, so that an order does not get the
+//! same fact again meanwhile. Invariant: an entry counts as done only when its fact is durable.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use payfold_kit::{Halt, Watermark, is_folded};
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
 
-use crate::due::{Verdict, judge, knows};
-use crate::run::{Halt, Shared, is_folded};
-use crate::watermark::Watermark;
+use crate::context::ReconcilerContext;
+use crate::due::{DeadlineVerdict, has_deadline, judge_deadline};
 
-/// How many X are remembered until they are folded, some 12 MB. Beyond that the oldest is forgotten: its
-/// order may get the same X again, which changes nothing.
-const WAITING_MAX: usize = 1 << 15;
+/// How many unfolded facts are remembered, some 12 MB. Beyond that the oldest is forgotten: its
+/// order may get the same fact again, which changes nothing.
+const UNFOLDED_MAX: usize = 1 << 15;
 
-/// The X that are on their way to the order store.
+/// The `DeadlinePassed` facts that are appended and not folded yet.
 #[derive(Default)]
 pub(crate) struct Expiry {
-    waiting: HashMap<OrderKey, (Time, Position)>,
-    /// The same in the order of appending.
+    /// Deadline and position of an order's newest fact.
+    unfolded: HashMap<OrderKey, (Time, Position)>,
+    /// The same facts in the order of appending.
     appended: VecDeque<(OrderKey, Position)>,
 }
 
-/// Whether an entry that was looked at must be looked at again.
+/// Whether an entry of the deadline view has to be checked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum EntryStatus {
+    /// The entry needs no further check.
     Done,
-    Again,
+    /// The fold has not come far enough to judge the entry.
+    CheckAgain,
 }
 
 impl Expiry {
-    /// Forgets the X that are folded by now.
-    pub(crate) fn forget(&mut self, shared: &Shared, folded: &[Position]) {
+    /// Forgets the facts that are folded by now.
+    pub(crate) fn forget_folded(&mut self, context: &ReconcilerContext, folded: &[Position]) {
         self.appended.retain(|(_, position)| !is_folded(folded, *position));
-        self.waiting.retain(|_, (_, position)| !is_folded(folded, *position));
-        shared.metrics.pending_are(self.waiting.len());
+        self.unfolded.retain(|_, (_, position)| !is_folded(folded, *position));
+        context.metrics.set_pending_past_deadline(self.unfolded.len());
     }
 
-    /// Looks at orders, each with the deadline entry that names it if one does; appends what is due, and tells of
-    /// each whether it is done with.
-    pub(crate) async fn look(
+    /// Checks orders, each with the deadline of its view entry if it comes from one. Appends the
+    /// facts that are due and returns the status of each entry, in the same order.
+    pub(crate) async fn check_entries(
         &mut self,
-        shared: &Shared,
+        context: &ReconcilerContext,
         entries: Vec<(OrderKey, Option<Time>)>,
         watermark: &Watermark,
-    ) -> Result<Vec<Look>, Halt> {
-        let (keys, named): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
-        let rows = shared.load(&keys).await?;
+    ) -> Result<Vec<EntryStatus>, Halt> {
+        let (keys, deadlines): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+        let rows = context.storage.load(&keys).await?;
         assert_eq!(rows.len(), keys.len(), "a row or none for each key");
         let mut due = BTreeMap::new();
-        let mut looks = Vec::with_capacity(keys.len());
-        for ((key, named), row) in keys.into_iter().zip(named).zip(rows) {
-            // An entry may be there before its row, or before the row that knows of it.
-            let row = row.filter(|order| named.is_none_or(|time| knows(order, time)));
-            let verdict = row.as_ref().map_or(Verdict::NotYet, |order| {
-                judge(order, watermark.now, watermark.judged_until(order.position.partition))
+        let mut statuses = Vec::with_capacity(keys.len());
+        for ((key, deadline), row) in keys.into_iter().zip(deadlines).zip(rows) {
+            // An engine without transactions writes the entry before the row, so the row may be
+            // missing or may not have this deadline yet. It is checked again then.
+            let row = row.filter(|order| deadline.is_none_or(|time| has_deadline(order, time)));
+            let verdict = row.as_ref().map_or(DeadlineVerdict::NotYet, |order| {
+                let folded_until = watermark.judged_until(order.position.partition);
+                judge_deadline(order, watermark.now, folded_until)
             });
-            looks.push(if verdict == Verdict::NotYet { Look::Again } else { Look::Done });
-            if let Verdict::Due(deadline) = verdict
-                && !self.is_on_its_way(&key, deadline)
+            statuses.push(match verdict {
+                DeadlineVerdict::NotYet => EntryStatus::CheckAgain,
+                DeadlineVerdict::Due(_) | DeadlineVerdict::Settled => EntryStatus::Done,
+            });
+            if let DeadlineVerdict::Due(deadline) = verdict
+                && !self.is_appended(&key, deadline)
             {
                 due.insert(key, deadline);
             }
         }
-        self.append(shared, due).await?;
-        Ok(looks)
+        self.append_facts(context, due).await?;
+        Ok(statuses)
     }
 
-    fn is_on_its_way(&self, key: &OrderKey, deadline: Time) -> bool {
-        self.waiting.get(key).is_some_and(|(appended, _)| *appended >= deadline)
+    fn is_appended(&self, key: &OrderKey, deadline: Time) -> bool {
+        self.unfolded.get(key).is_some_and(|(appended, _)| *appended >= deadline)
     }
 
-    async fn append(&mut self, shared: &Shared, due: BTreeMap<OrderKey, Time>) -> Result<(), Halt> {
+    async fn append_facts(
+        &mut self,
+        context: &ReconcilerContext,
+        due: BTreeMap<OrderKey, Time>,
+    ) -> Result<(), Halt> {
         if due.is_empty() {
             return Ok(());
         }
-        shared.metrics.pending_are(self.waiting.len().saturating_add(due.len()));
+        let pending = self.unfolded.len().saturating_add(due.len());
+        context.metrics.set_pending_past_deadline(pending);
         let facts = (due.iter())
             .map(|(key, deadline)| (key.clone(), Fact::DeadlinePassed { deadline: *deadline }));
-        let positions = shared.append(facts.collect()).await?;
-        shared.metrics.deadlines_appended(positions.len());
+        let positions = context.storage.append(facts.collect()).await?;
+        context.metrics.count_deadlines_appended(positions.len());
         for ((key, deadline), position) in due.into_iter().zip(positions) {
             self.appended.push_back((key.clone(), position));
-            self.waiting.insert(key, (deadline, position));
+            self.unfolded.insert(key, (deadline, position));
         }
-        while self.appended.len() > WAITING_MAX
+        while self.appended.len() > UNFOLDED_MAX
             && let Some((key, position)) = self.appended.pop_front()
         {
-            if self.waiting.get(&key).is_some_and(|(_, known)| *known == position) {
-                self.waiting.remove(&key);
+            // The order may have a newer fact by now, which stays.
+            if self.unfolded.get(&key).is_some_and(|(_, known)| *known == position) {
+                self.unfolded.remove(&key);
             }
         }
-        shared.metrics.pending_are(self.waiting.len());
+        context.metrics.set_pending_past_deadline(self.unfolded.len());
         Ok(())
     }
 }

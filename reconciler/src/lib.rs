@@ -1,32 +1,37 @@
-//! The role that finds what nobody tells: deadlines that passed (X), refs that two orders share (K), and what a
-//! partner answers when it is asked for a payment (P). It reads intake and the order store and appends facts to
-//! intake; it never edits an order and never folds.
+//! The reconciler role. It finds facts that no partner and no shop sends: deadlines that passed
+//! (`DeadlinePassed`), provider refs that two orders share (`RefShared`), and what a partner
+//! answers to a query about a payment (`QueryAnswered`). It reads intake and the order store and
+//! appends facts to intake. It never edits an order and never folds.
 //!
-//! `run` holds its ways together: `deadlines` walks the deadline view, `follow` reads intake, `queries` asks partners.
-//! What they decide with is pure: `due` (is X due for this order?), `refs` (which K are missing?), `stuck` (would a
-//! partner's word help?), `schedule` (when?) and `line` (how hard may this partner be asked?). `windows` and
-//! `unconfirmed` find who is to be asked about; `partners` is who can be asked.
+//! `run` runs the tasks side by side: `deadlines` scans the deadline view, `intake_reader` reads
+//! intake, and `queries` queries partners. Their decisions are pure functions: `due` (is
+//! `DeadlinePassed` due for this order?), `shared_refs` (which `RefShared` are missing?), `stuck`
+//! (would a partner's answer help this order?), `schedule` (when is it asked about?) and
+//! `query_queue` (may this partner be queried now?). `windows` and `unconfirmed` find the orders to
+//! ask about. `partners` knows which partners can be queried.
 #![warn(missing_docs)]
+#![cfg_attr(not(test), warn(unreachable_pub))]
 
-pub mod books;
+mod context;
 mod deadlines;
+mod decode;
 mod due;
 mod expiry;
-mod follow;
-mod line;
+mod intake_reader;
 pub mod metrics;
-mod outage;
 mod partners;
 mod queries;
-mod reading;
-mod refs;
+mod query_queue;
 mod run;
 pub mod schedule;
+mod settings;
+mod shared_refs;
 pub mod stuck;
 mod unconfirmed;
-mod watermark;
 mod windows;
 
 pub use metrics::Metrics;
-pub use partners::{Confirms, Partners};
-pub use run::{Reconciler, RunError, Settings};
+pub use partners::{Partners, UnconfirmedNotices};
+pub use payfold_kit::RunError;
+pub use run::Reconciler;
+pub use settings::Settings;

@@ -1,13 +1,13 @@
-//! Owns what the reconciler counts, as verbs.
+//! Owns the reconciler's metrics.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use payfold_schemas::ids::PartnerCode;
-use payfold_schemas::time::Time;
-use prometheus::core::Collector;
 use prometheus::{
-    Gauge, GaugeVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    Gauge, IntCounter, IntCounterVec, IntGauge, Registry, register_gauge_with_registry,
+    register_int_counter_vec_with_registry, register_int_counter_with_registry,
+    register_int_gauge_with_registry,
 };
 
 /// The reconciler's metrics.
@@ -21,168 +21,99 @@ pub struct Metrics {
     queries_waiting: IntGauge,
     query_oldest_seconds: Gauge,
     unconfirmed_waiting: IntGauge,
-    findings_open: IntGaugeVec,
-    flags_open: IntGaugeVec,
-    money_at_risk_minor: IntGaugeVec,
-    last_complete_run: GaugeVec,
-}
-
-/// A gauge for each value of the labels.
-fn int_gauges(name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntGaugeVec> {
-    IntGaugeVec::new(Opts::new(name, help), labels)
+    /// The metrics of reconciliation with partners' records.
+    pub(crate) findings: Arc<payfold_reconcile::ReconcileMetrics>,
 }
 
 impl Metrics {
     /// Registers the metrics. Errors: a name is registered already.
     pub fn new(registry: &Registry) -> prometheus::Result<Self> {
-        let metrics = Self {
-            pending_past_deadline: IntGauge::new(
+        Ok(Self {
+            pending_past_deadline: register_int_gauge_with_registry!(
                 "payfold_reconciler_pending_past_deadline",
-                "orders found past their deadline whose expiry is not folded yet",
+                "orders past their deadline with an expiry that is appended and not folded yet",
+                registry
             )?,
-            deadlines_appended: IntCounter::new(
+            deadlines_appended: register_int_counter_with_registry!(
                 "payfold_reconciler_deadlines_appended_total",
                 "deadline facts appended",
+                registry
             )?,
-            refs_shared: IntCounter::new(
+            refs_shared: register_int_counter_with_registry!(
                 "payfold_reconciler_refs_shared_total",
                 "facts appended that say an order shares a ref with another one",
+                registry
             )?,
-            lag_records: IntGauge::new(
+            lag_records: register_int_gauge_with_registry!(
                 "payfold_reconciler_lag_records",
-                "records of intake whose refs are not checked yet",
+                "records of intake that are not checked for shared refs yet",
+                registry
             )?,
-            halted: IntGauge::new(
+            halted: register_int_gauge_with_registry!(
                 "payfold_reconciler_halted",
                 "1 if the reconciler has ended with an error",
+                registry
             )?,
-            queries: IntCounterVec::new(
-                Opts::new(
-                    "payfold_reconciler_queries_total",
-                    "questions to partners what a payment came to, by what came of them",
-                ),
+            queries: register_int_counter_vec_with_registry!(
+                "payfold_reconciler_queries_total",
+                "queries to partners about a payment, by outcome",
                 &["partner", "outcome"],
+                registry
             )?,
-            queries_waiting: IntGauge::new(
+            queries_waiting: register_int_gauge_with_registry!(
                 "payfold_reconciler_queries_waiting",
-                "questions that are due and not answered yet",
+                "queries that are due and not answered yet",
+                registry
             )?,
-            query_oldest_seconds: Gauge::new(
+            query_oldest_seconds: register_gauge_with_registry!(
                 "payfold_reconciler_query_oldest_seconds",
-                "how long the oldest question that waits has been due",
+                "how long the oldest queued query has been due",
+                registry
             )?,
-            unconfirmed_waiting: IntGauge::new(
+            unconfirmed_waiting: register_int_gauge_with_registry!(
                 "payfold_reconciler_unconfirmed_waiting",
-                "notices that count only once a query confirms them, and wait for it",
+                "notices that count only once a query confirms them and are not confirmed yet",
+                registry
             )?,
-            findings_open: int_gauges(
-                "payfold_reconciler_findings_open",
-                "differences to partners' records that nobody has decided",
-                &["code", "severity"],
-            )?,
-            flags_open: int_gauges(
-                "payfold_reconciler_flags_open",
-                "flags of orders of compared days that nobody has decided",
-                &["flag", "severity"],
-            )?,
-            money_at_risk_minor: int_gauges(
-                "payfold_reconciler_money_at_risk_minor",
-                "minor units that open findings put at risk",
-                &["currency"],
-            )?,
-            last_complete_run: GaugeVec::new(
-                Opts::new(
-                    "payfold_reconciler_last_complete_run_timestamp_seconds",
-                    "when the partner's records were last compared whole, unix time",
-                ),
-                &["partner"],
-            )?,
-        };
-        metrics.all().into_iter().try_for_each(|metric| registry.register(metric))?;
-        Ok(metrics)
+            findings: Arc::new(payfold_reconcile::ReconcileMetrics::new(registry)?),
+        })
     }
 
-    fn all(&self) -> Vec<Box<dyn Collector>> {
-        vec![
-            Box::new(self.pending_past_deadline.clone()),
-            Box::new(self.deadlines_appended.clone()),
-            Box::new(self.refs_shared.clone()),
-            Box::new(self.lag_records.clone()),
-            Box::new(self.halted.clone()),
-            Box::new(self.queries.clone()),
-            Box::new(self.queries_waiting.clone()),
-            Box::new(self.query_oldest_seconds.clone()),
-            Box::new(self.unconfirmed_waiting.clone()),
-            Box::new(self.findings_open.clone()),
-            Box::new(self.flags_open.clone()),
-            Box::new(self.money_at_risk_minor.clone()),
-            Box::new(self.last_complete_run.clone()),
-        ]
-    }
-
-    /// The reconciler has ended with an error (or panicked): nothing expires any more.
-    pub fn halted(&self) {
+    /// Sets the metric that the reconciler has ended with an error or a panic: orders no longer
+    /// expire.
+    pub fn set_halted(&self) {
         self.halted.set(1);
     }
 
-    pub(crate) fn pending_are(&self, orders: usize) {
+    pub(crate) fn set_pending_past_deadline(&self, orders: usize) {
         self.pending_past_deadline.set(i64::try_from(orders).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn deadlines_appended(&self, facts: usize) {
+    pub(crate) fn count_deadlines_appended(&self, facts: usize) {
         self.deadlines_appended.inc_by(u64::try_from(facts).unwrap_or(u64::MAX));
     }
 
-    pub(crate) fn refs_shared(&self, facts: usize) {
+    pub(crate) fn count_refs_shared(&self, facts: usize) {
         self.refs_shared.inc_by(u64::try_from(facts).unwrap_or(u64::MAX));
     }
 
-    pub(crate) fn lag_is(&self, records: u64) {
+    pub(crate) fn set_lag(&self, records: u64) {
         self.lag_records.set(i64::try_from(records).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn query_ended(&self, partner: &PartnerCode, outcome: &'static str) {
+    pub(crate) fn count_query(&self, partner: &PartnerCode, outcome: &'static str) {
         self.queries.with_label_values(&[partner.as_str(), outcome]).inc();
     }
 
-    pub(crate) fn queries_wait(&self, waiting: usize) {
+    pub(crate) fn set_queries_waiting(&self, waiting: usize) {
         self.queries_waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn unconfirmed_wait(&self, notices: usize) {
+    pub(crate) fn set_unconfirmed_waiting(&self, notices: usize) {
         self.unconfirmed_waiting.set(i64::try_from(notices).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn oldest_query_waits(&self, waited: Duration) {
+    pub(crate) fn set_oldest_query_age(&self, waited: Duration) {
         self.query_oldest_seconds.set(waited.as_secs_f64());
-    }
-
-    /// Findings by code and severity, and money by currency; what is not named is none.
-    pub(crate) fn findings_are(
-        &self,
-        open: &BTreeMap<(&'static str, &'static str), i64>,
-        at_risk: &BTreeMap<&'static str, i64>,
-    ) {
-        self.findings_open.reset();
-        for ((code, severity), count) in open {
-            self.findings_open.with_label_values(&[*code, *severity]).set(*count);
-        }
-        self.money_at_risk_minor.reset();
-        for (currency, minor) in at_risk {
-            self.money_at_risk_minor.with_label_values(&[*currency]).set(*minor);
-        }
-    }
-
-    /// Open findings of flags, by flag and severity; what is not named is none.
-    pub(crate) fn flags_are(&self, open: &BTreeMap<(&'static str, &'static str), i64>) {
-        self.flags_open.reset();
-        for ((flag, severity), count) in open {
-            self.flags_open.with_label_values(&[*flag, *severity]).set(*count);
-        }
-    }
-
-    pub(crate) fn compared(&self, partner: &PartnerCode, at: Time) {
-        let seconds = Duration::from_millis(u64::try_from(at.unix_ms()).unwrap_or(0)).as_secs_f64();
-        self.last_complete_run.with_label_values(&[partner.as_str()]).set(seconds);
     }
 }

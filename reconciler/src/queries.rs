@@ -1,283 +1,293 @@
-//! Owns the query loop: what `windows` and `unconfirmed` find due is lined up by partner, asked within its pace, and
-//! what the partner says of an end is appended to intake as P.
+//! Owns the query loop. The queries that `windows` and `unconfirmed` find due are queued by partner
+//! and made within the partner's pace. A partner's answer that a payment has ended is appended to
+//! intake as `QueryAnswered`.
 //!
-//! Invariants: an order is asked about only while its row, looked at again just before, still wants it; what it knows
-//! is not appended again. Asking changes nothing anywhere, and P is identified by its content, so a crash, a repeat
-//! or a second instance costs a question and no more.
+//! Invariants: an order is asked about only while its row, read again just before the call, still
+//! needs an answer. An answer that the order knows already is not appended. A query changes nothing
+//! at the partner, and `QueryAnswered` is identified by its content. So a crash, a repeat or a
+//! second instance costs one more query and does no other harm.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use payfold_partners::query::Told;
-use payfold_partners::remote::query::{Queried, QueryError};
+use payfold_kit::Halt;
+use payfold_partners::query::PaymentStatus;
+use payfold_partners::remote::query::{QueryError, QueryOutcome};
+use payfold_reconcile::question::{PartnerReply, PaymentQuery, QueryTarget};
 use payfold_schemas::fact::{Fact, QueryAnswer};
 use payfold_schemas::ids::{OrderKey, PartnerCode};
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::line::{Ended, Line, Purpose, Waiting};
-use crate::partners::{Confirms, Partners};
-use crate::run::{Halt, Shared};
-use crate::stuck::{Target, is_news, is_other_money, wanted};
+use crate::context::ReconcilerContext;
+use crate::partners::{Partners, UnconfirmedNotices};
+use crate::query_queue::{QueryEnd, QueryPurpose, QueryQueue, QueuedQuery};
+use crate::stuck::{has_unexpected_money, is_news, wanted_targets};
 use crate::{unconfirmed, windows};
 
-/// Questions between those who find them and the lines.
-const HANDED_MAX: usize = 1_024;
-/// How often the oldest question is looked for.
-const GAUGES_EVERY: Duration = Duration::from_secs(1);
+/// How many queries may wait between the tasks that find them and the queues.
+const CHANNEL_MAX: usize = 1_024;
+/// How often the metric of the oldest query is set.
+const GAUGE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Finds, asks and appends until told to stop.
-/// `questions` are put by others, who are told what came of each.
-pub(crate) async fn run(
-    shared: &Shared,
+/// Finds due queries, makes them and appends the answers, until the role is signalled to stop.
+/// `questions` are put by reconciliation and get a reply each.
+pub(crate) async fn run_queries(
+    context: &ReconcilerContext,
     partners: &Partners,
-    questions: Receiver<Question>,
+    questions: Receiver<PaymentQuery>,
 ) -> Result<(), Halt> {
-    let (due, handed) = mpsc::channel(HANDED_MAX);
-    let watch = async {
-        match partners.confirms {
-            Confirms::Never => Ok(()),
-            Confirms::Some => unconfirmed::run(shared, partners, due.clone()).await,
+    let (due, found) = mpsc::channel(CHANNEL_MAX);
+    let watch_notices = async {
+        match partners.unconfirmed {
+            UnconfirmedNotices::Never => Ok(()),
+            UnconfirmedNotices::Possible => {
+                unconfirmed::watch_notices(context, partners, due.clone()).await
+            }
         }
     };
-    let (lines, calls, replies) = (BTreeMap::new(), FuturesUnordered::new(), HashMap::new());
-    let asker = Asker { shared, partners, lines, calls, replies };
-    let found = windows::run(shared, partners, due.clone());
-    tokio::try_join!(found, watch, asker.run(handed, questions)).map(|_| ())
+    let (queues, calls, replies) = (BTreeMap::new(), FuturesUnordered::new(), HashMap::new());
+    let query_loop = QueryLoop { context, partners, queues, calls, replies };
+    let walk_windows = windows::walk_windows(context, partners, due.clone());
+    tokio::try_join!(walk_windows, watch_notices, query_loop.run(found, questions)).map(|_| ())
 }
 
-/// A question whose answer somebody waits for.
-pub(crate) struct Question {
-    pub(crate) waiting: Waiting,
-    pub(crate) reply: oneshot::Sender<Word>,
-}
-
-/// What came of a question.
-#[derive(Clone, Debug)]
-pub(crate) enum Word {
-    Told(Told),
-    /// The partner is asked for transactions only, and none is known.
-    NoRef,
-    /// Why nobody knows.
-    Trouble(String),
-}
-
-/// One question that has ended.
-struct Asked {
-    word: Word,
-    waiting: Waiting,
-    ended: Ended,
-    /// The outcome, as counted; none where nothing was asked for want of need.
+/// A query that has ended.
+struct EndedQuery {
+    query: QueuedQuery,
+    end: QueryEnd,
+    reply: PartnerReply,
+    /// The outcome, as it is counted; `None` if the order no longer needed an answer.
     outcome: Option<&'static str>,
-    /// What is logged of it.
+    /// What to log.
     trouble: Option<String>,
 }
 
-/// Whether there was room.
-enum Lined {
-    Up,
-    Full,
+/// Whether a query was queued.
+enum Enqueued {
+    Queued,
+    NoRoom,
 }
 
-type Call<'a> = Pin<Box<dyn Future<Output = Result<Asked, Halt>> + Send + 'a>>;
+type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<EndedQuery, Halt>> + Send + 'a>>;
 
-struct Asker<'a> {
-    shared: &'a Shared,
+struct QueryLoop<'a> {
+    context: &'a ReconcilerContext,
     partners: &'a Partners,
-    lines: BTreeMap<PartnerCode, Line>,
-    calls: FuturesUnordered<Call<'a>>,
-    /// Who waits for what comes of a question.
-    replies: HashMap<(OrderKey, Target), Vec<oneshot::Sender<Word>>>,
+    queues: BTreeMap<PartnerCode, QueryQueue>,
+    calls: FuturesUnordered<CallFuture<'a>>,
+    /// The questions that wait for the reply to a query.
+    replies: HashMap<(OrderKey, QueryTarget), Vec<oneshot::Sender<PartnerReply>>>,
 }
 
-impl Asker<'_> {
+impl QueryLoop<'_> {
     async fn run(
         mut self,
-        mut handed: Receiver<Waiting>,
-        mut questions: Receiver<Question>,
+        mut found: Receiver<QueuedQuery>,
+        mut questions: Receiver<PaymentQuery>,
     ) -> Result<(), Halt> {
-        let mut gauges = tokio::time::interval(GAUGES_EVERY);
+        let mut gauges = tokio::time::interval(GAUGE_INTERVAL);
         loop {
-            let next = self.begin();
+            let next = self.start_queries();
+            let next_at = next.unwrap_or_else(Instant::now);
             tokio::select! {
                 biased;
-                () = self.shared.stopped() => return Ok(()),
-                Some(asked) = self.calls.next() => self.end(asked?),
-                Some(waiting) = handed.recv() => drop(self.line_up(waiting)),
-                Some(question) = questions.recv() => self.put(question),
-                () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
-                _ = gauges.tick() => self.gauge_oldest(),
+                () = self.context.storage.stopped() => return Ok(()),
+                Some(ended) = self.calls.next() => self.finish_query(ended?),
+                // A query that finds no room is found again at the next time of its schedule.
+                Some(query) = found.recv() => drop(self.enqueue(query)),
+                Some(question) = questions.recv() => self.accept_question(question),
+                () = tokio::time::sleep_until(next_at), if next.is_some() => {}
+                _ = gauges.tick() => self.set_oldest_gauge(),
             }
-            self.shared.metrics.queries_wait(self.lines.values().map(Line::len).sum());
+            let waiting = self.queues.values().map(QueryQueue::len).sum();
+            self.context.metrics.set_queries_waiting(waiting);
         }
     }
 
-    fn put(&mut self, Question { waiting, reply }: Question) {
-        let name = (waiting.key.clone(), waiting.target.clone());
-        self.replies.entry(name.clone()).or_default().push(reply);
-        if self.partners.pace(&waiting.key.partner).is_none() {
-            return self.reply(&name, &Word::Trouble("it can't be asked any more".to_owned()));
+    fn accept_question(&mut self, question: PaymentQuery) {
+        let PaymentQuery { key, target, due, reply } = question;
+        let query = QueuedQuery { key, target, due, purpose: QueryPurpose::Reconciliation };
+        let id = (query.key.clone(), query.target.clone());
+        self.replies.entry(id.clone()).or_default().push(reply);
+        if self.partners.query_pace(&query.key.partner).is_none() {
+            let reply = PartnerReply::Trouble("the partner can't be asked any more".to_owned());
+            return self.send_replies(&id, &reply);
         }
-        if let Lined::Full = self.line_up(waiting) {
-            let word = Word::Trouble("too many orders wait to be asked about".to_owned());
-            self.reply(&name, &word);
-        }
-    }
-
-    fn reply(&mut self, name: &(OrderKey, Target), word: &Word) {
-        for reply in self.replies.remove(name).into_iter().flatten() {
-            // Who does not wait any more is not told.
-            let _ = reply.send(word.clone());
+        if let Enqueued::NoRoom = self.enqueue(query) {
+            let reply = PartnerReply::Trouble("too many queries are queued already".to_owned());
+            self.send_replies(&id, &reply);
         }
     }
 
-    fn line_up(&mut self, waiting: Waiting) -> Lined {
-        let partner = waiting.key.partner.clone();
-        let Some(pace) = self.partners.pace(&partner) else { return Lined::Full };
-        let line = self.lines.entry(partner).or_insert_with(|| Line::new(pace, Instant::now()));
-        line.keep_pace(pace);
-        let key = waiting.key.clone();
-        if line.push(waiting) {
-            return Lined::Up;
+    fn send_replies(&mut self, id: &(OrderKey, QueryTarget), reply: &PartnerReply) {
+        for sender in self.replies.remove(id).into_iter().flatten() {
+            // Its receiver is dropped if the question was given up meanwhile.
+            let _ = sender.send(reply.clone());
         }
-        self.shared.metrics.query_ended(&key.partner, "put_off");
-        if line.tells("put_off", Instant::now()) {
+    }
+
+    fn enqueue(&mut self, query: QueuedQuery) -> Enqueued {
+        let partner = query.key.partner.clone();
+        let Some(pace) = self.partners.query_pace(&partner) else { return Enqueued::NoRoom };
+        let new_queue = || QueryQueue::new(pace, Instant::now());
+        let queue = self.queues.entry(partner.clone()).or_insert_with(new_queue);
+        queue.set_pace(pace);
+        if queue.push(query) {
+            return Enqueued::Queued;
+        }
+        self.context.metrics.count_query(&partner, "put_off");
+        if queue.should_log("put_off", Instant::now()) {
             tracing::warn!(
-                partner = %key.partner,
-                "too many orders wait to be asked about; further ones are left to their next time"
+                partner = %partner,
+                "the queue of queries to a partner is full; further orders are asked about at the \
+                 next time of their schedule (logged once a minute)"
             );
         }
-        Lined::Full
+        Enqueued::NoRoom
     }
 
-    /// Begins what may be; when the next may.
-    fn begin(&mut self) -> Option<Instant> {
+    /// Starts the queries that may start now; returns when the next may.
+    fn start_queries(&mut self) -> Option<Instant> {
         let now = Instant::now();
         let mut soonest = None;
-        for line in self.lines.values_mut() {
-            while let Some(waiting) = line.next(now) {
-                self.calls.push(Box::pin(ask(self.shared, self.partners, waiting)));
+        for queue in self.queues.values_mut() {
+            while let Some(query) = queue.start_next(now) {
+                self.calls.push(Box::pin(make_query(self.context, self.partners, query)));
             }
-            soonest = [soonest, line.ready_at()].into_iter().flatten().min();
+            soonest = [soonest, queue.ready_at()].into_iter().flatten().min();
         }
         soonest
     }
 
-    fn end(&mut self, asked: Asked) {
-        let Asked { word, waiting, ended, outcome, trouble } = asked;
-        let (key, now) = (waiting.key.clone(), Instant::now());
-        if !matches!(ended, Ended::Busy(_)) {
-            self.reply(&(key.clone(), waiting.target.clone()), &word);
+    fn finish_query(&mut self, ended: EndedQuery) {
+        let EndedQuery { query, end, reply, outcome, trouble } = ended;
+        let (key, now) = (query.key.clone(), Instant::now());
+        // A query to a busy partner is made again: its questions go on waiting.
+        if !matches!(end, QueryEnd::Busy(_)) {
+            self.send_replies(&(key.clone(), query.target.clone()), &reply);
         }
-        let line = self.lines.get_mut(&key.partner).expect("what was asked was lined up");
-        line.ended(waiting, ended, now);
+        let queue = self.queues.get_mut(&key.partner).expect("the query came from this queue");
+        queue.finish(query, end, now);
         let Some(outcome) = outcome else { return };
-        self.shared.metrics.query_ended(&key.partner, outcome);
+        self.context.metrics.count_query(&key.partner, outcome);
         if let Some(trouble) = trouble
-            && line.tells(outcome, now)
+            && queue.should_log(outcome, now)
         {
             tracing::warn!(
                 partner = %key.partner,
                 order.id = %key.order_id,
                 outcome,
-                "a query to a partner has trouble: {trouble} (told once a minute)"
+                "a query to a partner has trouble: {trouble} (logged once a minute for each \
+                 partner and outcome)"
             );
         }
     }
 
-    fn gauge_oldest(&self) {
-        let oldest = self.lines.values().filter_map(Line::oldest).min();
-        let now = self.shared.clock.now();
+    fn set_oldest_gauge(&self) {
+        let oldest = self.queues.values().filter_map(QueryQueue::oldest_due).min();
+        let now = self.context.storage.clock.now();
         let waited_ms = oldest.map_or(0, |due| now.unix_ms().saturating_sub(due.unix_ms()));
         let waited = Duration::from_millis(waited_ms.max(0).unsigned_abs());
-        self.shared.metrics.oldest_query_waits(waited);
+        self.context.metrics.set_oldest_query_age(waited);
     }
 }
 
-/// One question from the row it is asked for to the P it leads to.
-async fn ask(shared: &Shared, partners: &Partners, waiting: Waiting) -> Result<Asked, Halt> {
-    let keys = [waiting.key.clone()];
-    let row = shared.load(&keys).await?.pop().flatten();
-    let is_wanted = row.is_some_and(|order| wanted(&order).contains(&waiting.target));
-    let unasked = |waiting, word, (outcome, trouble)| {
-        let ended = Ended::Unasked;
-        Ok(Asked { word, waiting, ended, outcome, trouble })
+/// Makes one query: reads the row, calls the partner and appends its answer if the order needs it.
+async fn make_query(
+    context: &ReconcilerContext,
+    partners: &Partners,
+    query: QueuedQuery,
+) -> Result<EndedQuery, Halt> {
+    let keys = [query.key.clone()];
+    let row = context.storage.load(&keys).await?.pop().flatten();
+    let is_wanted = row.is_some_and(|order| wanted_targets(&order).contains(&query.target));
+    let not_sent = |query, reply, outcome, trouble| {
+        let end = QueryEnd::NotSent;
+        Ok(EndedQuery { query, end, reply, outcome, trouble })
     };
-    let gone = || Word::Trouble("it was not wanted any more".to_owned());
-    if !is_wanted && waiting.purpose == Purpose::Stuck {
-        return unasked(waiting, gone(), (None, None));
+    let not_needed = || PartnerReply::Trouble("the query was not needed any more".to_owned());
+    if !is_wanted && query.purpose == QueryPurpose::StuckOrder {
+        return not_sent(query, not_needed(), None, None);
     }
-    let call = match partners.prepare(&waiting.key, &waiting.target, shared.clock.now()) {
-        None => return unasked(waiting, gone(), (None, None)),
-        // Nothing is wrong: its notice, which names the transaction, has not come yet.
+    let now = context.storage.clock.now();
+    let call = match partners.prepare_query(&query.key, &query.target, now) {
+        None => return not_sent(query, not_needed(), None, None),
+        // Not an error: the notice that names the transaction has not come yet.
         Some(Err(QueryError::NoRef(_))) => {
-            return unasked(waiting, Word::NoRef, (Some("no_ref"), None));
+            return not_sent(query, PartnerReply::NoRef, Some("no_ref"), None);
         }
         Some(Err(error)) => {
-            let why = error.to_string();
-            return unasked(waiting, Word::Trouble(why.clone()), (Some("not_asked"), Some(why)));
+            let reason = error.to_string();
+            let reply = PartnerReply::Trouble(reason.clone());
+            return not_sent(query, reply, Some("not_asked"), Some(reason));
         }
         Some(Ok(call)) => call,
     };
-    let queried = call.make(|| shared.clock.now()).await;
-    let word = word(&queried);
-    let (ended, outcome, trouble) = match queried {
-        Queried::Told(Told::Pending) => (Ended::Answered, "pending", None),
-        Queried::Told(Told::Unknown) => (Ended::Answered, "unknown", None),
-        Queried::Told(Told::Ended(answer)) if is_wanted => {
-            let (outcome, trouble) = learn(shared, &waiting, answer).await?;
-            (Ended::Answered, outcome, trouble)
+    let queried = call.make(|| context.storage.clock.now()).await;
+    let reply = reply_of(&queried);
+    let (end, outcome, trouble) = match queried {
+        QueryOutcome::Answered(PaymentStatus::Pending) => (QueryEnd::Answered, "pending", None),
+        QueryOutcome::Answered(PaymentStatus::Unknown) => (QueryEnd::Answered, "unknown", None),
+        QueryOutcome::Answered(PaymentStatus::Terminal(answer)) if is_wanted => {
+            let (outcome, trouble) = append_answer(context, &query.key, answer).await?;
+            (QueryEnd::Answered, outcome, trouble)
         }
-        // Compared, and nothing else: the order wants nobody's word.
-        Queried::Told(Told::Ended(_)) => (Ended::Answered, "told", None),
-        Queried::Wrong(_) => (Ended::Answered, "wrong_answer", why(&word)),
-        Queried::Busy(ms) => (Ended::Busy(ms), "busy", why(&word)),
-        Queried::Refused(_) => (Ended::Failed, "refused", why(&word)),
-        Queried::Unanswered(_) => (Ended::Failed, "unanswered", why(&word)),
+        // Only reconciliation asked; the order does not need the answer.
+        QueryOutcome::Answered(PaymentStatus::Terminal(_)) => {
+            (QueryEnd::Answered, "compared", None)
+        }
+        QueryOutcome::Invalid(_) => (QueryEnd::Answered, "wrong_answer", trouble_of(&reply)),
+        QueryOutcome::Busy(ms) => (QueryEnd::Busy(ms), "busy", trouble_of(&reply)),
+        QueryOutcome::Refused(_) => (QueryEnd::Failed, "refused", trouble_of(&reply)),
+        QueryOutcome::Unanswered(_) => (QueryEnd::Failed, "unanswered", trouble_of(&reply)),
     };
-    Ok(Asked { word, waiting, ended, outcome: Some(outcome), trouble })
+    Ok(EndedQuery { query, end, reply, outcome: Some(outcome), trouble })
 }
 
-/// What is told to who waits for it.
-fn word(queried: &Queried) -> Word {
-    Word::Trouble(match queried {
-        Queried::Told(told) => return Word::Told(told.clone()),
-        Queried::Wrong(rule) => format!("the answer breaks the rule {}", rule.name()),
-        Queried::Busy(Some(ms)) => format!("it wants to be left alone for {} s", ms / 1_000),
-        Queried::Busy(None) => "it wants to be left alone".to_owned(),
-        Queried::Refused(status) => format!("the partner answered {status}"),
-        Queried::Unanswered(why) => why.clone(),
+/// The reply to the question that caused a query.
+fn reply_of(queried: &QueryOutcome) -> PartnerReply {
+    PartnerReply::Trouble(match queried {
+        QueryOutcome::Answered(status) => return PartnerReply::Answered(status.clone()),
+        QueryOutcome::Invalid(rule) => format!("the answer breaks the rule {}", rule.name()),
+        QueryOutcome::Busy(Some(ms)) => {
+            format!("the partner asked to be called again after {} s", ms / 1_000)
+        }
+        QueryOutcome::Busy(None) => "the partner asked to be called later".to_owned(),
+        QueryOutcome::Refused(status) => format!("the partner answered {status}"),
+        QueryOutcome::Unanswered(reason) => reason.clone(),
     })
 }
 
-fn why(word: &Word) -> Option<String> {
-    match word {
-        Word::Trouble(why) => Some(why.clone()),
-        Word::Told(_) | Word::NoRef => None,
+fn trouble_of(reply: &PartnerReply) -> Option<String> {
+    match reply {
+        PartnerReply::Trouble(reason) => Some(reason.clone()),
+        PartnerReply::Answered(_) | PartnerReply::NoRef => None,
     }
 }
 
-/// Appends P, if it tells the order something; the outcome, and what is logged of it.
-async fn learn(
-    shared: &Shared,
-    waiting: &Waiting,
+/// Appends `QueryAnswered`, if the answer adds something to the order. Returns the outcome as it is
+/// counted, and what to log.
+async fn append_answer(
+    context: &ReconcilerContext,
+    key: &OrderKey,
     answer: QueryAnswer,
 ) -> Result<(&'static str, Option<String>), Halt> {
-    // The notice may have come meanwhile.
-    let row = shared.load(std::slice::from_ref(&waiting.key)).await?.pop().flatten();
+    // The row is read again: the partner's notice may have been folded during the call.
+    let row = context.storage.load(std::slice::from_ref(key)).await?.pop().flatten();
     if row.as_ref().is_some_and(|order| !is_news(order, &answer)) {
         return Ok(("known", None));
     }
-    let other_money = row.is_some_and(|order| is_other_money(&order, &answer));
+    let other_money = row.is_some_and(|order| has_unexpected_money(&order, &answer));
     let trouble = other_money.then(|| {
         format!(
             "it ended with other money: {} {} {}",
             answer.status, answer.amount, answer.currency
         )
     });
-    shared.append(vec![(waiting.key.clone(), Fact::QueryAnswered(answer))]).await?;
+    context.storage.append(vec![(key.clone(), Fact::QueryAnswered(answer))]).await?;
     Ok((if other_money { "other_money" } else { "ended" }, trouble))
 }

@@ -1,30 +1,33 @@
-//! Owns the question whether a partner's word would help an order, and what it would be asked. Pure.
+//! Owns the decision whether a partner's answer would help an order, and what the query asks for.
+//! Pure.
 //!
-//! Asked for are: orders without a final state (REQUESTED, PENDING), orders that ended by our clock alone (EXPIRED
-//! without the partner's own word), notices that wait for their confirmation, and orders with an open flag that the
-//! partner's books can speak to. Not asked for: what is final; UNMATCHED, whose create request no partner can supply;
-//! and flags where an answer could only contradict one of two notices, or is about two orders or our own facts.
+//! These orders are asked about: those without a final state (REQUESTED, PENDING); those that ended
+//! by our clock alone (EXPIRED, and the partner has not said so); those with a notice that waits
+//! for its confirmation; and those with an open flag that the partner's records can settle. These
+//! are not: orders with a final state; UNMATCHED orders, because no partner can supply the create
+//! request; and flags about which an answer could only contradict one of two notices, or which are
+//! about two orders or about our own facts.
 
 use std::collections::BTreeSet;
 
+use payfold_reconcile::question::{QueryTarget, answer_matches_notice, session_refs};
 use payfold_schemas::fact::QueryAnswer;
-use payfold_schemas::ids::ProviderRef;
 use payfold_schemas::ipn::Status;
 use payfold_schemas::order::{Flag, Known, KnownIpn, Order, OrderState, RaisedFlag, Severity};
 
-/// Transactions of one order that are asked for; an order has one, as a rule.
+/// The most transactions of one order that are asked for. Most orders have one.
 const TARGETS_MAX: usize = 8;
 
-/// Why an order is asked about.
+/// A reason to ask a partner about an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Its state is not final.
+pub enum QueryReason {
+    /// The order is in this state, which is not final.
     State(OrderState),
-    /// This flag is open.
+    /// This flag of the order is open.
     Flag(Flag),
 }
 
-impl std::fmt::Display for Reason {
+impl std::fmt::Display for QueryReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::State(state) => std::fmt::Display::fmt(state, f),
@@ -33,30 +36,29 @@ impl std::fmt::Display for Reason {
     }
 }
 
-/// One thing to ask for: this transaction, or the order as a whole where none is known.
-pub type Target = Option<ProviderRef>;
-
-/// Why an order is asked about from its creation on; empty if it is not. Unconfirmed notices count from their own
-/// receipt and are not among these.
-pub fn reasons(order: &Order) -> Vec<Reason> {
+/// The reasons to ask about an order on the schedule that counts from its creation; empty if it is
+/// not asked about. Unconfirmed notices are not among them: their schedule counts from their
+/// receipt.
+pub fn query_reasons(order: &Order) -> Vec<QueryReason> {
     let mut reasons = Vec::new();
-    // Whoever waits for a confirmation is asked about for that.
-    if state_asks(order) && unconfirmed(order).next().is_none() {
-        reasons.push(Reason::State(order.summary.state));
+    // An order with unconfirmed notices is asked about for their sake, on their schedule.
+    if needs_query_for_state(order) && unconfirmed_notices(order).next().is_none() {
+        reasons.push(QueryReason::State(order.summary.state));
     }
-    let asking = order.summary.flags.iter().filter(|raised| flag_asks(raised, order));
-    reasons.extend(asking.map(|raised| Reason::Flag(raised.flag)));
+    let flags = order.summary.flags.iter();
+    let flags = flags.filter(|raised| needs_query_for_flag(raised, order));
+    reasons.extend(flags.map(|raised| QueryReason::Flag(raised.flag)));
     reasons
 }
 
-/// What is asked for these reasons.
-pub fn targets(order: &Order, reasons: &[Reason]) -> BTreeSet<Target> {
+/// What to ask for, for these reasons.
+pub(crate) fn targets_for(order: &Order, reasons: &[QueryReason]) -> BTreeSet<QueryTarget> {
     let mut targets = BTreeSet::new();
     for reason in reasons {
         match reason {
-            Reason::State(_) => targets.extend(session_refs(order).map(Some)),
-            Reason::Flag(_) => {
-                targets.extend(order.facts.ipns.iter().map(|known| target(&known.content)));
+            QueryReason::State(_) => targets.extend(session_refs(order).map(Some)),
+            QueryReason::Flag(_) => {
+                targets.extend(order.facts.ipns.iter().map(|known| target_of(&known.content)));
             }
         }
     }
@@ -66,10 +68,11 @@ pub fn targets(order: &Order, reasons: &[Reason]) -> BTreeSet<Target> {
     targets.into_iter().take(TARGETS_MAX).collect()
 }
 
-/// The notices that count only once an equal answer is known, and none is.
-pub fn unconfirmed(order: &Order) -> impl Iterator<Item = &Known<KnownIpn>> {
+/// The notices that count only once an equal answer is known, as long as none is.
+pub fn unconfirmed_notices(order: &Order) -> impl Iterator<Item = &Known<KnownIpn>> {
     let answers = &order.facts.query_answers;
-    let confirmed = |ipn: &KnownIpn| answers.iter().any(|known| says_as(&known.content, ipn));
+    let confirmed =
+        |ipn: &KnownIpn| answers.iter().any(|known| answer_matches_notice(&known.content, ipn));
     order
         .facts
         .ipns
@@ -77,32 +80,34 @@ pub fn unconfirmed(order: &Order) -> impl Iterator<Item = &Known<KnownIpn>> {
         .filter(move |known| known.content.policy.unconfirmed && !confirmed(&known.content))
 }
 
-/// What is asked for to confirm them.
-pub fn confirming(order: &Order) -> BTreeSet<Target> {
-    unconfirmed(order).map(|known| target(&known.content)).take(TARGETS_MAX).collect()
+/// What to ask for to confirm the order's unconfirmed notices; empty if there are none.
+pub(crate) fn confirmation_targets(order: &Order) -> BTreeSet<QueryTarget> {
+    unconfirmed_notices(order).map(|known| target_of(&known.content)).take(TARGETS_MAX).collect()
 }
 
-/// Everything the order is asked for, for whatever reason.
-pub fn wanted(order: &Order) -> BTreeSet<Target> {
-    let mut wanted = targets(order, &reasons(order));
-    wanted.extend(confirming(order));
+/// Everything to ask for about the order, for any reason.
+pub(crate) fn wanted_targets(order: &Order) -> BTreeSet<QueryTarget> {
+    let mut wanted = targets_for(order, &query_reasons(order));
+    wanted.extend(confirmation_targets(order));
     wanted
 }
 
-/// Whether an answer tells the order something: not if it is known already, nor if a notice that needs no witness
-/// says the same and nothing is asked.
+/// Whether an answer adds something to the order. It does not if the order has the same answer
+/// already, or if a notice that needs no confirmation says the same and there is nothing to ask.
 pub(crate) fn is_news(order: &Order, answer: &QueryAnswer) -> bool {
     let facts = &order.facts;
     if facts.query_answers.iter().any(|known| known.content == *answer) {
         return false;
     }
     let mut notices = facts.ipns.iter().map(|known| &known.content);
-    let told = notices.any(|ipn| !ipn.policy.unconfirmed && says_as(answer, ipn));
-    !told || !wanted(order).is_empty()
+    let is_in_notice =
+        notices.any(|ipn| !ipn.policy.unconfirmed && answer_matches_notice(answer, ipn));
+    !is_in_notice || !wanted_targets(order).is_empty()
 }
 
-/// Whether its money is none the order asks for; a refund may be of a part. While nothing is asked, any is as good.
-pub(crate) fn is_other_money(order: &Order, answer: &QueryAnswer) -> bool {
+/// Whether an answer's amount and currency match none of the order's create requests. A refund may
+/// be of a part. Without a create request there is nothing to compare, so this is false.
+pub(crate) fn has_unexpected_money(order: &Order, answer: &QueryAnswer) -> bool {
     let mut creates = order.facts.creates.iter().map(|known| &known.content).peekable();
     creates.peek().is_some()
         && !creates.any(|create| {
@@ -111,26 +116,13 @@ pub(crate) fn is_other_money(order: &Order, answer: &QueryAnswer) -> bool {
         })
 }
 
-/// Whether an answer says what a notice says.
-pub(crate) fn says_as(answer: &QueryAnswer, ipn: &KnownIpn) -> bool {
-    answer.provider_ref == ipn.provider_ref
-        && answer.status == ipn.status
-        && answer.amount == ipn.money.amount
-        && answer.currency == ipn.money.currency
-}
-
-/// A session that is named by its order names no transaction: only a notice does.
-pub(crate) fn session_refs(order: &Order) -> impl Iterator<Item = ProviderRef> {
-    let refs = order.facts.sessions.iter().map(|known| &known.content.provider_ref);
-    refs.filter(|named| named.as_str() != order.key.order_id.as_str()).cloned()
-}
-
-/// A placeholder names no transaction.
-fn target(ipn: &KnownIpn) -> Target {
+/// The transaction a notice names; `None` for a placeholder.
+fn target_of(ipn: &KnownIpn) -> QueryTarget {
     (!ipn.policy.placeholder_ref).then(|| ipn.provider_ref.clone())
 }
 
-fn state_asks(order: &Order) -> bool {
+/// Whether the order's state is a reason to ask.
+fn needs_query_for_state(order: &Order) -> bool {
     match order.summary.state {
         OrderState::Requested | OrderState::Pending => true,
         OrderState::Expired => {
@@ -140,7 +132,7 @@ fn state_asks(order: &Order) -> bool {
             !notices.any(|status| status == Status::Expired)
                 && !answers.any(|status| status == Status::Expired)
         }
-        // Final, or the wait for a confirmation, or the wait for a create request.
+        // Final states; UNCONFIRMED waits for a confirmation, UNMATCHED for a create request.
         OrderState::Failed
         | OrderState::Paid
         | OrderState::Refunded
@@ -149,13 +141,14 @@ fn state_asks(order: &Order) -> bool {
     }
 }
 
-fn flag_asks(raised: &RaisedFlag, order: &Order) -> bool {
-    let asks = match raised.flag {
-        // Which money it was, and whether all of both is still there.
+/// Whether a flag is a reason to ask.
+fn needs_query_for_flag(raised: &RaisedFlag, order: &Order) -> bool {
+    let can_settle = match raised.flag {
+        // The partner knows which amount was paid, and what of it was paid back.
         Flag::AmountMismatch | Flag::CurrencyMismatch | Flag::DoublePayment => true,
-        // A payment time is no money.
+        // Critical: the amount or the currency differs. Info: only the time of payment does.
         Flag::ContentVariant => raised.severity == Severity::Critical,
-        // Whether the rest went back too, where that can't be counted.
+        // Whether the rest was refunded too, if the notices can't be added up.
         Flag::PartialRefund => order.summary.refunded_at_least,
         Flag::ProviderRefReused
         | Flag::CreateConflict
@@ -173,7 +166,7 @@ fn flag_asks(raised: &RaisedFlag, order: &Order) -> bool {
         | Flag::FactOverflow
         | Flag::DecisionsConflict => false,
     };
-    asks && raised.is_open() && !order.facts.creates.is_empty()
+    can_settle && raised.is_open() && !order.facts.creates.is_empty()
 }
 
 #[cfg(test)]

@@ -1,165 +1,171 @@
-//! Owns the watch over notices that count only once a query confirms them: read from intake, asked about at the times
-//! of the schedule after their receipt, until an equal answer is folded.
+//! Owns the watch over unconfirmed notices, which count only once a query confirms them. They are
+//! read from intake and asked about at the times of the schedule after their receipt, until an
+//! equal answer is folded.
 //!
-//! Invariants: what is watched is acknowledged only when it is confirmed or its times are over, so the next run reads
-//! it again and goes on where its own times say, asking nothing at once. An order is asked about only when the fold
-//! has come past the notice. Bounded: what finds no room is confirmed by the next notice of its order, or by a person.
+//! Invariants: a watched notice is acknowledged only when it is confirmed or its last time has
+//! passed. So the next run reads it again and goes on with the notice's own schedule, without
+//! asking at once. An order is asked about only when the fold has passed the notice. The watch is
+//! bounded: a notice that finds no room is confirmed by the next notice of its order, or by a
+//! person.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::time::Duration;
 
 use payfold_engines::log::{Delivered, Start, Subscription, Topic};
+use payfold_kit::Halt;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
-use payfold_schemas::record::Position;
+use payfold_schemas::order::Order;
+use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
 use tokio::sync::mpsc::Sender;
 use tokio::time::MissedTickBehavior;
 
-use crate::line::{Purpose, Waiting};
-use crate::outage::Outage;
+use crate::context::ReconcilerContext;
+use crate::decode::decode_fact;
 use crate::partners::Partners;
-use crate::reading;
-use crate::run::{Halt, Shared};
-use crate::stuck::confirming;
+use crate::query_queue::{QueryPurpose, QueuedQuery};
+use crate::stuck::confirmation_targets;
 
-/// The group it reads intake as.
+/// The consumer group that reads intake for unconfirmed notices.
 const GROUP: &str = "reconciler-queries";
-/// Notices watched at the same time, some 20 MB.
+/// The most notices watched at the same time, some 20 MB.
 const WATCHED_MAX: usize = 1 << 16;
-/// How long a notice that is due waits for the fold before it is looked at again.
+/// How long a due notice waits if the fold has not reached it, ms.
 const FOLD_PAUSE_MS: i64 = 1_000;
-/// The least pause between two looks at what is due.
-const TURN: Duration = Duration::from_millis(20);
+/// The least pause between two checks of what is due.
+const POLL_MIN: Duration = Duration::from_millis(20);
 
-/// A notice that waits for its confirmation, by when it is looked at next.
+/// A notice that waits for its confirmation. The first field orders the heap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Watched {
+struct WatchedNotice {
+    /// When it is checked next.
     due: Time,
     position: Position,
-    since: Time,
+    received_at: Time,
     key: OrderKey,
 }
 
-/// Reads and asks until told to stop. Errors: a record that can't be read.
-pub(crate) async fn run(
-    shared: &Shared,
+/// Watches notices until the role is signalled to stop, and sends the queries that are due. Errors:
+/// a record that can't be decoded.
+pub(crate) async fn watch_notices(
+    context: &ReconcilerContext,
     partners: &Partners,
-    due: Sender<Waiting>,
+    due: Sender<QueuedQuery>,
 ) -> Result<(), Halt> {
-    let ask = || shared.log.subscribe(Topic::Intake, GROUP, Start::Group);
-    let mut intake = shared.ask("subscribe to intake", ask).await?;
-    let mut watch = Watch::default();
-    let mut turns = tokio::time::interval(shared.settings.query_poll.max(TURN));
-    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut outage = Outage::none(shared, "read intake");
+    let ask = || context.storage.log.subscribe(Topic::Intake, GROUP, Start::Group);
+    let mut intake = context.storage.ask("subscribe to intake", ask).await?;
+    let mut watch = NoticeWatch::default();
+    let mut polls = tokio::time::interval(context.settings.query_poll.max(POLL_MIN));
+    polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut outage = context.storage.outage("read intake");
     loop {
         tokio::select! {
             biased;
-            () = shared.stopped() => break,
-            _ = turns.tick() => {
-                watch.turn(shared, partners, &due).await?;
-                watch.ack(shared, &mut *intake).await?;
-                shared.metrics.unconfirmed_wait(watch.waiting.len());
+            () = context.storage.stopped() => break,
+            _ = polls.tick() => {
+                watch.check_due(context, partners, &due).await?;
+                watch.ack_done(context, &mut *intake).await?;
+                context.metrics.set_unconfirmed_waiting(watch.waiting.len());
             }
-            batch = intake.next_batch(shared.settings.batch_records_max) => match batch {
+            batch = intake.next_batch(context.settings.batch_records_max) => match batch {
                 Ok(batch) => {
-                    std::mem::replace(&mut outage, Outage::none(shared, "read intake")).over();
-                    watch.take(shared, &batch).await?;
+                    std::mem::replace(&mut outage, context.storage.outage("read intake")).over();
+                    watch.add_notices(context, &batch).await?;
                 }
                 Err(error) => outage.wait(error).await?,
             },
         }
     }
-    // What is not remembered now is only read again by the next run.
-    let _ = intake.ack(watch.done()).await;
+    // If this fails, the next run only reads the same records again.
+    let _ = intake.ack(watch.done_positions()).await;
     Ok(())
 }
 
 #[derive(Default)]
-struct Watch {
-    waiting: BinaryHeap<Reverse<Watched>>,
-    /// Read up to here, by partition.
+struct NoticeWatch {
+    waiting: BinaryHeap<Reverse<WatchedNotice>>,
+    /// The last offset that was read, by partition.
     read: BTreeMap<u32, u64>,
-    /// The places of what is watched, by partition.
+    /// Partition and offset of each watched notice.
     open: BTreeSet<(u32, u64)>,
     acked: Vec<Position>,
 }
 
-impl Watch {
-    async fn take(&mut self, shared: &Shared, batch: &[Delivered]) -> Result<(), Halt> {
-        let (now, schedule) = (shared.clock.now(), &shared.settings.query_after);
+impl NoticeWatch {
+    async fn add_notices(
+        &mut self,
+        context: &ReconcilerContext,
+        batch: &[Delivered],
+    ) -> Result<(), Halt> {
+        let (now, schedule) = (context.storage.clock.now(), &context.settings.query_after);
         for message in batch {
-            let (position, record) = (message.position, reading::fact(shared, message).await?);
+            let (position, record) = (message.position, decode_fact(context, message).await?);
             self.read.insert(position.partition, position.offset);
             let Some(record) = record else { continue };
             let Fact::Ipn(ipn) = &record.fact else { continue };
-            let Some(due) = schedule.next(record.received_at, now) else { continue };
+            let Some(due) = schedule.next_due(record.received_at, now) else { continue };
             if !ipn.policy.unconfirmed {
                 continue;
             }
             if self.waiting.len() >= WATCHED_MAX {
-                shared.metrics.query_ended(&record.order.partner, "put_off");
+                context.metrics.count_query(&record.order.partner, "put_off");
                 continue;
             }
-            let since = record.received_at;
             self.open.insert((position.partition, position.offset));
-            self.waiting.push(Reverse(Watched { due, position, since, key: record.order }));
+            let (received_at, key) = (record.received_at, record.order);
+            self.waiting.push(Reverse(WatchedNotice { due, position, received_at, key }));
         }
         Ok(())
     }
 
-    /// Looks at what is due, a page at a time.
-    async fn turn(
+    /// Checks the notices that are due, one page at most.
+    async fn check_due(
         &mut self,
-        shared: &Shared,
+        context: &ReconcilerContext,
         partners: &Partners,
-        due: &Sender<Waiting>,
+        due: &Sender<QueuedQuery>,
     ) -> Result<(), Halt> {
-        let now = shared.clock.now();
-        let folded = shared.folded().await?;
+        let now = context.storage.clock.now();
+        // Before the rows: a row that is read after this has every fact up to these positions.
+        let folded = context.storage.folded().await?;
         let mut page = Vec::new();
-        while page.len() < shared.settings.page_entries
+        while page.len() < context.settings.page_entries
             && self.waiting.peek().is_some_and(|Reverse(next)| next.due <= now)
         {
-            page.extend(self.waiting.pop().map(|Reverse(watched)| watched));
+            page.extend(self.waiting.pop().map(|Reverse(notice)| notice));
         }
         if page.is_empty() {
             return Ok(());
         }
-        let askable = partners.askable();
-        let keys: Vec<_> = page.iter().map(|watched| watched.key.clone()).collect();
-        for (watched, row) in page.into_iter().zip(shared.load(&keys).await?) {
-            let Some(row) = row.filter(|_| crate::run::is_folded(&folded, watched.position)) else {
-                let again = Watched { due: now.plus_ms(FOLD_PAUSE_MS), ..watched };
-                self.waiting.push(Reverse(again));
+        let queryable = partners.queryable();
+        let keys: Vec<_> = page.iter().map(|notice| notice.key.clone()).collect();
+        for (notice, row) in page.into_iter().zip(context.storage.load(&keys).await?) {
+            let row = row.filter(|_| payfold_kit::is_folded(&folded, notice.position));
+            let Some(row) = row else {
+                let later = WatchedNotice { due: now.plus_ms(FOLD_PAUSE_MS), ..notice };
+                self.waiting.push(Reverse(later));
                 continue;
             };
-            let targets = confirming(&row);
-            let next = shared.settings.query_after.next(watched.since, now);
-            if askable.contains(&watched.key.partner) {
-                for target in &targets {
-                    let (key, target) = (watched.key.clone(), target.clone());
-                    let waiting =
-                        Waiting { key, target, due: watched.due, purpose: Purpose::Stuck };
-                    due.send(waiting).await.map_err(|_| Halt::Stopped)?;
-                }
+            let is_confirmed = confirmation_targets(&row).is_empty();
+            if queryable.contains(&notice.key.partner) {
+                send_queries(&notice, &row, due).await?;
             }
-            match next {
-                Some(next) if !targets.is_empty() => {
-                    self.waiting.push(Reverse(Watched { due: next, ..watched }));
+            match context.settings.query_after.next_due(notice.received_at, now) {
+                Some(next) if !is_confirmed => {
+                    self.waiting.push(Reverse(WatchedNotice { due: next, ..notice }));
                 }
                 _ => {
-                    self.open.remove(&(watched.position.partition, watched.position.offset));
+                    self.open.remove(&(notice.position.partition, notice.position.offset));
                 }
             }
         }
         Ok(())
     }
 
-    /// Up to where nothing is watched any more.
-    fn done(&self) -> Vec<Position> {
+    /// The last position of each partition before its first watched notice.
+    fn done_positions(&self) -> Vec<Position> {
         let done = self.read.iter().filter_map(|(partition, read)| {
             let first = self.open.range((*partition, 0)..=(*partition, u64::MAX)).next();
             let offset = first.map_or(*read, |(_, offset)| offset.saturating_sub(1));
@@ -168,12 +174,16 @@ impl Watch {
         done.collect()
     }
 
-    async fn ack(&mut self, shared: &Shared, intake: &mut dyn Subscription) -> Result<(), Halt> {
-        let done = self.done();
+    async fn ack_done(
+        &mut self,
+        context: &ReconcilerContext,
+        intake: &mut dyn Subscription,
+    ) -> Result<(), Halt> {
+        let done = self.done_positions();
         if done == self.acked || done.is_empty() {
             return Ok(());
         }
-        let mut outage = Outage::none(shared, "acknowledge intake");
+        let mut outage = context.storage.outage("acknowledge intake");
         while let Err(error) = intake.ack(done.clone()).await {
             outage.wait(error).await?;
         }
@@ -181,4 +191,18 @@ impl Watch {
         self.acked = done;
         Ok(())
     }
+}
+
+/// Sends the queries that would confirm the notices of an order.
+async fn send_queries(
+    notice: &WatchedNotice,
+    row: &Order,
+    due: &Sender<QueuedQuery>,
+) -> Result<(), Halt> {
+    for target in confirmation_targets(row) {
+        let (key, purpose) = (notice.key.clone(), QueryPurpose::StuckOrder);
+        let query = QueuedQuery { key, target, due: notice.due, purpose };
+        due.send(query).await.map_err(|_| Halt::Stopped)?;
+    }
+    Ok(())
 }

@@ -1,110 +1,124 @@
-//! Owns the finding of stuck orders: for each time of the schedule a window that moves along the creation view, so
-//! far behind the present. Nothing is remembered but where each window ends.
+//! Owns the search for stuck orders. Each delay of the schedule has a window that moves along the
+//! creation view, that delay behind the present. Only the end of each window is remembered.
 //!
-//! Invariants: no window is ahead of the fold's low watermark, so an order is judged by all that came before its
-//! question. A window that is late is walked late, also after a start: it begins where the fold stands, not at the present.
-//! It leaves out only what the next window walks now, so that an order whose times are over is asked about once, for the
-//! last of them. An order that a window missed (a restart, a late append) is found by the next one. Memory is one page.
+//! Invariants: no window is ahead of the fold's low watermark, so an order is judged with every
+//! record that was received before its query is due. A late window is walked late, also after a
+//! start: it begins at the progress of the fold, not at the present. A window skips only the range
+//! that the next window walks now, so an order that has passed all delays is asked about once, for
+//! the last of them. An order that a window missed (a restart, a late append) is found by the next
+//! window. Memory is one page.
 
 use payfold_engines::orders::{Cursor, Scan};
+use payfold_kit::{Halt, Watermark};
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::time::Time;
 use tokio::sync::mpsc::Sender;
 use tokio::time::MissedTickBehavior;
 
-use crate::line::{Purpose, Waiting};
+use crate::context::ReconcilerContext;
 use crate::partners::Partners;
-use crate::run::{Halt, Shared};
-use crate::schedule::AFTER_MS_MAX;
-use crate::stuck::{reasons, targets};
-use crate::watermark::Watermark;
+use crate::query_queue::{QueryPurpose, QueuedQuery};
+use crate::schedule::DELAY_MS_MAX;
+use crate::stuck::{query_reasons, targets_for};
 
-/// So much of what was due before a start is asked again, at most: a restart takes no longer.
+/// How much of what was due before a start is asked again, ms, at most: a restart that takes no
+/// longer misses nothing.
 const OVERLAP_MS_MAX: i64 = 30_000;
-/// A window is walked when it has come on by this part of its time, so that those of days are not walked every second:
-/// a question is late by so much, at most.
+/// A window is walked when it has moved by this part of its delay, so that a window of days is not
+/// walked every second. A query is late by no more than that.
 const STEP_PART: i64 = 60;
-/// And at least this often.
+/// The longest step of a window, ms: every window is walked at least this often.
 const STEP_MS_MAX: i64 = 60_000;
 
-/// One window: orders that were created before `from` have been looked at.
-struct Window {
-    after_ms: i64,
+/// The window of one delay: orders created before `from` are checked.
+struct CreationWindow {
+    delay_ms: i64,
     from: Time,
 }
 
-/// Walks until told to stop, and lines up what is due.
-pub(crate) async fn run(
-    shared: &Shared,
+/// A range of creation times: from `from` until `until`.
+struct CreationRange {
+    from: Time,
+    until: Time,
+}
+
+/// Walks all windows until the role is signalled to stop, and sends the queries that are due.
+pub(crate) async fn walk_windows(
+    context: &ReconcilerContext,
     partners: &Partners,
-    due: Sender<Waiting>,
+    due: Sender<QueuedQuery>,
 ) -> Result<(), Halt> {
-    // A new store was folded up to no time at all: no order older than the longest schedule is asked about.
-    let watermark = Watermark::measure(shared).await?;
-    let begun = watermark.low().min(watermark.now).max(watermark.now.plus_ms(-AFTER_MS_MAX));
-    let window = |(after_ms, half_ms): (i64, i64)| {
-        let overlap_ms = half_ms.min(OVERLAP_MS_MAX);
-        Window { after_ms, from: begun.plus_ms(-after_ms).plus_ms(-overlap_ms) }
+    // An empty store has no watermark yet. It begins at the longest possible delay: no older order
+    // is asked about.
+    let watermark = context.watermark().await?;
+    let oldest = watermark.now.plus_ms(-DELAY_MS_MAX);
+    let folded_until = watermark.low().min(watermark.now).max(oldest);
+    let window = |(delay_ms, half_gap_ms): (i64, i64)| {
+        let overlap_ms = half_gap_ms.min(OVERLAP_MS_MAX);
+        let from = folded_until.plus_ms(-delay_ms).plus_ms(-overlap_ms);
+        CreationWindow { delay_ms, from }
     };
-    let mut windows: Vec<_> = shared.settings.query_after.slots().map(window).collect();
-    let mut polls = tokio::time::interval(shared.settings.query_poll);
+    let delays = context.settings.query_after.delays_with_half_gaps();
+    let mut windows: Vec<_> = delays.map(window).collect();
+    let mut polls = tokio::time::interval(context.settings.query_poll);
     polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
-            () = shared.stopped() => return Ok(()),
+            () = context.storage.stopped() => return Ok(()),
             _ = polls.tick() => {}
         }
-        let watermark = Watermark::measure(shared).await?;
+        let watermark = context.watermark().await?;
         for index in 0..windows.len() {
             let next = windows
                 .get(index.saturating_add(1))
-                .map(|next| (next.from, next.until(&watermark)));
+                .map(|next| CreationRange { from: next.from, until: next.until(&watermark) });
             let Some(window) = windows.get_mut(index) else { break };
-            window.leave_to(next);
-            window.walk(shared, partners, (&watermark, &due)).await?;
+            window.skip_range_of_next(next);
+            window.walk(context, partners, &watermark, &due).await?;
         }
     }
 }
 
-impl Window {
-    /// Up to which creation it may be walked now.
+impl CreationWindow {
+    /// The creation time up to which it may be walked now.
     fn until(&self, watermark: &Watermark) -> Time {
-        watermark.low().min(watermark.now).plus_ms(-self.after_ms)
+        watermark.low().min(watermark.now).plus_ms(-self.delay_ms)
     }
 
-    /// Leaves to the next window the orders that are due there, too: from where it stands to where it may be walked.
-    fn leave_to(&mut self, next: Option<(Time, Time)>) {
-        if let Some((from, until)) = next
-            && from <= self.from
+    /// Skips the orders that are due in the next window, too, if its range reaches this window.
+    fn skip_range_of_next(&mut self, next: Option<CreationRange>) {
+        if let Some(next) = next
+            && next.from <= self.from
         {
-            self.from = self.from.max(until);
+            self.from = self.from.max(next.until);
         }
     }
 
     async fn walk(
         &mut self,
-        shared: &Shared,
+        context: &ReconcilerContext,
         partners: &Partners,
-        (watermark, due): (&Watermark, &Sender<Waiting>),
+        watermark: &Watermark,
+        due: &Sender<QueuedQuery>,
     ) -> Result<(), Halt> {
         let until = self.until(watermark);
-        let step_ms = (self.after_ms / STEP_PART).clamp(1, STEP_MS_MAX);
+        let step_ms = (self.delay_ms / STEP_PART).clamp(1, STEP_MS_MAX);
         if until < self.from.plus_ms(step_ms) {
             return Ok(());
         }
         let (scan, limit) =
-            (Scan::Created { from: self.from, until }, shared.settings.page_entries);
+            (Scan::Created { from: self.from, until }, context.settings.page_entries);
         let mut after: Option<Cursor> = None;
         loop {
-            let ask = || shared.store.scan(scan.clone(), after.clone(), limit);
-            let page = shared.ask("walk the orders by creation", ask).await?;
-            let askable = partners.askable();
+            let ask = || context.storage.store.scan(scan.clone(), after.clone(), limit);
+            let page = context.storage.ask("walk the orders by creation", ask).await?;
+            let queryable = partners.queryable();
             let keys = page.entries.into_iter().map(|(key, _)| key);
-            let keys: Vec<_> = keys.filter(|key| askable.contains(&key.partner)).collect();
-            self.line_up(shared, keys, due).await?;
+            let keys: Vec<_> = keys.filter(|key| queryable.contains(&key.partner)).collect();
+            self.send_queries(context, keys, due).await?;
             match page.next {
-                Some(_) if *shared.stop.borrow() => return Err(Halt::Stopped),
+                Some(_) if context.storage.is_stopped() => return Err(Halt::Stopped),
                 Some(next) => after = Some(next),
                 None => break,
             }
@@ -113,22 +127,25 @@ impl Window {
         Ok(())
     }
 
-    /// An order whose row is not there yet is found by the next window.
-    async fn line_up(
+    /// Sends the queries of these orders. An order that has no row yet is found by the next window.
+    async fn send_queries(
         &self,
-        shared: &Shared,
+        context: &ReconcilerContext,
         keys: Vec<OrderKey>,
-        due: &Sender<Waiting>,
+        due: &Sender<QueuedQuery>,
     ) -> Result<(), Halt> {
         if keys.is_empty() {
             return Ok(());
         }
-        for order in shared.load(&keys).await?.into_iter().flatten() {
-            for target in targets(&order, &reasons(&order)) {
-                let since = order.first_seen.plus_ms(self.after_ms);
-                let waiting =
-                    Waiting { key: order.key.clone(), target, due: since, purpose: Purpose::Stuck };
-                due.send(waiting).await.map_err(|_| Halt::Stopped)?;
+        for order in context.storage.load(&keys).await?.into_iter().flatten() {
+            for target in targets_for(&order, &query_reasons(&order)) {
+                let query = QueuedQuery {
+                    key: order.key.clone(),
+                    target,
+                    due: order.first_seen.plus_ms(self.delay_ms),
+                    purpose: QueryPurpose::StuckOrder,
+                };
+                due.send(query).await.map_err(|_| Halt::Stopped)?;
             }
         }
         Ok(())

@@ -1,12 +1,12 @@
-//! Owns the create call as it comes in (contract 2.1): who signed it, and whether every field is one. A call that is
-//! not what the contract says is refused with the name of what is wrong.
+//! Owns the verification of a create call (contract 2.1): its signature and its fields. A call that
+//! breaks the contract is refused; the refusal names the field if one is wrong.
 
 mod fields;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use payfold_partners::create::Wish;
+use payfold_partners::create::PresentationKind;
 use payfold_partners::mac::SIGNATURE_BYTES;
 use payfold_partners::outbound::Reach;
 use payfold_partners::profile::{CreateField, CreateRule, Profile};
@@ -16,39 +16,39 @@ use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
 use url::Url;
 
-use crate::payment::Account;
-use crate::problem::Problem;
-use fields::{Fields, Shape};
+use crate::account::PartnerAccount;
+use crate::problem::RequestProblem;
+use fields::{JsonFields, JsonType};
 
-/// A description is shown to people.
+/// The longest description, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 1_024;
-/// What an app's deep link ends in (contract 2.1).
+/// The host of an app's deep link (contract 2.1).
 const DEEP_LINK_HOST: &str = "payment-result";
-/// Addresses that are remembered; nearly every call has the same two.
+/// At most this many checked addresses are cached. Nearly every call has the same two.
 const ADDRESSES_MAX: usize = 64;
 
-/// Takes create calls in.
+/// Verifies create calls.
 #[derive(Debug)]
-pub(crate) struct Reception {
+pub(crate) struct CreateEndpoint {
     pub(crate) profile: Profile,
     pub(crate) rule: CreateRule,
-    pub(crate) accounts: HashMap<MerchantCode, Arc<Account>>,
+    pub(crate) accounts: HashMap<MerchantCode, Arc<PartnerAccount>>,
     addresses: Mutex<HashMap<String, Arc<Url>>>,
 }
 
-/// A create call that its account has signed.
+/// A create call with a verified signature.
 #[derive(Debug)]
 pub(crate) struct SignedCall {
-    pub(crate) account: Arc<Account>,
+    pub(crate) account: Arc<PartnerAccount>,
     pub(crate) order_id: OrderId,
-    values: Values,
-    wish: Option<String>,
+    values: FieldValues,
+    presentation: Option<String>,
 }
 
-/// A create call that is what the contract says.
+/// A create call with well-formed fields.
 #[derive(Debug)]
 pub(crate) struct CreateCall {
-    pub(crate) account: Arc<Account>,
+    pub(crate) account: Arc<PartnerAccount>,
     pub(crate) order_id: OrderId,
     pub(crate) amount: Amount,
     pub(crate) currency: Currency,
@@ -56,114 +56,131 @@ pub(crate) struct CreateCall {
     pub(crate) return_url: Arc<Url>,
     pub(crate) ipn_url: Arc<Url>,
     pub(crate) expires_at: Option<Time>,
-    pub(crate) wish: Wish,
+    pub(crate) presentation: PresentationKind,
 }
 
-impl Reception {
+impl CreateEndpoint {
     pub(crate) fn new(
         profile: Profile,
         rule: CreateRule,
-        accounts: HashMap<MerchantCode, Arc<Account>>,
+        accounts: HashMap<MerchantCode, Arc<PartnerAccount>>,
     ) -> Self {
         Self { profile, rule, accounts, addresses: Mutex::default() }
     }
 
-    /// Finds who signed a call. Errors: 400 for what can't be read, 401 for what nobody here has signed.
-    pub(crate) fn verify(&self, body: &[u8]) -> Result<SignedCall, Problem> {
-        let fields =
-            Fields::parse(body).map_err(|problem| Problem::new(400, "malformed_body", problem))?;
-        let text = |name: &str, shape| {
-            fields.text(name, shape).map_err(|problem| Problem::field(name, problem))
+    /// Verifies the signature of a call. Errors: 400 if the body is not a JSON object, or a signed
+    /// field is missing, of another type or contains the separator; 401 if no account signed it.
+    ///
+    /// The order id is parsed here, because the caller counts every signed call of an order before
+    /// it checks the other fields.
+    pub(crate) fn verify(&self, body: &[u8]) -> Result<SignedCall, RequestProblem> {
+        let fields = JsonFields::parse(body)
+            .map_err(|problem| RequestProblem::new(400, "malformed_body", problem.to_string()))?;
+        let text = |name: &str, json_type| {
+            fields.text(name, json_type).map_err(|problem| RequestProblem::field(name, problem))
         };
-        let mut values = Values::default();
+        let mut values = FieldValues::default();
         for field in CreateField::ALL {
-            let shape = if field == CreateField::Amount { Shape::Number } else { Shape::Text };
-            let value = text(field.name(), shape)?;
+            let json_type =
+                if field == CreateField::Amount { JsonType::Number } else { JsonType::String };
+            let value = text(field.name(), json_type)?;
             if value.is_none() && field != CreateField::ExpiresAt {
-                return Err(Problem::field(field.name(), "is required"));
+                return Err(RequestProblem::field(field.name(), "is required"));
             }
-            values[place(field)] = value;
+            values[index_of(field)] = value;
         }
-        let claimed = text("signature", Shape::Text)?
-            .ok_or_else(|| Problem::field("signature", "is required"))?;
-        let wish = match &self.rule.presentation_field {
-            Some(name) => text(name, Shape::Text)?,
+        let claimed = text("signature", JsonType::String)?
+            .ok_or_else(|| RequestProblem::field("signature", "is required"))?;
+        let presentation = match &self.rule.presentation_field {
+            Some(name) => text(name, JsonType::String)?,
             None => None,
         };
-        let account = self.signer(&values, &claimed)?;
+        let account = self.find_signer(&values, &claimed)?;
         let order_id = OrderId::parse(value(&values, CreateField::OrderId))
-            .map_err(|problem| Problem::field("orderId", problem))?;
-        Ok(SignedCall { account, order_id, values, wish })
+            .map_err(|problem| RequestProblem::field("orderId", problem))?;
+        Ok(SignedCall { account, order_id, values, presentation })
     }
 
-    fn signer(&self, values: &Values, claimed: &str) -> Result<Arc<Account>, Problem> {
+    fn find_signer(
+        &self,
+        values: &FieldValues,
+        claimed: &str,
+    ) -> Result<Arc<PartnerAccount>, RequestProblem> {
         let merchant = value(values, CreateField::MerchantCode);
         let account = MerchantCode::parse(merchant).ok().and_then(|code| self.accounts.get(&code));
         let account = account.ok_or_else(|| {
-            Problem::unauthenticated("merchantCode: there is no such account at this partner")
+            RequestProblem::unauthenticated("merchantCode: this partner has no such account")
         })?;
         let mut signed = Vec::with_capacity(512);
-        let value_of = |field| values[place(field)].as_deref();
+        let value_of = |field| values[index_of(field)].as_deref();
         if let Some(field) = create_signing_text(&self.profile, &self.rule, value_of, &mut signed) {
-            return Err(Problem::field(field.name(), "holds the separator of the signing text"));
+            return Err(RequestProblem::field(
+                field.name(),
+                "contains the separator of the signing text",
+            ));
         }
         let claimed: Option<[u8; SIGNATURE_BYTES]> = self.profile.output().read(claimed);
-        let genuine = claimed.is_some_and(|claimed| account.key.verifies(&signed, &claimed));
-        genuine.then(|| Arc::clone(account)).ok_or_else(|| {
+        let is_authenticated =
+            claimed.is_some_and(|claimed| account.key.verifies(&signed, &claimed));
+        is_authenticated.then(|| Arc::clone(account)).ok_or_else(|| {
             let fields: Vec<_> = self.rule.signed_fields.iter().map(|f| f.name()).collect();
             let separator = char::from(self.profile.separator());
-            Problem::unauthenticated(format!(
-                "signature: it is not HMAC-SHA256 under this account's key of {}",
+            RequestProblem::unauthenticated(format!(
+                "signature: it is not the HMAC-SHA256 of {} under this account's key",
                 fields.join(&separator.to_string())
             ))
         })
     }
 
-    /// Judges every field of a signed call. Errors: 400 with the field's name.
-    pub(crate) fn read(&self, call: SignedCall) -> Result<CreateCall, Problem> {
+    /// Parses the remaining fields of a signed call. Errors: 400 with the field's name.
+    pub(crate) fn parse_fields(&self, call: SignedCall) -> Result<CreateCall, RequestProblem> {
         let value = |field| value(&call.values, field);
-        let expires_at = call.values[place(CreateField::ExpiresAt)].as_deref();
+        let expires_at = call.values[index_of(CreateField::ExpiresAt)].as_deref();
         let expires_at = expires_at.map(Time::parse).transpose();
         let description = value(CreateField::Description);
         if description.chars().count() > DESCRIPTION_CHARS_MAX {
-            let problem = format!("at most {DESCRIPTION_CHARS_MAX} characters are shown");
-            return Err(Problem::field("description", problem));
+            let problem = format!("must have at most {DESCRIPTION_CHARS_MAX} characters");
+            return Err(RequestProblem::field("description", problem));
         }
         Ok(CreateCall {
             amount: Amount::parse(value(CreateField::Amount))
-                .map_err(|problem| Problem::field("amount", problem))?,
+                .map_err(|problem| RequestProblem::field("amount", problem))?,
             currency: Currency::parse(value(CreateField::Currency))
-                .map_err(|problem| Problem::field("currency", problem))?,
+                .map_err(|problem| RequestProblem::field("currency", problem))?,
             description: description.into(),
-            return_url: self.return_url(value(CreateField::ReturnUrl))?,
-            ipn_url: self.address("ipnUrl", value(CreateField::IpnUrl))?,
-            expires_at: expires_at.map_err(|problem| Problem::field("expiresAt", problem))?,
-            wish: self.wish(call.wish.as_deref())?,
+            return_url: self.check_return_url(value(CreateField::ReturnUrl))?,
+            ipn_url: self.check_address("ipnUrl", value(CreateField::IpnUrl))?,
+            expires_at: expires_at
+                .map_err(|problem| RequestProblem::field("expiresAt", problem))?,
+            presentation: self.parse_presentation(call.presentation.as_deref())?,
             account: call.account,
             order_id: call.order_id,
         })
     }
 
-    fn wish(&self, word: Option<&str>) -> Result<Wish, Problem> {
-        match word {
-            None | Some("page") => Ok(Wish::Page),
-            Some("qr") => Ok(Wish::Qr),
+    fn parse_presentation(
+        &self,
+        presentation: Option<&str>,
+    ) -> Result<PresentationKind, RequestProblem> {
+        match presentation {
+            None | Some("page") => Ok(PresentationKind::Page),
+            Some("qr") => Ok(PresentationKind::Qr),
             Some(_) => {
                 let name = self.rule.presentation_field.as_deref().unwrap_or("presentation");
-                Err(Problem::field(name, "must be page or qr"))
+                Err(RequestProblem::field(name, "must be page or qr"))
             }
         }
     }
 
-    /// Where notices and browsers may be sent: nowhere this profile's partner would not be let.
-    fn address(&self, field: &str, text: &str) -> Result<Arc<Url>, Problem> {
+    /// Checks an address that notices or browsers are sent to. The profile's reach limits it.
+    fn check_address(&self, field: &str, text: &str) -> Result<Arc<Url>, RequestProblem> {
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = addresses.get(text) {
             return Ok(Arc::clone(known));
         }
         let reach =
             if self.profile.allows_private_addresses() { Reach::Sandbox } else { Reach::Public };
-        let url = reach.check(text).map_err(|problem| Problem::field(field, problem))?;
+        let url = reach.check(text).map_err(|problem| RequestProblem::field(field, problem))?;
         if addresses.len() == ADDRESSES_MAX {
             addresses.clear();
         }
@@ -172,31 +189,36 @@ impl Reception {
         Ok(url)
     }
 
-    /// An address like any other, or an app's deep link, `<scheme>://payment-result` (contract 2.1).
-    fn return_url(&self, text: &str) -> Result<Arc<Url>, Problem> {
+    /// Checks the return URL: an ordinary address, or an app's deep link,
+    /// `<scheme>://payment-result` (contract 2.1). Payfold never sends a deep link; a shop that
+    /// calls a partner directly may.
+    fn check_return_url(&self, text: &str) -> Result<Arc<Url>, RequestProblem> {
         match Url::parse(text) {
-            Ok(url) if !is_of_the_web(url.scheme()) && url.host_str() == Some(DEEP_LINK_HOST) => {
+            Ok(url)
+                if !is_browser_scheme(url.scheme()) && url.host_str() == Some(DEEP_LINK_HOST) =>
+            {
                 Ok(Arc::new(url))
             }
-            _ => self.address("returnUrl", text),
+            _ => self.check_address("returnUrl", text),
         }
     }
 }
 
-fn is_of_the_web(scheme: &str) -> bool {
+/// Whether browsers handle the scheme themselves, so that no app may register it.
+fn is_browser_scheme(scheme: &str) -> bool {
     ["http", "https", "ftp", "ws", "wss", "file", "blob", "data", "javascript", "about"]
         .contains(&scheme)
 }
 
-type Values = [Option<String>; CreateField::ALL.len()];
+type FieldValues = [Option<String>; CreateField::ALL.len()];
 
-fn place(field: CreateField) -> usize {
+fn index_of(field: CreateField) -> usize {
     CreateField::ALL.iter().position(|known| *known == field).expect("ALL holds every field")
 }
 
-/// A required field's text.
-fn value(values: &Values, field: CreateField) -> &str {
-    values[place(field)].as_deref().unwrap_or_default()
+/// The text of a required field.
+fn value(values: &FieldValues, field: CreateField) -> &str {
+    values[index_of(field)].as_deref().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,36 +1,47 @@
-//! Owns the sandbox's front page: what it is, and every word of trouble with what must come of it.
+//! Owns the sandbox's front page: a table of all trouble keywords with their expected results.
 
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use maud::{Markup, html};
 
-use crate::expected::{Expectation, expected};
-use crate::look::{self, Frame, Nonce};
+use crate::expectation::{Expectation, expect_outcome};
+use crate::layout::{self, DocumentFrame, Nonce};
 use crate::partner::Partner;
-use crate::trouble::{Trouble, Troubles};
+use crate::trouble::Trouble;
+use crate::troubles::Troubles;
 
-/// `GET /`.
+/// Handles `GET /`.
 pub(crate) async fn show(partner: Data<Partner>) -> HttpResponse {
     let nonce = Nonce::new(partner.clock.request_id());
-    let document =
-        look::document(&Frame { title: "Sandbox partner", script: None }, &nonce, &body());
-    look::html(200, &nonce, &document)
+    let document = layout::render_document(
+        &DocumentFrame { title: "Sandbox partner", script: None },
+        &nonce,
+        &render_body(),
+    );
+    layout::respond_html(200, &nonce, &document)
 }
 
-fn body() -> Markup {
+fn render_body() -> Markup {
     html! {
         main.wide {
-            (look::ribbon())
+            (layout::render_ribbon())
             div.inside {
                 h1 { "A simulated payment gateway partner" }
                 p {
-                    "A payment waits here for its payer, at its page or its QR code. One whose description ends in "
-                    code { "#word" } " or " code { "#word+word" } " needs nobody: it is paid, or goes wrong, as asked."
+                    "A payment waits for its payer at its page or QR code. If its description \
+                     ends in "
+                    code { "#word" } " or " code { "#word+word" }
+                    ", it needs no payer: it is paid, or fails, as requested."
                 }
                 div.scroll {
                     table {
-                        thead { tr { th { "Word" } th { "The shop is answered" } th { "The order becomes" } th { "Flags" } } }
-                        tbody { @for trouble in Trouble::ALL { (row(trouble)) } }
+                        thead { tr {
+                            th { "Word" }
+                            th { "The shop is answered" }
+                            th { "The order becomes" }
+                            th { "Flags" }
+                        } }
+                        tbody { @for trouble in Trouble::ALL { (render_row(trouble)) } }
                     }
                 }
             }
@@ -38,9 +49,9 @@ fn body() -> Markup {
     }
 }
 
-fn row(trouble: Trouble) -> Markup {
-    let words = Troubles::new([trouble]).expect("a word goes with itself");
-    let Expectation { create, state, flags, .. } = expected(&words);
+fn render_row(trouble: Trouble) -> Markup {
+    let troubles = Troubles::new([trouble]).expect("a keyword does not conflict with itself");
+    let Expectation { create, state, flags, .. } = expect_outcome(&troubles);
     html! {
         tr {
             td { code { "#" (trouble.name()) } }

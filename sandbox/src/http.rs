@@ -1,4 +1,4 @@
-//! Owns the partner's routes: the whole HTTP surface on one screen.
+//! Owns the partner's HTTP routes and their handlers.
 
 use actix_web::error::QueryPayloadError;
 use actix_web::http::header;
@@ -6,64 +6,68 @@ use actix_web::web::{self, Bytes, Data, Path, PayloadConfig, Query, QueryConfig,
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use payfold_schemas::ipn::Status;
 
-use crate::look::{self, Nonce};
+use crate::layout::{self, Nonce};
 use crate::partner::Partner;
 use crate::payment::Payment;
-use crate::problem::Problem;
+use crate::problem::RequestProblem;
 use crate::{guide, hosting, observe, page, qr, query, shop};
 
-/// A create call is a few hundred bytes.
+/// The largest create call, in bytes. A usual one has a few hundred.
 const BODY_BYTES_MAX: usize = 64 * 1_024;
 
-/// Adds the routes; the create call's path is the profile's.
+/// Registers the routes; `create_path` comes from the profile.
 pub(crate) fn routes(config: &mut ServiceConfig, create_path: &str) {
     let body = PayloadConfig::new(BODY_BYTES_MAX);
     let create = web::resource(create_path.to_owned()).app_data(body);
     let create = create.route(web::post().to(create_payment)).route(web::get().to(query_order));
     let one_payment = format!("{create_path}/{{providerRef}}");
     config
-        .app_data(QueryConfig::default().error_handler(bad_query))
+        .app_data(QueryConfig::default().error_handler(refuse_query))
         .service(create)
         .route(&one_payment, web::get().to(query_payment))
         .route("/pay/{page}", web::get().to(show_page))
-        .route("/pay/{page}/{action}", web::post().to(act))
-        .route("/qr/{page}", web::get().to(show_code))
-        .route("/qr/{page}/scan", web::post().to(scan))
-        .route("/shop/result", web::get().to(shop::result))
-        .route("/sandbox/creates", web::get().to(observe::creates))
-        .route("/sandbox/deliveries", web::get().to(observe::deliveries))
-        .route("/sandbox/troubles", web::get().to(observe::troubles))
+        .route("/pay/{page}/{action}", web::post().to(handle_action))
+        .route("/qr/{page}", web::get().to(show_qr_code))
+        .route("/qr/{page}/scan", web::post().to(handle_scan))
+        .route("/shop/result", web::get().to(shop::show_result))
+        .route("/sandbox/creates", web::get().to(observe::list_creates))
+        .route("/sandbox/deliveries", web::get().to(observe::list_deliveries))
+        .route("/sandbox/troubles", web::get().to(observe::list_troubles))
         .route("/", web::get().to(guide::show))
-        .default_service(web::to(unknown));
+        .default_service(web::to(respond_not_found));
 }
 
-async fn unknown(request: HttpRequest) -> HttpResponse {
-    let detail = format!("there is nothing at {} {}", request.method(), request.path());
-    Problem::not_found(detail).error_response()
+async fn respond_not_found(request: HttpRequest) -> HttpResponse {
+    let detail = format!("this partner does not serve {} {}", request.method(), request.path());
+    RequestProblem::not_found(detail).error_response()
 }
 
-fn bad_query(error: QueryPayloadError, _: &HttpRequest) -> actix_web::Error {
-    Problem::new(400, "invalid_query", error.to_string()).into()
+fn refuse_query(error: QueryPayloadError, _: &HttpRequest) -> actix_web::Error {
+    RequestProblem::new(400, "invalid_query", error.to_string()).into()
 }
 
-/// The create call (contract 2.1, 2.2). Its content type is not looked at: the contract names none.
-async fn create_payment(partner: Data<Partner>, body: Bytes) -> Result<HttpResponse, Problem> {
-    partner.into_inner().create(&body).await
+/// Handles the create call (contract 2.1, 2.2). Its content type is not checked: the contract names
+/// none.
+async fn create_payment(
+    partner: Data<Partner>,
+    body: Bytes,
+) -> Result<HttpResponse, RequestProblem> {
+    partner.into_inner().handle_create(&body).await
 }
 
 async fn query_order(
     partner: Data<Partner>,
-    query: Query<query::Query>,
-) -> Result<HttpResponse, Problem> {
-    partner.tell(None, &query)
+    query: Query<query::StatusQuery>,
+) -> Result<HttpResponse, RequestProblem> {
+    partner.answer_query(None, &query)
 }
 
 async fn query_payment(
     partner: Data<Partner>,
     provider_ref: Path<String>,
-    query: Query<query::Query>,
-) -> Result<HttpResponse, Problem> {
-    partner.tell(Some(provider_ref.as_str()), &query)
+    query: Query<query::StatusQuery>,
+) -> Result<HttpResponse, RequestProblem> {
+    partner.answer_query(Some(provider_ref.as_str()), &query)
 }
 
 async fn show_page(
@@ -74,20 +78,21 @@ async fn show_page(
     let nonce = Nonce::new(partner.clock.request_id());
     match partner.payments.find(&page).filter(|payment| *payment.page == **page) {
         Some(payment) => {
-            if let Some(instead) = hosting::instead(payment.hosting.page, &request, &nonce) {
+            if let Some(instead) = hosting::replace_page(payment.hosting.page, &request, &nonce) {
                 return instead;
             }
-            let shown = page::shown(&partner, &payment);
-            let mut response = look::html(200, &nonce, &page::page(&shown, &nonce));
-            hosting::dress(payment.hosting.page, &mut response);
+            let view = page::view_payment(&partner, &payment);
+            let mut response = layout::respond_html(200, &nonce, &page::render_page(&view, &nonce));
+            hosting::add_defect_headers(payment.hosting.page, &mut response);
             response
         }
-        None => look::html(404, &nonce, &page::unknown(&nonce)),
+        None => layout::respond_html(404, &nonce, &page::render_unknown(&nonce)),
     }
 }
 
-/// What a person does at the page. Whoever comes back to a payment that has ended is sent on as it ended.
-async fn act(
+/// Handles a person's action at the page. For an ended payment the action changes nothing, and the
+/// browser is redirected as for the payment's outcome.
+async fn handle_action(
     partner: Data<Partner>,
     path: Path<(String, String)>,
     request: HttpRequest,
@@ -95,57 +100,67 @@ async fn act(
     let (page, action) = path.into_inner();
     let status = match action.as_str() {
         "pay" => Status::Success,
-        // The contract has no word of its own for a payer who gives up.
+        // The contract has no separate status for a payer who cancels.
         "fail" | "cancel" => Status::Failed,
-        _ => return page_not_found(&partner),
+        _ => return respond_page_not_found(&partner),
     };
     let partner = partner.into_inner();
-    let Some(payment) = partner.payments.find(&page) else { return page_not_found(&partner) };
+    let Some(payment) = partner.payments.find(&page) else {
+        return respond_page_not_found(&partner);
+    };
     let nonce = Nonce::new(partner.clock.request_id());
-    if let Some(instead) = hosting::instead(payment.hosting.page, &request, &nonce) {
+    if let Some(instead) = hosting::replace_page(payment.hosting.page, &request, &nonce) {
         return instead;
     }
-    partner.end(&payment, status);
-    match partner.way_back(&payment) {
-        Some((_, Some(address))) => see_other(&address),
-        // A plan pays it, not a person, or leads nobody back.
-        Some((_, None)) | None => see_other(&format!("../{}", payment.page)),
+    partner.end_payment(&payment, status);
+    match partner.find_return(&payment) {
+        Some((_, Some(address))) => redirect(&address),
+        // The payment is made by a plan, or its return is missing.
+        Some((_, None)) | None => redirect(&format!("../{}", payment.page)),
     }
 }
 
-async fn show_code(partner: Data<Partner>, page: Path<String>) -> HttpResponse {
+async fn show_qr_code(partner: Data<Partner>, page: Path<String>) -> HttpResponse {
     let nonce = Nonce::new(partner.clock.request_id());
     match partner.payments.find(&page) {
         Some(payment) => {
-            let shown = page::shown(&partner, &payment);
-            look::html(200, &nonce, &qr::page(&shown, &code_of(&payment), &nonce))
+            let view = page::view_payment(&partner, &payment);
+            layout::respond_html(
+                200,
+                &nonce,
+                &qr::render_page(&view, &qr_content(&payment), &nonce),
+            )
         }
-        None => look::html(404, &nonce, &page::unknown(&nonce)),
+        None => layout::respond_html(404, &nonce, &page::render_unknown(&nonce)),
     }
 }
 
-fn code_of(payment: &Payment) -> String {
-    crate::answer::qr_payload(payment.provider_ref.as_str(), payment.amount, payment.currency)
+fn qr_content(payment: &Payment) -> String {
+    crate::create_answer::qr_payload(
+        payment.provider_ref.as_str(),
+        payment.amount,
+        payment.currency,
+    )
 }
 
-/// A payer's phone scans the code and pays; the page it is shown at tells so.
-async fn scan(partner: Data<Partner>, page: Path<String>) -> HttpResponse {
+/// Handles a simulated scan of the QR code: pays, and redirects to the page of the code.
+async fn handle_scan(partner: Data<Partner>, page: Path<String>) -> HttpResponse {
     let partner = partner.into_inner();
     match partner.payments.find(&page) {
         Some(payment) => {
-            partner.end(&payment, Status::Success);
-            see_other(&format!("../{}", payment.page))
+            partner.end_payment(&payment, Status::Success);
+            redirect(&format!("../{}", payment.page))
         }
-        None => page_not_found(&partner),
+        None => respond_page_not_found(&partner),
     }
 }
 
-fn page_not_found(partner: &Partner) -> HttpResponse {
+fn respond_page_not_found(partner: &Partner) -> HttpResponse {
     let nonce = Nonce::new(partner.clock.request_id());
-    look::html(404, &nonce, &page::unknown(&nonce))
+    layout::respond_html(404, &nonce, &page::render_unknown(&nonce))
 }
 
-fn see_other(address: &str) -> HttpResponse {
+fn redirect(address: &str) -> HttpResponse {
     HttpResponse::SeeOther()
         .insert_header((header::LOCATION, address))
         .insert_header((header::CACHE_CONTROL, "no-store"))

@@ -1,30 +1,35 @@
-//! A whole simulated payment gateway partner, in one role: it takes signed create calls, shows the hosted page or a
-//! QR code, sends signed notices with retries, keeps books that can be queried, and makes trouble by name.
-//! It shares no state with the system it talks to: everything goes over HTTP, as with a real partner.
+//! A complete simulated payment gateway partner. It accepts signed create calls, shows the hosted
+//! page or a QR code, sends signed notices with retries, answers queries about payments, and makes
+//! faults on request. It shares no state with the system it talks to: everything goes over HTTP, as
+//! with a real partner.
 //!
-//! `sandbox` is the handle on it. The way of one payment: `http` (routes) → `create` (who signed it, is it what the contract says) → `partner` (its
-//! way as a whole) → `answer` → `sender` and `notice` → the other side. `payment` and `payments` hold what is known,
-//! `records` what is kept, `query` tells it. `page`, `qr`, `shop` and `guide` are what people see, in one `look`.
-//! `hosting` is what can be wrong with a page. Trouble reads in this order: `trouble` (the words) → `plan` (what the partner does) → `expected` (what must come
-//! of it); these three are pure.
-//! `certify` is the other side: it tries a partner, this one or a real one, against the contract.
+//! `sandbox` is the public handle. A payment passes these files in order: `http` (routes) →
+//! `create` (signature and fields of the call) → `partner` (opening, outcome, notices) →
+//! `create_answer` → `sender` and `notice`. `payment` and `payments` hold the state in memory,
+//! `records` appends it to a file, and `query` answers from it. `page`, `qr`, `shop` and `guide`
+//! are the pages for people, drawn by `layout`; `hosting` owns the defects of the hosted page. For
+//! troubles, read `trouble` (the keywords) → `plan` and `planning` (what the partner does) →
+//! `expectation` (what the order must become). These are pure.
 #![warn(missing_docs)]
+#![cfg_attr(not(test), warn(unreachable_pub))]
 
-mod answer;
-pub mod certify;
+mod account;
 mod create;
-pub mod expected;
+mod create_answer;
+pub mod demo;
+pub mod expectation;
 mod guide;
 mod hosting;
 mod http;
-mod look;
+mod layout;
 mod notice;
-mod observe;
+pub mod observe;
 mod page;
 mod partner;
 mod payment;
 mod payments;
 pub mod plan;
+pub mod planning;
 mod problem;
 mod qr;
 mod query;
@@ -34,6 +39,7 @@ mod sender;
 pub mod settings;
 mod shop;
 pub mod trouble;
+pub mod troubles;
 
 pub use sandbox::{Sandbox, SandboxError};
 pub use settings::{RetrySchedule, SandboxAccount, SandboxSettings};

@@ -1,5 +1,5 @@
-//! Owns the notice as it is written and signed (contract 2.3, 2.4, 5), by the partner's profile: the body of an IPN
-//! and the query of a browser return are the same fields.
+//! Owns the encoding and signing of a notice (contract 2.3, 2.4, 5) by the partner's profile. The
+//! body of an IPN and the query of a browser return have the same fields.
 
 use bytes::Bytes;
 use payfold_partners::mac::MacKey;
@@ -10,12 +10,12 @@ use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 
-use crate::payment::{Payment, Said};
+use crate::payment::{Payment, TransactionState};
 
-/// A signed notice.
+/// The fields of a signed notice.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Notice<'a> {
+pub(crate) struct SignedNotice<'a> {
     merchant_code: &'a str,
     order_id: &'a str,
     provider_ref: &'a str,
@@ -33,45 +33,45 @@ pub(crate) struct Notice<'a> {
     digits: String,
 }
 
-/// How an amount is written.
+/// The JSON type of the amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AmountForm {
+pub(crate) enum AmountFormat {
     Number,
-    Text,
+    String,
 }
 
-/// When and under which nonce a notice is sent, and for whom if not for its account.
-pub(crate) struct Stamp {
+/// The parts of a notice that belong to one attempt.
+pub(crate) struct NoticeStamp {
     pub(crate) at: Time,
     pub(crate) nonce: Option<String>,
-    /// Of another account than the payment's.
+    /// Replaces the merchantCode of the payment's account.
     pub(crate) merchant_code: Option<&'static str>,
-    pub(crate) amount: AmountForm,
+    pub(crate) amount: AmountFormat,
 }
 
-impl<'a> Notice<'a> {
+impl<'a> SignedNotice<'a> {
     pub(crate) fn sign(
         profile: &Profile,
         key: &MacKey,
-        (payment, said): (&'a Payment, &'a Said),
-        stamp: Stamp,
+        (payment, state): (&'a Payment, &'a TransactionState),
+        stamp: NoticeStamp,
     ) -> Self {
         let has_time = profile.time().kind != TimeKind::None;
         let mut notice = Self {
             merchant_code: stamp.merchant_code.unwrap_or(payment.account.merchant_code.as_str()),
             order_id: payment.order_id.as_str(),
-            provider_ref: said.provider_ref.as_str(),
-            status: said.status.as_str(),
+            provider_ref: state.provider_ref.as_str(),
+            status: state.status.as_str(),
             amount: match stamp.amount {
-                AmountForm::Number => said.amount.minor().into(),
-                AmountForm::Text => said.amount.to_string().into(),
+                AmountFormat::Number => state.amount.minor().into(),
+                AmountFormat::String => state.amount.to_string().into(),
             },
-            currency: said.currency.code(),
-            paid_at: said.paid_at.map(|time| time.to_string()),
+            currency: state.currency.code(),
+            paid_at: state.paid_at.map(|time| time.to_string()),
             timestamp: has_time.then(|| stamp.at.to_string()),
             nonce: stamp.nonce,
             signature: String::new(),
-            digits: said.amount.to_string(),
+            digits: state.amount.to_string(),
         };
         notice.signature = signing::sign(profile, key, |field| notice.value(field));
         notice
@@ -92,17 +92,17 @@ impl<'a> Notice<'a> {
         }
     }
 
-    /// Takes its signature away: what is left proves nothing.
-    pub(crate) fn forget_signature(&mut self) {
+    /// Removes the signature.
+    pub(crate) fn remove_signature(&mut self) {
         self.signature.clear();
     }
 
-    /// The body of an IPN.
-    pub(crate) fn body(&self) -> Bytes {
-        serde_json::to_vec(self).expect("a notice is texts and a number").into()
+    /// Encodes the body of an IPN.
+    pub(crate) fn encode_body(&self) -> Bytes {
+        serde_json::to_vec(self).expect("a notice consists of texts and a number").into()
     }
 
-    /// Where the payer's browser goes back to: the return address with the fields as its query.
+    /// The browser's return address: `return_url` with the fields in its query.
     pub(crate) fn return_address(&self, return_url: &Url) -> String {
         let mut target = return_url.clone();
         for field in Field::ALL {

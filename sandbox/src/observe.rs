@@ -1,114 +1,148 @@
-//! Owns what the sandbox tells of itself, for tests and demos; no partner has this. It settles nothing.
+//! Owns the sandbox's introspection endpoints, for tests and demos. A real partner has none. They
+//! change nothing.
 //!
-//! - `GET /sandbox/creates?min=N`: an object of orderId → how many create calls it has had, of those with N at least.
-//! - `GET /sandbox/deliveries?orderId=O[&merchantCode=M]`: how the notices of an order fared, and whether it is
-//!   `finished`: nothing more will be sent.
-//! - `GET /sandbox/troubles`: the words and what each must come to.
+//! - `GET /sandbox/creates?min=N`: an object of orderId → number of its create calls, for orders
+//!   with at least N calls.
+//! - `GET /sandbox/deliveries?orderId=O[&merchantCode=M]`: the notices of an order with all
+//!   attempts, and whether it is `finished`, that is, nothing more will be sent.
+//! - `GET /sandbox/troubles`: the keywords with their expected results.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Query};
-use payfold_schemas::ids::{MerchantCode, OrderId};
+use payfold_schemas::ids::{MerchantCode, OrderId, ProviderRef};
+use payfold_schemas::ipn::Status;
+use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::expected::expected;
+use crate::expectation::expect_outcome;
 use crate::partner::Partner;
-use crate::payment::{Attempt, Outcome, Sending};
-use crate::payments::Order;
-use crate::problem::Problem;
-use crate::trouble::{Trouble, Troubles};
+use crate::payment::{AttemptOutcome, SendAttempt, SentNotice};
+use crate::payments::OrderEntry;
+use crate::problem::RequestProblem;
+use crate::trouble::Trouble;
+use crate::troubles::Troubles;
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Least {
+pub(crate) struct CreatesQuery {
     #[serde(default)]
     min: u32,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Which {
+pub(crate) struct DeliveriesQuery {
     order_id: OrderId,
     merchant_code: Option<MerchantCode>,
 }
 
-#[derive(Serialize)]
+/// The notices of an order.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Deliveries {
-    order_id: OrderId,
-    create_calls: u32,
-    /// Nothing more will be sent.
-    finished: bool,
-    deliveries: Vec<Delivery>,
+pub struct OrderDeliveries {
+    /// The order.
+    pub order_id: OrderId,
+    /// How many create calls named the order.
+    pub create_calls: u32,
+    /// Whether nothing more will be sent.
+    pub finished: bool,
+    /// The notices with their attempts.
+    pub deliveries: Vec<ObservedDelivery>,
 }
 
-#[derive(Serialize)]
+/// One notice with its attempts.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Delivery {
-    provider_ref: String,
-    status: &'static str,
-    amount: i64,
-    currency: &'static str,
+pub struct ObservedDelivery {
+    /// The transaction.
+    pub provider_ref: ProviderRef,
+    /// The status in the notice.
+    pub status: Status,
+    /// The amount in minor units.
+    pub amount: Amount,
+    /// The ISO 4217 code.
+    pub currency: Currency,
+    /// When the payer paid.
     #[serde(skip_serializing_if = "Option::is_none")]
-    paid_at: Option<Time>,
-    acked: bool,
-    attempts: Vec<Value>,
+    pub paid_at: Option<Time>,
+    /// Whether an attempt was acknowledged.
+    pub acked: bool,
+    /// The attempts, oldest first.
+    pub attempts: Vec<SentAttempt>,
 }
 
-pub(crate) async fn creates(partner: Data<Partner>, least: Query<Least>) -> HttpResponse {
-    HttpResponse::Ok().json(partner.payments.calls(least.min))
+/// One attempt to send a notice.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct SentAttempt {
+    /// When it was sent.
+    pub at: Time,
+    /// The timestamp in the notice.
+    pub timestamp: Option<Time>,
+    /// The HTTP status of the answer; null if there was none.
+    pub http: Option<u16>,
+    /// Whether the answer acknowledges the notice. A 200 with a body does not.
+    pub acked: bool,
 }
 
-pub(crate) async fn deliveries(
+pub(crate) async fn list_creates(
     partner: Data<Partner>,
-    which: Query<Which>,
-) -> Result<HttpResponse, Problem> {
-    let Which { order_id, merchant_code } = which.into_inner();
+    query: Query<CreatesQuery>,
+) -> HttpResponse {
+    HttpResponse::Ok().json(partner.payments.create_calls(query.min))
+}
+
+pub(crate) async fn list_deliveries(
+    partner: Data<Partner>,
+    query: Query<DeliveriesQuery>,
+) -> Result<HttpResponse, RequestProblem> {
+    let DeliveriesQuery { order_id, merchant_code } = query.into_inner();
     let found = match merchant_code {
         Some(code) => partner.payments.order(&code, &order_id),
-        None => (partner.reception.accounts.keys())
+        None => (partner.create_endpoint.accounts.keys())
             .find_map(|code| partner.payments.order(code, &order_id)),
     };
-    let Some(Order { calls, payment }) = found else {
-        return Err(Problem::not_found("no create call named this order, or it is long forgotten"));
+    let Some(OrderEntry { calls, payment }) = found else {
+        return Err(RequestProblem::not_found(
+            "no create call named this order, or the sandbox no longer remembers it",
+        ));
     };
-    let deliveries = payment.as_ref().map(|payment| payment.sendings()).unwrap_or_default();
-    Ok(HttpResponse::Ok().json(Deliveries {
+    let deliveries = payment.as_ref().map(|payment| payment.sent_notices()).unwrap_or_default();
+    Ok(HttpResponse::Ok().json(OrderDeliveries {
         order_id,
         create_calls: calls,
         finished: payment.is_none_or(|payment| payment.is_finished()),
-        deliveries: deliveries.into_iter().map(delivery).collect(),
+        deliveries: deliveries.into_iter().map(observe_delivery).collect(),
     }))
 }
 
-fn delivery(sending: Sending) -> Delivery {
-    let said = sending.said;
-    Delivery {
-        provider_ref: said.provider_ref.to_string(),
-        status: said.status.as_str(),
-        amount: said.amount.minor(),
-        currency: said.currency.code(),
-        paid_at: said.paid_at,
+fn observe_delivery(sending: SentNotice) -> ObservedDelivery {
+    let state = sending.state;
+    ObservedDelivery {
+        provider_ref: state.provider_ref,
+        status: state.status,
+        amount: state.amount,
+        currency: state.currency,
+        paid_at: state.paid_at,
         acked: sending.acked,
-        attempts: sending.attempts.iter().map(attempt).collect(),
+        attempts: sending.attempts.iter().map(observe_attempt).collect(),
     }
 }
 
-/// `http` is null where there was no answer; 200 without `acked` had a body.
-fn attempt(attempt: &Attempt) -> Value {
-    let status = match attempt.outcome {
-        Outcome::Acked => Some(200),
-        Outcome::Refused(status) => Some(status),
-        Outcome::Unanswered => None,
+fn observe_attempt(attempt: &SendAttempt) -> SentAttempt {
+    let http = match attempt.outcome {
+        AttemptOutcome::Acked => Some(200),
+        AttemptOutcome::Refused(status) => Some(status),
+        AttemptOutcome::Unanswered => None,
     };
-    let acked = attempt.outcome == Outcome::Acked;
-    json!({ "at": attempt.at, "timestamp": attempt.timestamp, "http": status, "acked": acked })
+    let acked = attempt.outcome == AttemptOutcome::Acked;
+    SentAttempt { at: attempt.at, timestamp: attempt.timestamp, http, acked }
 }
 
-pub(crate) async fn troubles() -> HttpResponse {
-    let told = Trouble::ALL.map(|trouble| {
-        let words = Troubles::new([trouble]).expect("a word goes with itself");
-        let expectation = expected(&words);
+pub(crate) async fn list_troubles() -> HttpResponse {
+    let rows = Trouble::ALL.map(|trouble| {
+        let troubles = Troubles::new([trouble]).expect("a keyword does not conflict with itself");
+        let expectation = expect_outcome(&troubles);
         let flags: Vec<_> = (expectation.flags.iter())
             .map(|(flag, severity)| json!({ "flag": flag, "severity": severity }))
             .collect();
@@ -122,5 +156,5 @@ pub(crate) async fn troubles() -> HttpResponse {
             "refused": expectation.refused,
         })
     });
-    HttpResponse::Ok().json(told.as_slice())
+    HttpResponse::Ok().json(rows.as_slice())
 }

@@ -1,24 +1,25 @@
-//! Owns the hosted page: what is to be paid, how long it may take, and what a person can do. It works without script,
-//! in a frame and in a WebView; the time that is left is the server's, never the visitor's clock.
+//! Owns the hosted page: the payment, the remaining time, and the payer's buttons. The page works
+//! without scripts, in a frame and in a WebView. The remaining time comes from the server, never
+//! from the visitor's clock.
 
 use maud::{Markup, html};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
 
-use crate::look::{self, COUNTDOWN, Frame, Nonce};
+use crate::layout::{self, COUNTDOWN, DocumentFrame, Nonce};
 use crate::partner::Partner;
 use crate::payment::{Payer, Payment};
 
-/// Around the ring of the countdown: 2π of its radius.
-const ROUND: f64 = 119.4;
+/// The circumference of the countdown ring with radius 19.
+const RING_LENGTH: f64 = 119.4;
 
-/// A longer amount is shown smaller, so that it stays on one line at 360 px.
+/// Longer amounts are shown in a smaller font, so that they fit on one line at 360 px.
 const LINE_CHARS_MAX: usize = 11;
 
-/// What a page shows of a payment.
+/// The data of a payment that its page shows.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct PageView {
     pub(crate) page: String,
     pub(crate) merchant: String,
     pub(crate) order: String,
@@ -26,36 +27,36 @@ pub(crate) struct Shown {
     pub(crate) description: String,
     pub(crate) amount: Amount,
     pub(crate) currency: Currency,
-    pub(crate) stage: Stage,
+    pub(crate) stage: PageState,
     pub(crate) expires_at: Time,
     pub(crate) left_ms: i64,
     pub(crate) length_ms: i64,
 }
 
-/// Where a payment stands for who looks at it.
+/// The state of a payment for its page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// A person may act.
+pub(crate) enum PageState {
+    /// A person can act.
     Open,
-    /// A plan will.
-    Scripted,
-    /// It came to this; the way back to the shop, if there is one.
+    /// A plan will act.
+    Planned,
+    /// The payment ended with this status; the return address, if there is one.
     Ended(Status, Option<String>),
-    /// The time is over and nobody has said so yet.
-    Over,
+    /// The session time is over, and the payment is not yet ended.
+    TimeOver,
 }
 
-/// What there is to show of a payment now.
-pub(crate) fn shown(partner: &Partner, payment: &Payment) -> Shown {
+/// Collects the current data of a payment for its page.
+pub(crate) fn view_payment(partner: &Partner, payment: &Payment) -> PageView {
     let now = partner.clock.now();
     let left_ms = payment.expires_at.nanos_since(now).max(0) / 1_000_000;
-    let stage = match (partner.way_back(payment), payment.payer) {
-        (Some((status, way)), _) => Stage::Ended(status, way),
-        (None, Payer::Plan) => Stage::Scripted,
-        (None, Payer::Person) if left_ms == 0 => Stage::Over,
-        (None, Payer::Person) => Stage::Open,
+    let stage = match (partner.find_return(payment), payment.payer) {
+        (Some((status, way)), _) => PageState::Ended(status, way),
+        (None, Payer::Plan) => PageState::Planned,
+        (None, Payer::Person) if left_ms == 0 => PageState::TimeOver,
+        (None, Payer::Person) => PageState::Open,
     };
-    Shown {
+    PageView {
         page: payment.page.to_string(),
         merchant: payment.account.merchant_code.to_string(),
         order: payment.order_id.to_string(),
@@ -70,119 +71,135 @@ pub(crate) fn shown(partner: &Partner, payment: &Payment) -> Shown {
     }
 }
 
-/// The page of a payment.
-pub(crate) fn page(shown: &Shown, nonce: &Nonce) -> String {
-    let body = card(
-        shown,
-        &match &shown.stage {
-            Stage::Open => html! {
-                (countdown(shown))
-                form method="post" action={ (shown.page) "/pay" } {
-                    button.first type="submit" { "Pay " (money(shown)) }
+/// Renders the page of a payment.
+pub(crate) fn render_page(view: &PageView, nonce: &Nonce) -> String {
+    let body = render_card(
+        view,
+        &match &view.stage {
+            PageState::Open => html! {
+                (render_countdown(view))
+                form method="post" action={ (view.page) "/pay" } {
+                    button.first type="submit" { "Pay " (format_money(view)) }
                     div.pair {
-                        button type="submit" formaction={ (shown.page) "/fail" } { "Fail" }
-                        button type="submit" formaction={ (shown.page) "/cancel" } { "Cancel" }
+                        button type="submit" formaction={ (view.page) "/fail" } { "Fail" }
+                        button type="submit" formaction={ (view.page) "/cancel" } { "Cancel" }
                     }
                 }
                 p.quiet { "Or close the tab: nothing is sent, and the session ends by itself." }
             },
-            other => outcome(other),
+            other => render_outcome(other),
         },
     );
-    document(shown, nonce, &body)
+    render_payment_document(view, nonce, &body)
 }
 
-/// What a payment came to, and the way back.
-pub(crate) fn outcome(stage: &Stage) -> Markup {
+/// Renders the outcome of a payment and the link back to the shop.
+pub(crate) fn render_outcome(stage: &PageState) -> Markup {
     let (text, good) = match stage {
-        Stage::Ended(Status::Success, _) => ("Paid", true),
-        Stage::Ended(Status::Refunded, _) => ("Paid and given back", true),
-        Stage::Ended(Status::Failed, _) => ("Not paid", false),
-        Stage::Ended(Status::Expired, _) | Stage::Over => ("This session has ended", false),
-        Stage::Open | Stage::Scripted => ("This payment is made without you", true),
+        PageState::Ended(Status::Success, _) => ("Paid", true),
+        PageState::Ended(Status::Refunded, _) => ("Paid and refunded", true),
+        PageState::Ended(Status::Failed, _) => ("Not paid", false),
+        PageState::Ended(Status::Expired, _) | PageState::TimeOver => {
+            ("This session has ended", false)
+        }
+        PageState::Open | PageState::Planned => ("This payment is made automatically", true),
     };
     html! {
         div.sign.bad[!good] aria-hidden="true" {
             svg viewBox="0 0 24 24" {
-                @if good { path d="M5 12.5l4.5 4.5L19 7.5" {} } @else { path d="M7 7l10 10M17 7L7 17" {} }
+                @if good { path d="M5 12.5l4.5 4.5L19 7.5" {} }
+                @else { path d="M7 7l10 10M17 7L7 17" {} }
             }
         }
         p.outcome role="status" { (text) }
         @match stage {
-            Stage::Ended(_, Some(way)) => a.button.first href=(way) rel="noreferrer" { "Back to the shop" },
-            Stage::Scripted => p.quiet { "Its description asks for it. Load the page again to see how it ends." },
-            Stage::Ended(_, None) | Stage::Open | Stage::Over => {},
+            PageState::Ended(_, Some(address)) => {
+                a.button.first href=(address) rel="noreferrer" { "Back to the shop" }
+            },
+            PageState::Planned => {
+                p.quiet { "Its description requests that. Reload the page to see how it ends." }
+            },
+            PageState::Ended(_, None) | PageState::Open | PageState::TimeOver => {},
         }
     }
 }
 
-/// How long a payer has, by the server's time.
-pub(crate) fn countdown(shown: &Shown) -> Markup {
-    let seconds = shown.left_ms.max(0) / 1_000;
+/// Renders the remaining time, by the server's clock.
+pub(crate) fn render_countdown(view: &PageView) -> Markup {
+    let seconds = view.left_ms.max(0) / 1_000;
     html! {
-        div.clock role="timer" data-left-ms=(shown.left_ms) data-length-ms=(shown.length_ms) {
+        div.clock role="timer" data-left-ms=(view.left_ms) data-length-ms=(view.length_ms) {
             svg viewBox="0 0 44 44" aria-hidden="true" {
                 circle cx="22" cy="22" r="19" {}
                 circle.left cx="22" cy="22" r="19" transform="rotate(-90 22 22)"
-                    stroke-dasharray=(ROUND) stroke-dashoffset="0" {}
+                    stroke-dasharray=(RING_LENGTH) stroke-dashoffset="0" {}
             }
             p {
                 b { (seconds / 60) ":" (format!("{:02}", seconds % 60)) }
-                "left, until " (time_of_day(shown.expires_at)) " UTC"
+                "left, until " (format_time_of_day(view.expires_at)) " UTC"
             }
         }
     }
 }
 
-/// `10:15:00` of an instant.
-fn time_of_day(time: Time) -> String {
+/// The time of day in UTC, such as `10:15:00`.
+fn format_time_of_day(time: Time) -> String {
     let text = Time::from_unix_ms(time.unix_ms() / 1_000 * 1_000).to_string();
     text.get(11..19).unwrap_or_default().to_owned()
 }
 
-fn money(shown: &Shown) -> String {
-    format!("{} {}", look::amount(shown.amount, shown.currency), shown.currency)
+fn format_money(view: &PageView) -> String {
+    format!("{} {}", layout::format_amount(view.amount, view.currency), view.currency)
 }
 
-/// The frame of everything that shows a payment.
-pub(crate) fn card(shown: &Shown, inside: &Markup) -> Markup {
-    let amount = look::amount(shown.amount, shown.currency);
+/// Renders the card of a payment around `inside`.
+pub(crate) fn render_card(view: &PageView, inside: &Markup) -> Markup {
+    let amount = layout::format_amount(view.amount, view.currency);
     html! {
         main {
-            (look::ribbon())
+            (layout::render_ribbon())
             div.inside {
-                h1 { (shown.merchant) }
-                p.money.long[amount.len() > LINE_CHARS_MAX] { (amount) " " small { (shown.currency) } }
-                p.what { (shown.description) }
+                h1 { (view.merchant) }
+                p.money.long[amount.len() > LINE_CHARS_MAX] {
+                    (amount) " " small { (view.currency) }
+                }
+                p.what { (view.description) }
                 (inside)
                 dl {
-                    dt { "Order" } dd { code { (shown.order) } }
-                    dt { "Reference" } dd { code { (shown.provider_ref) } }
+                    dt { "Order" } dd { code { (view.order) } }
+                    dt { "Reference" } dd { code { (view.provider_ref) } }
                 }
             }
         }
     }
 }
 
-/// A payment's card as a whole document.
-pub(crate) fn document(shown: &Shown, nonce: &Nonce, body: &Markup) -> String {
-    let title = format!("Pay {} to {} (sandbox)", money(shown), shown.merchant);
-    let script = (shown.stage == Stage::Open).then_some(COUNTDOWN);
-    look::document(&Frame { title: &title, script }, nonce, body)
+/// Renders the card of a payment as a complete document.
+pub(crate) fn render_payment_document(view: &PageView, nonce: &Nonce, body: &Markup) -> String {
+    let title = format!("Pay {} to {} (sandbox)", format_money(view), view.merchant);
+    let script = (view.stage == PageState::Open).then_some(COUNTDOWN);
+    layout::render_document(&DocumentFrame { title: &title, script }, nonce, body)
 }
 
-/// The page of no payment.
-pub(crate) fn unknown(nonce: &Nonce) -> String {
+/// Renders the page for an unknown payment.
+pub(crate) fn render_unknown(nonce: &Nonce) -> String {
     let body = html! {
         main {
-            (look::ribbon())
+            (layout::render_ribbon())
             div.inside {
                 h1 { "There is no such payment here" }
-                p.quiet { "It was never made, or it is over for so long that the sandbox has forgotten it." }
+                p.quiet {
+                    "It was never created, or it ended so long ago that the sandbox no longer \
+                     remembers it."
+                }
             }
         }
     };
-    look::document(&Frame { title: "No such payment (sandbox)", script: None }, nonce, &body)
+    layout::render_document(
+        &DocumentFrame { title: "No such payment (sandbox)", script: None },
+        nonce,
+        &body,
+    )
 }
 
 #[cfg(test)]

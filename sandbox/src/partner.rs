@@ -1,6 +1,6 @@
-//! Owns the partner as a whole: its accounts, payments, books and sender, and the way of one payment through them.
-//! A payment ends once, is booked before anything is sent for it, and its notices go out on the runtime the partner
-//! was made in, whoever asked for them.
+//! Owns the partner's state, and the steps of a payment: opening, outcome, notices. A payment ends
+//! once. Its outcome is recorded before any notice is sent. Notices are sent on the tokio runtime
+//! that the partner was created in, whichever thread ended the payment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,171 +15,195 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
 
-use crate::answer::{self, Offered};
-use crate::create::{CreateCall, Reception};
-use crate::payment::{Entry, Opening, Payer, Payment, Said};
-use crate::payments::Payments;
-use crate::plan::{Answer, Begin, Plan, SessionLength, WayDefect, hosting, plan, plan_of_click};
-use crate::problem::Problem;
-use crate::records::Records;
-use crate::sender::Sender;
+use crate::create::{CreateCall, CreateEndpoint};
+use crate::create_answer::{self, SessionOffer};
+use crate::payment::{LedgerEntry, Payer, Payment, SessionParameters, TransactionState};
+use crate::payments::PaymentRegistry;
+use crate::plan::{ActionTime, Plan, PlannedAnswer, ReturnDefect, SessionLength};
+use crate::planning::{plan, plan_for_action, plan_payer_defects};
+use crate::problem::RequestProblem;
+use crate::records::RecordsFile;
+use crate::sender::NoticeSender;
 use crate::settings::SandboxSettings;
-use crate::trouble::{Trouble, Troubles};
+use crate::trouble::Trouble;
+use crate::troubles::Troubles;
 
-/// How long a create call waits for notices that come before its answer, or half of the time-out.
+/// The longest wait of a create response for notices sent before it, in ms; at most half of the
+/// timeout.
 const BEFORE_ANSWER_MS_MAX: u64 = 3_000;
 
-/// What a partner is made of.
+/// The state of a simulated partner.
 pub(crate) struct Partner {
     pub(crate) settings: SandboxSettings,
-    pub(crate) reception: Reception,
-    pub(crate) payments: Payments,
+    pub(crate) create_endpoint: CreateEndpoint,
+    pub(crate) payments: PaymentRegistry,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) sender: Sender,
-    pub(crate) records: Records,
+    pub(crate) sender: NoticeSender,
+    pub(crate) records: RecordsFile,
     pub(crate) runtime: Handle,
-    /// Payments with something still to send.
+    /// The number of payments with notices still to send.
     pub(crate) unfinished: watch::Sender<usize>,
 }
 
 /// Counts a payment as unfinished until it is dropped.
-struct Unfinished(Arc<Partner>);
+struct UnfinishedGuard(Arc<Partner>);
 
-impl Unfinished {
+impl UnfinishedGuard {
     fn begin(partner: &Arc<Partner>) -> Self {
         partner.unfinished.send_modify(|count| *count += 1);
         Self(Arc::clone(partner))
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedGuard {
     fn drop(&mut self) {
         self.0.unfinished.send_modify(|count| *count -= 1);
     }
 }
 
 impl Partner {
-    /// Takes one create call, from its bytes to its answer. Errors: what is wrong with it.
-    pub(crate) async fn create(self: &Arc<Self>, body: &[u8]) -> Result<HttpResponse, Problem> {
+    /// Handles one create call. Errors: the problem to respond with.
+    pub(crate) async fn handle_create(
+        self: &Arc<Self>,
+        body: &[u8],
+    ) -> Result<HttpResponse, RequestProblem> {
         let now = Time::from_unix_ms(self.clock.now().unix_ms());
-        let call = self.reception.verify(body)?;
+        let call = self.create_endpoint.verify(body)?;
         let (account, order_id) = (Arc::clone(&call.account), call.order_id.clone());
-        let calls = self.payments.count(&account.merchant_code, &order_id, now);
-        self.records.create((&account.merchant_code, &order_id), calls, now).map_err(not_kept)?;
+        let calls = self.payments.count_create_call(&account.merchant_code, &order_id, now);
+        self.records
+            .append_create((&account.merchant_code, &order_id), calls, now)
+            .map_err(records_unavailable)?;
         if calls > 1 {
-            let detail = "orderId: there was a create call for it before";
-            return Err(Problem::new(409, "duplicate_order", detail));
+            let detail = "orderId: it had a create call before";
+            return Err(RequestProblem::new(409, "duplicate_order", detail));
         }
-        let call = self.reception.read(call)?;
+        let call = self.create_endpoint.parse_fields(call)?;
         if call.expires_at.is_some_and(|at| at <= now) {
-            return Err(Problem::field("expiresAt", "is not in the future"));
+            return Err(RequestProblem::field("expiresAt", "is not in the future"));
         }
-        let troubles = Troubles::of_description(&call.description)
-            .map_err(|problem| Problem::new(400, "unknown_trouble", problem.to_string()))?;
-        if troubles.as_ref().is_some_and(Troubles::divides) && call.amount.minor() < 2 {
-            return Err(Problem::field("amount", "can't be given back in part"));
+        let troubles = Troubles::parse_description(&call.description)
+            .map_err(|problem| RequestProblem::new(400, "unknown_trouble", problem.to_string()))?;
+        if troubles.as_ref().is_some_and(Troubles::needs_two_units) && call.amount.minor() < 2 {
+            return Err(RequestProblem::field("amount", "is too small for a partial refund"));
         }
         if *self.unfinished.borrow() >= self.settings.unfinished_max {
-            let detail = "too many payments wait for their notices to be taken";
-            return Err(Problem::new(429, "too_many_unfinished", detail));
+            let detail = "too many payments have notices that are not acknowledged";
+            return Err(RequestProblem::new(429, "too_many_unfinished", detail));
         }
-        self.open(call, troubles.as_ref(), now).await
+        self.open_payment(call, troubles.as_ref(), now).await
     }
 
-    /// Opens a payment as its plan says, and answers.
-    async fn open(
+    /// Opens a payment as its plan requires, and responds.
+    async fn open_payment(
         self: &Arc<Self>,
         call: CreateCall,
         troubles: Option<&Troubles>,
         now: Time,
-    ) -> Result<HttpResponse, Problem> {
-        let seed = seed(self.settings.seed, &call.description);
+    ) -> Result<HttpResponse, RequestProblem> {
+        let seed = payment_seed(self.settings.seed, &call.description);
         let plan = troubles.map(|troubles| plan(troubles, seed));
-        let answer = plan.as_ref().map_or(Answer::Session, |plan| plan.answer);
+        let answer = plan.as_ref().map_or(PlannedAnswer::Session, |plan| plan.answer);
         let length = plan.as_ref().map_or(SessionLength::Full, |plan| plan.session);
         let session_ms = match length {
             SessionLength::Full => self.settings.session_ms,
             SessionLength::Short => self.settings.short_session_ms,
         };
         let session_end = now.plus_ms(session_ms);
-        let expires_at = call.expires_at.map_or(session_end, |asked| asked.min(session_end));
+        let expires_at =
+            call.expires_at.map_or(session_end, |requested| requested.min(session_end));
         let page = format!("sbx-{}", self.clock.request_id());
         let mut provider_ref = ProviderRef::parse(&page).expect("a ref may hold a UUID");
-        let shares = troubles.is_some_and(|troubles| troubles.has(Trouble::ReusedRef));
-        let pair = shares.then(|| self.payments.pair(&call.account.merchant_code)).flatten();
+        let shares_ref = troubles.is_some_and(|troubles| troubles.has(Trouble::ReusedRef));
+        let pair = shares_ref
+            .then(|| self.payments.take_shared_ref(&call.account.merchant_code))
+            .flatten();
         if let Some(other) = &pair {
             provider_ref = other.provider_ref.clone();
         }
         let payer = if plan.is_some() { Payer::Plan } else { Payer::Person };
-        let offered = self.offered(&call, (&page, &provider_ref), expires_at, now);
-        if answer.opens() {
+        let offer = self.build_offer(&call, (&page, &provider_ref), expires_at, now);
+        if answer.opens_payment() {
             let page = page.into_boxed_str();
-            let hosting = troubles.map(hosting).unwrap_or_default();
+            let hosting = troubles.map(plan_payer_defects).unwrap_or_default();
             let created_at = now;
-            let opening =
-                Opening { page, provider_ref, payer, created_at, expires_at, seed, hosting };
+            let opening = SessionParameters {
+                page,
+                provider_ref,
+                payer,
+                created_at,
+                expires_at,
+                seed,
+                hosting,
+            };
             let payment = Arc::new(Payment::open(call, opening));
             self.payments.add(&payment);
-            if shares && pair.is_none() {
+            if shares_ref && pair.is_none() {
                 self.payments.offer_ref(&payment);
             }
             if let Some(plan) = plan {
-                self.play(payment, plan).await;
+                self.run_plan(payment, plan).await;
             }
         }
-        Ok(answer::respond(answer, &offered, self.reception.rule.timeout_ms).await)
+        Ok(create_answer::respond(answer, &offer, self.create_endpoint.rule.timeout_ms).await)
     }
 
-    fn offered(
+    fn build_offer(
         &self,
         call: &CreateCall,
         (page, provider_ref): (&str, &ProviderRef),
         expires_at: Time,
         now: Time,
-    ) -> Offered {
-        Offered {
+    ) -> SessionOffer {
+        SessionOffer {
             provider_ref: provider_ref.to_string(),
             page_url: format!("{}/pay/{page}", self.settings.public_url),
-            qr_payload: answer::qr_payload(provider_ref.as_str(), call.amount, call.currency),
-            wish: call.wish,
+            qr_payload: create_answer::qr_payload(
+                provider_ref.as_str(),
+                call.amount,
+                call.currency,
+            ),
+            presentation: call.presentation,
             expires_at,
             now,
         }
     }
 
-    /// Plays a plan: the payer acts when it says, then the notices go out. Waits for them only where they come
-    /// before the answer.
-    async fn play(self: &Arc<Self>, payment: Arc<Payment>, plan: Plan) {
-        let unfinished = Unfinished::begin(self);
-        let (partner, timeout_ms) = (Arc::clone(self), self.reception.rule.timeout_ms);
+    /// Runs a plan: waits until the payer acts, records the outcome, and sends the notices. Returns
+    /// at once, unless the notices come before the create response.
+    async fn run_plan(self: &Arc<Self>, payment: Arc<Payment>, plan: Plan) {
+        let unfinished = UnfinishedGuard::begin(self);
+        let (partner, timeout_ms) = (Arc::clone(self), self.create_endpoint.rule.timeout_ms);
         let (done, sent) = oneshot::channel();
-        let (begin, pause) = (plan.begin, self.pause(&payment, plan.begin));
+        let (begin, delay) = (plan.begin, self.action_delay(&payment, plan.begin));
         self.runtime.spawn(async move {
-            sleep(pause).await;
-            let acted_at = partner.acted_at();
-            if partner.settle(&payment, &plan, acted_at) {
-                partner.sender.send(&payment, &plan, acted_at).await;
+            sleep(delay).await;
+            let acted_at = partner.now_in_ms();
+            if partner.book_outcome(&payment, &plan, acted_at) {
+                partner.sender.send_notices(&payment, &plan, acted_at).await;
             }
             payment.finish();
             drop(unfinished);
-            // Nobody waits where the answer does not.
+            // The receiver is gone unless the create response waits.
             let _ = done.send(());
         });
-        if begin == Begin::BeforeAnswer {
-            let patience_ms = BEFORE_ANSWER_MS_MAX.min(timeout_ms / 2);
-            // Notices that are not taken by then come after it, as anywhere.
-            let _ = timeout(Duration::from_millis(patience_ms), sent).await;
+        if begin == ActionTime::BeforeAnswer {
+            let wait_ms = BEFORE_ANSWER_MS_MAX.min(timeout_ms / 2);
+            // Notices that are not acknowledged by then are retried after the response.
+            let _ = timeout(Duration::from_millis(wait_ms), sent).await;
         }
     }
 
-    /// How long from now until the payer acts.
-    fn pause(&self, payment: &Payment, begin: Begin) -> Duration {
-        let rule = &self.reception.rule;
+    /// The time from now until the payer acts.
+    fn action_delay(&self, payment: &Payment, begin: ActionTime) -> Duration {
+        let rule = &self.create_endpoint.rule;
         match begin {
-            Begin::BeforeAnswer => Duration::ZERO,
-            Begin::AfterMs(ms) => Duration::from_millis(ms),
-            Begin::AfterTimeout => Duration::from_millis(answer::given_up_ms(rule.timeout_ms)),
-            Begin::AfterDeadline => {
+            ActionTime::BeforeAnswer => Duration::ZERO,
+            ActionTime::AfterMs(ms) => Duration::from_millis(ms),
+            ActionTime::AfterTimeout => {
+                Duration::from_millis(create_answer::caller_gave_up_ms(rule.timeout_ms))
+            }
+            ActionTime::AfterDeadline => {
                 let late = payment.expires_at.plus_ms(rule.grace_ms + self.settings.late_ms);
                 let nanos = late.nanos_since(self.clock.now());
                 Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
@@ -187,59 +211,69 @@ impl Partner {
         }
     }
 
-    fn acted_at(&self) -> Time {
+    fn now_in_ms(&self) -> Time {
         Time::from_unix_ms(self.clock.now().unix_ms())
     }
 
-    /// Ends a payment as a person or the clock does, unless it has ended. What it ended as is in its books then.
-    pub(crate) fn end(self: &Arc<Self>, payment: &Arc<Payment>, status: Status) {
+    /// Ends a payment for a person or for the end of its session, unless it has ended. The ledger
+    /// then has its outcome.
+    pub(crate) fn end_payment(self: &Arc<Self>, payment: &Arc<Payment>, status: Status) {
         if payment.payer == Payer::Plan {
             return;
         }
-        let acted_at = self.acted_at();
+        let acted_at = self.now_in_ms();
         let status = if acted_at >= payment.expires_at { Status::Expired } else { status };
-        let plan = plan_of_click(status, payment.seed);
-        if !self.settle(payment, &plan, acted_at) {
+        let plan = plan_for_action(status, payment.seed);
+        if !self.book_outcome(payment, &plan, acted_at) {
             return;
         }
-        let unfinished = Unfinished::begin(self);
+        let unfinished = UnfinishedGuard::begin(self);
         let (partner, payment) = (Arc::clone(self), Arc::clone(payment));
         self.runtime.spawn(async move {
-            partner.sender.send(&payment, &plan, acted_at).await;
+            partner.sender.send_notices(&payment, &plan, acted_at).await;
             payment.finish();
             drop(unfinished);
         });
     }
 
-    /// Books what happened; false if something did before.
-    fn settle(&self, payment: &Payment, plan: &Plan, acted_at: Time) -> bool {
-        let entry = |event| Entry { said: payment.said(event, acted_at), at: acted_at };
-        let Some(booked) = payment.book(plan.history.iter().map(entry).collect()) else {
+    /// Records the outcome; returns `false` if the payment already has one.
+    fn book_outcome(&self, payment: &Payment, plan: &Plan, acted_at: Time) -> bool {
+        let entry =
+            |event| LedgerEntry { state: payment.transaction_state(event, acted_at), at: acted_at };
+        let Some(recorded) = payment.record_outcome(plan.history.iter().map(entry).collect())
+        else {
             return false;
         };
-        if let Err(error) = self.records.booked(payment, &booked) {
-            tracing::error!(%error, order.id = payment.order_id.as_str(), "a payment is not in the records");
+        if let Err(error) = self.records.append_payment(payment, &recorded) {
+            tracing::error!(
+                %error, order.id = payment.order_id.as_str(),
+                "a payment could not be written to the records file"
+            );
         }
         true
     }
 
-    /// How a payment ended, and where its browser goes back to: what its books say, signed now. `None` while it has
-    /// not ended; without a way where its plan has none.
-    pub(crate) fn way_back(&self, payment: &Payment) -> Option<(Status, Option<String>)> {
-        let entry = payment.latest(payment.provider_ref.as_str())?;
-        let said: &Said = &entry.said;
-        let missing = payment.hosting.way_back == WayDefect::Missing(said.status);
-        let way = (!missing).then(|| self.sender.return_address(payment, said));
-        Some((said.status, way))
+    /// The outcome of a payment and its signed return address. `None` if the payment has not ended.
+    /// The address is `None` if the plan leaves it out.
+    pub(crate) fn find_return(&self, payment: &Payment) -> Option<(Status, Option<String>)> {
+        let entry = payment.latest_entry(payment.provider_ref.as_str())?;
+        let state: &TransactionState = &entry.state;
+        let missing = payment.hosting.return_defect == ReturnDefect::Missing(state.status);
+        let address = (!missing).then(|| self.sender.return_address(payment, state));
+        Some((state.status, address))
     }
 }
 
-fn not_kept(error: std::io::Error) -> Problem {
-    Problem::new(503, "records_unavailable", format!("the records can't be written: {error}"))
+fn records_unavailable(error: std::io::Error) -> RequestProblem {
+    RequestProblem::new(
+        503,
+        "records_unavailable",
+        format!("the records can't be written: {error}"),
+    )
 }
 
-/// What chance starts from for one payment: the same description the same, whichever comes first.
-fn seed(seed: u64, description: &str) -> u64 {
+/// The seed of one payment: equal descriptions get equal seeds, in any order of payments.
+fn payment_seed(seed: u64, description: &str) -> u64 {
     let mut text = seed.to_be_bytes().to_vec();
     text.extend_from_slice(description.as_bytes());
     let digest = Digest::of_bytes(&text);

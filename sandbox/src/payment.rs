@@ -1,43 +1,38 @@
-//! Owns one payment: what was asked for, what became of it (its books), and how its notices fared.
-//! It ends once: what is booked first stays, whoever comes second.
+//! Owns one payment: its request, its outcome (the ledger) and the attempts of its notices. A
+//! payment ends once: the first recorded outcome stays.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use payfold_partners::mac::MacKey;
-use payfold_schemas::ids::{MerchantCode, OrderId, ProviderRef};
+use payfold_schemas::ids::{OrderId, ProviderRef};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::{AMOUNT_MAX, Amount, Currency};
 use payfold_schemas::time::Time;
 use url::Url;
 
-use crate::plan::{AmountOf, CurrencyOf, Event, Hosting, PaidAt, Transaction};
+use crate::account::PartnerAccount;
+use crate::plan::{
+    EventAmount, EventCurrency, EventPaidAt, PayerDefects, PlannedEvent, TransactionSlot,
+};
 
-/// How many attempts of a payment are remembered one by one.
-const ATTEMPTS_KEPT: usize = 100;
-
-/// An account at this partner.
-#[derive(Debug)]
-pub(crate) struct Account {
-    pub(crate) merchant_code: MerchantCode,
-    pub(crate) key: MacKey,
-}
+/// The most attempts of a payment that are remembered individually.
+const ATTEMPTS_MAX: usize = 100;
 
 /// Who ends a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payer {
-    /// A person at the page or the code, or the session's end.
+    /// A person at the page or QR code, or the end of the session.
     Person,
-    /// The plan that was asked for.
+    /// The plan that the description requested.
     Plan,
 }
 
-/// A payment.
+/// A payment of the simulated partner.
 #[derive(Debug)]
 pub(crate) struct Payment {
-    /// Names its page; its providerRef, unless another payment has that one too.
+    /// The id of its page. Equal to the providerRef, unless two payments share one providerRef.
     pub(crate) page: Box<str>,
     pub(crate) provider_ref: ProviderRef,
-    pub(crate) account: Arc<Account>,
+    pub(crate) account: Arc<PartnerAccount>,
     pub(crate) order_id: OrderId,
     pub(crate) amount: Amount,
     pub(crate) currency: Currency,
@@ -48,28 +43,28 @@ pub(crate) struct Payment {
     pub(crate) created_at: Time,
     pub(crate) expires_at: Time,
     pub(crate) seed: u64,
-    pub(crate) hosting: Hosting,
-    progress: Mutex<Progress>,
+    pub(crate) hosting: PayerDefects,
+    progress: Mutex<PaymentProgress>,
 }
 
 #[derive(Debug, Default)]
-struct Progress {
-    books: Vec<Entry>,
-    sendings: Vec<Sending>,
+struct PaymentProgress {
+    ledger: Vec<LedgerEntry>,
+    notices: Vec<SentNotice>,
     attempts: usize,
     finished: bool,
 }
 
-/// A line of the books.
+/// One entry of a payment's ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) said: Said,
+pub(crate) struct LedgerEntry {
+    pub(crate) state: TransactionState,
     pub(crate) at: Time,
 }
 
-/// What a notice or the books say of a transaction.
+/// The state of a transaction, in a notice or in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct TransactionState {
     pub(crate) provider_ref: ProviderRef,
     pub(crate) status: Status,
     pub(crate) amount: Amount,
@@ -77,26 +72,26 @@ pub(crate) struct Said {
     pub(crate) paid_at: Option<Time>,
 }
 
-/// One notice on its way, with its attempts.
+/// One notice with its attempts.
 #[derive(Clone, Debug)]
-pub(crate) struct Sending {
-    pub(crate) said: Said,
-    pub(crate) attempts: Vec<Attempt>,
+pub(crate) struct SentNotice {
+    pub(crate) state: TransactionState,
+    pub(crate) attempts: Vec<SendAttempt>,
     pub(crate) acked: bool,
 }
 
-/// One attempt.
+/// One attempt to send a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Attempt {
+pub(crate) struct SendAttempt {
     pub(crate) at: Time,
-    /// The timestamp in the bytes that were sent; none where the profile has no time.
+    /// The timestamp in the sent bytes; `None` if the profile has no timestamp.
     pub(crate) timestamp: Option<Time>,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: AttemptOutcome,
 }
 
-/// What an attempt came to.
+/// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum AttemptOutcome {
     /// 200 with an empty body.
     Acked,
     /// Another status, or 200 with a body.
@@ -105,29 +100,29 @@ pub(crate) enum Outcome {
     Unanswered,
 }
 
-/// What a payment starts with.
-pub(crate) struct Opening {
+/// The parameters of a new session.
+pub(crate) struct SessionParameters {
     pub(crate) page: Box<str>,
     pub(crate) provider_ref: ProviderRef,
     pub(crate) payer: Payer,
     pub(crate) created_at: Time,
     pub(crate) expires_at: Time,
     pub(crate) seed: u64,
-    pub(crate) hosting: Hosting,
+    pub(crate) hosting: PayerDefects,
 }
 
 impl Payment {
-    pub(crate) fn open(asked: crate::create::CreateCall, opening: Opening) -> Self {
+    pub(crate) fn open(call: crate::create::CreateCall, opening: SessionParameters) -> Self {
         Self {
             page: opening.page,
             provider_ref: opening.provider_ref,
-            account: asked.account,
-            order_id: asked.order_id,
-            amount: asked.amount,
-            currency: asked.currency,
-            description: asked.description,
-            return_url: asked.return_url,
-            ipn_url: asked.ipn_url,
+            account: call.account,
+            order_id: call.order_id,
+            amount: call.amount,
+            currency: call.currency,
+            description: call.description,
+            return_url: call.return_url,
+            ipn_url: call.ipn_url,
             payer: opening.payer,
             created_at: opening.created_at,
             expires_at: opening.expires_at,
@@ -137,111 +132,117 @@ impl Payment {
         }
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn lock_progress(&self) -> MutexGuard<'_, PaymentProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Books what happened, unless something did before: then the payment had ended, and nothing changes.
-    pub(crate) fn book(&self, entries: Vec<Entry>) -> Option<Vec<Entry>> {
-        let mut progress = self.progress();
-        if progress.finished || !progress.books.is_empty() {
+    /// Records the outcome. Returns `None`, and changes nothing, if the payment has ended before.
+    pub(crate) fn record_outcome(&self, entries: Vec<LedgerEntry>) -> Option<Vec<LedgerEntry>> {
+        let mut progress = self.lock_progress();
+        if progress.finished || !progress.ledger.is_empty() {
             return None;
         }
-        progress.books = entries.clone();
+        progress.ledger = entries.clone();
         Some(entries)
     }
 
-    /// What is booked last of this transaction.
-    pub(crate) fn latest(&self, provider_ref: &str) -> Option<Entry> {
-        let progress = self.progress();
-        let of_ref = |entry: &&Entry| entry.said.provider_ref.as_str() == provider_ref;
-        progress.books.iter().rev().find(of_ref).cloned()
+    /// The newest ledger entry of this transaction.
+    pub(crate) fn latest_entry(&self, provider_ref: &str) -> Option<LedgerEntry> {
+        let progress = self.lock_progress();
+        let has_ref = |entry: &&LedgerEntry| entry.state.provider_ref.as_str() == provider_ref;
+        progress.ledger.iter().rev().find(has_ref).cloned()
     }
 
-    /// A notice sets out; its place in the log.
-    pub(crate) fn sets_out(&self, said: &Said) -> usize {
-        let mut progress = self.progress();
-        let (said, attempts) = (said.clone(), Vec::new());
-        // Nearly every payment has one notice and one attempt: memory for no more.
-        progress.sendings.reserve_exact(1);
-        progress.sendings.push(Sending { said, attempts, acked: false });
-        progress.sendings.len() - 1
+    /// Adds a notice without attempts. Returns its index for `record_attempt`.
+    pub(crate) fn begin_notice(&self, state: &TransactionState) -> usize {
+        let mut progress = self.lock_progress();
+        let (state, attempts) = (state.clone(), Vec::new());
+        // Nearly every payment has one notice with one attempt, so allocate no more than that.
+        progress.notices.reserve_exact(1);
+        progress.notices.push(SentNotice { state, attempts, acked: false });
+        progress.notices.len() - 1
     }
 
-    /// An attempt of the notice at this place is over.
-    pub(crate) fn attempted(&self, place: usize, attempt: Attempt) {
-        let mut progress = self.progress();
+    /// Records a finished attempt of the notice with this index.
+    pub(crate) fn record_attempt(&self, index: usize, attempt: SendAttempt) {
+        let mut progress = self.lock_progress();
         progress.attempts += 1;
-        let keep = progress.attempts <= ATTEMPTS_KEPT;
-        let sending = &mut progress.sendings[place];
-        sending.acked |= attempt.outcome == Outcome::Acked;
-        if keep {
-            sending.attempts.reserve_exact(1);
-            sending.attempts.push(attempt);
+        let is_remembered = progress.attempts <= ATTEMPTS_MAX;
+        let notice = &mut progress.notices[index];
+        notice.acked |= attempt.outcome == AttemptOutcome::Acked;
+        if is_remembered {
+            notice.attempts.reserve_exact(1);
+            notice.attempts.push(attempt);
         }
     }
 
-    /// Nothing more will be sent.
+    /// Marks the payment as finished: nothing more will be sent.
     pub(crate) fn finish(&self) {
-        self.progress().finished = true;
+        self.lock_progress().finished = true;
     }
 
     /// Whether nothing more will be sent.
     pub(crate) fn is_finished(&self) -> bool {
-        self.progress().finished
+        self.lock_progress().finished
     }
 
-    /// How its notices fared.
-    pub(crate) fn sendings(&self) -> Vec<Sending> {
-        self.progress().sendings.clone()
+    /// All notices with their attempts.
+    pub(crate) fn sent_notices(&self) -> Vec<SentNotice> {
+        self.lock_progress().notices.clone()
     }
 
-    /// What an event of the plan says of this payment, whose payer acted then.
-    pub(crate) fn said(&self, event: &Event, acted_at: Time) -> Said {
+    /// The transaction state that an event of the plan gives this payment. `acted_at` is the time
+    /// when the payer acted.
+    pub(crate) fn transaction_state(
+        &self,
+        event: &PlannedEvent,
+        acted_at: Time,
+    ) -> TransactionState {
         let minor = self.amount.minor();
         let half = minor / 2;
         let minor = match event.amount {
-            AmountOf::Asked => minor,
-            AmountOf::Off(by) if minor <= AMOUNT_MAX - by => minor + by,
-            AmountOf::Off(by) => minor - by,
-            AmountOf::Half => half,
-            AmountOf::OtherHalf => minor - half,
+            EventAmount::Requested => minor,
+            EventAmount::Off(by) if minor <= AMOUNT_MAX - by => minor + by,
+            EventAmount::Off(by) => minor - by,
+            EventAmount::Half => half,
+            EventAmount::OtherHalf => minor - half,
         };
         let paid_at = match event.paid_at {
-            PaidAt::Absent => None,
-            PaidAt::Then => Some(acted_at),
-            PaidAt::InSession => Some(self.created_at.plus_ms(1)),
-            PaidAt::Otherwise => Some(acted_at.plus_ms(-1_000)),
+            EventPaidAt::Absent => None,
+            EventPaidAt::ActionTime => Some(acted_at),
+            EventPaidAt::InSession => Some(self.created_at.plus_ms(1)),
+            EventPaidAt::OneSecondBefore => Some(acted_at.plus_ms(-1_000)),
         };
-        Said {
-            provider_ref: match event.of {
-                Transaction::First => self.provider_ref.clone(),
-                Transaction::Second => second(&self.provider_ref),
+        TransactionState {
+            provider_ref: match event.transaction {
+                TransactionSlot::First => self.provider_ref.clone(),
+                TransactionSlot::Second => second_ref(&self.provider_ref),
             },
             status: event.status,
             amount: Amount::from_minor(minor).unwrap_or(self.amount),
             currency: match event.currency {
-                CurrencyOf::Asked => self.currency,
-                CurrencyOf::Other => other(self.currency),
+                EventCurrency::Requested => self.currency,
+                EventCurrency::Other => other_currency(self.currency),
             },
             paid_at,
         }
     }
 }
 
-/// What a second transaction of an order is called.
-const SECOND: &str = "-2";
+/// The suffix of the providerRef of an order's second transaction.
+const SECOND_SUFFIX: &str = "-2";
 
-fn second(provider_ref: &ProviderRef) -> ProviderRef {
-    ProviderRef::parse(&format!("{provider_ref}{SECOND}")).expect("the refs made here are short")
+fn second_ref(provider_ref: &ProviderRef) -> ProviderRef {
+    ProviderRef::parse(&format!("{provider_ref}{SECOND_SUFFIX}"))
+        .expect("the refs made here are short")
 }
 
-/// The session's ref, from that of either of an order's transactions.
-pub(crate) fn first(provider_ref: &str) -> &str {
-    provider_ref.strip_suffix(SECOND).unwrap_or(provider_ref)
+/// The session's providerRef, from the providerRef of either transaction of an order.
+pub(crate) fn session_ref(provider_ref: &str) -> &str {
+    provider_ref.strip_suffix(SECOND_SUFFIX).unwrap_or(provider_ref)
 }
 
-fn other(currency: Currency) -> Currency {
+fn other_currency(currency: Currency) -> Currency {
     let code = if currency.code() == "EUR" { "USD" } else { "EUR" };
     Currency::parse(code).expect("it is in ISO 4217")
 }

@@ -1,75 +1,72 @@
-//! Owns the plan of a payment: how its create call is answered, what becomes of it, and which notices say so
-//! when and with which defects. Pure: the same words and seed give the same plan, whatever the payment.
-
-mod making;
+//! Owns the plan of a payment: the create response, the outcome, and the notices with their times
+//! and defects. Pure: equal keywords and an equal seed give an equal plan.
 
 use payfold_schemas::ipn::Status;
 
-pub use making::{hosting, plan, plan_of_click};
-
-/// How many times more a notice is sent that is asked for in duplicates.
-pub const DUPLICATES: usize = 3;
+/// How many more times a notice is sent with the trouble `duplicates`.
+pub(crate) const DUPLICATES: usize = 3;
 
 /// Everything the partner does for one payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// How the create call is answered.
-    pub answer: Answer,
-    /// How long the session is.
-    pub session: SessionLength,
+    /// The create response.
+    pub answer: PlannedAnswer,
+    /// The length of the session.
+    pub(crate) session: SessionLength,
     /// When the payer acts.
-    pub begin: Begin,
-    /// What became of the payment, in the order it did: what the books say. Empty if there is no payment.
-    pub history: Vec<Event>,
-    /// The notices, one after the other.
-    pub deliveries: Vec<Delivery>,
-    /// Drives what is left to chance while sending.
+    pub begin: ActionTime,
+    /// The events of the payment in order, as the ledger records them. Empty if there is no
+    /// payment.
+    pub(crate) history: Vec<PlannedEvent>,
+    /// The notices, sent one after another.
+    pub deliveries: Vec<PlannedNotice>,
+    /// The seed for random choices during sending.
     pub seed: u64,
 }
 
-/// How a create call is answered.
+/// The planned response to a create call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// With a session.
+pub enum PlannedAnswer {
+    /// A session.
     Session,
-    /// With a session after a good part of the time-out.
+    /// A session, delayed within the timeout.
     Delayed,
-    /// With this 4xx.
+    /// This 4xx status.
     Refused(u16),
-    /// With this 5xx.
+    /// This 5xx status.
     ServerError(u16),
-    /// With a session, after the time-out.
+    /// A session, after the timeout.
     Slow,
-    /// With half a session.
+    /// A session, cut off in the middle.
     Cut,
-    /// With a session in 5 MB.
+    /// A session in a body of 5 MB.
     Huge,
-    /// With a complete answer that breaks the contract.
-    Broken(Breach),
+    /// A complete response that breaks the contract.
+    Broken(ContractBreach),
 }
 
-/// What breaks the contract.
+/// How a create response breaks the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Breach {
+pub enum ContractBreach {
     /// A redirect.
     Redirect,
-    /// A web page for a JSON object.
+    /// A web page instead of a JSON object.
     Html,
-    /// An array for an object.
+    /// An array instead of an object.
     Array,
-    /// A key twice.
+    /// A repeated key.
     TwiceKeyed,
     /// No providerRef.
     NoRef,
-    /// redirectUrl and qrPayload.
+    /// Both redirectUrl and qrPayload.
     Both,
-    /// Neither.
+    /// Neither redirectUrl nor qrPayload.
     Neither,
     /// redirectUrl without a host.
     BadUrl,
     /// redirectUrl is http.
     HttpUrl,
-    /// redirectUrl carries a user name.
+    /// redirectUrl has a user name.
     Userinfo,
     /// qrPayload with a control character.
     BadQr,
@@ -79,65 +76,65 @@ pub enum Breach {
     PastExpiry,
 }
 
-impl Answer {
-    /// Whether a payment comes of it.
-    pub fn opens(self) -> bool {
+impl PlannedAnswer {
+    /// Whether the payment exists after this response.
+    pub(crate) fn opens_payment(self) -> bool {
         !matches!(self, Self::Refused(_) | Self::Broken(_))
     }
 }
 
-/// How long a session is.
+/// The length of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SessionLength {
-    /// As the settings say.
+pub(crate) enum SessionLength {
+    /// `session_ms` of the settings.
     Full,
-    /// As short as the settings say: for what happens at its end.
+    /// `short_session_ms` of the settings, for events at the end of a session.
     Short,
 }
 
-/// When the payer acts, and the first notice may go out.
+/// When the payer acts. The first notice is sent after that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
-    /// Before the create call is answered, and the answer waits for the notices.
+pub enum ActionTime {
+    /// Before the create response, which waits for the notices.
     BeforeAnswer,
-    /// So many ms after the create call came.
+    /// This many ms after the create call arrived.
     AfterMs(u64),
-    /// Once the caller has given up waiting for the answer.
+    /// After the caller's timeout for the create response.
     AfterTimeout,
-    /// Once the order's deadline has passed.
+    /// After the order's deadline.
     AfterDeadline,
 }
 
-/// Something that happened to the payment, or that a notice pretends.
+/// An event of the payment, real or only claimed by a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// What.
+pub struct PlannedEvent {
+    /// The status.
     pub status: Status,
-    /// Of which transaction.
-    pub of: Transaction,
-    /// How much.
-    pub amount: AmountOf,
-    /// In which currency.
-    pub currency: CurrencyOf,
-    /// When the payer paid.
-    pub paid_at: PaidAt,
+    /// The transaction.
+    pub transaction: TransactionSlot,
+    /// The amount.
+    pub amount: EventAmount,
+    /// The currency.
+    pub currency: EventCurrency,
+    /// The time of the payment.
+    pub(crate) paid_at: EventPaidAt,
 }
 
-/// A transaction of an order.
+/// Which transaction of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transaction {
-    /// The session's.
+pub enum TransactionSlot {
+    /// The session's transaction.
     First,
-    /// Another one.
+    /// A second transaction.
     Second,
 }
 
-/// An amount, relative to what was asked for.
+/// An amount, relative to the requested one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AmountOf {
-    /// What was asked for.
-    Asked,
-    /// Off by so many minor units.
+pub enum EventAmount {
+    /// The requested one.
+    Requested,
+    /// Different by this many minor units.
     Off(i64),
     /// The smaller half.
     Half,
@@ -145,129 +142,129 @@ pub enum AmountOf {
     OtherHalf,
 }
 
-/// A currency, relative to what was asked for.
+/// A currency, relative to the requested one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CurrencyOf {
-    /// What was asked for.
-    Asked,
-    /// Another one.
+pub enum EventCurrency {
+    /// The requested one.
+    Requested,
+    /// A different one.
     Other,
 }
 
-/// When the payer paid.
+/// The `paidAt` of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PaidAt {
-    /// Not said: nobody paid.
+pub(crate) enum EventPaidAt {
+    /// Absent: the payment was not made.
     Absent,
     /// When the payer acted.
-    Then,
-    /// Right after the session was opened: within it, whenever the notice comes.
+    ActionTime,
+    /// Right after the session was opened, so within the session.
     InSession,
-    /// A second before the payer acted: another content.
-    Otherwise,
+    /// One second before the payer acted, so that the content differs.
+    OneSecondBefore,
 }
 
-/// One notice: sent until it is taken or given up.
+/// One notice to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// After the one before it is done with.
-    pub pause_ms: u64,
-    /// What it says.
-    pub event: Event,
-    /// What is wrong with its first attempts, one each; the later ones are right.
-    pub defects: Vec<Defect>,
-    /// Whether it is sent again if it is refused.
-    pub persistence: Persistence,
-    /// The same notice again, beside it.
-    pub repeats: Vec<Repeat>,
-    /// What the attempts after the first are made of.
-    pub retries: Form,
+pub struct PlannedNotice {
+    /// The pause after the previous notice is finished, in ms.
+    pub(crate) pause_ms: u64,
+    /// The content.
+    pub event: PlannedEvent,
+    /// The defects of the first attempts, one per attempt. Later attempts have none.
+    pub(crate) defects: Vec<NoticeDefect>,
+    /// Whether it is sent again without an acknowledgement.
+    pub(crate) retry_policy: RetryPolicy,
+    /// Repeats of the same notice, sent in parallel.
+    pub(crate) repeats: Vec<NoticeRepeat>,
+    /// How the attempts after the first are made.
+    pub(crate) retries: RepeatFormat,
 }
 
-/// What is wrong with an attempt.
+/// A defect of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Defect {
-    /// Stamped ten minutes ago.
-    OldStamp,
-    /// Signed with a key of nobody.
+pub(crate) enum NoticeDefect {
+    /// A timestamp of ten minutes ago.
+    OldTimestamp,
+    /// Signed with a key of no account.
     WrongKey,
     /// Without `paidAt`.
     NoPaidAt,
-    /// With its amount as a text.
+    /// The amount as a JSON string.
     AmountText,
-    /// With another merchantCode.
+    /// Another merchantCode.
     OtherMerchant,
 }
 
-/// How long a notice is tried.
+/// How often a notice is sent without an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Persistence {
-    /// As the schedule of the settings says.
+pub(crate) enum RetryPolicy {
+    /// By the retry schedule of the settings.
     Schedule,
-    /// Once: a forger's, and what is refused for good.
+    /// Once: for forged notices and for those that are always refused.
     Once,
-    /// By the schedule, but no more once it was refused.
+    /// By the schedule, until a refusal.
     UntilRefused,
-    /// By the schedule, but no more once it got no answer.
+    /// By the schedule, until an attempt gets no answer.
     UntilSilent,
 }
 
-/// The same notice once more.
+/// A repeat of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Repeat {
-    /// After the notice's first attempt began.
-    pub pause_ms: u64,
-    /// Byte for byte, or anew.
-    pub form: Form,
+pub(crate) struct NoticeRepeat {
+    /// The pause after the first attempt began, in ms.
+    pub(crate) pause_ms: u64,
+    /// The same bytes, or signed again.
+    pub(crate) format: RepeatFormat,
 }
 
-/// How a repeat is made.
+/// How a repeat or retry is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// The very bytes.
+pub(crate) enum RepeatFormat {
+    /// The same bytes.
     SameBytes,
-    /// Stamped and signed anew.
-    Restamped,
+    /// With a new timestamp and signature.
+    SignedAgain,
 }
 
-/// What is wrong with the page of a payment and with the way back from it.
+/// The defects of a payment's page and of its browser return.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hosting {
-    /// The page.
+pub(crate) struct PayerDefects {
+    /// The defect of the page.
     pub page: PageDefect,
-    /// The way back.
-    pub way_back: WayDefect,
+    /// The defect of the browser return.
+    pub(crate) return_defect: ReturnDefect,
 }
 
-/// What is wrong with a page.
+/// The defect of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PageDefect {
-    /// Nothing.
+pub(crate) enum PageDefect {
+    /// The page has no defect.
     #[default]
     None,
     /// `X-Frame-Options: DENY`.
     FrameDenied,
     /// `frame-ancestors 'none'`.
     FrameAncestors,
-    /// Nothing can be done without a cookie.
+    /// The page works only with a cookie.
     CookieWall,
-    /// It leads on to an address without TLS.
+    /// The page redirects to an address without TLS.
     Http,
-    /// It is answered with 500.
+    /// The page responds 500.
     Error,
 }
 
-/// What is wrong with the way back.
+/// The defect of a browser return.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WayDefect {
-    /// Nothing.
+pub(crate) enum ReturnDefect {
+    /// The return has no defect.
     #[default]
     None,
-    /// There is none for whom it ended so.
+    /// There is no return after this status.
     Missing(Status),
-    /// It has no signature.
+    /// The return has no signature.
     Unsigned,
-    /// It names another amount.
+    /// The return has another amount.
     OtherAmount,
 }
 

@@ -1,5 +1,5 @@
-//! Owns what a caller is told when a request is not taken: a problem document (RFC 9457) with a stable `code` that
-//! names what is wrong. It never holds a key, a signature or a body.
+//! Owns the refusals that callers get: a problem document (RFC 9457) with a stable `code`. It never
+//! holds a key, a signature or a body.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
 
-/// Why a request is not taken.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct RequestProblem {
     pub(crate) status: u16,
     pub(crate) code: &'static str,
     pub(crate) detail: String,
 }
 
-impl Problem {
+impl RequestProblem {
     pub(crate) fn new(status: u16, code: &'static str, detail: impl Into<String>) -> Self {
         Self { status, code, detail: detail.into() }
     }
 
-    /// A field's value is not what it may be.
+    /// A field has an invalid value.
     pub(crate) fn field(field: &str, problem: impl fmt::Display) -> Self {
         Self::new(400, "invalid_field", format!("{field}: {problem}"))
     }
@@ -34,14 +34,14 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for RequestProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.code, self.detail)
     }
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct ProblemDocument<'a> {
     r#type: String,
     title: &'a str,
     status: u16,
@@ -49,21 +49,22 @@ struct Document<'a> {
     detail: &'a str,
 }
 
-impl ResponseError for Problem {
+impl ResponseError for RequestProblem {
     fn status_code(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     fn error_response(&self) -> HttpResponse {
         let status = self.status_code();
-        let document = Document {
+        let document = ProblemDocument {
             r#type: format!("urn:payfold-sandbox:problem:{}", self.code),
             title: status.canonical_reason().unwrap_or("problem"),
             status: self.status,
             code: self.code,
             detail: &self.detail,
         };
-        let body = serde_json::to_string(&document).expect("a problem is plain text and numbers");
+        let body =
+            serde_json::to_string(&document).expect("a problem document is plain text and numbers");
         let mut response = HttpResponse::build(status);
         response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
         if self.status == 429 || self.status == 503 {

@@ -1,12 +1,14 @@
-//! Owns the partner's records: one JSON object a line, appended. A line is with the operating system before anything
-//! is answered or sent for it, so no kill of either process loses one; a power cut may.
+//! Owns the partner's records file: JSON lines, appended. A line is written to the operating system
+//! before the response or the notices that depend on it. A killed process loses no line; a power
+//! cut may.
 //!
-//! Two kinds of lines, told apart by `record`:
-//! - `create`: a genuine create call was taken. `at`, `merchantCode`, `orderId`, `call` (1 for the first of its
-//!   order, so an order that is called twice shows a 2).
-//! - `payment`: a transaction came to this. `at` (when it was booked, UTC), `merchantCode`, `orderId`, `providerRef`,
-//!   `status` (as in an IPN), `amount` (minor units), `currency`, `paidAt` (where somebody paid). A refund is a line
-//!   of its own behind that of its payment. The books say what happened, whatever the notices said of it.
+//! `record` names the type of a line:
+//! - `create`: a signed create call was accepted. `at`, `merchantCode`, `orderId`, `call` (1 for
+//!   the first call of its order, 2 for the second).
+//! - `payment`: the outcome of a transaction. `at` (when it was recorded, UTC), `merchantCode`,
+//!   `orderId`, `providerRef`, `status` (as in an IPN), `amount` (minor units), `currency`,
+//!   `paidAt` (if a payment was made). A refund is a separate line after that of its payment. The
+//!   lines say what happened, even if the notices say something else.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,15 +19,15 @@ use payfold_schemas::ids::{MerchantCode, OrderId};
 use payfold_schemas::time::Time;
 use serde::Serialize;
 
-use crate::payment::{Entry, Payment};
+use crate::payment::{LedgerEntry, Payment};
 
-/// Where lines go; nowhere if there is no file.
+/// The open file; `None` writes nothing.
 #[derive(Debug)]
-pub(crate) struct Records(Option<Mutex<File>>);
+pub(crate) struct RecordsFile(Option<Mutex<File>>);
 
 #[derive(Serialize)]
 #[serde(tag = "record", rename_all = "camelCase", rename_all_fields = "camelCase")]
-enum Line<'a> {
+enum RecordLine<'a> {
     Create {
         at: Time,
         merchant_code: &'a MerchantCode,
@@ -45,48 +47,52 @@ enum Line<'a> {
     },
 }
 
-impl Records {
+impl RecordsFile {
     pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
         let open = |path| File::options().create(true).append(true).open(path).map(Mutex::new);
         Ok(Self(path.map(open).transpose()?))
     }
 
-    /// A genuine create call came.
-    pub(crate) fn create(
+    /// Appends a signed create call.
+    pub(crate) fn append_create(
         &self,
         (merchant_code, order_id): (&MerchantCode, &OrderId),
         call: u32,
         at: Time,
     ) -> io::Result<()> {
-        self.append(&[Line::Create { at, merchant_code, order_id, call }])
+        self.append_lines(&[RecordLine::Create { at, merchant_code, order_id, call }])
     }
 
-    /// Lines of a payment's books.
-    pub(crate) fn booked(&self, payment: &Payment, entries: &[Entry]) -> io::Result<()> {
+    /// Appends ledger entries of a payment.
+    pub(crate) fn append_payment(
+        &self,
+        payment: &Payment,
+        entries: &[LedgerEntry],
+    ) -> io::Result<()> {
         let lines: Vec<_> = entries
             .iter()
-            .map(|entry| Line::Payment {
+            .map(|entry| RecordLine::Payment {
                 at: entry.at,
                 merchant_code: &payment.account.merchant_code,
                 order_id: &payment.order_id,
-                provider_ref: entry.said.provider_ref.as_str(),
-                status: entry.said.status.as_str(),
-                amount: entry.said.amount.minor(),
-                currency: entry.said.currency.code(),
-                paid_at: entry.said.paid_at,
+                provider_ref: entry.state.provider_ref.as_str(),
+                status: entry.state.status.as_str(),
+                amount: entry.state.amount.minor(),
+                currency: entry.state.currency.code(),
+                paid_at: entry.state.paid_at,
             })
             .collect();
-        self.append(&lines)
+        self.append_lines(&lines)
     }
 
-    fn append(&self, lines: &[Line<'_>]) -> io::Result<()> {
+    fn append_lines(&self, lines: &[RecordLine<'_>]) -> io::Result<()> {
         let Some(file) = &self.0 else { return Ok(()) };
         let mut text = Vec::with_capacity(256);
         for line in lines {
             serde_json::to_writer(&mut text, line)?;
             text.push(b'\n');
         }
-        // One write: a line is there whole or not at all, whoever else appends.
+        // One write call, so that lines of other writers do not mix into these.
         file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&text)
     }
 }

@@ -1,4 +1,5 @@
-//! Owns the handle on a partner: how it is made, served, watched and drained. Clones are the same partner.
+//! Owns the public handle of a simulated partner: creating, serving, observing and draining it. All
+//! clones are the same partner.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
@@ -14,53 +15,54 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::create::Reception;
+use crate::account::PartnerAccount;
+use crate::create::CreateEndpoint;
 use crate::http;
 use crate::partner::Partner;
-use crate::payment::Account;
-use crate::payments::Payments;
-use crate::records::Records;
-use crate::sender::Sender;
+use crate::payments::PaymentRegistry;
+use crate::records::RecordsFile;
+use crate::sender::NoticeSender;
 use crate::settings::{SandboxAccount, SandboxSettings};
 
-/// How often ended sessions are looked for.
-const SWEEP: Duration = Duration::from_millis(200);
-/// A simulated partner. Clones are the same partner.
+/// How often sessions are checked for their end.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A simulated partner. All clones are the same partner.
 #[derive(Clone)]
 pub struct Sandbox(Arc<Partner>);
 
-/// Why there is no such partner.
+/// Why a simulated partner can't be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// The profile has no `[create]`.
     #[error("the sandbox needs a profile with a [create] section")]
     NoCreate,
-    /// No account.
+    /// There is no account.
     #[error("the sandbox needs an account")]
     NoAccount,
-    /// Where browsers reach it.
-    #[error("the sandbox's public address can't be used: {0}")]
+    /// The public URL can't be used.
+    #[error("the sandbox's public URL can't be used: {0}")]
     Address(#[from] UrlProblem),
-    /// The records file.
-    #[error("the sandbox's records can't be opened: {0}")]
+    /// The records file can't be opened.
+    #[error("the sandbox's records file can't be opened: {0}")]
     Records(#[from] std::io::Error),
-    /// The HTTP client.
-    #[error("the sandbox's HTTP client can't be made: {0}")]
+    /// The HTTP client can't be created.
+    #[error("the sandbox's HTTP client can't be created: {0}")]
     Client(#[from] reqwest::Error),
-    /// Notices need a runtime to be sent on.
-    #[error("the sandbox must be made inside a tokio runtime")]
+    /// There is no tokio runtime to send notices on.
+    #[error("the sandbox must be created inside a tokio runtime")]
     NoRuntime(#[from] tokio::runtime::TryCurrentError),
 }
 
 impl Sandbox {
-    /// A partner with no payments. Its notices are sent on the runtime this is called in.
+    /// Creates a partner without payments. Its notices are sent on the current tokio runtime.
     pub fn new(settings: SandboxSettings, clock: Arc<dyn Clock>) -> Result<Self, SandboxError> {
         let profile = settings.profile.clone();
         let rule = profile.create().cloned().ok_or(SandboxError::NoCreate)?;
         let account = |account: &SandboxAccount| {
             let merchant_code = account.merchant_code.clone();
             let key = MacKey::new(account.key.expose());
-            (merchant_code.clone(), Arc::new(Account { merchant_code, key }))
+            (merchant_code.clone(), Arc::new(PartnerAccount { merchant_code, key }))
         };
         let accounts: HashMap<_, _> = settings.accounts.iter().map(account).collect();
         if accounts.is_empty() {
@@ -69,54 +71,57 @@ impl Sandbox {
         Reach::Sandbox.check(&settings.public_url)?;
         let (retry, sends_max) = (settings.retry, settings.sends_max);
         let answer = Duration::from_millis(settings.answer_ms);
-        let sender = Sender::new(profile.clone(), Arc::clone(&clock), retry, sends_max, answer)?;
+        let sender =
+            NoticeSender::new(profile.clone(), Arc::clone(&clock), retry, sends_max, answer)?;
         let keep_ms = settings.session_ms.saturating_add(settings.keep_ms);
         let partner = Arc::new(Partner {
-            payments: Payments::new(settings.payments_max, keep_ms),
-            records: Records::open(settings.records.as_deref())?,
+            payments: PaymentRegistry::new(settings.payments_max, keep_ms),
+            records: RecordsFile::open(settings.records.as_deref())?,
             sender,
-            reception: Reception::new(profile, rule, accounts),
+            create_endpoint: CreateEndpoint::new(profile, rule, accounts),
             runtime: Handle::try_current()?,
             unfinished: watch::Sender::new(0),
             clock,
             settings,
         });
-        partner.runtime.spawn(sweep(Arc::downgrade(&partner)));
+        partner.runtime.spawn(sweep_sessions(Arc::downgrade(&partner)));
         Ok(Self(partner))
     }
 
-    /// Adds everything this partner serves to a listener of its own.
+    /// Registers all routes of the partner; it needs its own listener.
     pub fn routes(&self, config: &mut ServiceConfig) {
         config.app_data(Data::from(Arc::clone(&self.0)));
-        http::routes(config, &self.0.reception.rule.path);
+        http::routes(config, &self.0.create_endpoint.rule.path);
     }
 
-    /// How many create calls each order has had, of those with so many at least: 2 should find none.
+    /// The number of create calls of each order with at least `at_least` calls. With 2, the result
+    /// should be empty.
     pub fn create_calls(&self, at_least: u32) -> BTreeMap<OrderId, u32> {
-        self.0.payments.calls(at_least)
+        self.0.payments.create_calls(at_least)
     }
 
-    /// Payments with something still to send.
+    /// The number of payments with notices still to send.
     pub fn unfinished(&self) -> usize {
         *self.0.unfinished.borrow()
     }
 
-    /// Waits until everything is sent that is to be sent, but no longer than this; how many payments are not done.
-    pub async fn drain(&self, patience: Duration) -> usize {
+    /// Waits until all notices are sent, at most `wait_max`. Returns the number of unfinished
+    /// payments.
+    pub async fn drain(&self, wait_max: Duration) -> usize {
         let mut unfinished = self.0.unfinished.subscribe();
-        // The sender is in this very partner: the channel can't be closed.
-        let _ = timeout(patience, unfinished.wait_for(|count| *count == 0)).await;
+        // `self` holds the channel's sender, so the channel can't be closed.
+        let _ = timeout(wait_max, unfinished.wait_for(|count| *count == 0)).await;
         self.unfinished()
     }
 }
 
-/// Ends the sessions whose time is over, for as long as there is a partner.
-async fn sweep(partner: Weak<Partner>) {
+/// Ends expired sessions, as long as the partner exists.
+async fn sweep_sessions(partner: Weak<Partner>) {
     loop {
-        sleep(SWEEP).await;
+        sleep(SWEEP_INTERVAL).await;
         let Some(partner) = partner.upgrade() else { return };
-        for payment in partner.payments.sweep(partner.clock.now()) {
-            partner.end(&payment, Status::Expired);
+        for payment in partner.payments.take_expired(partner.clock.now()) {
+            partner.end_payment(&payment, Status::Expired);
         }
     }
 }

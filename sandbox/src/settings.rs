@@ -1,4 +1,4 @@
-//! Owns what the partner is told at its start: whose gateway it plays, for whom, and how patient it is.
+//! Owns the settings of the simulated partner: profile, accounts, timeouts and limits.
 
 use std::path::PathBuf;
 
@@ -6,50 +6,50 @@ use payfold_partners::profile::Profile;
 use payfold_partners::secret::Secret;
 use payfold_schemas::ids::MerchantCode;
 
-/// An account at this partner.
+/// An account at the simulated partner.
 #[derive(Clone, Debug)]
 pub struct SandboxAccount {
-    /// Its code.
+    /// The merchant code.
     pub merchant_code: MerchantCode,
-    /// What it and we sign with.
+    /// The key that both sides sign with.
     pub key: Secret,
 }
 
-/// Everything the partner is told.
+/// The settings of a simulated partner.
 #[derive(Clone, Debug)]
 pub struct SandboxSettings {
-    /// How it signs and what its create call looks like; must have `[create]`.
+    /// The profile of signatures and create calls; must have `[create]`.
     pub profile: Profile,
-    /// Its accounts; at least one.
+    /// The accounts; at least one.
     pub accounts: Vec<SandboxAccount>,
-    /// Where browsers reach it, `http://127.0.0.1:8082`.
+    /// The base URL that browsers use, such as `http://127.0.0.1:8082`.
     pub public_url: String,
-    /// What chance starts from. With the same seed the same description gets the same trouble.
+    /// The seed of random choices. With an equal seed, equal descriptions get equal faults.
     pub seed: u64,
-    /// Where its books and its create calls are appended, one JSON object a line; none are kept without.
+    /// The records file for outcomes and create calls, as JSON lines. `None` records nothing.
     pub records: Option<PathBuf>,
-    /// How long a payer has, ms.
+    /// The length of a session, in ms.
     pub session_ms: i64,
-    /// The same where the trouble is about a session's end.
+    /// The length of a session for troubles about its end, in ms.
     pub short_session_ms: i64,
-    /// How long after an order's deadline a late notice comes, ms.
+    /// How long after an order's deadline a late notice is sent, in ms.
     pub late_ms: i64,
-    /// When a notice that was not taken is sent again.
+    /// The retries of notices that are not acknowledged.
     pub retry: RetrySchedule,
-    /// How long a notice waits for its answer before it is sent again, ms.
+    /// The timeout of one attempt to send a notice, in ms.
     pub answer_ms: u64,
-    /// Notices on their way at the same time.
+    /// The most concurrent requests with notices.
     pub sends_max: usize,
-    /// Payments that are remembered; over it the oldest are forgotten.
+    /// The most remembered payments. Above it the oldest are removed.
     pub payments_max: usize,
-    /// Payments with notices still to send; over it a create call gets 429.
+    /// The most payments with notices still to send. Above it a create call gets 429.
     pub unfinished_max: usize,
-    /// How long after its session's end a payment is remembered, ms.
+    /// How long a payment is remembered after the end of its session, in ms.
     pub keep_ms: i64,
 }
 
 impl SandboxSettings {
-    /// These accounts with everything else as usual.
+    /// Settings with these values and the defaults for all others.
     pub fn new(profile: Profile, accounts: Vec<SandboxAccount>, public_url: &str) -> Self {
         Self {
             profile,
@@ -70,27 +70,27 @@ impl SandboxSettings {
     }
 }
 
-/// When a notice that was not taken is sent again: after twice the pause before, until it is given up.
+/// The retry schedule of notices: each pause is twice the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetrySchedule {
-    /// The first pause, ms.
+    /// The first pause, in ms.
     pub first_ms: u64,
-    /// No pause is longer, ms.
+    /// The longest pause, in ms.
     pub longest_ms: u64,
-    /// How often a notice is sent in all.
+    /// The most attempts of a notice.
     pub attempts_max: u32,
 }
 
 impl Default for RetrySchedule {
-    /// Six minutes and a half in all: longer than a restart of the other side takes.
+    /// Six and a half minutes in total: longer than a restart of the receiver.
     fn default() -> Self {
         Self { first_ms: 200, longest_ms: 30_000, attempts_max: 20 }
     }
 }
 
 impl RetrySchedule {
-    /// The pause after this attempt, from 1.
-    pub fn pause_ms(&self, attempt: u32) -> u64 {
+    /// The pause after an attempt, in ms. Attempts count from 1.
+    pub(crate) fn pause_ms(&self, attempt: u32) -> u64 {
         let doubled = 1_u64.checked_shl(attempt.saturating_sub(1)).unwrap_or(u64::MAX);
         self.first_ms.saturating_mul(doubled).min(self.longest_ms)
     }

@@ -1,154 +1,157 @@
-//! Owns the words trouble is asked for by. They stand at the end of a payment's description, `Two tickets
-//! #duplicates+disorder`: the way every shop has, no side channel. Pure.
-
-mod set;
+//! Owns the keywords that request a trouble. They stand at the end of a payment's description, as
+//! in `Two tickets #duplicates+disorder`. Every shop can set a description, so no extra interface
+//! is needed. Pure.
 
 use std::fmt;
 
-pub use set::{TroubleError, Troubles};
-
-/// One word. The first four are no trouble: they only say how the payment ends without anybody at a page.
+/// One keyword. The first four request no fault: they end the payment without a person at the
+/// page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trouble {
     /// Paid: one SUCCESS.
     Pay,
     /// Failed: one FAILED.
     Fail,
-    /// The payer gave up: one FAILED, the contract has no word of its own for it.
+    /// The payer cancelled: one FAILED, because the contract has no separate status for it.
     Cancel,
     /// The session ends unpaid, at once: one EXPIRED.
     Expire,
-    /// The session ends, then a SUCCESS comes that was paid in time: EXPIRED becomes PAID and nothing is wrong.
+    /// A SUCCESS arrives after the end of the session, paid in time: the order becomes PAID after
+    /// EXPIRED, without a flag.
     Late,
-    /// The same, paid after the order's deadline: PAID, and a person should know.
+    /// As `Late`, but paid after the order's deadline: PAID with a flag.
     PaidLate,
-    /// Paid, and no notice ever says so: only the query endpoint tells, whoever asks.
+    /// Paid, without any notice: only the query endpoint reports it.
     Never,
-    /// The SUCCESS names another amount than was asked for: kept, flagged, settles nothing.
+    /// The SUCCESS has another amount than requested: stored and flagged, and the order stays
+    /// unpaid.
     WrongAmount,
-    /// The SUCCESS names another currency.
+    /// The SUCCESS has another currency.
     WrongCurrency,
-    /// A second SUCCESS of the same payment with another `paidAt`: worth knowing, the money is the same.
+    /// A second SUCCESS of the same payment with another `paidAt` and the same money.
     ContentVariant,
-    /// A second SUCCESS of the same payment with another amount: nobody can say which is true.
+    /// A second SUCCESS of the same payment with another amount. Which one is true is unknown.
     ContentVariantAmount,
     /// A second transaction of the same order is paid too.
     SecondRef,
-    /// Two orders get one providerRef: ask for it twice. The second of a pair closes it.
+    /// Two orders share one providerRef: every second payment with this keyword gets that of the
+    /// first.
     ReusedRef,
-    /// REFUNDED is told before the SUCCESS it gives back.
+    /// REFUNDED is sent before its SUCCESS.
     RefundFirst,
-    /// REFUNDED is told and its SUCCESS never.
+    /// REFUNDED is sent, and its SUCCESS never.
     RefundOnly,
-    /// The whole amount goes back twice, at two times.
+    /// The whole amount is refunded twice, at two times.
     RefundTwice,
-    /// Half of it goes back.
+    /// Half of the amount is refunded.
     RefundPart,
-    /// Both halves go back, each by itself.
+    /// Both halves are refunded, one after the other.
     RefundParts,
-    /// A payment that failed is refunded.
+    /// A failed payment is refunded.
     RefundAfterFail,
     /// FAILED after SUCCESS.
     FailAfterSuccess,
     /// EXPIRED after SUCCESS.
     ExpireAfterSuccess,
-    /// The SUCCESS does not say when it was paid: refused, and not sent again.
+    /// The SUCCESS has no `paidAt`: refused, and not sent again.
     NoPaidAt,
-    /// The SUCCESS has its amount in quotes: refused, and not sent again.
+    /// The SUCCESS has its amount as a JSON string: refused, and not sent again.
     AmountText,
-    /// The SUCCESS names another merchantCode: refused, and not sent again.
+    /// The SUCCESS has another merchantCode: refused, and not sent again.
     OtherMerchant,
-    /// Every notice four times, some byte for byte, some stamped and signed anew.
+    /// Every notice is sent four times, some as the same bytes, some signed again.
     Duplicates,
-    /// The notices in the opposite order with duplicates between; a payment of one notice is refunded for it.
+    /// The notices are sent in reverse order, all but the last twice. A plain payment is also
+    /// refunded, so that there are two notices.
     Disorder,
-    /// The first notice is stamped ten minutes ago, its retry is not.
+    /// The first attempt has a timestamp of ten minutes ago; its retry has not.
     Stale,
-    /// A forged notice that contradicts the payment, and a first notice signed with a wrong key.
+    /// A forged notice contradicts the payment, and the first attempt is signed with a wrong key.
     WrongKey,
-    /// The notices are sent before the create call is answered.
+    /// The notices are sent before the create response.
     BeforeCreate,
-    /// A notice that is not taken is sent again byte for byte, with its old stamp.
+    /// Retries have the same bytes, with the old timestamp.
     SameBytes,
-    /// A notice that is refused is not sent again.
+    /// A refused notice is not sent again.
     GiveUpRefused,
-    /// A notice that is not answered is not sent again.
+    /// A notice without an answer is not sent again.
     GiveUpSilent,
     /// The page forbids every frame, by X-Frame-Options.
     FrameDenied,
     /// The page forbids every frame, by its Content-Security-Policy.
     FrameAncestors,
-    /// The page is of no use without a cookie.
+    /// The page works only with a cookie.
     CookieWall,
-    /// The page leads on to an address without TLS.
+    /// The page redirects to an address without TLS.
     PageHttp,
-    /// The page is an error.
+    /// The page responds 500.
     PageError,
-    /// A payer who has paid is not led back.
+    /// A payer who paid is not redirected to the shop.
     NoReturn,
-    /// A payer who has not paid is not led back.
+    /// A payer who did not pay is not redirected to the shop.
     NoReturnCancel,
-    /// The payer is led back without a signature.
+    /// The browser return has no signature.
     ReturnUnsigned,
-    /// The payer is led back with another amount, signed.
+    /// The browser return has another amount, with a valid signature.
     ReturnAmount,
-    /// The create call is answered late, within the profile's time-out.
+    /// The create response is late, but within the profile's timeout.
     CreateDelayed,
-    /// The create call gets a 5xx; the payment is made all the same.
+    /// The create call gets a 5xx; the payment is made nevertheless.
     Create500,
-    /// The create call is answered after the profile's time-out; the payment is made all the same.
+    /// The create response comes after the profile's timeout; the payment is made nevertheless.
     CreateSlow,
-    /// The answer to the create call breaks off; the payment is made all the same.
+    /// The create response is cut off; the payment is made nevertheless.
     CreateCut,
-    /// The answer to the create call is a good one of 5 MB; the payment is made all the same.
+    /// The create response is valid and has 5 MB; the payment is made nevertheless.
     CreateHuge,
-    /// The create call gets a 4xx: there is no payment.
+    /// The create call gets a 4xx; there is no payment.
     CreateRefused,
     /// The create call is redirected.
     CreateRedirect,
-    /// The answer is no JSON object.
+    /// The create response is not a JSON object.
     CreateNotJson,
-    /// The answer has no providerRef.
+    /// The create response has no providerRef.
     CreateNoRef,
-    /// The answer has redirectUrl and qrPayload.
+    /// The create response has both redirectUrl and qrPayload.
     CreateBoth,
-    /// The answer has neither.
+    /// The create response has neither redirectUrl nor qrPayload.
     CreateNeither,
-    /// redirectUrl is no absolute address.
+    /// redirectUrl is not an absolute address.
     CreateBadUrl,
     /// redirectUrl is http, and not on this machine.
     CreateHttpUrl,
-    /// redirectUrl carries a user name.
+    /// redirectUrl has a user name.
     CreateUserinfo,
-    /// qrPayload is no text a code can carry.
+    /// qrPayload is not a valid content of a QR code.
     CreateBadQr,
-    /// The answer has no expiresAt.
+    /// The create response has no expiresAt.
     CreateNoExpiry,
     /// expiresAt is not in the future.
     CreatePastExpiry,
 }
 
-/// What a word is about; at most one word of a story, of a page, of a return and of an answer go together.
+/// What a keyword is about. A payment can have at most one keyword of each kind: outcome, page,
+/// return and create response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// What becomes of the payment.
-    Story,
-    /// How its notices are delivered.
-    Manner,
-    /// What is wrong with the page.
+pub(crate) enum TroubleKind {
+    /// The outcome of the payment.
+    Outcome,
+    /// The delivery of its notices.
+    Delivery,
+    /// The defect of the page.
     Page,
-    /// What is wrong with the payer's way back.
+    /// The defect of the browser return.
     Return,
-    /// The create call is answered in a way that leaves a session known.
+    /// A create response after which the caller knows the session.
     Opening,
-    /// The create call's answer leaves the caller not knowing.
+    /// A create response after which the outcome is unknown to the caller.
     Unknown,
-    /// The create call definitely fails.
+    /// A create response after which the call has definitely failed.
     Failing,
 }
 
 impl Trouble {
-    /// Every word.
+    /// Every keyword.
     pub const ALL: [Trouble; 58] = [
         Self::Pay,
         Self::Fail,
@@ -210,8 +213,8 @@ impl Trouble {
         Self::CreatePastExpiry,
     ];
 
-    /// The word.
-    pub const fn name(self) -> &'static str {
+    /// The keyword as written in a description.
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Pay => "pay",
             Self::Fail => "fail",
@@ -274,12 +277,12 @@ impl Trouble {
         }
     }
 
-    /// Reads a word; case matters. `None` for any other.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|trouble| trouble.name() == word)
+    /// Parses a keyword, case-sensitively. `None` if it is unknown.
+    pub fn parse(keyword: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|trouble| trouble.name() == keyword)
     }
 
-    pub(crate) const fn kind(self) -> Kind {
+    pub(crate) const fn kind(self) -> TroubleKind {
         match self {
             Self::Pay
             | Self::Fail
@@ -304,7 +307,7 @@ impl Trouble {
             | Self::ExpireAfterSuccess
             | Self::NoPaidAt
             | Self::AmountText
-            | Self::OtherMerchant => Kind::Story,
+            | Self::OtherMerchant => TroubleKind::Outcome,
             Self::Duplicates
             | Self::Disorder
             | Self::Stale
@@ -312,18 +315,18 @@ impl Trouble {
             | Self::BeforeCreate
             | Self::SameBytes
             | Self::GiveUpRefused
-            | Self::GiveUpSilent => Kind::Manner,
+            | Self::GiveUpSilent => TroubleKind::Delivery,
             Self::FrameDenied
             | Self::FrameAncestors
             | Self::CookieWall
             | Self::PageHttp
-            | Self::PageError => Kind::Page,
+            | Self::PageError => TroubleKind::Page,
             Self::NoReturn | Self::NoReturnCancel | Self::ReturnUnsigned | Self::ReturnAmount => {
-                Kind::Return
+                TroubleKind::Return
             }
-            Self::CreateDelayed => Kind::Opening,
+            Self::CreateDelayed => TroubleKind::Opening,
             Self::Create500 | Self::CreateSlow | Self::CreateCut | Self::CreateHuge => {
-                Kind::Unknown
+                TroubleKind::Unknown
             }
             Self::CreateRefused
             | Self::CreateRedirect
@@ -336,21 +339,21 @@ impl Trouble {
             | Self::CreateUserinfo
             | Self::CreateBadQr
             | Self::CreateNoExpiry
-            | Self::CreatePastExpiry => Kind::Failing,
+            | Self::CreatePastExpiry => TroubleKind::Failing,
         }
     }
 
-    const fn is_answer(self) -> bool {
-        matches!(self.kind(), Kind::Opening | Kind::Unknown | Kind::Failing)
+    pub(crate) const fn is_create_response(self) -> bool {
+        matches!(self.kind(), TroubleKind::Opening | TroubleKind::Unknown | TroubleKind::Failing)
     }
 
-    /// Stories whose notice is not admitted and never will be.
-    pub(crate) const fn is_refused_for_good(self) -> bool {
+    /// Whether the notice of this outcome is refused on every attempt.
+    pub(crate) const fn is_always_refused(self) -> bool {
         matches!(self, Self::NoPaidAt | Self::AmountText | Self::OtherMerchant)
     }
 
-    /// Stories of exactly one notice (or none), which leave nothing to put into another order.
-    const fn has_one_notice(self) -> bool {
+    /// Whether this outcome has at most one notice, so that there is no order to change.
+    pub(crate) const fn has_at_most_one_notice(self) -> bool {
         matches!(
             self,
             Self::Fail
@@ -381,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_is_read_back_and_stands_in_order() {
+    fn every_keyword_parses_and_is_in_order() {
         for pair in Trouble::ALL.windows(2) {
             assert!(pair[0] < pair[1], "{} {}", pair[0], pair[1]);
         }

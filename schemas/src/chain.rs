@@ -1,13 +1,13 @@
-//! Owns the hash chain over a partition of `intake`: each record's head is made of the head before it, its offset, its
-//! key and its stored value. Whoever knows a head knows that not one byte up to it was changed, taken out, put in or
-//! swapped, however well the rest was made to fit; whoever knows none knows nothing, so a head has to be remembered
-//! where the log's keeper can't reach it.
+//! Owns the hash chain over a partition of `intake`: each record's head is a digest of the
+//! head before it, its offset, its key and its stored value. A stored head proves that no byte up
+//! to it was changed, removed, inserted or swapped. Without a stored head nothing is proven, so
+//! heads must be kept where a person with write access to the log can't change them.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::Digest;
-use crate::record::Position;
+use crate::position::Position;
 
 /// No record has this key.
 const RESUMED_KEY: &str = "\0resumed";
@@ -19,7 +19,7 @@ const GENESIS_TAG: &[u8] = b"payfold.chain.v1\0";
 pub struct Head(Digest);
 
 impl Head {
-    /// Before the first record of a partition of the log with this id.
+    /// The head before the first record of a partition of the log with this id.
     pub fn genesis(log_id: [u8; 16], partition: u32) -> Self {
         let mut hasher = Sha256::new_with_prefix(GENESIS_TAG);
         hasher.update(log_id);
@@ -27,24 +27,24 @@ impl Head {
         Self(Digest::from_bytes(hasher.finalize().into()))
     }
 
-    /// After a record of which only the digest of its value is known: where the folding goes on of a store that was made
-    /// before there were heads. It proves nothing of what stands before that record.
+    /// The head after a record of which only the value's digest is known. A store that was made
+    /// before heads existed continues from it. It proves nothing about earlier records.
     pub fn resumed(log_id: [u8; 16], position: Position, value: Digest) -> Self {
         let genesis = Self::genesis(log_id, position.partition);
         genesis.after(position, RESUMED_KEY, value.as_bytes())
     }
 
-    /// One that was kept.
+    /// Makes a head from its stored digest.
     pub fn kept(digest: Digest) -> Self {
         Self(digest)
     }
 
-    /// To be kept.
+    /// The digest to store.
     pub fn digest(self) -> Digest {
         self.0
     }
 
-    /// After one more record, which stands at `position` with this key and stored value.
+    /// The head after one more record, which is at `position` with this key and stored value.
     #[must_use]
     pub fn after(self, position: Position, key: &str, value: &[u8]) -> Self {
         let length = u64::try_from(key.len()).expect("a key has some bytes");
@@ -93,13 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn another_log_and_another_partition_begin_elsewhere() {
+    fn another_log_and_another_partition_begin_with_another_head() {
         let here = Head::genesis([7; 16], 3);
         assert_ne!(here, Head::genesis([8; 16], 3));
         assert_ne!(here, Head::genesis([7; 16], 4));
     }
 
-    /// Heads are remembered outside of this program: how they are made may not change under the tag.
+    /// Heads are stored outside of this program, so their computation may not change under one tag.
     #[test]
     fn a_known_head_stays() {
         assert_eq!(

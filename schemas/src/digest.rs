@@ -1,5 +1,5 @@
-//! Owns `Digest`: the SHA-256 of a content's canonical encoding, with a tag that says of what.
-//! Two things with one tag and one digest are the same content; ids and evidence are built on it.
+//! Owns `Digest`: the SHA-256 of a content's canonical encoding, with a tag for the kind of
+//! content. Equal tags and digests mean equal content; ids and evidence are built on that.
 
 use std::fmt;
 
@@ -21,14 +21,16 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest of all that comes out of `reader`, untagged, and how many bytes that was. Errors: its own.
+    /// The digest of everything that `reader` yields, untagged, and the number of bytes. Errors:
+    /// the reader's.
     pub fn of_reader(reader: &mut impl std::io::Read) -> std::io::Result<(Self, u64)> {
         let mut hasher = Sha256::new();
         let bytes = std::io::copy(reader, &mut hasher)?;
         Ok((Self(hasher.finalize().into()), bytes))
     }
 
-    /// The digest of `content`'s encoding under `tag`; the tag keeps kinds of content apart.
+    /// The digest of `content`'s encoding under `tag`; equal encodings of different kinds differ by
+    /// it.
     pub fn of_content<T: Encode<()>>(tag: &str, content: &T) -> Self {
         let encoded = minicbor::to_vec(content).expect("encoding into memory can't fail");
         Self(
@@ -41,7 +43,7 @@ impl Digest {
         )
     }
 
-    /// The digest of a list of digests under `tag`, whatever order they come in.
+    /// The digest of a set of digests under `tag`; their order doesn't matter.
     pub fn of_set(tag: &str, mut members: Vec<Digest>) -> Self {
         members.sort_unstable();
         members.dedup();

@@ -1,6 +1,7 @@
 //! Owns `payfold.order.changed.v1`: what other teams read on the `orders` topic (CloudEvents 1.0).
-//! Exactly one per record that changed an order's kept facts. Its content depends on the log's prefix only,
-//! so a repeat after a crash is byte-identical. Changes within v1 are additive.
+//! There is exactly one event for each record that changed an order's kept facts, and after a
+//! switch of builds there are `rebuilt` events. An event's content depends only on the log's
+//! prefix, so a repeat after a crash is byte-identical. Changes within v1 are additive.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use crate::ids::{MerchantCode, OrderId, OrderKey, PartnerCode, ProviderRef, Refe
 use crate::ipn::Status;
 use crate::money::Currency;
 use crate::order::{Flag, OrderState};
-use crate::record::Position;
+use crate::position::Position;
 use crate::time::Time;
 
 /// The CloudEvents type.
@@ -18,25 +19,26 @@ pub const ORDER_CHANGED_TYPE: &str = "payfold.order.changed.v1";
 /// The CloudEvents source.
 pub const SOURCE: &str = "payfold";
 
-/// The cause's kind of an event that no fact made: a rebuild sees the order in another way. The version may stay.
+/// The cause's kind of an event that no fact caused: a rebuild computed another state of the order.
+/// The version may stay the same.
 pub const REBUILT: &str = "rebuilt";
 
-/// What made the order change.
+/// The fact that caused a change of the order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
     /// The fact's kind: `ipn`, `createRequested`, …; or `rebuilt`.
     pub kind: String,
-    /// The partner's word, for `ipn` and `queryAnswered`.
+    /// The partner's status, for `ipn` and `queryAnswered`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
-    /// The record's place in `intake`.
+    /// The record's position in `intake`.
     pub position: Position,
     /// The request that brought it.
     pub request_id: RequestId,
 }
 
-/// The profile that judged the notice behind a change.
+/// The profile that checked the notice behind a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventProfile {
@@ -50,64 +52,64 @@ pub struct EventProfile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderChanged {
-    /// Whose payment.
+    /// The partner that handles the payment.
     pub partner: PartnerCode,
-    /// Which account.
+    /// Our account at that partner.
     pub merchant_code: MerchantCode,
-    /// Which attempt.
+    /// The order: one attempt at one payment.
     pub order_id: OrderId,
     /// The shop's reference; null while no create request is known.
     pub reference: Option<Reference>,
-    /// Which attempt at that reference.
+    /// The number of the attempt at that reference, from 1.
     pub attempt: Option<u32>,
-    /// Subscribers order by (generation, version).
-    pub generation: u32,
+    /// The publication epoch: subscribers order events by (epoch, version).
+    pub epoch: u32,
     /// Counts the changes of this order from 1, without a gap.
     pub version: u64,
-    /// Null for the first.
+    /// The state before the change; null for the first event.
     pub previous_state: Option<OrderState>,
-    /// Where the order stands now.
+    /// The state after the change.
     pub state: OrderState,
     /// The shop may deliver.
     pub fulfil: bool,
     /// Open flags of high or critical severity.
     pub attention: Vec<Flag>,
-    /// Of the create request.
+    /// The amount of the create request, minor units.
     pub amount: Option<i64>,
-    /// Of the create request.
+    /// The currency of the create request.
     pub currency: Option<Currency>,
-    /// Digits behind the point of that currency.
+    /// The number of decimal digits of that currency.
     pub exponent: Option<u16>,
-    /// What was paid.
+    /// The sum of payments, minor units.
     pub paid_amount: i64,
-    /// What went back.
+    /// The sum of refunds, minor units.
     pub refunded_amount: i64,
-    /// The session's ref.
+    /// The partner's ref of the session.
     pub session_ref: Option<ProviderRef>,
-    /// The ref that paid.
+    /// The partner's ref of the payment.
     pub payment_ref: Option<ProviderRef>,
     /// When it was paid.
     pub paid_at: Option<Time>,
     /// When the order expires (or did).
     pub deadline: Option<Time>,
-    /// What made it change.
+    /// The fact that caused the change.
     pub cause: Cause,
-    /// The profile behind the cause; null for facts of our own.
+    /// The profile that checked the cause; null for Payfold's own facts.
     pub profile: Option<EventProfile>,
 }
 
 /// The CloudEvents attributes that differ from event to event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventAttributes {
-    /// `key/generation/version` for an order: subscribers drop what they have seen.
+    /// `key/epoch/version` for an order. Subscribers drop an id that they have seen.
     pub id: String,
     /// The event type, with its major version.
     pub kind: &'static str,
-    /// When what it tells happened (`occurredAt`).
+    /// When the change happened (`occurredAt`).
     pub time: Time,
 }
 
-/// The id of an order's event: `partner/merchantCode/orderId/generation/version`.
-pub fn order_event_id(key: &OrderKey, generation: u32, version: u64) -> String {
-    format!("{key}/{generation}/{version}")
+/// The id of an order's event: `partner/merchantCode/orderId/epoch/version`.
+pub fn order_event_id(key: &OrderKey, epoch: u32, version: u64) -> String {
+    format!("{key}/{epoch}/{version}")
 }

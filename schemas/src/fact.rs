@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::flag::Flag;
 use crate::ids::{Author, OrderId, ProviderRef, Reference};
 use crate::ipn::{Ipn, Status};
 use crate::money::{Amount, Currency};
-use crate::order::Flag;
 use crate::time::Time;
 
-/// C: the shop asked for a payment (from checkout).
+/// The shop asked for a payment; checkout appends this fact.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
 )]
@@ -21,7 +21,7 @@ pub struct Create {
     /// Minor units.
     #[n(0)]
     pub amount: Amount,
-    /// ISO 4217.
+    /// The currency's ISO 4217 code.
     #[n(1)]
     pub currency: Currency,
     /// The shop's own name for what is paid.
@@ -56,7 +56,7 @@ pub enum Presentation {
     QrPayload(#[n(0)] String),
 }
 
-/// O: the partner opened a session (from checkout).
+/// The partner opened a session; checkout appends this fact.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
 )]
@@ -74,12 +74,12 @@ pub struct Session {
     /// When the order expires: `expires_at` and the profile's grace.
     #[n(3)]
     pub deadline: Time,
-    /// Digest of the C this answers.
+    /// The digest of the create request that it answers.
     #[n(4)]
     pub create: Digest,
 }
 
-/// CF: the create call definitely failed (from checkout).
+/// The create call definitely failed; checkout appends this fact.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
 )]
@@ -90,7 +90,7 @@ pub struct CreateFailed {
     pub code: String,
 }
 
-/// P: the partner's answer to an authenticated query (from the reconciler).
+/// The partner's answer to an authenticated query; the reconciler appends this fact.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
 )]
@@ -105,18 +105,18 @@ pub struct QueryAnswer {
     /// Minor units.
     #[n(2)]
     pub amount: Amount,
-    /// ISO 4217.
+    /// The currency's ISO 4217 code.
     #[n(3)]
     pub currency: Currency,
 }
 
-/// K: a ref of this order is a ref of another one too (from the reconciler).
+/// A ref of this order is a ref of another order too; the reconciler appends this fact.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SharedRef {
-    /// The ref both have.
+    /// The ref that both orders have.
     #[n(0)]
     pub provider_ref: ProviderRef,
     /// The other order of the same account.
@@ -124,7 +124,7 @@ pub struct SharedRef {
     pub other_order: OrderId,
 }
 
-/// Whose record a decision takes as right.
+/// The side that a decision takes as right.
 #[derive(
     Clone,
     Copy,
@@ -143,10 +143,10 @@ pub struct SharedRef {
 #[serde(rename_all = "kebab-case")]
 #[cbor(index_only)]
 pub enum Verdict {
-    /// What this system has stands.
+    /// This system's record is right.
     #[n(0)]
     Ours,
-    /// What the partner has stands.
+    /// The partner's record is right.
     #[n(1)]
     Partner,
     /// The difference is written off.
@@ -155,7 +155,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ours => "ours",
@@ -165,13 +165,13 @@ impl Verdict {
     }
 }
 
-/// D: a person decided a flag on its evidence (from the console or the command line).
+/// A person decided a flag on its evidence, in the console or on the command line.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
-    /// Its id: what identifies a decision.
+    /// The id of the decision.
     #[n(0)]
     pub id: String,
     /// The flag it closes.
@@ -180,13 +180,13 @@ pub struct Decision {
     /// The digest of that flag's evidence as the person saw it.
     #[n(2)]
     pub evidence: Digest,
-    /// Whose record is taken as right.
+    /// The side that is taken as right.
     #[n(3)]
     pub accept: Verdict,
     /// Who decided.
     #[n(4)]
     pub author: Author,
-    /// Why.
+    /// The reason that the person gave.
     #[n(5)]
     pub reason: String,
     /// The second person, for what is critical.
@@ -199,32 +199,32 @@ pub struct Decision {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Fact {
-    /// C
+    /// The shop asked for a payment.
     #[n(0)]
     CreateRequested(#[n(0)] Create),
-    /// O
+    /// The partner opened a session.
     #[n(1)]
     SessionOpened(#[n(0)] Session),
-    /// CF
+    /// The create call failed.
     #[n(2)]
     CreateFailed(#[n(0)] CreateFailed),
-    /// S, F, E, R
+    /// The partner sent a notice.
     #[n(3)]
     Ipn(#[n(0)] Ipn),
-    /// X: this deadline has passed (from the reconciler).
+    /// The order's deadline passed; the reconciler appends this fact.
     #[n(4)]
     DeadlinePassed {
         /// The deadline that passed.
         #[n(0)]
         deadline: Time,
     },
-    /// P
+    /// The partner answered a query.
     #[n(5)]
     QueryAnswered(#[n(0)] QueryAnswer),
-    /// K
+    /// Another order has a ref of this order.
     #[n(6)]
     RefShared(#[n(0)] SharedRef),
-    /// D
+    /// A person decided a flag.
     #[n(7)]
     Decided(#[n(0)] Decision),
 }
@@ -263,7 +263,7 @@ impl Fact {
         }
     }
 
-    /// The partner's word in it, where it has one.
+    /// The partner's status in it; `None` for facts without one.
     pub fn status(&self) -> Option<Status> {
         match self {
             Self::Ipn(ipn) => Some(ipn.status),

@@ -1,6 +1,7 @@
-//! Owns `payfold.finding.changed.v1`: a difference between what this system knows and what a partner's records say, as
-//! other teams read it on the `findings` topic. A finding is named by a digest of what it is about, so whoever finds it
-//! finds the same one; each change of it is the next version. Changes within v1 are additive.
+//! Owns `payfold.finding.changed.v1`: a difference between what this system knows and what a
+//! partner's records say, as other teams read it on the `findings` topic. A finding's id is a
+//! digest of what it is about, so every run that finds it gives it the same id; each change of it
+//! is the next version. Changes within v1 are additive.
 
 use minicbor::{Decode, Encode};
 use schemars::JsonSchema;
@@ -27,7 +28,7 @@ pub enum Code {
     MissingHere,
     /// Money is known here that the partner does not list.
     MissingThere,
-    /// Both know the payment and say different things of what became of it.
+    /// Both know the payment, with different statuses.
     StatusDiffers,
     /// Both know the payment, with different amounts.
     AmountDiffers,
@@ -41,7 +42,7 @@ pub enum Code {
     DuplicatedThere,
     /// Paid so near to the end of the partner's day that the next day's records may list it.
     CutOff,
-    /// The partner lists the payment on another day than it was made on here, and not a neighbouring one.
+    /// The partner lists the payment on another day than Payfold, and not on a neighbouring one.
     OtherDay,
     /// Two attempts of one reference are both paid.
     ReferencePaidTwice,
@@ -51,7 +52,7 @@ pub enum Code {
     RefOnTwoOrders,
     /// The partner lists payments of a day and sent no notice of any.
     PartnerSilent,
-    /// An order of the day has a flag of high or critical severity that nobody has decided; `flag` says which.
+    /// An order of the day has an undecided flag of high or critical severity; `flag` names it.
     OpenFlag,
 }
 
@@ -75,7 +76,7 @@ impl Code {
         Self::OpenFlag,
     ];
 
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::MissingHere => "MISSING_HERE",
@@ -96,12 +97,13 @@ impl Code {
         }
     }
 
-    /// Reads the word on the wire. `None` for any other word.
+    /// Parses the name on the wire. `None` for any other text.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.as_str() == word)
     }
 
-    /// How loud such a finding is. Of OPEN_FLAG the loudest it can be: each such finding is as loud as its flag.
+    /// The severity of such a finding. For `OPEN_FLAG` it is the highest possible; each such
+    /// finding has the severity of its flag.
     pub fn severity(self) -> Severity {
         match self {
             Self::MissingHere
@@ -127,22 +129,22 @@ impl std::fmt::Display for Code {
     }
 }
 
-/// Where a finding stands.
+/// The status of a finding.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum FindingStatus {
-    /// Nobody has decided it and its cause is there.
+    /// Its cause is there, and no person has decided it.
     Open,
     /// A person has decided it on exactly this evidence.
     Decided,
-    /// Its cause has gone.
+    /// Its cause is gone.
     Cleared,
 }
 
 impl FindingStatus {
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -152,13 +154,13 @@ impl FindingStatus {
     }
 }
 
-/// What one side says, and where it says so.
+/// The value of one side, and its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Side {
-    /// What it says; `nothing` if it says nothing.
+    /// The value; `nothing` if the side has none.
     pub value: String,
-    /// Ours: the order. The partner's: file and line, or `query`.
+    /// Payfold's source is the order; the partner's is file and line, or `query`.
     pub source: String,
 }
 
@@ -182,10 +184,10 @@ pub struct BookLine {
     /// Its number in the file, from 1.
     #[n(0)]
     pub line: u64,
-    /// The account it is of.
+    /// The account of the payment.
     #[n(1)]
     pub merchant_code: MerchantCode,
-    /// Our order, if the records name it.
+    /// Payfold's order, if the records name it.
     #[n(2)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order_id: Option<OrderId>,
@@ -193,19 +195,19 @@ pub struct BookLine {
     #[n(3)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_ref: Option<ProviderRef>,
-    /// What became of it.
+    /// The status of the payment there.
     #[n(4)]
     pub status: Status,
     /// Minor units.
     #[n(5)]
     pub amount: Amount,
-    /// ISO 4217.
+    /// The currency's ISO 4217 code.
     #[n(6)]
     pub currency: Currency,
     /// When the partner booked it.
     #[n(7)]
     pub at: Time,
-    /// When it was paid, if the records say so beside.
+    /// When it was paid, if the records have that time too.
     #[n(8)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paid_at: Option<Time>,
@@ -215,26 +217,26 @@ pub struct BookLine {
     pub event_ref: Option<EventRef>,
 }
 
-/// What a person decided of a finding.
+/// A person's decision on a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FindingDecision {
-    /// Whose record is taken as right.
+    /// The side that is taken as right.
     pub accept: Verdict,
     /// Who decided first.
     pub author: Author,
-    /// Why.
+    /// The reason that the person gave.
     pub reason: String,
-    /// When.
+    /// When the person decided.
     pub at: Time,
-    /// The digest of the evidence they saw.
+    /// The digest of the evidence that the person saw.
     pub evidence: Digest,
-    /// The second person, for what is critical; none until there was one.
+    /// The second person of a critical decision; left out until there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconded_by: Option<Author>,
 }
 
-/// How a first decision ended that no second person agreed with.
+/// How a first decision ended without the agreement of a second person.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -242,12 +244,12 @@ pub struct FindingDecision {
 pub enum DecisionEnd {
     /// Its author took it back.
     Withdrawn,
-    /// Somebody decided something else, which took its place.
+    /// Another decision took its place.
     Replaced,
 }
 
 impl DecisionEnd {
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Withdrawn => "withdrawn",
@@ -256,23 +258,23 @@ impl DecisionEnd {
     }
 }
 
-/// A first decision on the same evidence that stands no longer.
+/// A first decision on the same evidence that no longer holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EarlierDecision {
-    /// Whose record was to be taken as right.
+    /// The side that it took as right.
     pub accept: Verdict,
-    /// Who decided so.
+    /// Who made it.
     pub author: Author,
-    /// Why.
+    /// The reason that its author gave.
     pub reason: String,
-    /// When.
+    /// When it was made.
     pub at: Time,
     /// How it ended.
     pub ended: DecisionEnd,
     /// Who withdrew it, or decided something else.
     pub ended_by: Author,
-    /// When.
+    /// When it was withdrawn or replaced.
     pub ended_at: Time,
     /// Why it was withdrawn; none where it was replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -283,54 +285,57 @@ pub struct EarlierDecision {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FindingChanged {
-    /// A digest of what it is about, 32 hex digits.
+    /// The finding's id: a digest of what it is about, 32 hex digits.
     pub finding_id: String,
     /// Counts the changes of this finding from 1.
     pub version: u32,
-    /// Where it stands.
+    /// The finding's status.
     pub status: FindingStatus,
-    /// What differs.
+    /// The kind of difference.
     pub code: Code,
-    /// How loud.
+    /// How severe it is.
     pub severity: Severity,
-    /// Whose records.
+    /// The partner that the records are from.
     pub partner: PartnerCode,
-    /// Which account; null where it is about all of them.
+    /// Our account at the partner; null if the finding is about all accounts.
     pub merchant_code: Option<MerchantCode>,
-    /// Which order; null where none is known.
+    /// The order; null if none is known.
     pub order_id: Option<OrderId>,
     /// The shop's reference.
     pub reference: Option<Reference>,
     /// The partner's transaction.
     pub payment_ref: Option<ProviderRef>,
-    /// The field that differs, in the contract's words.
+    /// The field that differs, by its name in the contract.
     pub field: Option<String>,
-    /// The order's flag that is open; only of OPEN_FLAG.
+    /// The order's open flag; only for OPEN_FLAG.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flag: Option<Flag>,
-    /// What is known here.
+    /// Payfold's value.
     pub ours: Side,
-    /// What the partner says.
+    /// The partner's value.
     pub partners: Side,
     /// Minor units that may be lost, doubled or made up.
     pub money_at_risk: i64,
-    /// Of `money_at_risk`.
+    /// The currency of `moneyAtRisk`.
     pub currency: Option<Currency>,
     /// The partner's day it was first found on, `2026-01-31`.
     pub day: String,
     /// When it was first seen.
     pub first_seen: Time,
-    /// The run that opened, changed or cleared it; none where a person or an order's change did. A later run that sees it
-    /// unchanged in other records makes a version that cites those, and is not named here.
+    /// The run that opened, changed or cleared it; null if a person or a change of the order did.
+    /// A later run that sees the finding unchanged in other records makes a version that cites
+    /// those records; that run is not named here.
     pub run: Option<String>,
-    /// A digest of all that it stands on: a decision holds as long as this is the same.
+    /// A digest of everything that the finding is based on. A decision holds while it stays the
+    /// same.
     pub evidence: Digest,
-    /// The partner's lines of that order or ref.
+    /// The partner's lines about that order or ref.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<BookLine>,
-    /// What was decided; with `status` open it waits for the second person.
+    /// The decision; while `status` is `open`, it waits for the second person.
     pub decision: Option<FindingDecision>,
-    /// First decisions on this evidence that were withdrawn or replaced, oldest first; the last 32 of them.
+    /// First decisions on this evidence that were withdrawn or replaced, oldest first; the last 32
+    /// of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier_decisions: Vec<EarlierDecision>,
     /// What a person should do next.
@@ -338,7 +343,7 @@ pub struct FindingChanged {
 }
 
 impl FindingChanged {
-    /// The event's id: subscribers drop what they have seen.
+    /// The event's id. Subscribers drop an id that they have seen.
     pub fn event_id(&self) -> String {
         format!("{}/{}", self.finding_id, self.version)
     }
@@ -349,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_has_its_word() {
+    fn every_code_reads_its_wire_name() {
         for code in Code::ALL {
             assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
             assert_eq!(Code::parse(code.as_str()), Some(code));

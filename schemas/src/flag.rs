@@ -1,5 +1,6 @@
-//! Owns flags: contradictions and oddities in an order's facts, how loud each is, and on which evidence.
-//! A flag is a predicate over the set of facts; a decision closes it while its evidence stays the same.
+//! Owns flags: contradictions and oddities in an order's facts, the severity of each, and its
+//! evidence. A flag is a predicate over the set of facts; a decision closes it while its evidence
+//! stays the same.
 
 use minicbor::{Decode, Encode};
 use schemars::JsonSchema;
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 
-/// How loud a raised flag is.
+/// How severe a raised flag is.
 #[derive(
     Clone,
     Copy,
@@ -29,19 +30,19 @@ pub enum Severity {
     /// Worth knowing.
     #[n(0)]
     Info,
-    /// Odd, no money at stake by itself.
+    /// Unusual; no money is at risk because of it alone.
     #[n(1)]
     Warn,
-    /// A person should look.
+    /// A person should check it.
     #[n(2)]
     High,
-    /// Nothing may be fulfilled before a person decided.
+    /// The order must not be fulfilled before a person decides.
     #[n(3)]
     Critical,
 }
 
 impl Severity {
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -71,19 +72,19 @@ impl Severity {
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[cbor(index_only)]
 pub enum Flag {
-    /// A notice's amount is no create request's.
+    /// A notice's amount is not the amount of a create request.
     #[n(0)]
     AmountMismatch,
-    /// A notice's currency is no create request's.
+    /// A notice's currency is not the currency of a create request.
     #[n(1)]
     CurrencyMismatch,
-    /// One (ref, status), of REFUNDED one (ref, event reference), with two money contents.
+    /// One (ref, status) has two money contents; for REFUNDED, one (ref, event reference).
     #[n(2)]
     ContentVariant,
     /// Two refs paid.
     #[n(3)]
     DoublePayment,
-    /// A ref of this order is another order's too.
+    /// A ref of this order is a ref of another order too.
     #[n(4)]
     ProviderRefReused,
     /// Two create requests of different content.
@@ -110,7 +111,7 @@ pub enum Flag {
     /// A refund below the order's amount.
     #[n(12)]
     PartialRefund,
-    /// Notices or query answers, and no create request.
+    /// The order has notices or query answers, and no create request.
     #[n(13)]
     UnknownOrder,
     /// A query's answer contradicts a notice.
@@ -122,7 +123,7 @@ pub enum Flag {
     /// Settled by a query's answer; no notice says the same.
     #[n(16)]
     SettledByQuery,
-    /// A notice's ref is not the session's, where it must be.
+    /// A notice's ref is not the session's, although the profile requires it.
     #[n(17)]
     ProviderRefUnexpected,
     /// More facts than an order keeps.
@@ -158,7 +159,7 @@ impl Flag {
         Self::DecisionsConflict,
     ];
 
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AmountMismatch => "AMOUNT_MISMATCH",
@@ -184,7 +185,7 @@ impl Flag {
         }
     }
 
-    /// Reads the word on the wire. `None` for any other word.
+    /// Parses the name on the wire. `None` for any other text.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|flag| flag.as_str() == word)
     }
@@ -196,20 +197,20 @@ impl std::fmt::Display for Flag {
     }
 }
 
-/// A flag that holds, how loud it is, on which evidence, and whether a person closed it.
+/// A flag that holds: its severity, its evidence, and the decision that closed it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "camelCase")]
 pub struct RaisedFlag {
-    /// Which.
+    /// The flag that holds.
     #[n(0)]
     pub flag: Flag,
-    /// How loud.
+    /// How severe it is.
     #[n(1)]
     pub severity: Severity,
-    /// Digest of the facts that raise it, without X and D.
+    /// The digest of the facts that raise it, without `DeadlinePassed` and `Decided`.
     #[n(2)]
     pub evidence: Digest,
-    /// The decision that closed it on exactly this evidence; none while it is open.
+    /// The decision that closed it on exactly this evidence; `None` while it is open.
     #[n(3)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,

@@ -1,5 +1,5 @@
-//! Owns the names of things: partners, merchants, orders, references, keys, requests.
-//! An order is named by (partner, merchantCode, orderId); that triple is the key of every topic and row.
+//! Owns the names of things: partners, merchants, orders, references, keys, requests. An order is
+//! named by (partner, merchantCode, orderId); that triple is the key of every topic and row.
 
 use std::fmt;
 
@@ -86,7 +86,7 @@ impl TextRule for NonceRule {
         is_printable(c)
     }
 }
-/// Replay protection beside the timestamp, where a partner has it (contract 2.3).
+/// A unique value of one delivery, for replay protection where a partner sends it (contract 2.3).
 pub type Nonce = Text<NonceRule>;
 
 /// Rule of `EventRef`: printable ASCII, up to 255.
@@ -156,7 +156,7 @@ impl TextRule for AuthorRule {
         is_printable(c)
     }
 }
-/// Who did something by hand: the name of an admin token.
+/// The person behind an admin action: the name of their admin token.
 pub type Author = Text<AuthorRule>;
 
 /// One HTTP request, a UUIDv7: its time part lets `trace` search the log around it.
@@ -165,15 +165,15 @@ pub type Author = Text<AuthorRule>;
 pub struct RequestId(uuid::Uuid);
 
 impl RequestId {
-    /// Wraps a UUID. Making new ones reads clock and randomness, so it lives in `engines`.
+    /// Wraps a UUID. `engines` makes new ones, because that needs a clock and random numbers.
     pub fn new(uuid: uuid::Uuid) -> Self {
         Self(uuid)
     }
 
-    /// Characters, and bytes, of its text.
+    /// The length of its text, in characters and in bytes.
     pub const TEXT_LENGTH: usize = uuid::fmt::Hyphenated::LENGTH;
 
-    /// Its text, written into a place of the caller's.
+    /// Writes its text into the caller's buffer, and returns it.
     pub fn encode<'a>(&self, place: &'a mut [u8; Self::TEXT_LENGTH]) -> &'a str {
         self.0.as_hyphenated().encode_lower(place)
     }
@@ -223,7 +223,7 @@ impl<'b, C> Decode<'b, C> for RequestId {
     }
 }
 
-/// Names one order everywhere: key of every topic and every row.
+/// The name of an order: the key of its messages and its row.
 #[derive(
     Clone,
     Debug,
@@ -240,10 +240,10 @@ impl<'b, C> Decode<'b, C> for RequestId {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct OrderKey {
-    /// Whose notices name this order.
+    /// The partner that handles the payment.
     #[n(0)]
     pub partner: PartnerCode,
-    /// Which of our accounts there.
+    /// Our account at that partner.
     #[n(1)]
     pub merchant_code: MerchantCode,
     /// The platform's order reference.
@@ -251,7 +251,7 @@ pub struct OrderKey {
     pub order_id: OrderId,
 }
 
-/// `partner/merchantCode`: what an account is called. Neither part can hold a `/`.
+/// The name of an account, `partner/merchantCode`. Neither part can contain a `/`.
 pub fn account_name(partner: &PartnerCode, merchant_code: &MerchantCode) -> String {
     [partner.as_str(), "/", merchant_code.as_str()].concat()
 }
@@ -268,7 +268,8 @@ impl OrderKey {
         account_name(&self.partner, &self.merchant_code)
     }
 
-    /// Reads `partner/merchantCode/orderId`; none of the parts can hold a `/`. Errors: the part's `TextError`.
+    /// Parses `partner/merchantCode/orderId`; no part can contain a `/`. Errors: the part's
+    /// `TextError`.
     pub fn parse(text: &str) -> Result<Self, TextError> {
         let mut parts = text.splitn(3, '/');
         let mut part = || parts.next().unwrap_or_default();
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_id_tells_its_time() {
+    fn a_request_id_contains_its_time() {
         let id: RequestId = "01939b1c-7a00-7000-8000-000000000001".parse().unwrap();
         assert_eq!(id.unix_ms(), Some(0x0193_9b1c_7a00));
         assert_eq!(minicbor::decode::<RequestId>(&minicbor::to_vec(id).unwrap()).unwrap(), id);

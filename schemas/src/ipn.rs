@@ -1,5 +1,6 @@
-//! Owns the notification a partner sends (IPN, contract 2.3) in its normalised form, and what identifies it.
-//! Timestamp and nonce belong to one delivery; ref, status and money content are the fact.
+//! Owns the notification a partner sends (IPN, contract 2.3) in its normalised form, and what
+//! identifies it. Timestamp and nonce belong to one delivery; ref, status and money content are the
+//! fact.
 
 use minicbor::{Decode, Encode};
 use schemars::JsonSchema;
@@ -9,7 +10,7 @@ use crate::ids::{EventRef, Nonce, ProviderRef};
 use crate::money::{Amount, Currency};
 use crate::time::Time;
 
-/// What an IPN says of a payment; also the partner's event type (contract 3, 6).
+/// The status of a payment in an IPN; also the partner's event type (contract 3, 6).
 #[derive(
     Clone,
     Copy,
@@ -46,7 +47,7 @@ impl Status {
     /// Every status, in the order of the contract.
     pub const ALL: [Status; 4] = [Self::Success, Self::Failed, Self::Expired, Self::Refunded];
 
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Success => "SUCCESS",
@@ -56,7 +57,7 @@ impl Status {
         }
     }
 
-    /// Reads the word on the wire; case matters. `None` for any other word.
+    /// Parses the name on the wire; case matters. `None` for any other text.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
@@ -68,8 +69,8 @@ impl std::fmt::Display for Status {
     }
 }
 
-/// The part of an IPN that says which money moved when: two of different content under one
-/// (ref, status) are two facts.
+/// The part of an IPN about moved money. Two IPNs with one (ref, status) and different money
+/// contents are two facts.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
 )]
@@ -78,7 +79,7 @@ pub struct MoneyContent {
     /// Minor units.
     #[n(0)]
     pub amount: Amount,
-    /// ISO 4217.
+    /// The currency's ISO 4217 code.
     #[n(1)]
     pub currency: Currency,
     /// When the payer paid; always there for SUCCESS.
@@ -91,8 +92,8 @@ pub struct MoneyContent {
     pub event_ref: Option<EventRef>,
 }
 
-/// What the partner's profile said when the IPN was admitted and the fold needs to know.
-/// All false is the default profile.
+/// The settings of the partner's profile that the fold needs, as they were when the IPN was
+/// admitted. All are false in the default profile.
 #[derive(
     Clone,
     Copy,
@@ -119,11 +120,11 @@ pub struct IpnPolicy {
     /// The ref is one of the profile's placeholders and names no transaction.
     #[n(2)]
     pub placeholder_ref: bool,
-    /// The profile requires nonces: reuse is looked for.
+    /// The profile requires nonces, so reuse is checked.
     #[n(3)]
     pub nonce_required: bool,
-    /// Of a refund: its amount is all that went back so far, not what went back this time. Records that don't say it
-    /// are of partners that were not asked.
+    /// The amount of a refund is the total refunded so far, not this refund's own. Records of
+    /// partners without this setting don't contain the field.
     #[n(4)]
     #[cbor(skip_if = "is_unsaid")]
     #[serde(default, skip_serializing_if = "is_unsaid")]
@@ -135,8 +136,8 @@ fn is_unsaid(said: &bool) -> bool {
 }
 
 impl IpnPolicy {
-    /// What holds of a fact delivered under both policies, in either order: one confirmed delivery
-    /// confirms it, and one profile that asks for a thing is enough to ask.
+    /// The policy of a fact that was delivered under both policies, in either order: one confirmed
+    /// delivery confirms it; of the other settings, one that is true is enough.
     pub fn merge(self, other: Self) -> Self {
         Self {
             unconfirmed: self.unconfirmed && other.unconfirmed,
@@ -148,28 +149,28 @@ impl IpnPolicy {
     }
 }
 
-/// An admitted IPN, normalised. The order it names stands beside it in the record.
+/// An admitted IPN, normalised. The record contains the order that it names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "camelCase")]
 pub struct Ipn {
     /// The partner's transaction.
     #[n(0)]
     pub provider_ref: ProviderRef,
-    /// What is said of it.
+    /// The transaction's status.
     #[n(1)]
     pub status: Status,
-    /// Which money, when.
+    /// The moved money, and when.
     #[n(2)]
     pub money: MoneyContent,
     /// When the partner says it sent (or saw) this; not part of the fact's identity.
     #[n(3)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Time>,
-    /// Of this delivery; not part of the fact's identity.
+    /// The nonce of this delivery; not part of the fact's identity.
     #[n(4)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nonce: Option<Nonce>,
-    /// What the profile said.
+    /// The profile's settings at admission.
     #[n(5)]
     pub policy: IpnPolicy,
 }

@@ -1,12 +1,13 @@
-//! Owns money: amounts in minor units and ISO 4217 currencies.
-//! An amount is 1 to 10^15, read from its digits and never through a float; a currency is one of the list.
+//! Owns money: amounts in minor units and ISO 4217 currencies. An amount is 1 to 10^15,
+//! parsed from its digits and never through a float.
 
+use std::cell::Cell;
 use std::fmt;
 
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-/// The largest amount, in minor units: far over any payment, far under where i64 sums could wrap.
+/// The largest amount, in minor units: far above any payment, and small enough for i64 sums.
 pub const AMOUNT_MAX: i64 = 1_000_000_000_000_000;
 
 /// An amount of money in minor units of its currency (contract 2.1), 1 to 10^15.
@@ -36,8 +37,9 @@ impl Amount {
         }
     }
 
-    /// Reads the digits exactly as a partner printed them: `100`, never `1e2`, `100.0`, `0100`, `+1`, `-0`.
-    /// Errors: `NotInteger` for another notation, `OutOfRange` for zero, negative or too large.
+    /// Parses the digits exactly as a partner printed them: `100`, never `1e2`, `100.0`, `0100`,
+    /// `+1`, `-0`. Errors: `NotInteger` for another notation, `OutOfRange` for zero, negative or
+    /// too large.
     pub fn parse(digits: &str) -> Result<Self, AmountError> {
         let (negative, magnitude) = match digits.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -74,30 +76,30 @@ impl fmt::Display for Amount {
 }
 
 thread_local! {
-    /// The currency that was read last on this thread.
-    static LAST: std::cell::Cell<Option<iso_currency::Currency>> = const { std::cell::Cell::new(None) };
+    /// The currency that was parsed last on this thread.
+    static LAST: Cell<Option<iso_currency::Currency>> = const { Cell::new(None) };
 }
 
 /// An ISO 4217 currency.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Currency(iso_currency::Currency);
 
-/// A code that no amount can be in; case matters.
+/// A text that is not the code of a currency with minor units; case matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("currency must be an ISO 4217 code in capitals that has minor units, such as VND")]
 pub struct CurrencyError;
 
 impl Currency {
-    /// Reads the code of a currency that new money may be in: three letters in capitals. Errors: `CurrencyError`, also
-    /// for the codes without minor units (XXX, XTS, XAU, XDR).
+    /// Parses the code of a currency for new money: three capital letters. Errors:
+    /// `CurrencyError`, also for the codes without minor units (XXX, XTS, XAU, XDR).
     pub fn parse(code: &str) -> Result<Self, CurrencyError> {
         Self::parse_stored(code).ok().filter(|read| read.has_minor_units()).ok_or(CurrencyError)
     }
 
-    /// Reads any code of ISO 4217. Only for what was stored: older programs admitted the codes without minor units.
-    /// Errors: `CurrencyError`.
+    /// Parses any ISO 4217 code. Only for stored values: older programs admitted the codes without
+    /// minor units. Errors: `CurrencyError`.
     pub fn parse_stored(code: &str) -> Result<Self, CurrencyError> {
-        // The library's table is long, and what is read in one go is of few currencies.
+        // The library's table is long, and consecutive reads are usually of the same currency.
         if let Some(last) = LAST.get().filter(|last| last.code() == code) {
             return Ok(Self(last));
         }
@@ -113,8 +115,8 @@ impl Currency {
         self.0.code()
     }
 
-    /// Whether ISO 4217 gives it minor units, which amounts are counted in. It gives none to "no currency" (XXX), the
-    /// test code (XTS), metals and units of account.
+    /// Whether ISO 4217 gives it minor units, which amounts are counted in. It gives none to "no
+    /// currency" (XXX), the test code (XTS), metals and units of account.
     pub fn has_minor_units(self) -> bool {
         self.0.exponent().is_some()
     }

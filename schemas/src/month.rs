@@ -1,4 +1,5 @@
-//! Owns the month of the calendar in UTC: what bytes are sealed and erased by.
+//! Owns the calendar month in UTC. Received bytes are sealed with a key per month, and erased month
+//! by month.
 
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime};
 
@@ -8,7 +9,7 @@ use crate::time::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Month(NaiveDate);
 
-/// A text that is no month.
+/// A text that is not a month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a month is written such as 2026-11")]
 pub struct MonthError;
@@ -20,13 +21,13 @@ impl Month {
         Self(date.with_day(1).expect("every month has a first day"))
     }
 
-    /// When it begins.
+    /// The month's first instant.
     pub fn start(self) -> Time {
         let start = self.0.and_time(NaiveTime::MIN).and_utc();
         Time::from_unix_ms(start.timestamp_millis())
     }
 
-    /// The one after it.
+    /// The next month.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.checked_add_months(Months::new(1)).unwrap_or(self.0))
@@ -62,8 +63,8 @@ mod tests {
             ("2027-01-01T06:59:00+07:00", "2026-12", "2026-12-01T00:00:00Z", "2027-01"),
         ] {
             let found = Month::of(Time::parse(time).unwrap());
-            let told = (found.to_string(), found.start().to_string(), found.next().to_string());
-            assert_eq!(told, (month.to_owned(), start.to_owned(), next.to_owned()), "{time}");
+            let computed = (found.to_string(), found.start().to_string(), found.next().to_string());
+            assert_eq!(computed, (month.to_owned(), start.to_owned(), next.to_owned()), "{time}");
             assert_eq!(month.parse(), Ok(found));
         }
         for wrong in ["2026-13", "2026-1", "26-11", "2026-11-01", "", "+2026-11"] {

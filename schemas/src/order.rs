@@ -1,7 +1,6 @@
-//! Owns the order as it is stored and read: the kept facts, what they come to (`Summary`), and the version.
-//! The summary is a pure function of the kept facts; version and positions are outside every digest.
-
-mod money;
+//! Owns the order as it is stored and read: the kept facts, their summary (`Summary`), and the
+//! version. The summary is a pure function of the kept facts; version and positions are outside
+//! every digest.
 
 use minicbor::{Decode, Encode};
 use schemars::JsonSchema;
@@ -11,13 +10,12 @@ use crate::fact::{Create, CreateFailed, Decision, QueryAnswer, Session, SharedRe
 use crate::ids::{OrderKey, ProviderRef, Reference};
 use crate::ipn::{IpnPolicy, MoneyContent, Status};
 use crate::money::Currency;
-use crate::record::Position;
+use crate::position::Position;
 use crate::time::Time;
 
-pub use self::money::{Asked, MoneyFacts, MoneySummary, OrderMoney};
 pub use crate::flag::{Flag, RaisedFlag, Severity};
 
-/// Where an order stands.
+/// The state of an order.
 #[derive(
     Clone,
     Copy,
@@ -48,13 +46,13 @@ pub enum OrderState {
     /// The payment or its creation failed.
     #[n(3)]
     Failed,
-    /// Paid.
+    /// The payer has paid.
     #[n(4)]
     Paid,
     /// Paid and given back in full.
     #[n(5)]
     Refunded,
-    /// Notices for an order nobody asked for (yet).
+    /// Notices came for an order without a create request (so far).
     #[n(6)]
     Unmatched,
     /// A notice that counts only once a query confirms it.
@@ -75,7 +73,7 @@ impl OrderState {
         Self::Unconfirmed,
     ];
 
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Requested => "REQUESTED",
@@ -89,7 +87,7 @@ impl OrderState {
         }
     }
 
-    /// Reads the word on the wire. `None` for any other word.
+    /// Parses the name on the wire. `None` for any other text.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
     }
@@ -101,7 +99,8 @@ impl std::fmt::Display for OrderState {
     }
 }
 
-/// A kept fact and the log position of the record that first brought it (for people; never compared).
+/// A kept fact and the log position of the record that first brought it. The position is for people
+/// and is never compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "camelCase")]
 pub struct Known<T> {
@@ -122,10 +121,10 @@ pub struct KnownIpn {
     /// The partner's transaction.
     #[n(0)]
     pub provider_ref: ProviderRef,
-    /// What was said of it.
+    /// The transaction's status.
     #[n(1)]
     pub status: Status,
-    /// Which money, when.
+    /// The moved money, and when.
     #[n(2)]
     pub money: MoneyContent,
     /// `IpnPolicy::merge` over all deliveries.
@@ -133,45 +132,45 @@ pub struct KnownIpn {
     pub policy: IpnPolicy,
 }
 
-/// The set of distinct facts of one order, capped. Every list is sorted by content, so equal sets are
-/// equal values however they came in.
+/// The set of distinct facts of one order, capped. Every list is sorted by content, so equal sets
+/// are equal values in whatever order their facts came.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "camelCase")]
 pub struct KnownFacts {
-    /// C
+    /// Create requests of the shop.
     #[n(0)]
     pub creates: Vec<Known<Create>>,
-    /// O
+    /// Sessions that the partner opened.
     #[n(1)]
     pub sessions: Vec<Known<Session>>,
-    /// CF
+    /// Create calls that failed.
     #[n(2)]
     pub create_failures: Vec<Known<CreateFailed>>,
-    /// S, F, E, R
+    /// Notices of the partner, of every status.
     #[n(3)]
     pub ipns: Vec<Known<KnownIpn>>,
-    /// X
+    /// Deadlines that passed.
     #[n(4)]
     pub deadlines_passed: Vec<Known<Time>>,
-    /// P
+    /// Answers of the partner to queries.
     #[n(5)]
     pub query_answers: Vec<Known<QueryAnswer>>,
-    /// K
+    /// Refs that another order has too.
     #[n(6)]
     pub shared_refs: Vec<Known<SharedRef>>,
-    /// D
+    /// Decisions of people on flags.
     #[n(7)]
     pub decisions: Vec<Known<Decision>>,
-    /// Whether a fact was ever left out for the caps (FACT_OVERFLOW).
+    /// Whether a fact was ever left out because of the caps (FACT_OVERFLOW).
     #[n(8)]
     pub overflowed: bool,
 }
 
-/// What the kept facts come to.
+/// The summary of the kept facts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Where the order stands.
+    /// The order's state.
     #[n(0)]
     pub state: OrderState,
     /// PAID and no open critical flag: the shop may deliver.
@@ -192,13 +191,13 @@ pub struct Summary {
     /// The create request's currency.
     #[n(6)]
     pub currency: Option<Currency>,
-    /// Sum over paid or refunded refs of what was paid, minor units.
+    /// The sum of what was paid, over paid and refunded refs, minor units.
     #[n(7)]
     pub paid_amount: i64,
-    /// Sum over refs of what went back, each capped at the amount, minor units.
+    /// The sum of refunds over all refs, each ref capped at the amount, minor units.
     #[n(8)]
     pub refunded_amount: i64,
-    /// What was paid over the amount and has not gone back, minor units.
+    /// What was paid above the amount and not refunded, minor units.
     #[n(9)]
     pub overpaid: i64,
     /// `refunded_amount` is a lower bound: partial refunds without event references.
@@ -232,7 +231,7 @@ impl Summary {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "camelCase")]
 pub struct Order {
-    /// Its name.
+    /// The order's name.
     #[n(0)]
     pub key: OrderKey,
     /// How many records changed the kept facts.
@@ -244,7 +243,7 @@ pub struct Order {
     /// The last record that was folded into it.
     #[n(3)]
     pub position: Position,
-    /// What they come to.
+    /// The summary of its kept facts.
     #[n(4)]
     pub summary: Summary,
     /// The kept facts.

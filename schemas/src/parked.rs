@@ -1,34 +1,35 @@
-//! Owns the word that a damaged record is left out for good: a marker in `intake`, one in every partition, behind the
-//! record it names. It names the very bytes, so that nothing else is ever left out because of it.
+//! Owns the marker in `intake` that leaves out a damaged record for good. It is in every partition
+//! of the epoch that was the newest when it was written. It names the record's bytes by their
+//! digest, so that no other record is ever left out because of it.
 
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::ids::{Author, RequestId};
-use crate::record::Position;
+use crate::position::Position;
 use crate::time::Time;
 
-/// A record that nobody can read is left out of every fold, from here on and when the log is folded anew.
+/// Leaves an unreadable record out of every fold: from here on, and in every rebuild.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "camelCase")]
 pub struct Parked {
     /// The record.
     #[n(0)]
     pub parked: Position,
-    /// The bytes that stand there. Where others stand, this means nothing.
+    /// The digest of the record's bytes. The marker has no effect on other bytes.
     #[n(1)]
     pub digest: Digest,
-    /// Who said so.
+    /// Who parked the record.
     #[n(2)]
     pub author: Author,
-    /// Why.
+    /// The reason that the person gave.
     #[n(3)]
     pub reason: String,
     /// The request for it.
     #[n(4)]
     pub request_id: RequestId,
-    /// When.
+    /// When the person parked the record.
     #[n(5)]
     pub at: Time,
 }

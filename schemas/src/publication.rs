@@ -1,30 +1,45 @@
-//! Owns the word for which fold is told to other teams: the tables it stands in, and the number its events carry.
-//! Invariant: the number grows by one with every switch, also with one back to older tables, so that subscribers, who
-//! order by (generation, version), never take what comes after a rollback for something old.
+//! Owns which projection build is published to other teams: the number of its tables, and the
+//! publication epoch its events carry.
+//! Invariant: the epoch grows by at least one with every switch, also with one back to older
+//! tables, so that subscribers, which order by (epoch, version), never take an event after a
+//! rollback for an old one.
 
 use minicbor::{Decode, Encode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::RequestId;
 use crate::time::Time;
 
-/// Whose changes are told on `orders`, and under which number.
+/// The build of which changes are published on `orders`, and its publication epoch.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Publication {
-    /// Which tables: a rebuild makes new ones, and gives them the next number of their own.
+    /// The build: a rebuild makes a new one, with the next epoch.
     #[n(0)]
-    pub tables: u32,
-    /// What events carry as `generation`.
+    pub build: u32,
+    /// What events carry as `epoch`.
     #[n(1)]
-    pub number: u32,
+    pub epoch: u32,
 }
 
 impl Publication {
-    /// What is told before the first switch.
-    pub const FIRST: Self = Self { tables: 1, number: 1 };
+    /// The publication before the first switch.
+    pub const FIRST: Self = Self { build: 1, epoch: 1 };
 }
 
 impl Default for Publication {
@@ -33,11 +48,13 @@ impl Default for Publication {
     }
 }
 
-/// A marker in `intake`, one in every partition: what stands after it is told by other tables, under a new number.
+/// A marker in `intake`, one in every partition: changes after it are published from another build,
+/// with a new epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "camelCase")]
 pub struct Switch {
-    /// What is told from here on. One with a number that was there before in its partition means nothing.
+    /// The publication from here on. A marker with an epoch that its partition already had has no
+    /// effect.
     #[n(0)]
     pub publication: Publication,
     /// The request for it.

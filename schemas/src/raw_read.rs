@@ -1,12 +1,12 @@
-//! Owns the word that somebody has read the bytes of a notice as they came: `payfold.raw.read.v1`, on `findings` beside what
-//! people decide. It is told before the bytes are given out. Changes within v1 are additive.
+//! Owns `payfold.raw.read.v1`: a person reads the bytes of a notice as they came. The event is
+//! published on `findings` before the bytes are handed out. Changes within v1 are additive.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::ids::{Author, RequestId};
-use crate::record::Position;
+use crate::position::Position;
 use crate::time::Time;
 
 /// The CloudEvents type.
@@ -16,24 +16,24 @@ pub const RAW_READ_TYPE: &str = "payfold.raw.read.v1";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RawRead {
-    /// Whose notice: `partner/merchantCode`.
+    /// The account of the notice: `partner/merchantCode`.
     pub account: String,
-    /// The topic it stands in: `intake` or `quarantine`.
+    /// The topic of the notice: `intake` or `quarantine`.
     pub topic: String,
-    /// Where it stands there.
+    /// The position of the notice in that topic.
     pub position: Position,
-    /// The request its record is named by.
+    /// The request id of the notice's record.
     pub request_id: RequestId,
     /// Who read it.
     pub author: Author,
-    /// Why.
+    /// The reason that the reader gave.
     pub reason: String,
-    /// When.
+    /// When the notice was read.
     pub at: Time,
 }
 
 impl RawRead {
-    /// The event's id: each reading is one.
+    /// The event's id: each reading has its own.
     pub fn event_id(&self) -> String {
         let Self { topic, position, author, .. } = self;
         let read = format!("{topic} {position} {author} {}", self.at.unix_nanos());

@@ -1,6 +1,6 @@
-//! Owns `payfold.run.ended.v1`: what comparing one day of one partner's records came to, as other teams read it on the
-//! `findings` topic. A run is named by a digest of partner, day, records and how often these were compared before.
-//! Changes within v1 are additive.
+//! Owns `payfold.run.ended.v1`: the result of comparing one day of one partner's records, as other
+//! teams read it on the `findings` topic. A run's id is a digest of partner, day, records and the
+//! number of earlier comparisons of these records. Changes within v1 are additive.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,44 +16,44 @@ pub const RUN_ENDED_TYPE: &str = "payfold.run.ended.v1";
 /// The CloudEvents type of a closed day.
 pub const PERIOD_CLOSED_TYPE: &str = "payfold.period.closed.v1";
 
-/// Whether a run could look at everything.
+/// Whether a run could compare everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunResult {
     /// Every line and every order of the day was compared.
     Complete,
-    /// Something could not be read: what was found holds, what was not found may be there.
+    /// Something could not be read: the findings hold, and there may be more.
     Incomplete,
 }
 
-/// How often and how much, of one kind of money on one day.
+/// Number and sum of payments of one kind on one day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Sum {
-    /// How many.
+    /// The number of payments.
     pub count: u64,
-    /// Minor units in all.
+    /// The sum, minor units.
     pub amount: i64,
 }
 
-/// A control total: ours beside theirs.
+/// A control total: Payfold's sum and the partner's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControlTotal {
     /// The day in the partner's zone, `2026-01-31`.
     pub day: String,
-    /// ISO 4217.
+    /// The currency's ISO 4217 code.
     pub currency: Currency,
     /// SUCCESS or REFUNDED.
     pub status: Status,
-    /// What is known here.
+    /// Payfold's sum.
     pub ours: Sum,
-    /// What the partner lists.
+    /// The sum of what the partner lists.
     pub partners: Sum,
 }
 
 impl ControlTotal {
-    /// Ours less theirs, minor units.
+    /// Payfold's sum minus the partner's, minor units.
     pub fn difference(&self) -> i64 {
         self.ours.amount.saturating_sub(self.partners.amount)
     }
@@ -73,47 +73,47 @@ pub struct BadLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordsFile {
-    /// What it was called.
+    /// The file's name.
     pub name: String,
     /// SHA-256 of its bytes.
     pub sha256: Digest,
-    /// How many lines it has.
+    /// The number of lines.
     pub lines: u64,
-    /// How many of them speak of money or an end.
+    /// The number of lines about a payment, a refund or a payment's end.
     pub entries: u64,
-    /// How many the profile says to leave out.
+    /// The number of lines that the profile leaves out.
     pub ignored: u64,
-    /// How many could not be read.
+    /// The number of lines that could not be read.
     pub bad: u64,
-    /// The first of those.
+    /// The first lines that could not be read.
     pub bad_lines: Vec<BadLine>,
 }
 
-/// How the compared payments fared.
+/// The numbers of compared payments, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Compared {
-    /// Orders that were looked at here.
+    /// Payfold's orders that were compared.
     pub orders: u64,
     /// Lines that agree with an order.
     pub matched: u64,
-    /// Payments too young to be missed.
+    /// Payments that are too recent to be missing.
     pub pending: u64,
-    /// Payments that the neighbouring day's records list.
+    /// Payments of a neighbouring day that this day's records list.
     pub cut_off: u64,
 }
 
-/// How many findings a run left.
+/// The number of findings after a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FindingCounts {
-    /// That were not there before, or came back.
+    /// Findings that are new or came back.
     pub opened: u64,
-    /// Of this day, that nobody has decided, without those that are only worth knowing.
+    /// Undecided findings of this day, without those of severity `info`.
     pub open: u64,
-    /// Of this day, that a person has decided.
+    /// Findings of this day that a person has decided.
     pub decided: u64,
-    /// Whose cause has gone.
+    /// Findings that lost their cause.
     pub cleared: u64,
 }
 
@@ -123,35 +123,35 @@ pub struct FindingCounts {
 pub struct RunEnded {
     /// 16 hex digits.
     pub run: String,
-    /// Whose records.
+    /// The partner that the records are from.
     pub partner: PartnerCode,
     /// The day in the partner's zone, `2026-01-31`.
     pub day: String,
-    /// Its first instant.
+    /// The day's first instant.
     pub from: Time,
-    /// The instant after its last.
+    /// The first instant after the day.
     pub until: Time,
     /// The partner's zone, by its IANA name.
     pub zone: String,
-    /// When it began; orders are judged as of then.
+    /// When the run began; orders are compared in their state at that time.
     pub started_at: Time,
-    /// Whether everything could be looked at.
+    /// Whether everything could be compared.
     pub result: RunResult,
     /// Why it is incomplete.
     pub problems: Vec<String>,
-    /// The records.
+    /// The compared records.
     pub records: RecordsFile,
-    /// How the payments fared.
+    /// The numbers of compared payments.
     pub compared: Compared,
-    /// What it found.
+    /// The numbers of findings.
     pub findings: FindingCounts,
-    /// Ours against theirs.
+    /// The control totals.
     pub totals: Vec<ControlTotal>,
-    /// The findings that the next day's run would make of what these records list before their day: it makes none.
-    /// Ids, sorted.
+    /// Findings that the next day's run doesn't make, because these records list their payments
+    /// early. Ids, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed_early: Vec<String>,
-    /// Whose closed totals or findings these change, if the day was closed: the digest of its seal.
+    /// The seal of the closed day, if this run changes that day's totals or findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adjusts: Option<Digest>,
 }
@@ -163,21 +163,21 @@ impl RunEnded {
     }
 }
 
-/// The data of `payfold.period.closed.v1`: a day that is done with. What changes it later is an adjustment.
+/// The data of `payfold.period.closed.v1`: a day is closed. A later change of it is an adjustment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PeriodClosed {
-    /// Whose records.
+    /// The partner that the records are from.
     pub partner: PartnerCode,
-    /// The day.
+    /// The closed day.
     pub day: String,
-    /// The run whose totals are sealed.
+    /// The run that computed the sealed totals.
     pub run: String,
     /// Who closed it.
     pub author: Author,
-    /// When.
+    /// When the day was closed.
     pub at: Time,
-    /// The totals.
+    /// The day's control totals.
     pub totals: Vec<ControlTotal>,
     /// The day's findings, id and version each, sorted.
     pub findings: Vec<String>,

@@ -1,16 +1,18 @@
-//! Owns what is sealed of a notice: the request it came in and its body, which may hold what a payer wrote, as the bytes
-//! that a key of its account's month encrypts (`raw` of the envelope, with the key's id beside it). What the fold needs
-//! stands in the record's parts, in the clear.
+//! Owns the sealed content of a notice: its request and its body, which may contain what a payer
+//! wrote. They are encrypted with the key of the account's month, as `raw` of the envelope; the
+//! envelope has the key's id. The record's parts, which the fold needs, are in the clear.
 //!
-//! Content, version 1: `u8 version = 1`, `u32 length` (little-endian) and the request as CBOR, then the body.
+//! Content, version 1: `u8 version = 1`, `u32 length` (little-endian) and the request as CBOR, then
+//! the body.
 
 use crate::ids::RequestId;
-use crate::record::NoticeRequest;
+use crate::notice_source::RecordedRequest;
 
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 5;
 
-/// What a sealed notice is bound to: bytes that are moved to another account's or request's record don't open.
+/// What a sealed notice is bound to: bytes that are moved to the record of another account or
+/// request can't be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery<'a> {
     /// Our account's partner.
@@ -21,13 +23,13 @@ pub struct Delivery<'a> {
     pub request_id: RequestId,
 }
 
-/// Opened bytes that are no content. They were sealed by a newer program, or by none of ours.
+/// Opened bytes that are not a content. A newer or a foreign program sealed them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what was sealed is not understood: upgrade readers before writers")]
 pub struct ContentError;
 
 /// Appends the content to `into`.
-pub fn write(request: &NoticeRequest, body: &[u8], into: &mut Vec<u8>) {
+pub fn write(request: &RecordedRequest, body: &[u8], into: &mut Vec<u8>) {
     let start = into.len();
     into.extend_from_slice(&[VERSION, 0, 0, 0, 0]);
     minicbor::encode(request, &mut *into).expect("encoding into memory can't fail");
@@ -38,7 +40,7 @@ pub fn write(request: &NoticeRequest, body: &[u8], into: &mut Vec<u8>) {
 }
 
 /// Reads the content: the request and the body. Errors: `ContentError`.
-pub fn read(content: &[u8]) -> Result<(NoticeRequest, &[u8]), ContentError> {
+pub fn read(content: &[u8]) -> Result<(RecordedRequest, &[u8]), ContentError> {
     let (header, rest) = content.split_at_checked(HEADER_BYTES).ok_or(ContentError)?;
     if header[0] != VERSION {
         return Err(ContentError);
@@ -49,10 +51,11 @@ pub fn read(content: &[u8]) -> Result<(NoticeRequest, &[u8]), ContentError> {
     Ok((minicbor::decode(request).map_err(|_| ContentError)?, body))
 }
 
-/// What stays of a request in the clear: the path, the method, its item and sign block; neither query nor headers.
-pub fn in_the_clear(request: &NoticeRequest) -> NoticeRequest {
+/// The part of a request that stays in the clear: path, method, item and sign block, without query
+/// and headers.
+pub fn in_the_clear(request: &RecordedRequest) -> RecordedRequest {
     let path = request.target.split_once('?').map_or(request.target.as_str(), |(path, _)| path);
-    NoticeRequest {
+    RecordedRequest {
         target: path.to_owned(),
         headers: Vec::new(),
         method: request.method.clone(),
@@ -65,8 +68,8 @@ pub fn in_the_clear(request: &NoticeRequest) -> NoticeRequest {
 mod tests {
     use super::*;
 
-    fn request() -> NoticeRequest {
-        NoticeRequest {
+    fn request() -> RecordedRequest {
+        RecordedRequest {
             target: "/api/payment/ipn/acme?payer=An+Nguyen".to_owned(),
             headers: vec![("x-sign".to_owned(), "ab".to_owned())],
             method: Some("GET".to_owned()),
@@ -108,7 +111,8 @@ mod tests {
     fn a_known_content_stays() {
         let mut content = Vec::new();
         write(&request(), b"body", &mut content);
-        let known = "013e0000008578252f6170692f7061796d656e742f69706e2f61636d653f70617965723d416e2b4e677579656e818266782d7369676e6261626347455402646d61696e626f6479";
+        let known = "013e0000008578252f6170692f7061796d656e742f69706e2f61636d653f70617965723d41\
+            6e2b4e677579656e818266782d7369676e6261626347455402646d61696e626f6479";
         assert_eq!(hex::encode(content), known);
     }
 }

@@ -1,18 +1,19 @@
-//! Owns the state digest: one number for the content of all orders, the same on every engine and after every rebuild.
-//! Outside of it is what differs between two right foldings of the same facts: versions and positions.
+//! Owns the state digest: one digest of the content of all orders, equal on every engine and after
+//! every rebuild by the same rules. It leaves out versions and positions, which differ between two
+//! correct folds of the same facts.
 
 use minicbor::Encode;
 
 use crate::digest::Digest;
 use crate::ids::OrderKey;
 use crate::order::{Known, KnownFacts, Order, Summary};
-use crate::record::Position;
+use crate::position::Position;
 use crate::time::Time;
 
 const ORDER_TAG: &str = "payfold.order.content.v1";
 const STATE_TAG: &str = "payfold.state.v1";
 
-/// What of an order counts.
+/// The part of an order that the digest covers.
 #[derive(Encode)]
 struct Content<'a> {
     #[n(0)]
@@ -25,8 +26,8 @@ struct Content<'a> {
     facts: KnownFacts,
 }
 
-/// The digest of an order's content: key, first sight, summary and kept facts.
-pub fn content_digest(order: &Order) -> Digest {
+/// The digest of an order's content: key, first receipt, summary and kept facts.
+pub(crate) fn content_digest(order: &Order) -> Digest {
     let content = Content {
         key: &order.key,
         first_seen: order.first_seen,
@@ -36,7 +37,8 @@ pub fn content_digest(order: &Order) -> Digest {
     Digest::of_content(ORDER_TAG, &content)
 }
 
-/// The facts as if every one had been read at the same place.
+/// The facts, all with the default position. The fold keeps them sorted by content, so they need no
+/// sorting here.
 fn without_positions(facts: &KnownFacts) -> KnownFacts {
     KnownFacts {
         creates: placeless(&facts.creates),
@@ -56,7 +58,7 @@ fn placeless<T: Clone>(known: &[Known<T>]) -> Vec<Known<T>> {
     known.iter().map(|one| Known { content: one.content.clone(), position }).collect()
 }
 
-/// Adds up orders, in whatever order they come. It holds 32 bytes for each.
+/// Collects the digests of orders; their order doesn't matter. It holds 32 bytes for each.
 #[derive(Clone, Debug, Default)]
 pub struct StateDigest {
     orders: Vec<Digest>,
@@ -73,7 +75,7 @@ impl StateDigest {
         self.orders.len()
     }
 
-    /// The digest of all of them.
+    /// The digest of all added orders.
     pub fn finish(self) -> Digest {
         Digest::of_set(STATE_TAG, self.orders)
     }
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_the_way_nor_the_place_counts() {
+    fn neither_the_sequence_of_orders_nor_versions_nor_positions_count() {
         let here = [order("a", 1), order("b", 2), order("c", 3)];
         let there = [order("c", 40), order("a", 7), order("b", 1)];
         assert_eq!(digest(&here), digest(&there));
@@ -144,7 +146,8 @@ mod tests {
         assert_ne!(digest(&[order("a", 1), order("c", 2)]), whole, "another order");
     }
 
-    /// The number is remembered outside of this program: it may not change under its tag.
+    /// The digest is stored outside of this program, so its computation may not change under one
+    /// tag.
     #[test]
     fn the_digest_of_a_known_order_stays() {
         assert_eq!(

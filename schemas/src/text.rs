@@ -1,6 +1,6 @@
-//! Owns `Text`: a short string that was checked once, where it came in, and can't be anything else after.
-//! Every id of the vocabulary is a `Text` with its own rule; a value that breaks its rule can't be built,
-//! neither by parsing nor by decoding a stored record. Nothing is ever normalised or trimmed.
+//! Owns `Text`: a short string that was checked once, when it was received. Every id of the
+//! vocabulary is a `Text` with its own rule; a value that breaks its rule can't be built, neither
+//! by parsing nor by decoding a stored record. No value is normalised or trimmed.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,20 +8,20 @@ use std::marker::PhantomData;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
-/// What a kind of id may look like. Implemented by an empty enum per id.
+/// The rule of a kind of id. Implemented by an empty enum per id.
 pub trait TextRule {
     /// The field's name as partners and shops write it; used in error messages.
     const NAME: &'static str;
     /// The greatest number of characters. All rules are ASCII, so this is also bytes.
     const MAX_CHARS: usize;
-    /// Whether this character may stand in the value.
+    /// Whether the value may contain this character.
     fn allows(character: char) -> bool;
 }
 
 /// Why a string is not a value of a kind of id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// Nothing, or nothing but blanks.
+    /// The string is empty or blank.
     #[error("{name} is empty")]
     Empty {
         /// The field's name.
@@ -32,9 +32,9 @@ pub enum TextError {
     TooLong {
         /// The field's name.
         name: &'static str,
-        /// How many it has.
+        /// The number of characters of the value.
         chars: usize,
-        /// How many it may have.
+        /// The most characters that the rule allows.
         max: usize,
     },
     /// A character outside the rule's set.
@@ -42,15 +42,15 @@ pub enum TextError {
     IllegalCharacter {
         /// The field's name.
         name: &'static str,
-        /// Where, in bytes from the start.
+        /// The character's offset in bytes.
         offset: usize,
     },
 }
 
-/// A checked short string; `R` says what is allowed in it.
+/// A checked short string; `R` is its rule.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text<R> {
-    /// In place up to 23 bytes, as most ids are; longer ones are shared by their copies.
+    /// Up to 23 bytes, like most ids, are stored inline; copies of a longer value share it.
     value: SmolStr,
     rule: PhantomData<fn() -> R>,
 }
@@ -58,13 +58,13 @@ pub struct Text<R> {
 impl<R: TextRule> Text<R> {
     /// Checks `value` against the rule. Errors: `TextError`, naming the field.
     pub fn parse(value: &str) -> Result<Self, TextError> {
-        // Nearly all begin with something that can be seen.
+        // Nearly all values begin with a visible character.
         let is_seen = value.as_bytes().first().is_some_and(u8::is_ascii_graphic);
         if !is_seen && value.trim().is_empty() {
             return Err(TextError::Empty { name: R::NAME });
         }
-        // Nearly all are plain ASCII: then bytes are characters, and many are looked at at once. Which one is illegal is
-        // looked for only if one is.
+        // Nearly all values are legal ASCII, so this loop checks all bytes without a branch. The
+        // position of an illegal character is searched for only if there is one.
         let is_fine = |byte: u8| byte.is_ascii() & R::allows(char::from(byte));
         let is_plain = value.bytes().fold(true, |fine, byte| fine & is_fine(byte));
         if !is_plain && let Some((offset, _)) = value.char_indices().find(|(_, c)| !R::allows(*c)) {
@@ -77,7 +77,7 @@ impl<R: TextRule> Text<R> {
         Ok(Self { value: SmolStr::new(value), rule: PhantomData })
     }
 
-    /// The value as it came.
+    /// The value as it was received.
     pub fn as_str(&self) -> &str {
         &self.value
     }

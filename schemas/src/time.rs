@@ -1,4 +1,4 @@
-//! Owns `Time`: an instant in unix nanoseconds, and the one strict way to read one.
+//! Owns `Time`: an instant in unix nanoseconds, and the only, strict, way to parse one.
 //! The same instant written with another offset is the same `Time`; parsing never guesses a zone.
 
 use std::fmt;
@@ -13,7 +13,7 @@ const NANOS_PER_MS: i64 = 1_000_000;
 #[cbor(transparent)]
 pub struct Time(#[n(0)] i64);
 
-/// A text that is not an RFC 3339 instant as this system takes them.
+/// A text that is not an RFC 3339 instant in the format that this system accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("time must be RFC 3339 with a zone, such as 2026-01-31T10:00:00Z")]
 pub struct TimeError;
@@ -39,7 +39,7 @@ impl Time {
         self.0
     }
 
-    /// This instant and so many milliseconds (may be negative), clamped.
+    /// This instant plus a number of milliseconds, which may be negative; clamped.
     pub const fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms.saturating_mul(NANOS_PER_MS)))
     }
@@ -49,10 +49,10 @@ impl Time {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// Reads RFC 3339 strictly: capital `T` and `Z`, a zone, a date that exists, no second 60, at most
-    /// nine digits of fraction. Errors: `TimeError`.
+    /// Parses RFC 3339 strictly: capital `T` and `Z`, a zone, a date that exists, no second 60, at
+    /// most nine digits of fraction. Errors: `TimeError`.
     pub fn parse(text: &str) -> Result<Self, TimeError> {
-        // chrono lets a space for T, lower-case t and z, and second 60 pass; this system does not.
+        // chrono also accepts a space for T, lower-case t and z, and second 60.
         let bytes = text.as_bytes();
         let strict = bytes.is_ascii()
             && bytes.get(10) == Some(&b'T')
@@ -69,7 +69,8 @@ impl Time {
             .ok_or(TimeError)
     }
 
-    /// RFC 3339 in UTC with as many fraction digits as are needed in threes, `2026-01-31T10:00:00.250Z`.
+    /// RFC 3339 in UTC with as many fraction digits as are needed in threes,
+    /// `2026-01-31T10:00:00.250Z`.
     pub fn to_rfc3339(self) -> String {
         chrono::DateTime::from_timestamp_nanos(self.0)
             .to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)

@@ -1,5 +1,6 @@
-//! Owns the gate of the published contracts: what is committed is what is made from the types, every sample of an event is
-//! as its schema says, and since a release nothing was taken away from anybody who reads.
+//! Owns the gate of the published contracts: the committed documents are the ones generated from
+//! the types, every sample of an event fits its schema, and readers lose nothing that a release
+//! had.
 
 #[path = "golden/events.rs"]
 mod events;
@@ -11,7 +12,8 @@ mod shape;
 
 use std::path::PathBuf;
 
-use payfold_schemas::contract::{asyncapi, contracts};
+use payfold_schemas::asyncapi::asyncapi;
+use payfold_schemas::contract::contracts;
 use payfold_schemas::decision::FLAG_DECIDED_TYPE;
 use payfold_schemas::event::ORDER_CHANGED_TYPE;
 use payfold_schemas::finding::FINDING_CHANGED_TYPE;
@@ -37,8 +39,8 @@ fn what_is_committed_is_what_is_made() {
         let committed = std::fs::read_to_string(docs().join(name)).unwrap_or_default();
         assert!(
             committed == pretty(made),
-            "docs/{name} is not what the types say: run `payfold schema events --write docs` and commit what it writes; \
-             the next test tells whether readers can live with it"
+            "docs/{name} is not what the types say: run `payfold schema events --write docs` and \
+             commit what it writes; the next test says whether readers can live with it"
         );
     };
     let mut names = Vec::new();
@@ -54,7 +56,7 @@ fn what_is_committed_is_what_is_made() {
     }
 }
 
-/// Each release's shapes, as they were: files that are only ever added.
+/// Compares with the shapes of each release; these files are only ever added.
 #[test]
 fn what_was_released_still_holds() {
     let today = Shape::of_contracts(&contracts());
@@ -65,8 +67,9 @@ fn what_was_released_still_holds() {
         let broken = broken(&Shape::parse(&text), &today);
         assert!(
             broken.is_empty(),
-            "readers of {} can't live with this:\n  {}\nput it back, or make the next major version of that type beside \
-             this one (payfold.….v2) and tell both for as long as the first has readers",
+            "readers of {} can't live with this:\n  {}\nput it back, or make the next major \
+             version of that type beside this one (payfold.….v2) and publish both for as long as \
+             the first has readers",
             path.display(),
             broken.join("\n  ")
         );
@@ -108,7 +111,7 @@ fn sampled() -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn every_sample_is_as_its_schema_says() {
+fn every_sample_fits_its_schema() {
     let events = sampled();
     for contract in contracts() {
         let validator = jsonschema::draft202012::options()
@@ -123,7 +126,7 @@ fn every_sample_is_as_its_schema_says() {
                 .map(|problem| format!("{}: {problem}", problem.instance_path()))
                 .collect();
             assert!(problems.is_empty(), "{}: {problems:?}", contract.kind);
-            // And not because it takes anything.
+            // The schema must not accept everything.
             let members = event.as_object().expect("an event is an object");
             for required in contract.schema["required"].as_array().expect("some are required") {
                 let mut less = members.clone();
@@ -181,20 +184,24 @@ fn the_asyncapi_document_holds_together() {
             _ => {}
         }
     }
-    // Every contract in its channel, that of orders in its twin's too; and the channel of each operation.
-    let (twins, operations) = (1, 3);
-    assert_eq!(references, contracts().len() + twins + operations);
+    // Each contract is in its channel, that of orders also in the channel of the compacted copy;
+    // each operation has a channel.
+    let (copies, operations) = (1, 3);
+    assert_eq!(references, contracts().len() + copies + operations);
 }
 
-/// What a change does to readers: before, after, and the word that must be said of it; nothing where they can live with it.
+/// The effect of a change on readers: the shape after it, and the start of the complaint; an empty
+/// complaint if readers are not affected.
 #[test]
 fn the_gate_lets_additions_pass_and_nothing_else() {
-    let before = "e .a string required\ne .b integer optional\ne .s \"X\"|\"Y\" required\ne .l[].c string required\n";
+    let before = "e .a string required\ne .b integer optional\ne .s \"X\"|\"Y\" required\n\
+        e .l[].c string required\n";
     for (after, said) in [
         (before, ""),
         (
             &*format!(
-                "{before}e .new string optional\ne .new.inner string required\nf .a string required\n"
+                "{before}e .new string optional\ne .new.inner string required\n\
+                 f .a string required\n"
             ),
             "",
         ),
@@ -216,7 +223,7 @@ fn the_gate_lets_additions_pass_and_nothing_else() {
         let broken = broken(&Shape::parse(before), &Shape::parse(after));
         match said {
             "" => assert_eq!(broken, [""; 0], "{after}"),
-            said => assert!(broken.iter().any(|told| told.starts_with(said)), "{said}: {broken:?}"),
+            said => assert!(broken.iter().any(|line| line.starts_with(said)), "{said}: {broken:?}"),
         }
         assert_eq!(Shape::parse(after).to_string().lines().count(), after.lines().count());
     }

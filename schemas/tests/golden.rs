@@ -1,6 +1,6 @@
-//! Owns the golden fixtures: what this program once wrote it reads for ever, and writes the same today.
-//! Fixtures may only be added to. A new one is taken from what the test prints while it is missing; the test
-//! never writes one, so that a change of format can't bless itself.
+//! Owns the golden fixtures: this program reads for ever what it once wrote, and still writes the
+//! same bytes. Fixtures are only ever added. The test prints the text of a missing fixture and
+//! never writes a file, so a change of format can't approve itself.
 
 #[path = "golden/envelopes.rs"]
 mod envelopes;
@@ -13,7 +13,8 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 
 use payfold_schemas::event::OrderChanged;
-use payfold_schemas::order::{Order, OrderMoney};
+use payfold_schemas::order::Order;
+use payfold_schemas::order_money::OrderMoney;
 use payfold_schemas::record::{
     IntakeRecord, Parts, Record, decode_fact, decode_intake, encode_fact, encode_parked,
     encode_switch,
@@ -21,14 +22,14 @@ use payfold_schemas::record::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The fixture's text, or `what` as what the fixture should be.
+/// The fixture's text. If the fixture is missing, fails and prints `what`, its expected text.
 fn fixture(name: &str, what: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
     let text = std::fs::read_to_string(&path);
     text.unwrap_or_else(|error| panic!("schemas/fixtures/{name}: {error}; it should be\n{what}"))
 }
 
-/// The bytes of a hex fixture; lines only make it readable.
+/// The bytes of a hex fixture; line breaks have no meaning.
 fn bytes(name: &str, today: &[u8]) -> Vec<u8> {
     let text = fixture(name, &hex::encode(today));
     hex::decode(text.split_whitespace().collect::<String>()).expect("a fixture is hex")
@@ -141,7 +142,7 @@ const EVENTS: [&str; 16] = [
     "run-ended.json",
 ];
 
-/// What a newer program within the major version adds, an older reader leaves alone.
+/// An older reader ignores fields that a newer program adds within the major version.
 #[test]
 fn a_field_from_the_future_is_left_alone() {
     let text = fixture("order-changed.json", "");
@@ -150,7 +151,7 @@ fn a_field_from_the_future_is_left_alone() {
     assert_eq!(read, samples::order_changed());
 }
 
-/// Every fixture is somebody's: a file nobody reads proves nothing.
+/// Every fixture is read by a test; an unread file would prove nothing.
 #[test]
 fn no_fixture_is_left_unread() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures");

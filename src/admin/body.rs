@@ -1,4 +1,5 @@
-//! Owns the time a request's body may take on the admin listener: the HTTP library waits for one without end.
+//! Owns the timeout of a request's body on the admin listener: the HTTP library would wait without
+//! limit.
 
 use std::io;
 use std::time::Duration;
@@ -11,10 +12,10 @@ use actix_web::{Error, HttpMessage};
 use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, timeout_at};
 
-/// A body as a whole, or each part of an upload.
+/// Timeout of a body as a whole, or of each part of an upload.
 const BODY: Duration = Duration::from_secs(10);
 
-/// All of a body has to come in this time.
+/// Limits the time of the whole body.
 pub(super) async fn in_time<B: MessageBody>(
     mut request: ServiceRequest,
     next: Next<B>,
@@ -24,7 +25,7 @@ pub(super) async fn in_time<B: MessageBody>(
     next.call(request).await
 }
 
-/// An upload may take long, but something of it has to come all the time.
+/// Limits the time to the next part of an upload. The whole upload may take longer.
 pub(super) async fn without_pauses<B: MessageBody>(
     mut request: ServiceRequest,
     next: Next<B>,
@@ -33,7 +34,7 @@ pub(super) async fn without_pauses<B: MessageBody>(
     next.call(request).await
 }
 
-/// Ends a body with an error when its next part is not there by the time `deadline` gives for it.
+/// Ends a body with an error if its next part has not arrived by the time that `deadline` returns.
 fn limit(request: &mut ServiceRequest, deadline: impl Fn() -> Instant + 'static) {
     let payload = request.take_payload();
     let parts = stream::unfold(Some((payload, deadline)), |reading| async move {

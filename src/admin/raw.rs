@@ -1,73 +1,68 @@
-//! Owns the admin call that gives out a notice as it came: who reads it and why is told on `findings` first. Invariant: no
-//! bytes are given out that nobody has been told of.
+//! Owns the admin call that returns the raw bytes of a notice. Invariant: bytes are returned only
+//! after the read, with its author and reason, is published on `findings`.
 
-use actix_web::web::{self, Data, ServiceConfig};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpRequest;
+use actix_web::web::{self, Data};
 use payfold_engines::log::{EventLog, Message, Topic};
+use payfold_kit::search;
 use payfold_partners::directory::Directory;
-use payfold_partners::sealing::Opened;
+use payfold_partners::sealing::UnsealedBody;
 use payfold_schemas::event::EventAttributes;
+use payfold_schemas::notice_source::RecordedRequest;
+use payfold_schemas::position::{Position, PositionError};
 use payfold_schemas::raw_read::{RAW_READ_TYPE, RawRead};
-use payfold_schemas::record::{FactRecord, NoticeRequest, Parts, Position, PositionError, Record};
+use payfold_schemas::record::{FactRecord, Parts, Record};
 use payfold_schemas::release::Quarantined;
-use serde::Deserialize;
-use serde_json::json;
 
-use super::books::{Answer, Refusal, assert_reason, bad};
-use super::quarantine::quarantined;
-use super::{Admin, only};
-use crate::search;
+use super::answer::{Answer, Refusal, answer, assert_reason, bad, read};
+use super::backends::quarantined;
+use super::router::Router;
+use super::state::Admin;
+use crate::api::raw::{READ_RAW, RawNotice, ReadRaw};
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Why {
-    reason: String,
-}
-
-/// A record's bytes, and whose they are.
-struct Found {
+/// The unsealed bytes of a record, and the account they belong to.
+struct FoundNotice {
     account: String,
     request_id: payfold_schemas::ids::RequestId,
-    opened: Opened,
+    opened: UnsealedBody,
 }
 
 /// The routes.
-pub(super) fn routes(config: &mut ServiceConfig) {
-    config.service(only("/v1/raw/{topic}/{position}", web::post().to(read)));
+pub(super) fn route(router: &mut Router) {
+    router.call(&READ_RAW, read_raw);
 }
 
-async fn read(
+async fn read_raw(
     request: HttpRequest,
-    place: web::Path<(String, String)>,
+    path: web::Path<(String, String)>,
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
     let author = admin.author(&request).ok_or(Refusal::Unauthenticated)?;
     let Some(log) = &admin.log else { return Err(bad("this process has no log; ask another")) };
-    let why: Why = serde_json::from_slice(&body)
-        .map_err(|error| bad(format!("the body must be {{\"reason\": …}}: {error}")))?;
-    assert_reason(&why.reason)?;
-    let (topic, position) = place.into_inner();
+    let ReadRaw { reason } = read(&READ_RAW, &body)?;
+    assert_reason(&reason)?;
+    let (topic, position) = path.into_inner();
     let position: Position =
         position.parse().map_err(|error: PositionError| bad(format!("{position}: {error}")))?;
     let found = find(&**log, &admin.directory.load(), (&topic, position)).await?;
-    let Found { account, request_id, opened } = found;
+    let FoundNotice { account, request_id, opened } = found;
     let at = admin.clock.now();
-    let read = RawRead { account, topic, position, request_id, author, reason: why.reason, at };
+    let read = RawRead { account, topic, position, request_id, author, reason, at };
     let event = EventAttributes { id: read.event_id(), kind: RAW_READ_TYPE, time: at };
-    let value = serde_json::to_vec(&read).expect("what is told is JSON");
+    let value = serde_json::to_vec(&read).expect("the event serialises");
     let message = Message { key: read.account, event: Some(event), value };
-    let told = log.append(Topic::Findings, message).await;
-    told.map_err(|error| Refusal::Unread(error.to_string()))?;
-    let Opened { request, raw } = opened;
-    Ok(HttpResponse::Ok().json(json!({ "request": request, "raw": hex::encode(raw) })))
+    let published = log.append(Topic::Findings, message).await;
+    published.map_err(|error| Refusal::Unread(error.to_string()))?;
+    let UnsealedBody { request, raw } = opened;
+    answer(&READ_RAW, &RawNotice { request, raw: hex::encode(raw) })
 }
 
 async fn find(
     log: &dyn EventLog,
     directory: &Directory,
     (topic, position): (&str, Position),
-) -> Result<Found, Refusal> {
+) -> Result<FoundNotice, Refusal> {
     let unread = |error: anyhow::Error| Refusal::Unread(format!("{error:#}"));
     match topic {
         "intake" => match fact(log, position).await.map_err(unread)? {
@@ -100,22 +95,26 @@ async fn fact(
     })
 }
 
-fn of_fact(directory: &Directory, fact: &FactRecord, record: &Record) -> Result<Found, Refusal> {
+fn of_fact(
+    directory: &Directory,
+    fact: &FactRecord,
+    record: &Record,
+) -> Result<FoundNotice, Refusal> {
     let order = &fact.order;
     let account = order.account_name();
-    let none = NoticeRequest::default();
+    let none = RecordedRequest::default();
     let request = fact.source.as_ref().map_or(&none, |source| &source.request);
     let sealed = (record.raw_key_id.as_ref(), record.raw.as_slice());
-    let opened = directory.opened(&account, (fact.delivery(), request), sealed);
+    let opened = directory.open_body(&account, (fact.delivery(), request), sealed);
     let opened = opened.map_err(|error| bad(error.to_string()))?;
-    Ok(Found { account, request_id: fact.request_id, opened })
+    Ok(FoundNotice { account, request_id: fact.request_id, opened })
 }
 
-fn of_quarantined(directory: &Directory, kept: &Quarantined) -> Result<Found, Refusal> {
+fn of_quarantined(directory: &Directory, kept: &Quarantined) -> Result<FoundNotice, Refusal> {
     let account = kept.record.account.clone();
     let sealed = (kept.raw_key_id.as_ref(), kept.raw.as_slice());
     let recorded = (kept.delivery(), &kept.record.source.request);
-    let opened = directory.opened(&account, recorded, sealed);
+    let opened = directory.open_body(&account, recorded, sealed);
     let opened = opened.map_err(|error| bad(error.to_string()))?;
-    Ok(Found { account, request_id: kept.record.request_id, opened })
+    Ok(FoundNotice { account, request_id: kept.record.request_id, opened })
 }

@@ -5,155 +5,162 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
-pub enum BenchCommand {
-    /// Durable IPNs against an empty handler on the same HTTP stack
+pub(crate) enum BenchCommand {
+    /// Compare durable notices with an empty handler on the same HTTP stack
+    #[command(after_help = "Example: payfold bench ingest --connections 64 --rounds 3")]
     Ingest(BenchIngestArgs),
-    /// Whole payments: created, paid at the sandbox partner, folded, published
+    /// Measure whole payments: created, paid at the sandbox partner, folded, published
+    #[command(after_help = "Example: payfold bench e2e --seconds 10")]
     E2e(BenchE2eArgs),
-    /// Facts folded into orders, events published, rows committed
+    /// Measure the projector: facts folded, events published, rows committed
+    #[command(after_help = "Example: payfold bench projector --facts 1000000")]
     Projector(BenchProjectorArgs),
-    /// A log folded anew into a generation nobody is told of
+    /// Measure a rebuild: a log folded into a build that publishes nothing
+    #[command(after_help = "Example: payfold bench rebuild --facts 1000000")]
     Rebuild(BenchRebuildArgs),
-    /// A day of orders compared with the partner's file of it
+    /// Measure the comparison of a day's orders with the partner's file
+    #[command(after_help = "Example: payfold bench reconcile --orders 1000000")]
     Reconcile(BenchReconcileArgs),
-    /// An empty handler, for `bench ingest` to measure against
+    /// Run the empty handler that `bench ingest` compares with
     #[command(hide = true)]
     Server(BenchServerArgs),
 }
 
 #[derive(Debug, Args)]
-pub struct BenchServerArgs {
-    /// The log of the ingest it is measured beside, for the same number of workers
+pub(crate) struct BenchServerArgs {
+    /// Log URL of the measured ingest; the empty handler gets the same number of workers
     #[arg(long)]
     pub log: Option<String>,
 }
 
 #[derive(Debug, Args)]
-pub struct BenchE2eArgs {
-    /// Seconds of each part: as fast as it goes, and at half of that
+pub(crate) struct BenchE2eArgs {
+    /// Seconds of each of the two parts: at full rate, and at half of it
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
     /// Connections that create payments
     #[arg(long, default_value_t = 64)]
     pub connections: usize,
-    /// Streams that are opened for their cost in memory
+    /// Event streams to open, to measure their memory
     #[arg(long, default_value_t = 2_000)]
     pub streams: usize,
-    /// Figures as JSON
+    /// Print the figures as JSON
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Args)]
-pub struct BenchIngestArgs {
-    /// Rounds of each kind; medians are reported
+pub(crate) struct BenchIngestArgs {
+    /// Rounds of each server; medians are reported
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
-    /// Seconds a round
+    /// Seconds of each round
     #[arg(long, default_value_t = 4)]
     pub seconds: u64,
-    /// Keep-alive connections; several are measured in turn
+    /// Keep-alive connections; several numbers are measured in turn
     #[arg(long, value_delimiter = ',', default_value = "64,256")]
     pub connections: Vec<usize>,
-    /// Requests a second over all connections, for the cost at a low rate [default: as fast as answers come]
+    /// Requests a second over all connections, to measure the cost at a low rate [default: as fast
+    /// as answers come]
     #[arg(long, value_name = "PER_S", value_parser = rate)]
     pub rate: Option<f64>,
     /// Also measure refused notices (bad signature, stale)
     #[arg(long)]
     pub refusals: bool,
-    /// Append to this Kafka log (topics of its own behind the prefix) instead of SQLite
+    /// Append to this Kafka log instead of SQLite; the bench creates topics of its own with this
+    /// prefix
     #[arg(long, value_name = "kafka://…")]
     pub log: Option<String>,
     /// Partitions of its topics
     #[arg(long, default_value_t = 8, requires = "log")]
     pub partitions: u32,
-    /// Process ids of brokers on this machine, whose CPU time is shown too
+    /// Process ids of brokers on this machine, to show their CPU time, too
     #[arg(long, value_name = "PID", value_delimiter = ',', requires = "log")]
     pub broker_pid: Vec<u32>,
-    /// Figures as JSON
+    /// Print the figures as JSON
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Args)]
-pub struct BenchProjectorArgs {
-    /// Facts, a fifth of them duplicates
+pub(crate) struct BenchProjectorArgs {
+    /// Number of facts; a fifth of them are duplicates
     #[arg(long, default_value_t = 1_000_000)]
     pub facts: u64,
-    /// Orders they are about
+    /// Orders that the facts belong to
     #[arg(long, default_value_t = 200_000)]
     pub orders: u64,
-    /// Orders open at once: an order's facts are spread over a window of so many
+    /// Orders open at once: the facts of this many neighbouring orders are interleaved
     #[arg(long, default_value_t = 10_000)]
     pub window: u64,
-    /// Read this Kafka log (topics of its own behind the prefix) instead of SQLite
+    /// Read this Kafka log instead of SQLite; the bench creates topics of its own with this prefix
     #[arg(long, value_name = "kafka://…", requires = "orders_at")]
     pub log: Option<String>,
-    /// Write into this CQL database (a keyspace of its own behind the name) instead of SQLite
+    /// Write into this CQL database instead of SQLite; the bench creates a keyspace of its own
     #[arg(long = "store", value_name = "cql://…", requires = "log")]
     pub orders_at: Option<String>,
-    /// Figures as JSON
+    /// Print the figures as JSON
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Args)]
-pub struct BenchRebuildArgs {
-    /// Facts, a fifth of them duplicates
+pub(crate) struct BenchRebuildArgs {
+    /// Number of facts; a fifth of them are duplicates
     #[arg(long, default_value_t = 5_000_000)]
     pub facts: u64,
-    /// Orders they are about
+    /// Orders that the facts belong to
     #[arg(long, default_value_t = 1_000_000)]
     pub orders: u64,
-    /// Orders open at once: an order's facts are spread over a window of so many
+    /// Orders open at once: the facts of this many neighbouring orders are interleaved
     #[arg(long, default_value_t = 10_000)]
     pub window: u64,
-    /// Read this Kafka log (topics of its own behind the prefix) and fold into memory instead of SQLite into SQLite
+    /// Read this Kafka log and fold into memory, instead of SQLite into SQLite; the bench creates
+    /// topics of its own with this prefix
     #[arg(long, value_name = "kafka://…")]
     pub log: Option<String>,
-    /// Instead measure ingest (SQLite), in turns alone and with a rebuild beside it
+    /// Measure ingest (SQLite) instead, alternately alone and with a rebuild beside it
     #[arg(long, conflicts_with = "log")]
     pub beside_ingest: bool,
-    /// Facts a second of the rebuild beside ingest [default: as fast as it can]
+    /// Facts a second that the rebuild beside ingest may fold [default: no limit]
     #[arg(long, value_name = "N", requires = "beside_ingest")]
     pub throttle: Option<u32>,
-    /// Rounds of each kind beside ingest; medians are reported
+    /// Rounds of each kind with --beside-ingest; medians are reported
     #[arg(long, default_value_t = 5, requires = "beside_ingest")]
     pub rounds: usize,
-    /// Seconds a round
+    /// Seconds of each round
     #[arg(long, default_value_t = 4, requires = "beside_ingest")]
     pub seconds: u64,
-    /// Figures as JSON
+    /// Print the figures as JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// A rate somebody typed.
-fn rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
-    if (1.0..=1_000_000.0).contains(&rate) {
-        Ok(rate)
-    } else {
-        Err("1 to 1000000 is possible".to_owned())
-    }
+/// Parses `--rate`: requests a second, 1 to 1,000,000.
+fn rate(text: &str) -> anyhow::Result<f64> {
+    let rate: f64 = text.parse().map_err(|_| anyhow::anyhow!("it is not a number"))?;
+    anyhow::ensure!((1.0..=1_000_000.0).contains(&rate), "it must be 1 to 1000000");
+    Ok(rate)
 }
 
 #[derive(Debug, Args)]
-pub struct BenchReconcileArgs {
-    /// Orders, and lines of the partner's file; a difference of each of eight kinds in every thousand
+pub(crate) struct BenchReconcileArgs {
+    /// Number of orders and of lines in the partner's file; every thousand has one difference of
+    /// each of eight kinds
     #[arg(long, default_value_t = 1_000_000)]
     pub orders: u64,
     /// Rounds; the median is reported
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
-    /// A program that compares the same in turns: it is given our file and theirs, and prints seconds, memoryPeakKib
-    /// and findings as JSON, such as `python3 benches/duckdb_join.py`
+    /// Another program that compares the same files in turn; it gets our file and the partner's as
+    /// arguments and prints seconds, memoryPeakKib and findings as JSON, such as `python3
+    /// benches/duckdb_join.py`
     #[arg(long, value_name = "COMMAND")]
     pub beside: Option<String>,
-    /// Figures as JSON
+    /// Print the figures as JSON
     #[arg(long)]
     pub json: bool,
-    /// Only compare what this folder has
+    /// Only compare the files of this folder
     #[arg(long, hide = true, value_name = "DIR")]
     pub compare_only: Option<PathBuf>,
 }

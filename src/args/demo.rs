@@ -3,41 +3,47 @@
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
-pub enum DemoCommand {
-    /// Append a create fact, sign one IPN and post it: PENDING → PAID in one command
+pub(crate) enum DemoCommand {
+    /// Open an order, sign one IPN and post it: PENDING → PAID in one command
+    #[command(after_help = "Example: payfold demo ipn --amount 250000 --status SUCCESS")]
     Ipn(DemoIpnArgs),
-    /// Create, pay and watch payments at the sandbox partner, with trouble; compares with what must come of each
+    /// Create payments, pay them at the sandbox partner with troubles, and compare the results with
+    /// what is expected; exit 3 if any differs
+    #[command(
+        after_help = "Example: payfold demo pay --count 50 --trouble late+wrong-key,duplicates"
+    )]
     Pay(DemoPayArgs),
 }
 
 #[derive(Debug, Args)]
-pub struct DemoPayArgs {
-    /// How many payments
+pub(crate) struct DemoPayArgs {
+    /// Number of payments
     #[arg(long, default_value_t = 1)]
     pub count: usize,
-    /// none, all, or words of the sandbox: , between payments, + within one
+    /// none, all, or troubles of the sandbox by name: a comma separates payments, + combines
+    /// troubles of one payment
     #[arg(long, default_value = "none")]
     pub trouble: String,
-    /// What chance starts from: the same seed makes the same trouble [default: by the clock]
+    /// Seed of the random choices; the same seed makes the same payments [default: from the clock]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Payments on their way at the same time
+    /// Payments in progress at the same time
     #[arg(long, default_value_t = 32)]
     pub at_once: usize,
 }
 
 #[derive(Debug, Args)]
-pub struct DemoIpnArgs {
+pub(crate) struct DemoIpnArgs {
     /// Amount in minor units
     #[arg(long, default_value_t = 100_000)]
     pub amount: i64,
     /// ISO 4217 currency
     #[arg(long, default_value = "VND")]
     pub currency: String,
-    /// What the notice says: SUCCESS, FAILED, EXPIRED or REFUNDED
+    /// Status in the notice: SUCCESS, FAILED, EXPIRED or REFUNDED
     #[arg(long, default_value = "SUCCESS")]
     pub status: String,
-    /// Public listener of the running system [default: the one the data folder names]
+    /// Public listener of the running system [default: the one in the data folder's run file]
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! Owns the arguments of `payfold key`, `payfold account` and `payfold shop`: who signs, what is let pass of whom, and
-//! who may call.
+//! Owns the arguments of `payfold key`, `payfold account` and `payfold shop`: keys, limits of
+//! accounts, and tokens of shops.
 
 use std::path::PathBuf;
 
@@ -7,20 +7,23 @@ use ipnet::IpNet;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::OutputArgs;
+use super::common::OutputArgs;
 
 #[derive(Debug, Subcommand)]
-pub enum KeyCommand {
-    /// Add a key to an account; the account is made if it is new
+pub(crate) enum KeyCommand {
+    /// Add a key to an account; a new account is created
+    #[command(after_help = "Example: payfold key add acme --merchant SHOP-1 --secret-file -")]
     Add(KeyAddArgs),
-    /// List keys; never their secrets
+    /// List keys and when each last signed a notice; never their secrets
+    #[command(after_help = "Example: payfold key list acme")]
     List {
-        /// Only of this partner
+        /// Only keys of this partner
         partner: Option<String>,
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// End a key's validity
+    /// End the validity of a key
+    #[command(after_help = "Example: payfold key retire acme k-1769853600000")]
     Retire {
         /// Partner code
         partner: String,
@@ -29,60 +32,62 @@ pub enum KeyCommand {
         /// Merchant code [default: the partner's only account]
         #[arg(long)]
         merchant: Option<String>,
-        /// When, RFC 3339 [default: now]
+        /// When its validity ends, RFC 3339 [default: now]
         #[arg(long, value_name = "TIME")]
         at: Option<String>,
     },
-    /// Encrypt the vault to a new identity and put that in the place of the old one
+    /// Encrypt the vault to a new age identity, which replaces the old one
+    #[command(after_help = "Example: payfold key rotate-identity")]
     RotateIdentity,
 }
 
 #[derive(Debug, Args)]
-pub struct KeyAddArgs {
+pub(crate) struct KeyAddArgs {
     /// Partner code
     pub partner: String,
     /// Merchant code [default: the partner's only account]
     #[arg(long)]
     pub merchant: Option<String>,
-    /// File that holds the secret as text:…, hex:… or base64:…; - reads standard input
-    /// [default: a new random key is made and printed once]
+    /// File with the secret as text:…, hex:… or base64:…; - reads standard input
+    /// [default: a new random key is generated and printed once]
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
-    /// Name of the key [default: k- and the time]
+    /// Id of the key [default: k- and the time]
     #[arg(long)]
     pub key_id: Option<String>,
-    /// From when it counts, RFC 3339 [default: now]
+    /// When its validity begins, RFC 3339 [default: now]
     #[arg(long, value_name = "TIME")]
     pub valid_from: Option<String>,
-    /// What it signs: ipn keys sign everything a channel without keys of its own needs
+    /// What the key is for; ipn keys also serve a channel that has no key of its own
     #[arg(long, value_enum, default_value_t = KeyChannel::Ipn)]
     pub channel: KeyChannel,
-    /// How long the keys before it still count from then on; not shorter than the partner sends notices again
-    /// (retry_horizon_s of its profile)
+    /// How long earlier keys stay valid after the new one begins; at least as long as the partner
+    /// sends notices again (retry_horizon_s of its profile)
     #[arg(long, value_name = "AGE", default_value = "24h")]
     pub overlap: String,
-    /// What the partner calls this key, where its notices name the one they were signed with
+    /// The partner's name for this key, if its notices name the key that signed them
     #[arg(long)]
     pub serial: Option<String>,
-    /// A value the partner gave out for the account, which its profile names; a new account has to have all of them
+    /// A value that the partner gave out for the account and that its profile names; a new account
+    /// needs all of them
     #[arg(long, value_name = "NAME=VALUE")]
     pub constant: Vec<String>,
 }
 
-/// What a key signs.
+/// What a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum KeyChannel {
     /// Notices from server to server
     Ipn,
     /// Our create-payment calls
     Create,
-    /// What a payer's browser brings back
+    /// Returns of payers' browsers
     Return,
-    /// Nothing: it decrypts what notices are wrapped in
+    /// Decryption of encrypted notices; it signs nothing
     Unwrap,
     /// Our calls, with a private key (PEM)
     Sign,
-    /// Nothing: the certificate and its private key (PEM) that our calls show the partner's TLS
+    /// TLS of our calls: the client certificate and its private key (PEM); it signs nothing
     Tls,
 }
 
@@ -100,77 +105,85 @@ impl From<KeyChannel> for payfold_partners::keys::Channel {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum AccountCommand {
-    /// Accounts with what is let pass of each; never their keys
+pub(crate) enum AccountCommand {
+    /// List accounts with their limits and constants; never their keys
+    #[command(after_help = "Example: payfold account list acme")]
     List {
-        /// Only of this partner
+        /// Only accounts of this partner
         partner: Option<String>,
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Change what is named and leave the rest; a running system takes it within a second
+    /// Change the given settings of an account; a running system applies them within a second
+    #[command(after_help = "Example: payfold account set acme SHOP-1 --rate-per-s 200")]
     Set(AccountSetArgs),
 }
 
 #[derive(Debug, Args)]
-pub struct AccountSetArgs {
+pub(crate) struct AccountSetArgs {
     /// Partner code
     pub partner: String,
     /// Merchant code
     pub merchant: String,
-    /// Take its notices
+    /// Accept notices of this account
     #[arg(long, conflicts_with = "disabled")]
     pub enabled: bool,
-    /// Take nothing of it: it is as unknown as an account that isn't there
+    /// Refuse everything of this account, as if it did not exist
     #[arg(long)]
     pub disabled: bool,
-    /// Where its notices may come from, such as 203.0.113.0/24; once for each, in the place of those before
+    /// Network that its notices may come from, such as 203.0.113.0/24; repeat for several. The
+    /// earlier list is replaced
     #[arg(long, value_name = "CIDR")]
     pub allow_source: Vec<IpNet>,
-    /// Let its notices come from anywhere
+    /// Accept its notices from any address
     #[arg(long, conflicts_with = "allow_source")]
     pub any_source: bool,
-    /// How many signed notices a second it may send
+    /// Maximum of notices with a valid signature a second
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub rate_per_s: Option<u32>,
-    /// Let it send as many as it likes
+    /// Remove the limit of notices a second
     #[arg(long, conflicts_with = "rate_per_s")]
     pub any_rate: bool,
-    /// A value the partner has given out for it, such as an access key's id; not secret. Once for each
+    /// A value that the partner gave out for the account and that is not secret, such as an access
+    /// key's id; repeat for several
     #[arg(long, value_name = "NAME=VALUE")]
     pub constant: Vec<String>,
-    /// Forget a constant
+    /// Remove a constant
     #[arg(long, value_name = "NAME")]
     pub no_constant: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum ShopCommand {
-    /// Give a shop a new token, shown once; the shop is made if it is new
+pub(crate) enum ShopCommand {
+    /// Add a token to a shop and print it once; a new shop is created
+    #[command(after_help = "Example: payfold shop add tickets --account acme/SHOP-1")]
     Add(ShopAddArgs),
-    /// List shops; never their tokens
+    /// List shops and the hashes of their tokens; never the tokens
+    #[command(after_help = "Example: payfold shop list")]
     List {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// End every token of a shop
+    /// End the validity of every token of a shop
+    #[command(after_help = "Example: payfold shop retire tickets")]
     Retire {
         /// The shop's name
         name: String,
-        /// When, RFC 3339 [default: now]
+        /// When their validity ends, RFC 3339 [default: now]
         #[arg(long, value_name = "TIME")]
         at: Option<String>,
     },
 }
 
 #[derive(Debug, Args)]
-pub struct ShopAddArgs {
+pub(crate) struct ShopAddArgs {
     /// The shop's name
     pub name: String,
-    /// An account it may use and see, once for each; added to those it has
+    /// An account that the shop may use and see; repeat for several. It is added to the shop's
+    /// accounts
     #[arg(long, value_name = "PARTNER/MERCHANT")]
     pub account: Vec<String>,
-    /// How long the tokens before this one still count
+    /// How long earlier tokens stay valid
     #[arg(long, value_name = "AGE", default_value = "24h")]
     pub overlap: String,
 }

@@ -1,112 +1,127 @@
-//! Owns the arguments of `payfold log`: how far the topics reach, whether the log is what it was, and copies of it.
+//! Owns the arguments of `payfold log`: extents of the topics, verification, backup and restore.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::OutputArgs;
+use super::common::OutputArgs;
 
-/// What can be done with the log.
+/// The commands of `payfold log`.
 #[derive(Debug, Subcommand)]
-pub enum LogCommand {
-    /// First and last position, bytes and lag of every topic
+pub(crate) enum LogCommand {
+    /// Show first and last position, size and lag of every topic
+    #[command(after_help = "Example: payfold log stats")]
     Stats {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Read every record, check its checksum, and fold everything again to compare with the orders
+    /// Read every record, check its checksum, fold all of them again and compare with the orders;
+    /// exit 3 if anything differs
+    #[command(after_help = "Example: payfold log verify")]
     Verify(VerifyArgs),
-    /// Leave a damaged record of intake out of every fold, for good; without --yes only tell which
+    /// Leave a damaged record of intake out of every fold, for good; without --yes only show the
+    /// record
+    #[command(
+        after_help = "Example: payfold log park 0-1234 --by ann --reason \"bad disk block\" --yes"
+    )]
     Park(ParkArgs),
-    /// Copy log, orders, claims and the encrypted vault beside the running system, and verify the copy
+    /// Copy log, orders, claims and the encrypted vault of a running system, and verify the copy
+    #[command(after_help = "Example: payfold log backup backup/2026-11-25")]
     Backup {
-        /// The folder of the copy; it must be new or empty
+        /// Folder for the copy; it must be new or empty
         #[arg(value_name = "FOLDER")]
         to: PathBuf,
-        /// Leave out folding the copy again, which takes as long as `log verify`
+        /// Skip folding the copy again, which takes as long as `log verify`
         #[arg(long)]
         no_verify: bool,
     },
-    /// Go on without claims that no copy holds: an Idempotency-Key of before may then make a second payment. Without --yes
-    /// only say what is missing
+    /// Start without claims that no copy holds: a request repeated with an earlier Idempotency-Key
+    /// may then create a second payment. Without --yes only show what is missing
+    #[command(after_help = "Example: payfold log accept-lost-claims --yes")]
     AcceptLostClaims(AcceptLostClaimsArgs),
-    /// Put a backup into a data folder that holds no log yet
+    /// Restore a backup into a data folder that holds no log
+    #[command(after_help = "Example: payfold log restore backup/2026-11-25 --data payfold-data")]
     Restore {
-        /// The folder `payfold log backup` wrote
+        /// Folder that `payfold log backup` wrote
         #[arg(value_name = "FOLDER")]
         from: PathBuf,
-        /// The newest claims that are whole (orders.claims.db of the old folder), to be taken in place of the backup's
+        /// Undamaged claims newer than the backup's (orders.claims.db of the old folder), to
+        /// restore in their place
         #[arg(long, value_name = "FILE")]
         claims: Option<PathBuf>,
-        /// The highest generation subscribers or shops have seen, where neither the backup nor the claims know it: what is
-        /// told from here on has a later one
-        #[arg(long, value_name = "GENERATION", default_value_t = 0)]
+        /// Highest publication epoch that subscribers or shops have seen, if the backup and the
+        /// claims don't know it: events get a later one
+        #[arg(long, value_name = "EPOCH", default_value_t = 0)]
         above: u32,
     },
 }
 
-/// Which record is left out, and on whose word.
+/// The record to park, and who decides it.
 #[derive(Debug, Args)]
-pub struct ParkArgs {
-    /// Its position, such as 0-1234, as the projector's ERROR line and `payfold log verify` name it
+pub(crate) struct ParkArgs {
+    /// Position of the record, such as 0-1234, as the projector's ERROR line and `payfold log
+    /// verify` name it
     pub position: String,
-    /// Why; kept in the log with the name
+    /// Why the record is parked; kept in the log with the name
     #[arg(long)]
     pub reason: String,
-    /// Who says so
+    /// Name of the person who decides it
     #[arg(long, value_name = "NAME")]
     pub by: String,
-    /// Do it. Nobody can take it back
+    /// Park the record. This can't be undone
     #[arg(long)]
     pub yes: bool,
 }
 
 /// Whether the loss is accepted.
 #[derive(Debug, Args)]
-pub struct AcceptLostClaimsArgs {
-    /// Do it. Before, look for orders.claims.db and its -wal, and put the newest copy there is in place
+pub(crate) struct AcceptLostClaimsArgs {
+    /// Accept the loss. First look for orders.claims.db and its -wal, and put the newest copy in
+    /// place
     #[arg(long)]
     pub yes: bool,
 }
 
-/// What is verified.
+/// What `payfold log verify` checks.
 #[derive(Debug, Args)]
-pub struct VerifyArgs {
-    /// Tell the state digest instead: one number for the content of all orders, the same on every engine and after
-    /// every rebuild
+pub(crate) struct VerifyArgs {
+    /// Print the state digest instead: one digest of the content of all orders, equal on every
+    /// engine and after every rebuild
     #[arg(long, conflicts_with_all = ["chain", "signatures"])]
     pub state: bool,
-    /// Check instead that the records are those that were folded, byte for byte and in their places
+    /// Check instead that the log holds exactly the records that were folded, byte for byte and in
+    /// order
     #[arg(long, conflicts_with = "signatures")]
     pub chain: bool,
-    /// Judge the events of this generation and later ones only: another program's rules folded the earlier ones
-    #[arg(long, value_name = "GENERATION", conflicts_with_all = ["state", "chain", "signatures"])]
-    pub from_generation: Option<u32>,
+    /// Compare only events of this publication epoch and later ones, if another program's rules
+    /// folded the earlier ones
+    #[arg(long, value_name = "EPOCH", conflicts_with_all = ["state", "chain", "signatures"])]
+    pub from_epoch: Option<u32>,
     #[command(flatten)]
     pub heads: ChainArgs,
-    /// Check instead that a partner signed every stored notice, quarantined ones too, with the key and under the profile
-    /// that are recorded
+    /// Check instead that the partner signed every stored notice, quarantined ones too, with the
+    /// recorded key under the recorded profile
     #[arg(long)]
     pub signatures: bool,
-    /// A profile of earlier days to judge by, beside those that are configured and their frozen copies; may be given
-    /// several times
+    /// An earlier profile to verify by, besides the configured ones and their frozen copies; repeat
+    /// for several
     #[arg(long, value_name = "FILE", requires = "signatures")]
     pub profile: Vec<PathBuf>,
-    /// What is known to be unjudgeable, so that it is no failure: a kind (no-key, no-profile, unusable), or exactly what is
-    /// missing, as the last column names it; may be given several times
+    /// Notices that are known to be unverifiable and don't count as failures: a kind (no-key,
+    /// no-profile, unusable), or the text of the last column; repeat for several
     #[arg(long, value_name = "WHAT", requires = "signatures")]
     pub accept_unjudged: Vec<String>,
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// Heads of the log's chain that are remembered outside of the system.
+/// Files with heads of the log's hash chain, kept outside the system.
 #[derive(Debug, Args)]
-pub struct ChainArgs {
-    /// Write the heads to this file, to be kept where nobody can change both it and the log
+pub(crate) struct ChainArgs {
+    /// Write the chain heads to this file; keep it where no person can change both it and the log
     #[arg(long, value_name = "FILE", requires = "chain")]
     pub anchor: Option<PathBuf>,
-    /// Check the heads that were written to this file, too
+    /// Also check against the chain heads in this file, which --anchor wrote
     #[arg(long, value_name = "FILE", requires = "chain")]
     pub against: Option<PathBuf>,
 }

@@ -1,50 +1,60 @@
-//! Owns the arguments of `payfold quarantine`: reading what was signed and refused, and deciding what becomes of it.
+//! Owns the arguments of `payfold quarantine`: listing quarantined notices and deciding them.
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{OutputArgs, PageArgs, RawArgs};
+use super::common::{OutputArgs, PageArgs, RawArgs};
 
 #[derive(Debug, Subcommand)]
-pub enum QuarantineCommand {
-    /// Quarantined notices, oldest first, with what was decided on them
+pub(crate) enum QuarantineCommand {
+    /// List quarantined notices, oldest first, with the decision on each
+    #[command(after_help = "Example: payfold quarantine list --open --partner acme")]
     List(QuarantineListArgs),
-    /// One quarantined notice, how it reads today, and who said what of it
+    /// Show one quarantined notice and every decision on it
+    #[command(after_help = "Example: payfold quarantine show 0-12")]
     Show {
-        /// Its position, such as 0-12
+        /// Position of the notice, such as 0-12
         position: String,
         #[command(flatten)]
         raw: RawArgs,
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Admit notices after all: each becomes a fact; what moves money takes a second person with another token
+    /// Admit notices after all; each becomes a fact. A notice that moves money needs a second
+    /// person with another token
+    #[command(
+        after_help = "Example: payfold quarantine release 0-12 --because clock-fixed --reason NTP"
+    )]
     Release(ReleaseArgs),
-    /// Leave notices for good as evidence; what moves money takes a second person with another token
+    /// Keep notices as evidence only, for good. A notice that moves money needs a second person
+    /// with another token
+    #[command(after_help = "Example: payfold quarantine dismiss 0-12 --reason \"test traffic\"")]
     Dismiss(DismissArgs),
-    /// Take back decisions of yours that wait for a second person; they stay in the history
+    /// Withdraw your decisions that wait for a second person; they stay in the history
+    #[command(after_help = "Example: payfold quarantine withdraw 0-12 --reason \"wrong notice\"")]
     Withdraw(WithdrawNoticesArgs),
 }
 
-/// Which notices.
+/// Filters of quarantined notices.
 #[derive(Debug, Args)]
-pub struct NoticesArgs {
-    /// Only of this partner
+pub(crate) struct NoticesArgs {
+    /// Only notices of this partner
     #[arg(long)]
     pub partner: Option<String>,
-    /// Only refused with this code, such as timestamp_out_of_window
+    /// Only notices refused with this code, such as timestamp_out_of_window
     #[arg(long)]
     pub code: Option<String>,
-    /// Only received since then: a time such as 2026-01-31T10:00:00Z, or an age such as 2h
+    /// Only notices received at or after this time, such as 2026-01-31T10:00:00Z, or age, such as
+    /// 2h
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
-    /// Only received before then: a time or an age
+    /// Only notices received before this time or age
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
 }
 
 #[derive(Debug, Args)]
-pub struct QuarantineListArgs {
-    /// Only those nobody has decided
+pub(crate) struct QuarantineListArgs {
+    /// Only undecided notices
     #[arg(long)]
     pub open: bool,
     #[command(flatten)]
@@ -56,16 +66,16 @@ pub struct QuarantineListArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct ReleaseArgs {
-    /// Their positions, such as 0-12; none is all that the filters name
+pub(crate) struct ReleaseArgs {
+    /// Positions of notices, such as 0-12; without any, all notices that the filters match
     pub positions: Vec<String>,
-    /// Which rule no longer speaks against them
+    /// Why the notices can be admitted now
     #[arg(long, value_enum)]
     pub because: ReleaseBecause,
-    /// Why; kept with the decision for ever
+    /// Reason of the decision; kept with it
     #[arg(long, required_unless_present = "dry_run")]
     pub reason: Option<String>,
-    /// Only tell what would be done
+    /// Print what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
@@ -75,11 +85,11 @@ pub struct ReleaseArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct DismissArgs {
-    /// Their positions, such as 0-12
+pub(crate) struct DismissArgs {
+    /// Positions of notices, such as 0-12
     #[arg(required = true)]
     pub positions: Vec<String>,
-    /// Why; kept with the decision for ever
+    /// Reason of the decision; kept with it
     #[arg(long)]
     pub reason: String,
     #[command(flatten)]
@@ -87,29 +97,29 @@ pub struct DismissArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct WithdrawNoticesArgs {
-    /// Their positions, such as 0-12
+pub(crate) struct WithdrawNoticesArgs {
+    /// Positions of notices, such as 0-12
     #[arg(required = true)]
     pub positions: Vec<String>,
-    /// Why; kept for ever
+    /// Reason of the withdrawal; kept in the history
     #[arg(long)]
     pub reason: String,
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// Which rule no longer speaks against a notice.
+/// Why a notice can be admitted now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReleaseBecause {
-    /// A clock was wrong, ours or the partner's: its time is not judged again
+    /// Our clock or the partner's was wrong; the notice's time is not checked again
     ClockFixed,
-    /// The partner sent old bytes again after an outage: its time is not judged again
+    /// The partner sent old notices again after an outage; the notice's time is not checked again
     LateRetry,
-    /// The partner's profile has been mended and takes it now, every rule included
+    /// The partner's profile was corrected; every rule is checked again with it
     ProfileFixed,
 }
 
-impl From<ReleaseBecause> for payfold_schemas::release::Because {
+impl From<ReleaseBecause> for payfold_schemas::released::Because {
     fn from(because: ReleaseBecause) -> Self {
         match because {
             ReleaseBecause::ClockFixed => Self::ClockFixed,

@@ -1,60 +1,71 @@
-//! Owns the arguments of `payfold rebuild`: a new fold of the log beside the one that is told.
+//! Owns the arguments of `payfold rebuild`: projection builds beside the published one.
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::{OutputArgs, PageArgs};
+use super::common::{OutputArgs, PageArgs};
 
 #[derive(Debug, Subcommand)]
-pub enum RebuildCommand {
-    /// What a rebuild would read, write and take
+pub(crate) enum RebuildCommand {
+    /// Show what a rebuild would read and write, and how long it would take
+    #[command(after_help = "Example: payfold rebuild plan")]
     Plan(PlanArgs),
-    /// Fold the log into new tables, beside live traffic; nothing of it is told
+    /// Fold the log into a new build beside live traffic; nothing is published from it
+    #[command(after_help = "Example: payfold rebuild start --reason \"new rules\" --throttle 5000")]
     Start(StartArgs),
-    /// How far each generation is
+    /// Show the state and progress of each build
+    #[command(after_help = "Example: payfold rebuild status --watch")]
     Status(StatusArgs),
-    /// Let the generation in the making stand still
+    /// Pause the build in progress
+    #[command(after_help = "Example: payfold rebuild pause --reason \"peak hours\"")]
     Pause {
         #[command(flatten)]
-        why: WhyArgs,
+        why: ReasonArgs,
     },
-    /// Let it go on
+    /// Resume the build in progress
+    #[command(
+        after_help = "Example: payfold rebuild resume --reason \"peak is over\" --throttle 5000"
+    )]
     Resume {
-        /// Facts a second at most from now on [default: as before]
+        /// New maximum of facts a second [default: as before]
         #[arg(long, value_name = "FACTS_PER_S")]
         throttle: Option<u32>,
         #[command(flatten)]
-        why: WhyArgs,
+        why: ReasonArgs,
     },
-    /// In what two generations differ, order by order; exit 3 if they do
+    /// Compare two builds order by order; exit 3 if they differ
+    #[command(after_help = "Example: payfold rebuild diff --build 2")]
     Diff(DiffArgs),
-    /// Tell and read another generation from now on; orders it sees in another way are told of once
+    /// Publish from another build, and read from it; each order that differs gets one event
+    #[command(after_help = "Example: payfold rebuild switch --reason \"new rules\"")]
     Switch(MoveArgs),
-    /// Take the last switch back: what was told before is told again
+    /// Revert the last switch: publish from the earlier build again
+    #[command(after_help = "Example: payfold rebuild rollback --reason \"wrong totals\"")]
     Rollback(MoveArgs),
-    /// Throw the tables of a generation away
+    /// Delete the tables of a build
+    #[command(after_help = "Example: payfold rebuild drop 2 --reason \"not needed\" --yes")]
     Drop {
-        /// Which
-        generation: u32,
-        /// They are really to go
+        /// Number of the build
+        build: u32,
+        /// Delete the tables. This can't be undone
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        why: WhyArgs,
+        why: ReasonArgs,
     },
 }
 
 #[derive(Debug, Args)]
-pub struct WhyArgs {
-    /// Why; kept with what is decided
+pub(crate) struct ReasonArgs {
+    /// Reason; kept with the decision
     #[arg(long)]
     pub reason: String,
 }
 
 #[derive(Debug, Args)]
-pub struct PlanArgs {
-    /// The rate the time is estimated with, facts a second
+pub(crate) struct PlanArgs {
+    /// Assumed facts a second, to estimate the time
     #[arg(long, default_value_t = 50_000)]
     pub rate: u32,
     #[command(flatten)]
@@ -62,21 +73,22 @@ pub struct PlanArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct StartArgs {
-    /// Facts a second at most, to leave the machine to live traffic
+pub(crate) struct StartArgs {
+    /// Maximum of facts a second in each process until the switch, to leave capacity for live
+    /// traffic
     #[arg(long, value_name = "FACTS_PER_S")]
     pub throttle: Option<u32>,
-    /// In the demo only: break one rule of the fold on purpose (what went back in full stays PAID), to see what a rebuild
-    /// shows
+    /// In the demo only: break one rule of the fold on purpose (a fully refunded order stays PAID),
+    /// to see what `rebuild diff` shows
     #[arg(long)]
     pub drill: bool,
     #[command(flatten)]
-    pub why: WhyArgs,
+    pub why: ReasonArgs,
 }
 
 #[derive(Debug, Args)]
-pub struct StatusArgs {
-    /// Go on until the generation in the making is ready
+pub(crate) struct StatusArgs {
+    /// Keep showing progress while a build is in state building
     #[arg(long)]
     pub watch: bool,
     #[command(flatten)]
@@ -84,30 +96,35 @@ pub struct StatusArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct MoveArgs {
-    /// Which generation [default: the one in the making; of a rollback the one before]
+pub(crate) struct MoveArgs {
+    /// Number of the build [default: the build in progress; for a rollback the earlier one]
     #[arg(long)]
-    pub generation: Option<u32>,
-    /// Also if orders that are told now are missing in it
+    pub build: Option<u32>,
+    /// Switch even if the build lacks orders that are published now
     #[arg(long)]
     pub force: bool,
-    /// How long to wait until every partition has passed it
-    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = humantime::parse_duration)]
+    /// How long to wait until every partition has passed its marker
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "1m",
+        value_parser = humantime::parse_duration
+    )]
     pub wait: Duration,
     #[command(flatten)]
-    pub why: WhyArgs,
+    pub why: ReasonArgs,
 }
 
 #[derive(Debug, Args)]
-pub struct DiffArgs {
-    /// Which generation is compared with the one that is told [default: the one in the making]
+pub(crate) struct DiffArgs {
+    /// Number of the build to compare with the published one [default: the build in progress]
     #[arg(long)]
-    pub generation: Option<u32>,
-    /// Fold this order from the log by the rules of this program, and compare that
-    #[arg(long, value_name = "PARTNER/MERCHANT/ORDER", conflicts_with_all = ["merchant", "generation"])]
+    pub build: Option<u32>,
+    /// Compare this order with a fold of its facts by the rules of this program
+    #[arg(long, value_name = "PARTNER/MERCHANT/ORDER", conflicts_with_all = ["merchant", "build"])]
     pub order: Option<String>,
-    /// The same of all orders of an account
-    #[arg(long, value_name = "PARTNER/MERCHANT", conflicts_with = "generation")]
+    /// Compare all orders of this account in the same way
+    #[arg(long, value_name = "PARTNER/MERCHANT", conflicts_with = "build")]
     pub merchant: Option<String>,
     #[command(flatten)]
     pub page: PageArgs,

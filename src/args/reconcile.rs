@@ -1,31 +1,44 @@
-//! Owns the arguments of `payfold reconcile` and `payfold token`: comparing with partners' records, and who decides.
+//! Owns the arguments of `payfold reconcile` and `payfold token`: comparing orders with partners'
+//! records, and the tokens of people who decide.
 
 use std::path::PathBuf;
 
 use chrono::NaiveDate;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{OutputArgs, PageArgs};
+use super::common::{OutputArgs, PageArgs};
 
 #[derive(Debug, Subcommand)]
-pub enum ReconcileCommand {
-    /// Compare a partner's records of a day with the orders; exit 3 if differences are open
-    Run(RunBooksArgs),
-    /// Differences: what is known here, what the partner says, what to do
+pub(crate) enum ReconcileCommand {
+    /// Compare a partner's records of a day with the orders; exit 3 if findings are open
+    #[command(after_help = "Example: payfold reconcile run acme --records acme-2026-11-24.csv")]
+    Run(ReconcileRunArgs),
+    /// List differences: our value, the partner's value, and the recommended action
+    #[command(after_help = "Example: payfold reconcile findings --open --partner acme")]
     Findings(FindingsArgs),
-    /// Control totals: ours against the partner's, by day, currency and status
+    /// Show control totals, ours and the partner's, by day, currency and status
+    #[command(after_help = "Example: payfold reconcile totals --partner acme --day 2026-11-24")]
     Totals(DayArgs),
-    /// The last comparison of each day
+    /// List the last run of each day
+    #[command(after_help = "Example: payfold reconcile runs --partner acme")]
     Runs(DayArgs),
-    /// The last comparison of a day as one HTML page, to read, print and keep
+    /// Write the last run of a day as one HTML page
+    #[command(after_help = "Example: payfold reconcile report acme --day 2026-11-24")]
     Report(ReportArgs),
-    /// Decide a finding, or a flag of an order; what is critical takes a second person with another token
+    /// Decide a finding or a flag of an order; a critical one needs a second person with another
+    /// token
+    #[command(
+        after_help = "Example: payfold reconcile decide 3f9a21 --accept ours --reason \"checked\""
+    )]
     Decide(DecideArgs),
-    /// Take back a decision of yours that waits for a second person; it stays in the history
+    /// Withdraw your decision that waits for a second person; it stays in the history
+    #[command(after_help = "Example: payfold reconcile withdraw 3f9a21 --reason \"wrong finding\"")]
     Withdraw(WithdrawArgs),
-    /// Who decided what, on which evidence
+    /// List decisions: who decided what, when and on which evidence
+    #[command(after_help = "Example: payfold reconcile decisions --partner acme")]
     Decisions(DayArgs),
-    /// Close a day that is over and whose findings are settled: its totals and findings are sealed by a digest
+    /// Close a past day without open findings; a digest seals its totals and findings
+    #[command(after_help = "Example: payfold reconcile close acme --day 2026-11-24")]
     Close {
         /// Partner code
         partner: String,
@@ -36,34 +49,35 @@ pub enum ReconcileCommand {
 }
 
 #[derive(Debug, Args)]
-pub struct RunBooksArgs {
+pub(crate) struct ReconcileRunArgs {
     /// Partner code
     pub partner: String,
     /// The day in the zone of the partner's records, such as 2026-01-31 [default: yesterday]
     #[arg(long)]
     pub day: Option<NaiveDate>,
-    /// The partner's records of that day, as its profile says they are written
+    /// File with the partner's records of that day, in the format of its profile
     #[arg(long, value_name = "FILE", required_unless_present = "by", conflicts_with = "by")]
     pub records: Option<PathBuf>,
-    /// Ask the partner for each payment of the day instead: for who gives out no files
+    /// Query the partner for each payment of the day instead, if it provides no files
     #[arg(long)]
-    pub by: Option<By>,
-    /// These records take the place of the day's others, which were called something else
+    pub by: Option<RecordsOrigin>,
+    /// Replace the day's earlier records, which had another name
     #[arg(long)]
     pub replace: bool,
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What records are had by, where there is no file.
+/// How records are obtained without a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum By {
-    /// By the profile's [query], within its pace; what was answered is kept if it is interrupted
+pub(crate) enum RecordsOrigin {
+    /// By queries as [query] of the profile defines them, within its rate; an interrupted run keeps
+    /// the answers it has
     Query,
 }
 
 #[derive(Debug, Args)]
-pub struct DayArgs {
+pub(crate) struct DayArgs {
     /// Only of this partner
     #[arg(long)]
     pub partner: Option<String>,
@@ -75,17 +89,17 @@ pub struct DayArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct FindingsArgs {
-    /// Only those that nobody has decided and whose cause is there
+pub(crate) struct FindingsArgs {
+    /// Only findings that are undecided and still have their cause
     #[arg(long)]
     pub open: bool,
     /// Only of this partner
     #[arg(long)]
     pub partner: Option<String>,
-    /// Only those first found on this day's records
+    /// Only findings first found in the records of this day
     #[arg(long)]
     pub day: Option<NaiveDate>,
-    /// Only of this kind, such as MISSING_THERE
+    /// Only findings with this code, such as MISSING_THERE
     #[arg(long)]
     pub code: Option<String>,
     #[command(flatten)]
@@ -95,50 +109,52 @@ pub struct FindingsArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// Partner code
     pub partner: String,
-    /// The day in the zone of the partner's records [default: the last compared]
+    /// The day in the zone of the partner's records [default: the last day that was compared]
     #[arg(long)]
     pub day: Option<NaiveDate>,
-    /// Where the page is written [default: report-PARTNER-DAY.html]
+    /// File for the page [default: report-PARTNER-DAY.html]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-pub struct DecideArgs {
-    /// A finding's id or its first digits; or an order, PARTNER/MERCHANT/ORDER, and then its flag
+pub(crate) struct DecideArgs {
+    /// Id of a finding or its first digits; or an order as PARTNER/MERCHANT/ORDER, followed by its
+    /// flag
     pub what: String,
-    /// The flag, where an order is named
+    /// The flag, if an order is given
     pub flag: Option<String>,
-    /// Whose record is taken as right
+    /// The side with the correct record
     #[arg(long, value_enum)]
     pub accept: Accept,
-    /// Why; kept with the decision for ever
+    /// Reason of the decision; kept with it
     #[arg(long)]
     pub reason: String,
 }
 
 #[derive(Debug, Args)]
-pub struct WithdrawArgs {
-    /// A finding's id or its first digits; or an order, PARTNER/MERCHANT/ORDER, and then its flag
+pub(crate) struct WithdrawArgs {
+    /// Id of a finding or its first digits; or an order as PARTNER/MERCHANT/ORDER, followed by its
+    /// flag
     pub what: String,
-    /// The flag, where an order is named
+    /// The flag, if an order is given
     pub flag: Option<String>,
-    /// Why; kept for ever
+    /// Reason of the withdrawal; kept in the history
     #[arg(long)]
     pub reason: String,
 }
 
-/// Whose record is taken as right.
+/// The side with the correct record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Accept {
-    /// What this system has stands
+    /// Our record
     Ours,
-    /// What the partner has stands
+    /// The partner's record
     Partner,
-    /// The difference is written off
+    /// Neither: the difference is written off
     WriteOff,
 }
 
@@ -153,18 +169,21 @@ impl From<Accept> for payfold_schemas::fact::Verdict {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum TokenCommand {
-    /// Make a token for a person and print it once; what is done with it is done in this name
+pub(crate) enum TokenCommand {
+    /// Add a token for a person and print it once; changes made with it carry this name
+    #[command(after_help = "Example: payfold token add ann > ann.token")]
     Add {
         /// The person's name
         name: String,
     },
-    /// Whose tokens there are; never the tokens
+    /// List the names of tokens and their hashes; never the tokens
+    #[command(after_help = "Example: payfold token list")]
     List {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// A token counts no longer
+    /// Remove a person's token
+    #[command(after_help = "Example: payfold token retire ann")]
     Retire {
         /// The person's name
         name: String,

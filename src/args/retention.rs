@@ -1,51 +1,60 @@
-//! Owns the arguments of `payfold retention`: how long the bytes of notices can be read.
+//! Owns the arguments of `payfold retention`: sealing the bytes of notices, and destroying the keys
+//! that open them.
 
 use clap::{Args, Subcommand};
 
-use super::OutputArgs;
+use super::common::OutputArgs;
 
 #[derive(Debug, Subcommand)]
-pub enum RetentionCommand {
-    /// Seal the bytes of notices from now on, with a key for each account and month; a running system makes the later ones
+pub(crate) enum RetentionCommand {
+    /// Seal the bytes of notices from now on, with a key for each account and month; a running
+    /// system adds the keys of later months
+    #[command(after_help = "Example: payfold retention start --account acme/SHOP-1")]
     Start(RetentionAccounts),
-    /// Store the bytes of notices in the clear again from now on; what is sealed stays so
+    /// Store the bytes of new notices unsealed again; sealed bytes stay sealed
+    #[command(after_help = "Example: payfold retention stop --account acme/SHOP-1")]
     Stop(RetentionAccounts),
-    /// Accounts, their months and keys; what was erased, by whom and why
+    /// List the keys of accounts by month; of erased keys, who erased them and why
+    #[command(after_help = "Example: payfold retention list")]
     List {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Destroy a month's key, and with it every byte it sealed; without --yes only tells what that would be
+    /// Destroy the key of a month, and with it all bytes that it seals; without --yes only show
+    /// what they are
+    #[command(
+        after_help = "Example: payfold retention erase --account acme/S1 --month 2026-01 --dry-run"
+    )]
     Erase(RetentionEraseArgs),
 }
 
-/// Which accounts.
+/// The accounts to change.
 #[derive(Debug, Args)]
 #[group(required = true)]
-pub struct RetentionAccounts {
-    /// An account, once for each
+pub(crate) struct RetentionAccounts {
+    /// An account; repeat for several
     #[arg(long, value_name = "PARTNER/MERCHANT")]
     pub account: Vec<String>,
-    /// Every account there is
+    /// Every account of the vault
     #[arg(long, conflicts_with = "account")]
     pub all: bool,
 }
 
 #[derive(Debug, Args)]
-pub struct RetentionEraseArgs {
-    /// The account
+pub(crate) struct RetentionEraseArgs {
+    /// Destroy the key of this account
     #[arg(long, value_name = "PARTNER/MERCHANT")]
     pub account: String,
-    /// The month, in UTC, such as 2026-11; it must be over
+    /// The month in UTC, such as 2026-11; it must be over
     #[arg(long, value_name = "MONTH")]
     pub month: String,
-    /// Why; kept in the vault with your name, which is that of your token
+    /// Reason of the erasure; kept in the vault with the name of your token
     #[arg(long, required_unless_present = "dry_run")]
     pub reason: Option<String>,
-    /// Only tell what would be erased, as without --yes
+    /// Only show what would be erased, as without --yes
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
-    /// Do it. Nobody can take it back
+    /// Destroy the key. This can't be undone
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]

@@ -1,22 +1,40 @@
-//! `payfold account list|set`: what is let pass of our accounts at partners, and the values partners gave out for them.
-//! Changes the vault; a running system takes it within a second. An account is made by its first key.
+//! `payfold account list|set`: switches and limits of our accounts at partners, and the constants
+//! that partners gave out for them. Changes the vault; a running system applies a change within a
+//! second. The first key of an account creates it.
 
+use std::collections::BTreeMap;
+
+use ipnet::IpNet;
 use payfold_partners::document::AccountEntry;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::{AccountCommand, AccountSetArgs, Global, OutputArgs};
 use crate::error::Fixable;
-use crate::keys;
-use crate::output::{self, Listing};
+use crate::listing::{self, Row};
 use crate::settings::{self, Loaded};
 use crate::vault::{self, Instead};
+use crate::{keys, output};
 
-const COLUMNS: [&str; 7] =
-    ["partner", "merchant", "enabled", "keys", "allow_sources", "rate_per_s", "constants"];
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AccountRow<'a> {
+    partner: &'a PartnerCode,
+    merchant_code: &'a MerchantCode,
+    enabled: bool,
+    keys: usize,
+    allow_sources: &'a [IpNet],
+    rate_per_s: Option<u32>,
+    constants: &'a BTreeMap<String, String>,
+}
+
+impl Row for AccountRow<'_> {
+    const COLUMNS: &'static str =
+        "partner merchant:merchantCode enabled keys allow_sources rate_per_s constants";
+}
 
 /// Runs one of its commands.
-pub fn run(global: &Global, command: &AccountCommand) -> anyhow::Result<()> {
+pub(crate) fn run(global: &Global, command: &AccountCommand) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     match command {
         AccountCommand::List { partner, output } => list(&loaded, partner.as_deref(), output),
@@ -26,49 +44,38 @@ pub fn run(global: &Global, command: &AccountCommand) -> anyhow::Result<()> {
 
 fn list(loaded: &Loaded, partner: Option<&str>, output: &OutputArgs) -> anyhow::Result<()> {
     let document = vault::read(&loaded.settings)?;
-    let mut listing = Listing::new(output.output, &COLUMNS);
     let is_asked = |account: &&AccountEntry| partner.is_none_or(|p| account.partner.as_str() == p);
-    for account in document.accounts.iter().filter(is_asked) {
-        let AccountEntry { partner, merchant_code, enabled, allow_sources, rate_per_s, .. } =
-            account;
-        let object = json!({
-            "partner": partner, "merchantCode": merchant_code, "enabled": enabled,
-            "keys": account.keys.len(), "allowSources": allow_sources, "ratePerS": rate_per_s,
-            "constants": account.constants,
-        });
-        let or_none = |text: String| if text.is_empty() { "-".to_owned() } else { text };
-        let sources: Vec<String> = allow_sources.iter().map(ToString::to_string).collect();
-        let constants: Vec<String> =
-            account.constants.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let cells = vec![
-            partner.to_string(),
-            merchant_code.to_string(),
-            if *enabled { "yes" } else { "no" }.to_owned(),
-            account.keys.len().to_string(),
-            or_none(sources.join(" ")),
-            or_none(rate_per_s.map_or(String::new(), |rate| rate.to_string())),
-            or_none(constants.join(" ")),
-        ];
-        listing.row(cells, &object)?;
-    }
-    listing.print()
+    let rows = document.accounts.iter().filter(is_asked).map(|account| AccountRow {
+        partner: &account.partner,
+        merchant_code: &account.merchant_code,
+        enabled: account.enabled,
+        keys: account.keys.len(),
+        allow_sources: &account.allow_sources,
+        rate_per_s: account.rate_per_s,
+        constants: &account.constants,
+    });
+    listing::print(output.output, rows)
 }
 
 fn set(loaded: &Loaded, args: &AccountSetArgs) -> anyhow::Result<()> {
+    // A vault of key files can't be changed by commands; the error says what to do instead.
     let mut vault = vault::open(&loaded.settings, Instead::ChangePlainFile)?;
     let partner = PartnerCode::parse(&args.partner)?;
     let merchant = MerchantCode::parse(&args.merchant)?;
     if vault.document().account(&partner, &merchant).is_none() {
         return Err(Fixable::error(
-            format!("there is no account {partner}/{merchant}"),
-            format!("payfold key add {partner} --merchant {merchant} makes it with its first key"),
+            format!("account {partner}/{merchant} does not exist"),
+            format!(
+                "create it with its first key: payfold key add {partner} --merchant {merchant}"
+            ),
         ));
     }
     let changed = change(loaded, vault.document_mut().account_mut(&partner, &merchant)?, args)?;
     if changed.is_empty() {
         return Err(Fixable::error(
-            format!("nothing of account {partner}/{merchant} is told to change"),
-            "--enabled, --disabled, --allow-source, --any-source, --rate-per-s, --any-rate, --constant, --no-constant",
+            format!("no change of account {partner}/{merchant} is given"),
+            "give one of --enabled, --disabled, --allow-source, --any-source, --rate-per-s, \
+             --any-rate, --constant, --no-constant",
         ));
     }
     keys::check(loaded, vault.document())?;
@@ -77,9 +84,9 @@ fn set(loaded: &Loaded, args: &AccountSetArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gives an account values its partner gave out; tells which. Errors: one is not NAME=VALUE, or its profile has none of
-/// that name.
-pub fn set_constants(
+/// Sets constants of an account. Returns a text for each. Errors: a constant is not NAME=VALUE, the
+/// profile has none of that name, the name or value is not allowed, or the profiles can't be read.
+pub(crate) fn set_constants(
     loaded: &Loaded,
     account: &mut AccountEntry,
     constants: &[String],
@@ -103,13 +110,13 @@ pub fn set_constants(
 
 fn no_such_constant(partner: &PartnerCode, name: &str, known: &[String]) -> anyhow::Error {
     let fix = match known {
-        [] => "its profile has no [constants]; write the name there first".to_owned(),
+        [] => "its profile has no [constants]; add the name there first".to_owned(),
         known => format!("its profile has: {}", known.join(", ")),
     };
     Fixable::error(format!("partner {partner} has no constant {name}"), fix)
 }
 
-/// Changes what is named; tells what.
+/// Applies the given changes. Returns a text for each.
 fn change(
     loaded: &Loaded,
     account: &mut AccountEntry,
@@ -131,14 +138,14 @@ fn change(
     if args.any_rate || args.rate_per_s.is_some() {
         account.rate_per_s = args.rate_per_s;
         let rate = args.rate_per_s.map_or("any number".to_owned(), |rate| rate.to_string());
-        changed.push(format!("{rate} a second"));
+        changed.push(format!("{rate} notices a second"));
     }
     changed.extend(set_constants(loaded, account, &args.constant)?);
     for name in &args.no_constant {
         account.constants.remove(name).ok_or_else(|| {
             Fixable::error(
-                format!("there is no constant {name}"),
-                "payfold account list shows them",
+                format!("the account has no constant {name}"),
+                "list its constants with payfold account list",
             )
         })?;
         changed.push(format!("no {name}"));

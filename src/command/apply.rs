@@ -1,59 +1,62 @@
-//! `payfold topics apply` and `payfold schema apply`: make what the distributed engines need and is not there, print
-//! what differs, alter nothing. Doing it again does no harm.
+//! `payfold topics apply` and `payfold schema apply`: create missing topics and tables, print what
+//! differs, alter nothing. Repeating them does no harm.
 
-use super::block_on;
+use super::block_on::block_on;
 use crate::args::{ApplyArgs, Global, SchemaApplyArgs};
 use crate::error::Fixable;
 use crate::output;
 use crate::settings::{self, Settings};
-use crate::wiring::asked::{Doing, Step};
-use crate::wiring::{Chosen, Distributed, chosen};
+use crate::wiring::cluster_state::{ApplyMode, ApplyStep};
+use crate::wiring::{ChosenEngines, DistributedEngines, choose_engines};
 
-/// Makes the topics.
-pub fn topics(global: &Global, args: &ApplyArgs) -> anyhow::Result<()> {
+/// Creates the topics. Errors: a topic has other settings than required.
+pub(crate) fn topics(global: &Global, args: &ApplyArgs) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     let distributed = distributed(&loaded.settings)?;
     let steps = block_on(distributed.apply_topics(&loaded.settings, doing(args)))?;
-    let left = tell(args, &steps, "the topics are there");
+    let left = print_steps(args, &steps, "all topics exist");
     anyhow::ensure!(
         left == 0,
-        "{left} settings are not as they must be, and only a person may alter a topic"
+        "{left} settings of topics differ from the required ones and were left unchanged; alter \
+         them by hand (kafka-configs.sh), then run payfold topics apply again"
     );
     Ok(())
 }
 
-/// Makes the keyspace and the tables.
-pub fn schema(global: &Global, args: &SchemaApplyArgs) -> anyhow::Result<()> {
+/// Creates the keyspace and the tables. Errors: a table differs from the required one.
+pub(crate) fn schema(global: &Global, args: &SchemaApplyArgs) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     let distributed = distributed(&loaded.settings)?;
     if args.copies_repaired {
         block_on(distributed.note_copies_repaired())?;
     }
     let steps = block_on(distributed.apply_schema(doing(&args.apply)))?;
-    let differing = tell(&args.apply, &steps, "keyspace and tables are there");
+    let differing = print_steps(&args.apply, &steps, "keyspace and tables exist");
     anyhow::ensure!(
         differing == 0,
-        "{differing} tables are not as they must be; nothing was changed"
+        "{differing} tables differ from the required ones, so nothing was changed; alter them by \
+         hand, or use another keyspace"
     );
     Ok(())
 }
 
-fn doing(args: &ApplyArgs) -> Doing {
-    if args.dry_run { Doing::Tell } else { Doing::Make }
+fn doing(args: &ApplyArgs) -> ApplyMode {
+    if args.dry_run { ApplyMode::Plan } else { ApplyMode::Apply }
 }
 
-fn distributed(settings: &Settings) -> anyhow::Result<Box<Distributed>> {
-    match chosen(settings)? {
-        Chosen::Distributed(distributed) => Ok(distributed),
-        Chosen::Embedded(_) => Err(Fixable::error(
-            "the engines are SQLite files, which make themselves at the first run",
-            "name log = \"kafka://…\" and orders = \"cql://…\", in payfold.toml or as PAYFOLD_LOG and PAYFOLD_ORDERS",
+fn distributed(settings: &Settings) -> anyhow::Result<Box<DistributedEngines>> {
+    match choose_engines(settings)? {
+        ChosenEngines::Distributed(distributed) => Ok(distributed),
+        ChosenEngines::Embedded(_) => Err(Fixable::error(
+            "the engines are SQLite files, which the first run creates",
+            "for Kafka and CQL set log = \"kafka://…\" and orders = \"cql://…\" in payfold.toml, \
+             or PAYFOLD_LOG and PAYFOLD_ORDERS",
         )),
     }
 }
 
-/// Prints the steps; how many are left to a person.
-fn tell(args: &ApplyArgs, steps: &[Step], done: &str) -> usize {
+/// Prints the steps. Returns how many a person must do.
+fn print_steps(args: &ApplyArgs, steps: &[ApplyStep], done: &str) -> usize {
     let head = if args.dry_run { "would do: " } else { "" };
     steps.iter().for_each(|step| output::line(&format!("{head}{}", step.line)));
     match (steps.is_empty(), args.dry_run) {

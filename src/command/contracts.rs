@@ -1,19 +1,24 @@
-//! `payfold schema events|asyncapi`: what other teams may rely on, as documents made from the types that write the events.
+//! `payfold schema events|asyncapi`: the contract of published events, generated from the types
+//! that write them.
 
 use std::path::Path;
 
 use anyhow::Context;
-use payfold_schemas::contract::{self, contracts};
-use serde_json::{Value, json};
+use payfold_schemas::asyncapi;
+use payfold_schemas::contract::{Contract, contracts};
+use serde_json::Value;
 
-use crate::args::{EventsArgs, Form};
+use crate::args::{EventsArgs, OutputFormat};
 use crate::error::Fixable;
-use crate::output::{self, Listing};
+use crate::listing::{self, Row};
+use crate::output;
 
-const COLUMNS: [&str; 4] = ["type", "topic", "key", "told"];
+impl Row for Contract {
+    const COLUMNS: &'static str = "type topic key summary";
+}
 
 /// Lists the event types, prints the schema of one, or writes all.
-pub fn events(args: &EventsArgs) -> anyhow::Result<()> {
+pub(crate) fn events(args: &EventsArgs) -> anyhow::Result<()> {
     if let Some(dir) = &args.write {
         return write(dir);
     }
@@ -22,37 +27,28 @@ pub fn events(args: &EventsArgs) -> anyhow::Result<()> {
         let contract = contracts.iter().find(|contract| contract.kind == kind);
         let contract = contract.ok_or_else(|| {
             Fixable::error(
-                format!("there is no event type {kind}"),
-                "`payfold schema events` lists them",
+                format!("the event type {kind} does not exist"),
+                "list the event types with `payfold schema events`",
             )
         })?;
-        return output::object(Form::Json, &contract.schema);
+        return output::object(OutputFormat::Json, &contract.schema);
     }
-    let mut listing = Listing::new(args.output.output, &COLUMNS);
-    for contract in &contracts {
-        let cells = [contract.kind, contract.topic, contract.key, contract.told];
-        let object = json!({
-            "type": contract.kind, "topic": contract.topic, "key": contract.key, "told": contract.told,
-            "schema": contract.schema,
-        });
-        listing.row(cells.map(str::to_owned).into(), &object)?;
-    }
-    listing.print()
+    listing::print(args.output.output, contracts)
 }
 
-/// Prints the document of the topics.
-pub fn asyncapi() -> anyhow::Result<()> {
-    output::object(Form::Json, &document())
+/// Prints the AsyncAPI document of the topics.
+pub(crate) fn asyncapi() -> anyhow::Result<()> {
+    output::object(OutputFormat::Json, &document())
 }
 
 fn document() -> Value {
-    contract::asyncapi(env!("CARGO_PKG_VERSION"))
+    asyncapi::asyncapi(env!("CARGO_PKG_VERSION"))
 }
 
 fn write(dir: &Path) -> anyhow::Result<()> {
     let schemas = dir.join("schemas");
     std::fs::create_dir_all(&schemas)
-        .with_context(|| format!("{} can't be made", schemas.display()))?;
+        .with_context(|| format!("{} can't be created", schemas.display()))?;
     let file = |path: &Path, document: &Value| -> anyhow::Result<()> {
         let text = format!("{}\n", serde_json::to_string_pretty(document)?);
         std::fs::write(path, text)

@@ -1,8 +1,8 @@
-//! `payfold init`: prints a commented payfold.toml.
+//! `payfold init`: prints a payfold.toml that explains every setting.
 
 use crate::{output, settings};
 
-/// Prints it.
-pub fn run() {
+/// Prints the template.
+pub(crate) fn run() {
     output::line(settings::TEMPLATE.trim_end());
 }

@@ -1,6 +1,7 @@
-//! `payfold key add|list|retire|rotate-identity`: keys of partner accounts in the vault, and what opens it. A running
-//! system takes a change within a second, without a restart. Secrets come from a file or standard input, never from an
-//! argument.
+//! `payfold key add|list|retire|rotate-identity`: keys of partner accounts in the vault, and the
+//! vault's identity. A running system applies a change within a second, without a restart. Secrets
+//! are read from a file or standard input, never from an argument, which other users of the machine
+//! could see.
 
 mod list;
 
@@ -12,7 +13,7 @@ use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::secret::Secret;
-use payfold_partners::vault::{Rotated, random_secret, rotate_identity};
+use payfold_partners::vault::{RotatedIdentity, random_secret, rotate_identity};
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
 use payfold_schemas::time::Time;
 use zeroize::Zeroizing;
@@ -25,7 +26,7 @@ use crate::vault::{self, Instead};
 use crate::{demo, keys, output};
 
 /// Runs one of its commands.
-pub fn run(global: &Global, command: &KeyCommand) -> anyhow::Result<()> {
+pub(crate) fn run(global: &Global, command: &KeyCommand) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     match command {
         KeyCommand::Add(args) => add(&loaded, args),
@@ -57,8 +58,9 @@ fn add(loaded: &Loaded, args: &KeyAddArgs) -> anyhow::Result<()> {
         Some(path) => (read_secret(path)?, None),
         None if matches!(channel, Channel::Sign | Channel::Tls) => {
             return Err(Fixable::error(
-                format!("a key of channel {} is made by whoever gives it out", channel.name()),
-                "give its PEM with --secret-file: docs/partners.md, signatures and certificates of ours",
+                format!("a key of channel {} can't be generated here", channel.name()),
+                "give its PEM with --secret-file; docs/reference/profiles.md, \"signatures and \
+                 certificates of ours\"",
             ));
         }
         None => {
@@ -94,16 +96,18 @@ fn add(loaded: &Loaded, args: &KeyAddArgs) -> anyhow::Result<()> {
     keys::check(loaded, vault.document())?;
     vault.save()?;
     output::line(&format!(
-        "key {id} of {partner}/{merchant} counts from {valid_from}; earlier keys for {} more",
+        "key {id} of {partner}/{merchant} is valid from {valid_from}; earlier keys stay valid for \
+         {} more",
         args.overlap
     ));
     if let Some(text) = generated {
-        output::line(&format!("its secret, shown this once: {}", *text));
+        output::line(&format!("its secret, shown only now: {}", *text));
     }
     Ok(())
 }
 
-/// A notice is signed with the key of its event's time, and may come as late as its partner still sends it.
+/// Refuses an overlap shorter than the partner's retry horizon. A notice is signed once and may be
+/// sent again until then, so its key must stay valid.
 fn check_overlap(loaded: &Loaded, account: &AccountEntry, new: &NewKey) -> anyhow::Result<()> {
     let of_notices = matches!(new.channel, Channel::Ipn | Channel::Unwrap);
     let profiles = keys::profiles(&loaded.settings)?;
@@ -117,34 +121,38 @@ fn check_overlap(loaded: &Loaded, account: &AccountEntry, new: &NewKey) -> anyho
     let horizon = humantime::format_duration(std::time::Duration::from_millis(horizon_ms));
     Err(Fixable::error(
         format!(
-            "partner {} sends notices again for {horizon}, signed with the old key, and key {old} would end before that",
+            "partner {} sends notices again for {horizon}, signed with the old key, but key {old} \
+             would end before that",
             account.partner
         ),
         format!(
-            "--overlap \"{horizon}\" or longer; has the old key leaked, add the new one so and then payfold key retire {} {old}",
+            "give --overlap \"{horizon}\" or longer; if the old key has leaked, then also run \
+             payfold key retire {} {old}",
             account.partner
         ),
     ))
 }
 
-/// Gives the vault a new identity.
+/// Encrypts the vault to a new identity.
 fn rotate(loaded: &Loaded) -> anyhow::Result<()> {
     let (vault, identity) = vault::files(&loaded.settings, Instead::NoIdentity)?;
-    let Rotated { old, new } = rotate_identity(&vault, &identity)?;
-    output::line(&format!("{} opens with a new identity now: {new}", vault.display()));
+    let RotatedIdentity { old, new } = rotate_identity(&vault, &identity)?;
+    output::line(&format!("{} now opens with a new identity: {new}", vault.display()));
     output::line(&format!(
-        "back up {} apart from it: without it nobody opens it",
+        "back up the identity {} in another place than the vault: without it the vault can't be \
+         opened",
         identity.display()
     ));
     output::line(&format!(
-        "backups of the vault from before open only with the identity before ({}): keep that with them, or make new ones \
-         and destroy both",
+        "earlier backups of the vault open only with the earlier identity ({}): keep it with them, \
+         or make new backups and destroy both",
         old.join(" ")
     ));
     Ok(())
 }
 
-/// A key of a partner without a profile would make the running system refuse the whole vault.
+/// Refuses a partner without a profile. A running system would refuse the whole vault for a key of
+/// such a partner.
 fn check_configured(loaded: &Loaded, partner: &PartnerCode) -> anyhow::Result<()> {
     let of_demo = loaded.is_demo() && partner.as_str() == demo::PARTNER;
     if of_demo || loaded.settings.partners.contains_key(partner.as_str()) {
@@ -153,7 +161,8 @@ fn check_configured(loaded: &Loaded, partner: &PartnerCode) -> anyhow::Result<()
     Err(Fixable::error(
         format!("partner {partner} has no profile"),
         format!(
-            "put [partners.{partner}] with profile = \"default\" into payfold.toml, and restart what runs"
+            "add [partners.{partner}] with profile = \"default\" to payfold.toml, and restart the \
+             running system"
         ),
     ))
 }
@@ -171,11 +180,11 @@ fn merchant_of(
         (Some(only), None) => Ok(only.merchant_code.clone()),
         (None, _) => Err(Fixable::error(
             format!("partner {partner} has no account yet"),
-            "name it with --merchant CODE",
+            "give the new account's code with --merchant CODE",
         )),
         (Some(_), Some(_)) => Err(Fixable::error(
             format!("partner {partner} has several accounts"),
-            "name one with --merchant CODE",
+            "choose one with --merchant CODE",
         )),
     }
 }

@@ -1,30 +1,32 @@
-//! The commands, one file each, and what they share: dispatch and exit codes
-//! (0 ok, 1 failed, 2 usage, 3 differences found).
+//! Dispatches the commands, one file each. Exit codes: 0 success, 1 failure, 2 wrong usage, 3
+//! differences found.
 
-pub mod account;
-pub mod apply;
-pub mod bench;
-pub mod check;
-pub mod contracts;
-pub mod demo;
-pub mod init;
-pub mod key;
-pub mod log;
-pub mod order;
-pub mod partner;
-pub mod quarantine;
+pub(crate) mod account;
+pub(crate) mod apply;
+pub(crate) mod bench;
+mod block_on;
+pub(crate) mod check;
+pub(crate) mod contracts;
+pub(crate) mod demo;
+pub(crate) mod init;
+pub(crate) mod key;
+pub(crate) mod log;
+mod message;
+pub(crate) mod order;
+pub(crate) mod partner;
+pub(crate) mod quarantine;
 mod raw;
 mod reach;
-pub mod rebuild;
-pub mod reconcile;
+pub(crate) mod rebuild;
+pub(crate) mod reconcile;
 mod retention;
 mod return_keys;
-pub mod run;
-pub mod shop;
-pub mod stuck;
-pub mod tail;
-pub mod token;
-pub mod trace;
+pub(crate) mod run;
+pub(crate) mod shop;
+pub(crate) mod stuck;
+pub(crate) mod tail;
+pub(crate) mod token;
+pub(crate) mod trace;
 
 use std::process::ExitCode;
 
@@ -34,7 +36,7 @@ use crate::args::{ApplyCommand, Arguments, Command, SchemaCommand};
 use crate::error::{DifferencesFound, is_difference};
 use crate::{output, privacy};
 
-/// Reads the arguments, runs the command, prints its error.
+/// Parses the arguments, runs the command and prints its error.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match dispatch(arguments) {
@@ -56,7 +58,8 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
     ) && let Err(error) = privacy::keep_memory_private()
     {
         output::error_line(&format!(
-            "warning: core files of this command can't be forbidden: {error}"
+            "warning: core files of this command can't be forbidden, and they would hold keys: \
+             {error}"
         ));
     }
     match arguments.command {
@@ -103,15 +106,10 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// Whether the reader of our output went away (`payfold tail | head`): not an error.
+/// Whether the reader of our output has closed the pipe (`payfold tail | head`), which is no error.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
         .any(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
-/// Runs a command's future on a small runtime of its own.
-fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
 }

@@ -1,50 +1,40 @@
-//! `payfold order show|list|stuck`: orders as stored, and the facts behind one with what each changed.
+//! `payfold order show|list|stuck`: stored orders, and the facts of an order with what each
+//! changed.
+
+mod rows;
 
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::Topic;
 use payfold_engines::orders::{Cursor, Page, Scan};
+use payfold_kit::search;
 use payfold_projector::fold;
-use payfold_schemas::fact::Fact;
+use payfold_report::money::major_named;
 use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode, Reference};
 use payfold_schemas::order::{Flag, KnownFacts, Order, OrderState, Summary};
-use payfold_schemas::record::{FactRecord, Parts, Position, Record};
+use payfold_schemas::position::Position;
+use payfold_schemas::record::{FactRecord, Parts, Record};
 use payfold_schemas::time::Time;
-use serde_json::{Value, json};
 
-use super::raw::Raw;
-use super::{block_on, stuck, tail};
+use self::rows::{FactRow, OrderRow};
+use super::block_on::block_on;
+use super::message::mask;
+use super::raw::RawReader;
+use super::stuck;
 use crate::accounts::accounts;
-use crate::args::{Form, Global, OrderCommand, OutputArgs, PageArgs, RawArgs};
+use crate::args::{Global, OrderCommand, OutputArgs, OutputFormat, PageArgs, RawArgs};
 use crate::error::Fixable;
-use crate::money::{major, named, plain};
-use crate::output::{self, Listing};
-use crate::search;
+use crate::listing::Listing;
+use crate::output;
 use crate::settings::{self, Loaded};
-use crate::wiring::Engines;
+use crate::wiring::{self, Engines};
 
-const LIST: [&str; 8] =
-    ["created", "partner", "merchant", "order", "state", "amount", "currency", "attention"];
-/// In a spreadsheet the minor units stand beside the amount, which is in major units.
-const LIST_CSV: [&str; 9] = [
-    "created",
-    "partner",
-    "merchant",
-    "order",
-    "state",
-    "amount",
-    "amount_minor",
-    "currency",
-    "attention",
-];
-const FACTS: [&str; 8] =
-    ["position", "received", "fact", "ref", "amount", "effect", "flags", "request_id"];
 const PAGE: usize = 500;
 
 /// Runs one of its commands.
-pub fn run(global: &Global, command: &OrderCommand) -> anyhow::Result<()> {
+pub(crate) fn run(global: &Global, command: &OrderCommand) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     block_on(async {
-        let engines = Engines::open_to_read(&loaded.settings).await?;
+        let engines = wiring::open_to_read(&loaded.settings).await?;
         answer((global, &loaded), &engines, command).await
     })
 }
@@ -68,13 +58,13 @@ async fn answer(
                 (true, false) => show_facts(engines, &order, output).await,
                 (true, true) => {
                     let reason = reason.as_deref().unwrap_or_default();
-                    let raw = Raw::of(global, &loaded.settings, reason)?;
+                    let raw = RawReader::of(global, &loaded.settings, reason)?;
                     show_raw(engines, &order, &raw).await
                 }
             }
         }
         OrderCommand::List { state, flag, reference, older, page, output } => {
-            let filter = Filter::parse(state.as_deref(), flag.as_deref())?;
+            let filter = OrderFilter::parse(state.as_deref(), flag.as_deref())?;
             let until = match older {
                 Some(age) => {
                     let age_ms = i64::try_from(humantime::parse_duration(age)?.as_millis())?;
@@ -94,35 +84,20 @@ async fn answer(
     }
 }
 
-/// One order. Errors: there is none.
-pub async fn load(engines: &Engines, key: &OrderKey) -> anyhow::Result<Order> {
+/// Loads one order. Errors: it does not exist.
+pub(crate) async fn load(engines: &Engines, key: &OrderKey) -> anyhow::Result<Order> {
     let found = engines.store()?.load(vec![key.clone()]).await?.pop().flatten();
     found.ok_or_else(|| {
         Fixable::error(
-            format!("there is no order {key}"),
-            "payfold order list, or payfold trace with its id",
+            format!("order {key} does not exist"),
+            "find it with payfold order list, or payfold trace ORDER_ID",
         )
     })
 }
 
-/// An order as programs read it: key, version and summary in one object; its facts under `facts`.
-pub fn object(order: &Order) -> anyhow::Result<Value> {
-    let mut value = serde_json::to_value(&order.summary)?;
-    value["partner"] = order.key.partner.as_str().into();
-    value["merchantCode"] = order.key.merchant_code.as_str().into();
-    value["orderId"] = order.key.order_id.as_str().into();
-    value["version"] = order.version.into();
-    value["firstSeen"] = serde_json::to_value(order.first_seen)?;
-    value["position"] = order.position.to_string().into();
-    value["attention"] = serde_json::to_value(order.summary.attention().collect::<Vec<Flag>>())?;
-    value["exponent"] = order.summary.currency.map(|currency| currency.exponent()).into();
-    value["facts"] = serde_json::to_value(&order.facts)?;
-    Ok(value)
-}
-
 fn show(order: &Order, output: &OutputArgs) -> anyhow::Result<()> {
-    if output.output != Form::Table {
-        return output::object(output.output, &object(order)?);
+    if output.output != OutputFormat::Table {
+        return output::object(output.output, &OrderRow::of(order));
     }
     let summary = &order.summary;
     let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
@@ -169,15 +144,16 @@ fn amount(summary: &Summary) -> String {
     summary.amount.map_or_else(unknown, |minor| in_currency(summary, minor))
 }
 
-/// An amount of the order's; in minor units while no create request says its currency.
+/// Formats an amount of the order; in minor units while no `CreateRequested` gives the currency.
 fn in_currency(summary: &Summary, minor: i64) -> String {
     match summary.currency {
-        Some(currency) => named(minor.into(), currency),
+        Some(currency) => major_named(minor.into(), currency),
         None => format!("{minor} (minor units, currency unknown)"),
     }
 }
 
-/// The records of an order's kept facts, in log order. Errors: the log's; one is not there or can't be read.
+/// The records of an order's facts, in log order. Errors: the log's; a record is missing or can't
+/// be read.
 pub(crate) async fn records(
     engines: &Engines,
     order: &Order,
@@ -186,7 +162,7 @@ pub(crate) async fn records(
     for position in positions(&order.facts) {
         let message = search::message_at(&*engines.log, Topic::Intake, position)
             .await?
-            .ok_or_else(|| anyhow::anyhow!("the record at {position} is not in the log"))?;
+            .ok_or_else(|| anyhow::anyhow!("the log has no record at {position}"))?;
         let record = Record::decode(&message.value)?;
         if let Parts::Fact(fact) = record.parts {
             found.push((position, fact, record.raw));
@@ -195,8 +171,8 @@ pub(crate) async fn records(
     Ok(found)
 }
 
-/// Where the kept facts were first read, in log order.
-pub fn positions(facts: &KnownFacts) -> Vec<Position> {
+/// The positions of an order's facts, in log order.
+pub(crate) fn positions(facts: &KnownFacts) -> Vec<Position> {
     let mut positions: Vec<Position> = Vec::new();
     positions.extend(facts.creates.iter().map(|known| known.position));
     positions.extend(facts.sessions.iter().map(|known| known.position));
@@ -211,9 +187,9 @@ pub fn positions(facts: &KnownFacts) -> Vec<Position> {
 }
 
 async fn show_facts(engines: &Engines, order: &Order, output: &OutputArgs) -> anyhow::Result<()> {
-    let mut listing = Listing::new(output.output, &FACTS);
+    let mut listing = Listing::of::<FactRow>(output.output);
     let (mut facts, mut before) = (KnownFacts::default(), None::<OrderState>);
-    for (position, record, raw) in records(engines, order).await? {
+    for (position, mut record, raw) in records(engines, order).await? {
         fold::apply(&mut facts, &record.fact, position);
         let summary = fold::summarize(&facts);
         let effect = match before {
@@ -222,30 +198,22 @@ async fn show_facts(engines: &Engines, order: &Order, output: &OutputArgs) -> an
             None => format!("→ {}", summary.state),
         };
         before = Some(summary.state);
-        let flags: Vec<&str> = summary.flags.iter().map(|raised| raised.flag.as_str()).collect();
-        let (provider_ref, amount) = ref_and_amount(&record.fact);
-        let mut object = json!({
-            "position": position.to_string(), "receivedAt": record.received_at, "fact": record.fact,
-            "effect": effect, "flags": flags, "requestId": record.request_id, "source": record.source,
-            "rawBytes": raw.len(),
-        });
-        tail::mask(&mut object);
-        let cells = vec![
-            position.to_string(),
-            output::time(record.received_at),
-            record.fact.letter().to_owned(),
-            provider_ref,
-            amount,
+        record.source.iter_mut().for_each(|source| mask(&mut source.request));
+        listing.row(&FactRow {
+            position: position.to_string(),
+            received_at: record.received_at,
+            fact: record.fact,
             effect,
-            flags.join(" "),
-            record.request_id.to_string(),
-        ];
-        listing.row(cells, &object)?;
+            flags: summary.flags.iter().map(|raised| raised.flag).collect(),
+            request_id: record.request_id,
+            source: record.source,
+            raw_bytes: raw.len(),
+        })?;
     }
     listing.print()
 }
 
-async fn show_raw(engines: &Engines, order: &Order, reading: &Raw) -> anyhow::Result<()> {
+async fn show_raw(engines: &Engines, order: &Order, reading: &RawReader) -> anyhow::Result<()> {
     for (position, record, raw) in records(engines, order).await? {
         if !raw.is_empty() || record.source.is_some() {
             output::error_line(&format!(
@@ -261,51 +229,30 @@ async fn show_raw(engines: &Engines, order: &Order, reading: &Raw) -> anyhow::Re
     Ok(())
 }
 
-fn ref_and_amount(fact: &Fact) -> (String, String) {
-    match fact {
-        Fact::CreateRequested(create) => {
-            (String::new(), named(create.amount.minor().into(), create.currency))
-        }
-        Fact::SessionOpened(session) => (session.provider_ref.to_string(), String::new()),
-        Fact::Ipn(ipn) => {
-            let money = named(ipn.money.amount.minor().into(), ipn.money.currency);
-            (ipn.provider_ref.to_string(), money)
-        }
-        Fact::QueryAnswered(answer) => {
-            let money = named(answer.amount.minor().into(), answer.currency);
-            (answer.provider_ref.to_string(), money)
-        }
-        Fact::RefShared(shared) => (shared.provider_ref.to_string(), String::new()),
-        Fact::CreateFailed(_) | Fact::DeadlinePassed { .. } | Fact::Decided(_) => {
-            Default::default()
-        }
-    }
-}
-
-struct Filter {
+struct OrderFilter {
     state: Option<OrderState>,
     flag: Option<Flag>,
 }
 
-impl Filter {
+impl OrderFilter {
     fn parse(state: Option<&str>, flag: Option<&str>) -> anyhow::Result<Self> {
-        let unknown = |what: &str, word: &str, all: Vec<&str>| {
+        let unknown = |what: &str, name: &str, all: Vec<&str>| {
             Fixable::error(
-                format!("there is no {what} {word}"),
-                format!("one of {}", all.join(" ")),
+                format!("the {what} {name} does not exist"),
+                format!("use one of {}", all.join(" ")),
             )
         };
         let state = state
-            .map(|word| {
-                OrderState::parse(word).ok_or_else(|| {
-                    unknown("state", word, OrderState::ALL.iter().map(|s| s.as_str()).collect())
+            .map(|name| {
+                OrderState::parse(name).ok_or_else(|| {
+                    unknown("state", name, OrderState::ALL.iter().map(|s| s.as_str()).collect())
                 })
             })
             .transpose()?;
         let flag = flag
-            .map(|word| {
-                Flag::parse(word).ok_or_else(|| {
-                    unknown("flag", word, Flag::ALL.iter().map(|f| f.as_str()).collect())
+            .map(|name| {
+                Flag::parse(name).ok_or_else(|| {
+                    unknown("flag", name, Flag::ALL.iter().map(|f| f.as_str()).collect())
                 })
             })
             .transpose()?;
@@ -325,16 +272,14 @@ fn references(loaded: &Loaded, reference: &str) -> anyhow::Result<Vec<Scan>> {
     Ok(accounts(loaded)?.into_iter().map(scan).collect())
 }
 
-/// Pages through the scans; prints what the filter takes, up to the limit.
+/// Reads the scans page by page and prints the orders that match the filter, up to the limit.
 async fn list(
     engines: &Engines,
     scans: Vec<Scan>,
-    filter: &Filter,
+    filter: &OrderFilter,
     (page, output): (&PageArgs, &OutputArgs),
 ) -> anyhow::Result<()> {
-    let form = output.output;
-    let columns = if form == Form::Csv { &LIST_CSV[..] } else { &LIST[..] };
-    let mut listing = Listing::new(form, columns);
+    let mut listing = Listing::of::<OrderRow<'_>>(output.output);
     let mut rows = 0;
     let mut after = page.after.clone().map(Cursor);
     for scan in scans {
@@ -344,7 +289,7 @@ async fn list(
             let keys = entries.into_iter().map(|(key, _)| key).collect();
             for order in engines.store()?.load(keys).await?.into_iter().flatten() {
                 if filter.takes(&order) {
-                    listing.row(cells(&order, form), &object(&order)?)?;
+                    listing.row(&OrderRow::of(&order))?;
                     rows += 1;
                 }
             }
@@ -359,27 +304,4 @@ async fn list(
         }
     }
     listing.print()
-}
-
-fn cells(order: &Order, form: Form) -> Vec<String> {
-    let summary = &order.summary;
-    let attention: Vec<&str> = summary.attention().map(Flag::as_str).collect();
-    let write = if form == Form::Csv { plain } else { major };
-    let money = summary.amount.zip(summary.currency);
-    let mut cells = vec![
-        output::time(order.first_seen),
-        order.key.partner.to_string(),
-        order.key.merchant_code.to_string(),
-        order.key.order_id.to_string(),
-        summary.state.to_string(),
-        money.map_or(String::new(), |(minor, currency)| write(minor.into(), currency)),
-    ];
-    if form == Form::Csv {
-        cells.push(summary.amount.map_or(String::new(), |minor| minor.to_string()));
-    }
-    cells.extend([
-        summary.currency.map_or(String::new(), |currency| currency.to_string()),
-        attention.join(" "),
-    ]);
-    cells
 }

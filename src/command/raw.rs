@@ -1,43 +1,43 @@
-//! Reading a notice as it came: asked of the running system, which tells who reads and why before it gives the bytes out.
+//! Owns reading a notice as it was received. The running system publishes who reads it and why
+//! before it returns the bytes.
 
 use anyhow::Context;
-use payfold_schemas::record::Position;
-use serde_json::{Value, json};
+use payfold_schemas::position::Position;
 
+use crate::admin_client::AdminClient;
+use crate::api::raw::{READ_RAW, RawNotice, ReadRaw};
 use crate::args::Global;
 use crate::data_dir::DataDir;
 use crate::output;
-use crate::running::AdminClient;
 use crate::settings::Settings;
 
-/// Where bytes are asked for, and why.
-pub struct Raw {
+/// A client that reads notices as received, with the reason.
+pub(crate) struct RawReader {
     client: AdminClient,
     reason: String,
 }
 
-impl Raw {
-    /// Finds the running system. Errors: there is none.
-    pub fn of(global: &Global, settings: &Settings, reason: &str) -> anyhow::Result<Self> {
+impl RawReader {
+    /// Finds the running system. Errors: none is running.
+    pub(crate) fn of(global: &Global, settings: &Settings, reason: &str) -> anyhow::Result<Self> {
         let client = AdminClient::find(global, &DataDir::of(settings))?;
         Ok(Self { client, reason: reason.to_owned() })
     }
 
-    /// Prints the bytes of one record; what stood around them goes to standard error. Errors: there are none, or they
-    /// were erased.
-    pub fn print(&self, topic: &str, position: Position) -> anyhow::Result<()> {
-        let path = format!("/v1/raw/{topic}/{position}");
-        let told = self.client.post(&path, &json!({ "reason": self.reason }))?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let request = &told["request"];
-        if !text(&request["target"]).is_empty() {
-            let method = request["method"].as_str().unwrap_or("POST");
-            output::error_line(&format!("{method} {}", text(&request["target"])));
+    /// Prints the bytes of one record on standard output, and the request line and headers on
+    /// standard error. Errors: the record has no bytes, or they were erased.
+    pub(crate) fn print(&self, topic: &str, position: Position) -> anyhow::Result<()> {
+        let request = ReadRaw { reason: self.reason.clone() };
+        let RawNotice { request, raw } =
+            self.client.call(&READ_RAW, &[topic, &position.to_string()], &request)?;
+        if !request.target.is_empty() {
+            let method = request.method.as_deref().unwrap_or("POST");
+            output::error_line(&format!("{method} {}", request.target));
         }
-        for header in request["headers"].as_array().into_iter().flatten() {
-            output::error_line(&format!("{}: {}", text(&header[0]), text(&header[1])));
+        for (name, value) in &request.headers {
+            output::error_line(&format!("{name}: {value}"));
         }
-        let raw = hex::decode(text(&told["raw"])).context("the admin listener's answer")?;
+        let raw = hex::decode(raw).context("the admin listener's answer")?;
         Ok(output::raw(&raw)?)
     }
 }

@@ -1,16 +1,16 @@
-//! Owns whether partners can be called where the settings say they are.
+//! Owns the check that the configured addresses of partners may be called.
 
 use payfold_partners::outbound::Reach;
 use payfold_partners::profile::Profile;
 
-use super::partner::stage_name;
+use super::partner::show::stage_name;
 use crate::settings::Settings;
 
-/// What mends an address that can't be called.
-pub const FIX: &str = "write its https address, without path and query";
+/// The fix for an address that can't be called.
+pub(crate) const FIX: &str = "set api_url to the partner's https address, without path and query";
 
-/// Why partners can't be called, one text each; none where nothing is called.
-pub fn unreachable(settings: &Settings, profiles: &[Profile]) -> Vec<String> {
+/// A text for each partner with a configured address that can't be called.
+pub(crate) fn unreachable(settings: &Settings, profiles: &[Profile]) -> Vec<String> {
     let mut problems = Vec::new();
     for (code, partner) in &settings.partners {
         let profile = profiles.iter().find(|profile| profile.partner().as_str() == code.as_str());
@@ -18,7 +18,8 @@ pub fn unreachable(settings: &Settings, profiles: &[Profile]) -> Vec<String> {
         if let (false, Err(problem)) = (partner.api_url.is_empty(), reach.check(&partner.api_url)) {
             let stage = profile.map_or("default", |profile| stage_name(profile.stage()));
             problems.push(format!(
-                "api_url of partner {code}, whose profile is of stage {stage}, can't be called: {problem}"
+                "api_url of partner {code}, with a profile of stage {stage}, can't be called: \
+                 {problem}"
             ));
         }
     }

@@ -1,20 +1,21 @@
-//! `payfold reconcile`: runs, listings and decisions of the comparison with partners' records. What changes something
-//! goes through the admin listener; listings read the `findings` topic.
+//! `payfold reconcile`: runs, listings and decisions of the comparison with partners' records.
+//! Commands that change something call the admin listener; listings read the `findings` topic.
 
 mod change;
 mod decisions;
+mod folded;
 mod list;
 mod report;
 
-use payfold_reconciler::books::ledger::Ledger;
+use payfold_reconcile::ledger::Ledger;
 
-use super::block_on;
+use self::folded::folded;
+use super::block_on::block_on;
 use crate::args::{Global, ReconcileCommand};
-use crate::settings;
-use crate::wiring::Engines;
+use crate::{settings, wiring};
 
 /// Runs one of its commands.
-pub fn run(global: &Global, command: &ReconcileCommand) -> anyhow::Result<()> {
+pub(crate) fn run(global: &Global, command: &ReconcileCommand) -> anyhow::Result<()> {
     match command {
         ReconcileCommand::Run(args) => change::run(global, args),
         ReconcileCommand::Decide(args) => change::decide(global, args),
@@ -30,18 +31,11 @@ pub fn run(global: &Global, command: &ReconcileCommand) -> anyhow::Result<()> {
     }
 }
 
-/// What the topic says now.
+/// Reads the ledger from the `findings` topic.
 fn ledger(global: &Global) -> anyhow::Result<Ledger> {
     let loaded = settings::load(global)?;
     block_on(async {
-        let engines = Engines::open_to_read(&loaded.settings).await?;
+        let engines = wiring::open_to_read(&loaded.settings).await?;
         folded(&engines).await
     })
-}
-
-/// The same over engines that are open.
-async fn folded(engines: &Engines) -> anyhow::Result<Ledger> {
-    let mut ledger = Ledger::in_memory()?;
-    ledger.catch_up(&*engines.log).await?;
-    Ok(ledger)
 }

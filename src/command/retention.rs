@@ -1,34 +1,50 @@
-//! `payfold retention start|stop|list|erase`: sealing the bytes of notices with a key for each account and month, and
-//! destroying a month of them. Changes the vault only: no record is touched, so chain, fold and state stay what they are.
-//! Invariants: the key that seals now and those of months to come are not destroyed; what is destroyed leaves its name,
-//! and who did it.
+//! `payfold retention start|stop|list|erase`: seals the bytes of notices with a key for each
+//! account and month, and destroys the key of a month. Only the vault changes: no record is
+//! touched, so hash chain, fold and state stay the same. Invariants: the key that seals now and
+//! keys of later months are never destroyed; an erased key leaves its id, the author and the
+//! reason.
 
 mod covered;
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_partners::document::{AccountEntry, KeyEntry, VaultDocument};
+use payfold_partners::document::{AccountEntry, Erasure, KeyEntry, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{Author, KeyId};
 use payfold_schemas::month::Month;
 use payfold_schemas::time::Time;
-use serde_json::json;
+use serde::Serialize;
 
-use self::covered::Covered;
-use super::block_on;
+use self::covered::{ErasableKeys, SealedCounts};
+use super::block_on::block_on;
 use crate::args::{Global, OutputArgs, RetentionAccounts, RetentionCommand, RetentionEraseArgs};
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::keys::{self, LOCAL_ADMIN};
-use crate::output::{self, Listing};
+use crate::listing::{self, Row};
 use crate::settings::{self, Loaded, Settings};
 use crate::vault::{self, Instead};
-use crate::wiring::Engines;
+use crate::{output, wiring};
 
-const COLUMNS: [&str; 7] = ["account", "key", "from", "state", "erased_at", "author", "reason"];
+/// A key that seals bodies, or the record of its erasure.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BodyKeyRow<'a> {
+    account: String,
+    key: &'a KeyId,
+    from: Time,
+    state: &'static str,
+    erased_at: Option<Time>,
+    author: Option<&'a Author>,
+    reason: Option<&'a str>,
+}
+
+impl Row for BodyKeyRow<'_> {
+    const COLUMNS: &'static str = "account key from state erased_at author reason";
+}
 
 /// Runs one of its commands.
-pub fn run(global: &Global, command: &RetentionCommand) -> anyhow::Result<()> {
+pub(crate) fn run(global: &Global, command: &RetentionCommand) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     match command {
         RetentionCommand::Start(accounts) => start(&loaded, accounts),
@@ -38,7 +54,7 @@ pub fn run(global: &Global, command: &RetentionCommand) -> anyhow::Result<()> {
     }
 }
 
-/// Which of the accounts are meant. Errors: one that is not there.
+/// The indexes of the given accounts in the vault. Errors: an account does not exist.
 fn places(document: &VaultDocument, asked: &RetentionAccounts) -> anyhow::Result<Vec<usize>> {
     if asked.all {
         return Ok((0..document.accounts.len()).collect());
@@ -49,8 +65,8 @@ fn places(document: &VaultDocument, asked: &RetentionAccounts) -> anyhow::Result
 fn place(document: &VaultDocument, account: &str) -> anyhow::Result<usize> {
     document.accounts.iter().position(|entry| entry.name() == account).ok_or_else(|| {
         Fixable::error(
-            format!("there is no account {account} in the vault"),
-            "write it as partner/merchantCode; `payfold account list` shows them",
+            format!("account {account} does not exist in the vault"),
+            "write it as PARTNER/MERCHANT; list the accounts with `payfold account list`",
         )
     })
 }
@@ -63,17 +79,21 @@ fn start(loaded: &Loaded, asked: &RetentionAccounts) -> anyhow::Result<()> {
         let made = keys::add_body_keys(entry, now)?;
         let account = entry.name();
         match made.as_slice() {
-            [] => output::line(&format!("{account} is sealed already")),
+            [] => output::line(&format!("notices of {account} are sealed already")),
             made => {
                 let made: Vec<_> = made.iter().map(KeyId::as_str).collect();
-                output::line(&format!("{account} is sealed from now on: {}", made.join(" ")));
+                output::line(&format!(
+                    "notices of {account} are sealed from now on: {}",
+                    made.join(" ")
+                ));
             }
         }
     }
     keys::check(loaded, vault.document())?;
     vault.save()?;
     output::line(
-        "back the vault up now: what is sealed can't be read without it. Backups of it keep erased keys: give them an end",
+        "back up the vault now: sealed bytes can't be read without it. Backups of the vault keep \
+         erased keys: delete old ones in time",
     );
     Ok(())
 }
@@ -88,16 +108,16 @@ fn stop(loaded: &Loaded, asked: &RetentionAccounts) -> anyhow::Result<()> {
         for id in ids {
             entry.retire_key(&id, now)?;
         }
-        output::line(&format!("{} is stored in the clear from now on", entry.name()));
+        output::line(&format!("notices of {} are stored unsealed from now on", entry.name()));
     }
     vault.save()?;
     Ok(())
 }
 
-/// Where a key of bodies stands in its account.
+/// The state of a key of bodies: `next` (not begun), `seals` (in use) or `sealed` (it only opens).
 fn state(entry: &AccountEntry, key: &KeyEntry, now: Time) -> &'static str {
     let seals =
-        entry.keys.iter().filter(|other| other.channel == Channel::Body && other.counts_at(now));
+        entry.keys.iter().filter(|other| other.channel == Channel::Body && other.is_valid_at(now));
     if now < key.valid_from {
         "next"
     } else if seals.max_by_key(|other| other.valid_from).is_some_and(|last| last.id == key.id) {
@@ -109,31 +129,28 @@ fn state(entry: &AccountEntry, key: &KeyEntry, now: Time) -> &'static str {
 
 fn list(settings: &Settings, output: &OutputArgs) -> anyhow::Result<()> {
     let (document, now) = (vault::read(settings)?, SystemClock.now());
-    let mut listing = Listing::new(output.output, &COLUMNS);
-    for entry in &document.accounts {
-        let account = entry.name();
-        for gone in &entry.erased {
-            let (from, at) = (output::time(gone.valid_from), output::time(gone.at));
-            let (author, reason) = (gone.author.to_string(), gone.reason.clone());
-            let cells = [&account, gone.key_id.as_str(), &from, "erased", &at, &author, &reason];
-            let object = json!({
-                "account": account, "key": gone.key_id, "from": gone.valid_from, "state": "erased",
-                "erasedAt": gone.at, "author": gone.author, "reason": gone.reason,
-            });
-            listing.row(cells.map(|cell| cell.to_string()).to_vec(), &object)?;
-        }
-        for key in entry.keys.iter().filter(|key| key.channel == Channel::Body) {
-            let state = state(entry, key, now);
-            let from = output::time(key.valid_from);
-            let cells = [&account, key.id.as_str(), &from, state, "", "", ""];
-            let object = json!({
-                "account": account, "key": key.id, "from": key.valid_from, "state": state,
-                "erasedAt": null, "author": null, "reason": null,
-            });
-            listing.row(cells.map(|cell| cell.to_string()).to_vec(), &object)?;
-        }
-    }
-    listing.print()
+    let rows = document.accounts.iter().flat_map(|entry| {
+        let erased = entry.erased.iter().map(|gone| BodyKeyRow {
+            account: entry.name(),
+            key: &gone.key_id,
+            from: gone.valid_from,
+            state: "erased",
+            erased_at: Some(gone.at),
+            author: Some(&gone.author),
+            reason: Some(&gone.reason),
+        });
+        let of_bodies = entry.keys.iter().filter(|key| key.channel == Channel::Body);
+        erased.chain(of_bodies.map(move |key| BodyKeyRow {
+            account: entry.name(),
+            key: &key.id,
+            from: key.valid_from,
+            state: state(entry, key, now),
+            erased_at: None,
+            author: None,
+            reason: None,
+        }))
+    });
+    listing::print(output.output, rows)
 }
 
 fn erase(global: &Global, loaded: &Loaded, args: &RetentionEraseArgs) -> anyhow::Result<()> {
@@ -142,57 +159,63 @@ fn erase(global: &Global, loaded: &Loaded, args: &RetentionEraseArgs) -> anyhow:
     let entry = &document.accounts[place(&document, &args.account)?];
     let ids = erasable(entry, month, now)?;
     let covered = block_on(async {
-        let engines = Engines::open_to_read(&loaded.settings).await?;
-        Covered::count(&engines, (&args.account, &ids), &args.output).await
+        let engines = wiring::open_to_read(&loaded.settings).await?;
+        SealedCounts::count(&engines, (&args.account, &ids), &args.output).await
     })?;
-    covered.print((&args.account, month, &ids), &args.output)?;
+    covered.print(&ErasableKeys { account: &args.account, month, keys: &ids }, &args.output)?;
     if !args.yes {
-        output::error_line("nothing was erased: --yes does it, and nobody can take it back");
+        output::error_line(
+            "nothing was erased; repeat the command with --yes to erase, which can't be undone",
+        );
         return Ok(());
     }
     let author = author(global, &loaded.settings, &document)?;
     let reason = args.reason.as_deref().unwrap_or_default().trim();
     if reason.is_empty() {
-        return Err(Fixable::error("an erasure has a reason", "say it with --reason"));
+        return Err(Fixable::error("an erasure needs a reason", "give it with --reason"));
     }
     let mut vault = vault::open(&loaded.settings, Instead::EndKeyFile)?;
     let (partner, merchant) = (entry.partner.clone(), entry.merchant_code.clone());
     for id in &ids {
         let account = vault.document_mut().account_mut(&partner, &merchant)?;
-        account.erase_body_key(id, (now, author.clone(), reason.to_owned()))?;
+        let erasure = Erasure { at: now, author: author.clone(), reason: reason.to_owned() };
+        account.erase_body_key(id, erasure)?;
     }
     vault.save()?;
     output::error_line(
-        "erased. A running system forgets the key within two seconds; copies of the vault from before still have it: \
-         destroy them, or rotate the identity and destroy the old one (docs/operations.md, \"Retention and erasure\")",
+        "erased. A running system forgets the key within two seconds. Earlier copies of the vault \
+         still have it: destroy them, or rotate the identity and destroy the old one \
+         (docs/how-to/erase.md)",
     );
     Ok(())
 }
 
-/// The keys of a month that is over. Errors: there are none; one of them still seals.
+/// The ids of the keys of a past month. Errors: the month has no key, is not over, or its key still
+/// seals.
 fn erasable(entry: &AccountEntry, month: Month, now: Time) -> anyhow::Result<Vec<KeyId>> {
     let ids: Vec<KeyId> = entry.body_keys_of(month).map(|key| key.id.clone()).collect();
     if ids.is_empty() {
         return Err(Fixable::error(
             format!("no key of {} began in {month}", entry.name()),
-            "`payfold retention list` shows its months; what came before its first key is in the clear, and is only gone \
-             with the log",
+            "list its months with `payfold retention list`; notices from before its first key are \
+             unsealed and can only be deleted with the log",
         ));
     }
     let seals = entry.body_keys_of(month).find(|key| state(entry, key, now) == "seals");
     if let Some(key) = seals.filter(|_| entry.is_sealed(now)) {
         return Err(Fixable::error(
-            format!("key {} of {month} is the one that seals now", key.id),
-            "wait until its month is over and the next key seals; `payfold retention start` makes one that is missing",
+            format!("key {} of {month} still seals notices", key.id),
+            "wait until the month is over and the next key seals; `payfold retention start` \
+             creates a missing key",
         ));
     }
     if month >= Month::of(now) {
-        return Err(Fixable::error(format!("{month} is not over"), "name a month that is"));
+        return Err(Fixable::error(format!("{month} is not over"), "give a past month"));
     }
     Ok(ids)
 }
 
-/// Whose token is used. Errors: nobody's.
+/// The name of the token that is used. Errors: the token can't be read, or is not in the vault.
 fn author(
     global: &Global,
     settings: &Settings,
@@ -202,8 +225,9 @@ fn author(
     let path = global.admin_token_file.as_ref().unwrap_or(&own);
     let refused = |why: String| {
         Fixable::error(
-            format!("nobody is known to erase: {why}"),
-            "name the file of your own token with --admin-token-file; `payfold token add NAME` makes one",
+            format!("the author of the erasure is unknown: {why}"),
+            "give the file of your token with --admin-token-file; `payfold token add NAME` makes \
+             one",
         )
     };
     let token = std::fs::read_to_string(path)
@@ -213,6 +237,6 @@ fn author(
     }
     let sha256 = Digest::of_bytes(token.trim().as_bytes());
     let known = document.tokens.iter().find(|token| token.sha256 == sha256);
-    let known = known.ok_or_else(|| refused("the vault does not know this token".to_owned()))?;
+    let known = known.ok_or_else(|| refused("the token is not in the vault".to_owned()))?;
     Ok(known.name.clone())
 }

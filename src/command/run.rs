@@ -1,4 +1,5 @@
-//! `payfold run`: starts the roles of this process, tells where they are, and drains them at the end.
+//! `payfold run`: starts the roles of this process, prints their addresses, and drains them at the
+//! end.
 
 use std::time::{Duration, Instant};
 
@@ -10,30 +11,33 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{reach, return_keys};
 use crate::args::{Global, RunArgs};
 use crate::error::Fixable;
+use crate::opened::OpenedSystem;
 use crate::roles::Roles;
-use crate::server::{Listeners, Server, Started};
+use crate::server::{Listeners, RunningSystem};
 use crate::settings::{self, Loaded};
 use crate::{output, privacy, telemetry};
 
-/// Requests in flight get this long to finish.
+/// How long requests in flight may take to finish when the process ends.
 const DRAIN_MAX: Duration = Duration::from_secs(20);
 
-/// Runs until a signal or a role's error.
-pub fn run(global: &Global, args: &RunArgs) -> anyhow::Result<()> {
+/// Runs until SIGINT, SIGTERM, or an error of a role in a process that receives no notices.
+pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<()> {
     let started_at = Instant::now();
-    // What this process makes is for its user alone: the databases hold notices as they came.
+    // Files of this process are for its user only: the databases hold notices as received.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let loaded = settings::load(global)?.with_run_flags(args);
     telemetry::start_logging(&loaded.settings)?;
     if !loaded.settings.debuggable
         && let Err(error) = privacy::keep_memory_private()
     {
-        tracing::warn!(%error, "core files of this process, which would hold keys, can't be forbidden");
+        tracing::warn!(%error, "core files of this process can't be forbidden, and they would \
+            hold keys; forbid them in the service's unit or with ulimit -c 0");
     }
     for name in &loaded.ignored_variables {
         tracing::warn!(
             variable = name,
-            "this environment variable names no setting and is ignored"
+            "this environment variable matches no setting and is ignored; payfold init lists all \
+             settings"
         );
     }
     if loaded.is_demo() {
@@ -46,16 +50,16 @@ async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::R
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let roles = Roles::asked(&args.roles, loaded.origin());
-    let server = Server::open(&loaded, roles).await?;
-    for problem in reach::unreachable(&loaded.settings, server.keys.profiles()) {
+    let opened = OpenedSystem::open(&loaded, roles).await?;
+    for problem in reach::unreachable(&loaded.settings, opened.keys.profiles()) {
         tracing::warn!(
             problem,
             fix = reach::FIX,
-            "no payments can be created there, and nothing can be asked"
+            "this partner can't be called: no payment is created there and no query is sent"
         );
     }
-    let directory = server.keys.directory().load_full();
-    let mut started = server.start(roles).await?;
+    let directory = opened.keys.directory().load_full();
+    let mut started = RunningSystem::start(opened, roles).await?;
     print_banner(&loaded, &started, started_at);
     if started.takes_notices() && !loaded.is_demo() {
         warn_of_return_keys(&directory);
@@ -71,10 +75,11 @@ async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::R
     if let Some(error) = &failure
         && started.takes_notices()
     {
-        // Notices must still become durable; what is done with them later is done right.
+        // Notices must still become durable. The role folds them once it runs again.
         tracing::error!(
             error = format!("{error:#}"),
-            "this process goes on taking notices without that role until it is mended and started again"
+            "a role has ended; this process still receives notices: correct the cause, then \
+             restart the process"
         );
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -85,13 +90,13 @@ async fn serve(loaded: Loaded, args: &RunArgs, started_at: Instant) -> anyhow::R
     failure.map_or(Ok(()), Err)
 }
 
-/// Whether this process is a system for somebody to try, not one of many.
-fn is_whole(started: &Started) -> bool {
+/// Whether this process runs a whole system, with public and shop listener.
+fn is_whole(started: &RunningSystem) -> bool {
     started.listeners.public.is_some() && started.listeners.shop.is_some()
 }
 
-/// Stops accepting, finishes requests, folds what is durable, syncs the log.
-async fn drain(started: Started) -> anyhow::Result<()> {
+/// Stops accepting connections, finishes requests, folds durable facts, syncs the log.
+async fn drain(started: RunningSystem) -> anyhow::Result<()> {
     started.life.draining();
     let Listeners { public, shop, sandbox } = &started.listeners;
     let serving = [public, shop, sandbox].into_iter().flatten();
@@ -113,7 +118,7 @@ async fn drain(started: Started) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The demo holds test keys and money of nobody: it never listens where others could reach it.
+/// Refuses addresses other than loopback in the demo, because the demo's keys are test keys.
 fn refuse_open_demo(loaded: &Loaded) -> anyhow::Result<()> {
     let addresses = [
         ("--listen-public", &loaded.settings.listen_public),
@@ -131,16 +136,18 @@ fn refuse_open_demo(loaded: &Loaded) -> anyhow::Result<()> {
         if !loopback {
             return Err(Fixable::error(
                 format!(
-                    "{flag} {address}: without a payfold.toml this is a demo with a test key, and it listens on loopback only"
+                    "{flag} {address}: without a payfold.toml this is a demo with a test key, \
+                     which listens on loopback only"
                 ),
-                "payfold init > payfold.toml, then add a partner's key with payfold key add",
+                "write a configuration with payfold init > payfold.toml, then add a partner's key \
+                 with payfold key add",
             ));
         }
     }
     Ok(())
 }
 
-fn print_banner(loaded: &Loaded, started: &Started, started_at: Instant) {
+fn print_banner(loaded: &Loaded, started: &RunningSystem, started_at: Instant) {
     let version = env!("CARGO_PKG_VERSION");
     let origin = match &loaded.file {
         Some(file) => format!("configuration {}", file.display()),
@@ -160,8 +167,8 @@ fn print_banner(loaded: &Loaded, started: &Started, started_at: Instant) {
     }
     if let Some(shop) = shop {
         let key = match loaded.is_demo() {
-            true => format!("key in {}", data.shop_token().display()),
-            false => "keys by payfold shop add; /openapi.json".to_owned(),
+            true => format!("token in {}", data.shop_token().display()),
+            false => "tokens by payfold shop add; /openapi.json".to_owned(),
         };
         output::notice(&format!("  shop      {}   {key}", shop.url));
     }
@@ -185,17 +192,17 @@ fn print_banner(loaded: &Loaded, started: &Started, started_at: Instant) {
         ("payfold demo pay", "create, pay, watch PENDING → PAID"),
         (
             "payfold demo pay --count 50 --trouble all",
-            "retries, disorder, wrong amounts: see what is flagged",
+            "retries, wrong order, wrong amounts: see what is flagged",
         ),
         ("payfold order list", "the orders so far"),
-        ("payfold tail orders", "the events other teams read, as they come"),
+        ("payfold tail orders", "the events other teams read, as they arrive"),
         ("payfold init > payfold.toml", "a configuration of your own"),
     ] {
         output::notice(&format!("  {command:<43} {what}"));
     }
 }
 
-/// Says which accounts' payers can post a signed return as a notice, and what mends it.
+/// Warns of accounts with payers who can post a signed return as a notice, and prints the fix.
 fn warn_of_return_keys(directory: &Directory) {
     let sharing = return_keys::sharing(directory);
     if let Some(problem) = return_keys::problem(&sharing) {

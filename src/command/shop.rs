@@ -1,5 +1,6 @@
-//! `payfold shop`: who may call the shop listener, with which token, for which accounts. Changes the vault; a
-//! running system takes it up by itself. A token is shown once and kept as a hash.
+//! `payfold shop`: shops that may call the shop listener, their accounts and tokens. Changes the
+//! vault; a running system applies a change within a second. A token is shown once and stored as a
+//! hash.
 
 use anyhow::Context;
 use payfold_engines::clock::{Clock, SystemClock};
@@ -8,19 +9,31 @@ use payfold_partners::shops::ShopAccount;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{MerchantCode, PartnerCode, ShopName};
 use payfold_schemas::time::Time;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::{Global, OutputArgs, ShopAddArgs, ShopCommand};
 use crate::error::Fixable;
-use crate::output::{self, Listing};
+use crate::listing::{self, Row};
 use crate::settings::Settings;
 use crate::vault::{self, Instead};
-use crate::{keys, settings};
+use crate::{keys, output, settings};
 
-const COLUMNS: [&str; 5] = ["shop", "account", "token", "created_at", "valid_until"];
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TokenRow<'a> {
+    shop: &'a ShopName,
+    accounts: Vec<String>,
+    token: String,
+    created_at: Time,
+    valid_until: Option<Time>,
+}
+
+impl Row for TokenRow<'_> {
+    const COLUMNS: &'static str = "shop account:accounts token created_at valid_until";
+}
 
 /// Runs one of its commands.
-pub fn run(global: &Global, command: &ShopCommand) -> anyhow::Result<()> {
+pub(crate) fn run(global: &Global, command: &ShopCommand) -> anyhow::Result<()> {
     let settings = settings::load(global)?.settings;
     match command {
         ShopCommand::Add(args) => add(&settings, args),
@@ -40,8 +53,8 @@ fn add(settings: &Settings, args: &ShopAddArgs) -> anyhow::Result<()> {
     let known = vault.document().shops.iter().any(|shop| shop.name == name);
     if !known && accounts.is_empty() {
         return Err(Fixable::error(
-            format!("shop {name} is new and would see nothing"),
-            "name what it may use with --account PARTNER/MERCHANT, once for each",
+            format!("shop {name} is new and has no account"),
+            "give the accounts it may use with --account PARTNER/MERCHANT, repeated for several",
         ));
     }
     let overlap = humantime::parse_duration(&args.overlap).context("--overlap")?;
@@ -50,24 +63,26 @@ fn add(settings: &Settings, args: &ShopAddArgs) -> anyhow::Result<()> {
     vault.document_mut().add_shop_token(&name, &accounts, token, overlap_ms);
     vault.save()?;
     if known {
-        output::line(&format!("shop {name}: its earlier tokens count for {} more", args.overlap));
+        output::line(&format!("shop {name}: earlier tokens stay valid for {} more", args.overlap));
     }
-    output::line(&format!("token of shop {name}, shown this once: {text}"));
+    output::line(&format!("token of shop {name}, shown only now: {text}"));
     Ok(())
 }
 
 fn account_of(document: &VaultDocument, text: &str) -> anyhow::Result<ShopAccount> {
     let (partner, merchant) = text.split_once('/').ok_or_else(|| {
         Fixable::error(
-            format!("--account {text} names no account"),
-            "write it PARTNER/MERCHANT, such as acme/SHOP-1",
+            format!("--account {text} is not an account"),
+            "write it as PARTNER/MERCHANT, such as acme/SHOP-1",
         )
     })?;
     let (partner, merchant_code) = (PartnerCode::parse(partner)?, MerchantCode::parse(merchant)?);
     if document.account(&partner, &merchant_code).is_none() {
         return Err(Fixable::error(
-            format!("there is no account {partner}/{merchant_code}"),
-            format!("payfold key add {partner} --merchant {merchant_code}"),
+            format!("account {partner}/{merchant_code} does not exist"),
+            format!(
+                "create it with its first key: payfold key add {partner} --merchant {merchant_code}"
+            ),
         ));
     }
     Ok(ShopAccount { partner, merchant_code })
@@ -75,28 +90,19 @@ fn account_of(document: &VaultDocument, text: &str) -> anyhow::Result<ShopAccoun
 
 fn list(settings: &Settings, output: &OutputArgs) -> anyhow::Result<()> {
     let document = vault::read(settings)?;
-    let mut listing = Listing::new(output.output, &COLUMNS);
-    for shop in &document.shops {
-        let accounts: Vec<_> = shop.accounts.iter().map(ToString::to_string).collect();
-        for token in &shop.tokens {
-            let object = json!({
-                "shop": shop.name, "accounts": accounts, "token": short(token.sha256),
-                "createdAt": token.created_at, "validUntil": token.valid_until,
-            });
-            let cells = vec![
-                shop.name.to_string(),
-                accounts.join(" "),
-                short(token.sha256),
-                output::time(token.created_at),
-                token.valid_until.map_or("-".to_owned(), output::time),
-            ];
-            listing.row(cells, &object)?;
-        }
-    }
-    listing.print()
+    let tokens = document.shops.iter().flat_map(|shop| {
+        shop.tokens.iter().map(|token| TokenRow {
+            shop: &shop.name,
+            accounts: shop.accounts.iter().map(ToString::to_string).collect(),
+            token: short(token.sha256),
+            created_at: token.created_at,
+            valid_until: token.valid_until,
+        })
+    });
+    listing::print(output.output, tokens)
 }
 
-/// Enough of a token's hash to tell it from the others.
+/// The first digits of a token's hash, to distinguish tokens.
 fn short(sha256: Digest) -> String {
     sha256.to_string().chars().take(12).collect()
 }
@@ -106,9 +112,12 @@ fn retire(settings: &Settings, name: &str, at: Option<&str>) -> anyhow::Result<(
     let at = at.map_or(Ok(SystemClock.now()), Time::parse).context("--at")?;
     let mut vault = vault::open(settings, Instead::ChangePlainFile)?;
     vault.document_mut().retire_shop(&name, at).ok_or_else(|| {
-        Fixable::error(format!("there is no shop {name}"), "payfold shop list shows them")
+        Fixable::error(
+            format!("shop {name} does not exist"),
+            "list the shops with payfold shop list",
+        )
     })?;
     vault.save()?;
-    output::line(&format!("shop {name}: no token counts from {at} on"));
+    output::line(&format!("shop {name}: all tokens end at {at}"));
     Ok(())
 }

@@ -1,24 +1,33 @@
-//! `payfold token`: who may change things on the admin listener. Changes the vault; a running system takes it up by
-//! itself. A token is shown once and kept as a hash; its name is the author of what is done with it.
+//! `payfold token`: tokens of people who may change things on the admin listener. Changes the
+//! vault; a running system applies a change within a second. A token is shown once and stored as a
+//! hash; its name is recorded as the author of each change.
 
 use payfold_partners::document::TokenEntry;
 use payfold_partners::vault::random_secret;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::Author;
-use serde_json::json;
+use serde::Serialize;
 use zeroize::Zeroizing;
 
 use crate::args::{Global, OutputArgs, TokenCommand};
 use crate::error::Fixable;
-use crate::output::{self, Listing};
-use crate::settings;
+use crate::listing::{self, Row};
 use crate::settings::Settings;
 use crate::vault::{self, Instead};
+use crate::{output, settings};
 
-const COLUMNS: [&str; 2] = ["name", "token"];
+#[derive(Serialize)]
+struct AdminTokenRow<'a> {
+    name: &'a Author,
+    token: String,
+}
+
+impl Row for AdminTokenRow<'_> {
+    const COLUMNS: &'static str = "name token";
+}
 
 /// Runs one of its commands.
-pub fn run(global: &Global, command: &TokenCommand) -> anyhow::Result<()> {
+pub(crate) fn run(global: &Global, command: &TokenCommand) -> anyhow::Result<()> {
     let settings = settings::load(global)?.settings;
     match command {
         TokenCommand::Add { name } => add(&settings, name),
@@ -31,8 +40,8 @@ fn add(settings: &Settings, name: &str) -> anyhow::Result<()> {
     let name = Author::parse(name)?;
     if name.as_str() == crate::keys::LOCAL_ADMIN {
         return Err(Fixable::error(
-            format!("{name} is the name of the data folder's own token"),
-            "choose the name of the person who gets this one",
+            format!("{name} is reserved for the token of the data folder"),
+            "use the name of the person who gets the token",
         ));
     }
     let mut vault = vault::open_or_create(settings, Instead::ChangePlainFile)?;
@@ -41,32 +50,31 @@ fn add(settings: &Settings, name: &str) -> anyhow::Result<()> {
     vault.document_mut().add_token(TokenEntry { name: name.clone(), sha256 })?;
     vault.save()?;
     output::error_line(&format!(
-        "token of {name}; it is shown this once. Keep it in a file of its own: --admin-token-file FILE"
+        "token of {name}, shown only now; store it in a file and pass it with --admin-token-file \
+         FILE"
     ));
     output::line(&token);
     Ok(())
 }
 
-fn list(settings: &Settings, form: &OutputArgs) -> anyhow::Result<()> {
+fn list(settings: &Settings, output: &OutputArgs) -> anyhow::Result<()> {
     let vault = vault::open(settings, Instead::ChangePlainFile)?;
-    let mut listing = Listing::new(form.output, &COLUMNS);
-    for TokenEntry { name, sha256 } in &vault.document().tokens {
-        let short: String = sha256.to_string().chars().take(12).collect();
-        listing
-            .row(vec![name.to_string(), short.clone()], &json!({ "name": name, "token": short }))?;
-    }
-    listing.print()
+    let rows = vault.document().tokens.iter().map(|entry| AdminTokenRow {
+        name: &entry.name,
+        token: entry.sha256.to_string().chars().take(12).collect(),
+    });
+    listing::print(output.output, rows)
 }
 
 fn retire(settings: &Settings, name: &str) -> anyhow::Result<()> {
     let mut vault = vault::open(settings, Instead::ChangePlainFile)?;
     if !vault.document_mut().retire_token(name) {
         return Err(Fixable::error(
-            format!("there is no token of {name}"),
-            "payfold token list shows them",
+            format!("{name} has no token"),
+            "list the names with payfold token list",
         ));
     }
     vault.save()?;
-    output::line(&format!("the token of {name} counts no longer"));
+    output::line(&format!("removed the token of {name}"));
     Ok(())
 }

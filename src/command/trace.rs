@@ -1,38 +1,40 @@
-//! `payfold trace`: everything the log has about a request, a partner's ref or an order, in order of time.
+//! `payfold trace`: everything the log has about a request, a partner's reference or an order, in
+//! order of time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use payfold_engines::log::walk::Walk;
 use payfold_engines::log::{Delivered, Topic};
 use payfold_engines::orders::Scan;
+use payfold_kit::search;
 use payfold_projector::fold;
 use payfold_schemas::event::OrderChanged;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::{OrderId, OrderKey, ProviderRef, RequestId};
 use payfold_schemas::order::KnownFacts;
-use payfold_schemas::record::{FactRecord, Parts, Position, Record};
+use payfold_schemas::position::Position;
+use payfold_schemas::record::{FactRecord, Parts, Record};
 use payfold_schemas::time::Time;
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use super::{block_on, tail};
+use super::block_on::block_on;
+use super::message::ShownMessage;
 use crate::accounts::accounts;
 use crate::args::{Global, TraceArgs};
 use crate::error::Fixable;
-use crate::output::Listing;
-use crate::search;
+use crate::listing::{self, Row};
 use crate::settings::{self, Loaded};
-use crate::walk::Walk;
-use crate::wiring::Engines;
+use crate::wiring::{self, Engines};
 
-const COLUMNS: [&str; 6] = ["time", "role", "step", "result", "flags", "position"];
 const PAGE: usize = 2_000;
-/// A request's record is appended within this time of its id.
+/// A request's record is appended within this time after the time in its id (1 min).
 const REQUEST_MS: i64 = 60_000;
 
 /// Prints the trace.
-pub fn run(global: &Global, args: &TraceArgs) -> anyhow::Result<()> {
+pub(crate) fn run(global: &Global, args: &TraceArgs) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     let mut steps = block_on(async {
-        let engines = Engines::open_to_read(&loaded.settings).await?;
+        let engines = wiring::open_to_read(&loaded.settings).await?;
         let mut steps = steps(&loaded, &engines, &args.what).await?;
         add_flags(&engines, &mut steps).await?;
         anyhow::Ok(steps)
@@ -40,55 +42,44 @@ pub fn run(global: &Global, args: &TraceArgs) -> anyhow::Result<()> {
     if steps.is_empty() {
         return Err(Fixable::error(
             format!("the log has nothing about {}", args.what),
-            "a refused notice nobody signed is not kept; `payfold tail quarantine` shows the signed ones",
+            "check the spelling; a refused notice without a valid signature is not stored, and \
+             `payfold tail quarantine` shows those with one",
         ));
     }
     steps.sort_by_key(|step| step.order);
-    let mut listing = Listing::new(args.output.output, &COLUMNS);
-    for step in steps {
-        let object = json!({
-            "time": step.time, "role": step.role, "step": step.step, "result": step.result,
-            "flags": step.flags, "position": format!("{} {}", step.topic.name(), step.position),
-            "message": step.message,
-        });
-        let position = format!("{} {}", step.topic.name(), step.position);
-        listing.row(
-            vec![
-                crate::output::time(step.time),
-                step.role.to_owned(),
-                step.step,
-                step.result,
-                step.flags.map_or_else(|| "-".to_owned(), |flags| flags.join(" ")),
-                position,
-            ],
-            &object,
-        )?;
-    }
-    listing.print()
+    listing::print(args.output.output, &steps)
 }
 
-struct Step {
+#[derive(Serialize)]
+struct TraceStep {
+    #[serde(skip)]
     order: (u64, u8, u64),
     time: Time,
     role: &'static str,
     step: String,
     result: String,
-    /// The order and the record of intake that the step is about; none where it is about no fact.
+    /// The order and the position in intake of the step's fact; `None` if it has none.
+    #[serde(skip)]
     of: Option<(OrderKey, Position)>,
-    /// The order's flags after that fact, as `order show --facts` has them; none where the fact changed nothing.
+    /// The order's flags after that fact, as in `order show --facts`; `None` if the fact changed
+    /// nothing.
     flags: Option<Vec<&'static str>>,
-    topic: Topic,
-    position: Position,
-    message: Value,
+    /// The topic, and the message's position in it.
+    position: String,
+    message: ShownMessage,
 }
 
-/// What is looked for.
-enum Wanted {
+impl Row for TraceStep {
+    const COLUMNS: &'static str = "time role step result flags position";
+}
+
+/// What the user searches for.
+enum SearchTarget {
     Request(RequestId),
     Orders(Vec<OrderKey>),
 }
 
-impl Wanted {
+impl SearchTarget {
     fn takes(&self, key: &str, request_id: RequestId) -> bool {
         match self {
             Self::Request(wanted) => *wanted == request_id,
@@ -96,7 +87,7 @@ impl Wanted {
         }
     }
 
-    /// Whether it is an order of this key.
+    /// Whether this key is one of the orders.
     fn is_of(&self, key: &str) -> bool {
         match self {
             Self::Request(_) => false,
@@ -105,12 +96,12 @@ impl Wanted {
     }
 }
 
-async fn steps(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Result<Vec<Step>> {
+async fn steps(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Result<Vec<TraceStep>> {
     let (wanted, from, until) =
         match what.parse::<RequestId>().ok().and_then(|id| Some((id, id.unix_ms()?))) {
             Some((id, unix_ms)) => {
                 let at = Time::from_unix_ms(i64::try_from(unix_ms)?);
-                (Wanted::Request(id), at, Some(at.plus_ms(REQUEST_MS)))
+                (SearchTarget::Request(id), at, Some(at.plus_ms(REQUEST_MS)))
             }
             None => {
                 let keys = orders(loaded, engines, what).await?;
@@ -118,16 +109,16 @@ async fn steps(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Result
                 let Some(from) = rows.iter().flatten().map(|order| order.first_seen).min() else {
                     return Ok(Vec::new());
                 };
-                (Wanted::Orders(keys), from, None)
+                (SearchTarget::Orders(keys), from, None)
             }
         };
     let mut found = Vec::new();
     for topic in [Topic::Intake, Topic::Quarantine, Topic::Orders] {
-        let places = search::before_time(&*engines.log, topic, from).await?;
+        let places = search::positions_before(&*engines.log, topic, from).await?;
         let mut walk = Walk::from(&*engines.log, topic, places);
         while let Some(page) = walk.next(PAGE).await? {
             for message in &page {
-                if topic != Topic::Orders && search::readable(message)?.is_none() {
+                if topic != Topic::Orders && search::decode_undamaged(message)?.is_none() {
                     if wanted.is_of(&message.key) {
                         found.push(unreadable(topic, message)?);
                     }
@@ -135,7 +126,7 @@ async fn steps(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Result
                 }
                 let step = step(topic, message)?;
                 if until.is_some_and(|until| step.0 > until) {
-                    walk.leave();
+                    walk.drop_current_partition();
                     break;
                 }
                 if wanted.takes(&message.key, step.1) {
@@ -147,7 +138,8 @@ async fn steps(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Result
     Ok(found)
 }
 
-/// The orders a text may mean: a key, an id at any account, or a partner's ref at any account.
+/// The orders that a text may name: an order key, or an order id or partner's reference at any
+/// account.
 async fn orders(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Result<Vec<OrderKey>> {
     if let Ok(key) = OrderKey::parse(what) {
         return Ok(vec![key]);
@@ -167,32 +159,31 @@ async fn orders(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Resul
     Ok(keys)
 }
 
-/// A damaged record as a step: of all it says only the order is known.
-fn unreadable(topic: Topic, message: &Delivered) -> anyhow::Result<Step> {
+/// A step for a damaged record, of which only the order is known.
+fn unreadable(topic: Topic, message: &Delivered) -> anyhow::Result<TraceStep> {
     let position = message.position;
-    Ok(Step {
+    Ok(TraceStep {
         order: (position.offset, 0, position.offset),
         time: Time::from_unix_ms(0),
         role: "-",
-        step: "stored a record that can't be read".to_owned(),
+        step: "stored a record that is damaged now".to_owned(),
         result: "damaged".to_owned(),
         of: None,
         flags: None,
-        topic,
-        position,
-        message: tail::show(message)?,
+        position: format!("{} {position}", topic.name()),
+        message: ShownMessage::of(message)?,
     })
 }
 
-/// A message as a step, with what it is filtered by: its time of receipt and its request.
-fn step(topic: Topic, message: &Delivered) -> anyhow::Result<(Time, RequestId, Step)> {
+/// A message as a step, with its receipt time and request id, which the search filters by.
+fn step(topic: Topic, message: &Delivered) -> anyhow::Result<(Time, RequestId, TraceStep)> {
     let position = message.position;
-    let shown = tail::show(message)?;
+    let shown = ShownMessage::of(message)?;
     if topic == Topic::Orders {
         let change: OrderChanged = serde_json::from_slice(&message.value)?;
         let time = message.event.as_ref().map(|event| Time::parse(&event.time)).transpose()?;
         let before = change.previous_state.map_or("new", |state| state.as_str());
-        let step = Step {
+        let step = TraceStep {
             order: (change.cause.position.offset, 1, position.offset),
             time: time.unwrap_or(Time::from_unix_ms(0)),
             role: "projector",
@@ -200,8 +191,7 @@ fn step(topic: Topic, message: &Delivered) -> anyhow::Result<(Time, RequestId, S
             result: format!("{before} → {}", change.state),
             of: OrderKey::parse(&message.key).ok().map(|key| (key, change.cause.position)),
             flags: None,
-            topic,
-            position,
+            position: format!("{} {position}", topic.name()),
             message: shown,
         };
         return Ok((Time::from_unix_nanos(i64::MIN), change.cause.request_id, step));
@@ -212,12 +202,12 @@ fn step(topic: Topic, message: &Delivered) -> anyhow::Result<(Time, RequestId, S
         Parts::Fact(fact) => {
             role = writer(&fact);
             of = Some((fact.order.clone(), position));
-            let word = fact.fact.status().map_or(String::new(), |status| format!(" {status}"));
+            let status = fact.fact.status().map_or(String::new(), |status| format!(" {status}"));
             let key = fact
                 .source
                 .as_ref()
                 .map_or(String::new(), |source| format!(", key {}", source.key_id));
-            let step = format!("stored {}{word}{key}{}", fact.fact.kind(), decided_by(&fact));
+            let step = format!("stored {}{status}{key}{}", fact.fact.kind(), decided_by(&fact));
             (
                 fact.received_at,
                 fact.request_id,
@@ -229,27 +219,30 @@ fn step(topic: Topic, message: &Delivered) -> anyhow::Result<(Time, RequestId, S
         Parts::Quarantine(record) => {
             role = "ingest";
             let step = format!("refused {}", record.code);
-            // Quarantined notices have no place among the records: they come last.
+            // Positions of quarantine and intake can't be compared, so quarantined notices come
+            // last.
             let order = (u64::MAX, 0, position.offset);
             (record.received_at, record.request_id, order, step, "quarantined".to_owned())
         }
         Parts::Switch(switch) => {
-            let step = format!("generation {} is told from here on", switch.publication.tables);
+            let step = format!("from here on build {} is published", switch.publication.build);
             let order = (position.offset, 0, position.offset);
             (switch.at, switch.request_id, order, step, "durable".to_owned())
         }
         Parts::Parked(parked) => {
-            let step = format!("record {} is left out: {}", parked.parked, parked.reason);
+            let step = format!("parked record {}: {}", parked.parked, parked.reason);
             let order = (position.offset, 0, position.offset);
             (parked.at, parked.request_id, order, step, "durable".to_owned())
         }
     };
     let (time, flags, message) = (received_at, None, shown);
-    let step = Step { order, time, role, step, result, of, flags, topic, position, message };
+    let position = format!("{} {position}", topic.name());
+    let step = TraceStep { order, time, role, step, result, of, flags, position, message };
     Ok((received_at, request_id, step))
 }
 
-/// The role that wrote a fact: it follows from the fact's kind. What people decided is written on the admin listener's word.
+/// The role that wrote a fact, which follows from the fact's kind. Decisions of people are shown as
+/// `admin`.
 fn writer(record: &FactRecord) -> &'static str {
     let is_released = record.source.as_ref().is_some_and(|source| source.released.is_some());
     match &record.fact {
@@ -261,7 +254,7 @@ fn writer(record: &FactRecord) -> &'static str {
     }
 }
 
-/// Who decided on a fact that a person let in or made.
+/// The people who released or decided a fact, as text.
 fn decided_by(record: &FactRecord) -> String {
     let released = record.source.as_ref().and_then(|source| source.released.as_ref());
     let (how, author, second) = match (&record.fact, released) {
@@ -278,22 +271,24 @@ fn decided_by(record: &FactRecord) -> String {
     format!("{how} by {author}{second}")
 }
 
-/// Adds to each step the flags its order has after the fact it is about.
-async fn add_flags(engines: &Engines, steps: &mut [Step]) -> anyhow::Result<()> {
+/// Adds to each step the flags of its order after its fact.
+async fn add_flags(engines: &Engines, steps: &mut [TraceStep]) -> anyhow::Result<()> {
     let orders: BTreeSet<OrderKey> =
         steps.iter().filter_map(|step| step.of.as_ref()).map(|(key, _)| key.clone()).collect();
     let rows = engines.store()?.load(orders.into_iter().collect()).await?;
     for order in rows.into_iter().flatten() {
         let mut facts = KnownFacts::default();
         let mut flags: BTreeMap<Position, Vec<&'static str>> = BTreeMap::new();
-        // A record that can't be read is a step of its own; flags are for the orders that can be folded.
+        // An order with a damaged record gets no flags, because it can't be folded here. The
+        // damaged record is a step of its own.
         let Ok(records) = super::order::records(engines, &order).await else { continue };
         for (position, record, _) in records {
             fold::apply(&mut facts, &record.fact, position);
             let raised = fold::summarize(&facts).flags;
             flags.insert(position, raised.iter().map(|raised| raised.flag.as_str()).collect());
         }
-        let is_of = |step: &&mut Step| step.of.as_ref().is_some_and(|(key, _)| *key == order.key);
+        let is_of =
+            |step: &&mut TraceStep| step.of.as_ref().is_some_and(|(key, _)| *key == order.key);
         for step in steps.iter_mut().filter(is_of) {
             step.flags = step.of.as_ref().and_then(|(_, position)| flags.get(position).cloned());
         }

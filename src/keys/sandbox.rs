@@ -1,4 +1,5 @@
-//! Owns which accounts the sandbox partner plays for: it signs with our own key, which has to be valid now.
+//! Owns the accounts that the sandbox partner plays. It signs with our own key of the account,
+//! which must be valid.
 
 use payfold_partners::document::{AccountEntry, VaultDocument};
 use payfold_partners::keys::Channel;
@@ -9,24 +10,25 @@ use payfold_schemas::time::Time;
 
 use crate::error::Fixable;
 
-/// The accounts of sandbox profiles as they were at the start.
+/// The accounts with sandbox profiles, as read at the start.
 #[derive(Clone)]
-pub struct SandboxAccounts {
-    /// Those with a key that is valid, with the profile of each.
+pub(crate) struct SandboxAccounts {
+    /// Accounts with a valid key, and the profile of each.
     ready: Vec<(Profile, SandboxAccount)>,
-    /// Those without one: which, and when their keys are valid.
+    /// Accounts without a valid key: a sentence for each, with the validity of its keys.
     waiting: Vec<String>,
     at: Time,
 }
 
 impl SandboxAccounts {
-    /// The accounts of a vault that profiles of stage sandbox and the contract's scheme name.
-    pub fn of(profiles: &[Profile], document: &VaultDocument, now: Time) -> Self {
+    /// The enabled accounts of a vault that have a profile of the stage sandbox and the default
+    /// scheme.
+    pub(crate) fn of(profiles: &[Profile], document: &VaultDocument, now: Time) -> Self {
         let mut found = Self { ready: Vec::new(), waiting: Vec::new(), at: now };
         for entry in document.accounts.iter().filter(|entry| entry.enabled) {
             let profile = profiles.iter().find(|profile| *profile.partner() == entry.partner);
             let plays = |profile: &&Profile| {
-                profile.allows_private_addresses() && profile.scheme().is_none()
+                profile.allows_private_addresses() && profile.is_default_scheme()
             };
             if let Some(profile) = profile.filter(plays) {
                 found.add(profile, entry);
@@ -37,7 +39,7 @@ impl SandboxAccounts {
 
     fn add(&mut self, profile: &Profile, entry: &AccountEntry) {
         let ipn = || entry.keys.iter().filter(|key| key.channel == Channel::Ipn);
-        match ipn().rev().find(|key| key.counts_at(self.at)) {
+        match ipn().rev().find(|key| key.is_valid_at(self.at)) {
             Some(key) => {
                 let (merchant_code, key) = (entry.merchant_code.clone(), key.secret.clone());
                 self.ready.push((profile.clone(), SandboxAccount { merchant_code, key }));
@@ -51,8 +53,9 @@ impl SandboxAccounts {
         }
     }
 
-    /// One partner's profile and its accounts. Errors: there is no account, or none with a valid key.
-    pub fn of_one_partner(&self) -> anyhow::Result<(Profile, Vec<SandboxAccount>)> {
+    /// The first such partner's profile and its accounts. Errors: there is no account, or none has
+    /// a valid key.
+    pub(crate) fn of_one_partner(&self) -> anyhow::Result<(Profile, Vec<SandboxAccount>)> {
         let Some((profile, _)) = self.ready.first() else { return Err(self.no_account()) };
         let of_partner =
             self.ready.iter().filter(|(other, _)| other.partner() == profile.partner());
@@ -62,13 +65,15 @@ impl SandboxAccounts {
     fn no_account(&self) -> anyhow::Error {
         if self.waiting.is_empty() {
             return Fixable::error(
-                "the sandbox role has nobody to play for: no account has a sandbox profile",
-                "put profile = \"sandbox\" under a partner in payfold.toml and give it a key, or run without the role",
+                "the sandbox role has no account to play: no account has a sandbox profile",
+                "set profile = \"sandbox\" for a partner in payfold.toml and add a key, or run \
+                    without the role",
             );
         }
         Fixable::error(
-            format!("the sandbox role can't sign: {}", self.waiting.join("; ")),
-            "check the clock (timedatectl); if it is right, payfold key add PARTNER, or run without the role",
+            format!("the sandbox role can't sign notices: {}", self.waiting.join("; ")),
+            "check the clock (timedatectl); if it is right, payfold key add PARTNER, or run \
+                without the role",
         )
     }
 }
@@ -99,20 +104,20 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_before_the_keys_is_named_with_both_times() {
+    fn a_clock_before_the_keys_is_reported_with_both_times() {
         let error = accounts(Time::from_unix_ms(0)).of_one_partner().err().unwrap().to_string();
         let (now, from) = (Time::from_unix_ms(0), Time::from_unix_ms(86_400_000));
         let said =
             format!("no key of sandbox/DEMO is valid at {now} (it has sandbox-1 from {from})");
         assert!(error.contains(&said) && error.contains("check the clock"), "{error}");
-        assert!(!error.contains("nobody"), "{error}");
+        assert!(!error.contains("no account to play"), "{error}");
         let (profile, accounts) = accounts(from).of_one_partner().unwrap();
         assert_eq!((profile.partner().as_str(), accounts.len()), ("sandbox", 1));
     }
 
     #[test]
-    fn without_a_sandbox_account_the_role_has_nobody_to_play_for() {
+    fn without_a_sandbox_account_the_role_is_refused() {
         let none = SandboxAccounts::of(&[], &VaultDocument::default(), Time::from_unix_ms(0));
-        assert!(none.of_one_partner().err().unwrap().to_string().contains("nobody to play for"));
+        assert!(none.of_one_partner().err().unwrap().to_string().contains("no account to play"));
     }
 }

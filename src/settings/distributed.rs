@@ -1,5 +1,5 @@
-//! Owns the settings of the distributed engines: how Kafka and the CQL database are reached, and what `topics apply`
-//! and `schema apply` make.
+//! Owns the settings of the distributed engines: connections to Kafka and the CQL database, and
+//! what `topics apply` and `schema apply` create.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,43 +10,44 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KafkaSection {
-    /// How often intake was replaced by a topic with more partitions.
+    /// Epoch of intake: how often the topic was replaced by one with more partitions.
     pub epoch: u32,
-    /// Milliseconds a message waits for company in its batch.
+    /// Milliseconds that the producer waits to fill a batch.
     pub linger_ms: f64,
-    /// Milliseconds until an append that is not durable fails.
+    /// Milliseconds after which an append that is not yet durable fails.
     pub delivery_timeout_ms: u64,
-    /// How groups are formed: consumer (KIP-848, Kafka 4) or classic.
+    /// Group protocol: consumer (KIP-848, Kafka 4) or classic.
     pub group_protocol: GroupProtocolName,
-    /// Under classic: milliseconds until a silent member is out.
+    /// With the classic protocol: milliseconds after which a silent member is removed from its
+    /// group.
     pub session_timeout_ms: u64,
-    /// Who we are; empty: nobody asks.
+    /// SASL user name; empty: no login.
     pub username: String,
-    /// The file that holds the password.
+    /// The file with the password.
     pub password_file: PathBuf,
-    /// PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+    /// SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
     pub sasl_mechanism: String,
-    /// The authorities of the brokers' certificates, PEM; empty: the system's.
+    /// Certificate authorities of the brokers, PEM; empty: the system's.
     pub ca_file: PathBuf,
-    /// Partitions that `topics apply` makes topics with.
+    /// Number of partitions with which `topics apply` creates topics.
     pub partitions: u32,
-    /// Replicas that `topics apply` makes topics with; 0 is three (one with dev).
+    /// Replication factor with which `topics apply` creates topics; 0 is three (one with dev).
     pub replication: u16,
-    /// Hours that `topics apply` lets orders and findings be kept.
+    /// Retention in hours with which `topics apply` creates orders.
     pub retention_hours: u32,
-    /// Whether orders.latest is kept, the compacted twin of orders.
+    /// Whether the projector fills orders.latest, the compacted copy of orders.
     pub orders_latest: bool,
     /// Further settings of librdkafka by their names.
     pub client: BTreeMap<String, String>,
 }
 
-/// How groups are formed.
+/// Protocols of consumer groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupProtocolName {
-    /// KIP-848: the broker assigns.
+    /// KIP-848: the broker assigns partitions.
     Consumer,
-    /// The members assign, cooperatively.
+    /// The members assign partitions, cooperatively.
     Classic,
 }
 
@@ -54,23 +55,25 @@ pub enum GroupProtocolName {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CqlSection {
-    /// The datacenter whose nodes are asked; empty: all.
+    /// Requests go to the nodes of this datacenter; empty: to all nodes.
     pub datacenter: String,
-    /// Of reads and writes, such as LOCAL_QUORUM.
+    /// Consistency level of reads and writes, such as LOCAL_QUORUM.
     pub consistency: String,
-    /// Of claims: LOCAL_SERIAL, or SERIAL where several datacenters have copies.
+    /// Serial consistency of claims (lightweight transactions): LOCAL_SERIAL, or SERIAL if several
+    /// datacenters have replicas.
     pub serial_consistency: String,
-    /// Statements in flight at once.
+    /// Maximum of statements in flight.
     pub concurrency: usize,
-    /// Milliseconds a statement may take, with its retries.
+    /// Timeout of a statement with its retries, milliseconds.
     pub request_timeout_ms: u64,
-    /// Who we are; empty: nobody asks.
+    /// User name; empty: no login.
     pub username: String,
-    /// The file that holds the password.
+    /// The file with the password.
     pub password_file: PathBuf,
-    /// The authorities of the nodes' certificates, PEM; empty: the system's.
+    /// Certificate authorities of the nodes, PEM; empty: the system's.
     pub ca_file: PathBuf,
-    /// What `schema apply` makes a missing keyspace with; empty: three replicas (one with dev).
+    /// Replication with which `schema apply` creates a missing keyspace; empty: three replicas (one
+    /// with dev).
     pub replication: String,
 }
 

@@ -1,38 +1,38 @@
-//! Owns the settings of one partner: how it is spoken to, and where its records come from.
+//! Owns the settings of one partner: its profile, its API address and the source of its records.
 
 use serde::{Deserialize, Serialize};
 
-/// How a partner is spoken to.
+/// The settings of one partner.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartnerSettings {
-    /// A shipped profile's name, or a TOML file.
+    /// The name of a shipped profile, or the path of a TOML file.
     pub profile: String,
-    /// The partner's API address, for create calls and queries; empty: payments are neither created nor asked for.
+    /// The partner's API address, for create calls and queries; empty: this system makes neither.
     #[serde(default)]
     pub api_url: String,
-    /// The folder its records come into; empty: they are given by hand.
+    /// The folder that receives its records; empty: `payfold reconcile run` is given a file.
     #[serde(default)]
     pub records_folder: String,
-    /// When a day's records are due, a cron expression in the zone of the partner's days.
+    /// When the records of a day are due: a cron expression in the time zone of the partner's days.
     #[serde(default = "six_in_the_morning")]
     pub records_due: String,
-    /// Where its records come from by themselves.
+    /// The source of records that are compared automatically.
     #[serde(default)]
     pub records_by: RecordsBy,
-    /// The zone of its days where its profile says nothing of records.
+    /// The time zone of its days, if its profile has no [records].
     #[serde(default = "utc")]
     pub records_zone: String,
 }
 
-/// Where a partner's records come from by themselves.
+/// Sources of records that are compared automatically.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordsBy {
-    /// From its folder, if it has one.
+    /// Files in its folder, if it has one.
     #[default]
     File,
-    /// It is asked for each payment of the day.
+    /// Queries, one for each payment of the day.
     Query,
 }
 

@@ -1,25 +1,30 @@
-//! Owns the embedded engines of a process: where their files are, and opening files that belong together.
-//! Invariant: a file is made only once it is known that no other file misses it.
+//! Owns the embedded engines of a process: the paths of their files, and opening files that belong
+//! together. Invariant: a missing file is created only if the other files show that it never
+//! existed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use payfold_checkout::paired_claims;
 use payfold_engines::log::EventLog;
 use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
 use payfold_engines::orders::sqlite::{
     PairedClaims, SqliteOrders, SqliteOrdersSettings, claims_beside,
 };
 use payfold_engines::{file_exists, follow_links, pairing};
+use prometheus::Registry;
 
-use super::{ClaimsPair, Engines, explain, explain_pairing};
+use super::engines::{ClaimsPair, Engines};
+use super::explain::{explain, explain_pairing};
+use super::metrics::commit_metrics;
 use crate::data_dir::DataDir;
 use crate::error::{Fixable, unreadable};
 use crate::settings::Settings;
 
-/// Where the embedded engines' files are.
+/// The paths of the embedded engines' files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paths {
+pub(crate) struct Paths {
     /// The log's database.
     pub log: PathBuf,
     /// The orders' database.
@@ -27,7 +32,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// The files that the settings name. Errors: a URL that names none.
+    /// The files that the settings name. Errors: a URL that can't be parsed.
     pub(super) fn of(settings: &Settings) -> anyhow::Result<Self> {
         let data = DataDir::of(settings);
         Ok(Self {
@@ -36,14 +41,15 @@ impl Paths {
         })
     }
 
-    /// Where the order store is.
+    /// The folder of the order store.
     fn folder(&self) -> &Path {
         let parent = self.orders.parent().filter(|parent| !parent.as_os_str().is_empty());
         parent.unwrap_or(Path::new("."))
     }
 
-    /// The files of the generations that are beside the first one, by name (`orders.g2.db`), where they are.
-    pub fn generations(&self) -> std::io::Result<Vec<(String, PathBuf)>> {
+    /// The existing files of builds besides the first one, each with its name in a backup
+    /// (`orders.g2.db`).
+    pub(crate) fn builds(&self) -> std::io::Result<Vec<(String, PathBuf)>> {
         let stem = self.orders.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut found = Vec::new();
         let entries = match std::fs::read_dir(self.folder()) {
@@ -63,23 +69,23 @@ impl Paths {
         Ok(found)
     }
 
-    /// Where the file of a generation is, by the name `generations` gives it.
-    pub fn generation(&self, name: &str) -> Option<PathBuf> {
+    /// The path of a build's file, by its name in a backup.
+    pub(crate) fn build(&self, name: &str) -> Option<PathBuf> {
         let number = name.strip_prefix("orders.g")?.strip_suffix(".db")?.parse::<u32>().ok()?;
         Some(self.orders.with_extension(format!("g{number}.db")))
     }
 
-    /// Where the claims are.
-    pub fn claims(&self) -> PathBuf {
+    /// The path of the claims.
+    pub(crate) fn claims(&self) -> PathBuf {
         claims_beside(&self.orders)
     }
 
-    /// Checks that the log is there, or nothing that is made after it. Errors: the log is missing; a file can't be
-    /// read.
-    pub fn check_log(&self) -> anyhow::Result<()> {
+    /// Checks that the log exists, or that no file exists that is created after it. Errors: the log
+    /// is missing; a file can't be read.
+    pub(crate) fn check_log(&self) -> anyhow::Result<()> {
         let mut others = vec![self.orders.clone(), self.claims()];
-        let generations = self.generations().map_err(|error| unreadable(self.folder(), &error))?;
-        others.extend(generations.into_iter().map(|(_, path)| path));
+        let builds = self.builds().map_err(|error| unreadable(self.folder(), &error))?;
+        others.extend(builds.into_iter().map(|(_, path)| path));
         for database in BTreeSet::from([self.log.clone(), follow_links(&self.log)]) {
             let mut wal = database.into_os_string();
             wal.push("-wal");
@@ -89,17 +95,88 @@ impl Paths {
     }
 
     /// Checks that the claims belong to the log. Errors: they don't, or a file can't be read.
-    pub async fn check_claims(&self) -> anyhow::Result<()> {
+    pub(crate) async fn check_claims(&self) -> anyhow::Result<()> {
         let log = SqliteLog::open_read_only(&self.log).map_err(explain)?;
         let claims = PairedClaims::beside(&self.orders);
-        pairing::claims::check_files(&log, &claims).await.map_err(explain_pairing)
+        paired_claims::check_files(&log, &claims).await.map_err(explain_pairing)
     }
 
-    /// Whether nothing was made here yet. Errors: a file can't be read.
-    pub fn is_new(&self) -> anyhow::Result<bool> {
+    /// Whether no file has been created yet. Errors: a file can't be read.
+    pub(crate) fn is_new(&self) -> anyhow::Result<bool> {
         self.check_log()?;
         Ok(!file_exists(&self.log).map_err(explain)?)
     }
+
+    /// Opens the engines of a running system.
+    pub(super) async fn open(
+        &self,
+        settings: &Settings,
+        registry: &Registry,
+    ) -> anyhow::Result<Engines> {
+        let log_settings = SqliteLogSettings {
+            queue_max: settings.ingest.queue_max,
+            observer: Some(commit_metrics(registry)?),
+            ..SqliteLogSettings::default()
+        };
+        let orders_settings = SqliteOrdersSettings {
+            writer_cache_kib: settings.sqlite.orders_cache_mib.saturating_mul(1_024),
+            ..SqliteOrdersSettings::default()
+        };
+        self.open_paired(log_settings, orders_settings).await
+    }
+
+    /// Opens embedded engines that belong together, and creates missing ones. Claims are paired
+    /// with the log last, after the order store was found to belong to this log, because a pairing
+    /// can't be undone. Errors: the log or the claims are missing or another system's, and then
+    /// nothing is created; the order store belongs to another log.
+    async fn open_paired(
+        &self,
+        log_settings: SqliteLogSettings,
+        orders_settings: SqliteOrdersSettings,
+    ) -> anyhow::Result<Engines> {
+        self.check_log()?;
+        let log = Arc::new(SqliteLog::open(&self.log, log_settings).map_err(explain)?);
+        let claims = PairedClaims::beside(&self.orders);
+        paired_claims::check_files(&log, &claims).await.map_err(explain_pairing)?;
+        let store = SqliteOrders::open_with(&self.orders, orders_settings).map_err(explain)?;
+        let durability = "SQLite, every 200 is synced first";
+        let opened = Engines { durability, ..engines(log, claims, store) };
+        opened.check_store().await?;
+        if let Some(ClaimsPair::Files(log, claims)) = &opened.claims {
+            paired_claims::pair_files(log, claims).map_err(explain)?;
+        }
+        Ok(opened)
+    }
+
+    /// Opens embedded engines to change them. Errors: a process runs on them; as `open`.
+    pub(crate) async fn open_to_write(&self) -> anyhow::Result<Engines> {
+        self.open_paired(SqliteLogSettings::default(), SqliteOrdersSettings::default()).await
+    }
+
+    /// Opens embedded engines read-only. Errors: a file is missing, or was not written by these
+    /// engines.
+    pub(crate) async fn open_to_read(&self) -> anyhow::Result<Engines> {
+        if self.is_new()? {
+            return Err(Fixable::error(
+                format!("the log {} does not exist", self.log.display()),
+                "run `payfold run` once, or give the data folder of your system with --data DIR",
+            ));
+        }
+        if !file_exists(&self.orders).map_err(explain)? {
+            return Err(Fixable::error(
+                format!("the order store {} does not exist", self.orders.display()),
+                "start `payfold run`, which folds it anew from the log",
+            ));
+        }
+        let log = Arc::new(SqliteLog::open_read_only(&self.log).map_err(explain)?);
+        let store = SqliteOrders::open_read_only(&self.orders).map_err(explain)?;
+        engines(log, PairedClaims::beside(&self.orders), store).into_reader().await
+    }
+}
+
+fn engines(log: Arc<SqliteLog>, claims: PairedClaims, store: SqliteOrders) -> Engines {
+    let opened = Engines::new(Arc::clone(&log) as Arc<dyn EventLog>, Some(Arc::new(store)));
+    Engines { claims: Some(ClaimsPair::Files(log, claims)), embedded: true, ..opened }
 }
 
 fn path(setting: &str, url: &str, default: PathBuf) -> anyhow::Result<PathBuf> {
@@ -107,66 +184,12 @@ fn path(setting: &str, url: &str, default: PathBuf) -> anyhow::Result<PathBuf> {
         None if url.is_empty() => Ok(default),
         Some(("sqlite", path)) if !path.is_empty() => Ok(Path::new(path).to_owned()),
         _ => Err(Fixable::error(
-            format!("{setting} = \"{url}\" names no engine of this version"),
+            format!("{setting} = \"{url}\" is not the URL of an engine that this version has"),
             format!(
-                "write {setting} = \"sqlite:PATH\" or leave it out; at scale log = \"kafka://…\" and orders = \
-                 \"cql://…\""
+                "write {setting} = \"sqlite:PATH\" or leave it out; at scale log = \"kafka://…\" \
+                    and orders = \"cql://…\""
             ),
         )),
-    }
-}
-
-impl Engines {
-    /// Opens embedded engines that belong together, making those that are missing. Claims are paired with the log last,
-    /// once the order store was found to be of this log, because a pairing is for ever. Errors: the log or the claims are
-    /// missing or another system's, and then nothing is made; the order store is another log's.
-    pub(super) async fn open_paired(
-        paths: &Paths,
-        log_settings: SqliteLogSettings,
-        orders_settings: SqliteOrdersSettings,
-    ) -> anyhow::Result<Self> {
-        paths.check_log()?;
-        let log = Arc::new(SqliteLog::open(&paths.log, log_settings).map_err(explain)?);
-        let claims = PairedClaims::beside(&paths.orders);
-        pairing::claims::check_files(&log, &claims).await.map_err(explain_pairing)?;
-        let store = SqliteOrders::open_with(&paths.orders, orders_settings).map_err(explain)?;
-        let durability = "SQLite, every 200 is synced first";
-        let opened = Self { durability, ..Self::of_files(log, claims, store) };
-        opened.check_store().await?;
-        if let Some(ClaimsPair::Files(log, claims)) = &opened.claims {
-            pairing::claims::pair_files(log, claims).map_err(explain)?;
-        }
-        Ok(opened)
-    }
-
-    fn of_files(log: Arc<SqliteLog>, claims: PairedClaims, store: SqliteOrders) -> Self {
-        let opened = Self::new(Arc::clone(&log) as Arc<dyn EventLog>, Some(Arc::new(store)));
-        Self { claims: Some(ClaimsPair::Files(log, claims)), embedded: true, ..opened }
-    }
-
-    /// Opens embedded engines that no other process runs on, to change them. Errors: a process runs on them; as `open`.
-    pub async fn open_files_to_write(paths: &Paths) -> anyhow::Result<Self> {
-        let (log, orders) = (SqliteLogSettings::default(), SqliteOrdersSettings::default());
-        Self::open_paired(paths, log, orders).await
-    }
-
-    /// Opens embedded engines for listings. Errors: a file is not there, or is none of theirs.
-    pub async fn open_files_to_read(paths: &Paths) -> anyhow::Result<Self> {
-        if paths.is_new()? {
-            return Err(Fixable::error(
-                format!("there is no {}", paths.log.display()),
-                "run `payfold run` once, or name the data folder with --data DIR",
-            ));
-        }
-        if !file_exists(&paths.orders).map_err(explain)? {
-            return Err(Fixable::error(
-                format!("there is no {}", paths.orders.display()),
-                "the next `payfold run` folds it anew from the log",
-            ));
-        }
-        let log = Arc::new(SqliteLog::open_read_only(&paths.log).map_err(explain)?);
-        let store = SqliteOrders::open_read_only(&paths.orders).map_err(explain)?;
-        Self::of_files(log, PairedClaims::beside(&paths.orders), store).into_reader().await
     }
 }
 
@@ -175,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_write_ahead_log_of_a_log_behind_a_link_shows_that_the_log_is_missing() {
+    fn a_write_ahead_log_behind_a_link_shows_that_the_log_is_missing() {
         let dir = tempfile::tempdir().expect("a folder");
         let [log, orders, real] =
             ["log.db", "orders.db", "real.db"].map(|name| dir.path().join(name));

@@ -1,5 +1,5 @@
-//! Owns what the tests of all crates share: what the environment tells them, the real servers they run against, and what
-//! a machine lacks for some of them.
+//! Owns what the tests of all crates share: test settings from the environment, the real servers
+//! that tests run against, and the list of tests that a machine can't run.
 
 pub mod knobs;
 pub mod needs;

@@ -1,6 +1,6 @@
-//! Owns what some tests need and not every machine has: real servers, a browser, root, a system-call tracer.
-//! Invariants: a test that can't run for want of one is listed at the end of the whole run, with what it needs
-//! (`tests/not_run.rs`); under CI it fails instead.
+//! Owns the requirements that some tests have and not every machine meets: real servers, a browser,
+//! root, a system-call tracer, other languages. Invariants: a test that can't run is listed at the
+//! end of the whole run with its requirement (`tests/not_run.rs`). Under CI it fails instead.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::thread;
 
 use crate::knobs;
 
-/// What a test needs.
+/// A requirement of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// Kafka and a CQL database.
@@ -22,10 +22,13 @@ pub enum Need {
     Root,
     /// `strace`, and the right to trace.
     Tracer,
+    /// The languages of the example subscribers: Python, TypeScript and Java.
+    Languages,
 }
 
 impl Need {
-    const ALL: [Self; 4] = [Self::Servers, Self::Browser, Self::Root, Self::Tracer];
+    const ALL: [Self; 5] =
+        [Self::Servers, Self::Browser, Self::Root, Self::Tracer, Self::Languages];
 
     const fn name(self) -> &'static str {
         match self {
@@ -33,6 +36,7 @@ impl Need {
             Self::Browser => "browser",
             Self::Root => "root",
             Self::Tracer => "tracer",
+            Self::Languages => "languages",
         }
     }
 }
@@ -41,35 +45,47 @@ impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Servers => {
-                "Kafka and a CQL database: Docker with Compose; or Java 17, Maven and Python 3.9 (Debian: apt-get install \
-                 openjdk-17-jdk-headless maven python3; Fedora: dnf install java-17-openjdk-headless maven python3; macOS: brew \
-                 install openjdk@17 maven); or running ones named in PAYFOLD_TEST_KAFKA and PAYFOLD_TEST_CQL"
+                "Kafka and a CQL database: Docker with Compose; or Java 17, Maven and Python 3.9 \
+                 (Debian: apt-get install openjdk-17-jdk-headless maven python3; Fedora: dnf \
+                 install java-17-openjdk-headless maven python3; macOS: brew install openjdk@17 \
+                 maven); or running ones named in PAYFOLD_TEST_KAFKA and PAYFOLD_TEST_CQL"
             }
             Self::Browser => {
-                "a browser (Debian: apt-get install chromium chromium-driver; Fedora: dnf install chromium chromedriver; \
-                 macOS: brew install --cask chromium chromedriver)"
+                "a browser (Debian: apt-get install chromium chromium-driver; Fedora: dnf install \
+                 chromium chromedriver; macOS: brew install --cask chromium chromedriver)"
             }
             Self::Root => "root, on Linux: a small disk is mounted and files are frozen",
             Self::Tracer => {
-                "strace, on Linux, and the right to trace (Debian: apt-get install strace; Fedora: dnf install strace)"
+                "strace, on Linux, and the right to trace (Debian: apt-get install strace; Fedora: \
+                 dnf install strace)"
+            }
+            Self::Languages => {
+                "Python 3.9 with venv, Node 20 with npm, Java 17 and Maven (Debian: apt-get \
+                 install python3-venv npm openjdk-17-jdk-headless maven; Fedora: dnf install \
+                 python3 npm java-17-openjdk-devel maven; macOS: brew install python node \
+                 openjdk@17 maven)"
             }
         })
     }
 }
 
-/// What was found of a need; if it is not there, this thread's test is noted as not run. Panics under CI.
-pub fn met<T>(need: Need, found: Result<T, String>) -> Option<T> {
+/// Returns the value of a met requirement. If it is not met, notes this thread's test as not run
+/// and returns `None`. Panics under CI.
+pub fn require<T>(need: Need, found: Result<T, String>) -> Option<T> {
     let reason = match found {
         Ok(found) => return Some(found),
         Err(reason) => reason,
     };
-    assert!(!knobs::is_ci(), "under CI nothing is left out, and this needs {need}. Here: {reason}");
-    note(need, &reason).expect("the target folder takes a file");
+    assert!(
+        !knobs::is_ci(),
+        "under CI no test may be left out, and this one needs {need}. Here: {reason}"
+    );
+    note_not_run(need, &reason).expect("a file can be written to the target folder");
     None
 }
 
-fn note(need: Need, reason: &str) -> io::Result<()> {
-    let path = notes();
+fn note_not_run(need: Need, reason: &str) -> io::Result<()> {
+    let path = notes_path();
     fs::create_dir_all(path.parent().expect("it is in a folder"))?;
     let thread = thread::current();
     let (test, reason) = (thread.name().unwrap_or("a test"), reason.lines().next().unwrap_or(""));
@@ -77,22 +93,24 @@ fn note(need: Need, reason: &str) -> io::Result<()> {
     OpenOptions::new().create(true).append(true).open(path)?.write_all(line.as_bytes())
 }
 
-/// Where the tests of one run note what they lack: `cargo test` is the parent of all test binaries.
-fn notes() -> PathBuf {
+/// The file with the notes of one run. Its name has the id of the parent process, because `cargo
+/// test` is the parent of all test binaries.
+fn notes_path() -> PathBuf {
     let binary = std::env::current_exe().expect("a running program has a path");
     let target =
         binary.ancestors().nth(3).expect("Cargo puts test binaries into target/PROFILE/deps");
     target.join("not-run").join(std::os::unix::process::parent_id().to_string())
 }
 
-/// What the tests of this run have noted, and forgets it. Returns text for a person; empty if all of them ran.
+/// Reads and removes the notes of this run. Returns the list of tests that did not run, for a
+/// person; empty if all of them ran.
 pub fn take_not_run() -> String {
-    let noted = fs::read_to_string(notes()).unwrap_or_default();
-    let _ = fs::remove_file(notes());
-    list(&noted)
+    let noted = fs::read_to_string(notes_path()).unwrap_or_default();
+    let _ = fs::remove_file(notes_path());
+    format_not_run(&noted)
 }
 
-fn list(noted: &str) -> String {
+fn format_not_run(noted: &str) -> String {
     let mut tests: BTreeMap<Need, BTreeMap<&str, &str>> = BTreeMap::new();
     for line in noted.lines() {
         let mut parts = line.splitn(3, '\t');
@@ -118,14 +136,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_run_is_listed_once_by_what_it_needs() {
-        let noted = "tracer\ttraced::b\tno strace\nservers\tkafka::a\tno Java\nservers\tkafka::a\tno Java\n\
+    fn a_test_that_did_not_run_is_listed_once_under_its_requirement() {
+        let noted = "tracer\ttraced::b\tno strace\nservers\tkafka::a\tno \
+                     Java\nservers\tkafka::a\tno Java\n\
                      servers\tcql::c\tno Java\nnonsense\n";
-        let listed = list(noted);
+        let listed = format_not_run(noted);
         let servers = listed.find("not run: 2 tests that need Kafka and a CQL database").unwrap();
         let tracer = listed.find("not run: 1 tests that need strace").unwrap();
         assert!(servers < tracer, "{listed}");
         assert!(listed.contains("Here: no Java\n    cql::c\n    kafka::a\n"), "{listed}");
-        assert_eq!(list(""), "");
+        assert_eq!(format_not_run(""), "");
     }
 }

@@ -1,9 +1,9 @@
-//! Owns the real servers the tests run against: Kafka and a CQL database.
-//! Found in this order: addresses in `PAYFOLD_TEST_KAFKA` and `PAYFOLD_TEST_CQL`; Docker compose; jars. The last two
-//! are `deploy/dev-stack`'s choice, which is started once per test binary and ends with it, also when it is killed (its
-//! standard input closes). The database is ScyllaDB in containers, Cassandra from jars.
-//! Where there are none, and with `PAYFOLD_TEST_ENGINES=embedded`, what needs them is not run, and is said to be; never under
-//! CI.
+//! Owns the real servers that tests run against: Kafka and a CQL database. They are found in this
+//! order: the addresses in `PAYFOLD_TEST_KAFKA` and `PAYFOLD_TEST_CQL`; Docker Compose; jars.
+//! `deploy/dev-stack` chooses between the last two. It is started once per test binary and ends
+//! with it, also if the binary is killed, because its standard input closes. The database is
+//! ScyllaDB in containers and Cassandra from jars. Without servers, and with
+//! `PAYFOLD_TEST_ENGINES=embedded`, tests that need them are listed as not run; under CI they fail.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -15,76 +15,80 @@ use serde_json::Value;
 use crate::knobs;
 use crate::needs::{self, Need};
 
-/// Servers that are up.
+/// Running servers.
 pub struct Stack {
-    /// Brokers, `host:port`.
+    /// The addresses of the brokers, `host:port`.
     pub kafka: Vec<String>,
-    /// The same behind whatever listens at the ports they were told to advertise; empty without `--detour`.
+    /// The advertised addresses of the brokers with `--detour`, at which a test puts a proxy; empty
+    /// without it.
     pub kafka_detour: Vec<String>,
-    /// Database nodes, `host:port`.
+    /// The addresses of the database nodes, `host:port`.
     pub cql: Vec<String>,
-    /// All that a dev stack said of itself: with `--secure` also users, passwords and whom to trust.
-    pub said: Value,
-    /// None where somebody else runs them.
-    control: Option<Mutex<Control>>,
+    /// The dev stack's JSON description of itself; with `--secure` it has users, passwords and
+    /// trusted certificates.
+    pub description: Value,
+    /// `None` if the servers are not run by this test binary.
+    control: Option<Mutex<DevStackProcess>>,
 }
 
-/// The dev stack, and how it is spoken to.
-struct Control {
+/// The dev stack's process with its input and output.
+struct DevStackProcess {
     commands: ChildStdin,
     answers: BufReader<ChildStdout>,
     _child: Child,
 }
 
-/// Whether the tests that need real servers run. Panics under CI if they can't.
-pub fn wanted() -> bool {
+/// Whether real servers are available. If not, notes the test as not run. Panics under CI.
+pub fn is_available() -> bool {
     static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
-    needs::met(Need::Servers, FOUND.get_or_init(found).clone()).is_some()
+    needs::require(Need::Servers, FOUND.get_or_init(find_servers).clone()).is_some()
 }
 
-/// Errors: why there are no servers to test with.
-fn found() -> Result<(), String> {
+/// Checks whether there are servers to test with. Errors: why there are none.
+fn find_servers() -> Result<(), String> {
     if knobs::embedded_only() {
         return Err("PAYFOLD_TEST_ENGINES=embedded leaves them out".to_owned());
     }
     if knobs::test_kafka().is_some() {
         return Ok(());
     }
-    let asked = Command::new(script()).arg("doctor").stdin(Stdio::null()).output();
-    match asked {
-        Ok(said) if said.status.success() => Ok(()),
-        Ok(said) => {
-            let (said, said_wrong) =
-                (String::from_utf8_lossy(&said.stdout).into_owned(), said.stderr);
-            let missing = said.lines().filter(|line| line.contains("MISSING"));
+    let doctor = Command::new(script_path()).arg("doctor").stdin(Stdio::null()).output();
+    match doctor {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => {
+            let (report, errors) =
+                (String::from_utf8_lossy(&output.stdout).into_owned(), output.stderr);
+            let missing = report.lines().filter(|line| line.contains("MISSING"));
             let missing: Vec<_> =
                 missing.filter_map(|line| line.split_whitespace().next()).collect();
             if missing.is_empty() {
-                // It could not even begin, for want of Python.
-                return Err(String::from_utf8_lossy(&said_wrong).trim().to_owned());
+                // The script did not start, because Python is missing.
+                return Err(String::from_utf8_lossy(&errors).trim().to_owned());
             }
             let all = missing.join(", ");
-            Err(format!("missing: {all} (deploy/dev-stack/dev-stack doctor says how to mend it)"))
+            Err(format!(
+                "missing: {all} (deploy/dev-stack/dev-stack doctor says how to install it)"
+            ))
         }
-        Err(error) => Err(format!("{} does not start: {error}", script().display())),
+        Err(error) => Err(format!("{} does not start: {error}", script_path().display())),
     }
 }
 
-fn script() -> PathBuf {
+fn script_path() -> PathBuf {
     root().join("deploy/dev-stack/dev-stack")
 }
 
-/// One broker and one database node, for all tests of this binary.
+/// One broker and one database node, shared by all tests of this binary.
 pub fn shared() -> &'static Stack {
     static STACK: OnceLock<Stack> = OnceLock::new();
     STACK.get_or_init(|| {
-        given().unwrap_or_else(|| {
+        servers_from_environment().unwrap_or_else(|| {
             Stack::start(&["--brokers", "1", "--cassandra", "1", "--cassandra-sync", "batch"])
         })
     })
 }
 
-/// One broker, for tests that need nothing else.
+/// The address of one broker, for tests that need only a broker.
 pub fn broker() -> String {
     static STACK: OnceLock<Stack> = OnceLock::new();
     let stack = STACK.get_or_init(|| match knobs::test_kafka() {
@@ -92,7 +96,7 @@ pub fn broker() -> String {
             kafka: vec![kafka],
             kafka_detour: Vec::new(),
             cql: Vec::new(),
-            said: Value::Null,
+            description: Value::Null,
             control: None,
         },
         None => Stack::start(&["--brokers", "1", "--cassandra", "0"]),
@@ -100,18 +104,18 @@ pub fn broker() -> String {
     stack.kafka[0].clone()
 }
 
-/// What the environment names.
-fn given() -> Option<Stack> {
+/// The servers named in the environment.
+fn servers_from_environment() -> Option<Stack> {
     let list = |text: String| text.split(',').map(str::to_owned).collect();
     let (kafka, cql) = (knobs::test_kafka()?, knobs::test_cql()?);
     let (kafka, cql) = (list(kafka), list(cql));
-    Some(Stack { kafka, kafka_detour: Vec::new(), cql, said: Value::Null, control: None })
+    Some(Stack { kafka, kafka_detour: Vec::new(), cql, description: Value::Null, control: None })
 }
 
 impl Stack {
-    /// Starts a dev stack of its own.
+    /// Starts a separate dev stack.
     pub fn start(flags: &[&str]) -> Self {
-        let script = script();
+        let script = script_path();
         let mut child = Command::new(&script)
             .arg("up")
             .args(flags)
@@ -126,25 +130,27 @@ impl Stack {
         answers.read_line(&mut line).expect("the dev stack's output can be read");
         assert!(
             !line.is_empty(),
-            "the dev stack did not start, and should have, by its own doctor; what it said is above. \
-             PAYFOLD_TEST_ENGINES=embedded leaves out the tests that need it"
+            "the dev stack did not start, although its doctor found everything it needs; its \
+             output is above. PAYFOLD_TEST_ENGINES=embedded leaves out the tests that need it"
         );
         let up: Value = serde_json::from_str(&line).expect("one JSON object");
         let list = |name: &str| {
             let all = up[name].as_array().cloned().unwrap_or_default();
             all.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect()
         };
-        let control = Control { commands, answers, _child: child };
+        let control = DevStackProcess { commands, answers, _child: child };
         let (kafka, kafka_detour, cql) = (list("kafka"), list("kafkaDetour"), list("cql"));
         let control = Some(Mutex::new(control));
-        Self { kafka, kafka_detour, cql, said: up, control }
+        Self { kafka, kafka_detour, cql, description: up, control }
     }
 
-    /// Tells the dev stack to kill, stop, start, pause or resume a server; returns when it has.
-    pub fn tell(&self, command: &str) {
-        let control = self.control.as_ref().expect("only a stack of the tests' own is disturbed");
-        let mut control = control.lock().expect("no test panics while it speaks");
-        writeln!(control.commands, "{command}").expect("the dev stack listens");
+    /// Sends a command to the dev stack: kill, stop, start, pause or resume a server. Returns once
+    /// it is done.
+    pub fn send_command(&self, command: &str) {
+        let control =
+            self.control.as_ref().expect("commands need a dev stack that the tests started");
+        let mut control = control.lock().expect("no test panics while it holds the lock");
+        writeln!(control.commands, "{command}").expect("the dev stack reads commands");
         let mut line = String::new();
         control.answers.read_line(&mut line).expect("the dev stack answers");
         let answer: Value = serde_json::from_str(&line).expect("one JSON object");

@@ -1,4 +1,5 @@
-//! The last test binary of `cargo test --workspace`: lists the tests that could not run on this machine, and what they need.
+//! The last test binary of `cargo test --workspace`: lists the tests that could not run on this
+//! machine, and what they need.
 
 use std::io::{self, Write};
 
@@ -6,6 +7,6 @@ fn main() {
     let listed = payfold_testing::needs::take_not_run();
     let all = "\nevery test could run on this machine\n";
     let text = if listed.is_empty() { all } else { &listed };
-    // Nobody may be reading.
+    // Standard output may be closed.
     let _ = io::stdout().write_all(text.as_bytes());
 }

@@ -1,6 +1,6 @@
-//! What wakes somebody and what is drawn, as far as it can be looked at without Prometheus: the rules are YAML of the
-//! shape it takes, each has a test, a runbook that is there and a first command that the program knows, and what rules
-//! and dashboard ask for are metrics the program makes.
+//! Checks alerts and dashboard without Prometheus. The rules are YAML of the shape that Prometheus
+//! takes. Each has a test, an existing runbook and a first command that the program knows. Rules
+//! and dashboard use only metrics that the program makes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -34,10 +34,11 @@ fn names(text: &str) -> BTreeSet<String> {
 /// Every text in the program's code that begins as a metric does.
 fn made() -> BTreeSet<String> {
     let mut made = BTreeSet::new();
-    let mut folders: Vec<_> =
-        ["src", "ingest/src", "checkout/src", "projector/src", "reconciler/src", "engines/src"]
-            .map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))
-            .into();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let crates = std::fs::read_dir(root).expect("the workspace").map(|one| one.expect("an entry"));
+    let mut folders: Vec<_> = crates.map(|one| one.path().join("src")).collect();
+    folders.push(root.join("src"));
+    folders.retain(|folder| folder.is_dir());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("a folder of the code") {
             let path = entry.expect("an entry").path();
@@ -65,19 +66,19 @@ fn unknown(asked: BTreeSet<String>) -> Vec<String> {
 }
 
 #[test]
-fn every_rule_says_what_prometheus_and_a_person_need() {
-    let operations = read("docs/operations.md");
+fn every_rule_has_what_prometheus_and_a_person_need() {
+    let operations = read("docs/reference/metrics.md");
     let tests = yaml("deploy/prometheus/alerts_test.yaml");
     let tests = tests["tests"].as_vec().expect("tests");
     let tried = tests.iter().flat_map(|test| test["alert_rule_test"].as_vec().expect("cases"));
     let tried: BTreeSet<&str> = tried.filter_map(|case| case["alertname"].as_str()).collect();
-    let (mut alerts, mut told, home) = (BTreeSet::new(), BTreeSet::new(), Home::new());
+    let (mut alerts, mut labelled, home) = (BTreeSet::new(), BTreeSet::new(), Home::new());
     for rule in rules() {
         let text = |value: &Yaml| value.as_str().unwrap_or_default().to_owned();
         let name = text(&rule["alert"]);
-        // One alert may have several rules, which are told apart by their labels.
+        // One alert may have several rules; their labels differ.
         let labels = format!("{:?}", rule["labels"]);
-        assert!(told.insert((name.clone(), labels)) && !name.is_empty(), "{rule:?}");
+        assert!(labelled.insert((name.clone(), labels)) && !name.is_empty(), "{rule:?}");
         alerts.insert(name.clone());
         assert!(tried.contains(name.as_str()), "{name} is not tried in alerts_test.yaml");
         let expression = text(&rule["expr"]);
@@ -91,7 +92,7 @@ fn every_rule_says_what_prometheus_and_a_person_need() {
         let notes = &rule["annotations"];
         assert!(!text(&notes["summary"]).is_empty(), "{name}");
         let runbook = text(&notes["runbook"]);
-        let anchor = runbook.strip_prefix("docs/operations.md#").expect("a runbook");
+        let anchor = runbook.strip_prefix("docs/reference/metrics.md#").expect("a runbook");
         assert!(operations.contains(&format!("<a id=\"{anchor}\"></a>")), "{name}: {runbook}");
         // The first command is one of the program's: it has help.
         let first = text(&notes["first"]);
@@ -117,7 +118,7 @@ fn what_alerts_and_the_dashboard_ask_for_is_made() {
     ] {
         let asked = names(&read(path));
         assert!(asked.len() > 5, "{path}");
-        assert_eq!(unknown(asked), Vec::<String>::new(), "{path} asks for what nobody makes");
+        assert_eq!(unknown(asked), Vec::<String>::new(), "{path} names unknown metrics");
     }
     let planted = names("rate(payfold_reconciler_findings_opened[5m]) > payfold_vault_stale");
     assert_eq!(unknown(planted), ["payfold_reconciler_findings_opened"]);

@@ -1,5 +1,6 @@
-//! Owns the proof that a backup made beside live traffic is whole, and that what is restored from it goes on: nothing
-//! is written over, nothing broken is taken, and the content of all orders is what it was.
+//! Owns the proof that a backup made beside live traffic is whole, and that a system restored from
+//! it goes on: no file is overwritten, no broken backup is taken, and the content of all orders is
+//! the same.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,8 @@ use std::time::Duration;
 
 use crate::support::notice::Notice;
 use crate::support::pair::Inside;
-use crate::support::system::{Done, Home, System, until};
+use crate::support::system::{Done, Home, System};
+use crate::support::waits::until;
 
 /// A demo and the key its partner signs with.
 struct Demo {
@@ -82,10 +84,10 @@ fn a_backup_beside_live_traffic_is_whole_and_what_is_restored_goes_on() {
             while !ended.load(Ordering::Relaxed) {
                 let id = format!("live-{sent}");
                 let body = Notice::paid("DEMO", &id, &id).signed(&secret);
-                let request = crate::support::system::post_request("/api/payment/ipn", &body);
+                let request = crate::support::wire::post_request("/api/payment/ipn", &body);
                 connection.send(&request);
                 let answer = connection.answer().expect("an answer");
-                assert_eq!(answer.status, 200, "the backup holds up nobody");
+                assert_eq!(answer.status, 200, "the backup delays no notice");
                 sent += 1;
             }
             sent
@@ -102,8 +104,8 @@ fn a_backup_beside_live_traffic_is_whole_and_what_is_restored_goes_on() {
     drop(demo);
 
     let restored = bare(&home);
-    let told = restored.payfold(&["log", "restore", text(&folder)]).ok();
-    assert!(told.contains("restored into") && told.contains("send its notices"), "{told}");
+    let printed = restored.payfold(&["log", "restore", text(&folder)]).ok();
+    assert!(printed.contains("restored into") && printed.contains("send its notices"), "{printed}");
     let boot = restored.boot();
     Inside::of(&restored).settle();
     let id = "after-the-restore";
@@ -118,43 +120,43 @@ fn a_backup_beside_live_traffic_is_whole_and_what_is_restored_goes_on() {
     assert!((31..=orders(&live) + 1).contains(&orders(&state(&restored))));
 }
 
-/// What was told, by id.
-fn told(home: &Home) -> BTreeMap<String, serde_json::Value> {
+/// The data of every published event, by the event's id.
+fn published(home: &Home) -> BTreeMap<String, serde_json::Value> {
     let tail = ["tail", "orders", "--no-follow", "--output", "jsonl"];
     let events = home.payfold(&tail).json_lines();
     let text = |value: &serde_json::Value| value.as_str().expect("a text").to_owned();
     events.into_iter().map(|event| (text(&event["id"]), event["data"].clone())).collect()
 }
 
-/// Waits until a generation stands so.
-fn wait_for(home: &Home, generation: u64, state: &str) {
-    until("the generation is there", Duration::from_secs(30), || {
+/// Waits until a build stands so.
+fn wait_for(home: &Home, build: u64, state: &str) {
+    until("the build is there", Duration::from_secs(30), || {
         let all = home.payfold(&["rebuild", "status", "--output", "json"]).json();
         let mut all = all.as_array()?.iter();
-        all.find(|one| one["generation"] == generation && one["state"] == state).map(drop)
+        all.find(|one| one["build"] == build && one["state"] == state).map(drop)
     });
 }
 
-/// Boots what was restored, and lets something else come of `o-1` than did at home.
+/// Boots the restored system, and gives `o-1` another continuation than it had at home.
 fn goes_on(restored: &Rc<Home>, secret: &str) -> BTreeMap<String, serde_json::Value> {
     let system = restored.boot();
     let body = Notice::paid("DEMO", "o-1", "only-here").signed(secret);
     assert_eq!(system.post_ipn(&body).status, 200);
     Inside::of(restored).settle();
-    // Generations that nobody is told of are folded, too, and may be the first to have it.
+    // An unpublished build is folded, too, and may be the first to have the order.
     let is_new = |data: &serde_json::Value| {
-        data["orderId"] == "o-1" && data["generation"].as_u64().is_some_and(|number| number > 1)
+        data["orderId"] == "o-1" && data["epoch"].as_u64().is_some_and(|number| number > 1)
     };
-    until("the new generation tells of it", Duration::from_secs(15), || {
-        told(restored).values().any(is_new).then_some(())
+    until("the new build publishes it", Duration::from_secs(15), || {
+        published(restored).values().any(is_new).then_some(())
     });
     drop(system);
     restored.payfold(&["log", "verify"]).ok();
-    told(restored)
+    published(restored)
 }
 
 #[test]
-fn nothing_is_told_under_a_version_that_was_seen_before_the_restore() {
+fn nothing_is_published_under_a_version_that_was_seen_before_the_restore() {
     let demo = Demo::with_orders(3);
     let home = Rc::clone(demo.system.home());
     let (folder, done) = backup(&home, "first");
@@ -162,21 +164,22 @@ fn nothing_is_told_under_a_version_that_was_seen_before_the_restore() {
     let body = Notice::paid("DEMO", "o-1", "lost-by-the-restore").signed(&demo.secret);
     assert_eq!(demo.system.post_ipn(&body).status, 200);
     Inside::of(&home).settle();
-    let seen = told(&home);
+    let seen = published(&home);
     assert!(seen.keys().any(|id| id.ends_with("o-1/1/2")), "{seen:?}");
 
     let restored = bare(&home);
     let printed = restored.payfold(&["log", "restore", text(&folder)]).ok();
-    assert!(printed.contains("generation 2"), "{printed}");
-    let told_there = goes_on(&restored, &demo.secret);
-    for (id, data) in &told_there {
-        assert!(seen.get(id).is_none_or(|known| known == data), "{id} is told as something else");
+    assert!(printed.contains("epoch 2"), "{printed}");
+    let published_there = goes_on(&restored, &demo.secret);
+    for (id, data) in &published_there {
+        assert!(seen.get(id).is_none_or(|known| known == data), "{id} has another content");
     }
-    let later = told_there.iter().find(|(id, _)| id.ends_with("o-1/2/2"));
-    assert_eq!(later.expect("it is later than what was seen").1["generation"], 2, "{told_there:?}");
+    let later = published_there.iter().find(|(id, _)| id.ends_with("o-1/2/2"));
+    assert_eq!(later.expect("it is later than what was seen").1["epoch"], 2, "{published_there:?}");
     restored.payfold(&["log", "verify", "--chain"]).ok();
 
-    // Another generation was told meanwhile, and readers are said to have seen more than backup and claims know.
+    // Another build was published meanwhile, and `--above` says that readers have seen a higher
+    // version than backup and claims know.
     for (asked, state) in [("start", "ready"), ("switch", "live")] {
         home.payfold(&["rebuild", asked, "--reason", "to see"]).ok();
         wait_for(&home, 2, state);
@@ -185,8 +188,8 @@ fn nothing_is_told_under_a_version_that_was_seen_before_the_restore() {
     done.ok();
     let above = bare(&home);
     above.payfold(&["log", "restore", text(&folder), "--above", "7"]).ok();
-    let told_there = goes_on(&above, &demo.secret);
-    assert!(told_there.keys().any(|id| id.ends_with("o-1/8/3")), "{told_there:?}");
+    let published_there = goes_on(&above, &demo.secret);
+    assert!(published_there.keys().any(|id| id.ends_with("o-1/8/3")), "{published_there:?}");
 }
 
 #[test]
@@ -219,7 +222,10 @@ fn what_is_no_backup_is_not_restored_and_nothing_is_written_over() {
     let (folder, done) = backup(&home, "copy");
     done.ok();
     refused(&backup(&home, "copy").1, &["copy is not empty"]);
-    refused(&home.payfold(&["log", "restore", text(&folder)]), &["log.db already", "--claims"]);
+    refused(
+        &home.payfold(&["log", "restore", text(&folder)]),
+        &["log.db exists already", "--claims"],
+    );
     let elsewhere = bare(&home);
     refused(&elsewhere.payfold(&["log", "restore", text(home.path())]), &["is no backup"]);
 

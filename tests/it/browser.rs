@@ -1,5 +1,6 @@
-//! The payment as a payer sees it, in a real browser: the partner's page in a frame of the shop's, paid, given up, or
-//! left alone. Needs Debian's chromium and chromium-driver; without them it says so and passes, but never under CI.
+//! The payment as a payer sees it, in a real browser: the partner's page in a frame of the shop's,
+//! paid, given up, or left alone. Needs Debian's chromium and chromium-driver; without them it says
+//! so and passes, but never under CI.
 
 mod driver;
 mod report;
@@ -9,7 +10,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::system::{System, until};
+use crate::support::system::System;
+use crate::support::waits::until;
 use driver::{Browser, DESKTOP, PHONE};
 use shop::ShopSite;
 
@@ -54,7 +56,7 @@ const ORDER: &str =
 
 #[test]
 #[ignore = "nightly: browser"]
-fn paying_in_a_frame_ends_in_the_shop_and_the_stream_says_paid() {
+fn paying_in_a_frame_ends_in_the_shop_and_the_stream_shows_paid() {
     let Some(scene) = Scene::set(DESKTOP) else { return };
     let payment = scene.open_payment(ORDER);
     scene.shows("state", "PENDING");
@@ -62,14 +64,14 @@ fn paying_in_a_frame_ends_in_the_shop_and_the_stream_says_paid() {
     scene.browser.screenshot("hosted-page-in-a-shop");
     scene.browser.click("form[action$='/pay'] button:not([formaction])");
     // The return leaves the frame: the whole window is the shop's page of thanks.
-    scene.browser.leave_frame();
+    scene.browser.select_window();
     scene.shows("state", "PAID");
     let url = scene.browser.url();
     let order = payment["orderId"].as_str().expect("an order");
     assert!(url.starts_with(&scene.shop.done_url()), "{url}");
     assert!(url.contains("verified=true") && url.contains(&format!("orderId={order}")), "{url}");
     scene.browser.screenshot("shop-after-paying");
-    assert_eq!(scene.browser.cookies(), 0, "nobody needs a cookie");
+    assert_eq!(scene.browser.cookies(), 0, "no page sets a cookie");
     scene.system.order_when(["sandbox", "DEMO", order], |order| order["state"] == "PAID");
 }
 
@@ -100,8 +102,8 @@ fn closing_the_tab_ends_expired_by_itself() {
     let order = payment["orderId"].as_str().expect("an order");
     let key = ["sandbox", "DEMO", order];
     scene.system.order_when(key, |order| order["state"] == "EXPIRED");
-    // Here the partner's own word may have been first; where there is none, X does it: the trouble `never` of
-    // `payments`, and `faults::creates`, which also measures it.
+    // The partner's own answer may have come first. Where there is none, X ends the order: the
+    // trouble `never` of `payments` tests it, and `faults::creates` also measures it.
 }
 
 #[test]

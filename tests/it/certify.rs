@@ -1,29 +1,31 @@
-//! The certification of a partner, tried on the real sandbox partner over loopback: without trouble its report is clean,
-//! and with each trouble the named rule fails and no other. And the command as a person runs it.
+//! The certification of a partner, tried on the real sandbox partner over loopback: without trouble
+//! its report is clean, and with each trouble the named rule fails and no other. And the command as
+//! a person runs it.
 
 mod partner;
 
 use futures_util::{StreamExt, stream};
+use partner::Partner;
+use payfold_certify::judge::{RuleResult, Verdict};
+use payfold_certify::report::Report;
+use payfold_certify::rule::Rule;
 use payfold_partners::profile::{DEFAULT_PROFILE, SANDBOX_PROFILE};
-use payfold_sandbox::certify::judge::{Outcome, Verdict};
-use payfold_sandbox::certify::report::Report;
-use payfold_sandbox::certify::rule::Rule;
-use payfold_sandbox::trouble::{Trouble, Troubles};
+use payfold_sandbox::trouble::Trouble;
+use payfold_sandbox::troubles::Troubles;
 use serde_json::Value;
 
 use crate::support::system::{Home, System};
-use partner::Partner;
 
 /// How many partners are certified at the same time.
 const AT_ONCE: usize = 16;
 
-/// A word of trouble => the rule it breaks; `clean` where it breaks none, and why.
+/// A trouble => the rule it breaks, or `clean` and the reason why it breaks none.
 const BREAKS: &str = "
     pay                    => clean: it is no trouble
     fail                   => clean: a payment may fail
     cancel                 => clean: a payer may give up
     expire                 => clean: the partner may enforce an expiry of its own (2.1)
-    late                   => clean: the contract sets no time for an IPN, and it was paid in the session
+    late                   => clean: the contract sets no time for an IPN; it is paid in the session
     paid-late              => ipn.paid_in_session
     never                  => ipn.sent
     wrong-amount           => ipn.amount
@@ -79,11 +81,11 @@ const BREAKS: &str = "
     create-past-expiry     => create.expires_at_past
 ";
 
-/// Rules that no word can break: private addresses are let pass here, and people look at the other two. Broken in the
-/// unit tests of the judgement.
-const ELSEWHERE: [&str; 3] = ["create.redirect_url_private", "page.width_360", "page.webview"];
+/// Rules that no trouble here can break: tests allow private addresses, and people check the two
+/// rules about pages. Unit tests of the judgement break them.
+const UNIT_TESTED: [&str; 3] = ["create.redirect_url_private", "page.width_360", "page.webview"];
 
-/// Word and rule, `clean` for none.
+/// The rows of `BREAKS`: a trouble, and the rule that it breaks or `clean`.
 fn table() -> Vec<(Trouble, &'static str)> {
     let row = |line: &'static str| {
         let (word, breaks) = line.split_once("=>").expect("a row");
@@ -97,7 +99,7 @@ fn table() -> Vec<(Trouble, &'static str)> {
 }
 
 #[test]
-fn every_word_has_a_row_and_every_rule_a_way_to_fail() {
+fn each_trouble_has_a_row_and_each_rule_a_way_to_fail() {
     let table = table();
     assert_eq!(table.iter().map(|(word, _)| *word).collect::<Vec<_>>(), Trouble::ALL);
     let ids: Vec<_> = Rule::all().into_iter().map(Rule::id).collect();
@@ -106,7 +108,7 @@ fn every_word_has_a_row_and_every_rule_a_way_to_fail() {
     }
     for id in ids {
         let broken = table.iter().any(|(_, rule)| *rule == id);
-        assert!(broken != ELSEWHERE.contains(&id.as_str()), "{id}");
+        assert!(broken != UNIT_TESTED.contains(&id.as_str()), "{id}");
     }
 }
 
@@ -127,7 +129,7 @@ fn the_document_has_every_rule() {
     }
 }
 
-fn told(report: &Report, outcome: Outcome) -> String {
+fn findings_with(report: &Report, outcome: RuleResult) -> String {
     let of = report.findings.iter().filter(|finding| finding.outcome == outcome);
     of.map(|finding| format!("{}: {}", finding.rule.id(), finding.evidence))
         .collect::<Vec<_>>()
@@ -138,25 +140,25 @@ fn told(report: &Report, outcome: Outcome) -> String {
 async fn a_partner_without_trouble_has_a_clean_report() {
     let partner = Partner::start();
     let report = partner.certify(None).await;
-    for outcome in [Outcome::Failed, Outcome::Open, Outcome::NotTested] {
-        let found = told(&report, outcome);
+    for outcome in [RuleResult::Failed, RuleResult::Open, RuleResult::NotTested] {
+        let found = findings_with(&report, outcome);
         let refunds = found.lines().all(|line| line.starts_with("ipn.refund_"));
         assert!(refunds, "{outcome:?}\n{found}");
     }
     assert_eq!(report.verdict, Verdict::Passed);
-    assert_eq!(report.count(Outcome::Attested), 2);
-    let not_applicable = told(&report, Outcome::NotApplicable);
+    assert_eq!(report.count_results(RuleResult::Attested), 2);
+    let not_applicable = findings_with(&report, RuleResult::NotApplicable);
     let ids: Vec<_> = not_applicable.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(ids, ["create.redirect_url_not_https", "create.redirect_url_private", "page.https"]);
 }
 
-/// A page that is left to people: they are told where it is, and what they do there is seen.
+/// The certifier names the page that a person has to open, and records what the person does there.
 #[actix_web::test]
 async fn people_can_pay_in_its_place() {
     let partner = Partner::start();
     let report = partner.certify_by_hand().await;
-    for outcome in [Outcome::Failed, Outcome::Open] {
-        assert_eq!(told(&report, outcome), "");
+    for outcome in [RuleResult::Failed, RuleResult::Open] {
+        assert_eq!(findings_with(&report, outcome), "");
     }
     assert_eq!(report.verdict, Verdict::Passed);
 }
@@ -178,24 +180,26 @@ async fn each_trouble_fails_its_rule_and_no_other() {
     let mut runs = stream::iter(runs).buffer_unordered(AT_ONCE);
     let mut again = Vec::new();
     while let Some((word, rule, report)) = runs.next().await {
-        if report.failed() != expected(rule) {
+        if report.failed_rules() != expected(rule) {
             again.push((word, rule));
         }
     }
     drop(runs);
-    // So many at once are many for a busy machine, where a call may be cut: what differs has to differ alone, too.
+    // So many at once may overload a busy machine and cut a call. So a difference counts only if
+    // the trouble differs when it is tried alone, too.
     let mut differing = Vec::new();
     for (word, rule) in again {
         let troubles = Troubles::new([word]).expect("a word goes with itself");
         let report = partner.certify(Some(troubles)).await;
-        if report.failed() != expected(rule) {
-            differing.push(format!("#{word}: {rule}\n{}", told(&report, Outcome::Failed)));
+        if report.failed_rules() != expected(rule) {
+            differing
+                .push(format!("#{word}: {rule}\n{}", findings_with(&report, RuleResult::Failed)));
         }
     }
     assert!(differing.is_empty(), "{}", differing.join("\n\n"));
 }
 
-/// The command beside a running demo: report, page, signature, exit codes.
+/// The command beside a running demo: report, page, signature and exit codes.
 #[test]
 fn the_command_writes_a_report_that_verifies() {
     let system = System::demo();
@@ -236,7 +240,11 @@ fn the_command_writes_a_report_that_verifies() {
     };
     let verified = verify("r.json", &[]);
     assert_eq!(verified.code(), 0, "{verified:?}");
-    assert!(verified.stderr.contains("genuine: passed of sandbox/DEMO"), "{}", verified.stderr);
+    assert!(
+        verified.stderr.contains("authenticated: passed of sandbox/DEMO"),
+        "{}",
+        verified.stderr
+    );
     let other = verify("r.json", &["--signer", &"0".repeat(64)]);
     assert_eq!(other.code(), 1);
     assert!(other.stderr.contains("not by 0000"), "{}", other.stderr);
@@ -255,8 +263,8 @@ fn the_command_writes_a_report_that_verifies() {
         "{}",
         failed.stdout
     );
-    assert_eq!(verify("f.json", &[]).code(), 3, "genuine, and it failed");
-    assert!(failed.stderr.contains("2 open"), "nobody has looked at it: {}", failed.stderr);
+    assert_eq!(verify("f.json", &[]).code(), 3, "authenticated, and it failed");
+    assert!(failed.stderr.contains("2 open"), "no person has checked it: {}", failed.stderr);
 }
 
 /// The folder has the passed report `r.json` of another profile, and `changed.json`.
@@ -267,22 +275,23 @@ fn goes_live_with_its_own_report_only(system: &System) {
     let partner = |arguments: &[&str]| home.payfold(&[&["partner"], arguments, &of_file].concat());
     partner(&["freeze", "acme"]).ok();
     let promote = ["promote", "acme", "--to", "live"];
-    for (proof, told) in [
-        (&[][..], "with the report of its certification"),
+    for (proof, reason) in [
+        (&[][..], "needs the report of its certification"),
         (&["--report", "none.json"], "can't be read"),
         (&["--report", "changed.json"], "proves nothing"),
         (&["--report", "r.json"], "is about sandbox with digest"),
     ] {
         let refused = partner(&[&promote, proof].concat());
         assert_eq!(refused.code(), 1, "{refused:?}");
-        assert!(refused.stderr.contains(told), "{told}: {}", refused.stderr);
+        assert!(refused.stderr.contains(reason), "{reason}: {}", refused.stderr);
     }
     let live = partner(&[&promote[..], &["--uncertified", "they have no sandbox"]].concat()).ok();
     assert!(live.contains("not certified: they have no sandbox"), "{live}");
     assert!(live.contains("is at stage live now"), "{live}");
 }
 
-/// From draft to live on the partner's own report: frozen, certified as it is frozen at its sandbox here, promoted.
+/// A profile goes from draft to live with its own report: it is frozen, certified at its sandbox
+/// here, and promoted.
 #[test]
 fn a_frozen_profile_that_passed_goes_live_with_its_report() {
     let system = System::demo();
@@ -320,14 +329,14 @@ fn a_frozen_profile_that_passed_goes_live_with_its_report() {
     assert!(live.contains("is at stage live now"), "{live}");
     let now = std::fs::read_to_string(folder.path().join("acme.toml")).expect("a profile");
     assert!(now.contains("stage = \"live\""), "{now}");
-    // What is live is not called at this machine, whoever asks.
+    // A live partner is not called at this machine.
     let refused = certify(&["--url", &url]);
     assert_ne!(refused.code(), 0, "{refused:?}");
 }
 
-/// Real payments at a live partner, or a partner that could never answer: not by mistake.
+/// Neither real payments at a live partner nor a partner without a way to answer happen by mistake.
 #[test]
-fn a_live_partner_is_certified_at_its_sandbox_and_one_elsewhere_needs_a_way_back() {
+fn a_live_partner_is_certified_at_its_sandbox_and_a_remote_one_needs_a_public_url() {
     let home = Home::configured(
         "[partners.acme]\nprofile = \"acme.toml\"\napi_url = \"https://api.acme.example/v1\"\n",
     );
@@ -346,16 +355,16 @@ fn a_live_partner_is_certified_at_its_sandbox_and_one_elsewhere_needs_a_way_back
         assert!(said.contains("acme is live") && said.contains("--url"), "{said}");
     }
     let said = certify(&["--url", "https://sandbox.acme.example"]);
-    assert!(said.contains("can't send anything") && said.contains("--public-url"), "{said}");
+    assert!(said.contains("can't send IPNs") && said.contains("--public-url"), "{said}");
     assert!(!home.path().join("r.json").exists(), "nothing was begun");
 }
 
 #[test]
-fn what_is_asked_wrongly_is_told_before_anything_is_paid() {
+fn wrong_arguments_are_reported_before_anything_is_paid() {
     let system = System::demo();
-    for (arguments, told) in [
+    for (arguments, reason) in [
         (
-            vec!["certify", "nobody", "--url", "http://127.0.0.1:9", "--report", "r.json"],
+            vec!["certify", "unknown", "--url", "http://127.0.0.1:9", "--report", "r.json"],
             "no account",
         ),
         (vec!["certify", "sandbox", "--report", "r.html"], "another ending"),
@@ -366,7 +375,7 @@ fn what_is_asked_wrongly_is_told_before_anything_is_paid() {
     ] {
         let refused = system.payfold(&[&["partner"], arguments.as_slice()].concat());
         assert_eq!(refused.code(), 1, "{arguments:?} {refused:?}");
-        assert!(refused.stderr.contains(told), "{arguments:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains(reason), "{arguments:?}: {}", refused.stderr);
     }
     assert_eq!(system.payfold(&["partner", "certify", "sandbox"]).code(), 2);
     let refused = system.payfold(&[
@@ -380,6 +389,6 @@ fn what_is_asked_wrongly_is_told_before_anything_is_paid() {
         "--output",
         "jsonl",
     ]);
-    assert_eq!(refused.code(), 3, "nobody is there: {refused:?}");
+    assert_eq!(refused.code(), 3, "no server listens there: {refused:?}");
     assert!(refused.stdout.contains("not connected"), "{}", refused.stdout);
 }

@@ -1,6 +1,6 @@
-//! Owns the proof that the log can't be changed behind the back of whoever folded it: a flipped byte, a record that is
-//! taken out, two that are swapped and a tail that is cut are each found and located; and what was made to fit in the
-//! order store too is found by heads that were remembered elsewhere.
+//! Owns the proof that the log can't be changed unnoticed once it is folded. A flipped byte, a
+//! removed record, two swapped records and a cut tail are each found and located. A change that was
+//! made to fit in the order store, too, is found by heads that were remembered outside this folder.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,11 +10,12 @@ use serde_json::Value;
 
 use crate::support::notice::Notice;
 use crate::support::pair::Inside;
-use crate::support::system::{Done, Home, System, until};
+use crate::support::system::{Done, Home, System};
+use crate::support::waits::until;
 
 const ORDERS: u64 = 12;
 
-/// A stopped demo whose log holds `ORDERS` records, each folded by itself.
+/// The folder of a stopped demo: its log holds `ORDERS` records, each folded in its own batch.
 fn folded() -> Rc<Home> {
     let system = System::demo();
     let home = Rc::clone(system.home());
@@ -61,7 +62,7 @@ fn what_is_changed_taken_out_swapped_or_cut_is_found_where_it_was() {
     let home = folded();
     let done = verify(&home, &[]);
     assert_eq!(done.code(), 0, "{done:?}");
-    assert!(done.stderr.contains("head of 0-12: "), "{done:?}");
+    assert!(done.stderr.contains("chain head at 0-12: "), "{done:?}");
     let log = log_of(&home);
     let value = |position: i64| -> Vec<u8> {
         let sql = "SELECT value FROM intake WHERE position = ?";
@@ -76,8 +77,8 @@ fn what_is_changed_taken_out_swapped_or_cut_is_found_where_it_was() {
     let mut flipped = whole.clone();
     *flipped.last_mut().expect("a byte") ^= 1;
     put(5, &flipped);
-    let told = "chain: the commit of 0-5 to 0-5: 0-5: record fails its checksum";
-    assert_eq!(found(&home, &[]), [told]);
+    let expected = "chain: the commit of 0-5 to 0-5: 0-5: record fails its checksum";
+    assert_eq!(found(&home, &[]), [expected]);
     put(5, &whole);
 
     log.execute_batch("CREATE TEMP TABLE kept AS SELECT * FROM intake WHERE position = 7").unwrap();
@@ -89,15 +90,16 @@ fn what_is_changed_taken_out_swapped_or_cut_is_found_where_it_was() {
     put(3, &fourth);
     put(4, &third);
     let other = "other records than were folded: one was replaced, moved or put in";
-    let told = ["0-3 to 0-3", "0-4 to 0-4"].map(|of| format!("chain: the commit of {of}: {other}"));
-    assert_eq!(found(&home, &[]), told);
+    let expected =
+        ["0-3 to 0-3", "0-4 to 0-4"].map(|of| format!("chain: the commit of {of}: {other}"));
+    assert_eq!(found(&home, &[]), expected);
     put(3, &third);
     put(4, &fourth);
     assert_eq!(verify(&home, &[]).code(), 0, "all is as it was");
 
     log.execute_batch("DELETE FROM intake WHERE position > 10").unwrap();
-    let told = "chain: folded to 0-12: the log ends at 0-10: its tail is gone";
-    assert_eq!(found(&home, &[]), [told]);
+    let expected = "chain: folded to 0-12: the log ends at 0-10: its tail is gone";
+    assert_eq!(found(&home, &[]), [expected]);
 }
 
 /// What `log verify` finds, as `field: stored: folded`.
@@ -125,7 +127,8 @@ fn a_published_event_is_what_its_record_yields() {
         found
     };
 
-    let lie = "UPDATE orders SET value = CAST(replace(CAST(value AS TEXT), '\"fulfil\":false', '\"fulfil\":true') AS BLOB)
+    let lie = "UPDATE orders SET value = \
+        CAST(replace(CAST(value AS TEXT), '\"fulfil\":false', '\"fulfil\":true') AS BLOB)
                WHERE position = 3";
     assert_eq!(changed(lie), ["event 1/1 fulfil: true: false"]);
     let earlier = "UPDATE orders SET time = '2020-01-01T00:00:00Z' WHERE position = 4";
@@ -145,8 +148,8 @@ fn a_published_event_is_what_its_record_yields() {
     let nothing = "the log has no record that yields it";
     assert_eq!(changed(made_up), [format!("event 1/2: orders 0-13: {nothing}")]);
     let renamed = "UPDATE orders SET id = 'o-7' WHERE position = 7";
-    let told = ["event o-7: orders 0-7: no id of this order", "event 1/1: missing: intake 0-7"];
-    assert_eq!(changed(renamed), told);
+    let expected = ["event o-7: orders 0-7: no id of this order", "event 1/1: missing: intake 0-7"];
+    assert_eq!(changed(renamed), expected);
     // A repeat after a crash is the same event twice, and no difference.
     let twice =
         "INSERT INTO orders SELECT 13, key, id, type, time, value FROM orders WHERE position = 6";
@@ -176,7 +179,8 @@ fn what_is_published_and_not_committed_is_no_difference_and_has_to_be_right() {
     }
     assert_eq!(differences(&home), [""; 0]);
     let log = log_of(&home);
-    let lie = "UPDATE orders SET value = CAST(replace(CAST(value AS TEXT), '\"fulfil\":false', '\"fulfil\":true') AS BLOB)
+    let lie = "UPDATE orders SET value = \
+        CAST(replace(CAST(value AS TEXT), '\"fulfil\":false', '\"fulfil\":true') AS BLOB)
                WHERE position = 13";
     assert_eq!(log.execute(lie, []).expect("ours"), 1);
     assert_eq!(differences(&home), ["event 1/1 fulfil: true: false"]);
@@ -192,7 +196,7 @@ fn a_head_that_was_remembered_finds_what_was_made_to_fit_everywhere() {
     assert_eq!(verify(&home, &["--anchor", anchor]).code(), 0);
     assert_eq!(verify(&home, &["--against", anchor]).code(), 0);
 
-    // Somebody puts a copy of another record in the place of one, and has the orders folded anew.
+    // A copy of another record replaces one, and the orders are folded anew.
     let swap = "UPDATE intake SET (key, value) = (SELECT key, value FROM intake WHERE position = 5)
                 WHERE position = 6";
     log_of(&home).execute_batch(swap).unwrap();
@@ -203,9 +207,12 @@ fn a_head_that_was_remembered_finds_what_was_made_to_fit_everywhere() {
     Inside::of(&home).settle();
     drop(system);
     assert_eq!(home.payfold(&["log", "verify", "--chain"]).code(), 0, "it all fits");
-    let told = found(&home, &["--against", anchor]);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("anchor: 0-12: ") && told[0].contains("changed since"), "{told:?}");
+    let lines = found(&home, &["--against", anchor]);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].starts_with("anchor: 0-12: ") && lines[0].contains("changed since"),
+        "{lines:?}"
+    );
 
     let elsewhere = System::demo();
     let done = verify(elsewhere.home(), &["--against", anchor]);
@@ -219,8 +226,8 @@ fn a_store_of_before_there_were_heads_is_chained_from_where_it_stands() {
     let orders = Connection::open(home.data().join("orders.db")).expect("a store");
     orders.execute_batch("UPDATE progress_g1 SET head = NULL; DROP TABLE heads_g1").unwrap();
     drop(orders);
-    let told = found(&home, &[]);
-    assert!(told[0].contains("nothing was chained"), "{told:?}");
+    let lines = found(&home, &[]);
+    assert!(lines[0].contains("nothing was chained"), "{lines:?}");
     let secret = std::fs::read_to_string(home.data().join("sandbox.key")).expect("a key");
     let system = home.boot();
     for id in ["later-1", "later-2"] {

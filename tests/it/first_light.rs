@@ -1,5 +1,5 @@
-//! Owns the main story on the real binary: what operators, partners and downstream teams see of it, from the first
-//! notice to the last signal.
+//! Owns the main story on the real binary: what operators, partners and downstream teams see of it,
+//! from the first notice to the last signal.
 
 pub mod commands;
 pub mod drain;

@@ -5,7 +5,7 @@ use payfold_schemas::fact::{Create, CreateFailed, Fact, QueryAnswer, SharedRef, 
 use payfold_schemas::ids::{OrderId, Reference};
 use payfold_schemas::ipn::{Ipn, IpnPolicy, MoneyContent, Status};
 use payfold_schemas::order::{Flag, KnownFacts, Severity};
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use proptest::prelude::*;
 
 use crate::support::oracle::Oracle;
@@ -15,7 +15,8 @@ use crate::support::worlds::{
 
 /// Far over any cap.
 const FLOOD: usize = 2_000;
-/// 32 refs and O's, 4 statuses, 8 contents and C's own: what an order may keep of one kind at the most.
+/// 32 refs and O's, 4 statuses, 8 contents and C's own: what an order may keep of one kind at the
+/// most.
 const KEPT_MAX: usize = 40 * 4 * 10;
 
 /// Makes fact number n of a flood.
@@ -81,7 +82,7 @@ fn an_overflow_is_flagged_and_never_fulfilled() {
         prop_assert!(!flagged || !summary.fulfil);
         Ok(())
     });
-    // A law about overflows holds for nothing where none comes about.
+    // A law about overflows proves nothing where no order overflows.
     let (over, few) = (over.get(), worlds() / 20);
     assert!((few..worlds() - few).contains(&over), "{over} of {} overflow", worlds());
 }

@@ -1,5 +1,6 @@
-//! Owns what happens to keys while the program runs: rotations under load, on an age vault and on a mounted directory,
-//! the identity that opens the vault, what accounts are let do, and where a secret may never show.
+//! Owns what happens to keys while the program runs: rotations under load, on an age vault and on a
+//! mounted directory; the identity that opens the vault; the permissions of accounts; and where a
+//! secret may never show.
 
 mod accounts;
 mod directory;
@@ -14,7 +15,7 @@ use std::rc::Rc;
 
 use crate::support::system::Home;
 
-/// A system with partner acme, whose account SHOP has its first key.
+/// A system with partner acme and its account SHOP, which has its first key.
 const ACME: &str = "[partners.acme]\nprofile = \"default\"\n";
 const SECRET: &str = "the secret of acme's first key";
 

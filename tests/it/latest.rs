@@ -1,5 +1,5 @@
-//! Owns the proof that `orders.latest` ends with what the order store has, whatever became of the projectors that keep it
-//! and whatever came late to `orders`.
+//! Owns the proof that `orders.latest` ends with the order store's content, whatever happens to the
+//! projectors that copy it and whatever comes late to `orders`.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -17,26 +17,28 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{Headers, Message as _};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::readers::stored;
 use crate::support::pair::{Inside, Pair, runtime, with_log};
-use crate::support::system::{Home, System, alone, until};
+use crate::support::system::{Home, System, alone, send_signal};
+use crate::support::waits::until;
 
 const WAIT_MAX: Duration = Duration::from_secs(90);
-/// Who is not heard of for six seconds is out: under the other protocol the broker waits for longer.
+/// A member without a heartbeat for six seconds is removed from the group; under the other protocol
+/// the broker waits longer.
 const SOON_OUT: &[(&str, &str)] =
     &[("PAYFOLD_KAFKA__GROUP_PROTOCOL", "classic"), ("PAYFOLD_KAFKA__SESSION_TIMEOUT_MS", "6000")];
 
-/// Generation and version of each order.
+/// Epoch and version of each order.
 pub(crate) type Numbers = BTreeMap<String, (u64, u64)>;
 
 fn number(data: &Value, name: &str) -> u64 {
     data[name].as_u64().expect("a number")
 }
 
-/// What stands last under each key of `orders.latest`, for somebody who takes nothing else into account.
+/// The last record under each key of `orders.latest`, as a reader without any other rule sees it.
 pub(crate) fn latest(log: &str) -> Numbers {
     let kafka = KafkaSettings::parse_url(log).expect("it is a URL");
     let name = kafka.layout().latest();
@@ -61,7 +63,7 @@ pub(crate) fn latest(log: &str) -> Numbers {
                 let key = std::str::from_utf8(message.key().expect("a key")).expect("text");
                 let data = serde_json::from_slice(message.payload().expect("a value"));
                 let data: Value = data.expect("JSON");
-                let newest = (number(&data, "generation"), number(&data, "version"));
+                let newest = (number(&data, "epoch"), number(&data, "version"));
                 found.insert(key.to_owned(), newest);
             }
             Err(KafkaError::PartitionEOF(_)) => ended += 1,
@@ -74,7 +76,7 @@ pub(crate) fn latest(log: &str) -> Numbers {
 /// Waits until both say the same; returns it.
 fn agree(home: &Home, log: &str, when: &str) -> Numbers {
     until(&format!("orders.latest is what the store has, {when}"), WAIT_MAX, || {
-        // All of the first generation.
+        // All of the first epoch.
         let stored = stored(home, |order| (1, number(order, "version")));
         (latest(log) == stored).then_some(stored)
     })
@@ -98,8 +100,7 @@ pub(crate) fn forget_orders(log: &str) {
 }
 
 fn signal(system: &System, signal: Signal) {
-    let pid = i32::try_from(system.pid()).ok().and_then(Pid::from_raw).expect("a pid");
-    kill_process(pid, signal).expect("our child takes signals");
+    send_signal(system.pid(), signal).expect("our child takes signals");
 }
 
 /// How many partitions a projector has.
@@ -124,8 +125,8 @@ fn the_last_event_of_each_order_is_the_stores_whatever_becomes_of_projectors() {
     let frozen = beside().boot_as("ingest,projector", SOON_OUT);
     let pay = ["demo", "pay", "--count", "150", "--trouble", "all", "--seed", "7"];
     let mut command = home.command(&pay);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut paying = alone(|| command.spawn()).expect("it starts");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let paying = alone(|| command.spawn()).expect("it starts");
     let has_copied = |orders: usize| {
         let what = format!("{orders} orders are in orders.latest");
         until(&what, WAIT_MAX, || (latest(&log).len() >= orders).then_some(()));
@@ -137,7 +138,9 @@ fn the_last_event_of_each_order_is_the_stores_whatever_becomes_of_projectors() {
         has_copied(orders);
         dying = Rc::clone(&dying.kill()).boot_as("ingest,projector", SOON_OUT);
     }
-    assert!(paying.wait().expect("it ends").success());
+    let paid = paying.wait_with_output().expect("it ends");
+    let printed = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(paid.status.success(), "{}{}", printed(&paid.stdout), printed(&paid.stderr));
     let orders = agree(&home, &log, "while one is frozen");
     assert!(orders.len() >= 150 && orders.values().any(|(_, version)| *version > 2));
     signal(&frozen, Signal::CONT);
@@ -152,8 +155,8 @@ fn the_last_event_of_each_order_is_the_stores_whatever_becomes_of_projectors() {
     drop(dying);
 }
 
-/// The later numbers, of which none may be behind the ones before. They may be ahead: some payments are still open when
-/// `demo pay` is content with them, and their partner is asked some seconds later.
+/// The later numbers; none of them may be behind the earlier ones. They may be ahead: some payments
+/// are still open when `demo pay` ends, and their partner is queried some seconds later.
 fn onward(before: Numbers, after: Numbers) -> Numbers {
     let back: Vec<_> =
         before.iter().filter(|one| after.get(one.0) < Some(one.1)).map(|one| one.0).collect();
@@ -161,9 +164,10 @@ fn onward(before: Numbers, after: Numbers) -> Numbers {
     after
 }
 
-/// Appends the first event of each order that has more of them once more, as a projector that was frozen would.
+/// Appends the first event of each order that has more of them once more, as a projector that was
+/// frozen would.
 fn late(home: &Home, orders: &Numbers) {
-    let told = Inside::of(home).messages(Topic::Orders);
+    let published = Inside::of(home).messages(Topic::Orders);
     let first = |message: &&Delivered| {
         let data: Value = serde_json::from_slice(&message.value).expect("JSON");
         number(&data, "version") == 1 && orders[&message.key].1 > 1
@@ -174,7 +178,7 @@ fn late(home: &Home, orders: &Numbers) {
         let event = EventAttributes { id: event.id.clone(), kind: ORDER_CHANGED_TYPE, time };
         Message { key: message.key.clone(), event: Some(event), value: message.value.clone() }
     };
-    let old: Vec<Message> = told.iter().filter(first).map(again).collect();
+    let old: Vec<Message> = published.iter().filter(first).map(again).collect();
     assert!(old.len() > 100, "{}", old.len());
     with_log(home, async |log: &dyn EventLog| {
         log.append_all(Topic::Orders, old).await.expect("appended");

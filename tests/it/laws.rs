@@ -1,4 +1,5 @@
-//! Owns the laws of order-state.md over generated worlds: the fold against itself and against the oracle.
+//! Owns the laws of order-state.md over generated worlds: the fold against itself and against the
+//! oracle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,7 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::ProviderRef;
 use payfold_schemas::order::{Flag, KnownFacts, OrderState, Severity, Summary};
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use proptest::prelude::*;
 
 use crate::support::oracle::{Expected, Oracle};
@@ -20,7 +21,7 @@ type Law = fn(&World) -> Outcome;
 const LAWS: [(&str, Law); 9] = [
     ("the fold agrees with the oracle", agree),
     ("with decisions the fold agrees with the oracle", agrees_with_decisions),
-    ("what is over the caps is flagged and never fulfilled", overflows_are_told),
+    ("what is over the caps is flagged and never fulfilled", overflows_are_flagged),
     ("arrival order does not matter", order_does_not_matter),
     ("duplicates do not matter", duplicates_do_not_matter),
     ("batch cuts do not matter", batch_cuts_do_not_matter),
@@ -57,8 +58,8 @@ impl World {
     }
 }
 
-/// Folds facts into what is known, all at one position so that equal sets are equal values; how many of
-/// them changed it.
+/// Folds facts into what is known, all at one position so that equal sets are equal values; how
+/// many of them changed it.
 fn learn(known: &mut KnownFacts, facts: &[Fact]) -> u64 {
     let changes = facts.iter().filter(|fact| apply(known, fact, Position::default()).is_change());
     u64::try_from(changes.count()).expect("worlds are small")
@@ -88,7 +89,7 @@ fn agree(World { version, summary, oracle, .. }: &World) -> Outcome {
     prop_assert_eq!(
         &Expected::shown(summary, *version),
         &expected,
-        "fold (left) and oracle (right)"
+        "fold (left) and oracle (right); tests/support/oracle says the rules a second time"
     );
     prop_assert_eq!(summary.flags.len(), expected.flags.len(), "a flag is raised twice");
     Ok(())
@@ -102,10 +103,10 @@ fn agrees_with_decisions(world: &World) -> Outcome {
     agree(&World::of(Drawn { facts, ..world.drawn.clone() }))
 }
 
-fn overflows_are_told(World { known, summary, oracle, .. }: &World) -> Outcome {
-    let told = evidence(summary).contains_key(&(Flag::FactOverflow, Severity::Critical));
-    prop_assert_eq!((known.overflowed, told), (oracle.overflows(), oracle.overflows()));
-    prop_assert!(!told || !summary.fulfil);
+fn overflows_are_flagged(World { known, summary, oracle, .. }: &World) -> Outcome {
+    let flagged = evidence(summary).contains_key(&(Flag::FactOverflow, Severity::Critical));
+    prop_assert_eq!((known.overflowed, flagged), (oracle.overflows(), oracle.overflows()));
+    prop_assert!(!flagged || !summary.fulfil);
     Ok(())
 }
 
@@ -125,7 +126,7 @@ fn order_does_not_matter(World { drawn, known, summary, .. }: &World) -> Outcome
 fn duplicates_do_not_matter(World { drawn, known, .. }: &World) -> Outcome {
     let mut again = known.clone();
     let changes = learn(&mut again, &drawn.repeats());
-    // What was left out may be kept when it is told again and C is known by then.
+    // A fact that was left out may be kept when it comes again and C is known by then.
     if known.overflowed {
         prop_assert!(again.overflowed && !summarize(&again).fulfil);
     } else {
@@ -170,7 +171,7 @@ fn paid_falls_only_to_refunded(World { drawn, .. }: &World) -> Outcome {
     Ok(())
 }
 
-/// Of each ref by itself, with one C: of two, the second may ask for more than went back.
+/// Judges each ref by itself, with one C: with two C's, the second may ask for more than went back.
 fn refunded_stays_refunded(World { drawn, .. }: &World) -> Outcome {
     let is_create = |fact: &&Fact| matches!(fact, Fact::CreateRequested(_));
     let create = drawn.facts.iter().find(is_create);
@@ -189,7 +190,7 @@ fn refunded_stays_refunded(World { drawn, .. }: &World) -> Outcome {
     Ok(())
 }
 
-/// The ref that somebody at the partner says something of.
+/// The ref that a fact of the partner names.
 fn named_ref(fact: &Fact) -> Option<&ProviderRef> {
     match fact {
         Fact::Ipn(ipn) => Some(&ipn.provider_ref),
@@ -203,8 +204,8 @@ fn named_ref(fact: &Fact) -> Option<&ProviderRef> {
     }
 }
 
-/// Which digests evidence has is the fold's affair; that they change with the facts that raise the flag is
-/// not: else a decision would close what nobody looked at.
+/// The fold chooses the digests of evidence freely, but they change with the facts that raise the
+/// flag. Otherwise a decision would close evidence that no person has seen.
 fn evidence_changes(World { drawn, summary: whole, oracle, .. }: &World) -> Outcome {
     if oracle.overflows() {
         return Ok(());

@@ -1,5 +1,6 @@
-//! Owns the proof that a system never starts on what is left when its log or its claims are lost, replaced or older
-//! than the rest: `run` and `check --connect` end with 3, name the file and how to restore it, and make nothing.
+//! Owns the proof that a system never starts on the rest when its log or its claims are lost,
+//! replaced or older than the rest. `run` and `check --connect` end with 3, name the file and how
+//! to restore it, and make no file.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -76,8 +77,8 @@ fn run(home: &Home) -> Done {
     home.ends(&arguments, &[], END_MAX)
 }
 
-/// Neither `run` nor `check --connect` accepts the folder; both say these words, none advises what loses data, and no
-/// database is made.
+/// Neither `run` nor `check --connect` accepts the folder. Both say these words, neither advises a
+/// step that loses data, and no database is made.
 fn refused(home: &Home, words: &[&str]) {
     let before = databases(home);
     let started = run(home);
@@ -154,8 +155,11 @@ fn lost_claims_are_noticed_until_their_loss_is_accepted() {
     accepted(&home);
 
     take_out(&home, CLAIMS, "lost-for-good");
-    let told = home.payfold(&["log", "accept-lost-claims"]).ok();
-    assert!(told.contains("2 of the newest") && told.contains("Nothing was done"), "{told}");
+    let printed = home.payfold(&["log", "accept-lost-claims"]).ok();
+    assert!(
+        printed.contains("2 of the newest") && printed.contains("Nothing was changed"),
+        "{printed}"
+    );
     refused(&home, &words);
     home.payfold(&["log", "accept-lost-claims", "--yes"]).ok();
     let system = home.boot();
@@ -221,7 +225,7 @@ fn a_file_that_may_not_be_read_is_not_called_missing() {
         let mode = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(path, mode).expect("it is ours");
     };
-    // The program has to be found by whoever runs it, and so has the folder.
+    // The other user has to reach the program and the folder.
     allow(home.path(), 0o755);
     let program = home.path().join("payfold");
     std::fs::copy(env!("CARGO_BIN_EXE_payfold"), &program).expect("it can be copied");
@@ -255,7 +259,7 @@ fn a_file_that_may_not_be_read_is_not_called_missing() {
             let said = ask(arguments);
             let is_of_keys = arguments[0] == "key" && closed != folder;
             assert!(is_of_keys || said.contains("permission denied"), "{arguments:?}: {said}");
-            assert!(!said.contains("there is no"), "{arguments:?}: {said}");
+            assert!(!said.contains("does not exist"), "{arguments:?}: {said}");
             assert!(!said.contains("payfold run"), "{arguments:?}: {said}");
         }
         allow(closed, 0o700);
@@ -278,7 +282,7 @@ fn claims_of_before_are_not_paired_with_another_log() {
     accepted(&home);
 }
 
-/// What the image's health check runs, as its Dockerfile says.
+/// The command of the image's health check, from its Dockerfile.
 fn health_check() -> Vec<String> {
     let dockerfile = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/Dockerfile");
     let text = std::fs::read_to_string(dockerfile).expect("it is there");
@@ -288,7 +292,7 @@ fn health_check() -> Vec<String> {
 }
 
 #[test]
-fn a_container_whose_log_is_lost_is_not_replaced() {
+fn a_container_with_a_lost_log_is_not_replaced() {
     let system = System::demo();
     let command = health_check();
     let arguments: Vec<&str> = command.iter().skip(1).map(String::as_str).collect();

@@ -1,14 +1,17 @@
-//! The root package's tests in one binary: the fold's laws over generated worlds, and what boots the program.
+//! The root package's tests in one binary: the fold's laws over generated worlds, tests that boot
+//! the program, and the program under faults. In one binary, tests that wait run beside tests that
+//! compute.
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod admin_api;
 mod alerts;
 mod backups;
-mod books;
 mod browser;
 mod certify;
 mod chain;
+mod faults;
 mod first_light;
 mod floods;
 mod keys;
@@ -22,6 +25,7 @@ mod own_clock;
 mod own_creates;
 mod own_schemes;
 mod parked;
+mod partner_records;
 mod payments;
 mod quarantine;
 mod queries;

@@ -1,5 +1,6 @@
-//! Kafka's and CQL's list of what the whole program must do on either pair of engines, from the ways of a notice and
-//! of a payment: the same scenarios as in `on_sqlite`, on topics and tables of their own.
+//! Kafka's and CQL's list of what the whole program must do on either pair of engines, from the
+//! ways of a notice and of a payment: the same scenarios as in `on_sqlite`, on topics and tables of
+//! their own.
 
 use crate::first_light::{commands, drain, listeners, rotation, story};
 use crate::support::pair::Pair::KafkaAndCql;
@@ -31,8 +32,8 @@ fn a_key_is_rotated_under_load_without_one_refusal() {
 
 #[test]
 #[ignore = "nightly: servers"]
-fn an_order_is_paid_once_whatever_is_sent_again() {
-    story::an_order_is_paid_once_whatever_is_sent_again(KafkaAndCql);
+fn an_order_is_paid_once_whatever_is_resent() {
+    story::an_order_is_paid_once_whatever_is_resent(KafkaAndCql);
 }
 
 #[test]
@@ -49,8 +50,8 @@ fn a_notice_before_its_create_request_waits_for_it() {
 
 #[test]
 #[ignore = "nightly: servers"]
-fn a_damaged_record_is_left_out_on_a_persons_word() {
-    parked::a_damaged_record_is_left_out_on_a_persons_word(KafkaAndCql);
+fn a_damaged_record_is_skipped_once_a_person_parks_it() {
+    parked::a_damaged_record_is_skipped_once_a_person_parks_it(KafkaAndCql);
 }
 
 #[test]
@@ -61,8 +62,8 @@ fn every_trouble_ends_as_it_must() {
 
 #[test]
 #[ignore = "nightly: servers"]
-fn a_return_settles_nothing_whoever_signed_it() {
-    payments::a_return_settles_nothing_whoever_signed_it(KafkaAndCql);
+fn a_return_settles_nothing_even_when_signed() {
+    payments::a_return_settles_nothing_even_when_signed(KafkaAndCql);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! SQLite's list of what the whole program must do on either pair of engines, from the ways of a notice and of a
-//! payment; the other pair's is `on_kafka_and_cql`.
+//! Runs on SQLite what the whole program must do on either pair of engines, from the ways of a
+//! notice and of a payment; `on_kafka_and_cql` runs the same on the other pair.
 
 use crate::first_light::{commands, drain, listeners, rotation, story};
 use crate::support::pair::Pair::Sqlite;
@@ -27,8 +27,8 @@ fn a_key_is_rotated_under_load_without_one_refusal() {
 }
 
 #[test]
-fn an_order_is_paid_once_whatever_is_sent_again() {
-    story::an_order_is_paid_once_whatever_is_sent_again(Sqlite);
+fn an_order_is_paid_once_whatever_is_resent() {
+    story::an_order_is_paid_once_whatever_is_resent(Sqlite);
 }
 
 #[test]
@@ -42,8 +42,8 @@ fn a_notice_before_its_create_request_waits_for_it() {
 }
 
 #[test]
-fn a_damaged_record_is_left_out_on_a_persons_word() {
-    parked::a_damaged_record_is_left_out_on_a_persons_word(Sqlite);
+fn a_damaged_record_is_skipped_once_a_person_parks_it() {
+    parked::a_damaged_record_is_skipped_once_a_person_parks_it(Sqlite);
 }
 
 #[test]
@@ -52,8 +52,8 @@ fn every_trouble_ends_as_it_must() {
 }
 
 #[test]
-fn a_return_settles_nothing_whoever_signed_it() {
-    payments::a_return_settles_nothing_whoever_signed_it(Sqlite);
+fn a_return_settles_nothing_even_when_signed() {
+    payments::a_return_settles_nothing_even_when_signed(Sqlite);
 }
 
 #[test]

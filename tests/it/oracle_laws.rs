@@ -1,4 +1,5 @@
-//! Owns the laws of the oracle alone: that the text it was written from is coherent, and the worlds reach it all.
+//! Owns the laws of the oracle alone: the text it was written from is coherent, and the worlds
+//! reach every state and flag.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,8 @@ fn oracle(facts: &[Fact]) -> Expected {
     Oracle::of(facts).expect(|_, _| None)
 }
 
-/// What may differ between two orders of arrival: how many records changed the set (policy merges).
+/// The difference that two orders of arrival may have: how many records changed the set (policy
+/// merges).
 fn without_version(expected: Expected) -> Expected {
     Expected { version: 0, ..expected }
 }

@@ -1,5 +1,6 @@
-//! Owns what a wrong clock of ours looks like on the real binary: partners that agree with each other and not with us are
-//! answered 503, so that they come again; one partner alone is refused as before.
+//! Owns the effect of a wrong clock of this host on the real binary. Partners that agree with each
+//! other and not with this host are answered 503, so that they retry; one partner alone is refused
+//! as before.
 
 use payfold_engines::log::Topic;
 
@@ -7,7 +8,7 @@ use crate::refusals::accounts::{Accounts, secret};
 use crate::support::notice::Notice;
 use crate::support::wire::Answer;
 
-/// What partners say the time is, beside ours: our clock is ahead by this.
+/// The clock of this host is ahead of the partners' clocks by this.
 const AHEAD_S: i64 = 3_600;
 
 fn post(accounts: &Accounts, account: [&str; 2], order: &str, sent: i64) -> Answer {
@@ -21,11 +22,11 @@ const ACME_TOO: [&str; 2] = ["OTHER", "other"];
 const BOLT: [&str; 2] = ["SHOP", "bolt"];
 
 #[test]
-fn partners_that_agree_with_each_other_and_not_with_us_come_again() {
+fn partners_that_agree_on_another_time_are_answered_503() {
     let accounts = Accounts::boot("");
     let window = (403, "timestamp_out_of_window".to_owned());
     let of = |answer: &Answer| (answer.status, answer.code());
-    // One partner, whichever of its accounts, may be wrong by itself.
+    // One partner, with any of its accounts, may be wrong by itself.
     for (account, orders) in [(ACME, "a"), (ACME_TOO, "b")] {
         for number in 0..10 {
             let answer = post(&accounts, account, &format!("{orders}-{number}"), -AHEAD_S);
@@ -45,7 +46,8 @@ fn partners_that_agree_with_each_other_and_not_with_us_come_again() {
     assert!(metrics.contains(&format!("\n{skew} 3600")), "{metrics}");
     let log = accounts.system.home().log();
     assert!(log.contains("this host's clock is wrong"), "{log}");
-    // A partner may give up before the clock is set: what is answered 503 is in quarantine, too.
+    // A partner may give up before the clock is set, so notices that are answered 503 are in
+    // quarantine, too.
     let kept = accounts.records(Topic::Quarantine);
     assert!(kept.len() >= 25, "{}", kept.len());
 

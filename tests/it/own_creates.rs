@@ -1,11 +1,11 @@
-//! Payments created in partners' own schemes on the real binary: a shop creates them, the partner is a server of this
-//! test that answers as the gateway's documents show, and its notices end them.
+//! Payments created in partners' own schemes on the real binary: a shop creates them, the partner
+//! is a server of this test that answers as the gateway's documents show, and its notices end them.
 
 use std::rc::Rc;
 
 use hmac::{Hmac, Mac};
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_partners::profile::Shipped;
+use payfold_partners::profile::ShippedProfile;
 use serde_json::{Value, json};
 use sha2::{Sha256, Sha512};
 
@@ -20,7 +20,8 @@ const IPN_KEY: &str = "key2 of these tests, worth nothing at all";
 const CREATE_KEY: &str = "key1 of these tests, worth nothing at all";
 const PAIRS: &str = include_str!("../../partners/profiles/templates/sorted-pairs.toml");
 
-/// A system with partner acme under this profile, called at this address, and a shop that may use it.
+/// A system with partner acme under this profile, called at this address, and a shop that may use
+/// it.
 struct World {
     system: System,
     token: String,
@@ -77,7 +78,7 @@ fn hmac<M: Mac + hmac::digest::KeyInit>(secret: &str, text: &str) -> String {
 }
 
 fn shipped(name: &str) -> &'static str {
-    Shipped::of(name).expect("it is shipped").profile
+    ShippedProfile::of(name).expect("it is shipped").profile
 }
 
 /// A form's value.
@@ -87,13 +88,14 @@ fn field(form: &str, name: &str) -> String {
     found.unwrap_or_else(|| panic!("{name} in {form}")).1.into_owned()
 }
 
-/// ZaloPay: the order travels under another name, the create and the notice are signed with different keys.
+/// ZaloPay: the order travels under another name, the create and the notice are signed with
+/// different keys.
 #[test]
 fn a_payment_is_created_shown_and_paid_in_a_scheme_of_its_own() {
     let order_url = "https://qcgateway.zalopay.vn/openinapp?order=e";
     let gateway = Gateway::start(&json!({
-        "return_code": 1, "return_message": "Giao dịch thành công", "sub_return_code": 1, "zp_trans_token": "t",
-        "order_url": order_url, "order_token": "o", "qr_code": "000201",
+        "return_code": 1, "return_message": "Giao dịch thành công", "sub_return_code": 1,
+        "zp_trans_token": "t", "order_url": order_url, "order_token": "o", "qr_code": "000201",
     }));
     let world = World::boot(shipped("zalopay"), &gateway.url);
     let (status, payment) = world.create("cart-1", &json!({}));
@@ -103,7 +105,7 @@ fn a_payment_is_created_shown_and_paid_in_a_scheme_of_its_own() {
         [text(&payment, "state"), text(&payment, "redirectUrl"), text(&payment, "providerRef")],
         ["PENDING", order_url, &order]
     );
-    // The same request again is answered from the order, and nobody is asked again.
+    // The same request again is answered from the order, and the partner is not called again.
     let (again, same) = world.create("cart-1", &json!({}));
     assert_eq!((again, text(&same, "orderId")), (201, order.as_str()));
     let asked = gateway.asked();
@@ -144,29 +146,29 @@ fn a_payment_is_created_shown_and_paid_in_a_scheme_of_its_own() {
 }
 
 #[test]
-fn what_the_gateway_says_no_to_is_told_and_what_it_can_t_be_asked_is_not_asked() {
+fn a_refusal_of_the_gateway_is_answered_and_an_impossible_request_is_not_sent() {
     let gateway = Gateway::start(&json!({"return_code": 2, "sub_return_code": -401}));
     let world = World::boot(shipped("zalopay"), &gateway.url);
-    let told = |key: &str, members: Value| {
+    let create = |key: &str, members: Value| {
         let (status, body) = world.create(key, &members);
         (status, text(&body, "code").to_owned())
     };
-    assert_eq!(told("no", json!({})), (502, "partner_refused".to_owned()));
-    gateway.says("400 Bad Request", &json!({}));
-    assert_eq!(told("bad", json!({})), (502, "partner_refused".to_owned()));
-    gateway.says("200 OK", &json!({"return_code": 1, "order_url": "http://zalopay.vn/x"}));
+    assert_eq!(create("no", json!({})), (502, "partner_refused".to_owned()));
+    gateway.script_answer("400 Bad Request", &json!({}));
+    assert_eq!(create("bad", json!({})), (502, "partner_refused".to_owned()));
+    gateway.script_answer("200 OK", &json!({"return_code": 1, "order_url": "http://zalopay.vn/x"}));
     let not_https = (502, "contract_violation.redirect_url_not_https".to_owned());
-    assert_eq!(told("http", json!({})), not_https);
+    assert_eq!(create("http", json!({})), not_https);
     let asked = gateway.asked().len();
     assert_eq!(asked, 3);
-    let other = told("usd", json!({"currency": "USD"}));
+    let other = create("usd", json!({"currency": "USD"}));
     assert_eq!(other, (422, "currency_not_supported".to_owned()));
-    assert_eq!(gateway.asked().len(), asked, "nobody was asked");
-    gateway.says("500 Oops", &json!({}));
+    assert_eq!(gateway.asked().len(), asked, "the gateway was not called");
+    gateway.script_answer("500 Oops", &json!({}));
     let (status, body) = world.create("unknown", &json!({}));
     assert_eq!((status, text(&body, "state")), (202, "REQUESTED"));
     // A page or a code, as the shop wants it.
-    gateway.says(
+    gateway.script_answer(
         "200 OK",
         &json!({"return_code": 1, "order_url": "https://z.vn/", "qr_code": "0002"}),
     );
@@ -174,14 +176,14 @@ fn what_the_gateway_says_no_to_is_told_and_what_it_can_t_be_asked_is_not_asked()
     assert_eq!((status, text(&body, "qrPayload"), body.get("redirectUrl")), (201, "0002", None));
     let (home, _) = world.system.stop();
     let log = home.log();
-    assert!(log.contains("2 -401"), "the partner's code is told: {log}");
+    assert!(log.contains("2 -401"), "the partner's code is logged: {log}");
     assert!(!log.contains(CREATE_KEY) && !log.contains(IPN_KEY), "the log holds no secret");
 }
 
 /// A partner like VNPay: the payer is sent to an address only we can have signed.
 #[test]
 fn a_signed_address_is_paid_for_by_a_signed_query() {
-    // Nobody listens there: nobody is called.
+    // No server listens there, and none is called.
     let world = World::boot(PAIRS, "http://127.0.0.1:9");
     let (status, payment) = world.create("cart-1", &json!({}));
     assert_eq!(status, 201, "{payment}");
@@ -202,23 +204,24 @@ fn a_signed_address_is_paid_for_by_a_signed_query() {
         .to_rfc3339();
     let at: String = at.chars().filter(char::is_ascii_digit).take(14).collect();
     let notice = format!(
-        "amount=150000&created_at={at}&currency=VND&merchant_id=SHOP&order_id={order}&status=paid&transaction_id=t-1"
+        "amount=150000&created_at={at}&currency=VND&merchant_id=SHOP\
+         &order_id={order}&status=paid&transaction_id=t-1"
     );
-    let tell = |notice: &str| {
+    let notify = |notice: &str| {
         let signature = hmac::<Hmac<Sha512>>(IPN_KEY, notice);
         let mut connection = Connection::open(world.system.public());
         let target = format!("/api/payment/ipn/acme?{notice}&signature={signature}");
         connection.send(format!("GET {target} HTTP/1.1\r\nhost: payfold\r\n\r\n").as_bytes());
         assert_eq!(connection.answer().expect("an answer").status, 200);
     };
-    tell(&notice);
+    notify(&notice);
     let paid = world.order_when(&order, "PAID");
     assert_eq!((&paid["paymentRef"], &paid["fulfil"]), (&"t-1".into(), &true.into()), "{paid}");
 
-    // The profile maps no event of its own: each refund tells all that went back so far.
+    // The profile maps no event ref, so each refund states the total that went back so far.
     let refunded = notice.replace("status=paid", "status=refunded");
     for (total, version) in [(1_000, 4), (3_000, 5), (2_000, 6)] {
-        tell(&refunded.replace("150000", &total.to_string()));
+        notify(&refunded.replace("150000", &total.to_string()));
         let key = ["acme", "SHOP", &order];
         let shown = world.system.order_when(key, |order| order["version"] == version);
         let most = total.max(if version == 6 { 3_000 } else { 0 });
@@ -226,7 +229,7 @@ fn a_signed_address_is_paid_for_by_a_signed_query() {
         assert_eq!(went_back, (&most.into(), &false.into()), "{shown}");
         assert_eq!(shown["flags"][0]["flag"], "PARTIAL_REFUND", "{shown}");
     }
-    tell(&refunded);
+    notify(&refunded);
     let whole = world.order_when(&order, "REFUNDED");
     assert_eq!(
         (&whole["refundedAmount"], &whole["flags"]),
@@ -237,14 +240,15 @@ fn a_signed_address_is_paid_for_by_a_signed_query() {
     assert!(shows.contains("creates       a signed address, any currency"), "{shows}");
 }
 
-/// Some gateways want to know who pays: the shop says it, the partner is told, and it is not kept with what was asked.
+/// Some gateways want the payer's address: the shop sends it, the partner gets it, and Payfold does
+/// not store it.
 #[test]
 fn the_payers_address_is_passed_on_and_not_kept() {
     let profile = PAIRS.replace("[create.fields]", "[create.fields]\nip = \"{payer_ip}\"");
     let world = World::boot(&profile, "http://127.0.0.1:9");
     let (status, refused) = world.create("cart-1", &json!({}));
-    let told = (status, text(&refused, "code"), text(&refused, "pointer"));
-    assert_eq!(told, (422, "missing_field", "/payerIp"), "{refused}");
+    let refusal = (status, text(&refused, "code"), text(&refused, "pointer"));
+    assert_eq!(refusal, (422, "missing_field", "/payerIp"), "{refused}");
     let (status, refused) = world.create("cart-1", &json!({"payerIp": "example.com"}));
     assert_eq!((status, text(&refused, "code")), (422, "wrong_value"), "{refused}");
     let (status, payment) = world.create("cart-1", &json!({"payerIp": "198.51.100.23"}));
@@ -254,7 +258,7 @@ fn the_payers_address_is_passed_on_and_not_kept() {
     assert_eq!((status, &again["orderId"]), (201, &payment["orderId"]), "{again}");
     let order = text(&payment, "orderId");
     world.order_when(order, "PENDING");
-    // The session is the address the payer is sent to, which has it; what was asked for has not.
+    // The redirect URL holds the payer's address; the recorded request does not.
     let show = ["order", "show", "acme", "SHOP", order, "--facts"];
     let facts = world.system.payfold(&[show.as_slice(), &["--output", "json"]].concat()).json();
     let raw =
@@ -268,16 +272,17 @@ fn the_payers_address_is_passed_on_and_not_kept() {
     assert!(shown.contains("ip=2001%3Adb8%3A%3A7&"), "{shown}");
 }
 
-/// A partner whose page is opened by a POST: the payer gets a page of ours, whose form the browser posts.
+/// A partner with a page that is opened by a POST: the payer gets a page of ours, and the browser
+/// posts its fields.
 #[test]
-fn a_signed_form_is_posted_by_the_browser() {
+fn the_browser_posts_the_signed_fields() {
     let gateway = Gateway::start(&json!({}));
     let profile =
         PAIRS.replace("kind = \"signed_url\"", "kind = \"form_post\"\ncontent = \"form\"");
     let world = World::boot(&profile, &gateway.url);
     let (status, payment) = world.create("cart-1", &json!({}));
     assert_eq!(status, 201, "{payment}");
-    assert_eq!(gateway.asked(), [], "nobody was called");
+    assert_eq!(gateway.asked(), [], "the gateway was not called");
     let url = url::Url::parse(text(&payment, "redirectUrl")).expect("an address");
     assert_eq!(url.path(), "/api/payment/form/acme");
     let get = |target: &str| {
@@ -337,16 +342,16 @@ fn a_draft_shows_what_would_be_sent_and_no_secret() {
     let nowhere = home.payfold(&draft);
     assert!(nowhere.code() == 1 && nowhere.stderr.contains("--url"), "{}", nowhere.stderr);
     let draft = [draft.as_slice(), &["--url", "https://openapi.zalopay.vn"]].concat();
-    let told = home.payfold(&[draft.as_slice(), &["--output", "json"]].concat()).json();
+    let drafted = home.payfold(&[draft.as_slice(), &["--output", "json"]].concat()).json();
     assert_eq!(
-        (text(&told, "method"), text(&told, "url")),
+        (text(&drafted, "method"), text(&drafted, "url")),
         ("POST", "https://openapi.zalopay.vn/v2/create")
     );
-    let signing_text = text(&told, "signingText");
+    let signing_text = text(&drafted, "signingText");
     assert!(signing_text.starts_with("2553|") && signing_text.ends_with("|[]"), "{signing_text}");
     let mac = hmac::<Hmac<Sha256>>(CREATE_KEY, signing_text);
     assert_eq!(
-        (text(&told, "signature"), field(text(&told, "body"), "mac")),
+        (text(&drafted, "signature"), field(text(&drafted, "body"), "mac")),
         (mac.as_str(), mac.clone())
     );
     let shown = home.payfold(&draft).ok();
@@ -356,22 +361,25 @@ fn a_draft_shows_what_would_be_sent_and_no_secret() {
 
     let certify = ["partner", "certify", "acme", "--report", "r.json", "--url"];
     let certified = home.payfold(&[certify.as_slice(), &["http://127.0.0.1:9"]].concat());
-    assert!(certified.stderr.contains("has a scheme of its own"), "{}", certified.stderr);
+    assert!(certified.stderr.contains("has a custom scheme"), "{}", certified.stderr);
 
     // A credential is masked, also where it is the secret itself.
     home.write(
         "payfold.toml",
         "[partners.acme]\nprofile = \"razorpay\"\napi_url = \"https://api.razorpay.com\"\n",
     );
-    let told =
+    let drafted =
         home.payfold(&["partner", "draft", "acme", "--amount", "5000", "--currency", "INR"]).ok();
     // base64 of {secret}
-    assert!(told.contains("Authorization: Basic e3NlY3JldH0="), "{told}");
+    assert!(drafted.contains("Authorization: Basic e3NlY3JldH0="), "{drafted}");
+    // The default scheme is drafted as any other.
     home.write("payfold.toml", "[partners.acme]\nprofile = \"default\"\n");
-    let contract = home.payfold(&draft);
-    assert!(
-        contract.stderr.contains("creates nothing in a scheme of its own"),
-        "{}",
-        contract.stderr
-    );
+    let drafted = home.payfold(&[draft.as_slice(), &["--output", "json"]].concat()).json();
+    assert_eq!(text(&drafted, "url"), "https://openapi.zalopay.vn/payments");
+    let signing_text = text(&drafted, "signingText");
+    assert!(signing_text.contains("|150000|VND|"), "{signing_text}");
+    let mac = hmac::<Hmac<Sha256>>(CREATE_KEY, signing_text);
+    let body: serde_json::Value = serde_json::from_str(text(&drafted, "body")).expect("JSON");
+    assert_eq!(text(&body, "signature"), mac);
+    assert!(text(&body, "ipnUrl").ends_with("/api/payment/ipn"), "{body}");
 }

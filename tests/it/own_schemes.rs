@@ -1,5 +1,5 @@
-//! Partners with a scheme of their own on the real binary: shipped profiles with fresh notices, a GET, an array, and what
-//! an engineer who adds a partner types.
+//! Partners with a custom scheme on the real binary: shipped profiles with fresh notices, a GET, an
+//! array, and the commands of an engineer who adds a partner.
 
 mod arrays;
 mod audit;
@@ -14,7 +14,8 @@ use payfold_engines::clock::{Clock, SystemClock};
 use serde_json::{Value, json};
 use sha2::{Sha256, Sha512};
 
-use crate::support::system::{Home, System, early_in_hour, until};
+use crate::support::system::{Home, System};
+use crate::support::waits::{early_in_hour, until};
 use crate::support::wire::{Answer, Connection};
 
 const SECRET: &str = "a published test key, worth nothing at all";
@@ -25,7 +26,7 @@ const PAIRS: &str = include_str!("../../partners/profiles/templates/sorted-pairs
 const ITEMS: &str = r#"
 version = 1
 stage = "draft"
-exceptions = ["no_time", "no_paid_at", "own_ack"]
+exceptions = ["no_time", "no_paid_at", "custom_ack"]
 [limits]
 body_bytes = 65536
 depth = 8
@@ -75,7 +76,8 @@ fn now_ms() -> i64 {
     SystemClock.now().unix_ms()
 }
 
-/// A system with these partners (code and profile), each with one account SHOP and the key of these tests.
+/// A system with these partners (code and profile), each with one account SHOP and the key of these
+/// tests.
 fn boot(home: &Rc<Home>, partners: &[(&str, &str)]) -> System {
     boot_with(home, partners, "")
 }
@@ -131,13 +133,16 @@ fn facts(system: &System, [partner, order]: [&str; 2], count: usize) -> Vec<Stri
 fn momo(result: u32) -> String {
     let (time, amount) = (now_ms(), 150_000);
     let text = format!(
-        "accessKey=F8BBA842ECF85&amount={amount}&extraData=&message=ok=1&orderId=o-1&orderInfo=a b&orderType=momo_wallet\
-         &partnerCode=SHOP&payType=qr&requestId=q-1&responseTime={time}&resultCode={result}&transId=4014083433"
+        "accessKey=F8BBA842ECF85&amount={amount}&extraData=&message=ok=1&orderId=o-1\
+         &orderInfo=a b&orderType=momo_wallet\
+         &partnerCode=SHOP&payType=qr&requestId=q-1&responseTime={time}&resultCode={result}\
+             &transId=4014083433"
     );
     json!({
-        "partnerCode": "SHOP", "orderId": "o-1", "requestId": "q-1", "amount": amount, "orderInfo": "a b",
-        "orderType": "momo_wallet", "transId": 4_014_083_433_u64, "resultCode": result, "message": "ok=1",
-        "payType": "qr", "responseTime": time, "extraData": "", "signature": sha256(&text),
+        "partnerCode": "SHOP", "orderId": "o-1", "requestId": "q-1", "amount": amount,
+        "orderInfo": "a b", "orderType": "momo_wallet", "transId": 4_014_083_433_u64,
+        "resultCode": result, "message": "ok=1", "payType": "qr", "responseTime": time,
+        "extraData": "", "signature": sha256(&text),
     })
     .to_string()
 }
@@ -145,7 +150,8 @@ fn momo(result: u32) -> String {
 #[test]
 fn momo_is_taken_answered_and_folded() {
     let home = Home::new();
-    let shipped = payfold_partners::profile::Shipped::of("momo").expect("it is shipped").profile;
+    let shipped =
+        payfold_partners::profile::ShippedProfile::of("momo").expect("it is shipped").profile;
     home.write("momo.toml", &shipped.replace("accessKey = \"\"", "accessKey = \"F8BBA842ECF85\""));
     let system = boot(&home, &[("momo", "momo.toml")]);
     let path = "POST /api/payment/ipn/momo";
@@ -163,7 +169,7 @@ fn momo_is_taken_answered_and_folded() {
     assert_eq!(ask(&system, path, &[], &momo(9_000)).status, 204);
     let metrics = system.get("/metrics").text();
     assert!(metrics.contains("payfold_ingest_requests_total{code=\"ignored\",partner=\"momo\"} 1"));
-    // Another partner's path knows nothing of it, and neither does GET.
+    // The path of another partner answers 401, and GET on this path 405.
     assert_eq!(ask(&system, "POST /api/payment/ipn/bolt", &[], &paid).status, 401);
     assert_eq!(ask(&system, "GET /api/payment/ipn/momo", &[], "").status, 405);
 
@@ -184,14 +190,14 @@ fn momo_is_taken_answered_and_folded() {
 fn razorpay_is_taken_by_its_header() {
     let home = Home::new();
     let shipped =
-        payfold_partners::profile::Shipped::of("razorpay").expect("it is shipped").profile;
+        payfold_partners::profile::ShippedProfile::of("razorpay").expect("it is shipped").profile;
     home.write("razorpay.toml", shipped);
     let system = boot(&home, &[("razorpay", "razorpay.toml")]);
     let body = |event: &str, more: &str| {
         let at = now_ms() / 1_000;
-        format!(
-            r#"{{"event":"{event}","account_id":"SHOP","created_at":{at},"payload":{{"payment":{{"entity":{{"id":"pay_1","amount":5000,"currency":"INR","notes":{{"order_id":"o-1"}}}}}}{more}}}}}"#
-        )
+        let head = format!(r#""event":"{event}","account_id":"SHOP","created_at":{at}"#);
+        let entity = r#"{"id":"pay_1","amount":5000,"currency":"INR","notes":{"order_id":"o-1"}}"#;
+        format!(r#"{{{head},"payload":{{"payment":{{"entity":{entity}}}{more}}}}}"#)
     };
     let post = |body: &str, signature: &str| {
         ask(&system, "POST /api/payment/ipn/razorpay", &[("X-Razorpay-Signature", signature)], body)
@@ -221,7 +227,8 @@ fn a_query_by_get_is_taken() {
     let system = boot(&home, &[("pairs", "pairs.toml")]);
     let at = chrono_like(now_ms());
     let signed = format!(
-        "amount=150000&created_at={at}&currency=VND&merchant_id=SHOP&note=a+b&order_id=o-1&status=paid&transaction_id=t-1"
+        "amount=150000&created_at={at}&currency=VND&merchant_id=SHOP&note=a+b\
+         &order_id=o-1&status=paid&transaction_id=t-1"
     );
     let signature = hmac::<Hmac<Sha512>>(&signed);
     let get = |query: &str| ask(&system, &format!("GET /api/payment/ipn/pairs?{query}"), &[], "");
@@ -231,7 +238,7 @@ fn a_query_by_get_is_taken() {
     assert_eq!(facts(&system, ["pairs", "o-1"], 1), ["SUCCESS 150000 t-1"]);
     assert_eq!(get(&sent.replace("150000", "150001")).status, 401);
     assert_eq!(get(&format!("{sent}&%61mount=150000")).code(), "duplicate_field");
-    // Of a notice that is all in its address the bytes of the query are told.
+    // For a notice that is all in its address, quarantine lists the size of the query.
     let odd = signed.replace("status=paid", "status=odd");
     let odd = format!("{odd}&signature={}", hmac::<Hmac<Sha512>>(&odd));
     assert_eq!(get(&odd).code(), "unknown_status");
@@ -243,7 +250,7 @@ fn a_query_by_get_is_taken() {
 
 /// Nothing else is in the files of an account than what its profile asks for.
 #[test]
-fn a_constant_nobody_asks_for_is_refused_with_those_that_are() {
+fn an_unknown_constant_is_refused_and_the_error_lists_the_known_ones() {
     let home = Home::configured(
         "[partners.momo]\nprofile = \"momo\"\n[partners.acme]\nprofile = \"default\"\n",
     );
@@ -272,7 +279,10 @@ fn an_array_is_taken_item_by_item_or_not_at_all() {
     let system = boot(&home, &[("items", "items.toml")]);
     let item = |order: &str, success: &str| {
         let text = format!("r-{order}:{order}:100:{success}");
-        json!({"ref": format!("r-{order}"), "order": order, "amount": 100, "success": success, "sig": sha256(&text)})
+        json!({
+            "ref": format!("r-{order}"), "order": order, "amount": 100, "success": success,
+            "sig": sha256(&text),
+        })
     };
     let both = json!({"items": [item("a", "true"), item("b", "true")]}).to_string();
     let answer = ask(&system, "POST /api/payment/ipn/items", &[], &both);
@@ -300,12 +310,12 @@ fn a_partner_is_written_checked_frozen_and_held_to_it() {
     assert!(made.contains("acme.toml") && made.contains("acme.vectors.json"), "{made}");
     let again = home.payfold(&["partner", "new", "acme"]);
     assert!(
-        again.code() == 1 && again.stderr.contains("acme.toml is there already"),
+        again.code() == 1 && again.stderr.contains("acme.toml exists already"),
         "{}",
         again.stderr
     );
     let unknown = home.payfold(&["partner", "new", "bolt", "--from", "magic"]);
-    assert!(unknown.stderr.contains("choose one of contract, hmac-body"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("use one of contract, hmac-body"), "{}", unknown.stderr);
     home.write("payfold.toml", "[partners.acme]\nprofile = \"acme.toml\"\n");
     home.payfold(&["partner", "vectors", "acme"]).ok();
     let listed = home.payfold(&["partner", "list", "--output", "json"]).json();
@@ -335,7 +345,7 @@ fn a_partner_is_written_checked_frozen_and_held_to_it() {
         refused.stderr
     );
 
-    // An altered vector is told with its place.
+    // An altered vector is reported with its place.
     let vectors =
         std::fs::read_to_string(home.path().join("acme.vectors.json")).expect("it is there");
     home.write("acme.vectors.json", &vectors.replacen("150000", "150001", 1));

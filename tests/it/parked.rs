@@ -1,20 +1,22 @@
-//! Owns what becomes of a record that nobody can read: the fold stands before it, loudly, until a person says that it is left
-//! out; then everything goes on behind it, today and when the log is folded anew.
+//! Owns what becomes of a record that can't be read. The fold stops before it and reports that,
+//! until a person parks the record. Then the fold goes on behind it, now and when the log is folded
+//! anew.
 
 use std::rc::Rc;
 use std::time::Duration;
 
 use payfold_engines::log::{Message, Topic};
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 
 use crate::support::notice::Notice;
 use crate::support::pair::{Inside, Pair, with_log};
-use crate::support::system::{Home, System, until};
+use crate::support::system::{Home, System};
+use crate::support::waits::until;
 
 const WAIT_MAX: Duration = Duration::from_secs(40);
 const ORDER: [&str; 3] = ["sandbox", "DEMO", "o-1"];
 
-/// Tells of a payment of the order, and is answered 200.
+/// Posts a notice of the order's payment, and expects 200.
 fn pay(system: &System, provider_ref: &str) {
     let path = system.home().data().join("sandbox.key");
     let secret = std::fs::read_to_string(path).expect("a demo has a key");
@@ -30,7 +32,7 @@ fn shows(system: &System, line: &str) {
     });
 }
 
-/// Puts a copy of the order's first record, with a bit of it changed, behind all that is there: where both stand.
+/// Appends a copy of the order's first record with one changed bit; returns the positions of both.
 fn damage(home: &Home) -> [Position; 2] {
     let records = Inside::of(home).messages(Topic::Intake);
     let first = records.into_iter().find(|one| one.key.ends_with("/o-1")).expect("a record");
@@ -47,7 +49,7 @@ fn stopped(system: System) -> Rc<Home> {
     system.stop().0
 }
 
-pub fn a_damaged_record_is_left_out_on_a_persons_word(pair: Pair) {
+pub fn a_damaged_record_is_skipped_once_a_person_parks_it(pair: Pair) {
     let Some(home) = pair.home() else { return };
     let system = home.boot();
     pay(&system, "r-1");
@@ -67,7 +69,7 @@ pub fn a_damaged_record_is_left_out_on_a_persons_word(pair: Pair) {
     home.payfold(&["log", "stats"]).ok();
     home.payfold(&["key", "list"]).ok();
     let traced = home.payfold(&["trace", &ORDER.join("/")]).ok();
-    assert!(traced.contains("can't be read"), "{traced}");
+    assert!(traced.contains("damaged"), "{traced}");
     let tail = home.payfold(&["tail", "intake", "--no-follow"]).ok();
     assert!(tail.contains("can't be read: record fails its checksum"), "{tail}");
 
@@ -76,17 +78,20 @@ pub fn a_damaged_record_is_left_out_on_a_persons_word(pair: Pair) {
         home.payfold(&[&["log", "park", position], &reason[..], more].concat())
     };
     let whole = park(&whole, &["--yes"]);
-    assert!(whole.code() == 1 && whole.stderr.contains("can be read"), "{whole:?}");
+    assert!(whole.code() == 1 && whole.stderr.contains("is not damaged"), "{whole:?}");
     let nothing = park("0-999999", &["--yes"]);
     assert!(nothing.code() == 1 && nothing.stderr.contains("has no record"), "{nothing:?}");
     let records = || Inside::of(&home).messages(Topic::Intake).len();
     let before = records();
-    let told = park(&damaged, &[]).ok();
-    assert!(told.contains("fails its checksum") && told.contains("Nothing was done"), "{told}");
-    assert!(told.contains("folded  no"), "{told}");
+    let printed = park(&damaged, &[]).ok();
+    assert!(
+        printed.contains("fails its checksum") && printed.contains("Nothing was changed"),
+        "{printed}"
+    );
+    assert!(printed.contains("folded  no"), "{printed}");
     assert_eq!(records(), before);
     let done = park(&damaged, &["--yes"]).ok();
-    assert!(done.contains("It is parked"), "{done}");
+    assert!(done.contains("The record is parked"), "{done}");
     assert!(records() > before);
     let again = park(&damaged, &["--yes"]).ok();
     assert!(again.contains("is parked already, by mai at ") && again.contains("the disk lost it"));

@@ -1,4 +1,5 @@
-//! Owns whole payments on the real binary: driven through checkout and the sandbox partner as `payfold demo pay` does.
+//! Owns whole payments on the real binary: driven through checkout and the sandbox partner as
+//! `payfold demo pay` does.
 
 use serde_json::{Value, json};
 
@@ -7,14 +8,19 @@ use crate::support::pair::{Inside, Pair};
 use crate::support::system::System;
 use crate::support::wire::Connection;
 
-/// Every trouble the sandbox knows comes to what it must, every acknowledged notice is in the log, and so it is when
-/// the same is asked for again.
+/// Every trouble the sandbox knows ends as it must, every acknowledged notice is in the log, and a
+/// second run of the same command prints the same table.
 pub fn every_trouble_ends_as_it_must(pair: Pair) {
     let Some(home) = pair.home() else { return };
     let system = home.boot();
     let pay = ["demo", "pay", "--count", "90", "--trouble", "all", "--seed", "11"];
     let first = system.payfold(&pay);
-    assert_eq!(first.code(), 0, "{}", first.stdout);
+    assert_eq!(
+        first.code(),
+        0,
+        "{}\nsandbox/src/expectation.rs says what is expected",
+        first.stdout
+    );
     assert!(first.stdout.contains("seed 11") && first.stdout.contains(" 0 not as expected"));
     assert!(first.stdout.contains(" 0 of them not in the log"), "{}", first.stdout);
     let second = system.payfold(&pay);
@@ -33,15 +39,16 @@ pub fn every_trouble_ends_as_it_must(pair: Pair) {
     assert_eq!(mixed.code(), 0, "{}", mixed.stdout);
 }
 
-/// Which troubles ended as they must, and in how many payments. Not what came of them: one whose notices are all refused
-/// is PENDING, or PAID where its partner was asked before it was looked at.
+/// The troubles that ended as they must, and the number of payments of each. The states are left
+/// out: an order with only refused notices is PENDING, or PAID if its partner was queried before
+/// the order was read.
 fn table(printed: &str) -> Vec<Vec<&str>> {
     let rows = printed.lines().filter(|line| line.ends_with("  ok"));
     rows.map(|line| line.split_whitespace().take(2).collect()).collect()
 }
 
 #[test]
-fn a_word_nobody_knows_is_named() {
+fn an_unknown_trouble_is_named() {
     let system = System::demo();
     let refused = system.payfold(&["demo", "pay", "--trouble", "rain"]);
     assert_eq!(refused.code(), 1);
@@ -68,7 +75,7 @@ fn pending(system: &System) -> Value {
 }
 
 /// The same fields and signature that would pay an order as a notice, brought back by a browser.
-pub fn a_return_settles_nothing_whoever_signed_it(pair: Pair) {
+pub fn a_return_settles_nothing_even_when_signed(pair: Pair) {
     let Some(home) = pair.home() else { return };
     let system = home.boot();
     let payment = pending(&system);

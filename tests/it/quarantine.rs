@@ -1,12 +1,13 @@
-//! Owns the way out of quarantine on the real binary: refused and kept, released by two people, dismissed, and what nobody's
-//! word lets pass.
+//! Owns the way out of quarantine on the real binary: refused and kept, released by two people,
+//! dismissed, and what no person can release.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::notice::Notice;
-use crate::support::system::{Done, Home, System, until};
+use crate::support::system::{Done, Home, System};
+use crate::support::waits::until;
 
 const WAIT_MAX: Duration = Duration::from_secs(40);
 const STALE: &str = "timestamp_out_of_window";
@@ -103,7 +104,7 @@ fn a_stale_payment_is_released_by_two_and_once() {
     assert_eq!(results(&first)[0].0, "waits", "{first:?}");
     assert_eq!(results(&stage.system.payfold(&release))[0].0, "waits", "the same person again");
     assert_eq!(stage.list(&[])[0]["decision"]["decided"], false);
-    // Who decided first can take it back, and nobody else.
+    // Only the person that decided first can withdraw.
     let withdraw = ["quarantine", "withdraw", &position, "--reason", "a slip", "--output", "jsonl"];
     let other = stage.by("linh", &withdraw);
     assert!(results(&other)[0].1.contains("only local can withdraw it"), "{other:?}");
@@ -168,7 +169,7 @@ fn a_wrong_clock_is_undone_in_bulk_with_a_dry_run_before() {
     let bulk = [&bulk[..], &["--since", "1h", "--output", "jsonl"]].concat();
     let nothing_named = ["quarantine", "release", "--because", "clock-fixed", "--reason", "x"];
     let nothing_named = stage.system.payfold(&nothing_named);
-    assert!(nothing_named.stderr.contains("neither a position nor a filter"), "{nothing_named:?}");
+    assert!(nothing_named.stderr.contains("neither positions nor filters"), "{nothing_named:?}");
 
     let tried = stage.system.payfold(&[&bulk[..], &["--dry-run"]].concat());
     let expected = ["takes two people"; 3].into_iter().chain(["takes one person"]);
@@ -193,7 +194,7 @@ fn a_wrong_clock_is_undone_in_bulk_with_a_dry_run_before() {
 }
 
 #[test]
-fn what_can_not_be_released_says_why_and_is_dismissed() {
+fn what_cannot_be_released_is_refused_with_the_cause_and_dismissed() {
     let stage = Stage::boot();
     stage.refuse(Notice::paid("DEMO", "o-1", "r-1").without("paidAt"), "missing_field");
     stage
@@ -235,7 +236,7 @@ fn what_can_not_be_released_says_why_and_is_dismissed() {
     assert!(strange.stderr.contains("does not know this token"), "{}", strange.stderr);
 }
 
-/// A scheme of its own whose notices tell when the payment was.
+/// A custom scheme with the time of the payment in its notices.
 const OWN: &str = r#"
 version = 1
 stage = "draft"
@@ -267,7 +268,7 @@ max_age_s = 60
 "#;
 
 #[test]
-fn a_partner_with_its_own_scheme_is_judged_by_it_again() {
+fn a_release_verifies_a_custom_scheme_once_more() {
     use hmac::{Hmac, Mac};
     let home = Home::configured("[partners.own]\nprofile = \"own.toml\"\n");
     home.write("own.toml", OWN);
@@ -283,7 +284,8 @@ fn a_partner_with_its_own_scheme_is_judged_by_it_again() {
             mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         let mut connection = system.connect();
         let request = format!(
-            "POST /api/payment/ipn/own?from=them HTTP/1.1\r\nhost: payfold\r\ncontent-type: application/json\r\n\
+            "POST /api/payment/ipn/own?from=them HTTP/1.1\r\nhost: payfold\r\n\
+             content-type: application/json\r\n\
              x-sig: {signature}\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
@@ -297,7 +299,7 @@ fn a_partner_with_its_own_scheme_is_judged_by_it_again() {
     assert_eq!(results(&system.payfold(&release)), [("released".into(), "by local".into())]);
     let order = system.order_when(["own", "SHOP", "o-1"], |order| order["state"] == "UNMATCHED");
     assert_eq!(order["version"], 1);
-    // Without its key nobody vouches for it.
+    // Without its key no signature can be verified.
     refuse(1_700_000_001);
     system.payfold(&["account", "set", "own", "SHOP", "--disabled"]);
     let problem = until("the account is off", WAIT_MAX, || {
@@ -306,5 +308,5 @@ fn a_partner_with_its_own_scheme_is_judged_by_it_again() {
         let (result, detail) = results(&done).remove(0);
         (result == "refused").then_some(detail)
     });
-    assert!(problem.contains("signs it no longer"), "{problem}");
+    assert!(problem.contains("no longer verifies it"), "{problem}");
 }

@@ -1,5 +1,5 @@
-//! Owns the query loop on the real binary: payments whose notice never comes, created through the shop at a partner
-//! the test scripts, with times of the schedule in the settings file.
+//! Owns the query loop on the real binary: payments without a notice, created through the shop at a
+//! partner that the test scripts, with times of the schedule in the settings file.
 
 mod own_scheme;
 mod partner;
@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use self::partner::{Partner, Says};
+use self::partner::{Partner, ScriptedAnswer};
 use crate::support::notice::Notice;
-use crate::support::system::{Home, System, until};
+use crate::support::system::{Home, System};
+use crate::support::waits::until;
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
 /// As many as a schedule may have.
@@ -91,27 +92,33 @@ fn queries(system: &System, outcome: &str) -> u64 {
 }
 
 #[test]
-fn a_payment_whose_notice_never_comes_is_asked_for_until_it_ends() {
+fn a_payment_without_a_notice_is_asked_for_until_it_ends() {
     let world = World::new();
     let system = world.home.boot();
     let [pending, late, failed] =
         ["pending", "late", "failed"].map(|name| world.create(&system, name));
-    world.partner.says(&late, Says::Nothing);
-    // Nobody knows its end yet: it is asked for again, and so is what the partner does not know.
+    world.partner.script_answer(&late, ScriptedAnswer::Nothing);
+    // Its end is not known yet, so it is asked for again, and so is the one the partner lacks.
     world.asked(&pending, 3);
     world.asked(&late, 3);
     let listed = system.payfold(&["order", "stuck", "--output", "json"]).json();
     let listed = listed.as_array().expect("a list");
     let of_order = listed.iter().find(|row| row["orderId"] == *pending).expect("it is listed");
-    assert_eq!((&of_order["why"], &of_order["times"]), (&"PENDING".into(), &TIMES.into()));
-    assert!(of_order["asked"].as_u64() >= Some(3) && of_order["nextTry"].is_string(), "{of_order}");
+    assert_eq!(
+        (&of_order["reason"], &of_order["queriesPlanned"]),
+        (&"PENDING".into(), &TIMES.into())
+    );
+    assert!(
+        of_order["queriesDue"].as_u64() >= Some(3) && of_order["nextQuery"].is_string(),
+        "{of_order}"
+    );
     until("three answers of each kind are counted", WAIT_MAX, || {
         (queries(&system, "pending") >= 3 && queries(&system, "unknown") >= 3).then_some(())
     });
 
-    world.partner.says(&pending, Says::Status("SUCCESS"));
-    world.partner.says(&late, Says::Status("SUCCESS"));
-    world.partner.says(&failed, Says::Status("FAILED"));
+    world.partner.script_answer(&pending, ScriptedAnswer::Status("SUCCESS"));
+    world.partner.script_answer(&late, ScriptedAnswer::Status("SUCCESS"));
+    world.partner.script_answer(&failed, ScriptedAnswer::Status("FAILED"));
     for order in [&pending, &late] {
         let shown = order_when(&system, order, paid);
         assert_eq!(
@@ -122,7 +129,7 @@ fn a_payment_whose_notice_never_comes_is_asked_for_until_it_ends() {
     }
     order_when(&system, &failed, |order| order["state"] == "FAILED");
     until("three ends are counted", WAIT_MAX, || (queries(&system, "ended") >= 3).then_some(()));
-    // What has ended is asked for no more: one that is created now is asked for meanwhile.
+    // An ended payment is asked for no more; a payment that is created now is asked for meanwhile.
     let counts = || [&pending, &late, &failed].map(|order| world.partner.asked(order).len());
     let before = counts();
     let other = world.create(&system, "other");
@@ -149,29 +156,30 @@ fn a_payment_whose_notice_never_comes_is_asked_for_until_it_ends() {
 }
 
 #[test]
-fn a_payment_nobody_knows_of_is_asked_for_by_its_order() {
+fn a_payment_without_a_provider_ref_is_asked_for_by_its_order() {
     let world = World::new();
     let system = world.home.boot();
     world.partner.opens_in_silence();
     let order = world.create(&system, "silent");
     assert_eq!(order_when(&system, &order, |_| true)["state"], "REQUESTED");
-    world.partner.says(&order, Says::Status("SUCCESS"));
+    world.partner.script_answer(&order, ScriptedAnswer::Status("SUCCESS"));
     let shown = order_when(&system, &order, paid);
     assert_eq!(shown["paymentRef"], world.partner.ref_of(&order));
     assert!(world.partner.asked(&order).iter().all(|asked| asked.what == order));
     assert_eq!(world.partner.badly_signed(), Vec::<String>::new());
 }
 
-/// An answer about something else moves nothing; one with other money is evidence, and flagged as a notice's is.
+/// An answer about something else moves nothing; one with other money is evidence, and flagged as a
+/// notice's is.
 #[test]
 fn a_wrong_answer_is_counted_and_logged_and_settles_nothing() {
     let world = World::new();
     let system = world.home.boot();
     let [foreign, elsewhere, other] =
         ["foreign", "elsewhere", "other"].map(|name| world.create(&system, name));
-    world.partner.says(&foreign, Says::OfAnotherOrder);
-    world.partner.says(&elsewhere, Says::Elsewhere);
-    world.partner.says(&other, Says::OtherAmount);
+    world.partner.script_answer(&foreign, ScriptedAnswer::OfAnotherOrder);
+    world.partner.script_answer(&elsewhere, ScriptedAnswer::Redirect);
+    world.partner.script_answer(&other, ScriptedAnswer::OtherAmount);
     world.asked(&foreign, 2);
     world.asked(&elsewhere, 2);
     let shown = order_when(&system, &other, |order| !flags(order).is_empty());
@@ -180,7 +188,7 @@ fn a_wrong_answer_is_counted_and_logged_and_settles_nothing() {
         (&"PENDING".into(), vec!["AMOUNT_MISMATCH".into()])
     );
     assert_eq!(shown["fulfil"], false);
-    // The same again is no news, though it is asked for while the flag is open.
+    // The same answer again is no new record, though it is asked for while the flag is open.
     let begun = world.partner.asked(&other).len();
     world.asked(&other, begun + 2);
     let shown = order_when(&system, &other, |_| true);
@@ -196,15 +204,15 @@ fn a_wrong_answer_is_counted_and_logged_and_settles_nothing() {
     assert!((1..=2).contains(&queries(&system, "other_money")));
     let log = world.home.log();
     // Once a minute of either kind, with an order to look at.
-    let told: Vec<_> =
+    let warnings: Vec<_> =
         log.lines().filter(|line| line.contains("a query to a partner has trouble")).collect();
-    let of = |word: &str| told.iter().filter(|line| line.contains(word)).count();
+    let of = |word: &str| warnings.iter().filter(|line| line.contains(word)).count();
     assert_eq!(
-        (told.len(), of("breaks the rule"), of("ended with other money")),
+        (warnings.len(), of("breaks the rule"), of("ended with other money")),
         (2, 1, 1),
         "{log}"
     );
-    assert!(told.iter().all(|line| line.contains("order.id")), "{log}");
+    assert!(warnings.iter().all(|line| line.contains("order.id")), "{log}");
     assert!(!log.contains(&world.secret) && !log.contains("signature="), "{log}");
 }
 
@@ -214,7 +222,7 @@ fn an_answer_that_contradicts_a_notice_raises_the_flag() {
     let world = World::new();
     let system = world.home.boot();
     let order = world.create(&system, "twofold");
-    world.partner.says(&order, Says::Status("SUCCESS"));
+    world.partner.script_answer(&order, ScriptedAnswer::Status("SUCCESS"));
     order_when(&system, &order, paid);
     let notice = Notice::paid("M", &order, &world.partner.ref_of(&order));
     let notice = notice.with_text("status", "FAILED").without("paidAt").signed(&world.secret);
@@ -236,7 +244,7 @@ fn a_busy_partner_is_left_alone_for_as_long_as_it_asks() {
     let orders = ["a", "b", "c"].map(|name| world.create(&system, name));
     let busy_since = std::time::Instant::now();
     for order in &orders {
-        world.partner.says(order, Says::Busy(3));
+        world.partner.script_answer(order, ScriptedAnswer::Busy(3));
     }
     // What was asked before had another answer.
     let asked = || -> Vec<_> {
@@ -249,7 +257,7 @@ fn a_busy_partner_is_left_alone_for_as_long_as_it_asks() {
     let (first, begun) = (before.iter().map(|asked| asked.at).min(), before.len());
     assert!((1..=orders.len()).contains(&begun), "{before:?}");
     for order in &orders {
-        world.partner.says(order, Says::Status("SUCCESS"));
+        world.partner.script_answer(order, ScriptedAnswer::Status("SUCCESS"));
     }
     for order in &orders {
         order_when(&system, order, paid);
@@ -267,7 +275,7 @@ fn a_busy_partner_is_left_alone_for_as_long_as_it_asks() {
     assert!(last >= Duration::from_millis(2_900), "{last:?}");
 }
 
-/// The partner is away, then the system is killed; both come back, and nobody is forgotten.
+/// The partner is away, then the system is killed; both come back, and every payment is asked for.
 #[test]
 fn a_partner_that_is_down_and_a_restart_lose_no_payment() {
     let world = World::new();
@@ -281,14 +289,14 @@ fn a_partner_that_is_down_and_a_restart_lose_no_payment() {
     assert!(log.matches(trouble).count() == 1, "{log}");
     world.partner.comes_back();
     for order in &orders[..4] {
-        world.partner.says(order, Says::Status("SUCCESS"));
+        world.partner.script_answer(order, ScriptedAnswer::Status("SUCCESS"));
         order_when(&system, order, paid);
     }
     let home = system.kill();
     let system = home.boot();
     for order in &orders[4..] {
         world.asked(order, world.partner.asked(order).len() + 1);
-        world.partner.says(order, Says::Status("SUCCESS"));
+        world.partner.script_answer(order, ScriptedAnswer::Status("SUCCESS"));
     }
     for order in &orders {
         order_when(&system, order, paid);
@@ -297,7 +305,7 @@ fn a_partner_that_is_down_and_a_restart_lose_no_payment() {
 }
 
 #[test]
-fn who_cannot_be_asked_is_left_alone_and_check_says_so() {
+fn a_partner_that_cannot_be_asked_is_not_queried_and_check_names_it() {
     let home = Home::configured("[partners.acme]\nprofile = \"default\"\n");
     let row = |home: &Rc<Home>| {
         let checked = home.payfold(&["check", "--output", "json"]);
@@ -307,7 +315,7 @@ fn who_cannot_be_asked_is_left_alone_and_check_says_so() {
     };
     let alone = row(&home);
     assert_eq!(alone["result"], "ok");
-    assert!(alone.to_string().contains("left alone (no [query] or no api_url): acme"), "{alone}");
+    assert!(alone.to_string().contains("not queried (no [query] or no api_url): acme"), "{alone}");
     home.write("payfold.toml", "[reconciler]\nquery_after = [\"2m\", \"1m\"]\n");
     let wrong = row(&home);
     assert!(wrong["result"] == "warn" && wrong.to_string().contains("query_after"), "{wrong}");

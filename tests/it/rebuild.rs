@@ -1,20 +1,19 @@
-//! Owns the rebuild beside live traffic on the whole program: nothing is told twice and nothing is missing, whatever is
-//! switched, taken back or killed in between; a rule that is another is told for exactly the orders it changes.
+//! Owns the rebuild beside live traffic on the whole program. Nothing is published twice and
+//! nothing is missing, whatever is switched, rolled back or killed in between. After a change of
+//! rules exactly the orders that it changes are published.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::process::Stdio;
 use std::rc::Rc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::support::dice::Dice;
 use crate::support::knobs;
 use crate::support::pair::{Inside, Pair};
-use crate::support::system::{Done, Home, System, until};
-
-#[path = "../faults/dice.rs"]
-#[allow(dead_code, reason = "the load of the fault tests uses the rest")]
-mod dice;
-use self::dice::Dice;
+use crate::support::system::{Done, Home, System, alone};
+use crate::support::waits::until;
 
 const WHY: [&str; 2] = ["--reason", "to see"];
 const TURN_MAX: Duration = Duration::from_secs(180);
@@ -28,8 +27,8 @@ pub(crate) fn with_reason(home: &Home, arguments: &[&str]) -> Done {
     rebuild(home, &[arguments, &WHY].concat())
 }
 
-/// Every generation as `status` prints it.
-fn standings(home: &Home) -> Vec<Value> {
+/// Every build as `status` prints it.
+fn build_statuses(home: &Home) -> Vec<Value> {
     let done = rebuild(home, &["status", "--output", "json"]);
     if !done.status.success() {
         return Vec::new();
@@ -37,11 +36,11 @@ fn standings(home: &Home) -> Vec<Value> {
     done.json().as_array().cloned().unwrap_or_default()
 }
 
-/// Waits until a generation stands so, with nothing left to fold.
-fn wait_for(home: &Home, generation: u64, state: &str) {
-    until(&format!("generation {generation} is {state}"), TURN_MAX, || {
-        let all = standings(home);
-        let one = all.iter().find(|one| one["generation"] == generation)?;
+/// Waits until a build stands so, with nothing left to fold.
+fn wait_for(home: &Home, build: u64, state: &str) {
+    until(&format!("build {build} is {state}"), TURN_MAX, || {
+        let all = build_statuses(home);
+        let one = all.iter().find(|one| one["build"] == build)?;
         (one["state"] == state && one["folded"] == one["of"]).then_some(())
     });
 }
@@ -51,10 +50,10 @@ fn events(home: &Home) -> Vec<Value> {
     home.payfold(&["tail", "orders", "--no-follow", "--output", "jsonl"]).json_lines()
 }
 
-/// Checks what subscribers rely on: under one id there is one event, and of each order every version is told, the
-/// numbers never go back. Returns how many were told more than once (a crash repeats the last batch), and the count of
-/// events whose cause is a rebuild.
-fn check_told(home: &Home) -> (usize, usize) {
+/// Checks what subscribers rely on: one id has one content, every version of an order is published,
+/// and its numbers never go back. Returns how many events were published more than once (a crash
+/// repeats the last batch), and how many events have a rebuild as their cause.
+fn check_published(home: &Home) -> (usize, usize) {
     let mut by_id: BTreeMap<String, String> = BTreeMap::new();
     let (mut repeated, mut rebuilt) = (0, 0);
     let mut reached: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -63,37 +62,38 @@ fn check_told(home: &Home) -> (usize, usize) {
         let data = event["data"].to_string();
         let is_rebuilt = event["data"]["cause"]["kind"] == "rebuilt";
         if let Some(before) = by_id.insert(id.clone(), data.clone()) {
-            assert_eq!(before, data, "{id} is told with two contents");
+            assert_eq!(before, data, "{id} is published with two contents");
             repeated += 1;
             continue;
         }
         rebuilt += usize::from(is_rebuilt);
         let number = |name: &str| event["data"][name].as_u64().expect("a number");
-        let (generation, version) = (number("generation"), number("version"));
-        let (known_generation, known_version) = reached.get(&order).copied().unwrap_or_default();
+        let (epoch, version) = (number("epoch"), number("version"));
+        let (known_epoch, known_version) = reached.get(&order).copied().unwrap_or_default();
         let next = if is_rebuilt { known_version } else { known_version + 1 };
-        assert!(generation >= known_generation, "{id} goes back from {known_generation}");
-        assert_eq!(version, next, "{id} follows {known_generation}.{known_version}");
-        reached.insert(order, (generation, version));
+        assert!(epoch >= known_epoch, "{id} goes back from {known_epoch}");
+        assert_eq!(version, next, "{id} follows {known_epoch}.{known_version}");
+        reached.insert(order, (epoch, version));
     }
     (repeated, rebuilt)
 }
 
-/// The tour of docs/operations.md: a rule is broken on purpose, and everything of it is seen, told and taken back.
+/// The tour of docs/how-to/rebuild.md: a rule is broken on purpose; its effect is seen, published
+/// and rolled back.
 pub fn the_tour_can_be_followed(pair: Pair) {
     let Some(home) = pair.home() else { return };
     let system = home.boot();
     system.payfold(&["demo", "pay", "--count", "40", "--trouble", "all", "--seed", "3"]);
     Inside::of(&home).settle();
     let plan = rebuild(&home, &["plan"]).ok();
-    assert!(plan.contains("makes generation 2"), "{plan}");
+    assert!(plan.contains("makes build 2"), "{plan}");
     let refused = with_reason(&home, &["switch"]);
-    assert!(refused.code() == 1 && refused.stderr.contains("in the making"), "{refused:?}");
+    assert!(refused.code() == 1 && refused.stderr.contains("no unpublished build"), "{refused:?}");
     let started = with_reason(&home, &["start", "--drill", "--throttle", "100000"]).ok();
-    assert!(started.contains("generation 2 is in the making"), "{started}");
+    assert!(started.contains("build 2 has started"), "{started}");
     rebuild(&home, &["status", "--watch"]).ok();
     wait_for(&home, 2, "ready");
-    is_seen_by_whoever_watches(&system);
+    is_seen_in_metrics_and_check(&system);
 
     let diff = rebuild(&home, &["diff", "--output", "json"]);
     assert_eq!(diff.code(), 3, "{diff:?}");
@@ -106,7 +106,7 @@ pub fn the_tour_can_be_followed(pair: Pair) {
     let differing: BTreeSet<String> = rows.iter().map(|row| row["order"].to_string()).collect();
 
     let switched = with_reason(&home, &["switch"]).ok();
-    assert!(switched.contains("under number 2"), "{switched}");
+    assert!(switched.contains("under epoch 2"), "{switched}");
     wait_for(&home, 2, "live");
     let key = states[0]["order"].as_str().expect("a key").to_owned();
     let key: Vec<&str> = key.split('/').collect();
@@ -115,39 +115,39 @@ pub fn the_tour_can_be_followed(pair: Pair) {
     let of_rebuild = |number: u64| -> BTreeSet<String> {
         let all = events(&home).into_iter();
         let rebuilt = all.filter(|event| event["data"]["cause"]["kind"] == "rebuilt");
-        let of_number = rebuilt.filter(|event| event["data"]["generation"] == number);
+        let of_number = rebuilt.filter(|event| event["data"]["epoch"] == number);
         of_number.map(|event| event["subject"].to_string()).collect()
     };
-    assert_eq!(of_rebuild(2), differing, "told of exactly those that differ");
+    assert_eq!(of_rebuild(2), differing, "exactly those that differ are published");
     let inspected = rebuild(&home, &["diff", "--order", &key.join("/")]);
-    assert_eq!(inspected.code(), 3, "the rule is wrong, and the log says so: {inspected:?}");
+    assert_eq!(inspected.code(), 3, "the rule is wrong, and the log shows it: {inspected:?}");
 
     let back = with_reason(&home, &["rollback"]).ok();
-    assert!(back.contains("generation 1") && back.contains("under number 3"), "{back}");
+    assert!(back.contains("build 1") && back.contains("under epoch 3"), "{back}");
     wait_for(&home, 1, "live");
     assert_eq!(of_rebuild(3), differing, "and of the same again");
     system.order_when(key, |order| order["state"] == "REFUNDED");
     assert_eq!(rebuild(&home, &["diff", "--order", &key.join("/")]).code(), 0);
     assert_eq!(with_reason(&home, &["drop", "2"]).code(), 1, "not without --yes");
     with_reason(&home, &["drop", "2", "--yes"]).ok();
-    until("it is gone", TURN_MAX, || (standings(&home).len() == 1).then_some(()));
+    until("it is gone", TURN_MAX, || (build_statuses(&home).len() == 1).then_some(()));
     until("nothing is left to say", TURN_MAX, || {
-        (generation_lag(&system).is_none() && checked(&home).is_none()).then_some(())
+        (build_lag(&system).is_none() && has_one_build(&home)).then_some(())
     });
     if pair == Pair::Sqlite {
         let file = home.data().join("orders.g2.db");
         until("its file is gone", TURN_MAX, || (!file.exists()).then_some(()));
     }
-    let (repeated, _) = check_told(&home);
+    let (repeated, _) = check_published(&home);
     assert_eq!(repeated, 0);
     let verified = home.payfold(&["log", "verify"]);
     assert_eq!(verified.code(), 0, "{verified:?}");
 }
 
-/// A generation in the making is in the metrics, and `check` says where it waits for a person.
-fn is_seen_by_whoever_watches(system: &System) {
+/// A build in the making is in the metrics, and `check` says where it waits for a person.
+fn is_seen_in_metrics_and_check(system: &System) {
     let home = system.home();
-    until("its lag is measured", TURN_MAX, || (generation_lag(system)? == "0").then_some(()));
+    until("its lag is measured", TURN_MAX, || (build_lag(system)? == "0").then_some(()));
     let ready = checked(home).expect("there are two");
     assert_eq!((&ready["result"], &ready["detail"]), (&json!("ok"), &json!("1 live; 2 ready")));
     with_reason(home, &["pause"]).ok();
@@ -161,29 +161,45 @@ fn is_seen_by_whoever_watches(system: &System) {
     wait_for(home, 2, "ready");
 }
 
-/// What the metrics say of generation 2, while it is folded in silence.
-fn generation_lag(system: &System) -> Option<String> {
+/// What the metrics say of build 2, while it is folded in silence.
+fn build_lag(system: &System) -> Option<String> {
     let metrics = system.get("/metrics").text();
-    let name = "payfold_projector_generation_lag_records{generation=\"2\"} ";
+    let name = "payfold_projector_build_lag_records{build=\"2\"} ";
     metrics.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned)
 }
 
-/// What `check --connect` says of generations, where there is more than one.
+/// What `check --connect` says of builds, where there is more than one.
 fn checked(home: &Home) -> Option<Value> {
-    let done = home.payfold(&["check", "--connect", "--output", "json"]);
-    let rows = done.json();
-    rows.as_array()?.iter().find(|row| row["check"] == "generations").cloned()
+    builds_row(check(home))
 }
 
-/// Two rebuilds under load, the second while the first is told: the generations are equal, nothing is told again, nothing
-/// is missing, and what is told moves on without a gap.
+/// Whether `check --connect` succeeds and has nothing to say of builds. A database on a busy
+/// machine may answer too late; then it fails.
+fn has_one_build(home: &Home) -> bool {
+    let done = check(home);
+    done.status.success() && builds_row(done).is_none()
+}
+
+fn check(home: &Home) -> Done {
+    home.payfold(&["check", "--connect", "--output", "json"])
+}
+
+fn builds_row(done: Done) -> Option<Value> {
+    let rows = done.json();
+    rows.as_array()?.iter().find(|row| row["check"] == "builds").cloned()
+}
+
+/// Two rebuilds under load. The builds are equal, nothing is published twice, nothing is missing,
+/// and publishing moves on without a gap.
 pub fn live_traffic_goes_on(pair: Pair) {
     let Some(home) = pair.home() else { return };
     let system = home.boot();
     std::thread::scope(|threads| {
         let mut load =
             home.command(&["demo", "pay", "--count", "150", "--trouble", "all", "--seed", "5"]);
-        let load = threads.spawn(move || load.output().expect("it can be started"));
+        load.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let load = alone(|| load.spawn()).expect("it can be started");
+        let load = threads.spawn(move || load.wait_with_output().expect("it is our child"));
         let seen = until("the load has begun", TURN_MAX, || {
             let events = events(&home).len();
             (events > 20).then_some(events)
@@ -193,7 +209,7 @@ pub fn live_traffic_goes_on(pair: Pair) {
             let done = with_reason(&home, &["switch"]);
             done.status.success().then_some(done)
         });
-        assert!(switched.stdout.contains(" 0 are seen in another way"), "{switched:?}");
+        assert!(switched.stdout.contains(" 0 differ"), "{switched:?}");
         wait_for_state(&home, 2, "live");
         let done = load.join().expect("it ends");
         assert!(done.status.success(), "{done:?}");
@@ -202,20 +218,20 @@ pub fn live_traffic_goes_on(pair: Pair) {
     Inside::of(&home).settle();
     wait_for(&home, 2, "live");
     wait_for(&home, 1, "standby");
-    let diff = rebuild(&home, &["diff", "--generation", "1"]);
+    let diff = rebuild(&home, &["diff", "--build", "1"]);
     assert_eq!(diff.code(), 0, "{diff:?}");
-    let (repeated, rebuilt) = check_told(&home);
-    assert_eq!((repeated, rebuilt), (0, 0), "nothing is told again");
+    let (repeated, rebuilt) = check_published(&home);
+    assert_eq!((repeated, rebuilt), (0, 0), "nothing is published twice");
     let verified = home.payfold(&["log", "verify"]);
-    assert_eq!(verified.code(), 0, "every change is told: {verified:?}");
+    assert_eq!(verified.code(), 0, "every change is published: {verified:?}");
     is_seen_to_fold_everything(&system);
     with_reason(&home, &["drop", "1", "--yes"]).ok();
-    until("it is gone", TURN_MAX, || (standings(&home).len() == 1).then_some(()));
+    until("it is gone", TURN_MAX, || (build_statuses(&home).len() == 1).then_some(()));
     drop(system);
     is_seen_to_fold_everything(&home.boot());
 }
 
-/// Whoever watches counts every partition as folded, whichever generation is told.
+/// The metrics count every partition as folded, whichever build is published.
 fn is_seen_to_fold_everything(system: &System) {
     let metric = |metrics: &str, name: &str| {
         let line = metrics.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
@@ -229,11 +245,11 @@ fn is_seen_to_fold_everything(system: &System) {
     });
 }
 
-/// Waits until a generation stands so.
-pub(crate) fn wait_for_state(home: &Home, generation: u64, state: &str) {
-    until(&format!("generation {generation} is {state}"), TURN_MAX, || {
-        let all = standings(home);
-        let one = all.iter().find(|one| one["generation"] == generation)?;
+/// Waits until a build stands so.
+pub(crate) fn wait_for_state(home: &Home, build: u64, state: &str) {
+    until(&format!("build {build} is {state}"), TURN_MAX, || {
+        let all = build_statuses(home);
+        let one = all.iter().find(|one| one["build"] == build)?;
         (one["state"] == state).then_some(())
     });
 }
@@ -242,20 +258,20 @@ pub(crate) fn wait_for_state(home: &Home, generation: u64, state: &str) {
 fn killed_during(system: System, arguments: &[&str], dice: &mut Dice) -> System {
     let home = Rc::clone(system.home());
     let mut command = home.command(&[&["rebuild"], arguments].concat());
-    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-    let mut child = command.spawn().expect("it can be started");
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = alone(|| command.spawn()).expect("it can be started");
     std::thread::sleep(Duration::from_millis(dice.roll(400)));
     let home = system.kill();
-    // Whatever it was told.
+    // Its exit code may be any.
     child.wait().expect("it is our child");
     home.boot()
 }
 
 /// Asks again until it was decided: the process may have died before.
-fn insist(home: &Home, arguments: &[&str], generation: u64, state: &str) {
+fn insist(home: &Home, arguments: &[&str], build: u64, state: &str) {
     until(&format!("{arguments:?} is done"), TURN_MAX, || {
-        let all = standings(home);
-        let one = all.iter().find(|one| one["generation"] == generation);
+        let all = build_statuses(home);
+        let one = all.iter().find(|one| one["build"] == build);
         if one.is_some_and(|one| one["state"] == state) {
             return Some(());
         }
@@ -267,7 +283,8 @@ fn insist(home: &Home, arguments: &[&str], generation: u64, state: &str) {
     });
 }
 
-/// Killed in the middle of plans, builds, comparisons, switches, rollbacks and drops, it ends as if nothing had happened.
+/// Killed in the middle of plans, builds, comparisons, switches, rollbacks and drops, it ends as if
+/// nothing had happened.
 #[expect(clippy::print_stdout, reason = "figures for people")]
 pub fn killed_at_any_moment(pair: Pair) {
     let Some(home) = pair.home() else { return };
@@ -275,44 +292,45 @@ pub fn killed_at_any_moment(pair: Pair) {
     let mut system = home.boot();
     system.payfold(&["demo", "pay", "--count", "60", "--trouble", "all", "--seed", "11"]);
     let rounds = u64::from(knobs::kills()).div_ceil(KILLS_A_ROUND);
-    let mut told = 1;
+    let mut live = 1;
     for new in 2..2 + rounds {
-        system = killed_in_one_round(system, &mut told, new, &mut dice);
+        system = killed_in_one_round(system, &mut live, new, &mut dice);
     }
-    wait_for(&home, told, "live");
-    let (repeated, rebuilt) = check_told(&home);
+    wait_for(&home, live, "live");
+    let (repeated, rebuilt) = check_published(&home);
     let kills = rounds * KILLS_A_ROUND;
-    println!("killed {kills} times: told again {repeated}, told as rebuilt {rebuilt}");
-    assert!(rebuilt > 0, "some were told of anew ({repeated} repeats)");
+    println!("killed {kills} times: published again {repeated}, published as rebuilt {rebuilt}");
+    assert!(rebuilt > 0, "some orders were published anew ({repeated} repeats)");
     drop(system);
 }
 
-/// Makes a generation, tells of it, takes it back, and drops it or, every other time, the one before.
-fn killed_in_one_round(mut system: System, told: &mut u64, new: u64, dice: &mut Dice) -> System {
+/// Makes a build, publishes it and rolls it back. Then drops it or, every other time, the build
+/// before it.
+fn killed_in_one_round(mut system: System, live: &mut u64, new: u64, dice: &mut Dice) -> System {
     let home = Rc::clone(system.home());
     let name = new.to_string();
     let with_why = |arguments: &[&'static str]| [arguments, &WHY].concat();
     system = killed_during(system, &["plan"], dice);
     system = killed_during(system, &with_why(&["start", "--drill"]), dice);
-    insist(&home, &["start"], new, "ready");
-    system = killed_during(system, &["diff", "--generation", &name], dice);
+    insist(&home, &["start", "--drill"], new, "ready");
+    system = killed_during(system, &["diff", "--build", &name], dice);
     system = killed_during(system, &with_why(&["switch"]), dice);
     insist(&home, &["switch"], new, "live");
     system.payfold(&["demo", "pay", "--count", "3", "--seed", &name]);
     system = killed_during(system, &with_why(&["rollback"]), dice);
-    insist(&home, &["rollback"], *told, "live");
+    insist(&home, &["rollback"], *live, "live");
     let mut other = new;
     if new % 2 == 1 {
-        insist(&home, &["switch", "--generation", &name], new, "live");
-        other = std::mem::replace(told, new);
+        insist(&home, &["switch", "--build", &name], new, "live");
+        other = std::mem::replace(live, new);
     }
     wait_for_state(&home, other, "standby");
     let other_name = other.to_string();
     let drop_it = ["drop", &other_name, "--yes", WHY[0], WHY[1]];
     system = killed_during(system, &drop_it, dice);
     until("it is gone", TURN_MAX, || {
-        let all = standings(&home);
-        if all.iter().any(|one| one["generation"] == other) {
+        let all = build_statuses(&home);
+        if all.iter().any(|one| one["build"] == other) {
             rebuild(&home, &drop_it);
             return None;
         }

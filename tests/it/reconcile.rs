@@ -1,5 +1,6 @@
-//! Owns the comparison with a partner's records on the real binary: the demo's troubles against the sandbox's own books,
-//! decisions by two people, the closing of a day, and a finding that mends itself.
+//! Owns the comparison with a partner's records on the real binary: the demo's troubles against the
+//! sandbox's own books, decisions by two people, the closing of a day, and a finding that mends
+//! itself.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,18 +10,19 @@ use serde_json::Value;
 
 use crate::support::notice::Notice;
 use crate::support::pair::Pair;
-use crate::support::system::{Home, System, alone, early_in_hour, until};
+use crate::support::system::{Home, System, alone};
+use crate::support::waits::{early_in_hour, until};
 
 const WAIT_MAX: Duration = Duration::from_secs(40);
 
-/// The sandbox's books as they are now, kept under another name; with the day of their first line.
-fn books(system: &System) -> (String, String) {
+/// A copy of the sandbox's records as they are now, and the day of their first line.
+fn copy_records(system: &System) -> (String, String) {
     let home = system.home();
-    let text = std::fs::read_to_string(home.data().join("sandbox-records.jsonl")).expect("books");
+    let text = std::fs::read_to_string(home.data().join("sandbox-records.jsonl")).expect("records");
     let first: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
     let day = first["at"].as_str().expect("a time")[..10].to_owned();
-    home.write("books.jsonl", &text);
-    (home.path().join("books.jsonl").display().to_string(), day)
+    home.write("copy.jsonl", &text);
+    (home.path().join("copy.jsonl").display().to_string(), day)
 }
 
 /// `order code` of the findings that are open.
@@ -49,27 +51,28 @@ fn with_open_flags(system: &System) -> BTreeSet<(String, String)> {
     orders.iter().filter(has_flag).map(|order| (id(order), "OPEN_FLAG".to_owned())).collect()
 }
 
-/// What the demo's troubles leave behind is found in the partner's own books and in the flags of the orders, and decided by
-/// two; a day that is over is closed.
+/// The differences that the demo's troubles leave are found in the partner's records and in the
+/// flags of the orders, and two people decide them; a day that is over is closed.
 pub fn what_the_trouble_made_is_found_decided_and_closed(pair: Pair) {
     early_in_hour(Duration::from_secs(60));
     let Some(home) = pair.home() else { return };
     let system = home.boot();
     let paid = system.payfold(&["demo", "pay", "--count", "90", "--trouble", "all", "--seed", "7"]);
     assert_eq!(paid.code(), 0, "{}", paid.stdout);
-    // What was refused for good is PENDING until its partner is asked.
-    until("nothing waits to be asked for", WAIT_MAX, || {
+    // An order with only refused notices is PENDING until its partner is asked.
+    until("no order waits for a query", WAIT_MAX, || {
         let listing = ["order", "list", "--limit", "1000", "--output", "jsonl"];
         let waits = |order: &Value| {
             order["state"] == "PENDING" && order["attention"].as_array().is_some_and(Vec::is_empty)
         };
         (!system.payfold(&listing).json_lines().iter().any(waits)).then_some(())
     });
-    let (file, day) = books(&system);
+    let (file, day) = copy_records(&system);
     let run = ["reconcile", "run", "sandbox", "--day", &day, "--records", &file];
     let first = system.payfold(&run);
     assert_eq!(first.code(), 3, "{}{}", first.stdout, first.stderr);
-    // Both orders of a shared ref; and what was told and settles nothing, whose books say it is paid.
+    // Both orders of a shared ref; and orders with a notice that settles nothing, which are paid in
+    // the partner's records.
     let mut expected = flagged(&system, "PROVIDER_REF_REUSED", "REF_ON_TWO_ORDERS");
     expected.extend(flagged(&system, "AMOUNT_MISMATCH", "STATUS_DIFFERS"));
     expected.extend(flagged(&system, "CURRENCY_MISMATCH", "STATUS_DIFFERS"));
@@ -110,14 +113,14 @@ pub fn what_the_trouble_made_is_found_decided_and_closed(pair: Pair) {
     assert!(decisions.iter().all(of_two), "{decisions:?}");
     a_day_that_is_over_is_closed(&system, &day);
     // A second file would take the place of the first.
-    let text = std::fs::read_to_string(&file).expect("books");
+    let text = std::fs::read_to_string(&file).expect("records");
     let half = text.lines().take(4).map(|line| format!("{line}\n")).collect::<String>();
     system.home().write("second.jsonl", &half);
     let second = system.home().path().join("second.jsonl").display().to_string();
     let run = ["reconcile", "run", "sandbox", "--day", &day, "--records", &second];
     let refused = system.payfold(&run);
     assert_eq!(refused.code(), 1, "{}{}", refused.stdout, refused.stderr);
-    assert!(refused.stderr.contains("say --replace"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("run again with --replace"), "{}", refused.stderr);
     let replacing = system.payfold(&[&run[..], &["--replace", "--output", "json"]].concat());
     // In the last half hour of a day, what its records don't list waits for those of the next.
     let may_wait = SystemClock.now().to_rfc3339()[11..16] >= *"23:30";
@@ -133,7 +136,7 @@ fn a_day_that_is_over_is_closed(system: &System, today: &str) {
     let today: chrono::NaiveDate = today.parse().expect("a day");
     let day = (today - chrono::Days::new(2)).to_string();
     // A file without a payment is one, too.
-    let text = std::fs::read_to_string(system.home().path().join("books.jsonl")).expect("books");
+    let text = std::fs::read_to_string(system.home().path().join("copy.jsonl")).expect("records");
     let create = text.lines().find(|line| line.contains("\"record\":\"create\""));
     system.home().write("quiet.jsonl", &format!("{}\n", create.expect("a create call")));
     let file = system.home().path().join("quiet.jsonl").display().to_string();
@@ -155,7 +158,7 @@ fn a_partner_is_asked_for_each_payment_of_a_day() {
     let pay =
         ["demo", "pay", "--count", "12", "--trouble", "pay,duplicates,wrong-amount", "--seed", "7"];
     system.payfold(&pay).ok();
-    let (_, day) = books(&system);
+    let (_, day) = copy_records(&system);
     let run = ["reconcile", "run", "sandbox", "--day", &day, "--by", "query", "--output", "json"];
     let ended = |code| -> Value {
         let done = system.payfold(&run);
@@ -168,7 +171,7 @@ fn a_partner_is_asked_for_each_payment_of_a_day() {
         (&first["records"]["name"], &first["records"]["lines"]),
         (&"query".into(), &12.into())
     );
-    // What was told with another amount settles nothing here, and is paid there.
+    // A notice with another amount settles nothing here, and its order is paid there.
     let mut expected = flagged(&system, "AMOUNT_MISMATCH", "STATUS_DIFFERS");
     assert!(!expected.is_empty());
     expected.extend(with_open_flags(&system));
@@ -200,14 +203,14 @@ fn decide_all(system: &System) {
             assert!(first.contains("is decided by local"), "{first}");
             continue;
         }
-        assert!(first.contains("a second person has to say the same"), "{first}");
+        assert!(first.contains("needs a second person"), "{first}");
         let same = system.payfold(&decide);
         assert_eq!(same.code(), 1);
         assert!(same.stderr.contains("takes a second person"), "{}", same.stderr);
         let second = [&decide[..], &["--admin-token-file", &file]].concat();
         let withdraw = ["reconcile", "withdraw", id, "--reason", "a slip"];
         let withdrawn = system.payfold(&withdraw).ok();
-        assert!(withdrawn.contains("is undecided: local took back ours"), "{withdrawn}");
+        assert!(withdrawn.contains("is undecided: local withdrew ours"), "{withdrawn}");
         assert!(system.payfold(&withdraw).stderr.contains("nothing to withdraw"));
         system.payfold(&decide).ok();
         // A new token is taken within a second.
@@ -233,7 +236,7 @@ fn a_lost_notice_is_found_and_clears_by_itself() {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         text.contains("\"payment\"").then_some(())
     });
-    let (file, day) = books(&system);
+    let (file, day) = copy_records(&system);
     let run = ["reconcile", "run", "sandbox", "--day", &day, "--records", &file];
     let found = system.payfold(&run);
     assert_eq!(found.code(), 3, "{}{}", found.stdout, found.stderr);
@@ -246,13 +249,14 @@ fn a_lost_notice_is_found_and_clears_by_itself() {
     let stuck = system.payfold(&["order", "stuck", "--output", "jsonl"]).json_lines();
     let listing = ["reconcile", "findings", "--open", "--output", "jsonl"];
     if let [finding] = system.payfold(&listing).json_lines().as_slice() {
-        let asking = &finding["asking"];
-        // Its session lasts two seconds: on a busy machine it has expired by now, and is asked for all the same.
-        let why = asking["why"].as_str().unwrap_or_default();
-        assert!(["PENDING", "EXPIRED"].contains(&why), "{finding}");
-        assert!(asking["nextTry"].is_string() && asking["times"].is_u64(), "{finding}");
+        let query = &finding["query"];
+        // Its session lasts two seconds: on a busy machine its deadline is over by now, and it is
+        // asked about still.
+        let reason = query["reason"].as_str().unwrap_or_default();
+        assert!(["PENDING", "EXPIRED"].contains(&reason), "{finding}");
+        assert!(query["nextQuery"].is_string() && query["queriesPlanned"].is_u64(), "{finding}");
         assert_eq!(stuck[0]["findings"][0], finding["findingId"], "{stuck:?}");
-        assert_eq!(stuck[0]["since"], asking["since"]);
+        assert_eq!(stuck[0]["since"], query["since"]);
     }
     until("the finding clears", WAIT_MAX, || open(&system).is_empty().then_some(()));
     assert!(paying.wait().expect("it ends").success(), "the order is PAID by the query");
@@ -263,7 +267,7 @@ fn a_lost_notice_is_found_and_clears_by_itself() {
 }
 
 #[test]
-fn what_can_not_be_compared_says_why() {
+fn what_cannot_be_compared_is_refused_with_the_cause() {
     let system = System::demo();
     let home = system.home();
     home.write("none.jsonl", "");
@@ -271,9 +275,9 @@ fn what_can_not_be_compared_says_why() {
     let file = |name: &str| home.path().join(name).display().to_string();
     let (none, half, gone) = (file("none.jsonl"), file("half.jsonl"), file("gone.jsonl"));
     for (arguments, expected) in [
-        (["nobody", "--day", "2026-01-31", "--records", &none], "no account at nobody"),
+        (["unknown", "--day", "2026-01-31", "--records", &none], "no account at unknown"),
         (["sandbox", "--day", "2199-01-31", "--records", &none], "has not begun"),
-        (["sandbox", "--day", "2026-01-31", "--records", &gone], "gone.jsonl can't be read"),
+        (["sandbox", "--day", "2026-01-31", "--records", &gone], "gone.jsonl: No such file"),
         (["sandbox", "--day", "2026-01-31", "--records", &half], "the run is incomplete"),
     ] {
         let refused = system.payfold(&[&["reconcile", "run"][..], &arguments].concat());

@@ -1,5 +1,6 @@
-//! Owns the proof that bad input gets what the table of refusals says: two text tables of cases, sent byte by byte
-//! to one booted system, and afterwards the log holds what was accepted, quarantine what was signed, and no more.
+//! Owns the proof that bad input gets the answer in the table of refusals. The cases of two text
+//! tables are sent byte by byte to one booted system. Afterwards the log holds the accepted
+//! notices, quarantine the signed ones, and no more.
 
 pub mod accounts;
 mod expected;

@@ -1,17 +1,18 @@
-//! Owns what replays cost on the real binary: a notice that is sent again with its signature is answered as before and
-//! stored once, whatever nobody signed beside it; a retry that is signed anew is stored.
+//! Owns what replays cost on the real binary. A notice that is sent again with its signature is
+//! answered as before and stored once, whatever unsigned fields stand beside it. A retry that is
+//! signed anew is stored.
 
 use payfold_engines::log::Topic;
 
 use crate::refusals::accounts::{Accounts, secret};
 use crate::support::notice::Notice;
-use crate::support::system::post_request;
+use crate::support::wire::post_request;
 
-/// Bytes of padding that nobody signed: a body stays under its limit of 16 KiB.
+/// Bytes of unsigned padding: a body stays under its limit of 16 KiB.
 const PADDING_BYTES: usize = 15_000;
 const REPLAYS: usize = 100;
 
-/// The notice with its signature and, from 1 on, padding of its own.
+/// The notice with its signature and, from 1 on, with different padding.
 fn copies(notice: &Notice) -> Vec<Vec<u8>> {
     let padded = |number: usize| {
         let padding = format!("{number:03}{}", "x".repeat(PADDING_BYTES));
@@ -58,19 +59,19 @@ fn a_replay_of_a_stored_notice_is_acknowledged_and_stored_once() {
     ] {
         assert!(metrics.contains(counted), "{counted}{metrics}");
     }
-    // What is signed anew is another notice, and so is other money under the same ref.
+    // A notice that is signed anew is another notice, and so is other money under the same ref.
     let anew = notice.clone().sent(1).signed(&secret("main"));
     let more = notice.with("amount", "150001").signed(&secret("main"));
     assert_eq!(post_all(&accounts, &[anew.clone(), more.clone()]), [(200, String::new())]);
     assert_holds(&accounts, Topic::Intake, &[&copies[0], &anew, &more]);
-    // Another process knows nothing of it: one more copy, and the same order.
+    // Another process does not remember it: it stores one more copy, and the order stays the same.
     let again = Accounts { system: accounts.system.stop().0.boot_as("ingest,projector", &[]) };
     assert_eq!(post_all(&again, &copies[REPLAYS - 2..]), [(200, String::new())]);
     assert_eq!(again.records(Topic::Intake).len(), 4);
 }
 
 #[test]
-fn a_replay_of_a_refused_notice_is_refused_again_and_kept_once() {
+fn a_replay_of_a_refused_notice_is_refused_too_and_kept_once() {
     let budget = 2 * PADDING_BYTES;
     let accounts = Accounts::boot(&format!("[ingest]\nquarantine_bytes_per_hour = {budget}\n"));
     let stale = Notice::paid("SHOP", "o-1", "ref-1").sent(-4_000).sign(&secret("main"));

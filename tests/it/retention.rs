@@ -1,5 +1,6 @@
-//! Owns the proof that bytes of notices are sealed where that is asked for, are read by those who say why and by nobody
-//! else, and are gone for good once their month's key is: while chain, fold and state stay what they are.
+//! Owns the proof of sealed notices: bytes are sealed where that is asked for, only a person that
+//! gives a reason reads them, and they are gone for good once the month's key is. Chain, fold and
+//! state stay what they are meanwhile.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use serde_json::Value;
 
 use crate::support::notice::Notice;
 use crate::support::pair::Inside;
-use crate::support::system::{Done, Home, System, alone, early_in_hour, until};
+use crate::support::system::{Done, Home, System, alone};
+use crate::support::waits::{early_in_hour, until};
 
 const ACCOUNT: &str = "sandbox/DEMO";
 const PAYER: &str = "An Nguyen of Hue";
@@ -27,7 +29,7 @@ fn past() -> Month {
     if of(40).next() == Month::of(now) { of(40) } else { of(25) }
 }
 
-/// A demo whose account has a key of bodies for each of these months.
+/// A demo with an account that has a key of bodies for each of these months.
 fn sealed(months: &[Month]) -> Rc<Home> {
     let (home, _) = System::demo().stop();
     let (vault, identity) = (home.data().join("vault.age"), home.data().join("vault.key"));
@@ -38,7 +40,7 @@ fn sealed(months: &[Month]) -> Rc<Home> {
             let secret = Secret::from_bytes(vec![byte; 32]);
             account.add_body_key(*month, (month.start(), secret));
         }
-        vault.save().expect("nobody else is at it");
+        vault.save().expect("no other process has it open");
     });
     home
 }
@@ -114,9 +116,9 @@ fn without_a_key_bytes_are_stored_as_they_came() {
     let home = stage.system.home();
     assert_eq!(key_ids(home, "intake"), ["-"]);
     assert!(is_anywhere(home, PAYER));
-    let told = retention(home, &["start", "--account", ACCOUNT]).ok();
+    let printed = retention(home, &["start", "--account", ACCOUNT]).ok();
     let month = Month::of(SystemClock.now());
-    assert!(told.contains(&format!("body-{month} body-{}", month.next())), "{told}");
+    assert!(printed.contains(&format!("body-{month} body-{}", month.next())), "{printed}");
     assert!(retention(home, &["start", "--all"]).ok().contains("sealed already"));
     until("the running system seals", WAIT_MAX, || {
         stage.take(&format!("o-{}", SystemClock.now().unix_nanos()));
@@ -126,10 +128,7 @@ fn without_a_key_bytes_are_stored_as_they_came() {
         home,
         &["erase", "--account", ACCOUNT, "--month", &month.to_string(), "--dry-run"],
     );
-    assert!(
-        refused.code() == 1 && refused.stderr.contains("the one that seals now"),
-        "{refused:?}"
-    );
+    assert!(refused.code() == 1 && refused.stderr.contains("still seals notices"), "{refused:?}");
     retention(home, &["stop", "--all"]).ok();
     until("the running system seals no more", WAIT_MAX, || {
         stage.take(&format!("o-{}", SystemClock.now().unix_nanos()));
@@ -184,7 +183,7 @@ fn what_is_sealed_is_read_with_a_reason_and_gone_with_its_key() {
     a_changed_byte_is_found(&home, month);
 }
 
-/// Who reads, and why, is told first.
+/// Before the bytes are shown, the reader and the reason are published.
 fn read_with_a_reason(home: &Home) {
     let show = ["order", "show", "sandbox", "DEMO", "o-1", "--facts", "--raw"];
     let unsaid = home.payfold(&show);
@@ -194,8 +193,8 @@ fn read_with_a_reason(home: &Home) {
     let quarantined = ["quarantine", "show", "0-1", "--raw", "--reason", "the same"];
     assert!(home.payfold(&quarantined).ok().contains(PAYER));
     let tail = ["tail", "findings", "--no-follow", "--output", "jsonl"];
-    let told = home.payfold(&tail).json_lines();
-    let read: Vec<String> = told
+    let events = home.payfold(&tail).json_lines();
+    let read: Vec<String> = events
         .iter()
         .filter(|event| event["type"] == "payfold.raw.read.v1")
         .map(|event| {
@@ -225,9 +224,9 @@ fn erase(home: &Home, old_key: &str) {
     assert!(again.code() == 1 && again.stderr.contains("no key of"), "{again:?}");
     let listed = retention(home, &["list", "--output", "json"]).json();
     let gone = &listed[0];
-    let told =
+    let erased =
         ["key", "state", "author", "reason"].map(|name| gone[name].as_str().expect("a text"));
-    assert_eq!(told, [old_key, "erased", "local", "asked to"], "{listed}");
+    assert_eq!(erased, [old_key, "erased", "local", "asked to"], "{listed}");
 
     assert_eq!(state(home)["stateDigest"], before["stateDigest"]);
     home.payfold(&["log", "verify", "--chain", "--against", &anchor]).ok();

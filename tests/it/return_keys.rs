@@ -1,5 +1,5 @@
-//! Owns the warning of accounts whose payers' returns are verified with the keys of their notices: in `check` and in the
-//! banner of `run`, until returns have a key of their own.
+//! Owns the warning of accounts that verify payers' returns with the keys of notices: in `check`
+//! and in the banner of `run`, until returns have their own key.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ fn returns(home: &Home) -> Option<Value> {
 }
 
 #[test]
-fn returns_that_share_the_keys_of_notices_are_named_with_what_mends_it() {
+fn check_and_run_warn_when_returns_use_the_keys_of_notices() {
     let home = accounts::home("");
     let row = returns(&home).expect("returns are checked");
     assert_eq!(row["result"], "warn");

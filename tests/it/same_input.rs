@@ -1,5 +1,5 @@
-//! Owns the proof that both pairs of engines give the same: one input of 10,000 orders is put into either log, real
-//! projectors fold it, and every row and every event are compared, order by order.
+//! Owns the proof that both pairs of engines give the same: one input of 10,000 orders is put into
+//! either log, real projectors fold it, and every row and every event are compared, order by order.
 
 mod given;
 mod outcome;

@@ -1,5 +1,5 @@
-//! Who sends a request's head without end is cut off on every listener, also after a request that was answered; who waits
-//! for an answer is not.
+//! A client that sends a request's head without end is cut off on every listener, also after an
+//! answered request; a client that waits for an answer is not.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -62,9 +62,11 @@ fn who_waits_for_an_answer_is_not_cut_off() {
     let shop: SocketAddr = system.shop_url().trim_start_matches("http://").parse().expect("one");
     let mut stream = TcpStream::connect(shop).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout can be set");
-    // Of an order that is not there: nothing changes in these 8 s, which is longer than a head may take.
+    // The order does not exist, so nothing changes in these 8 s, which is longer than a head may
+    // take.
     let poll = format!(
-        "GET /v1/payments/sandbox/DEMO/none?wait=8 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\r\n",
+        "GET /v1/payments/sandbox/DEMO/none?wait=8 HTTP/1.1\r\nhost: x\r\n\
+         authorization: Bearer {}\r\n\r\n",
         token.trim()
     );
     let begun = Instant::now();

@@ -1,7 +1,7 @@
-//! Owns the refusals of a start at scale, on real servers: each row breaks one thing and says what `payfold run` and
-//! `payfold check --connect` have to name, and with what it is mended.
-//! Invariant: a start that is refused ends with exit code 1, or 3 where log, order store and claims don't belong together, with
-//! one error and one fix, and serves nobody before.
+//! Owns the refusals of a start at scale, on real servers. Each row breaks one thing, and has the
+//! words that `payfold run` and `payfold check --connect` name it with, and the fix. Invariant: a
+//! refused start ends with one error and one fix, and serves no request before. Its exit code is 1,
+//! or 3 where log, order store and claims don't belong together.
 
 mod away;
 mod broker;
@@ -21,7 +21,8 @@ use crate::support::system::{Done, Home};
 /// How long a start may take that is refused at once.
 const REFUSED_MAX: Duration = Duration::from_secs(14);
 
-/// A start that is going to be refused: names nobody else has on the servers, and a folder that uses them.
+/// A start that is going to be refused: names that are new on the servers, and a folder that uses
+/// them.
 struct Start {
     names: Names,
     home: Rc<Home>,
@@ -31,7 +32,7 @@ struct Start {
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
 impl Start {
-    /// Where nothing is made yet; none where real servers are left out.
+    /// A start without topics and tables; `None` where real servers are left out.
     fn new() -> Option<Self> {
         let names = Names::new()?;
         let home = names.home();
@@ -76,7 +77,7 @@ impl Start {
     }
 }
 
-/// What is wrong with the refusal of a start; nothing if it is as it must be.
+/// How the refusal of a start differs from what it must be; empty if it does not.
 fn not_refused(run: &Done, code: i32, words: &[&str]) -> Vec<String> {
     let text = &run.stderr;
     let mut failures = missing("run", text, words);
@@ -84,7 +85,7 @@ fn not_refused(run: &Done, code: i32, words: &[&str]) -> Vec<String> {
     if (run.code(), lines("error: "), lines("  fix: ")) != (code, 1, 1) {
         failures.push(format!("run ends with {}, one error and one fix: {text}", run.code()));
     }
-    // Patience is for what may come; what is refused is refused at once, on any machine.
+    // A start waits only for what may come; a refusal comes at once, on any machine.
     if text.contains("trying again for") {
         failures.push(format!("run waited for what never comes: {text}"));
     }
@@ -102,11 +103,11 @@ fn not_failed(check: &Done, code: i32, words: &[&str]) -> Vec<String> {
     let rows: Vec<Value> = serde_json::from_str(&check.stdout).unwrap_or_default();
     let failed = rows.iter().filter(|row| row["result"] == "failed");
     let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
-    let mut told: Vec<_> =
+    let mut printed: Vec<_> =
         failed.map(|row| format!("{} {}", text(row, "detail"), text(row, "fix"))).collect();
     // Without settings there is nothing to check.
-    told.push(check.stderr.clone());
-    missing("check", &told.join("\n"), words)
+    printed.push(check.stderr.clone());
+    missing("check", &printed.join("\n"), words)
 }
 
 fn missing(who: &str, text: &str, words: &[&str]) -> Vec<String> {

@@ -1,4 +1,5 @@
-//! Owns the state table of one ref: what the projector renders is what the oracle says, and what people read.
+//! Owns the state table of one ref: what the projector renders is what the oracle says, and what
+//! people read.
 
 use std::fmt::Write as _;
 use std::io::ErrorKind;
@@ -14,7 +15,7 @@ use crate::support::worlds::{currency, minor, minute, provider_ref, session_of};
 
 const DOCUMENT: &str = "docs/order-state.md";
 
-/// Each state's name, and the facts that lead there; EXPIRED is told apart by its way.
+/// Each state's name, and the facts that lead there; two rows of one state name the way, too.
 const ROWS: [(&str, &str); 6] = [
     ("REQUESTED", "C"),
     ("PENDING", "C O"),
@@ -92,13 +93,15 @@ fn generate() -> String {
     table
 }
 
-/// What to do about a document that doesn't hold the table; none if it does.
+/// The correction of a document that doesn't hold the table; `None` if it does.
 fn outdated(document: &str) -> Option<String> {
     let table = table::render();
     (!document.contains(&table)).then(|| {
         format!(
-            "{DOCUMENT} does not hold the state table as the fold has it. Put this in place of the old one \
-             (`cargo test -p payfold --test it print_the_state_table -- --ignored --nocapture` prints it \
+            "{DOCUMENT} does not hold the state table as the fold has it. \
+             Put this in place of the old one \
+             (`cargo test -p payfold --test it print_the_state_table -- --ignored --nocapture` \
+                 prints it \
              again):\n\n{table}"
         )
     })

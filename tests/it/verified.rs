@@ -1,4 +1,5 @@
-//! A record that a disk has damaged is found by the running program itself, in the background, and told by metric and log.
+//! The running program finds a record that a disk has damaged by itself, in the background, and
+//! reports it by metric and log.
 
 use std::time::Duration;
 
@@ -6,7 +7,8 @@ use payfold_engines::log::{Message, Topic};
 
 use crate::support::notice::Notice;
 use crate::support::pair::{Inside, with_log};
-use crate::support::system::{System, until};
+use crate::support::system::System;
+use crate::support::waits::until;
 
 const WAIT_MAX: Duration = Duration::from_secs(40);
 
@@ -29,7 +31,7 @@ fn a_damaged_record_is_found_in_the_background() {
     assert_eq!(metric(&system, "payfold_engine_log_damaged_records"), Some(0.0));
     let home = system.stop().0;
 
-    // In quarantine, which nobody folds: only reading everything finds it.
+    // Quarantine is not folded: only reading everything finds it.
     let records = Inside::of(&home).messages(Topic::Intake);
     let whole = records.into_iter().find(|one| one.key.ends_with("/o-1")).expect("a record");
     let mut value = whole.value;

@@ -1,5 +1,6 @@
-//! Owns notices as a partner writes and signs them: its own join and HMAC after the contract (sections 2.3 and 5),
-//! sharing nothing with `payfold_partners`. Anything can be altered, before the signing or after it.
+//! Owns notices as a partner writes and signs them: its own join and HMAC after the contract
+//! (sections 2.3 and 5), sharing nothing with `payfold_partners`. Anything can be altered, before
+//! the signing or after it.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use hmac::{Hmac, Mac};
@@ -80,7 +81,7 @@ impl Notice {
         self.with_text("paidAt", &time(seconds_from_now))
     }
 
-    /// Writes the keys in the opposite order; what is signed keeps its own.
+    /// Writes the keys in the opposite order; the order of the signed fields stays.
     pub fn reversed(mut self) -> Self {
         self.fields.reverse();
         self
@@ -98,7 +99,8 @@ impl Notice {
         self
     }
 
-    /// What is signed: the text of strings, the source of everything else, an empty slot for what is not there.
+    /// The signed text: the text of strings, the source of every other value, an empty slot for a
+    /// missing field.
     pub fn signing_text(&self) -> String {
         let value = |wanted: &String| -> String {
             let Some((_, source)) = self.fields.iter().find(|(name, _)| name == wanted) else {

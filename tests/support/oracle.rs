@@ -1,6 +1,7 @@
-//! Owns the second, independent implementation of the fold (order-state.md), written to be read beside the
-//! law and not to be fast: every answer is a comprehension over all facts ever of one order, in log order.
-//! Nothing is capped here; `overflows` only tells whether a capped fold leaves a fact out.
+//! Owns the second, independent implementation of the fold (order-state.md), written to be read
+//! beside the law and not to be fast: every answer is a comprehension over all facts ever of one
+//! order, in log order. Nothing is capped here; `overflows` says whether a capped fold leaves a
+//! fact out.
 
 mod flags;
 mod money;
@@ -133,8 +134,8 @@ impl Oracle {
         }
     }
 
-    /// What has to be shown. `named` tells which evidence digest a decision on a raised flag has to name:
-    /// which digests an implementation gives its evidence is its own affair.
+    /// What has to be shown. `named` returns the evidence digest that a decision on a raised flag
+    /// has to name, because each implementation chooses its own digests.
     pub fn expect(&self, named: impl Fn(Flag, Severity) -> Option<Digest>) -> Expected {
         let flags: BTreeSet<_> = self
             .raised()
@@ -170,7 +171,7 @@ impl Oracle {
         }
     }
 
-    /// Whether somebody decided this, and nobody decided it otherwise.
+    /// Whether a decision of this flag and evidence exists, and none contradicts it.
     fn is_decided(&self, flag: Flag, evidence: Digest) -> bool {
         let verdicts: BTreeSet<_> = (self.decisions.values())
             .filter(|decision| decision.flag == flag && decision.evidence == evidence)

@@ -1,6 +1,6 @@
-//! Owns the pairs of engines a whole system is tried on: a folder with what a user sets and makes for each, and the
-//! way into its log and order store.
-//! Invariant: what a test makes on shared servers has names nobody else has.
+//! Owns the pairs of engines a whole system is tried on: a folder with what a user sets and makes
+//! for each, and the way into its log and order store. Invariant: what a test makes on shared
+//! servers has names that only this test uses.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -18,11 +18,12 @@ use payfold_engines::orders::cql::{CqlOrders, CqlSettings};
 use payfold_engines::orders::sqlite::SqliteOrders;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use scylla::client::session_builder::SessionBuilder;
 use tokio::runtime::Runtime;
 
-use super::system::{Home, until};
+use super::system::Home;
+use super::waits::until;
 use super::{knobs, stack};
 
 /// Few, so that a start is quick; more than one, so that order holds within a key only.
@@ -40,8 +41,8 @@ pub enum Pair {
 }
 
 impl Pair {
-    /// A folder whose commands work on this pair, with topics and tables made by the program itself. None where real
-    /// servers are left out.
+    /// A folder with commands that work on this pair; the program made its topics and tables.
+    /// `None` where real servers are left out.
     pub fn home(self) -> Option<Rc<Home>> {
         self.home_of(PARTITIONS)
     }
@@ -61,7 +62,7 @@ impl Pair {
     }
 }
 
-/// Names of topics and a keyspace on the shared servers that nobody has made yet.
+/// New names of topics and of a keyspace on the shared servers.
 pub struct Names {
     pub log: String,
     pub orders: String,
@@ -70,7 +71,7 @@ pub struct Names {
 impl Names {
     /// New ones; none where real servers are left out.
     pub fn new() -> Option<Self> {
-        if !stack::wanted() {
+        if !stack::is_available() {
             return None;
         }
         let servers = stack::shared();
@@ -79,7 +80,7 @@ impl Names {
         Some(Self { log, orders: format!("cql://{}/{name}", servers.cql.join(",")) })
     }
 
-    /// A folder whose commands use them.
+    /// A folder with commands that use them.
     pub fn home(&self) -> Rc<Home> {
         self.home_of(PARTITIONS)
     }
@@ -123,7 +124,7 @@ impl Drop for Keyspace {
         runtime().block_on(async {
             if let Ok(session) = SessionBuilder::new().known_nodes(nodes).build().await {
                 let drop = format!("DROP KEYSPACE IF EXISTS {keyspace}");
-                // What stays is in nobody's way.
+                // A keyspace that is left disturbs no test.
                 let _ = session.query_unpaged(drop, ()).await;
             }
         });
@@ -136,7 +137,7 @@ pub fn runtime() -> Runtime {
     builder.worker_threads(1).enable_all().build().expect("a runtime can be made")
 }
 
-/// Log and order store of a folder's system, to look into beside it or without it.
+/// Log and order store of a folder, to read beside its system or without it.
 pub struct Inside {
     runtime: Runtime,
     log: Arc<dyn EventLog>,
@@ -165,7 +166,8 @@ impl Inside {
 
     /// How far intake reaches, by partition.
     pub fn heads(&self) -> BTreeMap<u32, u64> {
-        let extents = self.runtime.block_on(self.log.extent(Topic::Intake)).expect("it tells");
+        let extents =
+            self.runtime.block_on(self.log.extent(Topic::Intake)).expect("it can be read");
         extents.iter().map(|extent| (extent.partition, extent.last)).collect()
     }
 
@@ -173,7 +175,7 @@ impl Inside {
     pub fn settle(&self) {
         let heads = self.heads();
         until("all records are folded", SETTLE_MAX, || {
-            let progress = self.runtime.block_on(self.store.progress()).expect("it tells");
+            let progress = self.runtime.block_on(self.store.progress()).expect("it can be read");
             let folded: BTreeMap<_, _> = (progress.into_iter())
                 .flat_map(|progress| progress.folded)
                 .map(|one| (one.position.partition, one.position.offset))
@@ -188,7 +190,7 @@ impl Inside {
         let (keys, mut orders): (Vec<_>, Vec<_>) = (keys.cloned().collect(), Vec::new());
         for part in keys.chunks(PAGE) {
             let rows = self.runtime.block_on(self.store.load(part.to_vec()));
-            orders.extend(rows.expect("it tells").into_iter().flatten());
+            orders.extend(rows.expect("it can be read").into_iter().flatten());
         }
         orders
     }
@@ -197,7 +199,7 @@ impl Inside {
     pub fn messages(&self, topic: Topic) -> Vec<Delivered> {
         self.runtime.block_on(async {
             let mut all = Vec::new();
-            for extent in self.log.extent(topic).await.expect("it tells") {
+            for extent in self.log.extent(topic).await.expect("it can be read") {
                 let mut after = Position { partition: extent.partition, offset: 0 };
                 while after.offset < extent.last {
                     let page =
@@ -211,7 +213,8 @@ impl Inside {
     }
 }
 
-/// Log and order store of a folder's system that does not run, for a role that the test runs itself.
+/// Log and order store of a folder's system that does not run, for a role that the test runs
+/// itself.
 #[derive(Clone)]
 pub struct Engines {
     pub log: Arc<dyn EventLog>,
@@ -223,7 +226,7 @@ impl Engines {
     pub async fn of(home: &Home) -> Self {
         let store: Arc<dyn OrderStore> = match home.variable("PAYFOLD_ORDERS") {
             Some(url) => Arc::new(CqlOrders::open(cql(url)).await.expect("it opens")),
-            None => Arc::new(SqliteOrders::open(orders_db(home)).expect("nobody has it")),
+            None => Arc::new(SqliteOrders::open(orders_db(home)).expect("no process has it open")),
         };
         Self { log: open_log(home).await, store }
     }
@@ -237,7 +240,7 @@ async fn open_log(home: &Home) -> Arc<dyn EventLog> {
         }
         None => {
             let opened = SqliteLog::open(log_db(home), SqliteLogSettings::default());
-            Arc::new(opened.expect("nobody has it"))
+            Arc::new(opened.expect("no process has it open"))
         }
     }
 }
@@ -255,7 +258,8 @@ fn orders_db(home: &Home) -> PathBuf {
     home.data().join("orders.db")
 }
 
-/// Does something with the log of a system that does not run, as one of its roles would, and closes it.
+/// Does something with the log of a system that does not run, as one of its roles would, and closes
+/// it.
 pub fn with_log<T>(home: &Home, act: impl AsyncFnOnce(&dyn EventLog) -> T) -> T {
     runtime().block_on(async {
         let log = open_log(home).await;

@@ -1,5 +1,5 @@
-//! Owns a booted system: the real binary on port 0 in a folder of its own, as a user starts it, killed on drop.
-//! Nothing here sleeps for luck: `until` asks again until a condition holds or its time is over.
+//! Owns a booted system: the real binary on port 0 in a folder of its own, as a user starts it,
+//! killed on drop.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::any::Any;
@@ -10,57 +10,37 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use payfold_engines::clock::{Clock, SystemClock};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::wire::{Answer, Connection};
+use super::waits::{until, within};
+use super::wire::{Answer, Connection, post_request};
 
 const BOOT_MAX: Duration = Duration::from_secs(60);
 const STOP_MAX: Duration = Duration::from_secs(25);
 
-/// How much longer than on a quiet machine something may take: a time limit here finds what never comes, and a machine
-/// with other work must not make it up.
-const BUSY: u32 = 6;
-
-/// Asks until there is something; fails when it is not there `BUSY` times its time on a quiet machine.
-pub fn until<T>(what: &str, quiet: Duration, ask: impl FnMut() -> Option<T>) -> T {
-    within(what, quiet * BUSY, ask)
-}
-
-/// Asks until there is something; fails when it is not there within a time that was promised, on any machine.
-pub fn within<T>(what: &str, time_max: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = ask() {
-            return found;
-        }
-        assert!(begun.elapsed() < time_max, "[time] not within {time_max:?}: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Waits where an hour of UTC, and with it a day or a month, is about to end: what is counted by it falls into one.
-pub fn early_in_hour(needed: Duration) {
-    let needed = i64::try_from(needed.as_millis()).expect("a short time");
-    let left = || 3_600_000 - SystemClock.now().unix_ms().rem_euclid(3_600_000);
-    until("the hour ends", Duration::from_secs(60), || (left() > needed).then_some(()));
+/// Sends a signal to a process by system call: a machine may have no `kill` program. Errors: the
+/// process has ended.
+pub fn send_signal(pid: u32, signal: Signal) -> rustix::io::Result<()> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
+    kill_process(pid, signal)
 }
 
 /// Keeps programs from being started while something is done.
 static STARTS: Mutex<()> = Mutex::new(());
 
-/// Does what takes a lock file, or starts a program, while nobody else does: a program that is just being started
-/// holds the lock files this process has open, until it is itself.
+/// Runs what takes a lock file or starts a program, one caller at a time. A program that is being
+/// started holds the lock files of this process until it replaces itself.
 pub fn alone<T>(act: impl FnOnce() -> T) -> T {
     let _alone = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
     act()
 }
 
-/// A folder a user works in: configuration, data folder, logs. It outlives the processes that run on it.
+/// A folder a user works in: configuration, data folder, logs. It outlives the processes that run
+/// on it.
 pub struct Home {
     dir: TempDir,
     environment: Vec<(&'static str, String)>,
@@ -84,7 +64,8 @@ impl Done {
 
     /// Its output, once it has succeeded.
     pub fn ok(self) -> String {
-        assert!(self.status.success(), "{self:?}");
+        let Self { status, stdout, stderr } = &self;
+        assert!(status.success(), "{status}\n{stdout}\n{stderr}");
         self.stdout
     }
 
@@ -106,7 +87,7 @@ impl Home {
         Self::within(Vec::new(), None)
     }
 
-    /// One whose every command has these variables; a guest ends with it.
+    /// A folder with commands that get these variables; a guest ends with it.
     pub fn within(
         environment: Vec<(&'static str, String)>,
         guest: Option<Box<dyn Any>>,
@@ -178,7 +159,8 @@ impl Home {
         Done { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// Runs a command that has to end by itself, with settings in its environment; one that goes on is killed.
+    /// Runs a command that has to end by itself, with settings in its environment; it is killed if
+    /// it goes on.
     pub fn ends(
         &self,
         arguments: &[&str],
@@ -356,7 +338,7 @@ impl System {
         })
     }
 
-    /// SIGKILL, and its folder for whoever boots it again.
+    /// SIGKILL; returns the folder, to be booted again.
     pub fn kill(self) -> Rc<Home> {
         let home = Rc::clone(&self.home);
         drop(self);
@@ -365,8 +347,7 @@ impl System {
 
     /// SIGTERM; does not wait.
     pub fn terminate(&self) {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a pid");
-        kill_process(pid, Signal::TERM).expect("our child takes signals");
+        send_signal(self.pid(), Signal::TERM).expect("our child takes signals");
     }
 
     /// SIGTERM, and waits until it has ended.
@@ -381,14 +362,4 @@ impl System {
         let process = &mut self.process.0;
         within("the system stops", STOP_MAX, || process.try_wait().expect("it is our child"))
     }
-}
-
-/// A `POST` of JSON, as a plain sender writes it.
-pub fn post_request(path: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: payfold\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n",
-        body.len()
-    );
-    [head.as_bytes(), body].concat()
 }

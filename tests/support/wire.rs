@@ -1,5 +1,5 @@
-//! Owns the wire: a connection that sends bytes exactly as a test has them, and a strict reader of answers.
-//! It knows nothing of the HTTP library the program uses.
+//! Owns the wire: a connection that sends bytes exactly as a test has them, and a strict reader of
+//! answers. It knows nothing of the HTTP library the program uses.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::io::{ErrorKind, Read, Write};
@@ -87,7 +87,7 @@ impl Connection {
         self.answer_with(Body::Follows)
     }
 
-    /// The next answer to a method whose answers may have no body.
+    /// The next answer to a method with answers that may have no body.
     pub fn answer_with(&mut self, body: Body) -> Option<Answer> {
         let head_ends = loop {
             if let Some(at) = find(&self.read, b"\r\n\r\n") {
@@ -113,7 +113,8 @@ impl Connection {
         Some(answer)
     }
 
-    /// Sends a byte at a time, that far apart, until an answer begins or all is sent; whether one began.
+    /// Sends a byte at a time, that far apart, until an answer begins or all is sent; whether one
+    /// began.
     pub fn trickle(&mut self, bytes: &[u8], apart: Duration) -> bool {
         let timeout = self.stream.set_read_timeout(Some(apart));
         timeout.expect("a timeout can be set");
@@ -161,4 +162,14 @@ fn read_head(head: &str) -> (u16, Vec<(String, String)>) {
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|window| window == wanted)
+}
+
+/// A `POST` of JSON, as a plain sender writes it.
+pub fn post_request(path: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: payfold\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
 }

@@ -1,5 +1,6 @@
-//! Owns generated worlds: facts of one order drawn from pools so small that refs, amounts, times and event
-//! refs collide all the time. A world is a list of numbers; each shrinks towards the plainest fact.
+//! Owns generated worlds: facts of one order drawn from pools so small that refs, amounts, times
+//! and event refs collide all the time. A world is a list of numbers; each shrinks towards the
+//! plainest fact.
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::{
@@ -20,8 +21,9 @@ pub fn worlds() -> u32 {
         .map_or(20_000, |count| count.parse().expect("PAYFOLD_WORLDS is a number of worlds"))
 }
 
-/// Tries a law on `worlds()` values of a strategy; panics with the smallest value that breaks it.
-/// A law breaks by `prop_assert!`, not by a panic: a panic of the code under test is worth a backtrace.
+/// Tries a law on `worlds()` values of a strategy; panics with the smallest value that breaks it. A
+/// law breaks by `prop_assert!`, not by a panic: a panic of the code under test is worth a
+/// backtrace.
 pub fn hold<S: Strategy>(strategy: S, law: impl Fn(S::Value) -> Outcome) {
     let config = Config {
         cases: worlds(),
@@ -48,14 +50,14 @@ pub fn world(facts_max: usize) -> impl Strategy<Value = Vec<Fact>> {
 /// Few enough facts that no cap is reached in most worlds, enough that everything collides.
 pub const FACTS_MAX: usize = 40;
 
-/// Who decides what: which raised flag, with which verdict, inserted where, under which id.
+/// A decision to insert: which raised flag, with which verdict, at which place, under which id.
 pub type Pick = (usize, usize, usize, usize);
 
 /// A world, and what the laws about it draw beside its facts.
 #[derive(Clone, Debug)]
 pub struct Drawn {
     pub facts: Vec<Fact>,
-    /// Where batches are cut, which facts are told again, in which order they come in.
+    /// Where batches are cut, which facts are repeated, in which order they come in.
     pub seeds: Vec<u32>,
     pub picks: Vec<Pick>,
 }
@@ -81,13 +83,14 @@ impl Drawn {
         seeds.map(|seed| self.facts[index(*seed, self.facts.len())].clone()).collect()
     }
 
-    /// The first facts, few enough to decide flags that stay, with decisions among them, each on a flag
-    /// some of them raise.
+    /// The first facts with decisions among them, each on a flag that some of the facts raise; they
+    /// are few enough to decide flags that stay.
     pub fn with_decisions(&self, raised: impl Fn(&[Fact]) -> Vec<(Flag, Digest)>) -> Vec<Fact> {
         let facts = &self.facts[..self.facts.len().min(DECIDED_MAX)];
         let mut all = facts.to_vec();
         for (which, verdict, place, id) in &self.picks {
-            // A decision on half the facts may be stale by the end: it must not close anything then.
+            // A decision on half the facts may be stale by the end: it must not close anything
+            // then.
             let known = if which % 2 == 0 { facts } else { &facts[..facts.len() / 2] };
             let raised = raised(known);
             if let Some((flag, evidence)) = raised.get(which % raised.len().max(1)) {

@@ -1,4 +1,5 @@
-//! Owns the rules that look at whole files and at manifests: sizes, openings, dependency directions, duplicates.
+//! Owns the rules that look at whole files and at manifests: sizes, openings, dependency
+//! directions, duplicates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +11,76 @@ use crate::{Hit, hit};
 const FILE_LINES_MAX: usize = 400;
 const DECISION_LINES_MAX: usize = 60;
 
-/// What each of our packages may depend on among ours. The root depends on all.
-const DIRECTIONS: [(&str, &[&str]); 9] = [
+/// The packages of this workspace that each of them may depend on. The root may depend on all.
+const DIRECTIONS: [(&str, &[&str]); 16] = [
     ("payfold-schemas", &[]),
     ("payfold-engines", &["payfold-schemas", "payfold-testing"]),
     ("payfold-partners", &["payfold-schemas"]),
+    ("payfold-kit", &["payfold-schemas", "payfold-engines", "payfold-testing"]),
     ("payfold-ingest", BELOW_ROLES),
-    ("payfold-checkout", BELOW_ROLES),
-    ("payfold-projector", BELOW_ROLES),
-    ("payfold-reconciler", BELOW_ROLES),
+    (
+        "payfold-checkout",
+        &["payfold-schemas", "payfold-engines", "payfold-partners", "payfold-doubles"],
+    ),
+    (
+        "payfold-projector",
+        &[
+            "payfold-schemas",
+            "payfold-engines",
+            "payfold-kit",
+            "payfold-testing",
+            "payfold-doubles",
+        ],
+    ),
+    (
+        "payfold-reconcile",
+        &[
+            "payfold-schemas",
+            "payfold-engines",
+            "payfold-partners",
+            "payfold-kit",
+            "payfold-doubles",
+        ],
+    ),
+    (
+        "payfold-reconciler",
+        &[
+            "payfold-schemas",
+            "payfold-engines",
+            "payfold-partners",
+            "payfold-kit",
+            "payfold-reconcile",
+            "payfold-doubles",
+        ],
+    ),
+    ("payfold-report", &["payfold-schemas", "payfold-reconcile"]),
+    (
+        "payfold-verify",
+        &[
+            "payfold-schemas",
+            "payfold-engines",
+            "payfold-kit",
+            "payfold-ingest",
+            "payfold-projector",
+        ],
+    ),
     ("payfold-sandbox", BELOW_ROLES),
+    (
+        "payfold-certify",
+        &["payfold-schemas", "payfold-engines", "payfold-partners", "payfold-sandbox"],
+    ),
+    (
+        "payfold-bench",
+        &[
+            "payfold-schemas",
+            "payfold-engines",
+            "payfold-partners",
+            "payfold-projector",
+            "payfold-sandbox",
+        ],
+    ),
     ("payfold-testing", &[]),
+    ("payfold-doubles", &["payfold-schemas", "payfold-engines"]),
 ];
 const BELOW_ROLES: &[&str] = &["payfold-schemas", "payfold-engines", "payfold-partners"];
 
@@ -125,7 +185,8 @@ fn on_dependencies(files: &[File], check: impl Fn(&str, &str) -> Option<String>)
     hits
 }
 
-/// Every crate a manifest of ours names has a row in `docs/dependencies.md`, and every crate of a row a manifest.
+/// Every crate that a manifest names has a row in `docs/dependencies.md`, and every row's crate is
+/// in a manifest.
 pub fn reasons(files: &[File]) -> Vec<Hit> {
     const TABLE: &str = "docs/dependencies.md";
     let Some(table) = files.iter().find(|file| file.path == TABLE) else { return Vec::new() };
@@ -149,7 +210,7 @@ pub fn reasons(files: &[File]) -> Vec<Hit> {
     hits
 }
 
-/// All but the newest version of a crate stand in `deny.toml` with the reason, and nothing else does.
+/// Every version of a crate but the newest is in `deny.toml` with the reason, and nothing else is.
 pub fn duplicates(files: &[File]) -> Vec<Hit> {
     let text_of = |path: &str| files.iter().find(|file| file.path == path).map(|file| &file.text);
     let (Some(lock), Some(deny)) = (text_of("Cargo.lock"), text_of("deny.toml")) else {

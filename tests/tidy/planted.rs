@@ -10,12 +10,14 @@ const BREAKS: &[(&str, &str, &str)] = &[
     (
         "direction",
         "ingest/Cargo.toml",
-        "[package]|name = 'payfold-ingest'|[dependencies]|payfold-projector = '1'|[lints]|workspace = true",
+        "[package]|name = 'payfold-ingest'|[dependencies]|payfold-projector = '1'|\
+         [lints]|workspace = true",
     ),
     (
         "direction",
         "engines/Cargo.toml",
-        "[package]|name = 'payfold-engines'|[dev-dependencies]|payfold-partners = '1'|[lints]|workspace = true",
+        "[package]|name = 'payfold-engines'|[dev-dependencies]|payfold-partners = '1'|\
+         [lints]|workspace = true",
     ),
     (
         "vocabulary",
@@ -38,6 +40,11 @@ const BREAKS: &[(&str, &str, &str)] = &[
     ("metric", "ingest/src/metrics.rs", "//! A.|const A: &str = \"payfold_requests_total\";"),
     ("message", "src/a.rs", "//! A.|#[error(\"It broke\")]"),
     ("message", "src/a.rs", "//! A.|#[error(\"it broke.\")]"),
+    (
+        "print",
+        "src/a.rs",
+        "//! A.|const A: &str = \"b \\|c\";|#[cfg(test)]|mod tests {|}|fn a() { print!(\"a\") }",
+    ),
     ("secret", "src/a.rs", "//! A.|fn a() { info!(ipn.body = %request.body, \"got\") }"),
 ];
 
@@ -57,7 +64,7 @@ const FINE: &[(&str, &str)] = &[
     ("tests/a.rs", "//! A.|fn a() { println!(\"a\"); b().unwrap(); }"),
 ];
 
-/// The file as a repository of its own, beside a lock file and a deny.toml that agree.
+/// The file in a repository of its own, beside a lock file and a deny.toml that agree.
 fn planted(path: &str, text: &str) -> Vec<File> {
     let text = text.replace("LONG", &"x\n".repeat(500)).replace('|', "\n");
     let file = |path: &str, text: &str| File::new(path.to_owned(), text.to_owned());
@@ -73,7 +80,7 @@ fn every_rule_can_fail() {
         assert!(found[0].1.starts_with(&format!("{path}:")), "{found:?}");
     }
     // These need words this file can't hold, or other files.
-    let apart = ["machine", "duplicate", "dependency"];
+    let apart = ["machine", "duplicate", "dependency", "circle"];
     for rule in RULES {
         let planted =
             apart.contains(&rule.name) || BREAKS.iter().any(|(name, _, _)| *name == rule.name);
@@ -98,6 +105,43 @@ fn a_machines_traces_are_found_in_any_text() {
     let vectors = ["//! A.|fn a() { read(\"../sha", "red/vectors/momo.json\") }"].concat();
     assert_eq!(failures(&planted("partners/src/a.rs", &vectors)).len(), 1);
     assert_eq!(failures(&planted("partners/tests/a.rs", &vectors)).len(), 0);
+}
+
+#[test]
+fn files_that_import_from_each_other_are_a_circle() {
+    let found = |texts: &[(&str, &str)]| {
+        let file = |path: &str, text: &str| {
+            File::new(path.to_owned(), format!("//! A.\n{}", text.replace('|', "\n")))
+        };
+        let bare = |path: &str| File::new(path.to_owned(), String::new());
+        let sources = texts.iter().map(|(path, text)| file(path, text));
+        let files: Vec<File> = sources.chain([bare("Cargo.lock"), bare("deny.toml")]).collect();
+        failures(&files).into_iter().map(|(_, message)| message).collect::<Vec<_>>()
+    };
+    let lib = ("schemas/src/lib.rs", "mod a;|mod b;|use a::A;");
+    for (a, b) in [
+        ("use crate::b::B;", "use crate::a::{self, A};"),
+        ("pub struct A(super::b::B);", "use super::{a::A, c::C};"),
+        ("use crate::{b::{B, D}, c::C};", "fn b() { crate::a::f(1) }"),
+    ] {
+        let found = found(&[lib, ("schemas/src/a.rs", a), ("schemas/src/b.rs", b)]);
+        assert_eq!(found.len(), 1, "{a} {b}: {found:?}");
+        assert!(found[0].starts_with("schemas/src/a.rs:1: a circle: a → b → a"), "{found:?}");
+    }
+    // A file and the module it declares.
+    let texts =
+        [("schemas/src/a.rs", "mod b;|pub use b::B;"), ("schemas/src/a/b.rs", "use super::C;")];
+    assert_eq!(found(&texts).len(), 1);
+    let texts = [
+        ("schemas/src/a.rs", "mod b;|fn c() { b::f() }"),
+        ("schemas/src/a/b.rs", "use super::super::a::C;"),
+    ];
+    assert_eq!(found(&texts).len(), 1);
+    // Tests may use what they test, and a declaration is no import.
+    let tested = "use crate::a::A;|#[cfg(test)]|mod tests {|    use crate::b::B;|}";
+    let texts = [("schemas/src/a.rs", "mod b;|use crate::c::C;"), ("schemas/src/a/b.rs", tested)];
+    assert!(found(&texts).is_empty());
+    assert!(found(&[("schemas/src/a.rs", "use self::b;|pub(in crate::a) fn f() {}")]).is_empty());
 }
 
 #[test]

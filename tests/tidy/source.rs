@@ -1,4 +1,5 @@
-//! Owns the text a rule looks at: the repository's files, and Rust lines split into code, literals and tests.
+//! Owns the text a rule looks at: the repository's files, and Rust lines split into code, literals
+//! and tests.
 
 use std::path::Path;
 
@@ -17,15 +18,18 @@ pub struct Line {
     pub code: String,
     /// The string literals that begin on it.
     pub literals: Vec<String>,
-    /// It belongs to tests: a test file, or what stands under `#[cfg(test)]`.
+    /// It belongs to tests: a test file, or code under `#[cfg(test)]`.
     pub in_tests: bool,
 }
 
 const TEXT_FILES: [&str; 11] =
     ["rs", "toml", "md", "sh", "json", "yaml", "yml", "txt", "run", "lock", "Dockerfile"];
 
+/// Folders that commands of this repository write beside the sources. Git ignores them.
+const WRITTEN: [&str; 4] = ["target", "node_modules", "payfold-data", "payfold-scale"];
+
 impl File {
-    /// Every text file below `root`, without what is built or hidden (`.ci` is ours).
+    /// Every text file below `root`, without written and hidden ones (`.ci` counts as ours).
     pub fn below(root: &Path) -> Vec<File> {
         let mut files = Vec::new();
         let mut folders = vec![root.to_owned()];
@@ -33,7 +37,8 @@ impl File {
             for entry in std::fs::read_dir(&folder).expect("the repository can be read") {
                 let path = entry.expect("the repository can be read").path();
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let ours = name == ".ci" || !(name.starts_with('.') || name == "target");
+                let ours =
+                    name == ".ci" || !(name.starts_with('.') || WRITTEN.contains(&name.as_str()));
                 let kind = name.rsplit('.').next().unwrap_or_default();
                 if path.is_dir() && ours {
                     folders.push(path);
@@ -49,7 +54,7 @@ impl File {
         files
     }
 
-    /// A file; whether it is the file of a test module is told by `mark_test_modules`.
+    /// A file; `mark_test_modules` says whether it is the file of a test module.
     pub fn new(path: String, text: String) -> File {
         let is_test = path.split('/').any(|part| part == "tests") || path.ends_with("tests.rs");
         File { path, text, is_test }
@@ -192,7 +197,8 @@ fn literal(rest: &str, line: &mut Line, end: String, raw: Raw) -> (Within, usize
     if rest.starts_with(&end) {
         return (Within::Code, end.len());
     }
-    let escape = raw == Raw::No && rest.starts_with('\\');
+    // A line's end is a line's end, also behind a backslash.
+    let escape = raw == Raw::No && rest.starts_with('\\') && !rest[1..].starts_with('\n');
     let taken: usize = rest.chars().take(if escape { 2 } else { 1 }).map(char::len_utf8).sum();
     // What follows on later lines belongs to no line's literals: rules look at how one begins.
     if let Some(last) = line.literals.last_mut() {

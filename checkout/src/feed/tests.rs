@@ -1,10 +1,11 @@
-//! The feed over a real log, and over one whose subscriptions fail.
+//! The feed over a real log, and over a log with failing subscriptions.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use payfold_doubles::{Double, LogDouble};
 use payfold_engines::SeamFuture;
 use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
-use payfold_engines::log::{Message, Share, Subscription};
+use payfold_engines::log::{Message, Subscription};
 use payfold_schemas::event::{EventAttributes, ORDER_CHANGED_TYPE, order_event_id};
 use payfold_schemas::time::Time;
 
@@ -27,9 +28,9 @@ async fn publish(log: &dyn EventLog, order: &str, version: u64) {
     log.append(Topic::Orders, message).await.unwrap();
 }
 
-async fn told(follower: &mut Follower, version: u64) {
+async fn wait_for_version(follower: &mut Follower, version: u64) {
     let until = async {
-        while follower.told() < (Version { generation: 1, version }) {
+        while follower.newest_version() < (Version { epoch: 1, version }) {
             follower.changed().await;
         }
     };
@@ -39,44 +40,50 @@ async fn told(follower: &mut Follower, version: u64) {
 }
 
 #[tokio::test]
-async fn it_tells_followers_and_forgets_who_left() {
+async fn followers_are_notified_and_forgotten_when_they_are_dropped() {
     let (log, _dir) = log();
     let feed = Feed::start(Arc::clone(&log), 3, &Handle::current());
     let mut one = feed.follow(&key("p/M/a")).unwrap();
     let mut two = feed.follow(&key("p/M/a")).unwrap();
     let other = feed.follow(&key("p/M/b")).unwrap();
-    assert!(feed.follow(&key("p/M/c")).is_none() && feed.seat().is_none(), "three seats");
-    // The feed begins at the head there is when it opens the log, and says of nothing before.
+    assert!(
+        feed.follow(&key("p/M/c")).is_none() && feed.acquire_permit().is_none(),
+        "three permits"
+    );
+    // The feed starts at the head of the log at the moment it opens the log.
     let mut version = 0;
-    while other.told() == Version::default() {
-        version += 1;
-        publish(&*log, "p/M/b", version).await;
-    }
+    let first = async {
+        while other.newest_version() == Version::default() {
+            version += 1;
+            publish(&*log, "p/M/b", version).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), first).await.expect("[time] the feed starts");
     publish(&*log, "p/M/a", 1).await;
     publish(&*log, "p/M/a", 2).await;
-    told(&mut one, 2).await;
-    told(&mut two, 2).await;
-    assert_eq!(other.told(), Version { generation: 1, version }, "nothing of another order");
-    assert_eq!(feed.followed(), 2);
+    wait_for_version(&mut one, 2).await;
+    wait_for_version(&mut two, 2).await;
+    assert_eq!(other.newest_version(), Version { epoch: 1, version }, "events of one order only");
+    assert_eq!(feed.followed_count(), 2);
     drop(one);
-    assert_eq!(feed.followed(), 2, "another still follows");
+    assert_eq!(feed.followed_count(), 2, "another still follows");
     drop((two, other));
-    assert_eq!(feed.followed(), 0);
-    assert!(feed.seat().is_some());
+    assert_eq!(feed.followed_count(), 0);
+    assert!(feed.acquire_permit().is_some());
 }
 
-/// A log whose subscriptions end after one batch, and can't be opened every other time.
-struct Flaky {
+/// A log in which a subscription ends after one batch, and every other subscription fails to open.
+struct FlakyLog {
     real: Arc<dyn EventLog>,
     opened: AtomicUsize,
 }
 
-struct Once {
+struct OneBatch {
     real: Box<dyn Subscription>,
     used: bool,
 }
 
-impl Subscription for Once {
+impl Subscription for OneBatch {
     fn next_batch(&mut self, _: usize) -> SeamFuture<'_, Vec<Delivered>, EngineError> {
         if std::mem::replace(&mut self.used, true) {
             return Box::pin(async { Err(EngineError::Unavailable("ended".to_owned())) });
@@ -89,17 +96,9 @@ impl Subscription for Once {
     }
 }
 
-impl EventLog for Flaky {
-    fn append(&self, topic: Topic, message: Message) -> SeamFuture<'static, Position, EngineError> {
-        self.real.append(topic, message)
-    }
-
-    fn append_all(
-        &self,
-        topic: Topic,
-        messages: Vec<Message>,
-    ) -> SeamFuture<'static, Vec<Position>, EngineError> {
-        self.real.append_all(topic, messages)
+impl LogDouble for FlakyLog {
+    fn real(&self) -> &dyn EventLog {
+        &*self.real
     }
 
     fn subscribe(
@@ -112,58 +111,32 @@ impl EventLog for Flaky {
         let subscription = self.real.subscribe(topic, group, start);
         Box::pin(async move {
             if opened % 2 == 1 {
-                return Err(EngineError::Unavailable("away".to_owned()));
+                return Err(EngineError::Unavailable("unavailable".to_owned()));
             }
-            let once = Once { real: subscription.await?, used: false };
+            let once = OneBatch { real: subscription.await?, used: false };
             Ok(Box::new(once) as Box<dyn Subscription>)
         })
     }
-
-    fn share(&self, topic: Topic, group: &str) -> SeamFuture<'_, Box<dyn Share>, EngineError> {
-        self.real.share(topic, group)
-    }
-
-    fn read_after(
-        &self,
-        topic: Topic,
-        after: Position,
-        limit: usize,
-    ) -> SeamFuture<'_, Vec<Delivered>, EngineError> {
-        self.real.read_after(topic, after, limit)
-    }
-
-    fn extent(&self, topic: Topic) -> SeamFuture<'_, Vec<Extent>, EngineError> {
-        self.real.extent(topic)
-    }
-
-    fn id(&self) -> [u8; 16] {
-        self.real.id()
-    }
-
-    fn queue_depth(&self) -> usize {
-        self.real.queue_depth()
-    }
-
-    fn close(&self) -> SeamFuture<'_, (), EngineError> {
-        self.real.close()
-    }
 }
 
-/// What was appended while the subscription was gone is told when it is opened again.
+/// Events that are appended while there is no subscription are read when it is opened again.
 #[tokio::test]
-async fn a_subscription_that_fails_is_opened_again_where_it_stood() {
+async fn a_failed_subscription_is_reopened_at_its_position() {
     let (real, _dir) = log();
-    let flaky = Arc::new(Flaky { real: Arc::clone(&real), opened: AtomicUsize::new(0) });
+    let flaky = Arc::new(Double(FlakyLog { real: Arc::clone(&real), opened: AtomicUsize::new(0) }));
     let feed = Feed::start(flaky.clone(), 9, &Handle::current());
     let mut followers = [1, 2, 3].map(|n: u64| feed.follow(&key(&format!("p/M/{n}"))).unwrap());
-    while flaky.opened.load(Ordering::SeqCst) == 0 {
-        tokio::task::yield_now().await;
-    }
+    let opening = async {
+        while flaky.opened.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), opening).await.expect("[time] the log is opened");
     for n in 1..=3 {
         publish(&*real, &format!("p/M/{n}"), n).await;
     }
     for (follower, n) in followers.iter_mut().zip(1..) {
-        told(follower, n).await;
+        wait_for_version(follower, n).await;
     }
     assert!(flaky.opened.load(Ordering::SeqCst) >= 3);
 }

@@ -1,31 +1,33 @@
-//! Owns the description of each operation: parameters, headers, answers, and which problems it may answer with.
+//! Owns the description of each operation: its parameters, headers and answers, and the problems it
+//! may answer with.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::http;
-use crate::problem::kinds::{self, Kind};
-use crate::read::{PAGE, PAGE_MAX, WAIT_S_MAX};
-use crate::topics::{LINES, LINES_MAX, NEXT, TOPICS};
+use crate::paths;
+use crate::problem::kinds::{self, ProblemKind};
+use crate::read::{PAGE_DEFAULT, PAGE_MAX, WAIT_S_MAX};
+use crate::topics::{LINES_DEFAULT, LINES_MAX, NEXT, TOPICS};
 use crate::version::Version;
 
-/// Every path.
+/// The operations of every path.
 pub(super) fn paths() -> Value {
     json!({
-        (http::PAYMENTS): { "get": list(), "post": create() },
-        (http::PAYMENT): { "get": payment() },
-        (http::EVENTS): { "get": events() },
-        (http::PARTNERS): { "get": partners() },
-        (http::TOPIC): { "get": topic() },
-        (http::OPENAPI): { "get": description() },
+        (paths::PAYMENTS): { "get": list(), "post": create() },
+        (paths::PAYMENT): { "get": payment() },
+        (paths::EVENTS): { "get": events() },
+        (paths::PARTNERS): { "get": partners() },
+        (paths::TOPIC): { "get": topic() },
+        (paths::OPENAPI): { "get": document() },
     })
 }
 
 fn create() -> Value {
-    let key = "Names this request of the shop for ever: 1 to 255 printable ASCII characters (IETF httpapi draft). The \
-        same key with the same body is answered as the first time and never creates a second payment; after \
-        any error without an answer, send the same again.";
+    let key = "Identifies this request of the shop for ever: 1 to 255 printable ASCII characters \
+        (IETF httpapi draft). The same key with the same body is answered as the order stands \
+        now and never creates a second payment; after any error without an answer, send the same \
+        again.";
     let answers = json!({
         "201": {
             "description": "The partner opened a session: show the payer its page or QR code.",
@@ -33,10 +35,12 @@ fn create() -> Value {
             "content": json_of("CreatedPayment"),
         },
         "202": {
-            "description": "The partner's answer is unknown. Keep reading the payment; do not create another one for it.",
+            "description":
+                "The partner's answer is unknown. Keep reading the payment; do not \
+                create another one for it.",
             "headers": {
                 "Location": header("The payment's path."),
-                "Retry-After": header("Seconds after which to read it."),
+                "Retry-After": header("Seconds after which to read the payment."),
             },
             "content": json_of("AcceptedPayment"),
         },
@@ -45,23 +49,25 @@ fn create() -> Value {
         "operationId": "createPayment",
         "summary": "Create a payment",
         "description":
-            "Asks the partner for a session (contract 2.1, 2.2). 502 tells that the attempt definitely failed: a new \
-            one may be made, under a new Idempotency-Key. Its `code` is `partner_refused`, `partner_unreachable`, \
-            `contract_violation.<rule>`, or `not_called` where the storage was in trouble before the call.",
-        "parameters": [needed("header", "Idempotency-Key", text_to(255), key)],
+            "Asks the partner for a session (contract 2.1, 2.2). 502 says that the attempt \
+             definitely failed: a new one may be made, with a new Idempotency-Key. Its `code` is \
+             `partner_refused`, `partner_unreachable`, `contract_violation.<rule>`, or \
+             `not_called` if the storage failed before the call.",
+        "parameters": [required("header", "Idempotency-Key", text_to(255), key)],
         "requestBody": { "content": json_of("PaymentRequest"), "required": true },
         "responses": with_problems(answers, CREATE_PROBLEMS),
     })
 }
 
 fn list() -> Value {
+    let reference = "The shop's own reference for what is paid.";
     let page = json!({ "description": "A page of payments.", "content": json_of("PaymentList") });
     json!({
         "operationId": "listPayments",
         "summary": "List the attempts at a reference, the newest last",
         "parameters": [
-            needed("query", "reference", text_to(128), "The shop's own name for what is paid."),
-            limit("Payments", PAGE, PAGE_MAX),
+            required("query", "reference", text_to(128), reference),
+            limit("payments", PAGE_DEFAULT, PAGE_MAX),
             optional("query", "after", text(), "`next` of the page before."),
         ],
         "responses": with_problems(json!({ "200": page }), &[&kinds::BAD_PARAMETER]),
@@ -69,44 +75,51 @@ fn list() -> Value {
 }
 
 fn payment() -> Value {
-    let [partner, merchant_code, order_id] = name();
+    let [partner, merchant_code, order_id] = payment_key();
     let version = json!({ "type": "string", "pattern": Version::PATTERN });
+    let about_version = "The version that is known already, `epoch.version`.";
+    let about_tag = "The ETag that the client has already (RFC 9110).";
     let etag = json!({ "ETag": header("The payment's version in quotes, such as `\"1.3\"`.") });
     let answers = json!({
         "200": { "description": "The payment.", "headers": etag, "content": json_of("Payment") },
-        "304": { "description": "It is what If-None-Match names.", "headers": etag },
+        "304": {
+            "description": "The payment has not changed: If-None-Match names its version.",
+            "headers": etag,
+        },
     });
     let problems = &[&kinds::BAD_PARAMETER, &kinds::NOT_FOUND, &kinds::TOO_MANY_FOLLOWERS];
     json!({
         "operationId": "getPayment",
         "summary": "Read a payment",
         "description":
-            "With `wait` it is a long poll: answered as soon as the payment is newer than `version` (or than the tag \
-            of If-None-Match), or is there at all if neither is given; else as it is when the wait ends. A payment \
-            is there once it was folded, some milliseconds after 201 or 202.",
+            "With `wait` this is a long poll. It is answered as soon as the payment is newer \
+             than `version` (or than the tag of If-None-Match); if neither is given, as soon as \
+             the payment exists. When the wait ends it is answered with the payment as it is. A \
+             payment exists once it is folded, some milliseconds after the 201 or 202.",
         "parameters": [
             partner,
             merchant_code,
             order_id,
             wait("a newer version"),
-            optional("query", "version", version, "The version that is known already, `generation.version`."),
-            optional("header", "If-None-Match", text(), "The ETag that is known already (RFC 9110)."),
+            optional("query", "version", version, about_version),
+            optional("header", "If-None-Match", text(), about_tag),
         ],
         "responses": with_problems(answers, problems),
     })
 }
 
 fn events() -> Value {
-    let [partner, merchant_code, order_id] = name();
-    let last = "The id of the last event that came, to go on after it.";
+    let [partner, merchant_code, order_id] = payment_key();
+    let last = "The id of the last event that was received: the stream goes on after it.";
     let stream = json!({
         "description":
-            "Server-sent events: `id` is the version, `event` is `payment`, `data` is the Payment as JSON. The first \
-            tells the payment as it is, unless Last-Event-ID names that; then each change. A comment comes every \
-            15 s. The stream ends when the process is replaced: come again.",
+            "Server-sent events: `id` is the version, `event` is `payment`, `data` is the \
+             Payment as JSON. The first event is the payment as it is, unless Last-Event-ID \
+             names that version; each change follows. A comment is sent after 15 s without an \
+             event. The stream ends when the process is replaced: open it again.",
         "headers": {
             "Cache-Control": header("Always `no-store`."),
-            "X-Accel-Buffering": header("Always `no`: proxies must not keep events back."),
+            "X-Accel-Buffering": header("Always `no`: proxies must not buffer events."),
         },
         "content": { "text/event-stream": { "schema": text() } },
     });
@@ -135,15 +148,17 @@ fn partners() -> Value {
 
 fn topic() -> Value {
     let names = json!({ "type": "string", "enum": TOPICS.map(|topic| topic.name()) });
-    let about_names = "`orders`: order.changed; `findings`: what reconciliation found.";
+    let about_names = "`orders`: order.changed events; `findings`: the findings of reconciliation.";
     let about_after = format!(
-        "A position such as `0-1234`, or several with commas, one per partition: {NEXT} of the answer before."
+        "A position such as `0-1234`, or several with commas, one per partition: the {NEXT} of the \
+         answer before."
     );
     let lines = json!({
         "description":
-            "One CloudEvent (see the schema of that name) a line, of the shop's accounts only; maybe none.",
+            "One CloudEvent (see the schema of that name) a line, of the shop's accounts only. \
+             There may be none.",
         "headers": {
-            (NEXT): header("The position to go on after; also when there is no line."),
+            (NEXT): header("The `after` of the next request, also if there is no line."),
         },
         "content": { "application/x-ndjson": { "schema": text() } },
     });
@@ -158,19 +173,19 @@ fn topic() -> Value {
         "operationId": "readTopic",
         "summary": "Read the events of a topic",
         "description":
-            "From the beginning without `after`. Events of one order come in the order of their versions; one may \
-            come twice, under the same id.",
+            "Without `after`, from the beginning. Events of one order come in the order of their \
+             versions. An event may come twice, with the same id.",
         "parameters": [
-            needed("path", "topic", names, about_names),
+            required("path", "topic", names, about_names),
             optional("query", "after", text(), &about_after),
-            limit("Lines", LINES, LINES_MAX),
+            limit("lines", LINES_DEFAULT, LINES_MAX),
             wait("a first line"),
         ],
         "responses": with_problems(json!({ "200": lines }), problems),
     })
 }
 
-fn description() -> Value {
+fn document() -> Value {
     let document = json!({ "application/json": { "schema": { "type": "object" } } });
     json!({
         "operationId": "getDescription",
@@ -180,8 +195,8 @@ fn description() -> Value {
     })
 }
 
-/// What `POST /v1/payments` may answer with, besides what every operation may.
-const CREATE_PROBLEMS: &[&Kind] = &[
+/// The problems of `POST /v1/payments`, besides those of every operation.
+const CREATE_PROBLEMS: &[&ProblemKind] = &[
     &kinds::BAD_REQUEST,
     &kinds::EMPTY_BODY,
     &kinds::MALFORMED_JSON,
@@ -211,7 +226,6 @@ const CREATE_PROBLEMS: &[&Kind] = &[
     &kinds::PRESENTATION_NOT_SUPPORTED,
     &kinds::CURRENCY_NOT_SUPPORTED,
     &kinds::AMOUNT_NOT_SUPPORTED,
-    &kinds::SEPARATOR_IN_FIELD,
     &kinds::CREATE_NOT_SUPPORTED,
     &kinds::IDEMPOTENCY_KEY_REUSED,
     &kinds::INTERNAL,
@@ -223,10 +237,11 @@ const CREATE_PROBLEMS: &[&Kind] = &[
     &kinds::ACCOUNT_NOT_READY,
 ];
 
-/// Adds an answer per status, with the codes of each, and what every operation may answer with.
-fn with_problems(mut answers: Value, own: &[&Kind]) -> Value {
+/// Adds the answer of each status that a problem has, with the codes; also of the problems that
+/// every operation may have.
+fn with_problems(mut answers: Value, own: &[&ProblemKind]) -> Value {
     let common = [&kinds::UNAUTHENTICATED, &kinds::STORAGE_UNAVAILABLE, &kinds::METHOD_NOT_ALLOWED];
-    let mut by_status: BTreeMap<u16, Vec<&Kind>> = BTreeMap::new();
+    let mut by_status: BTreeMap<u16, Vec<&ProblemKind>> = BTreeMap::new();
     for kind in own.iter().chain(&common) {
         by_status.entry(kind.status).or_default().push(kind);
     }
@@ -236,7 +251,7 @@ fn with_problems(mut answers: Value, own: &[&Kind]) -> Value {
     answers
 }
 
-fn problem(status: u16, kinds: &[&Kind]) -> Value {
+fn problem(status: u16, kinds: &[&ProblemKind]) -> Value {
     let codes: Vec<_> =
         kinds.iter().map(|kind| format!("`{}`: {}.", kind.code, kind.title)).collect();
     let mut answer = json!({
@@ -255,27 +270,28 @@ fn problem(status: u16, kinds: &[&Kind]) -> Value {
     answer
 }
 
-/// The three parameters that name a payment.
-fn name() -> [Value; 3] {
+/// The three path parameters that identify a payment.
+fn payment_key() -> [Value; 3] {
     [
-        needed("path", "partner", text(), "The gateway partner's code."),
-        needed("path", "merchantCode", text(), "The account at the partner (contract 2.1)."),
-        needed("path", "orderId", text(), "The attempt, as 201 or 202 told it."),
+        required("path", "partner", text(), "The gateway partner's code."),
+        required("path", "merchantCode", text(), "The account at the partner (contract 2.1)."),
+        required("path", "orderId", text(), "The attempt: the orderId of the 201 or 202."),
     ]
 }
 
-fn limit(what: &str, usual: usize, most: usize) -> Value {
-    let schema = json!({ "type": "integer", "default": usual, "minimum": 1, "maximum": most });
-    optional("query", "limit", schema, &format!("{what} of the answer at most."))
+fn limit(what: &str, default: usize, maximum: usize) -> Value {
+    let schema = json!({ "type": "integer", "default": default, "minimum": 1, "maximum": maximum });
+    optional("query", "limit", schema, &format!("The most {what} of one answer."))
 }
 
 fn wait(what: &str) -> Value {
     let schema = json!({ "type": "integer", "format": "int32", "minimum": 0 });
-    let about = format!("Seconds to wait for {what}; over {WAIT_S_MAX} is {WAIT_S_MAX}.");
+    let about =
+        format!("Seconds to wait for {what}; more than {WAIT_S_MAX} counts as {WAIT_S_MAX}.");
     optional("query", "wait", schema, &about)
 }
 
-fn needed(place: &str, name: &str, schema: Value, about: &str) -> Value {
+fn required(place: &str, name: &str, schema: Value, about: &str) -> Value {
     json!({ "in": place, "name": name, "required": true, "schema": schema, "description": about })
 }
 

@@ -1,4 +1,4 @@
-//! The description against the routes, the problems and itself.
+//! The OpenAPI document has every problem, explains every member, and uses every schema.
 
 use serde_json::Value;
 
@@ -9,29 +9,30 @@ fn described() -> Value {
     serde_json::from_str(document()).unwrap()
 }
 
-/// Every value of every member of this name, anywhere.
-fn members<'v>(value: &'v Value, name: &str, into: &mut Vec<&'v Value>) {
+/// Collects the values of all members of this name, at any depth.
+fn collect_members<'v>(value: &'v Value, name: &str, into: &mut Vec<&'v Value>) {
     match value {
         Value::Object(object) => object.iter().for_each(|(key, value)| {
             if key == name {
                 into.push(value);
             }
-            members(value, name, into);
+            collect_members(value, name, into);
         }),
-        Value::Array(list) => list.iter().for_each(|value| members(value, name, into)),
+        Value::Array(list) => list.iter().for_each(|value| collect_members(value, name, into)),
         _ => {}
     }
 }
 
 #[test]
-fn every_reference_leads_somewhere_and_every_schema_is_used() {
+fn every_reference_has_a_schema_and_every_schema_is_used() {
     let document = described();
     assert_eq!(document["openapi"], "3.1.0");
     let mut references = Vec::new();
-    members(&document, "$ref", &mut references);
+    collect_members(&document, "$ref", &mut references);
     let mut used: Vec<_> =
         references.iter().map(|r| r.as_str().unwrap().rsplit('/').next().unwrap()).collect();
-    used.push("CloudEvent"); // in lines of text, which have no schema of their own
+    // Lines of text have no schema of their own.
+    used.push("CloudEvent");
     let schemas = document["components"]["schemas"].as_object().unwrap();
     for name in &used {
         assert!(schemas.contains_key(*name), "{name}");
@@ -45,8 +46,8 @@ fn every_reference_leads_somewhere_and_every_schema_is_used() {
 fn every_problem_is_described_with_its_status() {
     let text = document();
     for kind in kinds::ALL {
-        let told = format!("`{}`: {}.", kind.code, kind.title);
-        assert!(text.contains(&told), "{told}");
+        let expected = format!("`{}`: {}.", kind.code, kind.title);
+        assert!(text.contains(&expected), "{expected}");
     }
 }
 
@@ -62,22 +63,22 @@ fn every_member_and_parameter_is_explained() {
         }
     }
     let mut parameters = Vec::new();
-    members(&document, "parameters", &mut parameters);
+    collect_members(&document, "parameters", &mut parameters);
     for parameter in parameters.iter().flat_map(|list| list.as_array().unwrap()) {
         assert!(parameter["description"].is_string(), "{parameter}");
     }
 }
 
-/// Generators stumble over unions; an absent member is left out, never null.
+/// Client generators handle unions badly. An absent member is left out, never null.
 #[test]
-fn schemas_are_plain() {
+fn schemas_have_no_unions() {
     let document = described();
     let mut types = Vec::new();
-    members(&document["components"], "type", &mut types);
+    collect_members(&document["components"], "type", &mut types);
     assert!(!types.iter().any(|kind| kind.is_array()), "{types:?}");
-    for word in ["oneOf", "anyOf", "allOf", "not"] {
+    for keyword in ["oneOf", "anyOf", "allOf", "not"] {
         let mut found = Vec::new();
-        members(&document, word, &mut found);
-        assert!(found.is_empty(), "{word}");
+        collect_members(&document, keyword, &mut found);
+        assert!(found.is_empty(), "{keyword}");
     }
 }

@@ -1,16 +1,16 @@
-//! The checkout role over HTTP, against real engines on disk and a partner that misbehaves on purpose.
-//! `cfg(test)` tells clippy that helpers are tests too.
+//! The checkout role over HTTP, with real engines on disk and a partner that misbehaves on purpose.
+//! `cfg(test)` lets clippy treat the helpers as tests, too.
 
-#[cfg(test)]
-mod by_hand;
 #[cfg(test)]
 mod creates;
 #[cfg(test)]
-mod hung;
+mod hanging_store;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
-mod lines;
+mod log_lines;
+#[cfg(test)]
+mod manual_fold;
 #[cfg(test)]
 mod partner;
 #[cfg(test)]

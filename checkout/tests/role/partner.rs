@@ -1,4 +1,4 @@
-//! A gateway partner on a socket of its own that answers as it is told, and remembers what it was asked.
+//! A gateway partner on its own socket that behaves as a test sets it, and records its requests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,38 +8,41 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use crate::world::soon;
+
 /// What the partner does with a request.
 #[derive(Clone, Debug)]
-pub enum Does {
+pub enum Behaviour {
     /// Sends these bytes and closes.
     Sends(Vec<u8>),
-    /// Sends them after a time.
+    /// Sends these bytes after a time, and closes.
     SendsAfter(Duration, Vec<u8>),
-    /// Sends them when it is let go.
+    /// Sends these bytes when it is released, and closes.
     Waits(Vec<u8>),
     /// Never answers.
     Nothing,
 }
 
-/// A partner that does one thing.
+/// A partner with one behaviour at a time.
 pub struct Partner {
     pub url: String,
-    does: Arc<Mutex<Does>>,
-    asked: Arc<Mutex<Vec<Value>>>,
+    behaviour: Arc<Mutex<Behaviour>>,
+    requests: Arc<Mutex<Vec<Value>>>,
     count: watch::Sender<usize>,
     gate: watch::Sender<bool>,
 }
 
-/// An answer with a status line and a JSON body.
+/// A response with this status line and a JSON body.
 pub fn http(status: &str, body: &str) -> Vec<u8> {
     format!(
-        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
         body.len()
     )
     .into_bytes()
 }
 
-/// A good answer as JSON, with some members put in its place; null takes one out.
+/// A good answer, with members replaced or removed (null).
 pub fn offer(members: &Value) -> Vec<u8> {
     let mut offer = json!({
         "providerRef": "GW-1",
@@ -57,62 +60,65 @@ pub fn offer(members: &Value) -> Vec<u8> {
 }
 
 impl Partner {
-    pub async fn start(does: Does) -> Self {
+    pub async fn start(behaviour: Behaviour) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (does, asked) = (Arc::new(Mutex::new(does)), Arc::new(Mutex::new(Vec::new())));
+        let (behaviour, requests) =
+            (Arc::new(Mutex::new(behaviour)), Arc::new(Mutex::new(Vec::new())));
         let (count, gate) = (watch::Sender::new(0), watch::Sender::new(false));
-        let partner = Self { url, does, asked, count, gate };
-        let (does, asked) = (Arc::clone(&partner.does), Arc::clone(&partner.asked));
+        let partner = Self { url, behaviour, requests, count, gate };
+        let (behaviour, requests) = (Arc::clone(&partner.behaviour), Arc::clone(&partner.requests));
         let (count, gate) = (partner.count.clone(), partner.gate.clone());
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                let does = does.lock().unwrap().clone();
-                let (asked, count, gate) = (Arc::clone(&asked), count.clone(), gate.subscribe());
+                let behaviour = behaviour.lock().unwrap().clone();
+                let (requests, count, gate) =
+                    (Arc::clone(&requests), count.clone(), gate.subscribe());
                 tokio::spawn(async move {
                     let mut socket = socket;
-                    let Some(request) = read(&mut socket).await else { return };
-                    asked.lock().unwrap().push(request);
+                    let Some(request) = read_request(&mut socket).await else { return };
+                    requests.lock().unwrap().push(request);
                     count.send_modify(|count| *count += 1);
-                    answer(socket, does, gate).await;
+                    answer(socket, behaviour, gate).await;
                 });
             }
         });
         partner
     }
 
+    /// A partner that opens a session for every request.
     pub async fn opens() -> Self {
-        Self::start(Does::Sends(offer(&json!({})))).await
+        Self::start(Behaviour::Sends(offer(&json!({})))).await
     }
 
-    pub fn does(&self, does: Does) {
-        *self.does.lock().unwrap() = does;
+    pub fn set_behaviour(&self, behaviour: Behaviour) {
+        *self.behaviour.lock().unwrap() = behaviour;
     }
 
-    /// Lets go of all that waits.
-    pub fn let_go(&self) {
+    /// Releases all answers that wait.
+    pub fn release(&self) {
         self.gate.send_replace(true);
     }
 
-    /// The bodies it was sent.
-    pub fn asked(&self) -> Vec<Value> {
-        self.asked.lock().unwrap().clone()
+    /// The bodies of its requests.
+    pub fn requests(&self) -> Vec<Value> {
+        self.requests.lock().unwrap().clone()
     }
 
-    /// How often it was asked.
-    pub fn count(&self) -> usize {
+    /// How many requests it got.
+    pub fn request_count(&self) -> usize {
         *self.count.borrow()
     }
 
-    /// Resolves when it was asked so often.
-    pub async fn asked_times(&self, times: usize) {
+    /// Resolves when it has this many requests.
+    pub async fn wait_for_requests(&self, times: usize) {
         let mut count = self.count.subscribe();
-        let _ = count.wait_for(|count| *count >= times).await;
+        let _ = soon("the partner is called", count.wait_for(|count| *count >= times)).await;
     }
 }
 
-/// One request's body; none if it is no whole request.
-async fn read(socket: &mut TcpStream) -> Option<Value> {
+/// Reads the body of one request; `None` if the request is not whole.
+async fn read_request(socket: &mut TcpStream) -> Option<Value> {
     let mut bytes = Vec::new();
     loop {
         let mut chunk = [0; 4096];
@@ -132,18 +138,18 @@ async fn read(socket: &mut TcpStream) -> Option<Value> {
     }
 }
 
-async fn answer(mut socket: TcpStream, does: Does, mut gate: watch::Receiver<bool>) {
-    let bytes = match does {
-        Does::Sends(bytes) => bytes,
-        Does::SendsAfter(time, bytes) => {
+async fn answer(mut socket: TcpStream, behaviour: Behaviour, mut gate: watch::Receiver<bool>) {
+    let bytes = match behaviour {
+        Behaviour::Sends(bytes) => bytes,
+        Behaviour::SendsAfter(time, bytes) => {
             tokio::time::sleep(time).await;
             bytes
         }
-        Does::Waits(bytes) => {
+        Behaviour::Waits(bytes) => {
             let _ = gate.wait_for(|open| *open).await;
             bytes
         }
-        Does::Nothing => std::future::pending().await,
+        Behaviour::Nothing => std::future::pending().await,
     };
     let _ = socket.write_all(&bytes).await;
     let _ = socket.shutdown().await;

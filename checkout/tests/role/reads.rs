@@ -1,4 +1,5 @@
-//! Reading payments: by name with tags and long polls, by reference over accounts and pages, and the accounts.
+//! Reading payments: one payment with entity tags and long polls, the attempts at a reference over
+//! accounts and pages, and the list of accounts.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +11,14 @@ use payfold_schemas::order::Order;
 use payfold_schemas::record::{FactRecord, encode_fact};
 use serde_json::{Value, json};
 
-use crate::by_hand;
+use crate::manual_fold;
 use crate::partner::Partner;
-use crate::world::{Engines, Made, NOW, OTHER_TOKEN, World, asked, key, profile, told};
+use crate::world::{
+    Engines, NOW, OTHER_TOKEN, World, WorldOptions, key, payment_body, profile, read_answer, soon,
+};
 
-/// Appends a fact of an order, as another role would.
-pub async fn append(engines: &Engines, order: &str, fact: Fact) {
+/// Appends a fact of an order, as another role does.
+pub async fn append_fact(engines: &Engines, order: &str, fact: Fact) {
     let record = FactRecord {
         order: key(order),
         fact,
@@ -32,7 +35,7 @@ pub async fn append(engines: &Engines, order: &str, fact: Fact) {
 }
 
 /// A notice that an order is paid.
-pub fn paid() -> Fact {
+pub fn paid_notice() -> Fact {
     Fact::Ipn(Ipn {
         provider_ref: payfold_schemas::ids::ProviderRef::parse("GW-1").unwrap(),
         status: Status::Success,
@@ -48,7 +51,7 @@ pub fn paid() -> Fact {
     })
 }
 
-pub fn create(reference: &str, attempt: u32) -> Fact {
+pub fn create_fact(reference: &str, attempt: u32) -> Fact {
     Fact::CreateRequested(Create {
         amount: Amount::from_minor(1_500).unwrap(),
         currency: Currency::parse("EUR").unwrap(),
@@ -58,36 +61,42 @@ pub fn create(reference: &str, attempt: u32) -> Fact {
     })
 }
 
-/// The row of an order, once it is there in this version.
-pub async fn row(engines: &Engines, order: &str, version: u64) -> Order {
-    loop {
-        let row = engines.store.load(vec![key(order)]).await.unwrap().pop().unwrap();
-        if let Some(row) = row.filter(|row| row.version >= version) {
-            return row;
+/// Waits for the row of an order in this version or a later one.
+pub async fn wait_for_row(engines: &Engines, order: &str, version: u64) -> Order {
+    let waiting = async {
+        loop {
+            let row = engines.store.load(vec![key(order)]).await.unwrap().pop().unwrap();
+            if let Some(row) = row.filter(|row| row.version >= version) {
+                return row;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    };
+    soon("the row is there", waiting).await
 }
 
 #[actix_web::test]
 async fn a_payment_is_read_with_its_tag() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let (world, _folding) = (World::new(&engines, &partner).await, engines.fold());
-    let (_, created) = world.create("k", &asked("cart")).await;
+    let (_, created) = world.create("k", &payment_body("cart")).await;
     let path = created["links"]["self"].as_str().unwrap().to_owned();
     let order = path.trim_start_matches("/v1/payments/").to_owned();
-    append(&engines, &order, paid()).await;
-    row(&engines, &order, 3).await;
+    append_fact(&engines, &order, paid_notice()).await;
+    wait_for_row(&engines, &order, 3).await;
     engines.clock.set(NOW.plus_ms(7_000));
 
     let response = world.get(&path).send().await.unwrap();
     assert_eq!(response.headers()["etag"], "\"1.3\"");
-    let (status, body) = told(response).await;
+    let (status, body) = read_answer(response).await;
     let expected = json!({
-        "partner": "acme", "merchantCode": "SHOP", "orderId": created["orderId"], "reference": "cart",
-        "attempt": 1, "state": "PAID", "fulfil": true, "attention": [], "version": "1.3", "amount": 1_500,
+        "partner": "acme", "merchantCode": "SHOP", "orderId": created["orderId"],
+        "reference": "cart",
+        "attempt": 1, "state": "PAID", "fulfil": true, "attention": [], "version": "1.3",
+        "amount": 1_500,
         "currency": "EUR", "paidAmount": 1_500, "refundedAmount": 0, "paidAt": NOW.to_string(),
-        "providerRef": "GW-1", "paymentRef": "GW-1", "redirectUrl": "https://pay.partner.example/s/1",
+        "providerRef": "GW-1", "paymentRef": "GW-1",
+        "redirectUrl": "https://pay.partner.example/s/1",
         "expiresAt": "2099-01-31T10:00:00Z", "deadline": "2099-01-31T10:00:01Z",
         "serverTime": NOW.plus_ms(7_000).to_string(), "links": created["links"],
     });
@@ -109,87 +118,90 @@ async fn a_payment_is_read_with_its_tag() {
 }
 
 #[actix_web::test]
-async fn what_is_not_the_shops_is_not_there() {
+async fn payments_of_other_shops_are_not_found() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let (world, _folding) = (World::new(&engines, &partner).await, engines.fold());
-    append(&engines, "acme/OTHER/theirs", create("cart", 1)).await;
-    row(&engines, "acme/OTHER/theirs", 1).await;
+    append_fact(&engines, "acme/OTHER/theirs", create_fact("cart", 1)).await;
+    wait_for_row(&engines, "acme/OTHER/theirs", 1).await;
     let mut answers = std::collections::HashSet::new();
     for path in [
         "acme/OTHER/theirs",
         "acme/SHOP/none",
         "acme/OTHER/none",
-        "nobody/SHOP/none",
+        "absent/SHOP/none",
         "ACME/SHOP/x",
         "acme/SHOP/a%2Fb",
         "acme/OTHER/theirs/events",
         "acme/SHOP/none/events",
     ] {
         let (status, mut body) =
-            told(world.get(&format!("/v1/payments/{path}")).send().await.unwrap()).await;
+            read_answer(world.get(&format!("/v1/payments/{path}")).send().await.unwrap()).await;
         body.as_object_mut().unwrap().remove("requestId");
         answers.insert(format!("{status} {body}"));
     }
     assert_eq!(answers.len(), 1, "{answers:?}");
     assert!(answers.iter().next().unwrap().starts_with("404 "));
     let theirs = world.client.get(format!("{}/v1/payments/acme/OTHER/theirs", world.url));
-    let (status, _) = told(theirs.bearer_auth(OTHER_TOKEN).send().await.unwrap()).await;
+    let (status, _) = read_answer(theirs.bearer_auth(OTHER_TOKEN).send().await.unwrap()).await;
     assert_eq!(status, 200);
 }
 
 #[actix_web::test]
-async fn a_long_poll_ends_with_the_change_or_its_time() {
+async fn a_long_poll_ends_with_a_change_or_at_its_timeout() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let (world, folding) = (World::new(&engines, &partner).await, engines.fold());
-    let (_, created) = world.create("k", &asked("cart")).await;
+    let (_, created) = world.create("k", &payment_body("cart")).await;
     let path = created["links"]["self"].as_str().unwrap().to_owned();
     let order = path.trim_start_matches("/v1/payments/").to_owned();
 
     let started = Instant::now();
     let (status, body) =
-        told(world.get(&format!("{path}?wait=30&version=1.1")).send().await.unwrap()).await;
+        read_answer(world.get(&format!("{path}?wait=30&version=1.1")).send().await.unwrap()).await;
     assert_eq!((status, &body["version"]), (200, &json!("1.2")), "older: answered at once");
     assert!(started.elapsed() < Duration::from_secs(25), "[time] not at the end of its wait");
 
-    // At the end of the wait: 200 for who only gave a version, 304 for who gave a tag.
+    // At the end of the wait: 200 for a request with a version, 304 for one with a tag.
     let (status, body) =
-        told(world.get(&format!("{path}?wait=1&version=1.2")).send().await.unwrap()).await;
+        read_answer(world.get(&format!("{path}?wait=1&version=1.2")).send().await.unwrap()).await;
     assert_eq!((status, &body["version"]), (200, &json!("1.2")));
     let tagged = world.get(&format!("{path}?wait=1")).header("If-None-Match", "\"1.2\"");
     assert_eq!(tagged.send().await.unwrap().status(), 304);
 
     let polling = actix_web::rt::spawn(world.get(&format!("{path}?wait=30&version=1.2")).send());
-    append(&engines, &order, paid()).await;
-    let (status, body) = told(polling.await.unwrap().unwrap()).await;
+    append_fact(&engines, &order, paid_notice()).await;
+    let (status, body) = read_answer(polling.await.unwrap().unwrap()).await;
     assert_eq!((status, &body["state"]), (200, &json!("PAID")));
 
-    // A payment that is not folded yet is waited for too.
+    // A long poll waits also for a payment that is not folded yet.
     drop(folding);
     let unfolded = actix_web::rt::spawn(world.get("/v1/payments/acme/SHOP/later?wait=30").send());
-    append(&engines, "acme/SHOP/later", create("later", 1)).await;
+    append_fact(&engines, "acme/SHOP/later", create_fact("later", 1)).await;
     let _folding = engines.fold();
-    assert_eq!(told(unfolded.await.unwrap().unwrap()).await.0, 200);
+    assert_eq!(read_answer(unfolded.await.unwrap().unwrap()).await.0, 200);
 }
 
 #[actix_web::test]
 async fn a_drain_ends_long_polls() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let (world, _folding) = (World::new(&engines, &partner).await, engines.fold());
-    let (_, created) = world.create("k", &asked("cart")).await;
+    let (_, created) = world.create("k", &payment_body("cart")).await;
     let path = created["links"]["self"].as_str().unwrap();
     let polling = actix_web::rt::spawn(world.get(&format!("{path}?wait=60&version=1.2")).send());
     let topic = actix_web::rt::spawn(world.get("/v1/topics/findings?wait=60").send());
-    while world.checkout.in_flight() < 2 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    let begun = async {
+        while world.checkout.open_work_count() < 2 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    soon("both requests wait", begun).await;
     world.checkout.drain();
-    let (status, body) = told(polling.await.unwrap().unwrap()).await;
+    let (status, body) = read_answer(polling.await.unwrap().unwrap()).await;
     assert_eq!((status, &body["version"]), (200, &json!("1.2")));
     assert_eq!(topic.await.unwrap().unwrap().status(), 200);
 }
 
 #[actix_web::test]
-async fn parameters_that_can_t_be_used_are_named() {
+async fn bad_parameters_are_refused() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let world = World::new(&engines, &partner).await;
     for query in [
@@ -208,33 +220,36 @@ async fn parameters_that_can_t_be_used_are_named() {
         "/v1/topics/orders?limit=1001",
         "/v1/topics/orders?until=1",
     ] {
-        let (status, body) = told(world.get(query).send().await.unwrap()).await;
+        let (status, body) = read_answer(world.get(query).send().await.unwrap()).await;
         assert_eq!((status, body["code"].as_str()), (400, Some("bad_parameter")), "{query}");
     }
 }
 
-/// Attempts of several accounts are one listing, in the order of their ids, and pages neither repeat nor leave out.
+/// The attempts of several accounts are one list, ordered by order id. No page repeats or misses
+/// one.
 #[actix_web::test]
 async fn attempts_are_listed_over_accounts_and_pages() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
-    let made =
-        Made { partners: vec![("bolt", profile("bolt"), partner.url.clone())], ..Made::default() };
-    let world = World::made(&engines, &partner.url, made).await;
+    let made = WorldOptions {
+        partners: vec![("bolt", profile("bolt"), partner.url.clone())],
+        ..WorldOptions::default()
+    };
+    let world = World::with_options(&engines, &partner.url, made).await;
     let mut expected = Vec::new();
     for n in 0..23_u32 {
         let account = if n % 3 == 0 { "bolt/SHOP" } else { "acme/SHOP" };
         let order = format!("{account}/ord-{n:03}");
-        by_hand_row(&engines, &order, "cart", n + 1).await;
+        commit_row(&engines, &order, "cart", n + 1).await;
         expected.push(order);
     }
-    by_hand_row(&engines, "acme/OTHER/ord-001", "cart", 1).await;
-    by_hand_row(&engines, "acme/SHOP/ord-002x", "another cart", 1).await;
+    commit_row(&engines, "acme/OTHER/ord-001", "cart", 1).await;
+    commit_row(&engines, "acme/SHOP/ord-002x", "another cart", 1).await;
     for limit in [1, 4, 22, 23, 100] {
         let (mut seen, mut next) = (Vec::new(), None::<String>);
         loop {
             let after = next.as_ref().map_or(String::new(), |after| format!("&after={after}"));
             let path = format!("/v1/payments?reference=cart&limit={limit}{after}");
-            let (status, body) = told(world.get(&path).send().await.unwrap()).await;
+            let (status, body) = read_answer(world.get(&path).send().await.unwrap()).await;
             assert_eq!(status, 200, "{body}");
             let page = body["payments"].as_array().unwrap();
             assert!(page.len() <= limit, "{limit}");
@@ -247,7 +262,8 @@ async fn attempts_are_listed_over_accounts_and_pages() {
         }
         assert_eq!(seen, expected, "limit {limit}");
     }
-    let (_, none) = told(world.get("/v1/payments?reference=none").send().await.unwrap()).await;
+    let (_, none) =
+        read_answer(world.get("/v1/payments?reference=none").send().await.unwrap()).await;
     assert_eq!(none, json!({"payments": []}));
 }
 
@@ -256,26 +272,29 @@ fn name_of(payment: &Value) -> String {
     format!("{}/{}/{}", part("partner"), part("merchantCode"), part("orderId"))
 }
 
-/// Puts an order's row without a fold.
-pub async fn by_hand_row(engines: &Engines, order: &str, reference: &str, attempt: u32) {
-    let mut made = by_hand::requested(&key(order));
+/// Commits an order's row without a fold.
+pub async fn commit_row(engines: &Engines, order: &str, reference: &str, attempt: u32) {
+    let mut made = manual_fold::requested_order(&key(order));
     made.summary.reference = Some(Reference::parse(reference).unwrap());
     made.summary.attempt = Some(attempt);
-    by_hand::commit(&*engines.store, &made).await;
+    manual_fold::commit_order(&*engines.store, &made).await;
 }
 
 #[actix_web::test]
-async fn a_shop_sees_its_accounts_and_what_they_can_do() {
+async fn a_shop_lists_its_accounts_and_their_abilities() {
     use payfold_partners::profile::{DEFAULT_PROFILE, Profile};
     use payfold_schemas::ids::PartnerCode;
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let plain = Profile::parse(&PartnerCode::parse("plain").unwrap(), DEFAULT_PROFILE).unwrap();
-    let made = Made { partners: vec![("plain", plain, String::new())], ..Made::default() };
-    let world = World::made(&engines, &partner.url, made).await;
-    let (status, body) = told(world.get("/v1/partners").send().await.unwrap()).await;
+    let made =
+        WorldOptions { partners: vec![("plain", plain, String::new())], ..WorldOptions::default() };
+    let world = World::with_options(&engines, &partner.url, made).await;
+    let (status, body) = read_answer(world.get("/v1/partners").send().await.unwrap()).await;
     let expected = json!({"accounts": [
-        {"partner": "acme", "merchantCode": "SHOP", "canCreate": true, "needsPayerIp": false, "presentations": ["page", "qr"]},
-        {"partner": "plain", "merchantCode": "SHOP", "canCreate": false, "needsPayerIp": false, "presentations": []},
+        {"partner": "acme", "merchantCode": "SHOP", "canCreate": true, "needsPayerIp": false,
+            "presentations": ["page", "qr"]},
+        {"partner": "plain", "merchantCode": "SHOP", "canCreate": false, "needsPayerIp": false,
+            "presentations": []},
     ]});
     assert_eq!((status, body), (200, expected));
 }

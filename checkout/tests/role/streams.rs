@@ -1,31 +1,30 @@
-//! Following a payment: what comes first, what comes after, and how a stream goes on and ends.
+//! Following a payment: the first event, the changes after it, and how a stream resumes and ends.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use payfold_checkout::Limits;
-use payfold_engines::orders::{
-    ClaimKey, Claimed, Commit, Cursor, OrderStore, Page, Progress, Scan,
-};
+use payfold_doubles::{Double, StoreDouble};
+use payfold_engines::orders::OrderStore;
 use payfold_engines::{EngineError, SeamFuture};
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::by_hand;
+use crate::manual_fold;
 use crate::partner::Partner;
-use crate::reads::{append, by_hand_row, create, paid, row};
-use crate::world::{Engines, Made, World, asked, key, told};
+use crate::reads::{append_fact, commit_row, create_fact, paid_notice, wait_for_row};
+use crate::world::{Engines, World, WorldOptions, key, payment_body, read_answer, soon};
 
-/// A stream as its client reads it.
-struct Stream {
+/// A stream, read like a client does.
+struct EventStream {
     response: reqwest::Response,
     text: String,
 }
 
-impl Stream {
+impl EventStream {
     async fn open(world: &World, path: &str, last: Option<&str>) -> Self {
         let request = world.get(path);
         let request = match last {
@@ -45,7 +44,7 @@ impl Stream {
         Self { response, text: String::new() }
     }
 
-    /// The next event's id and data; none at the end.
+    /// The id and data of the next event; `None` at the end of the stream.
     async fn next(&mut self) -> Option<(String, Value)> {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
@@ -63,26 +62,26 @@ impl Stream {
 }
 
 #[actix_web::test]
-async fn a_stream_begins_with_what_is_and_tells_what_changes() {
+async fn a_stream_begins_with_the_payment_and_sends_each_change() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let (world, _folding) = (World::new(&engines, &partner).await, engines.fold());
-    let (_, created) = world.create("k", &asked("cart")).await;
+    let (_, created) = world.create("k", &payment_body("cart")).await;
     let path = created["links"]["events"].as_str().unwrap();
     let order = format!("acme/SHOP/{}", created["orderId"].as_str().unwrap());
 
-    let mut stream = Stream::open(&world, path, None).await;
+    let mut stream = EventStream::open(&world, path, None).await;
     let (id, data) = stream.next().await.unwrap();
     assert_eq!((id.as_str(), &data["state"]), ("1.2", &json!("PENDING")));
     let read = world.get(created["links"]["self"].as_str().unwrap());
-    assert_eq!(told(read.send().await.unwrap()).await.1, data, "the same as reading it");
-    assert_eq!(world.counted("payfold_checkout_streams", &[]), 1.0);
+    assert_eq!(read_answer(read.send().await.unwrap()).await.1, data, "the same as reading it");
+    assert_eq!(world.metric("payfold_checkout_streams", &[]), 1.0);
 
-    let mut resumed = Stream::open(&world, path, Some("1.2")).await;
-    let mut behind = Stream::open(&world, path, Some("1.1")).await;
-    let mut garbled = Stream::open(&world, path, Some("nonsense")).await;
+    let mut resumed = EventStream::open(&world, path, Some("1.2")).await;
+    let mut behind = EventStream::open(&world, path, Some("1.1")).await;
+    let mut garbled = EventStream::open(&world, path, Some("nonsense")).await;
     assert_eq!(behind.next().await.unwrap().0, "1.2");
     assert_eq!(garbled.next().await.unwrap().0, "1.2");
-    append(&engines, &order, paid()).await;
+    append_fact(&engines, &order, paid_notice()).await;
     for stream in [&mut stream, &mut resumed, &mut behind, &mut garbled] {
         let (id, data) = stream.next().await.unwrap();
         assert_eq!((id.as_str(), &data["state"]), ("1.3", &json!("PAID")));
@@ -92,38 +91,42 @@ async fn a_stream_begins_with_what_is_and_tells_what_changes() {
     assert!(stream.next().await.is_none());
     drop((stream, resumed, behind, garbled));
     let closed = async {
-        while world.counted("payfold_checkout_streams", &[]) > 0.0 {
+        while world.metric("payfold_checkout_streams", &[]) > 0.0 {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
     let ended = tokio::time::timeout(Duration::from_secs(60), closed).await;
-    assert!(ended.is_ok(), "[time] they are counted down");
+    assert!(ended.is_ok(), "[time] the metric falls to 0");
 }
 
-/// The event is read before the row is there: what is shown is the row, when it is.
+/// The event is published before its row is committed: the stream waits for the row.
 #[actix_web::test]
 async fn an_event_before_its_row_waits_for_it() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let world = World::new(&engines, &partner).await;
-    let mut order = by_hand::requested(&key("acme/SHOP/o"));
-    by_hand::commit(&*engines.store, &order).await;
-    let mut stream = Stream::open(&world, "/v1/payments/acme/SHOP/o/events", None).await;
+    let mut order = manual_fold::requested_order(&key("acme/SHOP/o"));
+    manual_fold::commit_order(&*engines.store, &order).await;
+    let mut stream = EventStream::open(&world, "/v1/payments/acme/SHOP/o/events", None).await;
     assert_eq!(stream.next().await.unwrap().0, "1.1");
     order.version = 2;
-    by_hand::publish(&*engines.log, &order).await;
+    manual_fold::publish_event(&*engines.log, &order).await;
     let early = tokio::time::timeout(Duration::from_millis(300), stream.next()).await;
     assert!(early.is_err(), "{early:?}");
-    by_hand::commit(&*engines.store, &order).await;
+    manual_fold::commit_order(&*engines.store, &order).await;
     assert_eq!(stream.next().await.unwrap().0, "1.2");
 }
 
-/// A store that tells how often it was read.
-struct Counted {
+/// A store that counts its loads.
+struct CountedStore {
     real: Arc<dyn OrderStore>,
     loads: watch::Sender<usize>,
 }
 
-impl OrderStore for Counted {
+impl StoreDouble for CountedStore {
+    fn real(&self) -> &dyn OrderStore {
+        &*self.real
+    }
+
     fn load(&self, keys: Vec<OrderKey>) -> SeamFuture<'_, Vec<Option<Order>>, EngineError> {
         Box::pin(async move {
             let rows = self.real.load(keys).await;
@@ -131,62 +134,38 @@ impl OrderStore for Counted {
             rows
         })
     }
-
-    fn commit(&self, commit: Commit) -> SeamFuture<'_, (), EngineError> {
-        self.real.commit(commit)
-    }
-
-    fn scan(
-        &self,
-        scan: Scan,
-        after: Option<Cursor>,
-        limit: usize,
-    ) -> SeamFuture<'_, Page, EngineError> {
-        self.real.scan(scan, after, limit)
-    }
-
-    fn claim(&self, key: ClaimKey, record: Vec<u8>) -> SeamFuture<'_, Claimed, EngineError> {
-        self.real.claim(key, record)
-    }
-
-    fn claimed(&self, key: ClaimKey) -> SeamFuture<'_, Option<Vec<u8>>, EngineError> {
-        self.real.claimed(key)
-    }
-
-    fn progress(&self) -> SeamFuture<'_, Option<Progress>, EngineError> {
-        self.real.progress()
-    }
 }
 
-/// The event was told before anybody followed, its row came after the last look: it is found all the same.
+/// No event wakes the stream, and the row is committed after the last read: the next read after a
+/// pause finds it.
 #[actix_web::test]
-async fn a_row_after_an_event_nobody_followed_is_found() {
+async fn a_change_without_an_event_is_found_by_rereading() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let loads = watch::Sender::new(0);
-    let mut looks = loads.subscribe();
-    let counted = Counted { real: Arc::clone(&engines.store), loads };
-    let seen = engines.with_store(Arc::new(counted));
+    let mut reads = loads.subscribe();
+    let counted = CountedStore { real: Arc::clone(&engines.store), loads };
+    let seen = engines.with_store(Arc::new(Double(counted)));
     let world = World::new(&seen, &partner).await;
-    let mut order = by_hand::requested(&key("acme/SHOP/o"));
-    by_hand::commit(&*engines.store, &order).await;
-    let mut stream = Stream::open(&world, "/v1/payments/acme/SHOP/o/events", None).await;
+    let mut order = manual_fold::requested_order(&key("acme/SHOP/o"));
+    manual_fold::commit_order(&*engines.store, &order).await;
+    let mut stream = EventStream::open(&world, "/v1/payments/acme/SHOP/o/events", None).await;
     assert_eq!(stream.next().await.unwrap().0, "1.1");
-    // Is it there, what is it, is there more: after the third look the stream waits for the feed.
-    looks.wait_for(|loads| *loads >= 3).await.unwrap();
+    // The stream reads the row three times: does it exist, the first event, is there a newer
+    // version. After that it waits for the feed.
+    soon("the row is read three times", reads.wait_for(|loads| *loads >= 3)).await.unwrap();
     order.version = 2;
-    by_hand::commit(&*engines.store, &order).await;
-    let found = tokio::time::timeout(Duration::from_secs(60), stream.next()).await;
-    assert_eq!(found.unwrap().unwrap().0, "1.2");
+    manual_fold::commit_order(&*engines.store, &order).await;
+    assert_eq!(soon("the change is found", stream.next()).await.unwrap().0, "1.2");
 }
 
-/// Nobody in between takes a quiet stream for dead.
+/// A quiet stream gets a comment, so that no proxy closes it.
 #[actix_web::test]
-async fn a_quiet_stream_shows_a_sign_of_life() {
+async fn a_quiet_stream_gets_a_comment_after_fifteen_seconds() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let world = World::new(&engines, &partner).await;
-    by_hand_row(&engines, "acme/SHOP/o", "cart", 1).await;
+    commit_row(&engines, "acme/SHOP/o", "cart", 1).await;
     let opened = std::time::Instant::now();
-    let mut stream = Raw::open(&world, "/v1/payments/acme/SHOP/o/events".to_owned()).await;
+    let mut stream = RawStream::open(&world, "/v1/payments/acme/SHOP/o/events".to_owned()).await;
     stream.read_until("\n: still here\n\n").await;
     let waited = opened.elapsed();
     assert!(waited.as_secs() >= 14, "{waited:?}");
@@ -194,29 +173,30 @@ async fn a_quiet_stream_shows_a_sign_of_life() {
 }
 
 #[actix_web::test]
-async fn more_followers_than_there_are_seats_come_again() {
+async fn followers_over_the_limit_are_refused() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let limits = Limits { followers_max: 2, ..Limits::default() };
-    let made = Made { limits: Some(limits), ..Made::default() };
-    let world = World::made(&engines, &partner.url, made).await;
-    by_hand_row(&engines, "acme/SHOP/o", "cart", 1).await;
+    let made = WorldOptions { limits: Some(limits), ..WorldOptions::default() };
+    let world = World::with_options(&engines, &partner.url, made).await;
+    commit_row(&engines, "acme/SHOP/o", "cart", 1).await;
     let path = "/v1/payments/acme/SHOP/o/events";
-    let first = Stream::open(&world, path, None).await;
-    let _second = Stream::open(&world, path, None).await;
+    let first = EventStream::open(&world, path, None).await;
+    let _second = EventStream::open(&world, path, None).await;
     for path in [path, "/v1/payments/acme/SHOP/o?wait=5&version=1.1", "/v1/topics/orders?wait=5"] {
         let response = world.get(path).send().await.unwrap();
         assert_eq!(response.headers()["retry-after"], "5");
-        let (status, body) = told(response).await;
+        let (status, body) = read_answer(response).await;
         assert_eq!((status, body["code"].as_str()), (503, Some("too_many_followers")), "{path}");
     }
-    let (status, _) = told(world.get("/v1/payments/acme/SHOP/o").send().await.unwrap()).await;
-    assert_eq!(status, 200, "who does not wait needs no seat");
-    assert_eq!(world.create("k", &asked("cart")).await.0, 201, "nor does a create request");
+    let (status, _) =
+        read_answer(world.get("/v1/payments/acme/SHOP/o").send().await.unwrap()).await;
+    assert_eq!(status, 200, "a request that does not wait needs no permit");
+    assert_eq!(world.create("k", &payment_body("cart")).await.0, 201, "nor does a create request");
     drop(first);
 }
 
-/// The payers of 2,000 open pages cost at most 50 MB in all. Measured in a process of its own, so that no other test's
-/// memory is counted.
+/// 2,000 open streams need at most 50 MB. They are measured in a process of their own, so that the
+/// memory of other tests is not counted.
 #[test]
 #[ignore = "nightly: loads"]
 fn two_thousand_streams_are_cheap() {
@@ -224,8 +204,8 @@ fn two_thousand_streams_are_cheap() {
         .args(["--ignored", "--exact", "streams::two_thousand_streams_in_this_process"])
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success() && told.contains("1 passed"), "{told}");
+    let output = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && output.contains("1 passed"), "{output}");
 }
 
 #[actix_web::test]
@@ -235,33 +215,35 @@ async fn two_thousand_streams_in_this_process() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let (world, _folding) = (World::new(&engines, &partner).await, engines.fold());
     for n in 0..20 {
-        append(&engines, &format!("acme/SHOP/o{n}"), create(&format!("cart {n}"), 1)).await;
-        row(&engines, &format!("acme/SHOP/o{n}"), 1).await;
+        append_fact(&engines, &format!("acme/SHOP/o{n}"), create_fact(&format!("cart {n}"), 1))
+            .await;
+        wait_for_row(&engines, &format!("acme/SHOP/o{n}"), 1).await;
     }
     let path = |n: usize| format!("/v1/payments/acme/SHOP/o{}/events", n % 20);
-    // Warm, so that what is counted is what streams cost.
-    drop(join_all((0..50).map(|n| Raw::open(&world, path(n)))).await);
+    // Open some streams first, so that only the memory of streams is counted.
+    drop(join_all((0..50).map(|n| RawStream::open(&world, path(n)))).await);
     let before = resident_bytes();
     let mut open = Vec::new();
     while open.len() < STREAMS {
         let from = open.len();
-        open.extend(join_all((from..from + 100).map(|n| Raw::open(&world, path(n)))).await);
+        open.extend(join_all((from..from + 100).map(|n| RawStream::open(&world, path(n)))).await);
     }
     for n in 0..20 {
-        append(&engines, &format!("acme/SHOP/o{n}"), paid()).await;
+        append_fact(&engines, &format!("acme/SHOP/o{n}"), paid_notice()).await;
     }
     for stream in &mut open {
         stream.read_until("\"state\":\"PAID\"").await;
     }
-    assert!(world.counted("payfold_checkout_streams", &[]) >= STREAMS as f64);
+    assert!(world.metric("payfold_checkout_streams", &[]) >= STREAMS as f64);
     let grown = resident_bytes().saturating_sub(before);
     assert!(grown <= 50_000_000, "{grown} bytes for {STREAMS} streams");
 }
 
-/// A stream on a bare socket: 2,000 clients of a library would cost more than what is measured.
-struct Raw(tokio::net::TcpStream);
+/// A stream on a plain socket: 2,000 clients of an HTTP library would need more memory than the
+/// streams.
+struct RawStream(tokio::net::TcpStream);
 
-impl Raw {
+impl RawStream {
     async fn open(world: &World, path: String) -> Self {
         use tokio::io::AsyncWriteExt;
         let address = world.url.trim_start_matches("http://");
@@ -275,10 +257,10 @@ impl Raw {
         stream
     }
 
-    async fn read_until(&mut self, word: &str) {
+    async fn read_until(&mut self, end: &str) {
         use tokio::io::AsyncReadExt;
         let (mut text, mut chunk) = (String::new(), [0; 2048]);
-        while !text.contains(word) {
+        while !text.contains(end) {
             let read = self.0.read(&mut chunk).await.unwrap();
             assert!(read > 0, "ended: {text}");
             text.push_str(&String::from_utf8_lossy(&chunk[..read]));
@@ -291,18 +273,18 @@ fn resident_bytes() -> u64 {
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4_096
 }
 
-/// The feed of a process that starts late reads from the head, not the whole topic, and is told of what comes then.
+/// The feed of a process that starts late reads from the end of the topic, not from its beginning.
 #[actix_web::test]
-async fn a_feed_starts_at_the_head() {
+async fn a_feed_starts_at_the_end_of_the_topic() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let _folding = engines.fold();
     for n in 0..5 {
-        append(&engines, "acme/SHOP/o", create("cart", n)).await;
+        append_fact(&engines, "acme/SHOP/o", create_fact("cart", n)).await;
     }
-    row(&engines, "acme/SHOP/o", 5).await;
+    wait_for_row(&engines, "acme/SHOP/o", 5).await;
     let world = World::new(&engines, &partner).await;
-    let mut stream = Stream::open(&world, "/v1/payments/acme/SHOP/o/events", None).await;
+    let mut stream = EventStream::open(&world, "/v1/payments/acme/SHOP/o/events", None).await;
     assert_eq!(stream.next().await.unwrap().0, "1.5");
-    append(&engines, "acme/SHOP/o", paid()).await;
+    append_fact(&engines, "acme/SHOP/o", paid_notice()).await;
     assert_eq!(stream.next().await.unwrap().0, "1.6");
 }

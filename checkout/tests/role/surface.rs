@@ -1,18 +1,19 @@
-//! The surface: who gets in, which paths and methods there are, what a body may be, and its own description.
+//! The interface as a whole: authentication, paths and methods, the limits of a body, and the
+//! OpenAPI document.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::partner::Partner;
-use crate::world::{Engines, TOKEN, World, asked, told};
+use crate::world::{Engines, TOKEN, World, payment_body, read_answer};
 
 #[actix_web::test]
-async fn every_described_path_routes_and_every_route_is_described() {
+async fn the_openapi_document_and_the_routes_have_the_same_paths() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let world = World::new(&engines, &partner).await;
     let bare = world.client.get(format!("{}/openapi.json", world.url));
-    let (status, document) = told(bare.send().await.unwrap()).await;
+    let (status, document) = read_answer(bare.send().await.unwrap()).await;
     assert_eq!(status, 200, "it needs no key");
     let described = document["paths"].as_object().unwrap();
     let (mut paths, mut operations) = (Vec::new(), 0);
@@ -41,14 +42,14 @@ async fn every_described_path_routes_and_every_route_is_described() {
         }
     }
     paths.sort_unstable();
-    let mut routes = payfold_checkout::http::PATHS.to_vec();
+    let mut routes = payfold_checkout::paths::PATHS.to_vec();
     routes.sort_unstable();
     assert_eq!(paths, routes);
     assert_eq!(operations, 7);
 }
 
 #[actix_web::test]
-async fn any_other_path_is_a_problem() {
+async fn any_other_path_is_not_found() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let world = World::new(&engines, &partner).await;
     for path in
@@ -56,14 +57,14 @@ async fn any_other_path_is_a_problem() {
     {
         for method in [reqwest::Method::GET, reqwest::Method::POST] {
             let request = world.client.request(method, format!("{}{path}", world.url));
-            let (status, body) = told(request.send().await.unwrap()).await;
+            let (status, body) = read_answer(request.send().await.unwrap()).await;
             assert_eq!((status, body["code"].as_str()), (404, Some("not_found")), "{path}");
         }
     }
 }
 
 #[actix_web::test]
-async fn only_a_shops_key_gets_in() {
+async fn every_request_needs_a_shops_key() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let world = World::new(&engines, &partner).await;
     let paths = [
@@ -93,7 +94,7 @@ async fn only_a_shops_key_gets_in() {
         for request in requests {
             let response = with(request).send().await.unwrap();
             assert_eq!(response.headers()["www-authenticate"], "Bearer realm=\"payfold\"");
-            let (status, body) = told(response).await;
+            let (status, body) = read_answer(response).await;
             assert_eq!(
                 (status, body["code"].as_str()),
                 (401, Some("unauthenticated")),
@@ -109,16 +110,16 @@ async fn only_a_shops_key_gets_in() {
         world.client.get(&url).header("Authorization", bearer.replace("Bearer", "bearer"));
     assert_eq!(other_case.send().await.unwrap().status(), 200);
     assert_eq!(
-        world.counted("payfold_checkout_requests_total", &["partners", "unauthenticated"]),
+        world.metric("payfold_checkout_requests_total", &["partners", "unauthenticated"]),
         8.0
     );
 }
 
-/// Bytes on a bare socket, and what comes back.
+/// Sends bytes on a plain socket, and returns the response.
 async fn exchange(world: &World, request: &[u8]) -> String {
     let address = world.url.trim_start_matches("http://");
     let mut socket = TcpStream::connect(address).await.unwrap();
-    // The answer may be there before all was taken.
+    // The response may arrive, and the connection close, before all bytes are sent.
     let _ = socket.write_all(request).await;
     let (mut answer, mut chunk) = (Vec::new(), [0; 4096]);
     while let Ok(read @ 1..) = socket.read(&mut chunk).await {
@@ -133,17 +134,18 @@ async fn exchange(world: &World, request: &[u8]) -> String {
 
 #[actix_web::test]
 #[ignore = "nightly: limits"]
-async fn a_body_has_its_type_its_size_and_its_time() {
+async fn a_body_is_limited_in_type_size_and_time() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let limits = payfold_checkout::Limits {
         body_timeout: std::time::Duration::from_millis(300),
         ..Default::default()
     };
-    let made = crate::world::Made { limits: Some(limits), ..Default::default() };
-    let world = World::made(&engines, &partner.url, made).await;
+    let made = crate::world::WorldOptions { limits: Some(limits), ..Default::default() };
+    let world = World::with_options(&engines, &partner.url, made).await;
     let head = |more: &str| {
         format!(
-            "POST /v1/payments HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nIdempotency-Key: k\r\n{more}\r\n"
+            "POST /v1/payments HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\
+             Idempotency-Key: k\r\n{more}\r\n"
         )
     };
     let json = "Content-Type: application/json\r\n";
@@ -180,11 +182,11 @@ async fn a_body_has_its_type_its_size_and_its_time() {
         );
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
     }
-    assert_eq!(partner.count(), 0);
+    assert_eq!(partner.request_count(), 0);
 }
 
-/// The unread body of a refused request does not become the next request, and nobody waits for its end: the
-/// connection is closed.
+/// The unread body of a refused request is not read as the next request, and the listener does not
+/// wait for its end: the connection is closed.
 #[actix_web::test]
 async fn a_refused_body_is_not_waited_for_nor_read_as_a_request() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
@@ -215,11 +217,11 @@ async fn a_refused_body_is_not_waited_for_nor_read_as_a_request() {
 }
 
 #[actix_web::test]
-async fn no_origin_is_let_in() {
+async fn no_cross_origin_request_is_allowed() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let world = World::new(&engines, &partner).await;
     let response = world
-        .post("k", &asked("cart"))
+        .post("k", &payment_body("cart"))
         .header("Origin", "https://shop.example")
         .send()
         .await

@@ -1,303 +1,286 @@
-//! A log that fails and processes that die in between: no second call, no lost outcome.
+//! A log that fails, and processes that die in the middle of a create request: there is no second
+//! call, and no outcome is lost.
 
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use payfold_engines::log::{
-    Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic,
-};
-use payfold_engines::{EngineError, SeamFuture};
-use payfold_schemas::record::{Position, decode_fact};
+use payfold_doubles::{Double, LogCall, LogDouble};
+use payfold_engines::EngineError;
+use payfold_engines::log::EventLog;
+use payfold_schemas::record::decode_fact;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::lines::Lines;
-use crate::partner::{Does, Partner, http, offer};
-use crate::world::{Engines, Made, TOKEN, World, asked, claim_key, told};
+use crate::log_lines::LogLines;
+use crate::partner::{Behaviour, Partner, http, offer};
+use crate::world::{
+    Engines, TOKEN, World, WorldOptions, claim_key, payment_body, read_answer, soon,
+};
 
-/// A log that fails for facts of some letters: it is away, as a rule.
-struct Away {
+/// A log that fails to append facts of some kinds.
+struct FailingLog {
     real: Arc<dyn EventLog>,
-    letters: Mutex<&'static [&'static str]>,
+    kinds: Mutex<&'static [&'static str]>,
     error: EngineError,
 }
 
-impl Away {
-    fn for_facts(engines: &Engines, letters: &'static [&'static str]) -> Arc<Self> {
-        Self::with_error(engines, letters, EngineError::Unavailable("away".to_owned()))
+impl FailingLog {
+    fn for_facts(engines: &Engines, kinds: &'static [&'static str]) -> Arc<Double<Self>> {
+        Self::with_error(engines, kinds, EngineError::Unavailable("unavailable".to_owned()))
     }
 
     fn with_error(
         engines: &Engines,
-        letters: &'static [&'static str],
+        kinds: &'static [&'static str],
         error: EngineError,
-    ) -> Arc<Self> {
-        Arc::new(Self { real: Arc::clone(&engines.log), letters: Mutex::new(letters), error })
+    ) -> Arc<Double<Self>> {
+        let real = Arc::clone(&engines.log);
+        Arc::new(Double(Self { real, kinds: Mutex::new(kinds), error }))
     }
 
-    fn is_back(&self) {
-        *self.letters.lock().unwrap() = &[];
-    }
-}
-
-impl EventLog for Away {
-    fn append(&self, topic: Topic, message: Message) -> SeamFuture<'static, Position, EngineError> {
-        let letter = decode_fact(&message.value).map(|record| record.fact.letter());
-        if letter.is_ok_and(|letter| self.letters.lock().unwrap().contains(&letter)) {
-            let error = self.error.clone();
-            return Box::pin(async { Err(error) });
-        }
-        self.real.append(topic, message)
-    }
-
-    fn append_all(
-        &self,
-        topic: Topic,
-        messages: Vec<Message>,
-    ) -> SeamFuture<'static, Vec<Position>, EngineError> {
-        self.real.append_all(topic, messages)
-    }
-
-    fn subscribe(
-        &self,
-        topic: Topic,
-        group: &str,
-        start: Start,
-    ) -> SeamFuture<'_, Box<dyn Subscription>, EngineError> {
-        self.real.subscribe(topic, group, start)
-    }
-
-    fn share(&self, topic: Topic, group: &str) -> SeamFuture<'_, Box<dyn Share>, EngineError> {
-        self.real.share(topic, group)
-    }
-
-    fn read_after(
-        &self,
-        topic: Topic,
-        after: Position,
-        limit: usize,
-    ) -> SeamFuture<'_, Vec<Delivered>, EngineError> {
-        self.real.read_after(topic, after, limit)
-    }
-
-    fn extent(&self, topic: Topic) -> SeamFuture<'_, Vec<Extent>, EngineError> {
-        self.real.extent(topic)
-    }
-
-    fn id(&self) -> [u8; 16] {
-        self.real.id()
-    }
-
-    fn queue_depth(&self) -> usize {
-        self.real.queue_depth()
-    }
-
-    fn close(&self) -> SeamFuture<'_, (), EngineError> {
-        self.real.close()
+    fn recover(&self) {
+        *self.kinds.lock().unwrap() = &[];
     }
 }
 
-/// Waits until the facts in the log are these; the role does it without anybody asking.
-async fn facts_become(engines: &Engines, expected: &str) {
+impl LogDouble for FailingLog {
+    fn real(&self) -> &dyn EventLog {
+        &*self.real
+    }
+
+    fn before(&self, call: LogCall<'_>) -> Result<(), EngineError> {
+        let LogCall::Append(message) = call else { return Ok(()) };
+        let kind = decode_fact(&message.value).map(|record| record.fact.kind());
+        let fails = kind.is_ok_and(|kind| self.kinds.lock().unwrap().contains(&kind));
+        if fails { Err(self.error.clone()) } else { Ok(()) }
+    }
+}
+
+/// Waits until the log has these facts; no request is sent meanwhile.
+async fn wait_for_facts(engines: &Engines, expected: &str) {
     let waiting = async {
         while engines.facts().await != expected {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     let done = tokio::time::timeout(Duration::from_secs(60), waiting).await;
-    assert!(done.is_ok(), "[time] {} and not {expected}", engines.facts().await);
+    assert!(done.is_ok(), "[time] {} instead of {expected}", engines.facts().await);
 }
 
-async fn drained(world: &World) {
-    while world.checkout.in_flight() > 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+async fn wait_for_drain(world: &World) {
+    let draining = async {
+        while world.checkout.open_work_count() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon("no work is open", draining).await;
 }
 
-/// A log that is away when the key is claimed: nothing is sent, and that is what the retry is told once the log is
-/// back. A new attempt may be made then.
+/// The log is unavailable after the key is claimed: no call is made, and the retry is answered with
+/// that once the log is back. A new attempt may be made then.
 #[actix_web::test]
-async fn a_claim_that_was_not_called_for_is_told_so() {
+async fn a_claim_without_a_call_is_answered_not_called() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
-    let away = Away::for_facts(&engines, &["C"]);
-    let world = World::new(&engines.with_log(away.clone()), &partner).await;
-    let response = world.post("k", &asked("cart")).send().await.unwrap();
+    let failing = FailingLog::for_facts(&engines, &["createRequested"]);
+    let world = World::new(&engines.with_log(failing.clone()), &partner).await;
+    let response = world.post("k", &payment_body("cart")).send().await.unwrap();
     assert_eq!(response.headers()["retry-after"], "5");
-    let (status, body) = told(response).await;
+    let (status, body) = read_answer(response).await;
     assert_eq!((status, body["code"].as_str()), (503, Some("storage_unavailable")), "{body}");
-    assert_eq!((engines.facts().await.as_str(), partner.count()), ("", 0));
+    assert_eq!((engines.facts().await.as_str(), partner.request_count()), ("", 0));
     let labels = ["acme", "storage_unavailable"];
-    assert_eq!(world.counted("payfold_checkout_creates_total", &labels), 1.0);
-    assert_eq!(world.checkout.in_flight(), 1, "a drain waits for it");
-    let (busy, body) = world.create("k", &asked("cart")).await;
+    assert_eq!(world.metric("payfold_checkout_creates_total", &labels), 1.0);
+    assert_eq!(world.checkout.open_work_count(), 1, "a drain waits for it");
+    let (busy, body) = world.create("k", &payment_body("cart")).await;
     assert_eq!((busy, body["code"].as_str()), (409, Some("idempotency_key_in_flight")));
 
-    away.is_back();
-    facts_become(&engines, "C CF").await;
-    drained(&world).await;
+    failing.recover();
+    wait_for_facts(&engines, "createRequested createFailed").await;
+    wait_for_drain(&world).await;
     let _folding = engines.fold();
     for _ in 0..2 {
-        let (status, body) = world.create("k", &asked("cart")).await;
+        let (status, body) = world.create("k", &payment_body("cart")).await;
         assert_eq!((status, body["code"].as_str()), (502, Some("not_called")), "{body}");
         assert!(body["orderId"].as_str().is_some_and(|id| id.starts_with("ord-")), "{body}");
         assert!(body["title"].as_str().unwrap().contains("nothing was sent"), "{body}");
     }
-    assert_eq!((engines.facts().await.as_str(), partner.count()), ("C CF", 0));
-    assert_eq!(world.create("a new attempt", &asked("cart")).await.0, 201);
+    assert_eq!(
+        (engines.facts().await.as_str(), partner.request_count()),
+        ("createRequested createFailed", 0)
+    );
+    assert_eq!(world.create("a new attempt", &payment_body("cart")).await.0, 201);
 }
 
-/// A claim whose C never became durable, of a process that is gone, is repaired by the retry; its call is never made.
+/// The process died before its `CreateRequested` was durable. The retry appends it, and the call is
+/// never made.
 #[actix_web::test]
-async fn a_claim_without_its_fact_is_repaired_and_never_called() {
+async fn a_claim_without_its_create_request_is_repaired_and_never_called() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
-    let dying = engines.with_log(Away::for_facts(&engines, &["C"]));
+    let dying = engines.with_log(FailingLog::for_facts(&engines, &["createRequested"]));
     let dying = World::new(&dying, &partner).await;
-    assert_eq!(dying.create("k", &asked("cart")).await.0, 503);
+    assert_eq!(dying.create("k", &payment_body("cart")).await.0, 503);
     let world = World::new(&engines, &partner).await;
     let _folding = engines.fold();
-    let (status, body) = world.create("k", &asked("cart")).await;
+    let (status, body) = world.create("k", &payment_body("cart")).await;
     assert_eq!((status, &body["state"]), (202, &json!("REQUESTED")), "{body}");
-    assert_eq!((engines.facts().await.as_str(), partner.count()), ("C", 0));
-    assert_eq!(world.create("k", &asked("cart")).await.0, 202);
-    assert_eq!((engines.records().await.len(), partner.count()), (1, 0), "repaired once");
-    assert_eq!(world.create("a new attempt", &asked("cart")).await.0, 201);
+    assert_eq!((engines.facts().await.as_str(), partner.request_count()), ("createRequested", 0));
+    assert_eq!(world.create("k", &payment_body("cart")).await.0, 202);
+    assert_eq!(
+        (engines.records().await.len(), partner.request_count()),
+        (1, 0),
+        "it is repaired once"
+    );
+    assert_eq!(world.create("a new attempt", &payment_body("cart")).await.0, 201);
 }
 
-/// An outcome that no repeat would make durable leaves a line that names it.
+/// An outcome that the log refuses for good is logged.
 #[actix_web::test]
-async fn an_outcome_that_can_not_be_kept_is_told_of() {
-    for (answer, letter) in [(offer(&json!({})), "O"), (http("400 Bad Request", "{}"), "CF")] {
-        let (engines, partner) = (Engines::new(), Partner::start(Does::Sends(answer)).await);
+async fn an_outcome_that_the_log_refuses_is_logged() {
+    for (answer, kind) in
+        [(offer(&json!({})), "sessionOpened"), (http("400 Bad Request", "{}"), "createFailed")]
+    {
+        let (engines, partner) = (Engines::new(), Partner::start(Behaviour::Sends(answer)).await);
         let error = EngineError::Corrupt("torn".to_owned());
-        let away = Away::with_error(&engines, &["O", "CF"], error);
-        let world = World::new(&engines.with_log(away), &partner).await;
-        let lines = Lines::start();
-        let (status, body) = world.create("k", &asked("cart")).await;
+        let failing = FailingLog::with_error(&engines, &["sessionOpened", "createFailed"], error);
+        let world = World::new(&engines.with_log(failing), &partner).await;
+        let lines = LogLines::start();
+        let (status, body) = world.create("k", &payment_body("cart")).await;
         assert_eq!(status, 202, "{body}");
-        let lost = lines.with("the outcome of a create call is lost");
+        let lost = lines.with("a fact of a create attempt is lost");
         assert_eq!(lost.len(), 1, "{lost:?}");
         let order = format!("order.id={} ", body["orderId"].as_str().unwrap());
-        for part in ["ERROR ", &order, "partner=acme ", &format!("fact=\"{letter}\""), "torn"] {
+        for part in ["ERROR ", &order, "partner=acme ", &format!("fact=\"{kind}\""), "torn"] {
             assert!(lost[0].contains(part), "{part}: {}", lost[0]);
         }
     }
 }
 
-/// The process died after its C, before or in its call: nobody calls for it again.
+/// The process died after its `CreateRequested`, before or during the call: no process calls again.
 #[actix_web::test]
-async fn a_call_a_dead_process_may_have_made_is_not_made_again() {
+async fn a_call_that_a_dead_process_may_have_made_is_not_repeated() {
     let engines = Engines::new();
-    let partner = Partner::start(Does::Waits(offer(&json!({})))).await;
+    let partner = Partner::start(Behaviour::Waits(offer(&json!({})))).await;
     let dying = World::new(&engines, &partner).await;
-    let call = actix_web::rt::spawn(dying.post("k", &asked("cart")).send());
-    partner.asked_times(1).await;
-    // As a process that is gone: nothing of it goes on, and the partner's answer reaches nobody.
+    let call = actix_web::rt::spawn(dying.post("k", &payment_body("cart")).send());
+    partner.wait_for_requests(1).await;
+    // This stands for a process that dies: the partner's answer reaches no process.
     call.abort();
     let _folding = engines.fold();
     let next = World::new(&engines, &partner).await;
-    let (status, body) = next.create("k", &asked("cart")).await;
+    let (status, body) = next.create("k", &payment_body("cart")).await;
     assert_eq!((status, &body["state"]), (202, &json!("REQUESTED")), "{body}");
-    assert_eq!((engines.facts().await.as_str(), partner.count()), ("C", 1));
+    assert_eq!((engines.facts().await.as_str(), partner.request_count()), ("createRequested", 1));
     drop(dying);
 }
 
-/// An outcome outlives a log that is away, though the shop no longer waits for it.
+/// An outcome is appended when the log is back, although the shop no longer waits for it.
 #[actix_web::test]
-async fn an_outcome_is_kept_until_the_log_is_back() {
-    for (answer, facts, status) in
-        [(offer(&json!({})), "C O", 201), (http("400 Bad Request", "{}"), "C CF", 502)]
-    {
-        let (engines, partner) = (Engines::new(), Partner::start(Does::Sends(answer)).await);
-        let away = Away::for_facts(&engines, &["O", "CF"]);
-        let world = World::new(&engines.with_log(away.clone()), &partner).await;
+async fn an_outcome_is_appended_when_the_log_is_back() {
+    for (answer, facts, status) in [
+        (offer(&json!({})), "createRequested sessionOpened", 201),
+        (http("400 Bad Request", "{}"), "createRequested createFailed", 502),
+    ] {
+        let (engines, partner) = (Engines::new(), Partner::start(Behaviour::Sends(answer)).await);
+        let failing = FailingLog::for_facts(&engines, &["sessionOpened", "createFailed"]);
+        let world = World::new(&engines.with_log(failing.clone()), &partner).await;
         let _folding = engines.fold();
-        let (first, body) = world.create("k", &asked("cart")).await;
+        let (first, body) = world.create("k", &payment_body("cart")).await;
         assert_eq!((first, &body["state"]), (202, &json!("REQUESTED")), "{body}");
-        assert_eq!(engines.facts().await, "C");
-        assert_eq!(world.checkout.in_flight(), 1, "a drain waits for it");
-        let (busy, body) = world.create("k", &asked("cart")).await;
+        assert_eq!(engines.facts().await, "createRequested");
+        assert_eq!(world.checkout.open_work_count(), 1, "a drain waits for it");
+        let (busy, body) = world.create("k", &payment_body("cart")).await;
         assert_eq!((busy, body["code"].as_str()), (409, Some("idempotency_key_in_flight")));
 
-        away.is_back();
-        facts_become(&engines, facts).await;
-        drained(&world).await;
-        assert_eq!(world.create("k", &asked("cart")).await.0, status);
-        assert_eq!(partner.count(), 1);
+        failing.recover();
+        wait_for_facts(&engines, facts).await;
+        wait_for_drain(&world).await;
+        assert_eq!(world.create("k", &payment_body("cart")).await.0, status);
+        assert_eq!(partner.request_count(), 1);
     }
 }
 
-/// A call that is over holds no place at its partner, though its outcome waits for the log.
+/// A call that has ended holds no permit of its partner, although its outcome waits for the log.
 #[actix_web::test]
 #[ignore = "nightly: limits"]
-async fn what_waits_for_the_log_does_not_make_a_partner_busy() {
+async fn an_outcome_that_waits_for_the_log_holds_no_permit() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
-    let away = Away::for_facts(&engines, &["O"]);
+    let failing = FailingLog::for_facts(&engines, &["sessionOpened"]);
     let limits = payfold_checkout::Limits { calls_per_partner_max: 1, ..Default::default() };
-    let made = Made { limits: Some(limits), ..Made::default() };
-    let world = World::made(&engines.with_log(away), &partner.url, made).await;
-    let first = actix_web::rt::spawn(world.post("k1", &asked("cart")).send());
-    partner.asked_times(1).await;
+    let made = WorldOptions { limits: Some(limits), ..WorldOptions::default() };
+    let world = World::with_options(&engines.with_log(failing), &partner.url, made).await;
+    let first = actix_web::rt::spawn(world.post("k1", &payment_body("cart")).send());
+    partner.wait_for_requests(1).await;
     // The first waits 5 s for the log; the partner is free as soon as it has answered.
     let another = async {
         loop {
             tokio::select! {
-                () = partner.asked_times(2) => break,
-                busy = world.post("k2", &asked("another cart")).send() => {
+                () = partner.wait_for_requests(2) => break,
+                busy = world.post("k2", &payment_body("another cart")).send() => {
                     assert_eq!(busy.unwrap().status(), 503);
                 }
             }
         }
     };
     let called = tokio::time::timeout(Duration::from_secs(3), another).await;
-    assert!(called.is_ok(), "the partner is busy with what it has answered");
+    assert!(called.is_ok(), "[time] an answered call holds a permit");
     assert_eq!(first.await.unwrap().unwrap().status(), 202);
 }
 
-/// A log that is away for a moment is not seen.
+/// A short outage of the log is not seen by the shop.
 #[actix_web::test]
 async fn a_short_outage_is_bridged() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
-    let away = Away::for_facts(&engines, &["C", "O"]);
-    let world = World::new(&engines.with_log(away.clone()), &partner).await;
+    let failing = FailingLog::for_facts(&engines, &["createRequested", "sessionOpened"]);
+    let world = World::new(&engines.with_log(failing.clone()), &partner).await;
     let _folding = engines.fold();
-    let body = asked("cart");
+    let body = payment_body("cart");
     let call = actix_web::rt::spawn(world.post("k", &body).send());
-    while engines.store.claimed(claim_key("web/k")).await.unwrap().is_none() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    away.is_back();
-    assert_eq!(told(call.await.unwrap().unwrap()).await.0, 201);
-    assert_eq!((engines.facts().await.as_str(), partner.count()), ("C O", 1));
+    let claiming = async {
+        while engines.store.claimed(claim_key("web/k")).await.unwrap().is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon("the key is claimed", claiming).await;
+    failing.recover();
+    assert_eq!(read_answer(call.await.unwrap().unwrap()).await.0, 201);
+    assert_eq!(
+        (engines.facts().await.as_str(), partner.request_count()),
+        ("createRequested sessionOpened", 1)
+    );
 }
 
-/// A shop that hangs up in the middle of the call finds its payment afterwards.
+/// A shop that hangs up during the call finds its payment afterwards.
 #[actix_web::test]
 async fn the_work_goes_on_when_the_shop_hangs_up() {
     let engines = Engines::new();
-    let partner = Partner::start(Does::Waits(offer(&json!({})))).await;
+    let partner = Partner::start(Behaviour::Waits(offer(&json!({})))).await;
     let world = World::new(&engines, &partner).await;
-    let body = asked("cart").to_string();
+    let body = payment_body("cart").to_string();
     let mut socket = TcpStream::connect(world.url.trim_start_matches("http://")).await.unwrap();
     let request = format!(
-        "POST /v1/payments HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nIdempotency-Key: k\r\n\
+        "POST /v1/payments HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Idempotency-Key: k\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     socket.write_all(request.as_bytes()).await.unwrap();
-    partner.asked_times(1).await;
-    // Reset, not merely closed: the library then drops the handler where it stands.
+    partner.wait_for_requests(1).await;
+    // The connection is reset, not closed: the HTTP library then drops the handler at once.
     socket.set_zero_linger().unwrap();
     drop(socket);
-    while world.checkout.in_flight() > 1 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    assert!(world.checkout.in_flight() > 0);
-    partner.let_go();
-    facts_become(&engines, "C O").await;
-    drained(&world).await;
+    let hanging_up = async {
+        while world.checkout.open_work_count() > 1 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    soon("the request ends", hanging_up).await;
+    assert!(world.checkout.open_work_count() > 0);
+    partner.release();
+    wait_for_facts(&engines, "createRequested sessionOpened").await;
+    wait_for_drain(&world).await;
     let _folding = engines.fold();
-    assert_eq!(world.create("k", &asked("cart")).await.0, 201);
-    assert_eq!(partner.count(), 1);
+    assert_eq!(world.create("k", &payment_body("cart")).await.0, 201);
+    assert_eq!(partner.request_count(), 1);
 }

@@ -1,4 +1,4 @@
-//! A checkout on a port of its own, over engines in a folder of its own.
+//! A checkout on its own port, over engines in their own folder.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use actix_web::dev::ServerHandle;
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 use arc_swap::ArcSwap;
-use payfold_checkout::{Addresses, Checkout, Limits, Metrics, Parts};
+use payfold_checkout::{Addresses, Checkout, CheckoutParts, Limits, Metrics};
 use payfold_engines::clock::FixedClock;
 use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
 use payfold_engines::log::{EventLog, Topic};
@@ -19,28 +19,29 @@ use payfold_partners::directory::Directory;
 use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
-use payfold_partners::remote::Remote;
+use payfold_partners::remote::PartnerClient;
 use payfold_partners::secret::Secret;
 use payfold_partners::shops::{ShopAccount, ShopToken, Shops};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{KeyId, MerchantCode, OrderKey, PartnerCode, ShopName};
-use payfold_schemas::record::{FactRecord, Position, decode_fact};
+use payfold_schemas::position::Position;
+use payfold_schemas::record::{FactRecord, decode_fact};
 use payfold_schemas::time::Time;
 use prometheus::Registry;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 
-use crate::by_hand::{self, Folding};
+use crate::manual_fold::{self, Folding};
 use crate::partner::Partner;
 
-/// The shop most tests are.
+/// The key of the web shop, which most tests use.
 pub const TOKEN: &str = "token of the web shop";
-/// A shop with another account at the same partner.
+/// The key of a shop with another account at the same partner.
 pub const OTHER_TOKEN: &str = "token of the other shop";
-/// What the clock shows at first.
+/// The time at the start of a test.
 pub const NOW: Time = Time::from_unix_ms(1_769_853_600_000);
 
-/// Engines on disk; more than one checkout may run over them.
+/// Engines on disk. Several checkouts may run over them.
 #[derive(Clone)]
 pub struct Engines {
     pub log: Arc<dyn EventLog>,
@@ -58,17 +59,17 @@ impl Engines {
         Self { log: Arc::new(log), store: Arc::new(store), clock, _dir: Arc::new(dir) }
     }
 
-    /// The same with another log in front of it.
+    /// The same engines with another log.
     pub fn with_log(&self, log: Arc<dyn EventLog>) -> Self {
         Self { log, ..self.clone() }
     }
 
-    /// The same with another store in front of it.
+    /// The same engines with another store.
     pub fn with_store(&self, store: Arc<dyn OrderStore>) -> Self {
         Self { store, ..self.clone() }
     }
 
-    /// Letters of the facts in the log, in order; one that is there again is no other fact.
+    /// The kinds of the facts in the log, in order. A fact that is there twice counts once.
     pub async fn facts(&self) -> String {
         let mut facts = Vec::new();
         for record in self.records().await {
@@ -76,27 +77,28 @@ impl Engines {
                 facts.push((record.order, record.fact));
             }
         }
-        facts.iter().map(|(_, fact)| fact.letter()).collect::<Vec<_>>().join(" ")
+        facts.iter().map(|(_, fact)| fact.kind()).collect::<Vec<_>>().join(" ")
     }
 
-    /// What intake has.
+    /// The records of intake.
     pub async fn records(&self) -> Vec<FactRecord> {
         let read = self.log.read_after(Topic::Intake, Position::default(), 1_000).await.unwrap();
         read.iter().map(|record| decode_fact(&record.value).unwrap()).collect()
     }
 
+    /// Starts to fold intake.
     pub fn fold(&self) -> Folding {
-        by_hand::start(Arc::clone(&self.log), Arc::clone(&self.store))
+        manual_fold::start(Arc::clone(&self.log), Arc::clone(&self.store))
     }
 }
 
-/// What a world is made with, where it is not the usual.
+/// How a world differs from the default.
 #[derive(Default)]
-pub struct Made {
+pub struct WorldOptions {
     pub limits: Option<Limits>,
-    /// Of acme.
+    /// The profile of `acme`.
     pub profile: Option<Profile>,
-    /// More partners: code, profile, address; each with account `SHOP` of the web shop.
+    /// More partners: code, profile and address. Each has an account `SHOP` of the web shop.
     pub partners: Vec<(&'static str, Profile, String)>,
 }
 
@@ -116,12 +118,12 @@ impl Drop for World {
     }
 }
 
-/// The sandbox's profile, with a time limit that no pause of a busy machine reaches.
+/// The sandbox's profile, with a timeout that no pause of a busy machine reaches.
 pub fn profile(partner: &str) -> Profile {
     limited(partner, 20)
 }
 
-/// The same with a time limit a test can wait for.
+/// The same with a timeout of 1 s, short enough for a test.
 pub fn hasty(partner: &str) -> Profile {
     limited(partner, 1)
 }
@@ -132,17 +134,18 @@ fn limited(partner: &str, seconds: u8) -> Profile {
 }
 
 impl World {
-    /// The usual: partner `acme` with accounts `SHOP` (the web shop's) and `OTHER` (the other shop's).
+    /// The default world: partner `acme` with the accounts `SHOP` of the web shop and `OTHER` of
+    /// the other shop.
     pub async fn new(engines: &Engines, partner: &Partner) -> Self {
-        Self::made(engines, &partner.url, Made::default()).await
+        Self::with_options(engines, &partner.url, WorldOptions::default()).await
     }
 
-    pub async fn made(engines: &Engines, api_url: &str, made: Made) -> Self {
+    pub async fn with_options(engines: &Engines, api_url: &str, options: WorldOptions) -> Self {
         let mut vault = VaultDocument::default();
-        let mut profiles = vec![made.profile.unwrap_or_else(|| profile("acme"))];
+        let mut profiles = vec![options.profile.unwrap_or_else(|| profile("acme"))];
         let mut api_urls = HashMap::from([(code("acme"), api_url.to_owned())]);
         let mut web = vec![account("acme", "SHOP")];
-        for (partner, profile, url) in made.partners {
+        for (partner, profile, url) in options.partners {
             profiles.push(profile);
             api_urls.insert(code(partner), url);
             web.push(account(partner, "SHOP"));
@@ -158,20 +161,20 @@ impl World {
         }
         let registry = Registry::new();
         let shops = Arc::new(ArcSwap::from_pointee(Shops::of(&vault)));
-        let parts = Parts {
+        let parts = CheckoutParts {
             log: Arc::clone(&engines.log),
             store: Arc::clone(&engines.store),
             clock: engines.clock.clone(),
             directory: Arc::new(ArcSwap::from_pointee(Directory::build(profiles, &vault).unwrap())),
             shops: Arc::clone(&shops),
-            remote: Remote::new().unwrap(),
+            remote: PartnerClient::new().unwrap(),
             addresses: Addresses {
                 public_url: "https://shop.example/".to_owned(),
                 api_urls,
                 return_to: BTreeSet::from(["app".to_owned()]),
             },
             metrics: Metrics::new(&registry).unwrap(),
-            limits: made.limits.unwrap_or_default(),
+            limits: options.limits.unwrap_or_default(),
         };
         let runtime = tokio::runtime::Handle::current();
         let checkout = Data::new(Checkout::start(parts, runtime));
@@ -205,13 +208,13 @@ impl World {
             .body(body.to_string())
     }
 
-    /// Creates a payment, and tells status and body.
+    /// Sends a create request, and returns status and body.
     pub async fn create(&self, key: &str, body: &Value) -> (u16, Value) {
-        told(self.post(key, body).send().await.unwrap()).await
+        read_answer(self.post(key, body).send().await.unwrap()).await
     }
 
-    /// The value of a counter with these labels, in the order of its declaration.
-    pub fn counted(&self, name: &str, labels: &[&str]) -> f64 {
+    /// The sum of a metric's values with these labels.
+    pub fn metric(&self, name: &str, labels: &[&str]) -> f64 {
         let families = self.registry.gather();
         let family = families.iter().find(|family| family.name() == name);
         let metrics = family.into_iter().flat_map(|family| family.get_metric());
@@ -224,8 +227,14 @@ impl World {
     }
 }
 
-/// Status and JSON of an answer; a problem has the right type and says its status again.
-pub async fn told(response: Response) -> (u16, Value) {
+/// Awaits what a quiet machine has within a second; fails the test if it never comes.
+pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    let ended = tokio::time::timeout(Duration::from_secs(60), future).await;
+    ended.unwrap_or_else(|_| panic!("[time] not within 60 s: {what}"))
+}
+
+/// Status and JSON of a response. Checks that a problem document has the right type and status.
+pub async fn read_answer(response: Response) -> (u16, Value) {
     let status = response.status().as_u16();
     let kind = response.headers().get("content-type").map(|v| v.to_str().unwrap().to_owned());
     let text = response.text().await.unwrap();
@@ -240,17 +249,17 @@ pub async fn told(response: Response) -> (u16, Value) {
     (status, body)
 }
 
-/// A request the usual world takes.
-pub fn asked(reference: &str) -> Value {
+/// The body of a create request that the default world accepts.
+pub fn payment_body(reference: &str) -> Value {
     json!({
         "partner": "acme", "merchantCode": "SHOP", "reference": reference, "amount": 1_500,
         "currency": "EUR", "description": "Two tickets",
     })
 }
 
-/// The same with some members put in; null takes one out.
-pub fn asked_with(members: &Value) -> Value {
-    let mut body = asked("cart");
+/// The same with members replaced or removed (null).
+pub fn payment_body_with(members: &Value) -> Value {
+    let mut body = payment_body("cart");
     for (name, value) in members.as_object().unwrap() {
         match value {
             Value::Null => body.as_object_mut().unwrap().remove(name),
@@ -287,7 +296,7 @@ fn entry(account: &ShopAccount) -> AccountEntry {
     entry
 }
 
-/// The key of a create request, written `SHOP/IDEMPOTENCY-KEY`.
+/// The claim key of a create request, written `SHOP/IDEMPOTENCY-KEY`.
 pub fn claim_key(text: &str) -> ClaimKey {
     let (shop, key) = text.split_once('/').unwrap();
     ClaimKey::create_request(&ShopName::parse(shop).unwrap(), key).unwrap()

@@ -27,7 +27,7 @@ class Failure(Exception):
 
 
 class Ended(Exception):
-    """We were told to end (signal, end of input) in the middle of something."""
+    """A request to end (signal, end of input) came before the work was done."""
 
 
 def say(text):
@@ -36,7 +36,7 @@ def say(text):
         sys.stderr.write("dev-stack: %s\n" % text)
         sys.stderr.flush()
     except (OSError, ValueError):
-        pass  # Whoever read this is gone; ending well matters more than telling.
+        pass  # The reader of this line is gone; an orderly end matters more than the line.
 
 
 class Ending:

@@ -103,8 +103,8 @@ def add_up(verbs):
                       help="periodic (default): Cassandra confirms before its commit log is synced, and forgets the last 0.1 s "
                            "if it is killed; batch: it syncs before each answer, and forgets nothing")
     verb.add_argument("--detour", type=int, nargs="+", metavar="PORT",
-                      help="a further listener of each broker, advertised at these ports (one per broker): whoever listens there "
-                           "stands between the brokers and the clients that enter so")
+                      help="a further listener of each broker, advertised at these ports (one per broker): a proxy that listens "
+                           "there stands between the brokers and the clients that connect through it")
     verb.add_argument("--full-speed", action="store_true",
                       help="all of the JVM's compiler, for measuring throughput: serves later, needs more memory")
     verb.add_argument("--wait", type=int, default=180, metavar="SECONDS",

@@ -1,4 +1,4 @@
-"""`up` in containers: what each one is told, and how it is handled like a process of ours."""
+"""`up` in containers: the settings of each container, and how it is handled like a process of ours."""
 
 import json
 import os
@@ -85,7 +85,7 @@ class Scylla(Node):
             # Alone, and the same to itself wherever its container starts again.
             "--listen-address=127.0.0.1", "--rpc-address=0.0.0.0", "--broadcast-rpc-address=%s" % HOST,
             "--skip-wait-for-gossip-to-settle=0",
-            # Tests drop their keyspaces; a snapshot of each would be kept for nobody.
+            # Tests drop their keyspaces; no test reads a snapshot of them.
             "--auto-snapshot=0",
             # Claims are conditional writes, which this version has on keyspaces without tablets only.
             "--tablets-mode-for-new-keyspaces=disabled",

@@ -13,7 +13,7 @@ ACT_SECONDS = 60
 CREATE_SECONDS = 120
 PULL_SECONDS = 900
 REMOVE_SECONDS = 30
-TELL_SECONDS = 30
+REPORT_SECONDS = 30
 
 MEND = "install and start Docker with its Compose plugin (`docker info` and `docker compose version` have to work)"
 
@@ -63,8 +63,8 @@ def ask(*arguments, seconds=ASK_SECONDS):
 
 
 def run(arguments, log, seconds, ending):
-    """A command that may take long: tells that it goes on, and can be ended in the middle."""
-    shown, begun, told = "`docker %s`" % " ".join(arguments), time.monotonic(), 0
+    """Runs a command that may take long: reports that it goes on, and can be ended in the middle."""
+    shown, begun, reported = "`docker %s`" % " ".join(arguments), time.monotonic(), 0
     process = spawn(["docker", *arguments], log)
     try:
         while process.poll() is None:
@@ -72,8 +72,8 @@ def run(arguments, log, seconds, ending):
             took = time.monotonic() - begun
             if took > seconds:
                 raise Failure("%s takes longer than %d s" % (shown, seconds), "see %s" % log, last_lines(log, 5))
-            if took > told + TELL_SECONDS:
-                told = took
+            if took > reported + REPORT_SECONDS:
+                reported = took
                 say("%s goes on (%.0f s)" % (shown, took))
     finally:
         if process.poll() is None:

@@ -60,7 +60,7 @@ def java_check():
         return Check("Java", False, "%s does not run: %s" % (path, error), mend)
     version = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', said.stdout)
     if not version:
-        return Check("Java", False, "%s does not tell its version" % path, mend)
+        return Check("Java", False, "%s does not print its version" % path, mend)
     found = "%s%s (%s)" % (version.group(1), version.group(2), path)
     if int(version.group(1)) > JAVA_MIN:
         found += "; Cassandra 5.0 is made for 17: if it does not start, let JAVA_HOME name a JDK 17"

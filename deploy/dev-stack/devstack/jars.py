@@ -51,7 +51,7 @@ def ensure(product, ending):
 def _fetch(product, libs, ending):
     begun = time.monotonic()
     say("fetching %s with Maven into %s" % (libs.name[len("libs-"):].rpartition("-")[0], libs))
-    # We hold the lock, so whatever others left half done is nobody's.
+    # We hold the lock, so no process works on what is left half done.
     for leftover in libs.parent.glob(libs.name + ".partial-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     partial = libs.with_name("%s.partial-%d" % (libs.name, os.getpid()))

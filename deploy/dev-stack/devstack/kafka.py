@@ -64,7 +64,7 @@ class Broker:
             "node.id": self.node,
             **self.places(brokers),
             # A killed broker is let back in only after this long. Three get enough to outlast a busy machine's hiccup;
-            # from one alone nobody could take over anyway, and it is to be back soon.
+            # a single broker has no other to take over, and it is to be back soon.
             "broker.session.timeout.ms": 6000 if count == 3 else 3000,
             "default.replication.factor": replicas,
             "min.insync.replicas": in_sync,

@@ -1,7 +1,7 @@
 """Ports on 127.0.0.1 that stay ours while their server is down.
 
-A port is taken from below the range out of which the kernel serves outgoing connections, so that nobody gets it by chance
-between a kill and the next start; and its lock file keeps other dev stacks off it for as long as this process lives."""
+A port is taken from below the range out of which the kernel serves outgoing connections, so that no process gets it by chance
+between a kill and the next start. Its lock file keeps other dev stacks off it for as long as this process lives."""
 
 import os
 import pathlib

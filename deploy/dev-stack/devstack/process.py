@@ -125,7 +125,7 @@ def exit_words(code):
 def end_all(servers, seconds):
     """Asks all at once, waits for all together, kills what is left; returns the names of those.
 
-    With 0 seconds nobody is asked."""
+    With 0 seconds no server is asked: all are killed."""
     for server in servers:
         server.wanted = False
         if seconds:

@@ -34,7 +34,7 @@ class Stack:
         self.options = options
         self.ending = ending
         self.java, self.libs = java, libs
-        self.told = False  # Whether somebody was told that it serves.
+        self.announced = False  # Whether the summary line was written: the stack serves.
         self.servers = {}
         self.ports = Ports()
         self.link = None
@@ -162,7 +162,7 @@ class Stack:
             if waiting:
                 self.ending.pause(0.05)
 
-    # What others are told.
+    # What is reported of the stack.
 
     def _address(self, name):
         return self.node.address() if name == "cassandra" else self.brokers[int(name[-1]) - 1].address()

@@ -28,12 +28,12 @@ def run(options):
         stack = _choose(options, ending)
         answers = _to_background(stack) if options.detach else sys.stdout
         failure = _serve(stack, lines, answers)
-        if failure and options.servers == "auto" and isinstance(stack, ContainerStack) and not stack.told:
+        if failure and options.servers == "auto" and isinstance(stack, ContainerStack) and not stack.announced:
             say("THE CONTAINERS DID NOT COME UP, so the servers run from jars: %s (logs: %s)" % (failure.wrong, stack.home))
             _heed(ending)
             containers, stack = failure, _from_jars(options, ending, failure)
             failure = _serve(stack, lines, answers)
-            if failure and not stack.told:
+            if failure and not stack.announced:
                 failure = _neither(failure, containers)
     except Ended as reason:
         say("ended: %s" % reason)
@@ -89,7 +89,7 @@ def _serve(stack, lines, answers):
         stack.prepare()
         stack.start()
         _answer(answers, stack.summary())
-        stack.told = True
+        stack.announced = True
         if stack.options.detach:
             _leave_terminal(stack, answers)
         _follow(stack, lines, answers)
@@ -104,7 +104,7 @@ def _serve(stack, lines, answers):
 
 
 def _follow(stack, lines, answers):
-    """Until told to end: does what the input asks, and tells of servers that end on their own."""
+    """Until a request to end: does what the input asks, and reports servers that end on their own."""
     while True:
         stack.ending.pause(0)
         stack.report_deaths()
@@ -121,7 +121,7 @@ def _answer(answers, value):
         answers.write(json.dumps(value) + "\n")
         answers.flush()
     except OSError:
-        raise Ended("nobody reads the standard output")
+        raise Ended("no process reads the standard output")
 
 
 def _read(lines, ending):
@@ -151,8 +151,8 @@ def _to_background(stack):
     os.close(writer)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda n, _frame: os.kill(child, signal.SIGTERM))
-    with os.fdopen(reader) as told:
-        line = told.readline()
+    with os.fdopen(reader) as answers:
+        line = answers.readline()
     if line:
         sys.stdout.write(line)
         sys.stdout.flush()
@@ -162,7 +162,7 @@ def _to_background(stack):
 
 
 def _leave_terminal(stack, answers):
-    """The caller's terminal and pipes are let go, so that whoever waits for their end is not kept."""
+    """Closes the caller's terminal and pipes, so that a process that waits for their end is not kept."""
     answers.close()
     nothing = os.open(os.devnull, os.O_RDWR)
     log = os.open(str(stack.home / "dev-stack.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

@@ -1,23 +1,24 @@
-//! Owns the log in Kafka: one producer for appends, consumers for readers, look-ups beside them.
-//! Invariants: see `layout` (which partition is which), `partitioner` (which one a key belongs to), `marker` (what each
-//! begins with), `settings` (what every
-//! client of ours is bound to), `producer` (durable before told) and `group` (who may deliver what).
+//! Owns the log in Kafka: one producer for appends, one consumer per reader, and look-ups.
+//! Invariants: see `layout` (the numbers of partitions), `partitioner` (the partition of a key),
+//! `marker` (the first message of each partition), `settings` (what holds for every client),
+//! `producer` (an append is answered only when it is durable) and `group` (which partitions a
+//! reader may deliver).
 
+mod all_partitions;
+mod assigned_reader;
+pub mod compacted;
 mod context;
-mod delivered;
-mod everywhere;
 mod group;
-mod latest;
 mod layout;
 mod lookup;
 mod marker;
-mod missed;
+mod message_decoder;
 mod partitioner;
-mod place;
 mod producer;
 mod reader;
+mod reader_position;
+mod rejoin;
 mod settings;
-mod share;
 mod subscription;
 #[cfg(test)]
 mod testing;
@@ -28,27 +29,26 @@ pub mod topics;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use rdkafka::ClientConfig;
 
 pub use rdkafka::statistics::Statistics;
 
+use self::assigned_reader::{KafkaAssignedReader, check_end};
 pub use self::context::StatisticsObserver;
-use self::group::Part;
-pub use self::latest::{Latest, LatestNews, LatestObserver};
+use self::group::GroupRole;
 pub use self::layout::Layout;
 use self::lookup::Lookup;
 pub use self::marker::Marker;
 pub use self::producer::Observers;
 use self::producer::Producer;
-use self::reader::Reader;
+use self::reader::ConsumerReader;
 pub use self::settings::{GroupProtocol, KafkaLogin, KafkaSettings};
-use self::share::{KafkaShare, check_end};
 use self::subscription::KafkaSubscription;
-use self::topics::Opened;
+use self::topics::OpenedTopics;
 use crate::blocking::blocking;
 use crate::log::{
-    Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic, check_size,
+    AssignedReader, Delivered, EventLog, Extent, Message, Start, Subscription, Topic, check_size,
 };
 use crate::{EngineError, SeamFuture};
 
@@ -56,15 +56,15 @@ use crate::{EngineError, SeamFuture};
 pub struct KafkaLog {
     settings: KafkaSettings,
     layout: Layout,
-    opened: Opened,
-    /// None when opened for reading only.
+    opened: OpenedTopics,
+    /// `None` for a log opened for reading only.
     producer: Option<Producer>,
     lookup: Arc<Lookup>,
 }
 
 impl KafkaLog {
-    /// Opens a log whose topics are there, and starts its producer. Errors: `Unavailable`, `Invalid` (a topic is
-    /// missing, a setting is refused), `Corrupt` (topics that don't belong together).
+    /// Opens a log with existing topics, and starts its producer. Errors: `Unavailable`, `Invalid`
+    /// (a topic is missing, a setting is refused), `Corrupt` (the topics belong to different logs).
     pub async fn open(settings: &KafkaSettings, observers: Observers) -> Result<Self, EngineError> {
         let log = Self::open_read_only(settings).await?;
         let producer = Some(Producer::start(settings, log.opened.counts, observers)?);
@@ -74,7 +74,7 @@ impl KafkaLog {
     /// Opens a log for listings; appends are `Invalid`.
     pub async fn open_read_only(settings: &KafkaSettings) -> Result<Self, EngineError> {
         settings.check()?;
-        let opened = topics::opened(settings).await?;
+        let opened = topics::open_topics(settings).await?;
         let lookup = Arc::new(Lookup::new(settings));
         let (settings, layout) = (settings.clone(), settings.layout());
         Ok(Self { settings, layout, opened, producer: None, lookup })
@@ -85,13 +85,13 @@ impl KafkaLog {
         self.producer.as_ref().ok_or_else(read_only)
     }
 
-    /// A group's name in the cluster, where other programs have groups too.
-    fn group(&self, group: &str) -> String {
+    /// A group's id in the cluster; the prefix keeps it apart from other programs' groups.
+    fn group_id(&self, group: &str) -> String {
         format!("{}.{group}", self.settings.prefix)
     }
 
-    /// A reader of every partition, after the positions that are named.
-    async fn alone(
+    /// Opens a reader of every partition outside any group, after these positions.
+    async fn open_standalone(
         &self,
         topic: Topic,
         group: &str,
@@ -115,35 +115,37 @@ impl KafkaLog {
             named.copied().unwrap_or(Position { partition: *partition, offset: 0 })
         };
         let places: Vec<_> = partitions.iter().map(of).collect();
-        let config = self.settings.consumer(&self.group(group));
-        let part = Part::Alone;
-        let reader = self.reader(&config, topic, part)?;
+        let config = self.settings.consumer(&self.group_id(group));
+        let reader = self.start_reader(&config, topic, GroupRole::Standalone)?;
         let shared = Arc::clone(&reader.shared);
         blocking(move || shared.assign(&places)).await?;
-        Ok(Box::new(KafkaSubscription { reader, left: VecDeque::new() }))
+        Ok(Box::new(KafkaSubscription { reader, unread: VecDeque::new() }))
     }
 
-    fn reader(
+    fn start_reader(
         &self,
         config: &ClientConfig,
         topic: Topic,
-        part: Part,
-    ) -> Result<Reader, EngineError> {
-        Reader::start(config, &self.layout, topic, part, self.opened.counts.count(topic))
+        role: GroupRole,
+    ) -> Result<ConsumerReader, EngineError> {
+        ConsumerReader::start(config, &self.layout, topic, role, self.opened.counts.count(topic))
     }
 
-    fn member(&self, topic: Topic, group: &str) -> Result<KafkaSubscription, EngineError> {
-        let config = self.settings.member(&self.group(group));
-        let part = Part::Member;
-        let reader = self.reader(&config, topic, part)?;
-        Ok(KafkaSubscription { reader, left: VecDeque::new() })
+    fn open_subscriber(&self, topic: Topic, group: &str) -> Result<KafkaSubscription, EngineError> {
+        let config = self.settings.member(&self.group_id(group));
+        let reader = self.start_reader(&config, topic, GroupRole::Subscriber)?;
+        Ok(KafkaSubscription { reader, unread: VecDeque::new() })
     }
 
-    fn keeper(&self, topic: Topic, group: &str) -> Result<KafkaShare, EngineError> {
-        let config = self.settings.member(&self.group(group));
-        let reader = self.reader(&config, topic, Part::Keeper)?;
-        let (lookup, left, given) = (Arc::clone(&self.lookup), VecDeque::new(), Vec::new());
-        Ok(KafkaShare { reader, lookup, left, round: 0, given })
+    fn open_assigned_reader(
+        &self,
+        topic: Topic,
+        group: &str,
+    ) -> Result<KafkaAssignedReader, EngineError> {
+        let config = self.settings.member(&self.group_id(group));
+        let reader = self.start_reader(&config, topic, GroupRole::AssignedReader)?;
+        let (lookup, unread, assigned) = (Arc::clone(&self.lookup), VecDeque::new(), Vec::new());
+        Ok(KafkaAssignedReader { reader, lookup, unread, round: 0, assigned })
     }
 }
 
@@ -175,7 +177,13 @@ impl EventLog for KafkaLog {
             self.producer()?;
             check_size(std::slice::from_ref(&message))?;
             let partitions = self.opened.partitions(topic);
-            everywhere::append(&self.settings, &self.layout, (topic, partitions), message).await
+            all_partitions::append_to_partitions(
+                &self.settings,
+                &self.layout,
+                (topic, partitions),
+                message,
+            )
+            .await
         })
     }
 
@@ -188,15 +196,23 @@ impl EventLog for KafkaLog {
         let group = group.to_owned();
         Box::pin(async move {
             match start {
-                Start::Group => Ok(Box::new(self.member(topic, &group)?) as Box<dyn Subscription>),
-                Start::After(after) => self.alone(topic, &group, after).await,
+                Start::Group => {
+                    Ok(Box::new(self.open_subscriber(topic, &group)?) as Box<dyn Subscription>)
+                }
+                Start::After(after) => self.open_standalone(topic, &group, after).await,
             }
         })
     }
 
-    fn share(&self, topic: Topic, group: &str) -> SeamFuture<'_, Box<dyn Share>, EngineError> {
-        let share = self.keeper(topic, group).map(|share| Box::new(share) as Box<dyn Share>);
-        Box::pin(std::future::ready(share))
+    fn join_group(
+        &self,
+        topic: Topic,
+        group: &str,
+    ) -> SeamFuture<'_, Box<dyn AssignedReader>, EngineError> {
+        let reader = self
+            .open_assigned_reader(topic, group)
+            .map(|reader| Box::new(reader) as Box<dyn AssignedReader>);
+        Box::pin(std::future::ready(reader))
     }
 
     fn read_after(

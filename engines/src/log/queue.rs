@@ -1,35 +1,35 @@
-//! Owns the hand-over from appenders to the thread that writes: one short lock, and a wake of the writer only
-//! when it sleeps.
-//! Invariants: jobs leave in the order they were pushed; at most `messages_max` messages of bounded jobs
-//! wait for durability; nothing is taken in after `close`, and everything taken in before it comes out.
+//! Owns the queue between appenders and the writer's thread. A push takes one short lock, and wakes
+//! the writer only if it sleeps. Invariants: jobs leave in the order they were pushed; at most
+//! `messages_max` messages of bounded jobs wait for durability; `close` refuses later jobs, and
+//! every job accepted before it comes out.
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use super::waiters::{Promise, Waiter, pair};
+use super::waiters::{Promise, Waiter, promise_pair};
 use crate::{EngineError, lock};
 
-/// Work, and who waits for it.
+/// Work for the writer, and the promise of its outcome.
 #[derive(Debug)]
-pub(crate) struct Job<W> {
+pub(crate) struct AppendJob<W> {
     pub(crate) work: W,
     pub(crate) promise: Promise,
 }
 
-/// What the writer got from the queue.
+/// What the writer took from the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum TakenJobs {
     /// At least one job.
     Group,
-    /// None came within the writer's patience.
-    Nothing,
-    /// None is left and none will come.
-    End,
+    /// No job came before the timeout.
+    TimedOut,
+    /// The queue is closed and empty.
+    Closed,
 }
 
 #[derive(Debug)]
-struct State<W> {
-    jobs: Vec<Job<W>>,
+struct QueueState<W> {
+    jobs: Vec<AppendJob<W>>,
     /// Messages queued or being committed.
     waiting: usize,
     writer_sleeps: bool,
@@ -38,24 +38,27 @@ struct State<W> {
 
 /// The queue in front of the writer.
 #[derive(Debug)]
-pub(crate) struct Queue<W> {
-    state: Mutex<State<W>>,
+pub(crate) struct AppendQueue<W> {
+    state: Mutex<QueueState<W>>,
     filled: Condvar,
     messages_max: usize,
 }
 
-impl<W> Queue<W> {
+impl<W> AppendQueue<W> {
     pub(crate) fn new(messages_max: usize) -> Self {
-        let state = State { jobs: Vec::new(), waiting: 0, writer_sleeps: false, closed: false };
+        let state =
+            QueueState { jobs: Vec::new(), waiting: 0, writer_sleeps: false, closed: false };
         Self { state: Mutex::new(state), filled: Condvar::new(), messages_max }
     }
 
-    /// Queues one message if fewer than `messages_max` wait. Errors: `Unavailable` at once.
+    /// Queues one message if fewer than `messages_max` wait. Errors: `Unavailable` at once, if the
+    /// queue is full or closed.
     pub(crate) fn push_bounded(&self, work: W) -> Result<Waiter, EngineError> {
         self.push_below(work, 1, self.messages_max)
     }
 
-    /// Queues work of so many messages whatever waits already. Errors: `Unavailable` once closed.
+    /// Queues work of `messages` messages without a limit. Errors: `Unavailable` once the queue is
+    /// closed.
     pub(crate) fn push(&self, work: W, messages: usize) -> Result<Waiter, EngineError> {
         self.push_below(work, messages, usize::MAX)
     }
@@ -66,18 +69,18 @@ impl<W> Queue<W> {
         messages: usize,
         waiting_max: usize,
     ) -> Result<Waiter, EngineError> {
-        let (promise, waiter) = pair();
+        let (promise, waiter) = promise_pair();
         let mut state = lock(&self.state);
         if state.closed {
             return Err(EngineError::Unavailable("the log is closed".to_owned()));
         }
         if state.waiting >= waiting_max {
             return Err(EngineError::Unavailable(format!(
-                "the log's queue is full: {} messages wait to be made durable",
+                "the log's queue is full: {} messages wait to become durable; retry later",
                 state.waiting
             )));
         }
-        state.jobs.push(Job { work, promise });
+        state.jobs.push(AppendJob { work, promise });
         state.waiting += messages;
         let wake_writer = std::mem::take(&mut state.writer_sleeps);
         drop(state);
@@ -87,27 +90,33 @@ impl<W> Queue<W> {
         Ok(waiter)
     }
 
-    /// Moves everything queued into `group`, which must be empty; waits for it, up to `patience` if given.
-    pub(crate) fn take(&self, group: &mut Vec<Job<W>>, patience: Option<Duration>) -> Taken {
+    /// Moves every queued job into `group`, which must be empty. Waits for a first job, at most
+    /// `timeout` if given.
+    pub(crate) fn take(
+        &self,
+        group: &mut Vec<AppendJob<W>>,
+        timeout: Option<Duration>,
+    ) -> TakenJobs {
+        assert!(group.is_empty(), "a group is settled before the next is taken");
         let mut state = lock(&self.state);
         loop {
             if !state.jobs.is_empty() {
                 std::mem::swap(&mut state.jobs, group);
-                return Taken::Group;
+                return TakenJobs::Group;
             }
             if state.closed {
-                return Taken::End;
+                return TakenJobs::Closed;
             }
             state.writer_sleeps = true;
-            state = match patience {
+            state = match timeout {
                 None => self.filled.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner),
-                Some(patience) => {
-                    let waited = self.filled.wait_timeout(state, patience);
-                    let (mut state, timeout) =
+                Some(timeout) => {
+                    let waited = self.filled.wait_timeout(state, timeout);
+                    let (mut state, result) =
                         waited.unwrap_or_else(std::sync::PoisonError::into_inner);
-                    if timeout.timed_out() && state.jobs.is_empty() && !state.closed {
+                    if result.timed_out() && state.jobs.is_empty() && !state.closed {
                         state.writer_sleeps = false;
-                        return Taken::Nothing;
+                        return TakenJobs::TimedOut;
                     }
                     state
                 }
@@ -115,13 +124,15 @@ impl<W> Queue<W> {
         }
     }
 
-    /// So many messages that were taken no longer wait. Called before their appenders are told: whoever
-    /// awaited an append finds the room it took.
+    /// Frees the room of messages that the writer took and settled. Called before their appenders
+    /// are woken, so that an appender finds room for its next message.
     pub(crate) fn release(&self, messages: usize) {
-        lock(&self.state).waiting -= messages;
+        let mut state = lock(&self.state);
+        assert!(state.waiting >= messages, "no more messages are released than wait");
+        state.waiting -= messages;
     }
 
-    /// Takes nothing in any more.
+    /// Refuses every later job.
     pub(crate) fn close(&self) {
         lock(&self.state).closed = true;
         self.filled.notify_one();

@@ -1,8 +1,9 @@
-//! Owns the embedded log: one SQLite file, one writer thread, readers beside it. One process, one partition.
-//! Invariants: see `tables` (what the file holds), `writer` (durable before told), `queue` (order, bound) and
-//! `waiters` (who is woken).
+//! Owns the embedded log: one SQLite file, one writer thread, readers beside it. One process, one
+//! partition. Invariants: see `tables` (what the file holds), `writer` (an append is answered only
+//! when it is durable), `queue` (order and limit) and `waiters` (every waiter is woken).
 
-mod share;
+mod assigned_reader;
+mod offset;
 mod subscription;
 mod tables;
 #[cfg(test)]
@@ -17,34 +18,35 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use futures_util::TryFutureExt;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use tokio::sync::watch;
 
-use self::share::SqliteShare;
+use self::assigned_reader::SqliteAssignedReader;
+use self::offset::offset_of;
 use self::subscription::SqliteSubscription;
 use self::tables::{index, position};
-use self::work::Work;
+use self::work::WriterWork;
 pub use self::writer::{CommitObserver, LogStats};
-use self::writer::{Shared, Writer};
+use self::writer::{Writer, WriterShared};
 use crate::blocking::blocking;
-use crate::log::queue::Queue;
+use crate::log::queue::AppendQueue;
 use crate::log::{
-    Delivered, EventLog, Extent, Message, Share, Start, Subscription, Topic, check_size,
+    AssignedReader, Delivered, EventLog, Extent, Message, Start, Subscription, Topic, check_size,
 };
 use crate::sqlite::{FileIdentity, LockFile, ReadPool, at};
 use crate::{EngineError, SeamFuture, lock};
 
-/// Page cache of a connection for listings.
+/// Page cache of a connection for listings, KiB.
 const READER_CACHE_KIB: u32 = 1_024;
 
-/// How a log is run.
+/// Settings of a SQLite log.
 #[derive(Clone)]
 pub struct SqliteLogSettings {
     /// How many messages may wait for durability before `append` refuses more.
     pub queue_max: usize,
-    /// How long the write-ahead log gets, bytes; this much disk is taken when the log is opened.
+    /// Length of the write-ahead log in bytes; this much disk is reserved when the log is opened.
     pub wal_bytes: u32,
-    /// Told of every commit, on the writer's thread: keep it short.
+    /// Called after every commit, on the writer's thread, so it must be quick.
     pub observer: Option<CommitObserver>,
 }
 
@@ -67,20 +69,21 @@ pub struct SqliteLog {
     id: [u8; 16],
     readers: Arc<ReadPool>,
     path: PathBuf,
-    /// None when opened for reading only.
-    writer: Option<Running>,
+    /// `None` for a log opened for reading only.
+    writer: Option<RunningWriter>,
 }
 
-/// A log that takes appends.
-struct Running {
-    shared: Arc<Shared>,
+/// The writer of a log that accepts appends.
+struct RunningWriter {
+    shared: Arc<WriterShared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     _lock: LockFile,
 }
 
 impl SqliteLog {
-    /// Opens the log at `path`, making it if there is none, and starts its writer.
-    /// Errors: `Unavailable` (another process has it, the disk fails), `Corrupt`, `Invalid` (made by another version).
+    /// Opens the log at `path`, creates it if it doesn't exist, and starts its writer. Errors:
+    /// `Unavailable` (another process uses it, the disk fails), `Corrupt`, `Invalid` (another
+    /// version created it).
     pub fn open(path: impl AsRef<Path>, settings: SqliteLogSettings) -> Result<Self, EngineError> {
         let path = path.as_ref();
         let lock = LockFile::take(path)?;
@@ -88,14 +91,15 @@ impl SqliteLog {
         let id = tables::log_id(&connection).map_err(|error| at(path, error))?;
         let heads = tables::heads(&connection).map_err(|error| at(path, error))?;
         if let Err(error) = tables::reserve(&connection, settings.wal_bytes) {
-            // It only makes the first commits slower; a disk this full is told to whoever appends.
-            tracing::warn!(%error, "no room was reserved for the write-ahead log");
+            // Without the reserve the first commits are slower. If the disk is full, appends say
+            // so.
+            tracing::warn!(%error, "no disk space was reserved for the log's write-ahead log");
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WriterShared {
             path: path.to_owned(),
             id,
             files: Arc::new(FileIdentity::of(path)?),
-            queue: Queue::new(settings.queue_max),
+            queue: AppendQueue::new(settings.queue_max),
             heads: heads.map(watch::Sender::new),
             stats: LogStats::default(),
             observer: settings.observer,
@@ -109,19 +113,19 @@ impl SqliteLog {
             .map_err(|error| {
                 EngineError::Unavailable(format!("can't start the log's writer: {error}"))
             })?;
-        let running = Running { shared, thread: Mutex::new(Some(thread)), _lock: lock };
+        let running = RunningWriter { shared, thread: Mutex::new(Some(thread)), _lock: lock };
         Ok(Self::with(path, id, Some(running)))
     }
 
-    /// Opens a log that is there, for listings; a process that writes it may run beside. Appends and acks
-    /// are `Invalid`, and subscriptions end where the log ended when they were made.
+    /// Opens an existing log for listings; another process may write it meanwhile. Appends and acks
+    /// are `Invalid`, and a subscription ends where the log ended when it was opened.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, EngineError> {
         let path = path.as_ref();
         let id = ReadPool::new(path, READER_CACHE_KIB).with(tables::log_id)?;
         Ok(Self::with(path, id, None))
     }
 
-    fn with(path: &Path, id: [u8; 16], writer: Option<Running>) -> Self {
+    fn with(path: &Path, id: [u8; 16], writer: Option<RunningWriter>) -> Self {
         let readers = match &writer {
             Some(running) => {
                 ReadPool::beside(path, READER_CACHE_KIB, Arc::clone(&running.shared.files))
@@ -131,37 +135,38 @@ impl SqliteLog {
         Self { id, readers: Arc::new(readers), path: path.to_owned(), writer }
     }
 
-    /// Where the log is.
+    /// The log's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The offset of intake behind which every create request that a shop made has its claim beside the order store; `None`
-    /// while no claims are paired with this log. Blocks.
+    /// The offset of intake after which every create request of a shop has its claim beside the
+    /// order store; `None` while no claims are paired with this log. Blocks.
     pub fn claims_since(&self) -> Result<Option<u64>, EngineError> {
         self.readers.with(tables::claims_since)
     }
 
-    /// Says that claims are paired with this log from its present end on, unless that is said already. Durable when it
-    /// returns. Blocks. Errors: `Invalid` for a log opened for reading only.
+    /// Records that claims are paired with this log from its present end on, unless a pairing is
+    /// recorded already. Durable when it returns. Blocks. Errors: `Invalid` for a log opened for
+    /// reading only.
     pub fn pair_claims(&self) -> Result<(), EngineError> {
         self.running()?;
         tables::pair_claims(&self.path)
     }
 
-    /// Says that no claims are paired with this log: the next pairing begins at its end. Durable when it returns. Blocks.
-    /// Errors: `Invalid` for a log opened for reading only.
+    /// Records that no claims are paired with this log, so that the next pairing starts at its end.
+    /// Durable when it returns. Blocks. Errors: `Invalid` for a log opened for reading only.
     pub fn unpair_claims(&self) -> Result<(), EngineError> {
         self.running()?;
         tables::unpair_claims(&self.path)
     }
 
-    /// What the writer has done; none for a log opened for reading only.
+    /// The writer's counters; `None` for a log opened for reading only.
     pub fn stats(&self) -> Option<&LogStats> {
         self.writer.as_ref().map(|running| &running.shared.stats)
     }
 
-    fn running(&self) -> Result<&Running, EngineError> {
+    fn running(&self) -> Result<&RunningWriter, EngineError> {
         let read_only = || EngineError::Invalid("this log is open for reading only".to_owned());
         self.writer.as_ref().ok_or_else(read_only)
     }
@@ -186,11 +191,11 @@ impl SqliteLog {
         .await?;
         let group = (start == Start::Group).then_some(group);
         let mut reader = self.reader_from(topic, group, stored);
-        reader.place(after)?;
+        reader.start_after(after)?;
         Ok(reader)
     }
 
-    /// A reader at the beginning of a topic that ends at `stored`.
+    /// Makes a subscription at the beginning of a topic that ends at offset `stored`.
     fn reader_from(&self, topic: Topic, group: Option<String>, stored: u64) -> SqliteSubscription {
         let shared = self.writer.as_ref().map(|running| Arc::clone(&running.shared));
         let head = match &shared {
@@ -203,22 +208,11 @@ impl SqliteLog {
     }
 }
 
-/// The offset to start after. Errors: `Invalid` for a partition there is not.
-pub(super) fn offset_of(positions: &[Position]) -> Result<u64, EngineError> {
-    match positions {
-        [] => Ok(0),
-        [Position { partition: 0, offset }] => Ok(*offset),
-        _ => Err(EngineError::Invalid(format!(
-            "a SQLite log has one partition, 0; got {positions:?}"
-        ))),
-    }
-}
-
 impl EventLog for SqliteLog {
     fn append(&self, topic: Topic, message: Message) -> SeamFuture<'static, Position, EngineError> {
         let queued = check_size(std::slice::from_ref(&message))
             .and_then(|()| self.running())
-            .and_then(|running| running.shared.queue.push_bounded(Work::One(topic, message)));
+            .and_then(|running| running.shared.queue.push_bounded(WriterWork::One(topic, message)));
         match queued {
             Ok(waiter) => Box::pin(waiter),
             Err(error) => Box::pin(ready(Err(error))),
@@ -235,9 +229,9 @@ impl EventLog for SqliteLog {
         }
         let length = messages.len();
         let count = u64::try_from(length).expect("a count fits 64 bits");
-        let queued = check_size(&messages)
-            .and_then(|()| self.running())
-            .and_then(|running| running.shared.queue.push(Work::Many(topic, messages), length));
+        let queued = check_size(&messages).and_then(|()| self.running()).and_then(|running| {
+            running.shared.queue.push(WriterWork::Many(topic, messages), length)
+        });
         match queued {
             Ok(waiter) => Box::pin(waiter.map_ok(move |Position { offset: first, .. }| {
                 (first..first + count).map(position).collect()
@@ -256,12 +250,16 @@ impl EventLog for SqliteLog {
         Box::pin(reader.map_ok(|reader| Box::new(reader) as Box<dyn Subscription>))
     }
 
-    fn share(&self, topic: Topic, group: &str) -> SeamFuture<'_, Box<dyn Share>, EngineError> {
+    fn join_group(
+        &self,
+        topic: Topic,
+        group: &str,
+    ) -> SeamFuture<'_, Box<dyn AssignedReader>, EngineError> {
         let (group, readers) = (Some(group.to_owned()), Arc::clone(&self.readers));
         Box::pin(async move {
             let heads = blocking(move || readers.with(tables::heads)).await?;
             let reader = self.reader_from(topic, group, heads[index(topic)]);
-            Ok(Box::new(SqliteShare::new(reader)) as Box<dyn Share>)
+            Ok(Box::new(SqliteAssignedReader::new(reader)) as Box<dyn AssignedReader>)
         })
     }
 
@@ -303,7 +301,7 @@ impl EventLog for SqliteLog {
             let Some(running) = &self.writer else { return Ok(()) };
             running.shared.queue.close();
             let mut ended = running.shared.ended.subscribe();
-            // The sender lives in `shared`, so it can't be gone; if it were, the writer would be too.
+            // The sender is in `shared`, so it exists as long as this log.
             let _ = ended.wait_for(|ended| *ended).await;
             Ok(())
         })
@@ -315,7 +313,7 @@ impl Drop for SqliteLog {
         let Some(running) = &self.writer else { return };
         running.shared.queue.close();
         if let Some(thread) = lock(&running.thread).take() {
-            // A writer that panicked has failed its waiters already.
+            // The end guard of a writer that panicked has failed its waiters already.
             let _ = thread.join();
         }
     }

@@ -1,17 +1,21 @@
-//! Owns how appenders wait for their commit, and how a whole group of them is woken with one cross-thread
-//! wake per thread instead of one per waiter (each is a system call on a sleeping runtime).
+//! Owns how appenders wait for their commit, and how the writer wakes them.
 //!
-//! A waiter is in a *lane*: the thread it was last polled on. After a commit every waiter's outcome is set
-//! first; then of each lane one waiter (the head) is woken and the wakers of its mates lie in the lane's
-//! mailbox. Whoever is next on that lane, at the latest the head, wakes the mates, which costs no system
-//! call there.
+//! The writer wakes a whole group with one cross-thread wake per thread instead of one per waiter,
+//! because each cross-thread wake of a sleeping runtime is a system call (decision 0003). A waiter
+//! belongs to a *lane*, the thread it was last polled on. After a commit the writer first sets
+//! every waiter's outcome. Then it wakes one waiter of each lane (the head) and puts the wakers of
+//! the other waiters (the mates) into the lane's mailbox. The next waiter that is polled on that
+//! lane, at the latest the head, wakes the mates; on their own thread that needs no system call.
 //!
 //! Invariants:
-//! - An outcome is set exactly once, before any wake for it; a promise dropped without one sets `Unavailable`.
-//! - The mailbox is filled before the head is woken, and only if the head has not taken its outcome yet;
-//!   taking it (by polling or by dropping the waiter) empties the mailbox after. So no mate is stranded.
-//! - A head that is woken and then neither polled nor dropped (a `select!` that went another way and kept
-//!   it) delays its mates by `HANDOVER_MAX` at most: `Wakeups::sweep` wakes what still lies in a mailbox.
+//! - An outcome is set exactly once, before any wake for it; a promise dropped without one sets
+//!   `Unavailable`.
+//! - The mailbox is filled before the head is woken, and only if the head has not taken its outcome
+//!   yet. Taking the outcome, by polling or dropping the waiter, empties the mailbox afterwards. So
+//!   every mate is woken.
+//! - A head that is woken and then neither polled nor dropped (a `select!` took another branch and
+//!   kept it) delays its mates by `HANDOVER_MAX` at most: `Wakeups::sweep` wakes what is still in a
+//!   mailbox.
 //! - No waker is called and no outcome dropped while a lock is held.
 
 use std::pin::Pin;
@@ -20,21 +24,21 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 
 use crate::{EngineError, lock};
 
-/// How long wakers may lie in a mailbox before the writer wakes them itself.
+/// How long wakers may stay in a mailbox before the writer wakes them itself.
 pub(crate) const HANDOVER_MAX: Duration = Duration::from_millis(2);
 
-/// What came of a job: where its first message stands.
-pub(crate) type Outcome = Result<Position, EngineError>;
+/// The outcome of a job: the position of its first message, or why it failed.
+pub(crate) type AppendOutcome = Result<Position, EngineError>;
 
 thread_local! {
     static LANE: Arc<Lane> = Arc::default();
 }
 
-/// The lane of this thread; one of its own for a waiter polled while its thread is being torn down.
+/// The lane of this thread. While the thread is torn down each waiter gets a lane of its own.
 fn this_lane() -> Arc<Lane> {
     LANE.try_with(Arc::clone).unwrap_or_default()
 }
@@ -42,13 +46,14 @@ fn this_lane() -> Arc<Lane> {
 /// The wakers handed to one thread.
 #[derive(Debug, Default)]
 struct Lane {
-    /// Whether `mailbox` holds any; read without the lock on every poll.
+    /// Whether `mailbox` holds any wakers; read without the lock on every poll.
     filled: AtomicBool,
     mailbox: Mutex<Vec<Waker>>,
 }
 
 impl Lane {
     fn post(&self, mut wakers: Vec<Waker>) {
+        assert!(!wakers.is_empty(), "an empty mailbox is never marked as filled");
         let mut mailbox = lock(&self.mailbox);
         if mailbox.is_empty() {
             *mailbox = wakers;
@@ -78,54 +83,54 @@ impl Lane {
 }
 
 #[derive(Debug)]
-enum State {
-    /// No outcome, and nobody polled yet.
+enum SlotState {
+    /// No outcome, and not polled yet.
     Fresh,
     /// No outcome; this waker on this lane waits.
     Parked(Waker, Arc<Lane>),
-    /// An outcome nobody took yet, and the lane that waited for it.
-    Done(Outcome, Option<Arc<Lane>>),
-    /// Taken, or given up by dropping the waiter.
+    /// An outcome that was not taken yet, and the lane that waits for it.
+    Done(AppendOutcome, Option<Arc<Lane>>),
+    /// The outcome was taken, or the waiter was dropped.
     Over,
 }
 
-type Slot = Mutex<State>;
+type Slot = Mutex<SlotState>;
 
 /// A promise of an outcome and the waiter for it.
-pub(crate) fn pair() -> (Promise, Waiter) {
-    let slot = Arc::new(Mutex::new(State::Fresh));
+pub(crate) fn promise_pair() -> (Promise, Waiter) {
+    let slot = Arc::new(Mutex::new(SlotState::Fresh));
     (Promise { slot: Some(Arc::clone(&slot)) }, Waiter { slot })
 }
 
-/// The appender's half: resolves with the outcome. Dropping it recalls nothing.
+/// The appender's half: resolves with the outcome. Dropping it does not cancel the append.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     slot: Arc<Slot>,
 }
 
 impl Future for Waiter {
-    type Output = Outcome;
+    type Output = AppendOutcome;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<AppendOutcome> {
         let mut state = lock(&self.slot);
-        match std::mem::replace(&mut *state, State::Over) {
-            State::Done(outcome, lane) => {
+        match std::mem::replace(&mut *state, SlotState::Over) {
+            SlotState::Done(outcome, lane) => {
                 drop(state);
                 if let Some(lane) = lane {
                     lane.wake_mates();
                 }
                 return Poll::Ready(outcome);
             }
-            State::Over => panic!("an append was polled after it resolved"),
-            State::Parked(waker, lane) if waker.will_wake(context.waker()) => {
-                *state = State::Parked(waker, lane);
+            SlotState::Over => panic!("an append was polled after it resolved"),
+            SlotState::Parked(waker, lane) if waker.will_wake(context.waker()) => {
+                *state = SlotState::Parked(waker, lane);
             }
-            State::Parked(..) | State::Fresh => {
-                *state = State::Parked(context.waker().clone(), this_lane());
+            SlotState::Parked(..) | SlotState::Fresh => {
+                *state = SlotState::Parked(context.waker().clone(), this_lane());
             }
         }
         drop(state);
-        // The head may be kept unpolled by the very task that polls here.
+        // The task polled here may hold the lane's head without polling it.
         let _ = LANE.try_with(|lane| lane.wake_mates());
         Poll::Pending
     }
@@ -133,14 +138,14 @@ impl Future for Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        let last = std::mem::replace(&mut *lock(&self.slot), State::Over);
-        if let State::Done(_, Some(lane)) = last {
+        let last = std::mem::replace(&mut *lock(&self.slot), SlotState::Over);
+        if let SlotState::Done(_, Some(lane)) = last {
             lane.wake_mates();
         }
     }
 }
 
-/// The writer's half: whatever happens, its waiter gets an outcome.
+/// The writer's half. Dropping it without an outcome fails its waiter, so every waiter resolves.
 #[derive(Debug)]
 pub(crate) struct Promise {
     slot: Option<Arc<Slot>>,
@@ -149,15 +154,17 @@ pub(crate) struct Promise {
 impl Drop for Promise {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            let lost = EngineError::Unavailable("the log's writer stopped".to_owned());
+            let stopped = EngineError::Unavailable(
+                "the log's writer stopped before the append was durable".to_owned(),
+            );
             let mut wakeups = Wakeups::default();
-            wakeups.settle(slot, Err(lost));
+            wakeups.set_outcome(slot, Err(stopped));
             wakeups.flush();
         }
     }
 }
 
-/// One lane's share of a group: who is woken, and whom it wakes.
+/// The waiters of one lane in a group: the head, which the writer wakes, and its mates.
 #[derive(Debug)]
 struct Handover {
     lane: Arc<Lane>,
@@ -166,46 +173,47 @@ struct Handover {
     mates: Vec<Waker>,
 }
 
-/// The writer's wake-ups of one group after the other.
+/// Wakes the waiters of committed groups.
 #[derive(Debug, Default)]
 pub(crate) struct Wakeups {
     handovers: Vec<Handover>,
-    /// Lanes whose mailbox was filled, and since when it has not been seen empty.
+    /// Lanes with a filled mailbox, and since when the mailbox was not seen empty.
     handed: Vec<(Arc<Lane>, Instant)>,
 }
 
 impl Wakeups {
     /// Sets a promise's outcome; its waiter is woken by the next `flush`.
-    pub(crate) fn complete(&mut self, mut promise: Promise, outcome: Outcome) {
+    pub(crate) fn complete(&mut self, mut promise: Promise, outcome: AppendOutcome) {
         let slot = promise.slot.take().expect("a promise keeps its slot until it is completed");
-        self.settle(slot, outcome);
+        self.set_outcome(slot, outcome);
     }
 
-    fn settle(&mut self, slot: Arc<Slot>, outcome: Outcome) {
+    fn set_outcome(&mut self, slot: Arc<Slot>, outcome: AppendOutcome) {
         let mut state = lock(&slot);
-        match std::mem::replace(&mut *state, State::Over) {
-            State::Fresh => *state = State::Done(outcome, None),
-            State::Parked(waker, lane) => {
+        match std::mem::replace(&mut *state, SlotState::Over) {
+            SlotState::Fresh => *state = SlotState::Done(outcome, None),
+            SlotState::Parked(waker, lane) => {
                 let known = self.handovers.iter_mut().find(|one| Arc::ptr_eq(&one.lane, &lane));
                 if let Some(handover) = known {
                     handover.mates.push(waker);
-                    *state = State::Done(outcome, Some(lane));
+                    *state = SlotState::Done(outcome, Some(lane));
                 } else {
-                    *state = State::Done(outcome, Some(Arc::clone(&lane)));
+                    *state = SlotState::Done(outcome, Some(Arc::clone(&lane)));
                     drop(state);
                     let mates = Vec::new();
                     self.handovers.push(Handover { lane, head: slot, head_waker: waker, mates });
                 }
             }
-            State::Over => {
+            SlotState::Over => {
                 drop(state);
                 drop(outcome);
             }
-            State::Done(..) => unreachable!("only its one promise completes a slot"),
+            SlotState::Done(..) => unreachable!("a slot has one promise, which completes it once"),
         }
     }
 
-    /// Wakes everybody whose outcome was set since the last flush: one waiter per lane from here.
+    /// Wakes every waiter that got its outcome since the last flush; this thread itself wakes one
+    /// waiter per lane.
     pub(crate) fn flush(&mut self) {
         if self.handovers.is_empty() {
             return;
@@ -222,7 +230,7 @@ impl Wakeups {
                 None => self.handed.push((Arc::clone(&lane), now)),
             }
             lane.post(mates);
-            let head_will_pass_on = matches!(*lock(&head), State::Done(..));
+            let head_will_pass_on = matches!(*lock(&head), SlotState::Done(..));
             if head_will_pass_on {
                 head_waker.wake();
             } else {
@@ -231,7 +239,8 @@ impl Wakeups {
         }
     }
 
-    /// Wakes what has lain in a mailbox for too long. Returns whether anything still lies in one.
+    /// Wakes the mates in mailboxes that were not emptied within `HANDOVER_MAX`. Returns whether
+    /// any mailbox still holds wakers.
     pub(crate) fn sweep(&mut self) -> bool {
         if self.handed.is_empty() {
             return false;
@@ -248,7 +257,7 @@ impl Wakeups {
 }
 
 impl Drop for Wakeups {
-    /// Nobody sweeps after this.
+    /// Wakes every remaining waiter, because no sweep follows.
     fn drop(&mut self) {
         self.flush();
         for (lane, _) in self.handed.drain(..) {

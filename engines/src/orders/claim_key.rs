@@ -1,41 +1,42 @@
-//! Owns the keys of claims: every use of the one key space has a constructor here.
-//! Invariants: two claims that differ in use or in parts have different keys, because a shop's name is never empty and
-//! holds no `/`, and because a create request never gets a key of another use; the text of a key never changes between
-//! versions, because a claim that is not found again is a second create call.
+//! Owns the keys of claims: every use of the shared key space has a constructor here. Invariants:
+//! claims of different uses or with different parts have different keys, because a shop's name is
+//! never empty and has no `/`, and because a create request never gets a key of another use; the
+//! text of a key never changes between versions, because a claim that is not found again leads to a
+//! second create call.
 
 use std::fmt;
 
 use payfold_schemas::digest::Digest;
-use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::{PartnerCode, ShopName};
-use payfold_schemas::record::{Parts, Record};
 
-/// What the build journal's keys begin with. A shop may have the same name.
+/// The prefix of the build journal's keys. A shop may have the same name.
 const JOURNAL: &str = "generations/";
-/// What the keys of reconciliation runs begin with. A shop may have the same name.
+/// The prefix of the keys of reconciliation runs. A shop may have the same name.
 const RUN: &str = "run/";
-/// What the keys of the list of agreeing copies begin with.
+/// The prefix of the keys of the list of agreeing replicas. No shop's key starts with `/`.
 const AGREEING_COPIES: &str = "/agreeing-copies/";
 
-/// The key of a claim: which use it has, and what is claimed there.
+/// The key of a claim: its use and what is claimed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClaimKey(String);
 
-/// A shop's Idempotency-Key would make a key of another use. Nothing may be claimed with it; an earlier
-/// version may have claimed a create request there, which is found with `look_up`.
+/// A shop's Idempotency-Key that would make a claim key of another use. It must not be claimed. An
+/// earlier version may have claimed a create request with it; `existing` returns the key to find
+/// that claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the claim {0} is of another use")]
+#[error("the claim key {0} is reserved for another use")]
 pub struct ReservedClaimKey(ClaimKey);
 
 impl ReservedClaimKey {
-    /// The key to look at, never to claim.
-    pub fn look_up(&self) -> &ClaimKey {
+    /// The key to look up, never to claim.
+    pub fn existing(&self) -> &ClaimKey {
         &self.0
     }
 }
 
 impl ClaimKey {
-    /// A create request of a shop: `SHOP/IDEMPOTENCY-KEY`. Errors: that reads as a key of another use.
+    /// The key of a shop's create request: `SHOP/IDEMPOTENCY-KEY`. Errors: it is a key of another
+    /// use.
     pub fn create_request(
         shop: &ShopName,
         idempotency_key: &str,
@@ -44,18 +45,18 @@ impl ClaimKey {
         if key.is_reserved() { Err(ReservedClaimKey(key)) } else { Ok(key) }
     }
 
-    /// An entry of the build journal, counted from 1: `generations/NUMBER`.
+    /// The key of an entry of the build journal, counted from 1: `generations/NUMBER`.
     pub fn journal_entry(number: u64) -> Self {
         Self(format!("{JOURNAL}{number}"))
     }
 
-    /// The making of a build's tables: `generations/tables/BUILD`.
+    /// The key for making a build's tables: `generations/tables/BUILD`.
     pub fn table_making(build: u32) -> Self {
         Self(format!("{JOURNAL}tables/{build}"))
     }
 
-    /// The start of a reconciliation run: a partner's records of a day (`YYYY-MM-DD`) with this digest, compared so many
-    /// times before: `run/PARTNER/DAY/DIGEST/TIMES`.
+    /// The key of a reconciliation run, `run/PARTNER/DAY/DIGEST/TIMES`: the partner's records of a
+    /// day (`YYYY-MM-DD`), their digest, and how often they were compared before.
     pub fn reconciliation_run(
         partner: &PartnerCode,
         day: &str,
@@ -66,18 +67,19 @@ impl ClaimKey {
         Self(format!("{RUN}{partner}/{day}/{records}/{times}"))
     }
 
-    /// An entry of the list of agreeing copies, counted from 1: `/agreeing-copies/NUMBER`.
+    /// The key of an entry of the list of agreeing replicas, counted from 1:
+    /// `/agreeing-copies/NUMBER`.
     pub fn agreeing_copies(number: u32) -> Self {
         Self(format!("{AGREEING_COPIES}{number}"))
     }
 
-    /// Its text, as it is stored.
+    /// The key's text, as it is stored.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it reads as a key of the journal, of the making of tables or of a reconciliation run, whatever the
-    /// numbers are.
+    /// Whether the text could be a key of the journal, of making tables or of a reconciliation run,
+    /// with any numbers.
     fn is_reserved(&self) -> bool {
         if let Some(rest) = self.0.strip_prefix(JOURNAL) {
             return is_number(rest.strip_prefix("tables/").unwrap_or(rest));
@@ -96,7 +98,7 @@ impl fmt::Display for ClaimKey {
     }
 }
 
-/// Whether a stored key is of the list of agreeing copies, which every start writes to an empty table.
+/// Whether a stored key belongs to the list of agreeing replicas, which the first start writes.
 #[cfg(feature = "cluster")]
 pub(crate) fn names_agreeing_copies(key: &str) -> bool {
     key.starts_with(AGREEING_COPIES)
@@ -106,21 +108,15 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a claim holds a create request. Its checksum tells it from the record of any other use.
-pub fn is_create_request(record: &[u8]) -> bool {
-    let record = Record::decode(record).map(|record| record.parts);
-    matches!(record, Ok(Parts::Fact(fact)) if matches!(fact.fact, Fact::CreateRequested(_)))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    /// One claim, as its user means it.
+    /// A claim by its use and parts.
     #[derive(Clone, Debug, PartialEq)]
-    enum Use {
+    enum ClaimUse {
         CreateRequest(ShopName, String),
         JournalEntry(u64),
         TableMaking(u32),
@@ -128,7 +124,7 @@ mod tests {
         AgreeingCopies(u32),
     }
 
-    impl Use {
+    impl ClaimUse {
         fn key(&self) -> Result<ClaimKey, ReservedClaimKey> {
             match self {
                 Self::CreateRequest(shop, key) => ClaimKey::create_request(shop, key),
@@ -142,8 +138,9 @@ mod tests {
         }
     }
 
-    /// Names and keys of few characters, those that other uses are made of among them, so that they nearly meet.
-    fn any_use() -> impl Strategy<Value = Use> {
+    /// Claims with short names and keys made of the characters of other uses' keys, so that
+    /// collisions are likely.
+    fn any_use() -> impl Strategy<Value = ClaimUse> {
         let shop = prop_oneof![
             Just("generations".to_owned()),
             Just("run".to_owned()),
@@ -159,14 +156,14 @@ mod tests {
         let run = (0..3_u8, 0..3_usize).prop_map(|(records, times)| {
             let partner = PartnerCode::parse("acme").expect("a partner");
             let records = Digest::of_bytes(&[records]);
-            Use::ReconciliationRun(partner, "2026-01-01".to_owned(), records, times)
+            ClaimUse::ReconciliationRun(partner, "2026-01-01".to_owned(), records, times)
         });
         prop_oneof![
-            4 => (shop, key).prop_map(|(shop, key)| Use::CreateRequest(shop, key)),
-            1 => (0..200_u64).prop_map(Use::JournalEntry),
-            1 => (0..30_u32).prop_map(Use::TableMaking),
+            4 => (shop, key).prop_map(|(shop, key)| ClaimUse::CreateRequest(shop, key)),
+            1 => (0..200_u64).prop_map(ClaimUse::JournalEntry),
+            1 => (0..30_u32).prop_map(ClaimUse::TableMaking),
             1 => run,
-            1 => (0..9_u32).prop_map(Use::AgreeingCopies),
+            1 => (0..9_u32).prop_map(ClaimUse::AgreeingCopies),
         ]
     }
 
@@ -186,10 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_what_they_were_and_reserved_ones_are_few() {
+    fn keys_stay_the_same_and_few_are_reserved() {
         let create = |shop: &str, key: &str| {
             let made = ClaimKey::create_request(&ShopName::parse(shop).unwrap(), key);
-            made.map(|key| key.to_string()).map_err(|reserved| reserved.look_up().to_string())
+            made.map(|key| key.to_string()).map_err(|reserved| reserved.existing().to_string())
         };
         for (shop, key, text) in [
             ("web", "order-17", "web/order-17"),

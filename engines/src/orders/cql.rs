@@ -1,18 +1,20 @@
-//! Owns the order store in a CQL database (ScyllaDB, Cassandra): any number of processes, no transactions.
-//! Invariants: what is written last is told last: views, then rows, then progress, each acknowledged before the
-//! next begins, so that a repeated commit mends whatever a crash left; every write but a claim is idempotent
-//! and carries a timestamp that is a log position (`timestamp`), so that who comes late loses; nothing is
-//! ever deleted.
+//! Owns the order store in a CQL database (ScyllaDB, Cassandra), which any number of processes
+//! share without transactions. Invariants: a commit writes views, then rows, then progress, and
+//! each step is acknowledged before the next starts, so that repeating the commit mends what a
+//! crash left; every write except a claim is idempotent and has a write timestamp made from its log
+//! position (`timestamp`), so that a late write of older data loses; only whole builds are deleted.
 
-mod agreeing;
+mod agreeing_replicas;
 mod buckets;
 mod claims;
+mod database_schema;
+mod definitions;
 mod errors;
 mod family;
-mod found;
 mod heads;
 mod link;
-mod names;
+mod name_views;
+mod prepared;
 mod progress;
 mod recent;
 mod rows;
@@ -20,6 +22,7 @@ mod scan;
 pub mod schema;
 mod settings;
 mod timestamp;
+mod view_entry;
 mod views;
 
 use std::sync::Arc;
@@ -27,16 +30,15 @@ use std::sync::Arc;
 use payfold_schemas::chain::Head;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
+use payfold_schemas::position::Position;
 use payfold_schemas::publication::Publication;
-use payfold_schemas::record::Position;
 
 use self::family::Family;
+use self::prepared::Tables;
 use crate::orders::{
     ClaimKey, Claimed, Commit, Cursor, Footprint, OrderStore, Page, Progress, Scan, Walked,
 };
 use crate::{EngineError, SeamFuture};
-
-const READ_ONLY: &str = "this order store is open for reading only";
 
 pub use link::{StatementKind, StatementObserver, StatementRun};
 pub use settings::{
@@ -44,77 +46,55 @@ pub use settings::{
     parse_serial_consistency,
 };
 
-/// A generation of the order store in a keyspace of a CQL database.
+/// A build of the order store in a keyspace of a CQL database.
 pub struct CqlOrders {
     tables: Arc<Tables>,
     family: Arc<Family>,
 }
 
-/// What is prepared for the tables of a generation.
-struct Tables {
-    rows: rows::Rows,
-    progress: progress::Advance,
-    heads: heads::Heads,
-    buckets: buckets::Buckets,
-    views: views::Views,
-    scans: scan::Scans,
-}
-
-impl Tables {
-    async fn prepare(link: &link::Link, generation: u32) -> Result<Arc<Self>, EngineError> {
-        Ok(Arc::new(Self {
-            rows: rows::Rows::prepare(link, generation).await?,
-            progress: progress::Advance::prepare(link, generation).await?,
-            heads: heads::Heads::prepare(link, generation).await?,
-            buckets: buckets::Buckets::prepare(link, generation).await?,
-            views: views::Views::prepare(link, generation).await?,
-            scans: scan::Scans::prepare(link, generation).await?,
-        }))
-    }
-}
-
-/// The statements of claims, once the tables are found to be those that they go to.
+/// Checks the tables, then prepares the statements of claims.
 async fn prepare_claims(
     link: &link::Link,
     settings: &CqlSettings,
-) -> Result<claims::Claims, EngineError> {
+) -> Result<claims::CqlClaims, EngineError> {
     schema::check(link, settings).await?;
-    claims::Claims::prepare(link, settings).await
+    claims::CqlClaims::prepare(link, settings).await
 }
 
 impl CqlOrders {
-    /// Connects to a store whose tables are there (`schema::apply`). It reconnects by itself from then on.
-    /// Errors: `Invalid` (settings, credentials, a table that is missing or another), `Unavailable`.
+    /// Connects to a store with existing tables (`schema::apply` makes them). It reconnects by
+    /// itself afterwards. Errors: `Invalid` (settings, credentials, a table that is missing or
+    /// differs), `Unavailable`.
     pub async fn open(settings: CqlSettings) -> Result<Self, EngineError> {
         Self::open_observed(settings, None).await
     }
 
-    /// The same; `observer` is told of each statement that serves a call.
+    /// As `open`; calls `observer` after each statement.
     pub async fn open_observed(
         settings: CqlSettings,
         observer: Option<StatementObserver>,
     ) -> Result<Self, EngineError> {
-        let link = link::Link::open(&settings).await?.observed(observer);
+        let link = link::Link::open(&settings).await?.with_observer(observer);
         let claims = prepare_claims(&link, &settings).await?;
-        agreeing::hold(&link, &settings, &claims).await?;
+        agreeing_replicas::check_or_record(&link, &settings, &claims).await?;
         Self::first_of(Family::new(link, claims)).await
     }
 
-    /// Connects to a store for listings: nothing can be changed, and what a keyspace began with is not decided.
-    /// Errors: as `open`.
+    /// Connects to a store for listings: nothing can be changed, and the list of agreeing replicas
+    /// is not written. Errors: as `open`.
     pub async fn open_read_only(settings: CqlSettings) -> Result<Self, EngineError> {
         let link = link::Link::open(&settings).await?;
         let claims = prepare_claims(&link, &settings).await?;
-        agreeing::check(&link, &settings, &claims).await?;
+        agreeing_replicas::check(&link, &settings, &claims).await?;
         Self::first_of(Family::reading(link, claims)).await
     }
 
     async fn first_of(family: Family) -> Result<Self, EngineError> {
-        let tables = family.generation(Publication::FIRST.tables).await?;
+        let tables = family.build(Publication::FIRST.build).await?;
         Ok(Self { tables, family: Arc::new(family) })
     }
 
-    /// Whether anything was ever claimed. Errors: the database's.
+    /// Whether any claim exists, apart from the list of agreeing replicas. Errors: the database's.
     pub async fn has_claims(&self) -> Result<bool, EngineError> {
         self.family.claims.has_any(&self.family.link).await
     }
@@ -202,18 +182,18 @@ impl OrderStore for CqlOrders {
         Box::pin(async move { self.tables.rows.walk(link, after.as_ref(), limit).await })
     }
 
-    fn generation(&self, tables: u32) -> SeamFuture<'_, Arc<dyn OrderStore>, EngineError> {
+    fn build(&self, build: u32) -> SeamFuture<'_, Arc<dyn OrderStore>, EngineError> {
         Box::pin(async move {
-            let tables = self.family.generation(tables).await?;
+            let tables = self.family.build(build).await?;
             Ok(Arc::new(Self { tables, family: Arc::clone(&self.family) }) as Arc<dyn OrderStore>)
         })
     }
 
-    fn drop_generation(&self, tables: u32) -> SeamFuture<'_, (), EngineError> {
-        Box::pin(self.family.drop_generation(tables))
+    fn drop_build(&self, build: u32) -> SeamFuture<'_, (), EngineError> {
+        Box::pin(self.family.drop_build(build))
     }
 
-    /// What lies on the nodes is theirs to tell.
+    /// Unknown: counting rows or bytes would need requests to every node.
     fn footprint(&self) -> SeamFuture<'_, Footprint, EngineError> {
         Box::pin(std::future::ready(Ok(Footprint { orders: None, bytes: None })))
     }

@@ -1,6 +1,7 @@
-//! Owns the texts of cursors and how a page ends, the same on every engine.
-//! Invariants: a page starts right after the entry its cursor names, whatever was added meanwhile; a cursor
-//! fits its own view only.
+//! Owns the text of the cursors of views, and whether a page has a next one, the same for every
+//! engine. Walks have cursors of their own (`walked`). Invariants: a page starts right after the
+//! entry that its cursor names, whatever was added meanwhile, but never before its window; a cursor
+//! is valid for its own view only. Whether it comes from the same query is not checked.
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::OrderKey;
@@ -9,28 +10,28 @@ use payfold_schemas::time::Time;
 use crate::EngineError;
 use crate::orders::{Cursor, Page, ViewEntry};
 
-/// Entries as a view yields them.
+/// Entries in the order of their view.
 pub(super) type Entries = Vec<(OrderKey, ViewEntry)>;
 
-/// How many entries to look for: one more than asked for tells whether there is a next page.
-/// Errors: `Invalid` for a page of none.
-pub(super) fn fetch(limit: usize) -> Result<usize, EngineError> {
+/// How many entries to read for a page: one more than `limit`, to know whether there is a next
+/// page. Errors: `Invalid` for a limit of 0.
+pub(super) fn fetch_count(limit: usize) -> Result<usize, EngineError> {
     match limit {
         0 => Err(EngineError::Invalid("a page needs a limit of at least 1".to_owned())),
         limit => Ok(limit.saturating_add(1)),
     }
 }
 
-/// The page of up to `limit` entries out of up to one more.
+/// Makes a page of up to `limit` entries from up to `limit + 1`.
 pub(super) fn page(mut entries: Entries, limit: usize) -> Page {
     let more = entries.len() > limit;
     entries.truncate(limit);
-    let next = if more { entries.last().map(at) } else { None };
+    let next = if more { entries.last().map(cursor_of) } else { None };
     Page { entries, next }
 }
 
-/// The cursor that stands on an entry: its view's name, then what orders it within the view.
-fn at((key, entry): &(OrderKey, ViewEntry)) -> Cursor {
+/// The cursor of an entry: its view's name, then its sort key within the view.
+fn cursor_of((key, entry): &(OrderKey, ViewEntry)) -> Cursor {
     Cursor(match entry {
         ViewEntry::Created(time) => by_time("created", time.unix_nanos(), key),
         ViewEntry::Deadline(time) => by_time("deadline", time.unix_nanos(), key),
@@ -45,13 +46,15 @@ pub(super) fn by_time(view: &str, unix_nanos: i64, key: impl std::fmt::Display) 
     format!("{view}/{unix_nanos}/{key}")
 }
 
-/// The (unix nanoseconds, key) after which a page of a time view starts. Errors: `Invalid`.
+/// The (unix nanoseconds, key) after which a page of a time view starts: the cursor's entry, or
+/// `from` if that is later, because a cursor of another window must not lead out of this one.
+/// Errors: `Invalid`.
 pub(super) fn after_time<'a>(
     view: &str,
     after: Option<&'a Cursor>,
     from: Time,
 ) -> Result<(i64, &'a str), EngineError> {
-    // No key is empty, so the empty one stands before the first entry of its instant.
+    // No key is empty, so the empty key sorts before the first entry of its instant.
     let first = (from.unix_nanos(), "");
     let Some(cursor) = after else { return Ok(first) };
     let (time, key) = rest_of(view, cursor)?.split_once('/').ok_or_else(|| bad(cursor))?;
@@ -59,7 +62,7 @@ pub(super) fn after_time<'a>(
     Ok(first.max((time, key)))
 }
 
-/// The order id after which a page of a name view starts. Errors: `Invalid`.
+/// The order id after which a page of the reference or provider-ref view starts. Errors: `Invalid`.
 pub(super) fn after_name<'a>(
     view: &str,
     after: Option<&'a Cursor>,
@@ -76,7 +79,7 @@ pub(super) fn after_nonce(after: Option<&Cursor>) -> Result<(Vec<u8>, &str), Eng
     Ok((digest.as_bytes().to_vec(), order_id))
 }
 
-/// What stands behind the view's name in a cursor. Errors: `Invalid` for another view's cursor.
+/// The part of a cursor after the view's name. Errors: `Invalid` for another view's cursor.
 fn rest_of<'a>(view: &str, cursor: &'a Cursor) -> Result<&'a str, EngineError> {
     let rest = cursor.0.strip_prefix(view).and_then(|rest| rest.strip_prefix('/'));
     rest.ok_or_else(|| bad(cursor))
@@ -84,7 +87,7 @@ fn rest_of<'a>(view: &str, cursor: &'a Cursor) -> Result<&'a str, EngineError> {
 
 fn bad(cursor: &Cursor) -> EngineError {
     EngineError::Invalid(format!(
-        "{:?} is no cursor of this listing: start it again without one",
+        "{:?} is not a cursor of this listing: start the listing again without a cursor",
         cursor.0
     ))
 }

@@ -1,79 +1,59 @@
-//! Owns the embedded order store: a SQLite file for each generation, one connection that writes it, readers beside it,
-//! and the claims in a file of their own.
-//! Invariants: a `Commit` happens whole or not at all; see `rows` (older never replaces), `views` (an entry
-//! is there once) and `tables` (progress moves with the rows).
+//! Owns the embedded order store: one SQLite file for each projection build with one writing
+//! connection and a pool of reading ones, and the claims in a file of their own. Invariants: a
+//! `Commit` is atomic; see `rows` (an older row never replaces a newer one), `views` (an entry
+//! exists once) and `tables` (progress moves in the rows' transaction).
 
 mod claims;
 mod family;
 mod heads;
+mod layout;
 mod money;
 mod paired;
 mod rows;
+mod settings;
+mod shared;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod views;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::Arc;
 
 use payfold_schemas::chain::Head;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
+use payfold_schemas::position::Position;
 use payfold_schemas::publication::Publication;
-use payfold_schemas::record::Position;
 use rusqlite::Connection;
 
 use self::family::Family;
 pub use self::paired::PairedClaims;
+pub use self::settings::SqliteOrdersSettings;
+use self::shared::{READ_ONLY, Shared};
 use crate::blocking::blocking;
 use crate::orders::{
     ClaimKey, Claimed, Commit, Cursor, Footprint, MoneyPage, OrderStore, Page, Progress, Scan,
     Walked, Window,
 };
-use crate::sqlite::{ReadPool, at, seam_error};
-use crate::{EngineError, SeamFuture, lock};
+use crate::sqlite::seam_error;
+use crate::{EngineError, SeamFuture};
 
-const READ_ONLY: &str = "this order store is open for reading only";
-
-/// How a store is run. The caches are all the memory that grows with use.
-#[derive(Clone, Copy, Debug)]
-pub struct SqliteOrdersSettings {
-    /// Page cache of the connection that writes, and that loads for whoever writes, KiB.
-    pub writer_cache_kib: u32,
-    /// Page cache of each of the few connections that serve other reads, KiB.
-    pub reader_cache_kib: u32,
-}
-
-impl Default for SqliteOrdersSettings {
-    fn default() -> Self {
-        Self { writer_cache_kib: 64 << 10, reader_cache_kib: 2 << 10 }
-    }
-}
-
-/// A generation of the order store, in one SQLite file.
+/// A build of the order store, in one SQLite file.
 pub struct SqliteOrders {
     shared: Arc<Shared>,
     family: Arc<Family>,
 }
 
-/// One open generation.
-struct Shared {
-    path: PathBuf,
-    settings: SqliteOrdersSettings,
-    /// None for a store opened for reading only, and after it broke until the next commit.
-    writer: Mutex<Option<Connection>>,
-    readers: ReadPool,
-}
-
-/// Where the claims of the store at `orders` are kept.
+/// The path of the claims of the store at `orders`.
 pub fn claims_beside(orders: &Path) -> PathBuf {
     claims::path_beside(orders)
 }
 
 impl SqliteOrders {
-    /// Opens the store at `path` with default settings, making it if there is none.
-    /// Errors: `Unavailable` (another process has it, the disk fails), `Corrupt`, `Invalid` (made by another version).
+    /// Opens the store at `path` with default settings, and creates it if it doesn't exist. Errors:
+    /// `Unavailable` (another process uses it, the disk fails), `Corrupt`, `Invalid` (another
+    /// version created it).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, EngineError> {
         Self::open_with(path, SqliteOrdersSettings::default())
     }
@@ -83,58 +63,18 @@ impl SqliteOrders {
         path: impl AsRef<Path>,
         settings: SqliteOrdersSettings,
     ) -> Result<Self, EngineError> {
-        Self::first_of(Family::take(path.as_ref(), settings)?)
+        Self::first_of(Family::open(path.as_ref(), settings)?)
     }
 
-    /// Opens a store that is there, for listings; a process that writes it may run beside. Commits are `Invalid`.
+    /// Opens an existing store for listings; another process may write it meanwhile. Commits are
+    /// `Invalid`.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, EngineError> {
-        Self::first_of(Family::look(path.as_ref()))
+        Self::first_of(Family::open_read_only(path.as_ref()))
     }
 
     fn first_of(family: Family) -> Result<Self, EngineError> {
-        let shared = family.generation(Publication::FIRST.tables)?;
+        let shared = family.build(Publication::FIRST.build)?;
         Ok(Self { shared, family: Arc::new(family) })
-    }
-}
-
-impl Shared {
-    fn new(path: &Path, settings: SqliteOrdersSettings, writer: Option<Connection>) -> Self {
-        let readers = ReadPool::new(path, settings.reader_cache_kib);
-        Self { path: path.to_owned(), settings, writer: Mutex::new(writer), readers }
-    }
-
-    /// Reads on the connection that writes unless it is at work: its cache is warm, and the one who loads
-    /// before a commit is the one who commits.
-    fn load(&self, keys: &[OrderKey]) -> Result<Vec<Option<Order>>, EngineError> {
-        let writer = match self.writer.try_lock() {
-            Ok(writer) => Some(writer),
-            Err(TryLockError::Poisoned(error)) => Some(PoisonError::into_inner(error)),
-            Err(TryLockError::WouldBlock) => None,
-        };
-        match writer.as_deref() {
-            Some(Some(connection)) => {
-                rows::load(connection, keys).map_err(|error| at(&self.path, error))
-            }
-            Some(None) | None => self.readers.with(|connection| rows::load(connection, keys)),
-        }
-    }
-
-    /// Changes something on the connection that writes. What fails is undone, or the connection given up.
-    fn change(
-        &self,
-        work: impl FnOnce(&Connection) -> Result<(), EngineError>,
-    ) -> Result<(), EngineError> {
-        let mut writer = lock(&self.writer);
-        if writer.is_none() {
-            *writer = Some(tables::open(&self.path, &self.settings)?);
-        }
-        let connection = writer.as_ref().expect("it was opened above if it was not open");
-        let result = work(connection);
-        let left = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
-        if !left {
-            *writer = None;
-        }
-        result.map_err(|error| at(&self.path, error))
     }
 }
 
@@ -143,7 +83,9 @@ fn write(connection: &Connection, commit: &Commit) -> Result<(), EngineError> {
     views::store(connection, &commit.views)?;
     rows::store(connection, &commit.orders)?;
     tables::advance(connection, commit.log_id, &commit.folded)?;
-    connection.execute_batch("COMMIT").map_err(seam_error)
+    connection.execute_batch("COMMIT").map_err(seam_error)?;
+    assert!(connection.is_autocommit(), "rows, views and progress are committed as one");
+    Ok(())
 }
 
 impl OrderStore for SqliteOrders {
@@ -236,17 +178,17 @@ impl OrderStore for SqliteOrders {
         }))
     }
 
-    fn generation(&self, tables: u32) -> SeamFuture<'_, Arc<dyn OrderStore>, EngineError> {
+    fn build(&self, build: u32) -> SeamFuture<'_, Arc<dyn OrderStore>, EngineError> {
         let family = Arc::clone(&self.family);
         Box::pin(blocking(move || {
-            let shared = family.generation(tables)?;
+            let shared = family.build(build)?;
             Ok(Arc::new(Self { shared, family }) as Arc<dyn OrderStore>)
         }))
     }
 
-    fn drop_generation(&self, tables: u32) -> SeamFuture<'_, (), EngineError> {
+    fn drop_build(&self, build: u32) -> SeamFuture<'_, (), EngineError> {
         let family = Arc::clone(&self.family);
-        Box::pin(blocking(move || family.drop_generation(tables)))
+        Box::pin(blocking(move || family.drop_build(build)))
     }
 
     fn footprint(&self) -> SeamFuture<'_, Footprint, EngineError> {

@@ -1,14 +1,15 @@
-//! Owns the refusal of a missing log file beside what was made from it or with it.
-//! Invariant: a log is made only where no order store and no claims are; with any of them there, its absence is a
-//! loss.
+//! Owns the refusal to create a log beside files that were made from one. Invariant: a new log is
+//! created only where neither an order store nor claims exist; beside one of them, a missing log is
+//! a lost log.
 
 use std::path::{Path, PathBuf};
 
 use crate::EngineError;
 use crate::sqlite::file_exists;
 
-/// Checks that the log at `log` is there, or that none of the files that are made after a log (`others`) is. An empty
-/// file is no log. Errors: `Corrupt`, the log is missing; `Unavailable`, a file can't be read.
+/// Checks that the log at `log` exists, or that none of `others` does, the files that are created
+/// after a log. An empty file is no log. Errors: `Corrupt` if the log is missing, `Unavailable` if
+/// a file can't be read.
 pub fn check(log: &Path, others: &[PathBuf]) -> Result<(), EngineError> {
     if file_exists(log)? && std::fs::metadata(log).is_ok_and(|found| found.len() > 0) {
         return Ok(());
@@ -23,8 +24,8 @@ pub fn check(log: &Path, others: &[PathBuf]) -> Result<(), EngineError> {
         return Ok(());
     }
     Err(EngineError::Corrupt(format!(
-        "there is no log {}, and there is {}: the log holds every fact of this system, and a new one is never made in its \
-         place",
+        "there is no log {}, and there is {}: the log holds every fact of this system, and a new \
+         one is never made in its place",
         log.display(),
         left.join(", ")
     )))

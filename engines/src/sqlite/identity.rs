@@ -1,8 +1,9 @@
-//! Owns the proof that the files a writer has open are the ones a restart would find: that their paths still name them,
-//! by device and inode; and what becomes of a writer's connection once they don't.
-//! Invariants: lost files are reported once until they are back; a lost database is never made anew; a file that
-//! somebody put in the place of a lost write-ahead log is never deleted; a process does not end by itself while only
-//! a lost write-ahead log holds what was acknowledged.
+//! Owns the check that a writer's open files are the ones that a restart would find: their paths
+//! must still name them, by device and inode. It also owns what happens to the writer's connection
+//! if they don't (the files are *lost*: deleted, moved or replaced). Invariants: lost files are
+//! reported once until they are back; a lost database is never created again; a file that was put
+//! in the place of a lost write-ahead log is never deleted; a process does not end by itself while
+//! acknowledged data is in a lost write-ahead log only.
 
 use std::fmt;
 use std::io;
@@ -16,19 +17,20 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{Checkpointed, beside, checkpoint, follow_links};
+use super::checkpoint::{Checkpointed, checkpoint};
+use super::paths::{beside, follow_links};
 use crate::{EngineError, lock};
 
-/// The open files of a process, on Linux.
+/// The open files of this process, on Linux.
 const DESCRIPTORS: &str = "/proc/self/fd";
 
-/// From one attempt to save a lost write-ahead log to the next, while the process should end.
-const SAVE_AGAIN: Duration = Duration::from_millis(200);
+/// The pause between two attempts to save a lost write-ahead log while the process should end.
+const SAVE_RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// The id of a container's first process, within the container.
 const FIRST_PROCESS: u32 = 1;
 
-/// A file, whatever its name. No other file gets its number while it is open.
+/// The identity of a file, whatever its name. No other file gets its number while the file is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Inode {
     device: u64,
@@ -45,66 +47,67 @@ impl Inode {
 /// Which of a database's files is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LostFile {
-    /// The link at the path in the settings; the database is where it was.
+    /// The symlink at the path in the settings; the database is at its path.
     Link,
     /// The database itself.
     Database,
-    /// The write-ahead log alone; the database is where it was.
+    /// The write-ahead log alone; the database is at its path.
     Wal,
 }
 
-/// A file that is lost, and what is at its path instead.
+/// A lost file, and what is at its path instead.
 struct Loss<'a> {
     file: LostFile,
     path: &'a Path,
-    found: Found,
+    found: FileAtPath,
 }
 
 /// What is at the path of a file that is open.
 #[derive(Debug)]
-enum Found {
+enum FileAtPath {
     Nothing,
     Another,
     Unreadable(io::Error),
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for FileAtPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => f.write_str("was deleted or moved away while it was in use"),
             Self::Another => f.write_str("is another file than the one in use"),
-            Self::Unreadable(error) => write!(f, "can't be looked at: {error}"),
+            Self::Unreadable(error) => write!(f, "can't be checked: {error}"),
         }
     }
 }
 
 /// The database file and the write-ahead log that one writer has open.
 ///
-/// It looks with `stat` alone: a process that opens and closes a database file loses the locks SQLite holds on it.
+/// It checks with `stat` only, because a process that opens and closes a database file loses the
+/// POSIX locks that SQLite holds on it.
 #[derive(Debug)]
 pub(crate) struct FileIdentity {
-    /// The path in the settings, where it is a link.
+    /// The path in the settings, if it is a symlink.
     link: Option<PathBuf>,
-    /// The file itself. SQLite keeps the write-ahead log beside it, and not beside a link.
+    /// The file itself. SQLite keeps the write-ahead log beside it, and not beside a symlink.
     database: PathBuf,
     database_inode: Inode,
     wal: PathBuf,
-    /// None while the writer has no connection: the last one to close deletes the file.
+    /// `None` while the writer has no connection: the last connection that closes deletes the file.
     wal_inode: Mutex<Option<Inode>>,
-    /// Locked from a look to what is made of it: an older look must not undo a newer one.
+    /// Locked for a whole check, so that an older check can't undo a newer one.
     lost: Mutex<bool>,
-    /// It was reported that a lost write-ahead log can't be written into the database.
+    /// Whether it was reported that a lost write-ahead log can't be copied into the database.
     unsaved: AtomicBool,
 }
 
 impl FileIdentity {
-    /// The files at the path of a database that has just been opened and read. Errors: `Unavailable` if they are not
-    /// there.
+    /// Records the files at the path of a database that was just opened and read. Errors:
+    /// `Unavailable` if they don't exist.
     pub(crate) fn of(path: &Path) -> Result<Self, EngineError> {
         let database = follow_links(path);
         let wal = beside(&database, "-wal");
         let inode = |path: &Path| {
-            Inode::at(path).map_err(|error| unavailable(path, &Found::Unreadable(error)))
+            Inode::at(path).map_err(|error| unavailable(path, &FileAtPath::Unreadable(error)))
         };
         Ok(Self {
             database_inode: inode(&database)?,
@@ -122,24 +125,27 @@ impl FileIdentity {
         *lock(&self.lost)
     }
 
-    /// Checks that the paths name the open files; reports when one is lost and when it is back. Errors: `Unavailable`.
+    /// Checks that the paths name the open files. Logs when a file is lost and when it is back.
+    /// Errors: `Unavailable` with the lost file.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         let mut lost = lock(&self.lost);
         let Some(loss) = self.find_loss() else {
             if mem::take(&mut *lost) {
-                tracing::info!(file = %self.database.display(), "the file is at its path again: it is used on");
+                tracing::info!(file = %self.database.display(), "the file is at its path again, \
+                    and is used again");
             }
             return Ok(());
         };
         let Loss { path, found, .. } = &loss;
         if !mem::replace(&mut *lost, true) {
             let fix = self.fix(&loss);
-            tracing::error!(file = %path.display(), "the file {found}: nothing is stored or acknowledged until that file is back at its path; {fix}");
+            tracing::error!(file = %path.display(), "the file {found}: nothing is stored or \
+                acknowledged until that file is back at its path; {fix}");
         }
         Err(unavailable(path, found))
     }
 
-    /// The first file that is lost now; those that hold data before a link.
+    /// The first file that is lost now, the files with data before the symlink.
     fn find_loss(&self) -> Option<Loss<'_>> {
         let wal_inode = *lock(&self.wal_inode);
         let files = [
@@ -153,17 +159,19 @@ impl FileIdentity {
         })
     }
 
-    /// Remembers the write-ahead log that a new connection of the writer has opened. Errors: `Unavailable` if the
-    /// database is not the same file.
+    /// Records the write-ahead log that a new connection of the writer has opened. Errors:
+    /// `Unavailable` if the database is another file.
     pub(crate) fn reopened(&self) -> Result<(), EngineError> {
         let inode = Inode::at(&self.wal);
-        let inode = inode.map_err(|error| unavailable(&self.wal, &Found::Unreadable(error)))?;
+        let inode =
+            inode.map_err(|error| unavailable(&self.wal, &FileAtPath::Unreadable(error)))?;
         *lock(&self.wal_inode) = Some(inode);
         self.check()
     }
 
-    /// Gives a connection of the writer up. Returns one to lost files, to be kept: it may be all that is left of them,
-    /// and SQLite would delete what stands at the write-ahead log's path, which may be a restored file.
+    /// Closes a connection of the writer. Returns a connection to lost files instead of closing it,
+    /// for two reasons: it may be the only way to their data, and on close SQLite would delete the
+    /// file at the write-ahead log's path, which may be a restored one.
     #[must_use]
     pub(crate) fn close(&self, connection: Connection) -> Option<Connection> {
         if self.check().is_err() {
@@ -175,31 +183,34 @@ impl FileIdentity {
         None
     }
 
-    /// Ends the writer's connection with the process. Blocks while a lost write-ahead log holds what the database does
-    /// not: this process alone has it. One to lost files is never closed.
+    /// Ends the writer's connection at the end of the process. Blocks while a lost write-ahead log
+    /// has data that the database lacks, because only this process has it. A connection to lost
+    /// files is leaked, never closed.
     pub(crate) fn end(&self, mut connection: Connection) {
-        // What was reported while it ran is reported again: now somebody waits for the end.
+        // Reported again, because a person now waits for the process to end.
         self.unsaved.store(false, Ordering::Relaxed);
         while let Some(kept) = self.close(connection) {
             if self.save(&kept) {
                 std::mem::forget(kept);
                 return;
             }
-            thread::sleep(SAVE_AGAIN);
+            thread::sleep(SAVE_RETRY_PAUSE);
             connection = kept;
         }
     }
 
-    /// Ends the transaction of a connection to lost files, which would keep other connections from writing when they are
-    /// back, and writes what only a lost write-ahead log has into the database, wherever that was moved. Returns whether
-    /// nothing is left to write, or nothing can be: another database at the path shares the index of the write-ahead log, so
-    /// what a replaced one has can't be saved from here.
+    /// Saves the data of lost files. It rolls an open transaction back, which would block other
+    /// connections when the files are back, and copies a lost write-ahead log into the database,
+    /// wherever that was moved. Returns true if nothing is left to copy, and also if nothing can be
+    /// copied: if the database was replaced, the new one shares the write-ahead log's index, so the
+    /// old one's data can't be saved from here.
     pub(crate) fn save(&self, connection: &Connection) -> bool {
         let is_ended = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
         if self.has_wal_in_place() || self.is_database_replaced() {
             return true;
         }
-        // PASSIVE leaves the write-ahead log as it is: what is copied meanwhile is whole.
+        // PASSIVE doesn't change the write-ahead log, so a copy that a person makes meanwhile is
+        // whole.
         let trouble = match checkpoint(connection, "PASSIVE") {
             Ok(Checkpointed::All) => None,
             Ok(Checkpointed::Part) if is_ended => Some("a reader holds an older state".to_owned()),
@@ -210,60 +221,65 @@ impl FileIdentity {
         let database = self.database.display();
         match &trouble {
             None if was_unsaved => {
-                tracing::info!(file = %database, "all that the lost write-ahead log had is in the database");
+                tracing::info!(file = %database, "the lost write-ahead log is completely copied \
+                    into the database");
             }
             Some(trouble) if !was_unsaved => {
                 let save = self.save_commands(std::process::id());
-                tracing::error!(file = %database, "what the lost write-ahead log has is not all in the database yet: {trouble}; \
-                    it is tried again, and this process does not end before, so don't end it with SIGKILL. End what reads the \
-                    file (a listing, a backup, sqlite3), see that its disk has room. If that can't be done, save it first: \
-                    {save}; {PROVE}");
+                tracing::error!(file = %database, "the lost write-ahead log is not completely \
+                    copied into the database yet: {trouble}; payfold tries again and does not end \
+                    before, so don't end it with SIGKILL. End the programs that read the file (a \
+                    listing, a backup, sqlite3), and free space on its disk. If that can't be \
+                    done, save the files first: {save}; {PROVE}");
             }
             _ => {}
         }
         trouble.is_none()
     }
 
-    /// Whether a restart finds the write-ahead log that is in use, if one is.
+    /// Whether a restart would find the write-ahead log in use, if there is one.
     fn has_wal_in_place(&self) -> bool {
         let inode = *lock(&self.wal_inode);
         inode.is_none_or(|inode| check_file(&self.wal, inode).is_ok())
     }
 
     fn is_database_replaced(&self) -> bool {
-        matches!(check_file(&self.database, self.database_inode), Err(Found::Another))
+        matches!(check_file(&self.database, self.database_inode), Err(FileAtPath::Another))
     }
 
-    /// What a person does about it. No advice here may lose what this process alone has.
+    /// What a person should do about a lost file. No advice here may lose data that only this
+    /// process has.
     fn fix(&self, loss: &Loss<'_>) -> String {
         let (database, wal) = (self.database.display(), self.wal.display());
         match (loss.file, &loss.found) {
-            (_, Found::Unreadable(_)) => {
-                "see that the folder can be read; keep this process running".to_owned()
+            (_, FileAtPath::Unreadable(_)) => {
+                "make the folder readable, and keep this process running".to_owned()
             }
             (LostFile::Link, _) => {
-                format!("make it a link to {database} again, which is where it was, with {wal}")
+                format!("make it a symlink to {database} again; that file and {wal} are in place")
             }
             (LostFile::Wal, _) => format!(
-                "don't stop this process before a copy is proven. Was it moved, move it back. If not, save it first: {}; \
-                 {PROVE}, with SIGTERM: it ends once all it has is in {database}. Move away what stands at {wal} then, and \
-                 start",
+                "don't stop this process before a copy is proven. If the file was moved, move it \
+                 back. If not, save it first: {}; {PROVE}, with SIGTERM: payfold ends once all its \
+                 data is in {database}. Then move the file at {wal} away, and start payfold",
                 self.save_commands(std::process::id())
             ),
             (LostFile::Database, _) => format!(
-                "don't stop this process, which alone has it, before a copy of it is proven. Was it moved, move it back. \
-                 If not, save it first: {}; {PROVE}",
+                "don't stop this process before a copy is proven, because only this process has \
+                 the file. If the file was moved, move it back. If not, save it first: {}; {PROVE}",
                 self.save_commands(std::process::id())
             ),
         }
     }
 
-    /// How the open files of this process are copied from outside. Its memory is its own, so root does it.
+    /// The commands that copy this process's open files from outside. Root runs them, because other
+    /// users may not read the process's descriptors.
     fn save_commands(&self, pid: u32) -> String {
         let database = std::path::absolute(&self.database);
         let database = database.unwrap_or_else(|_| self.database.clone());
         let (process, root) = match pid {
-            // The image of a container may have neither a shell nor `cp`.
+            // The commands run on the host: the container's image may have neither a shell nor
+            // `cp`.
             FIRST_PROCESS => ("PID".to_owned(), "/proc/PID/root"),
             _ => (pid.to_string(), ""),
         };
@@ -279,32 +295,34 @@ impl FileIdentity {
         };
         match pid {
             FIRST_PROCESS => format!(
-                "on the host of this container, as root, with PID from `docker inspect -f '{{{{.State.Pid}}}}' CONTAINER` or \
-                 `crictl inspect` (docs/operations.md, \"Saving the files of a container\"): {copies}"
+                "on the host of this container, as root, with PID from `docker inspect -f \
+                 '{{{{.State.Pid}}}}' CONTAINER` or `crictl inspect` \
+                 (docs/how-to/storage-trouble.md, \"Saving the files of a container\"): {copies}"
             ),
             _ => format!("as root: {copies}"),
         }
     }
 }
 
-/// What comes after the copies: the process is all there is until they are proven.
-const PROVE: &str = "then prove the copies (`payfold log verify`; of claims `payfold check --connect`), and stop payfold \
-    only after that (docs/operations.md, \"A database file is lost\")";
+/// The steps after copying. Until the copies are proven, only the process has the data.
+const PROVE: &str = "then prove the copies (`payfold log verify`; of claims `payfold check \
+    --connect`), and stop payfold only after that (docs/how-to/storage-trouble.md, \"A database \
+    file is lost\")";
 
-fn check_file(path: &Path, open: Inode) -> Result<(), Found> {
+fn check_file(path: &Path, open: Inode) -> Result<(), FileAtPath> {
     match Inode::at(path) {
         Ok(inode) if inode == open => Ok(()),
-        Ok(_) => Err(Found::Another),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Found::Nothing),
-        Err(error) => Err(Found::Unreadable(error)),
+        Ok(_) => Err(FileAtPath::Another),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(FileAtPath::Nothing),
+        Err(error) => Err(FileAtPath::Unreadable(error)),
     }
 }
 
-fn unavailable(path: &Path, found: &Found) -> EngineError {
+fn unavailable(path: &Path, found: &FileAtPath) -> EngineError {
     EngineError::Unavailable(format!("{} {found}", path.display()))
 }
 
-/// The number of the descriptor that has a file open.
+/// The number of this process's descriptor of a file.
 fn descriptor_of(inode: Inode) -> Option<String> {
     let entries = std::fs::read_dir(DESCRIPTORS).ok()?;
     let has_it = |path: &PathBuf| Inode::at(path).is_ok_and(|found| found == inode);
@@ -318,7 +336,7 @@ mod tests {
     use crate::sqlite::open_writer;
 
     #[test]
-    fn a_lost_write_ahead_log_is_saved_into_a_database_that_was_moved_too() {
+    fn a_lost_write_ahead_log_is_saved_into_a_moved_database() {
         let dir = tempfile::tempdir().expect("a folder");
         let (path, moved) = (dir.path().join("log.db"), dir.path().join("moved.db"));
         let connection = open_writer(&path, "").unwrap();

@@ -1,4 +1,4 @@
-//! What an engine brings to the suite, and what every test needs.
+//! Owns the `Bed`, which an engine provides to the suite, and helpers of all tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use payfold_engines::orders::{ClaimKey, OrderStore};
 use payfold_engines::{EngineError, SeamFuture};
 use payfold_schemas::ids::{OrderKey, ShopName};
 use payfold_schemas::order::{KnownFacts, Order, OrderState, Summary};
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
 
-/// Where one log and one store live. Opening again after dropping opens what was there.
+/// One log and one store. Opening one again after dropping it opens the same data.
 pub trait Bed: Send + Sync {
-    /// Opens the log with room for so many waiting messages.
+    /// Opens the log with a queue of this size.
     fn log(&self, queue_max: usize) -> SeamFuture<'_, Arc<dyn EventLog>, EngineError>;
     /// Opens the store.
     fn orders(&self) -> SeamFuture<'_, Arc<dyn OrderStore>, EngineError>;
@@ -27,7 +27,7 @@ pub async fn orders(bed: &dyn Bed) -> Arc<dyn OrderStore> {
     bed.orders().await.expect("the store opens")
 }
 
-/// Nothing in this suite may hang.
+/// Awaits a future and fails the test if it hangs.
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("[time] it hangs")
 }
@@ -46,7 +46,7 @@ pub async fn append_each(log: &dyn EventLog, texts: &[&str]) -> Vec<Position> {
     positions
 }
 
-/// Reads so many messages of a topic from its beginning.
+/// Reads `count` messages of a topic from its beginning.
 pub async fn read(log: &dyn EventLog, topic: Topic, count: usize) -> Vec<Delivered> {
     let subscribed = soon(log.subscribe(topic, "reader", Start::After(Vec::new()))).await;
     let mut reader = subscribed.expect("it subscribes");
@@ -69,7 +69,7 @@ pub fn at(offset: u64) -> Position {
     Position { partition: 0, offset }
 }
 
-/// An order whose last record stands at `offset`.
+/// Makes an order; its last record has this offset.
 pub fn order(name: &str, offset: u64) -> Order {
     let summary = Summary {
         state: OrderState::Pending,

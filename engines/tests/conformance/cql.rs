@@ -1,5 +1,5 @@
-//! CQL's list of the suite, on a real database (Cassandra or ScyllaDB). The log beside the store is SQLite's:
-//! what pairs them is the seam.
+//! CQL's list of the suite, on a real database (Cassandra or ScyllaDB). The log beside the store is
+//! SQLite's, because pairing uses the traits only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use scylla::client::session_builder::SessionBuilder;
 
 use crate::bed::Bed;
 use crate::sqlite::Files;
-use crate::stack::{shared, wanted};
-use crate::{generations, knobs, orders, pairing, scans};
+use crate::stack::{is_available, shared};
+use crate::{builds, knobs, orders, pairing, scans};
 
 /// A keyspace of its own on the database, and files for the log.
 pub struct Keyspace {
@@ -25,9 +25,10 @@ pub struct Keyspace {
 }
 
 impl Keyspace {
-    /// A keyspace that nobody has made yet. None when real servers are left out.
+    /// Settings of a keyspace that doesn't exist yet; `None` when tests with real servers are left
+    /// out.
     pub fn unmade() -> Option<Self> {
-        if !wanted() {
+        if !is_available() {
             return None;
         }
         let name = format!("t_{}", SystemClock.request_id().to_string().replace('-', ""));
@@ -38,14 +39,23 @@ impl Keyspace {
         Some(Self { settings, files: Files::new() })
     }
 
-    /// With its tables.
+    /// Makes the keyspace with its tables.
     pub async fn made() -> Option<Self> {
         let made = Self::unmade()?;
-        schema::apply(&made.settings).await.expect("the tables are made");
+        made.make_tables().await;
         Some(made)
     }
 
-    /// What the database itself says, beside the store.
+    /// Cassandra forgets prepared statements while other tests change schemas.
+    pub async fn make_tables(&self) {
+        let mut tries = 0..10;
+        while let Err(error) = schema::apply(&self.settings).await {
+            let may_pass = matches!(error, EngineError::Unavailable(_)) && tries.next().is_some();
+            assert!(may_pass, "the tables can't be made: {error}");
+        }
+    }
+
+    /// A session with the database, beside the store.
     pub async fn session(&self) -> Session {
         let builder = SessionBuilder::new().known_nodes(&self.settings.nodes);
         let session = builder.use_keyspace(&self.settings.keyspace, false).build().await;
@@ -58,7 +68,8 @@ impl Keyspace {
 }
 
 impl Drop for Keyspace {
-    /// A database that serves many runs would drown in their tables; one of ours ends with this run.
+    /// Drops the keyspace of a database that serves many runs; too many tables would slow it down.
+    /// A database that this run started ends with it.
     fn drop(&mut self) {
         if knobs::test_cql().is_none() {
             return;
@@ -68,7 +79,7 @@ impl Drop for Keyspace {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
                 if let Ok(session) = SessionBuilder::new().known_node(node).build().await {
-                    // What stays is in nobody's way.
+                    // A keyspace that is not dropped does no harm.
                     let _ =
                         session.query_unpaged(format!("DROP KEYSPACE IF EXISTS {name}"), ()).await;
                 }
@@ -158,33 +169,33 @@ async fn scans_walks_nonces() {
 }
 
 #[tokio::test]
-async fn scans_goes_on_from_a_cursor() {
+async fn scans_continues_after_a_cursor() {
     let Some(bed) = Keyspace::made().await else { return };
-    scans::goes_on_from_a_cursor(&bed).await;
+    scans::continues_after_a_cursor(&bed).await;
 }
 
 #[tokio::test]
-async fn scans_tells_money_of_a_window() {
+async fn scans_lists_money_of_a_window() {
     let Some(bed) = Keyspace::made().await else { return };
-    scans::tells_money_of_a_window(&bed).await;
+    scans::lists_money_of_a_window(&bed).await;
 }
 
 #[tokio::test]
-async fn generations_are_apart() {
+async fn builds_are_apart() {
     let Some(bed) = Keyspace::made().await else { return };
-    generations::are_apart(&bed).await;
+    builds::are_apart(&bed).await;
 }
 
 #[tokio::test]
-async fn generations_are_walked_in_one_order() {
+async fn builds_are_walked_in_one_order() {
     let Some(bed) = Keyspace::made().await else { return };
-    generations::are_walked_in_one_order(&bed).await;
+    builds::are_walked_in_one_order(&bed).await;
 }
 
 #[tokio::test]
-async fn generations_are_thrown_away() {
+async fn builds_are_thrown_away() {
     let Some(bed) = Keyspace::made().await else { return };
-    generations::are_thrown_away(&bed).await;
+    builds::are_thrown_away(&bed).await;
 }
 
 #[tokio::test]

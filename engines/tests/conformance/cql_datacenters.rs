@@ -1,6 +1,6 @@
-//! What a CQL store does about a keyspace with copies in several datacenters. One node is one datacenter, and Cassandra
-//! makes no keyspace in a datacenter it has no node of: what the node says of the keyspace is altered in its own table,
-//! and its copies stay where they are.
+//! Tests of a CQL store on a keyspace with replicas in several datacenters. The test has one node,
+//! so one datacenter, and Cassandra refuses a keyspace in a datacenter without nodes. So the tests
+//! alter the keyspace's row in the node's system table, and the replicas stay where they are.
 
 use payfold_engines::EngineError;
 use payfold_engines::orders::cql::{
@@ -10,13 +10,14 @@ use payfold_engines::orders::{ClaimKey, OrderStore};
 
 use crate::cql::Keyspace;
 
-/// From now on the node says that the keyspace has three copies in each of these datacenters.
+/// Makes the node report three replicas of the keyspace in each of these datacenters.
 async fn place_copies(bed: &Keyspace, datacenters: &[&str]) {
     let of = |name: &&str| format!(", '{name}': '3'");
     let copies: String = datacenters.iter().map(of).collect();
     let statement = format!(
         "UPDATE system_schema.keyspaces SET replication = {{'class': \
-         'org.apache.cassandra.locator.NetworkTopologyStrategy'{copies}}} WHERE keyspace_name = '{}'",
+         'org.apache.cassandra.locator.NetworkTopologyStrategy'{copies}}} WHERE keyspace_name = \
+         '{}'",
         bed.settings.keyspace
     );
     bed.session().await.query_unpaged(statement, ()).await.expect("the node takes it");
@@ -34,7 +35,7 @@ fn strict(bed: &Keyspace, consistency: Consistency, serial: SerialConsistency) -
     CqlSettings { dev: false, consistency, serial_consistency, ..bed.settings.clone() }
 }
 
-/// Each datacenter would grant one Idempotency-Key by itself.
+/// Local claims are refused: each datacenter would grant the same Idempotency-Key.
 #[tokio::test]
 async fn claims_within_a_datacenter_are_refused_where_several_have_copies() {
     let Some(bed) = Keyspace::made().await else { return };
@@ -56,12 +57,12 @@ async fn claims_within_a_datacenter_are_refused_where_several_have_copies() {
         }
     }
     let agreed = strict(&bed, Consistency::Quorum, SerialConsistency::Serial);
-    CqlOrders::open(agreed).await.map(drop).expect("all copies decide together");
+    CqlOrders::open(agreed).await.map(drop).expect("all replicas decide together");
 }
 
-/// What a keyspace began with holds until a person says that its copies are repaired.
+/// The recorded replicas hold until a person confirms that the replicas are repaired.
 #[tokio::test]
-async fn other_copies_than_before_decide_only_after_a_person_said_so() {
+async fn other_replicas_decide_only_after_a_person_confirms() {
     let Some(bed) = Keyspace::made().await else { return };
     bed.open().await;
     let local = bed.settings.clone();
@@ -69,7 +70,11 @@ async fn other_copies_than_before_decide_only_after_a_person_said_so() {
         CqlSettings { serial_consistency: SerialConsistency::Serial, ..bed.settings.clone() };
     CqlOrders::open(across.clone()).await.map(drop).expect("one datacenter is one either way");
     for (datacenters, settings, said) in [
-        (&["dc2"][..], &local, "would be copies in dc2, with rows read and written in dc2"),
+        (
+            &["dc2"][..],
+            &local,
+            "would be decided by replicas in dc2, with rows read and written in dc2",
+        ),
         (&["datacenter1", "dc2"], &across, "name one datacenter"),
     ] {
         place_copies(&bed, datacenters).await;
@@ -85,16 +90,16 @@ async fn other_copies_than_before_decide_only_after_a_person_said_so() {
     let agreed = CqlSettings { consistency: Consistency::Quorum, ..across };
     let text = invalid(CqlOrders::open(agreed.clone()).await.err());
     for part in [
-        "decided by copies in datacenter1, with rows read and written in datacenter1",
-        "copies in datacenter1 and dc2, with rows read and written across them",
+        "decided by replicas in datacenter1, with rows read and written in datacenter1",
+        "replicas in datacenter1 and dc2, with rows read and written across them",
         "nodetool repair --full",
         "payfold schema apply --copies-repaired",
     ] {
         assert!(text.contains(part), "{part:?}: {text}");
     }
     for _ in 0..2 {
-        schema::change_copies(&agreed).await.expect("a person said so");
-        CqlOrders::open(agreed.clone()).await.map(drop).expect("the copies decide together");
+        schema::change_copies(&agreed).await.expect("a person confirmed it");
+        CqlOrders::open(agreed.clone()).await.map(drop).expect("the replicas decide together");
     }
     let back = CqlSettings { datacenter: Some("datacenter1".to_owned()), ..agreed };
     let back = CqlSettings { consistency: Consistency::LocalQuorum, ..back };
@@ -102,9 +107,9 @@ async fn other_copies_than_before_decide_only_after_a_person_said_so() {
     assert!(text.contains("with rows read and written in datacenter1, where"), "{text}");
 }
 
-/// Listings decide nothing: the first process that claims does.
+/// Opening for listings records nothing; the first start that can claim does.
 #[tokio::test]
-async fn who_reads_does_not_decide_which_copies_have_to_agree() {
+async fn a_read_only_store_does_not_record_the_agreeing_replicas() {
     let Some(bed) = Keyspace::made().await else { return };
     let reader =
         CqlOrders::open_read_only(bed.settings.clone()).await.expect("the tables are there");

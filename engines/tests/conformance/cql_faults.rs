@@ -1,4 +1,4 @@
-//! What a CQL store does while its database is killed, halted or closed to it, and what it tells.
+//! Tests of a CQL store while its database is killed, halted or inaccessible, and of its errors.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -9,14 +9,14 @@ use payfold_engines::orders::{Claimed, Commit, OrderStore};
 
 use crate::bed::{claim_key, key, order, soon};
 use crate::cql::Keyspace;
-use crate::stack::{Stack, wanted};
+use crate::stack::{Stack, is_available};
 
 fn commit(offset: u64) -> Commit {
     let row = order("p/M/a", offset);
     Commit { orders: vec![row.into()], log_id: [7; 16], ..Commit::default() }
 }
 
-/// Asserts that whatever is asked is told to be tried again, and soon enough.
+/// Asserts that every call fails with `Unavailable` within `limit`.
 async fn is_unavailable(store: &CqlOrders, limit: Duration) {
     let begun = Instant::now();
     let claim = soon(store.claim(claim_key("shop/during"), b"x".to_vec()));
@@ -30,10 +30,10 @@ async fn is_unavailable(store: &CqlOrders, limit: Duration) {
     for answer in [answers.0, answers.1, answers.2, answers.3, answers.4] {
         assert!(matches!(answer, Err(EngineError::Unavailable(_))), "{answer:?}");
     }
-    assert!(begun.elapsed() < limit, "it took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < limit, "[time] it took {:?}", begun.elapsed());
 }
 
-/// Waits until the same store works again; what was told before, the last commit at `offset`, is there.
+/// Waits until the same store works again; the acknowledged commit at `offset` must be there.
 async fn recovers(store: &CqlOrders, offset: u64) {
     let begun = Instant::now();
     let loaded = loop {
@@ -41,32 +41,32 @@ async fn recovers(store: &CqlOrders, offset: u64) {
             Ok(mut loaded) => break loaded.remove(0),
             Err(error) => {
                 assert!(matches!(error, EngineError::Unavailable(_)), "{error:?}");
-                assert!(begun.elapsed() < Duration::from_secs(60), "{error}");
+                assert!(begun.elapsed() < Duration::from_secs(60), "[time] {error}");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
     };
-    // The driver's own pause between two tries to connect is up to 10 s.
-    assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
+    // The driver pauses up to 10 s between two attempts to connect.
+    assert!(begun.elapsed() < Duration::from_secs(20), "[time] it took {:?}", begun.elapsed());
     assert_eq!(loaded, Some(order("p/M/a", offset)));
     let claimed = soon(store.claimed(claim_key("shop/k"))).await;
     assert_eq!(claimed, Ok(Some(b"mine".to_vec())));
     soon(store.commit(commit(offset + 1))).await.expect("committed");
 }
 
-/// Everything over TLS and with a password: what was made secure is to come back secure.
+/// The database uses TLS and a password, so that reconnecting with both is tested, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "nightly: servers"]
-async fn a_store_outlives_the_death_and_the_halt_of_its_database() {
-    if !wanted() {
+async fn a_store_survives_a_killed_and_a_halted_database() {
+    if !is_available() {
         return;
     }
-    // By default Cassandra syncs its log some time after it has answered, and a kill takes the last tenth of
-    // a second of what it told with it.
+    // By default Cassandra syncs its commit log some time after it has answered, and a kill loses
+    // the acknowledged writes of the last tenth of a second.
     let flags =
         ["--brokers", "0", "--cassandra", "1", "--cassandra-sync", "batch", "--secure"].as_slice();
     let stack = tokio::task::spawn_blocking(|| Stack::start(flags)).await.expect("started");
-    let said = |name: &str| stack.said[name].as_str().expect("it is secure").to_owned();
+    let said = |name: &str| stack.description[name].as_str().expect("it is secure").to_owned();
     let url = format!("cql+ssl://{}/payfold", stack.cql[0]);
     let mut settings = CqlSettings::parse_url(&url).expect("a URL");
     settings.dev = true;
@@ -77,27 +77,27 @@ async fn a_store_outlives_the_death_and_the_halt_of_its_database() {
     settings.password = Some(CqlPassword::new("hunter2".to_owned()));
     let text = invalid(CqlOrders::open(settings.clone()).await.err());
     assert!(text.contains(&stack.cql[0]) && !text.contains('\n'), "{text}");
-    assert!(text.contains("refuses our user name or password"), "{text}");
+    assert!(text.contains("refuses the user name or password"), "{text}");
     assert!(!format!("{text} {settings:?}").contains("hunter2"), "{text}");
     settings.password = Some(CqlPassword::new(said("cqlPassword")));
     let strangers = CqlSettings { tls: Some(CqlTls::default()), ..settings.clone() };
     let text = match CqlOrders::open(strangers).await.err() {
         Some(EngineError::Unavailable(text) | EngineError::Invalid(text)) => text,
-        other => panic!("a node nobody vouches for is not talked to: {other:?}"),
+        other => panic!("a node without a trusted certificate is refused: {other:?}"),
     };
-    assert!(text.contains("UnknownIssuer") || text.contains("no authority"), "{text}");
+    assert!(text.contains("UnknownIssuer") || text.contains("no certificate authority"), "{text}");
 
     schema::apply(&settings).await.expect("made");
-    // What is asked of a halted database is answered when this has passed.
+    // Requests to a halted database fail after this timeout.
     settings.request_timeout = Duration::from_secs(3);
     let store = CqlOrders::open(settings).await.expect("it opens");
     soon(store.commit(commit(1))).await.expect("committed");
     let mine = soon(store.claim(claim_key("shop/k"), b"mine".to_vec())).await;
     assert_eq!(mine, Ok(Claimed::Mine));
     for (down, up, last) in [("kill", "start", 1), ("pause", "resume", 2), ("kill", "start", 3)] {
-        stack.tell(&format!("{down} cassandra"));
-        is_unavailable(&store, Duration::from_secs(5)).await;
-        stack.tell(&format!("{up} cassandra"));
+        stack.send_command(&format!("{down} cassandra"));
+        is_unavailable(&store, Duration::from_secs(10)).await;
+        stack.send_command(&format!("{up} cassandra"));
         recovers(&store, last).await;
     }
 }
@@ -110,21 +110,21 @@ fn invalid(error: Option<EngineError>) -> String {
 }
 
 #[tokio::test]
-async fn a_store_that_is_not_made_says_what_makes_it() {
+async fn the_error_of_a_missing_store_names_the_command_that_makes_it() {
     let Some(bed) = Keyspace::unmade() else { return };
     let name = bed.settings.keyspace.clone();
     let text = invalid(CqlOrders::open(bed.settings.clone()).await.err());
     for part in [format!("/{name}: "), format!("keyspace {name}"), "payfold schema apply".into()] {
         assert!(text.contains(&part), "{text}");
     }
-    schema::apply(&bed.settings).await.expect("made");
+    bed.make_tables().await;
     bed.session().await.query_unpaged("DROP TABLE claims", ()).await.expect("dropped");
     let text = invalid(CqlOrders::open(bed.settings.clone()).await.err());
     assert!(text.contains(": table claims missing: run `payfold schema apply`"), "{text}");
 }
 
 #[tokio::test]
-async fn applying_twice_makes_once_and_leaves_alone_what_differs() {
+async fn apply_is_idempotent_and_does_not_change_what_differs() {
     let Some(bed) = Keyspace::unmade() else { return };
     let plan = schema::plan(&bed.settings).await.expect("planned");
     assert_eq!(plan.len(), 11);
@@ -152,10 +152,10 @@ async fn applying_twice_makes_once_and_leaves_alone_what_differs() {
     for refused in [schema::apply(&strict).await.err(), CqlOrders::open(strict).await.err()] {
         let text = invalid(refused);
         for part in [
-            "datacenter1 has 1 of at least 3 copies",
+            "datacenter1 has 1 replicas, needs at least 3",
             "table claims: differs: column record is regular text, must be regular blob, \
              column kind is clustering int at 0, must not be in the key",
-            "table buckets_g1: differs: its rows have a time to live",
+            "table buckets_g1: differs: its rows have a default time to live",
         ] {
             assert!(text.contains(part), "{text}");
         }
@@ -167,7 +167,7 @@ async fn applying_twice_makes_once_and_leaves_alone_what_differs() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_reached_is_unavailable_and_what_can_not_be_meant_is_invalid() {
+async fn unreachable_nodes_are_unavailable_and_wrong_settings_are_invalid() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     for node in [free.to_string(), "no.such.node.invalid:9042".to_owned()] {
         let settings = CqlSettings::parse_url(&format!("cql://{node}/payfold")).unwrap();

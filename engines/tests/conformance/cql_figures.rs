@@ -1,10 +1,11 @@
-//! How long the CQL store takes, printed for people: `cargo test -p payfold-engines --test conformance
-//! figures -- --ignored --nocapture`. Nothing is judged. Only Cassandra counts requests where this reads them.
+//! How long the CQL store takes, printed for people: `cargo test -p payfold-engines --test
+//! conformance figures -- --ignored --nocapture`. There is no pass or fail. Only Cassandra has the
+//! request counter that this reads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use payfold_engines::orders::cql::{CqlOrders, schema};
+use payfold_engines::orders::cql::CqlOrders;
 use payfold_engines::orders::{Commit, Folded, OrderStore, Scan, ViewEntry};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{Nonce, ProviderRef, Reference};
@@ -23,14 +24,14 @@ fn print(what: &str, started: Instant) {
     println!("{what}: {:.0} ms", started.elapsed().as_secs_f64() * 1e3);
 }
 
-/// Requests the database has counted, over all connections that are open.
+/// The requests that the database has counted on all open connections.
 async fn requests(session: &Session) -> i64 {
     let rows = session.query_unpaged("SELECT request_count FROM system_views.clients", ()).await;
     let rows = rows.expect("read").into_rows_result().expect("rows");
     rows.rows::<(i64,)>().expect("numbers").map(|row| row.expect("a number").0).sum()
 }
 
-/// Orders of which each is in every view.
+/// Makes a commit of orders that are in every view.
 fn batch(name: &str, first: u64) -> Commit {
     let now = Time::from_unix_ms(1_769_853_600_000);
     let made = |n| Arc::new(order(&format!("momo/M1/{name}-{n}"), n));
@@ -56,7 +57,7 @@ fn batch(name: &str, first: u64) -> Commit {
 async fn figures() {
     let Some(bed) = Keyspace::unmade() else { return };
     let started = Instant::now();
-    schema::apply(&bed.settings).await.expect("made");
+    bed.make_tables().await;
     print("making a keyspace and 9 tables", started);
     let started = Instant::now();
     let store: CqlOrders = bed.open().await;
@@ -69,7 +70,7 @@ async fn figures() {
         let started = Instant::now();
         soon(store.commit(commit.clone())).await.expect("committed");
         print("a commit of 2,000 orders with 5 view entries each", started);
-        // One is the counting itself.
+        // The counting itself is one request.
         println!("  requests: {}", requests(&session).await - before - 1);
         let started = Instant::now();
         soon(store.commit(commit)).await.expect("committed");

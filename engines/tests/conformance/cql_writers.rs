@@ -1,12 +1,12 @@
-//! What a CQL store promises when several write it, and nobody asks a clock.
+//! Tests of a CQL store with several writers: write timestamps come from log positions, not clocks.
 
 use payfold_engines::EngineError;
-use payfold_engines::orders::cql::{CqlOrders, schema};
+use payfold_engines::orders::cql::CqlOrders;
 use payfold_engines::orders::{Claimed, Commit, Folded, OrderStore, Scan, ViewEntry};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{OrderKey, Reference};
 use payfold_schemas::order::Order;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
 
 use crate::bed::{claim_key, key, order, soon};
@@ -14,7 +14,7 @@ use crate::cql::Keyspace;
 
 const LOG: [u8; 16] = [7; 16];
 
-/// What a batch that ends with this order commits.
+/// The commit of a batch that ends with this order.
 fn ending(order: &Order) -> Commit {
     let digest = Digest::of_bytes(&order.position.offset.to_le_bytes());
     let folded = vec![Folded::new(order.position, digest)];
@@ -30,7 +30,7 @@ async fn get(store: &CqlOrders, name: &str) -> Option<Order> {
 }
 
 #[tokio::test]
-async fn a_zombies_late_commit_loses_in_whatever_order_they_arrive() {
+async fn a_zombies_late_commit_loses_in_any_order_of_arrival() {
     let Some(bed) = Keyspace::made().await else { return };
     let (owner, zombie) = (bed.open().await, bed.open().await);
     put(&zombie, &order("p/M/early", 3)).await;
@@ -70,7 +70,7 @@ async fn a_later_log_epoch_wins_whatever_the_offsets_and_each_partition_has_its_
 }
 
 #[tokio::test]
-async fn no_write_but_a_claim_asks_a_clock() {
+async fn only_claims_use_a_clock() {
     let Some(bed) = Keyspace::made().await else { return };
     let store = bed.open().await;
     let row = order("p/M/a", 41);
@@ -90,7 +90,8 @@ async fn no_write_but_a_claim_asks_a_clock() {
         let rows = rows.expect("read").into_rows_result().expect("rows");
         assert_eq!(rows.single_row::<(i64,)>().expect("one"), (42,), "{table}");
     }
-    // Keys alone have no writetime to be asked for; a delete at that very instant tells.
+    // A row of key columns only has no `writetime`, so a delete with the expected timestamp checks
+    // it.
     for (table, which) in [
         ("view_created_g1", "bucket = 0 AND shard = ?"),
         ("view_deadline_g1", "bucket = 0 AND shard = ?"),
@@ -113,7 +114,7 @@ async fn no_write_but_a_claim_asks_a_clock() {
 }
 
 #[tokio::test]
-async fn a_claim_raced_by_two_stores_is_told_to_one() {
+async fn a_claim_raced_by_two_stores_is_granted_to_one() {
     let Some(bed) = Keyspace::made().await else { return };
     let stores = [bed.open().await, bed.open().await];
     for round in 0..20 {
@@ -131,9 +132,9 @@ async fn a_claim_raced_by_two_stores_is_told_to_one() {
     }
 }
 
-/// Shards are merged in order even if one of them holds nearly all there is: hashing alone never spreads so.
+/// Shards are merged in order even if one of them has nearly all entries, which hashing never does.
 #[tokio::test]
-async fn a_crooked_spread_is_walked_in_order() {
+async fn unevenly_filled_shards_are_scanned_in_order() {
     let Some(bed) = Keyspace::made().await else { return };
     let store = bed.open().await;
     let shard = |key: &OrderKey| Digest::of_bytes(key.to_string().as_bytes()).as_bytes()[0] % 8;
@@ -160,7 +161,7 @@ async fn a_crooked_spread_is_walked_in_order() {
     assert_eq!(all, views);
 }
 
-/// The entries of a commit under a reference, and how many of them a scan finds.
+/// Counts the entries that a scan finds for a reference.
 async fn found(store: &CqlOrders, name: &str) -> usize {
     let key = key("p/M/a");
     let reference = Reference::parse(name).expect("a reference");
@@ -175,7 +176,7 @@ fn naming(name: &str, offset: u64) -> Commit {
 }
 
 #[tokio::test]
-async fn an_entry_is_written_once_and_again_only_if_it_failed() {
+async fn an_entry_is_rewritten_only_if_it_failed() {
     let Some(bed) = Keyspace::made().await else { return };
     let (store, session) = (bed.open().await, bed.session().await);
     soon(store.commit(naming("r", 1))).await.expect("committed");
@@ -195,14 +196,14 @@ async fn an_entry_is_written_once_and_again_only_if_it_failed() {
         other => panic!("{other:?}"),
     }
     assert_eq!(get(&store, "p/M/a").await, Some(order("p/M/a", 2)), "rows come after views");
-    schema::apply(&bed.settings).await.expect("made again");
+    bed.make_tables().await;
     soon(store.commit(naming("s", 3))).await.expect("committed");
     assert_eq!(found(&store, "s").await, 1);
     assert_eq!(get(&store, "p/M/a").await, Some(order("p/M/a", 3)));
 }
 
 #[tokio::test]
-async fn a_commit_from_another_log_is_refused_by_a_store_that_never_looked() {
+async fn a_store_that_has_not_read_its_progress_refuses_a_commit_from_another_log() {
     let Some(bed) = Keyspace::made().await else { return };
     let (first, second) = (bed.open().await, bed.open().await);
     put(&first, &order("p/M/a", 4)).await;
@@ -217,7 +218,7 @@ async fn a_commit_from_another_log_is_refused_by_a_store_that_never_looked() {
 }
 
 #[tokio::test]
-async fn what_does_not_decode_is_corrupt() {
+async fn undecodable_cells_are_corrupt() {
     let Some(bed) = Keyspace::made().await else { return };
     let (store, session) = (bed.open().await, bed.session().await);
     for insert in [

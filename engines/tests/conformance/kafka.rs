@@ -1,4 +1,4 @@
-//! Kafka's list of the suite, and what only a cluster shows: how partitions change hands.
+//! Kafka's list of the suite, and tests of rebalances, which only a cluster has.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,26 +7,27 @@ use std::time::Duration;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::kafka::topics::{Footing, TopicsWanted};
 use payfold_engines::log::kafka::{KafkaLog, KafkaSettings, Observers, topics};
-use payfold_engines::log::{Delivered, EventLog, Share, Start, Topic, Turn};
+use payfold_engines::log::{
+    AssignedReader, Delivered, EventLog, ReaderOutput, Rebalance, Start, Topic,
+};
 use payfold_engines::orders::OrderStore;
-use payfold_engines::orders::cql::schema;
 use payfold_engines::{EngineError, SeamFuture};
 
 use crate::bed::{self, Bed, soon};
 use crate::cql::Keyspace;
-use crate::stack::{shared, wanted};
-use crate::{log, pairing, shares};
+use crate::stack::{is_available, shared};
+use crate::{assigned_reader, log, pairing};
 
-/// Topics of their own on the shared broker, and a keyspace that is made where a store is asked for.
+/// Topics with a prefix of their own on the shared broker, and a keyspace for tests with a store.
 pub struct Topics {
     pub settings: KafkaSettings,
     keyspace: Keyspace,
 }
 
 impl Topics {
-    /// Makes them. None when real servers are left out.
+    /// Makes the topics; `None` when tests with real servers are left out.
     pub async fn new(partitions: u32) -> Option<Self> {
-        if !wanted() {
+        if !is_available() {
             return None;
         }
         let prefix = format!("suite-{}", SystemClock.request_id());
@@ -42,10 +43,10 @@ impl Topics {
         Some(Self { settings, keyspace: Keyspace::unmade()? })
     }
 
-    /// With the tables of a store.
+    /// Makes the topics and the tables of a store.
     async fn paired() -> Option<Self> {
         let made = Self::new(1).await?;
-        schema::apply(&made.keyspace.settings).await.expect("the tables are made");
+        made.keyspace.make_tables().await;
         Some(made)
     }
 }
@@ -65,9 +66,9 @@ impl Bed for Topics {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn log_keeps_what_it_told() {
+async fn log_keeps_acknowledged_messages() {
     let Some(bed) = Topics::new(3).await else { return };
-    log::keeps_what_it_told(&bed).await;
+    log::keeps_acknowledged_messages(&bed).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -80,12 +81,6 @@ async fn log_keeps_the_order_of_a_key() {
 async fn log_marks_every_partition() {
     let Some(bed) = Topics::new(3).await else { return };
     log::marks_every_partition(&bed).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn log_finds_what_is_parked() {
-    let Some(bed) = Topics::new(3).await else { return };
-    log::finds_what_is_parked(&bed).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -155,21 +150,21 @@ async fn log_lists() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shares_begins_where_it_is_told() {
+async fn assigned_reader_starts_after_the_named_position() {
     let Some(bed) = Topics::new(3).await else { return };
-    shares::begins_where_it_is_told(&bed).await;
+    assigned_reader::starts_after_the_named_position(&bed).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shares_goes_on() {
+async fn assigned_reader_delivers_later_appends() {
     let Some(bed) = Topics::new(3).await else { return };
-    shares::goes_on(&bed).await;
+    assigned_reader::delivers_later_appends(&bed).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shares_refuses_to_begin_past_the_end() {
+async fn assigned_reader_refuses_to_start_past_the_end() {
     let Some(bed) = Topics::new(3).await else { return };
-    shares::refuses_to_begin_past_the_end(&bed).await;
+    assigned_reader::refuses_to_start_past_the_end(&bed).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -196,53 +191,59 @@ async fn pairing_refuses_another_record() {
     pairing::refuses_another_record(&bed).await;
 }
 
-/// Waits for a turn of this kind, and tells what it names.
-async fn turn(share: &mut dyn Share, wanted: fn(Turn) -> Option<Vec<u32>>) -> Vec<u32> {
-    let turn = soon(share.next(10)).await.expect("a turn");
-    wanted(turn.clone()).unwrap_or_else(|| panic!("another turn: {turn:?}"))
+/// Waits for the reader's next output, which must be a rebalance of this kind; returns its
+/// partitions.
+async fn await_rebalance(
+    reader: &mut dyn AssignedReader,
+    kind: fn(Vec<u32>) -> Rebalance,
+) -> Vec<u32> {
+    match soon(reader.next(10)).await.expect("the reader's next output") {
+        ReaderOutput::Rebalance(rebalance) => {
+            let partitions = rebalance.partitions().to_vec();
+            assert_eq!(rebalance, kind(partitions.clone()));
+            partitions
+        }
+        other @ ReaderOutput::Messages(_) => panic!("expected a rebalance, got {other:?}"),
+    }
 }
 
-fn was_given(turn: Turn) -> Option<Vec<u32>> {
-    if let Turn::Given(partitions) = turn { Some(partitions) } else { None }
-}
-
-fn was_taken(turn: Turn) -> Option<Vec<u32>> {
-    if let Turn::Taken(partitions) = turn { Some(partitions) } else { None }
-}
-
-/// Of what is taken nothing is delivered any more, and its next reader has it only once it was let go.
+/// A revoked partition delivers nothing any more, and the next reader gets it only after the
+/// release.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn partitions_change_hands_in_good_order() {
+async fn a_revoked_partition_is_assigned_after_its_release() {
     let Some(bed) = Topics::new(4).await else { return };
     let log = bed::log(&bed).await;
-    let mut first = soon(log.share(Topic::Intake, "keeper")).await.expect("a share");
-    assert_eq!(turn(&mut *first, was_given).await, [0, 1, 2, 3]);
-    soon(first.begin(Vec::new())).await.expect("begun");
+    let mut first = soon(log.join_group(Topic::Intake, "assigned-reader")).await.expect("a reader");
+    assert_eq!(await_rebalance(&mut *first, Rebalance::Assigned).await, [0, 1, 2, 3]);
+    soon(first.start_after(Vec::new())).await.expect("begun");
 
-    let mut second = soon(log.share(Topic::Intake, "keeper")).await.expect("a share");
-    let taken = turn(&mut *first, was_taken).await;
+    let mut second =
+        soon(log.join_group(Topic::Intake, "assigned-reader")).await.expect("a reader");
+    let taken = await_rebalance(&mut *first, Rebalance::Revoked).await;
     assert_eq!(taken.len(), 2);
     let early = tokio::time::timeout(Duration::from_secs(2), second.next(10)).await;
-    assert!(early.is_err(), "{early:?} before the first reader let go");
+    assert!(early.is_err(), "{early:?} before the first reader released them");
     for n in 0..40 {
         let appended = log.append(Topic::Intake, bed::message(&format!("key-{n}"), "late"));
         soon(appended).await.expect("appended");
     }
-    soon(first.release()).await.expect("released");
-    assert_eq!(turn(&mut *second, was_given).await, taken);
-    soon(second.begin(Vec::new())).await.expect("begun");
+    soon(first.release_revoked()).await.expect("released");
+    assert_eq!(await_rebalance(&mut *second, Rebalance::Assigned).await, taken);
+    soon(second.start_after(Vec::new())).await.expect("begun");
 
     let mut found = [HashSet::new(), HashSet::new()];
     let until = tokio::time::Instant::now() + Duration::from_secs(60);
-    // Until all are there, and nothing comes after them.
+    // Until all messages came, and then once more to see that no other follows.
     let mut is_over = false;
     while !is_over {
         is_over = found.iter().map(HashSet::len).sum::<usize>() == 40;
-        for (n, share) in [&mut first, &mut second].into_iter().enumerate() {
+        for (n, reader) in [&mut first, &mut second].into_iter().enumerate() {
             assert!(tokio::time::Instant::now() < until, "[time] {found:?} of 40");
-            let asked = tokio::time::timeout(Duration::from_millis(500), share.next(100)).await;
+            let asked = tokio::time::timeout(Duration::from_millis(500), reader.next(100)).await;
             let Ok(next) = asked else { continue };
-            let Turn::Messages(messages) = next.expect("a turn") else { continue };
+            let ReaderOutput::Messages(messages) = next.expect("the reader's next output") else {
+                continue;
+            };
             for one in messages {
                 let right = taken.contains(&one.position.partition) == (n == 1);
                 assert!(right, "a message of the other's partition");
@@ -250,20 +251,21 @@ async fn partitions_change_hands_in_good_order() {
             }
         }
     }
-    assert!(found.iter().all(|of_share| !of_share.is_empty()), "some keys fall to each");
-    // Whoever goes leaves at once: the other has all again.
+    assert!(found.iter().all(|of_reader| !of_reader.is_empty()), "some keys fall to each");
+    // A dropped reader leaves the group at once, and the other one gets its partitions.
     drop(second);
-    assert_eq!(turn(&mut *first, was_given).await, taken);
+    assert_eq!(await_rebalance(&mut *first, Rebalance::Assigned).await, taken);
 }
 
-/// What a partition still had to tell when it went is not told once it is back: it begins where the group stands.
+/// Messages of a revoked partition that were polled and not delivered are dropped; when the
+/// partition is assigned again, it starts after the group's committed offset.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_partition_that_comes_back_begins_where_the_group_stands() {
+async fn a_reassigned_partition_starts_after_the_committed_offset() {
     let Some(bed) = Topics::new(2).await else { return };
     let log = bed::log(&bed).await;
     let member = || log.subscribe(Topic::Intake, "member", Start::Group);
     let mut first = soon(member()).await.expect("a member");
-    // Two waves, which are read ahead one after the other.
+    // Two waves, which the reader polls one after the other.
     for wave in ["early", "late"] {
         let messages = (0..40).map(|n| bed::message(&format!("key-{n}"), wave)).collect();
         soon(log.append_all(Topic::Intake, messages)).await.expect("appended");
@@ -273,7 +275,7 @@ async fn a_partition_that_comes_back_begins_where_the_group_stands() {
     let mut second = soon(member()).await.expect("a member");
     let moved = soon(second.next_batch(1)).await.expect("a batch")[0].position.partition;
     let is_moved = |one: &Delivered| one.position.partition == moved;
-    // The first wave of what stays; what went is left out.
+    // The first wave of the partition that stays; the revoked one's messages are left out.
     let is_early = |one: &&Delivered| one.value == b"early" && !is_moved(one);
     let mut early = all.iter().filter(is_early).count();
     while early > 0 {

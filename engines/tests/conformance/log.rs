@@ -1,33 +1,29 @@
-//! The promises of `EventLog` and `Subscription`.
+//! The guarantees of `EventLog` and `Subscription`.
 
 use std::collections::HashMap;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use payfold_engines::EngineError;
-use payfold_engines::clock::{Clock, SystemClock};
-use payfold_engines::log::{Delivered, Start, Topic, parked};
-use payfold_schemas::digest::Digest;
+use payfold_engines::log::{Start, Topic};
 use payfold_schemas::event::{EventAttributes, ORDER_CHANGED_TYPE};
-use payfold_schemas::ids::Author;
-use payfold_schemas::parked::Parked;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
 
 use crate::bed::{Bed, append_each, log, message, read, soon, texts};
 
-/// What was told to be durable is there when the log is opened again, in the same log.
-pub async fn keeps_what_it_told(bed: &dyn Bed) {
+/// Acknowledged messages are there when the log is opened again, and its id is the same.
+pub async fn keeps_acknowledged_messages(bed: &dyn Bed) {
     let first = log(bed).await;
-    let (id, told) = (first.id(), append_each(&*first, &["a", "b", "c"]).await);
+    let (id, positions) = (first.id(), append_each(&*first, &["a", "b", "c"]).await);
     drop(first);
     let again = log(bed).await;
     let found = read(&*again, Topic::Intake, 3).await;
     assert_eq!(again.id(), id);
     assert_eq!(texts(&found), ["a", "b", "c"]);
-    assert_eq!(found.iter().map(|one| one.position).collect::<Vec<_>>(), told);
+    assert_eq!(found.iter().map(|one| one.position).collect::<Vec<_>>(), positions);
     let next = append_each(&*again, &["d"]).await;
-    assert!(next[0] > told[2], "no position is used twice");
+    assert!(next[0] > positions[2], "no position is used twice");
 }
 
 /// Messages of a key are delivered in the order in which their appends were called, awaited or not.
@@ -38,7 +34,7 @@ pub async fn keeps_the_order_of_a_key(bed: &dyn Bed) {
         let key = format!("key-{}", n % 7);
         appends.push(log.append(Topic::Intake, message(&key, &format!("{n:03}"))));
     }
-    // Awaited from the last to the first: only the calls' order may count.
+    // Awaited from the last to the first, because only the order of the calls may matter.
     appends.reverse();
     soon(join_all(appends)).await.into_iter().collect::<Result<Vec<_>, _>>().expect("all appended");
     let mut last: HashMap<String, Vec<u8>> = HashMap::new();
@@ -49,7 +45,7 @@ pub async fn keeps_the_order_of_a_key(bed: &dyn Bed) {
     assert_eq!(last.len(), 7);
 }
 
-/// A list is appended in order, whatever its length, with a position for each.
+/// A list of any length is appended in order, with a position for each message.
 pub async fn appends_lists(bed: &dyn Bed) {
     let log = bed.log(2).await.expect("the log opens");
     let list: Vec<_> = (0..500).map(|n| message("k", &format!("{n:03}"))).collect();
@@ -93,15 +89,16 @@ pub async fn delivers_batches(bed: &dyn Bed) {
     assert_eq!(texts(&found), ["1", "2", "3", "4", "5"]);
 }
 
-/// A group goes on after its last ack, also in a log opened again; another group and `After` are apart.
+/// A group continues after its last ack, also after the log is opened again; another group and
+/// `After` are independent of it.
 pub async fn remembers_acks(bed: &dyn Bed) {
     let first = log(bed).await;
-    let told = append_each(&*first, &["1", "2", "3", "4"]).await;
+    let positions = append_each(&*first, &["1", "2", "3", "4"]).await;
     let mut reader =
         soon(first.subscribe(Topic::Intake, "g", Start::Group)).await.expect("subscribed");
     assert_eq!(texts(&soon(reader.next_batch(3)).await.expect("a batch"))[0], "1");
-    // A late ack of what is behind takes nothing back.
-    for through in [told[0], told[1], told[0]] {
+    // A late ack of an earlier position changes nothing.
+    for through in [positions[0], positions[1], positions[0]] {
         soon(reader.ack(vec![through])).await.expect("acked");
     }
     drop((reader, first));
@@ -109,7 +106,7 @@ pub async fn remembers_acks(bed: &dyn Bed) {
     for (group, start, expected) in [
         ("g", Start::Group, "3"),
         ("other", Start::Group, "1"),
-        ("g", Start::After(vec![told[2]]), "4"),
+        ("g", Start::After(vec![positions[2]]), "4"),
         ("g", Start::After(Vec::new()), "1"),
     ] {
         let subscribed = soon(again.subscribe(Topic::Intake, group, start.clone())).await;
@@ -119,7 +116,8 @@ pub async fn remembers_acks(bed: &dyn Bed) {
     }
 }
 
-/// A reader at the end sleeps until something is appended, and misses nothing if it is dropped meanwhile.
+/// A reader at the end waits until a message is appended, and misses none if its future is dropped
+/// meanwhile.
 pub async fn wakes_a_waiting_reader(bed: &dyn Bed) {
     let log = log(bed).await;
     let mut reader =
@@ -152,11 +150,12 @@ pub async fn survives_dropped_reads(bed: &dyn Bed) {
     assert_eq!(texts(&found), ["1", "2", "3"]);
 }
 
-/// More than the bound is refused at once; what was taken in is told and kept, and then there is room again.
+/// A full queue refuses at once; accepted messages are answered and stored, and then there is room
+/// again.
 pub async fn refuses_at_once_when_full(bed: &dyn Bed) {
     let log = bed.log(4).await.expect("the log opens");
     let (mut kept, mut refused) = (0, 0);
-    // An engine may drain one burst as fast as it comes, but not every one.
+    // An engine may be as fast as one burst, but not as every burst.
     while refused == 0 {
         let burst: Vec<_> =
             (0..50).map(|_| log.append(Topic::Intake, message("k", "burst"))).collect();
@@ -174,7 +173,7 @@ pub async fn refuses_at_once_when_full(bed: &dyn Bed) {
     assert_eq!(read(&*log, Topic::Intake, kept + 1).await.len(), kept + 1);
 }
 
-/// Dropping an append does not recall it.
+/// Dropping an append's future does not cancel it.
 pub async fn keeps_dropped_appends(bed: &dyn Bed) {
     let log = log(bed).await;
     drop(log.append(Topic::Intake, message("k", "dropped")));
@@ -192,7 +191,7 @@ pub async fn keeps_dropped_appends(bed: &dyn Bed) {
     assert_eq!(texts(&found), expected);
 }
 
-/// Closing makes everything queued durable, then nothing more is taken.
+/// Closing makes everything queued durable; later appends are refused.
 pub async fn drains_when_closed(bed: &dyn Bed) {
     let first = log(bed).await;
     let appends: Vec<_> =
@@ -209,25 +208,27 @@ pub async fn drains_when_closed(bed: &dyn Bed) {
     assert_eq!(read(&*log(bed).await, Topic::Intake, 200).await.len(), 200);
 }
 
-/// Listings: after a position, up to a limit, nothing at the end; the extent agrees.
+/// A listing starts after a position, has a limit, and is empty at the end; the extent agrees.
 pub async fn lists(bed: &dyn Bed) {
     let log = log(bed).await;
     for extent in soon(log.extent(Topic::Intake)).await.expect("an extent") {
         assert_eq!((extent.first, extent.last), (0, 0));
     }
-    let told = append_each(&*log, &["1", "2", "3"]).await;
-    let listed = soon(log.read_after(Topic::Intake, told[0], 1)).await.expect("a listing");
+    let positions = append_each(&*log, &["1", "2", "3"]).await;
+    let listed = soon(log.read_after(Topic::Intake, positions[0], 1)).await.expect("a listing");
     assert_eq!(texts(&listed), ["2"]);
-    let rest = soon(log.read_after(Topic::Intake, told[0], 10)).await.expect("a listing");
+    let rest = soon(log.read_after(Topic::Intake, positions[0], 10)).await.expect("a listing");
     assert_eq!(texts(&rest), ["2", "3"]);
-    assert_eq!(soon(log.read_after(Topic::Intake, told[2], 10)).await, Ok(Vec::new()));
+    assert_eq!(soon(log.read_after(Topic::Intake, positions[2], 10)).await, Ok(Vec::new()));
     let extents = soon(log.extent(Topic::Intake)).await.expect("an extent");
-    let extent = extents.iter().find(|one| one.partition == told[0].partition).expect("listed");
-    assert_eq!((extent.first, extent.last), (told[0].offset, told[2].offset));
+    let extent =
+        extents.iter().find(|one| one.partition == positions[0].partition).expect("listed");
+    assert_eq!((extent.first, extent.last), (positions[0].offset, positions[2].offset));
     assert_ne!(extent.bytes, Some(0));
 }
 
-/// A long topic is listed page by page without a gap, by several readers at once, each on its own partition.
+/// A long topic is listed page by page without a gap, by several readers at once, each on its own
+/// partition.
 pub async fn lists_long_topics(bed: &dyn Bed) {
     const MESSAGES: usize = 30_000;
     let log = log(bed).await;
@@ -260,15 +261,15 @@ pub async fn marks_every_partition(bed: &dyn Bed) {
     let before: Vec<_> = (0..40).map(|n| message(&format!("k{n}"), "before")).collect();
     soon(log.append_all(Topic::Intake, before)).await.expect("appended");
     let marker = message("payfold", "marker");
-    let mut told = soon(log.append_marker(Topic::Intake, marker)).await.expect("marked");
+    let mut positions = soon(log.append_marker(Topic::Intake, marker)).await.expect("marked");
     soon(log.append_all(Topic::Intake, vec![message("k1", "after")])).await.expect("appended");
     let extents = soon(log.extent(Topic::Intake)).await.expect("it reaches");
     let all = read(&*log, Topic::Intake, 40 + extents.len() + 1).await;
     let marked = all.iter().filter(|one| one.value == b"marker").map(|one| one.position);
     let mut marked: Vec<Position> = marked.collect();
     marked.sort();
-    told.sort();
-    assert_eq!(marked, told);
+    positions.sort();
+    assert_eq!(marked, positions);
     let partitions: Vec<u32> = marked.iter().map(|position| position.partition).collect();
     let expected: Vec<u32> = extents.iter().map(|extent| extent.partition).collect();
     assert_eq!(partitions, expected, "one in every partition");
@@ -277,28 +278,4 @@ pub async fn marks_every_partition(bed: &dyn Bed) {
         let behind = one.position.offset > marker.expect("one in each").offset;
         assert_eq!(behind, one.value == b"after", "{one:?}");
     }
-}
-
-/// A person's word about a damaged record is found behind it; it is about those bytes at that place only.
-pub async fn finds_what_is_parked(bed: &dyn Bed) {
-    let log = log(bed).await;
-    let told = append_each(&*log, &["damaged", "damaged"]).await;
-    let all = read(&*log, Topic::Intake, 2).await;
-    let of = |position| all.iter().find(|one| one.position == position).expect("it was read");
-    let (first, second) = (of(told[0]), of(told[1]));
-    assert_eq!(soon(parked::find(&*log, first)).await, Ok(None));
-    let word = Parked {
-        parked: first.position,
-        digest: Digest::of_bytes(&first.value),
-        author: Author::parse("mai").expect("a name"),
-        reason: "a disk lost it".to_owned(),
-        request_id: SystemClock.request_id(),
-        at: SystemClock.now(),
-    };
-    soon(log.append_marker(Topic::Intake, parked::marker(&word))).await.expect("marked");
-    append_each(&*log, &["later"]).await;
-    assert_eq!(soon(parked::find(&*log, first)).await, Ok(Some(word)));
-    assert_eq!(soon(parked::find(&*log, second)).await, Ok(None), "the same bytes elsewhere");
-    let other = Delivered { value: b"others".to_vec(), ..first.clone() };
-    assert_eq!(soon(parked::find(&*log, &other)).await, Ok(None), "other bytes there");
 }

@@ -1,19 +1,20 @@
-//! The conformance suite: every promise in the docs of the storage seams is one function here, over `dyn`;
-//! each engine lists the functions and brings a bed to run them in (`sqlite.rs`, `kafka.rs`, `cql.rs`).
+//! The conformance suite. Every guarantee in the docs of the storage traits is tested by one
+//! function here, over `dyn`. Each engine lists these functions and provides a bed to run them in
+//! (`sqlite.rs`, `kafka.rs`, `cql.rs`).
 
+mod assigned_reader;
 mod bed;
+mod builds;
 mod cql;
 mod cql_datacenters;
 mod cql_faults;
 mod cql_figures;
 mod cql_writers;
-mod generations;
 mod kafka;
 mod log;
 mod orders;
 mod pairing;
 mod scans;
-mod shares;
 mod sqlite;
 mod sqlite_faults;
 

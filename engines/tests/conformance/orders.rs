@@ -1,4 +1,4 @@
-//! The promises of `OrderStore`: rows and progress. Views are in `scans`.
+//! The guarantees of `OrderStore` for rows, progress and claims. Views are in `scans`.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn folded(offset: u64) -> Folded {
     Folded::new(at(offset), Digest::of_bytes(&offset.to_le_bytes()))
 }
 
-/// What a batch that ends at `offset` commits.
+/// The commit of a batch that ends at `offset`.
 fn commit(rows: &[Order], offset: u64) -> Commit {
     let created = ViewEntry::Created(Time::from_unix_ms(1));
     let views = rows.iter().map(|row| (row.key.clone(), created.clone())).collect();
@@ -32,7 +32,8 @@ async fn get(store: &dyn OrderStore, name: &str) -> Option<Order> {
     soon(store.load(vec![key(name)])).await.expect("loaded").pop().expect("one per key")
 }
 
-/// Rows come in the order of the keys, none where there is none, twice if asked twice.
+/// Rows come in the order of the keys, `None` for a missing row, and twice for a key that is given
+/// twice.
 pub async fn loads_in_the_order_asked(bed: &dyn Bed) {
     let store = orders(bed).await;
     let (a, b) = (order("p/M/a", 1), order("p/M/b", 2));
@@ -42,7 +43,7 @@ pub async fn loads_in_the_order_asked(bed: &dyn Bed) {
     assert_eq!(rows, [Some(b.clone()), None, Some(a), Some(b), None]);
 }
 
-/// Rows, and progress with them, are there when the store is opened again; a new store has none.
+/// Rows and progress are there when the store is opened again; a new store has no progress.
 pub async fn keeps_what_it_committed(bed: &dyn Bed) {
     let first = orders(bed).await;
     assert_eq!(soon(first.progress()).await, Ok(None));
@@ -55,7 +56,7 @@ pub async fn keeps_what_it_committed(bed: &dyn Bed) {
     assert_eq!(soon(again.progress()).await, Ok(Some(progress)));
 }
 
-/// The same commit twice is the same as once; a newer one replaces.
+/// Repeating a commit changes nothing; a newer commit replaces the row.
 pub async fn repeats_a_commit(bed: &dyn Bed) {
     let store = orders(bed).await;
     let row = order("p/M/a", 1);
@@ -100,7 +101,8 @@ async fn claim(store: &dyn OrderStore, key: &str, record: &str) -> Claimed {
     soon(store.claim(claim_key(key), record.as_bytes().to_vec())).await.expect("answered")
 }
 
-/// The first with a key is told `Mine`, every later one what the first claimed with; also after opening again.
+/// The first caller with a key gets `Mine`, every later one the first caller's record, also after
+/// the store is opened again.
 pub async fn claims_once(bed: &dyn Bed) {
     let store = orders(bed).await;
     let taken = Claimed::Taken(b"first".to_vec());
@@ -117,7 +119,7 @@ pub async fn claims_once(bed: &dyn Bed) {
     assert_eq!(claim(&*again, "shop/other", "x").await, Claimed::Mine);
 }
 
-/// Of many at once with one key, one is told `Mine` and the others its record.
+/// Of many callers at once with one key, one gets `Mine` and the others get its record.
 pub async fn claims_once_of_many(bed: &dyn Bed) {
     let store = orders(bed).await;
     for round in 0..20 {

@@ -1,15 +1,15 @@
-//! The promises of `pairing::check`.
+//! The guarantees of `pairing::check`.
 
 use payfold_engines::EngineError;
 use payfold_engines::log::EventLog;
 use payfold_engines::orders::{Commit, Folded};
 use payfold_engines::pairing::check;
 use payfold_schemas::digest::Digest;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 
 use crate::bed::{Bed, append_each, at, log, orders, soon};
 
-/// Folds the bed's store up to a record of which these were the bytes, of a log of this id.
+/// Folds the bed's store up to a record with these bytes, of the log with this id.
 async fn fold(bed: &dyn Bed, log_id: [u8; 16], position: Position, bytes: &[u8]) {
     let folded = vec![Folded::new(position, Digest::of_bytes(bytes))];
     let commit = Commit { folded, log_id, ..Commit::default() };
@@ -32,31 +32,31 @@ async fn refused_for(bed: &dyn Bed, log: &dyn EventLog, why: &str) {
     }
 }
 
-/// A new store fits any log, and a folded one the log it was folded from.
+/// A new store fits any log, and a folded store fits the log it was folded from.
 pub async fn pairs_what_belongs_together(bed: &dyn Bed) {
-    let (log, told) = three_records(bed).await;
+    let (log, positions) = three_records(bed).await;
     assert_eq!(soon(check(&*log, &*orders(bed).await)).await, Ok(()));
-    fold(bed, log.id(), told[1], b"2").await;
+    fold(bed, log.id(), positions[1], b"2").await;
     assert_eq!(soon(check(&*log, &*orders(bed).await)).await, Ok(()));
 }
 
-/// Another log.
+/// A log with another id is refused.
 pub async fn refuses_another_log(bed: &dyn Bed) {
-    let (log, told) = three_records(bed).await;
-    fold(bed, [9; 16], told[1], b"2").await;
+    let (log, positions) = three_records(bed).await;
+    fold(bed, [9; 16], positions[1], b"2").await;
     refused_for(bed, &*log, "another log").await;
 }
 
-/// A position the log has not reached.
+/// A log that ends before the store's progress is refused.
 pub async fn refuses_a_log_that_lost_its_end(bed: &dyn Bed) {
     let (log, _) = three_records(bed).await;
     fold(bed, log.id(), at(4), b"4").await;
     refused_for(bed, &*log, "up to 0-4, but the log ends at 0-3").await;
 }
 
-/// A record that is not the one that was folded.
+/// A log with another record at the store's progress is refused.
 pub async fn refuses_another_record(bed: &dyn Bed) {
-    let (log, told) = three_records(bed).await;
-    fold(bed, log.id(), told[1], b"another").await;
+    let (log, positions) = three_records(bed).await;
+    fold(bed, log.id(), positions[1], b"another").await;
     refused_for(bed, &*log, "not the one that was folded").await;
 }

@@ -1,4 +1,4 @@
-//! The promises of `OrderStore::scan`.
+//! The guarantees of `OrderStore::scan` and `OrderStore::money`.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Create;
 use payfold_schemas::ids::{MerchantCode, Nonce, OrderKey, PartnerCode, ProviderRef, Reference};
 use payfold_schemas::money::{Amount, Currency};
-use payfold_schemas::order::{Known, Order, OrderMoney};
+use payfold_schemas::order::{Known, Order};
+use payfold_schemas::order_money::OrderMoney;
 use payfold_schemas::time::Time;
 
 use crate::bed::{Bed, at, key, order, orders, soon};
@@ -46,7 +47,7 @@ async fn yields(store: &dyn OrderStore, scan: Scan, expected: &[Entry]) {
     }
 }
 
-/// Time views go by time then key, from the first instant to before the last.
+/// Time views are sorted by time, then key; `from` is included and `until` is not.
 pub async fn walks_times(bed: &dyn Bed) {
     let store = orders(bed).await;
     let time = Time::from_unix_ms;
@@ -70,8 +71,8 @@ pub async fn walks_times(bed: &dyn Bed) {
     }
 }
 
-/// A time view is walked from the first instant there is to the last, whether much stands at one instant or
-/// nothing for years.
+/// A time view can be scanned from the first possible instant to the last, with many entries at one
+/// instant or none for years.
 pub async fn walks_any_stretch_of_time(bed: &dyn Bed) {
     let store = orders(bed).await;
     let minute = 60_000_000_000;
@@ -82,7 +83,7 @@ pub async fn walks_any_stretch_of_time(bed: &dyn Bed) {
     let mut all: Vec<Entry> = (0..)
         .zip(dense.chain(sparse).chain(ends))
         .map(|(n, nanos)| {
-            // In the text of a key M-x stands before M.
+            // As text, a key with M-x sorts before one with M.
             let merchant = ["M", "M-x", "M.x"][n % 3];
             let view = ViewEntry::Deadline(Time::from_unix_nanos(nanos));
             entry(&format!("p/{merchant}/{n}"), &view)
@@ -158,8 +159,8 @@ pub async fn walks_nonces(bed: &dyn Bed) {
     yields(&*store, Scan::Nonce(key.partner, key.merchant_code, nonce), &inside).await;
 }
 
-/// An order that was asked for.
-fn asked_for(name: &str, offset: u64) -> Order {
+/// Makes an order with a create request.
+fn requested_order(name: &str, offset: u64) -> Order {
     let reference = Reference::parse(&format!("basket of {name}")).expect("a reference");
     let content = Create {
         amount: Amount::from_minor(100 + i64::try_from(offset).expect("small")).expect("an amount"),
@@ -174,17 +175,17 @@ fn asked_for(name: &str, offset: u64) -> Order {
     order
 }
 
-/// A window tells of one partner's orders, each once and as its row says, in the order of the view of all partners'.
-pub async fn tells_money_of_a_window(bed: &dyn Bed) {
+/// A window lists one partner's orders, each once and as in its row, in the view's order.
+pub async fn lists_money_of_a_window(bed: &dyn Bed) {
     let store = orders(bed).await;
     let time = Time::from_unix_ms;
     let (from, until) = (time(10), time(30));
-    // What stands before and behind `p/` in the text of keys, and an entry whose row was not written yet.
+    // Keys that sort before and after `p/`, and an entry without a row.
     let names = ["p/A/b", "o-p/M/a", "p-q/M/a", "p/M/a", "p0/M/a", "q/M/a", "p/M/no-row", "p/M/c"];
     let rows: Vec<Order> = (names.iter().zip(1..))
         .filter(|(name, _)| **name != "p/M/no-row")
-        .map(|(name, offset)| asked_for(name, offset))
-        .chain([asked_for("p/M/early", 20), asked_for("p/M/late", 21)])
+        .map(|(name, offset)| requested_order(name, offset))
+        .chain([requested_order("p/M/early", 20), requested_order("p/M/late", 21)])
         .collect();
     let created = |name: &str, ms| entry(name, &ViewEntry::Created(time(ms)));
     let mut views: Vec<Entry> = names
@@ -217,7 +218,7 @@ pub async fn tells_money_of_a_window(bed: &dyn Bed) {
         assert_eq!(all, expected, "by {limit}");
         assert_eq!(pages, names.len().div_ceil(limit), "a page is of so many entries, by {limit}");
     }
-    // A page begins where one of the scan ended, and the other way round.
+    // The cursors of `money` and `scan` are interchangeable.
     let scan = Scan::Created { from, until };
     let scanned = soon(store.scan(scan, None, 3)).await.expect("a page");
     let read = page(None, 3).await.expect("a page");
@@ -231,8 +232,8 @@ pub async fn tells_money_of_a_window(bed: &dyn Bed) {
     }
 }
 
-/// A cursor stands where it stood whatever is added, survives being printed, and fits its own view only.
-pub async fn goes_on_from_a_cursor(bed: &dyn Bed) {
+/// A cursor keeps its place when entries are added, is printable, and fits its own view only.
+pub async fn continues_after_a_cursor(bed: &dyn Bed) {
     let store = orders(bed).await;
     let created = |ms| ViewEntry::Created(Time::from_unix_ms(ms));
     add(&*store, vec![entry("p/M/b", &created(2)), entry("p/M/d", &created(4))]).await;

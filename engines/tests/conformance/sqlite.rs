@@ -9,7 +9,7 @@ use payfold_engines::orders::sqlite::SqliteOrders;
 use payfold_engines::{EngineError, SeamFuture};
 
 use crate::bed::Bed;
-use crate::{generations, log, orders, pairing, scans, shares};
+use crate::{assigned_reader, builds, log, orders, pairing, scans};
 
 /// A directory with a log.db and an orders.db.
 pub struct Files(pub tempfile::TempDir);
@@ -42,8 +42,8 @@ impl Bed for Files {
 }
 
 #[tokio::test]
-async fn log_keeps_what_it_told() {
-    log::keeps_what_it_told(&Files::new()).await;
+async fn log_keeps_acknowledged_messages() {
+    log::keeps_acknowledged_messages(&Files::new()).await;
 }
 
 #[tokio::test]
@@ -107,18 +107,18 @@ async fn log_lists() {
 }
 
 #[tokio::test]
-async fn shares_begins_where_it_is_told() {
-    shares::begins_where_it_is_told(&Files::new()).await;
+async fn assigned_reader_starts_after_the_named_position() {
+    assigned_reader::starts_after_the_named_position(&Files::new()).await;
 }
 
 #[tokio::test]
-async fn shares_goes_on() {
-    shares::goes_on(&Files::new()).await;
+async fn assigned_reader_delivers_later_appends() {
+    assigned_reader::delivers_later_appends(&Files::new()).await;
 }
 
 #[tokio::test]
-async fn shares_refuses_to_begin_past_the_end() {
-    shares::refuses_to_begin_past_the_end(&Files::new()).await;
+async fn assigned_reader_refuses_to_start_past_the_end() {
+    assigned_reader::refuses_to_start_past_the_end(&Files::new()).await;
 }
 
 #[tokio::test]
@@ -177,38 +177,33 @@ async fn scans_walks_nonces() {
 }
 
 #[tokio::test]
-async fn scans_goes_on_from_a_cursor() {
-    scans::goes_on_from_a_cursor(&Files::new()).await;
+async fn scans_continues_after_a_cursor() {
+    scans::continues_after_a_cursor(&Files::new()).await;
 }
 
 #[tokio::test]
-async fn scans_tells_money_of_a_window() {
-    scans::tells_money_of_a_window(&Files::new()).await;
+async fn scans_lists_money_of_a_window() {
+    scans::lists_money_of_a_window(&Files::new()).await;
 }
 
 #[tokio::test]
-async fn generations_are_apart() {
-    generations::are_apart(&Files::new()).await;
+async fn builds_are_apart() {
+    builds::are_apart(&Files::new()).await;
 }
 
 #[tokio::test]
-async fn generations_are_walked_in_one_order() {
-    generations::are_walked_in_one_order(&Files::new()).await;
+async fn builds_are_walked_in_one_order() {
+    builds::are_walked_in_one_order(&Files::new()).await;
 }
 
 #[tokio::test]
-async fn generations_are_thrown_away() {
-    generations::are_thrown_away(&Files::new()).await;
+async fn builds_are_thrown_away() {
+    builds::are_thrown_away(&Files::new()).await;
 }
 
 #[tokio::test]
 async fn log_marks_every_partition() {
     log::marks_every_partition(&Files::new()).await;
-}
-
-#[tokio::test]
-async fn log_finds_what_is_parked() {
-    log::finds_what_is_parked(&Files::new()).await;
 }
 
 #[tokio::test]

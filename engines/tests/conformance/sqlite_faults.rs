@@ -1,4 +1,4 @@
-//! What only SQLite's files can go through: locks, lost rows, failing and full disks.
+//! Tests of faults of SQLite's files: locks, lost rows, failing and full disks.
 
 use std::path::{Path, PathBuf};
 
@@ -42,15 +42,15 @@ async fn a_second_opener_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_gap_is_corrupt_wherever_it_is_met() {
-    for (lost, told_before) in [(1, 0), (3, 2)] {
+async fn a_gap_is_corrupt_for_every_kind_of_read() {
+    for (lost, read_before) in [(1, 0), (3, 2)] {
         let files = Files::new();
         append_each(&open(&files), &["1", "2", "3", "4"]).await;
         outside(&files.log_path(), &format!("DELETE FROM intake WHERE position = {lost}"));
         let log = open(&files);
         let mut reader = log.subscribe(Topic::Intake, "g", Start::Group).await.unwrap();
-        if told_before > 0 {
-            assert_eq!(soon(reader.next_batch(told_before)).await.unwrap().len(), told_before);
+        if read_before > 0 {
+            assert_eq!(soon(reader.next_batch(read_before)).await.unwrap().len(), read_before);
         }
         let met = soon(reader.next_batch(10)).await;
         assert!(
@@ -63,7 +63,7 @@ async fn a_gap_is_corrupt_wherever_it_is_met() {
 }
 
 #[tokio::test]
-async fn opened_for_reading_a_log_lists_and_takes_nothing() {
+async fn a_read_only_log_lists_and_refuses_appends() {
     let files = Files::new();
     assert!(matches!(
         SqliteLog::open_read_only(files.log_path()).err(),
@@ -86,7 +86,7 @@ async fn opened_for_reading_a_log_lists_and_takes_nothing() {
 }
 
 #[tokio::test]
-async fn opened_for_reading_a_store_lists_and_takes_nothing() {
+async fn a_read_only_store_lists_and_refuses_commits() {
     let files = Files::new();
     let row = order("p/M/a", 1);
     let commit = Commit { orders: vec![row.clone().into()], ..Commit::default() };
@@ -118,7 +118,7 @@ async fn acks_and_starts_past_the_end_are_refused() {
 }
 
 #[tokio::test]
-async fn a_group_that_fails_leaves_nothing_and_the_next_one_goes_on() {
+async fn a_failed_group_stores_nothing_and_the_next_one_succeeds() {
     let files = Files::new();
     let log = open(&files);
     append_each(&log, &["1"]).await;
@@ -134,31 +134,32 @@ async fn a_group_that_fails_leaves_nothing_and_the_next_one_goes_on() {
     assert_eq!(log.stats().unwrap().failures(), 1);
 }
 
-/// A small file system of its own.
+/// A small mounted file system.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// None where this user may not.
+    /// `None` if this user may not mount.
     fn mount(directory: &Path) -> Option<Self> {
-        // No program is started for it: a child holds the lock files of the tests beside this one until it is itself.
+        // No program is started for it: a child holds the lock files of the tests beside this one
+        // until it runs its own program.
         let mounted = mount("tmpfs", directory, "tmpfs", MountFlags::empty(), Some(c"size=8m"));
         let found = mounted.map_err(|error| error.to_string());
-        needs::met(Need::Root, found).map(|()| Self(directory.to_owned()))
+        needs::require(Need::Root, found).map(|()| Self(directory.to_owned()))
     }
 }
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Nothing to be done about a mount that stays: it goes with the machine.
+        // A mount that can't be removed stays until the machine restarts.
         let _ = unmount(&self.0, UnmountFlags::DETACH);
     }
 }
 
 #[tokio::test]
-async fn a_full_disk_is_unavailable_and_is_resumed_from_without_a_restart() {
+async fn a_full_disk_is_unavailable_and_the_log_recovers_without_a_restart() {
     let files = Files::new();
     let Some(_disk) = SmallDisk::mount(files.0.path()) else { return };
-    // More is to be reserved than this disk has: it must go on without.
+    // The reserve is larger than this disk, so the log must open without it.
     let settings = SqliteLogSettings { wal_bytes: 16 << 20, ..SqliteLogSettings::default() };
     let log = SqliteLog::open(files.log_path(), settings).unwrap();
     let reserved = std::fs::metadata(files.0.path().join("log.db-wal")).unwrap().len();
@@ -169,12 +170,12 @@ async fn a_full_disk_is_unavailable_and_is_resumed_from_without_a_restart() {
         let message = Message { key: "k".to_owned(), event: None, value: vec![1; 64 << 10] };
         soon(log.append(Topic::Intake, message))
     };
-    let mut told = 0;
+    let mut stored = 0;
     let refused = loop {
         match append().await {
             Ok(position) => {
-                told += 1;
-                assert_eq!(position, at(told));
+                stored += 1;
+                assert_eq!(position, at(stored));
             }
             Err(error) => break error,
         }
@@ -185,8 +186,8 @@ async fn a_full_disk_is_unavailable_and_is_resumed_from_without_a_restart() {
     );
     assert!(matches!(append().await, Err(EngineError::Unavailable(_))), "it is still full");
     std::fs::remove_file(&ballast).unwrap();
-    assert_eq!(append().await, Ok(at(told + 1)), "there is room again");
-    let count = usize::try_from(told + 1).unwrap();
+    assert_eq!(append().await, Ok(at(stored + 1)), "there is room again");
+    let count = usize::try_from(stored + 1).unwrap();
     assert_eq!(read(&log, Topic::Intake, count).await.len(), count);
     drop(log);
     assert_eq!(read(&open(&files), Topic::Intake, count).await.len(), count);

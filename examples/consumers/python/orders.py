@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps what becomes of orders, as a subscriber in another team would.
+"""Stores the newest state of each order, as a subscriber in another team would.
 
     pip install -r requirements.txt
     python3 orders.py --brokers 127.0.0.1:9092 --prefix payfold --state orders.db
@@ -35,7 +35,7 @@ def main():
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "allow.auto.create.topics": False,
-        # So long nobody reads its partitions after it was killed.
+        # After a kill its partitions have no reader for this long.
         "session.timeout.ms": 10_000,
         "enable.partition.eof": options.until_end,
     })
@@ -69,7 +69,7 @@ def begin(options, kept):
         "group.id": options.group,
         "enable.auto.commit": False,
         "allow.auto.create.topics": False,
-        # What was given up is not there.
+        # Messages of aborted transactions are not read.
         "isolation.level": "read_committed",
         "enable.partition.eof": True,
     })
@@ -80,7 +80,7 @@ def begin(options, kept):
         while len(reached) < len(partitions):
             batch = [message for message in consumer.consume(BATCH, timeout=0.2) if not is_end(message, ended)]
             for data in kept.keep(filter(None, map(order_changed, batch)), gaps=False):
-                tell(data)
+                show_change(data)
             reached |= ended
     finally:
         consumer.close()
@@ -93,7 +93,7 @@ def follow(consumer, kept, stopping, until_end):
         if batch:
             # Durable first, committed after: a kill in between repeats, and what repeats is dropped.
             for data in kept.keep(filter(None, map(order_changed, batch))):
-                tell(data)
+                show_change(data)
             commit(consumer)
         owned = {(each.topic, each.partition) for each in consumer.assignment()}
         if until_end and owned and owned <= ended:
@@ -109,7 +109,7 @@ def commit(consumer):
 
 
 def is_end(message, ended):
-    """Whether it is no message but a partition's end. Whatever else is wrong ends this program: start it again."""
+    """Whether it is the end of a partition and no message. Any other error ends this program: start it again."""
     error = message.error()
     if error is None:
         ended.discard((message.topic(), message.partition()))
@@ -121,17 +121,17 @@ def is_end(message, ended):
 
 
 def order_changed(message):
-    """The order's key and the event's data; none for what is of another type."""
+    """The order's key and the event's data; None for a message of another type."""
     headers = dict(message.headers() or [])
     if headers.get("ce_type", b"").decode() != ORDER_CHANGED:
         return None
     return message.key().decode(), json.loads(message.value())
 
 
-def tell(data):
+def show_change(data):
     attention = f"  ! {' '.join(data['attention'])}" if data["attention"] else ""
     order = "/".join(data[name] for name in ("partner", "merchantCode", "orderId"))
-    print(f"{order}  v{data['generation']}.{data['version']}  {data['state']}{attention}", flush=True)
+    print(f"{order}  v{data['epoch']}.{data['version']}  {data['state']}{attention}", flush=True)
 
 
 if __name__ == "__main__":

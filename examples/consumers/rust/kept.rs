@@ -1,5 +1,5 @@
-//! Owns what is kept of orders, in SQLite: the newest event's word on each.
-//! Invariant: (generation, version) of an order only ever rises, whatever comes, however often and in whatever order.
+//! Owns the orders that this reader keeps in SQLite, each as its newest event says. Invariant:
+//! (epoch, version) of an order only ever rises, whatever comes, however often, in whatever order.
 
 use std::error::Error;
 use std::path::Path;
@@ -11,44 +11,46 @@ const TABLE: &str = "
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
     CREATE TABLE IF NOT EXISTS orders (
-        key TEXT PRIMARY KEY, generation INTEGER NOT NULL, version INTEGER NOT NULL, data TEXT NOT NULL
+        key TEXT PRIMARY KEY, epoch INTEGER NOT NULL, version INTEGER NOT NULL, data TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;";
 const UPSERT: &str = "
     INSERT INTO orders VALUES (?1, ?2, ?3, ?4)
-    ON CONFLICT (key) DO UPDATE SET generation = excluded.generation, version = excluded.version, data = excluded.data
-    WHERE (excluded.generation, excluded.version) > (generation, version)";
+    ON CONFLICT (key) DO UPDATE SET epoch = excluded.epoch, version = excluded.version, \
+    data = excluded.data
+    WHERE (excluded.epoch, excluded.version) > (epoch, version)";
 
-/// What this reader uses of an event's data. It may hold more, and more than today.
+/// The fields of an event's data that this reader uses. Data may have more fields, and new ones.
 #[derive(Debug, Deserialize)]
 pub struct OrderChanged {
-    pub generation: i64,
+    pub epoch: i64,
     pub version: i64,
     pub state: String,
 }
 
-/// What is printed of an order.
+/// The fields of an order that `--show` prints.
 #[derive(Deserialize, Serialize)]
 struct Shown {
     #[serde(default)]
     order: String,
-    generation: i64,
+    epoch: i64,
     version: i64,
     state: String,
     fulfil: bool,
 }
 
-/// The orders.
+/// The stored orders.
 pub struct Kept(Connection);
 
 impl Kept {
-    /// Opens the file, or makes it.
+    /// Opens the database file, or creates it.
     pub fn open(path: &Path) -> rusqlite::Result<Self> {
         let db = Connection::open(path)?;
         db.execute_batch(TABLE)?;
         Ok(Self(db))
     }
 
-    /// Takes events, durably and all together; those that were news, as they were told.
+    /// Stores events durably, in one transaction. Returns those that were new, in the order they
+    /// came.
     pub fn keep(
         &mut self,
         events: &[(String, String)],
@@ -57,8 +59,8 @@ impl Kept {
         let transaction = self.0.transaction()?;
         for (key, text) in events {
             let data: OrderChanged = serde_json::from_str(text)?;
-            tell_gap(&transaction, key, &data)?;
-            if transaction.execute(UPSERT, (key, data.generation, data.version, text))? > 0 {
+            report_gap(&transaction, key, &data)?;
+            if transaction.execute(UPSERT, (key, data.epoch, data.version, text))? > 0 {
                 news.push((key.clone(), data));
             }
         }
@@ -80,12 +82,13 @@ impl Kept {
     }
 }
 
-fn tell_gap(db: &Connection, key: &str, data: &OrderChanged) -> rusqlite::Result<()> {
-    let select = "SELECT generation, version FROM orders WHERE key = ?1";
+/// Warns if a version is missing between the stored event and this one.
+fn report_gap(db: &Connection, key: &str, data: &OrderChanged) -> rusqlite::Result<()> {
+    let select = "SELECT epoch, version FROM orders WHERE key = ?1";
     let known: Option<(i64, i64)> =
         db.query_row(select, [key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let (generation, version) = known.unwrap_or((data.generation, 0));
-    if generation == data.generation && data.version > version + 1 {
+    let (epoch, version) = known.unwrap_or((data.epoch, 0));
+    if epoch == data.epoch && data.version > version + 1 {
         tracing::warn!(key, from = version, to = data.version, "a version is left out");
     }
     Ok(())

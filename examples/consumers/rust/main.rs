@@ -1,5 +1,5 @@
-//! A reader of `orders`: keeps what becomes of each, as a subscriber in another team would. Stop it, kill it, start it
-//! again: what it keeps is right.
+//! A reader of `orders`: stores the newest state of each order, as a subscriber in another team
+//! would. It may be stopped, killed and started again at any time: the stored state is right.
 
 mod kept;
 
@@ -21,7 +21,7 @@ const ORDER_CHANGED: &str = "payfold.order.changed.v1";
 const BATCH: usize = 500;
 const POLL: Duration = Duration::from_millis(200);
 
-/// Keeps what becomes of orders.
+/// Stores the newest state of each order.
 #[derive(Parser)]
 struct Options {
     /// host:port, several with commas
@@ -67,10 +67,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     loop {
         let (events, read) = batch(&consumer, &mut ended)?;
         if read {
-            // Durable first, committed after: a kill in between repeats, and what repeats is dropped.
+            // Durable first, committed after: a kill in between repeats, and what repeats is
+            // dropped.
             for (key, data) in kept.keep(&events)? {
-                let (generation, version) = (data.generation, data.version);
-                writeln!(std::io::stdout(), "{key}  v{generation}.{version}  {}", data.state)?;
+                let (epoch, version) = (data.epoch, data.version);
+                writeln!(std::io::stdout(), "{key}  v{epoch}.{version}  {}", data.state)?;
             }
             if let Err(error) = consumer.commit_consumer_state(CommitMode::Sync) {
                 tracing::warn!(%error, "not committed: the next commit covers it");
@@ -83,7 +84,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// The events that are there, and whether anything was read at all. Errors: what the library can't mend by itself.
+/// Reads the events that are there; the flag says whether any message was read. Errors: those
+/// that the library can't recover from by itself.
 fn batch(
     consumer: &BaseConsumer,
     ended: &mut BTreeSet<i32>,
@@ -106,7 +108,7 @@ fn batch(
     Ok((events, read))
 }
 
-/// The order's key and the event's data; none for what is of another type.
+/// The order's key and the event's data; `None` for a message of another type.
 fn order_changed(message: &BorrowedMessage<'_>) -> Option<(String, String)> {
     let mut headers = message.headers()?.iter();
     let kind = headers.find(|header| header.key == "ce_type")?.value?;

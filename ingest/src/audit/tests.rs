@@ -1,16 +1,17 @@
-//! What the audit finds in a stored notice, and what it leaves unjudged.
+//! What an audit reports for intact, altered and unusable notices.
 
 use payfold_partners::document::NewKey;
 use payfold_partners::mac::MacKey;
 use payfold_partners::profile::{DEFAULT_PROFILE, Field};
+use payfold_partners::scheme::NoticeRequest;
 use payfold_partners::secret::Secret;
 use payfold_partners::signing;
 use payfold_schemas::ids::MerchantCode;
 use payfold_schemas::money::{Amount, Currency};
-use payfold_schemas::record::NoticeRequest;
+use payfold_schemas::notice_source::RecordedRequest;
 
 use super::*;
-use crate::admit;
+use crate::{admit, incoming};
 
 const SECRET: &[u8] = b"a secret of the test, long enough";
 const REQUEST: &str = "01939b1c-7a00-7000-8000-000000000001";
@@ -35,15 +36,15 @@ fn vault() -> VaultDocument {
     VaultDocument { accounts: vec![entry], ..VaultDocument::default() }
 }
 
-/// A notice as the door stored it.
-struct Sample {
+/// A notice as ingest stored it.
+struct SampleNotice {
     order: OrderKey,
     ipn: Ipn,
     source: NoticeSource,
     raw: Vec<u8>,
 }
 
-fn sample() -> Sample {
+fn sample() -> SampleNotice {
     let partner = PartnerCode::parse("acme").unwrap();
     let fields = [
         (Field::MerchantCode, "SHOP"),
@@ -65,20 +66,23 @@ fn sample() -> Sample {
     let raw = format!("{{{all}\"note\":\"-\",\"signature\":\"{signature}\"}}").into_bytes();
     let profile = Profile::default_for(&partner);
     let directory = Directory::build(vec![profile], &vault()).unwrap();
-    let verified = directory.verify(None, &raw, sent()).unwrap();
-    let admitted = admit::admit(&verified, sent()).unwrap();
+    let request = NoticeRequest { body: &raw, ..NoticeRequest::default() };
+    let verified = directory.authenticate(None, &request, sent()).unwrap().remove(0);
+    let Admission::Admitted(admitted) = admit::admit_notice(&verified, sent()).unwrap() else {
+        panic!("it is a fact")
+    };
     let request =
-        NoticeRequest { target: "/api/payment/ipn".to_owned(), ..NoticeRequest::default() };
-    let source = admit::source(&verified, request);
-    Sample { order: admitted.order, ipn: admitted.ipn, source, raw: raw.clone() }
+        RecordedRequest { target: "/api/payment/ipn".to_owned(), ..RecordedRequest::default() };
+    let source = incoming::build_notice_source(&verified, request);
+    SampleNotice { order: admitted.order, ipn: admitted.ipn, source, raw: raw.clone() }
 }
 
 fn profiles() -> HashMap<Digest, String> {
     HashMap::from([(Digest::of_bytes(DEFAULT_PROFILE.as_bytes()), DEFAULT_PROFILE.to_owned())])
 }
 
-fn judged(vault: VaultDocument, sample: &Sample, received_at: Time) -> Outcome {
-    let stored = Stored {
+fn audit(vault: VaultDocument, sample: &SampleNotice, received_at: Time) -> AuditOutcome {
+    let stored = StoredNotice {
         account: "acme/SHOP",
         source: &sample.source,
         raw: &sample.raw,
@@ -89,61 +93,69 @@ fn judged(vault: VaultDocument, sample: &Sample, received_at: Time) -> Outcome {
             request_id: REQUEST.parse().unwrap(),
         },
         received_at,
-        says: Some((&sample.order, &sample.ipn)),
+        recorded: Some((&sample.order, &sample.ipn)),
     };
-    Auditor::new(profiles(), vault, String::new()).judge(stored)
+    Auditor::new(profiles(), vault, String::new()).audit_notice(stored)
 }
 
 #[test]
-fn what_was_signed_is_verified_by_retired_keys_and_for_closed_accounts_too() {
-    assert_eq!(judged(vault(), &sample(), sent()), Outcome::Verified);
+fn retired_keys_and_disabled_accounts_still_verify() {
+    assert_eq!(audit(vault(), &sample(), sent()), AuditOutcome::Verified);
     let mut later = vault();
     let entry = &mut later.accounts[0];
     entry.enabled = false;
     entry.retire_key(&KeyId::parse("k").unwrap(), sent().plus_ms(1)).unwrap();
-    assert_eq!(judged(later, &sample(), sent()), Outcome::Verified);
+    assert_eq!(audit(later, &sample(), sent()), AuditOutcome::Verified);
 }
 
 #[test]
-fn every_change_is_found() {
-    let fails = |change: fn(&mut Sample), failure| {
+fn every_alteration_is_reported() {
+    let fails = |change: fn(&mut SampleNotice), failure| {
         let mut sample = sample();
         change(&mut sample);
-        assert_eq!(judged(vault(), &sample, sent()), Outcome::Fails(failure));
+        assert_eq!(audit(vault(), &sample, sent()), AuditOutcome::Fails(failure));
     };
     fails(
         |sample| {
             let text = String::from_utf8(sample.raw.clone()).unwrap();
             sample.raw = text.replacen("150000", "950000", 1).into_bytes();
         },
-        Failure::NotSigned,
+        AuditFailure::NotSigned,
     );
-    fails(|sample| sample.raw.clear(), Failure::NotSigned);
-    fails(|sample| sample.ipn.money.amount = Amount::parse("950000").unwrap(), Failure::SaysOther);
-    fails(|sample| sample.order = OrderKey::parse("acme/SHOP/o-2").unwrap(), Failure::SaysOther);
+    fails(|sample| sample.raw.clear(), AuditFailure::NotSigned);
+    fails(
+        |sample| sample.ipn.money.amount = Amount::parse("950000").unwrap(),
+        AuditFailure::ContentDiffers,
+    );
+    fails(
+        |sample| sample.order = OrderKey::parse("acme/SHOP/o-2").unwrap(),
+        AuditFailure::ContentDiffers,
+    );
     let mut other = vault();
     other.accounts[0].keys[0].secret = Secret::from_bytes(b"another secret, long enough".to_vec());
-    assert_eq!(judged(other, &sample(), sent()), Outcome::Fails(Failure::NotSigned));
+    assert_eq!(audit(other, &sample(), sent()), AuditOutcome::Fails(AuditFailure::NotSigned));
     let before = sent().plus_ms(-1_001);
-    assert_eq!(judged(vault(), &sample(), before), Outcome::Fails(Failure::KeyNotValid));
+    assert_eq!(audit(vault(), &sample(), before), AuditOutcome::Fails(AuditFailure::KeyNotValid));
 }
 
-/// Older programs admitted XXX. Such a record is no forgery, and it is not verified either.
+/// Older versions admitted XXX. Such a record is reported neither as altered nor as verified.
 #[test]
-fn a_currency_that_is_no_longer_admitted_is_not_called_altered() {
+fn a_currency_that_is_no_longer_admitted_is_not_an_alteration() {
     let mut old = sample();
     old.ipn.money.currency = Currency::parse_stored("XXX").unwrap();
-    let Outcome::Unusable(why) = judged(vault(), &old, sent()) else { panic!("it is judged") };
+    let AuditOutcome::Unusable(why) = audit(vault(), &old, sent()) else {
+        panic!("its content is compared")
+    };
     assert!(why.contains("XXX has no minor units and is no longer admitted"), "{why}");
 }
 
 #[test]
-fn what_can_t_be_judged_is_not_verified() {
+fn a_notice_without_its_key_or_profile_is_not_verified() {
     let mut gone = vault();
     gone.accounts[0].keys[0].id = KeyId::parse("k2").unwrap();
-    assert_eq!(judged(gone, &sample(), sent()), Outcome::NoKey);
-    assert_eq!(judged(VaultDocument::default(), &sample(), sent()), Outcome::NoKey);
+    assert_eq!(audit(gone, &sample(), sent()), AuditOutcome::NoKey);
+    assert_eq!(audit(VaultDocument::default(), &sample(), sent()), AuditOutcome::NoKey);
     let mut other = sample();
     other.source.profile.digest = Digest::of_bytes(b"an older one");
-    assert_eq!(judged(vault(), &other, sent()), Outcome::NoProfile);
+    assert_eq!(audit(vault(), &other, sent()), AuditOutcome::NoProfile);
 }

@@ -1,23 +1,26 @@
-//! Owns the pages a returning payer may see, and the content policies they are sent with.
-//! Invariants: the only script that runs is ours, word for word (the policy holds its digest); nothing of a
-//! request is in a page but what `Target::location` writes, escaped.
+//! Owns the pages for returning payers, and their content security policies. Invariants: only the
+//! script of this file can run (the policy has its digest). The shop's address
+//! comes from the configuration; of the request it contains only the signed order id, escaped. The
+//! policy and `escape` serve the pages that post forms (`posting_page`), too.
 
-/// Leaves the frame. It also tells the page around it, which may close the frame where the browser does not let
-/// a frame navigate the window: the message says nothing but that the payer is back.
+/// First sends the surrounding page a message that the payer is back, then leaves the frame. The
+/// surrounding page can close the frame if the browser does not let it navigate the window. The
+/// message names no order and no result, so any origin (`'*'`) may read it.
 const SCRIPT: &str = "\
 var shop=document.getElementById('shop');\
 if(window.parent!==window)window.parent.postMessage({type:'payfold:return'},'*');\
 if(shop)try{window.top.location.replace(shop.href)}catch(e){}";
 
-/// The policy of answers without a script.
-pub(super) const NO_SCRIPT: &str = "default-src 'none'; base-uri 'none'; form-action 'none'";
+/// The policy of responses without a script.
+pub(super) const NO_SCRIPT_POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'";
 
-/// The policy of the page with `SCRIPT`, by its SHA-256.
-pub(super) const OWN_SCRIPT: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; \
-     script-src 'sha256-RApjPCWPK/p1FsUbA1c3LvlHEuKw4hj3pm5fDFHhogM='";
+/// The policy of the page with `SCRIPT`: lets only `SCRIPT` run, by its SHA-256.
+pub(super) const FRAME_SCRIPT_POLICY: &str = "default-src 'none'; base-uri 'none'; \
+     form-action 'none'; script-src 'sha256-RApjPCWPK/p1FsUbA1c3LvlHEuKw4hj3pm5fDFHhogM='";
 
-/// The page in a frame: on to the shop, in the whole window.
-pub(super) fn leaving_the_frame(location: Option<&str>) -> String {
+/// The page for a frame: opens the shop in the whole window. Without an address it only sends the
+/// message of `SCRIPT`.
+pub(super) fn render_frame_page(location: Option<&str>) -> String {
     let body = location.map_or_else(
         || GO_BACK.to_owned(),
         |location| {
@@ -28,18 +31,18 @@ pub(super) fn leaving_the_frame(location: Option<&str>) -> String {
             )
         },
     );
-    page(&format!("{body}<script>{SCRIPT}</script>"))
+    render_html(&format!("{body}<script>{SCRIPT}</script>"))
 }
 
-/// The page where no shop is configured.
-pub(super) fn without_a_shop() -> String {
-    page(GO_BACK)
+/// The page outside a frame if no shop is configured.
+pub(super) fn render_plain_page() -> String {
+    render_html(GO_BACK)
 }
 
 const GO_BACK: &str =
     "<p>Thank you. Please go back to the shop to see how your payment stands.</p>";
 
-fn page(body: &str) -> String {
+fn render_html(body: &str) -> String {
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
@@ -47,7 +50,7 @@ fn page(body: &str) -> String {
     )
 }
 
-/// Text for an attribute in double quotes.
+/// Escapes text for an HTML attribute in double quotes.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len().saturating_add(16));
     for c in text.chars() {
@@ -86,23 +89,23 @@ pub(crate) mod tests {
         text
     }
 
-    /// How a policy names a script.
-    pub(crate) fn digest_of(script: &str) -> String {
+    /// The hash source of a script in a content security policy.
+    pub(crate) fn script_digest(script: &str) -> String {
         format!("'sha256-{}'", base64(&Sha256::digest(script)))
     }
 
     #[test]
-    fn the_policy_lets_our_script_run_and_no_other() {
-        let digest = digest_of(SCRIPT);
-        assert!(OWN_SCRIPT.ends_with(&format!("script-src {digest}")), "{digest}");
-        assert!(leaving_the_frame(None).contains(&format!("<script>{SCRIPT}</script>")));
-        assert!(!without_a_shop().contains("<script"));
+    fn the_policy_lets_only_our_script_run() {
+        let digest = script_digest(SCRIPT);
+        assert!(FRAME_SCRIPT_POLICY.ends_with(&format!("script-src {digest}")), "{digest}");
+        assert!(render_frame_page(None).contains(&format!("<script>{SCRIPT}</script>")));
+        assert!(!render_plain_page().contains("<script"));
     }
 
     #[test]
-    fn an_address_stays_inside_its_attribute() {
+    fn an_address_is_escaped_in_its_attribute() {
         assert_eq!(escape("a&b<c>\"d'"), "a&amp;b&lt;c&gt;&quot;d&#39;");
-        let page = leaving_the_frame(Some("https://shop.example/?a=\"><script>"));
+        let page = render_frame_page(Some("https://shop.example/?a=\"><script>"));
         assert!(page.contains("href=\"https://shop.example/?a=&quot;&gt;&lt;script&gt;\""));
     }
 }

@@ -1,17 +1,19 @@
-//! Owns where payers are sent: addresses from configuration, each checked once.
-//! Invariant: a target is https, or http on this machine, or an app's own scheme; never one that a browser runs or
-//! reads files with. What is added to it is `verified`, and `orderId` of an order that was verified.
+//! Owns the addresses that payers are sent to. They come from configuration, and each is checked
+//! once. Invariant: a target has the scheme https, http on this machine, or the URL scheme of an
+//! app; never a scheme that a browser executes or reads files with. Only the parameters `verified`
+//! and, for a verified return, `orderId` are added.
 
 use std::collections::BTreeMap;
 
 use payfold_schemas::ids::OrderId;
 use url::{Host, Url};
 
-/// Longer addresses break browsers and WebViews.
+/// The longest accepted address. Longer ones break browsers and WebViews.
 const URL_BYTES_MAX: usize = 2_048;
 const NAME_BYTES_MAX: usize = 64;
 
-/// Schemes no app has: browsers run, read or show them themselves, or hand them to something else.
+/// Schemes that no shop's app has: browsers execute, read or display them, or hand them to other
+/// programs.
 const FOREIGN_SCHEMES: [&str; 19] = [
     "about",
     "blob",
@@ -34,58 +36,60 @@ const FOREIGN_SCHEMES: [&str; 19] = [
     "wss",
 ];
 
-/// One place in the shop.
+/// One checked address in the shop or its app.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target(Url);
+pub struct ReturnTarget(Url);
 
-/// Every place there is.
+/// All configured addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Targets {
-    /// Where a payer goes unless another one is named.
-    pub default: Option<Target>,
-    /// Others, as in `/api/payment/result/{name}`.
-    pub named: BTreeMap<String, Target>,
+pub struct ReturnTargets {
+    /// The target of a return that names no other one.
+    pub default: Option<ReturnTarget>,
+    /// Targets by name, as in `/api/payment/result/{name}`.
+    pub named: BTreeMap<String, ReturnTarget>,
 }
 
-/// Why a configured address can't be a target, and how to mend it.
+/// Why a configured address can't be a target. The text says how to correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetProblem {
-    /// No absolute address.
+    /// Not an absolute address.
     #[error(
-        "it is no absolute address; write one like https://shop.example/paid or myapp://payment-result"
+        "it is not an absolute address; write one like https://shop.example/paid or \
+         myapp://payment-result"
     )]
     NotAnAddress,
-    /// Plain http elsewhere.
-    #[error("http is taken on this machine only (localhost, 127.0.0.1, [::1]); write https://")]
+    /// Plain http not_found.
+    #[error("http is accepted for this machine only (localhost, 127.0.0.1, [::1]); write https://")]
     NotHttps,
-    /// A scheme that belongs to browsers.
+    /// A scheme that browsers handle themselves.
     #[error(
-        "browsers do not hand this scheme to a shop or an app; write https:// or your app's own scheme"
+        "browsers do not pass this scheme to a shop or an app; write https:// or the scheme of \
+         your app"
     )]
     ForeignScheme,
     /// `user:password@`.
     #[error(
-        "it holds a user name or password, which every payer would see; leave out what stands before the @"
+        "it has a user name or password, which every payer would see; remove the part before the @"
     )]
     UserInfo,
-    /// Our own parameters are there.
-    #[error("its query has verified or orderId already, which are added here; leave them out")]
+    /// The query has a parameter that the return adds.
+    #[error("its query has the parameter verified or orderId, which the return adds; remove it")]
     OwnParameter,
-    /// Over the limit.
+    /// Longer than `URL_BYTES_MAX`.
     #[error("it is longer than 2,048 bytes; write a shorter one")]
     TooLong,
-    /// A name that no path can hold.
-    #[error("the name must be 1 to 64 letters, digits, - and _; it stands in returnUrl")]
+    /// A name that can't stand in a path.
+    #[error("the name must be 1 to 64 letters, digits, - and _; it becomes part of returnUrl")]
     BadName,
 }
 
-impl Target {
+impl ReturnTarget {
     /// Checks an address. Errors: `TargetProblem`.
     pub fn parse(text: &str) -> Result<Self, TargetProblem> {
         if text.len() > URL_BYTES_MAX {
             return Err(TargetProblem::TooLong);
         }
-        // The library would drop or mend these; a person has mistyped.
+        // The `url` crate would drop or repair these. They are typing errors, so they are refused.
         if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
             return Err(TargetProblem::NotAnAddress);
         }
@@ -100,7 +104,7 @@ impl Target {
             }
             _ => false,
         };
-        // `https:shop` and `myapp:paid` are not what they look like.
+        // The `url` crate reads `https:shop` as `https://shop`, and `myapp:paid` has no host.
         let after_scheme = text.get(url.scheme().len()..).unwrap_or_default();
         if !after_scheme.starts_with("://") || (is_web && after_scheme.starts_with(":///")) {
             return Err(TargetProblem::NotAnAddress);
@@ -118,7 +122,7 @@ impl Target {
         Ok(Self(url))
     }
 
-    /// The address a payer is sent to.
+    /// The address to send a payer to; `order` is the order of a verified return.
     pub(super) fn location(&self, order: Option<&OrderId>) -> String {
         let mut url = self.0.clone();
         match order {
@@ -141,32 +145,32 @@ fn is_this_machine(url: &Url) -> bool {
     }
 }
 
-impl Targets {
-    /// Checks all of them; an empty default is none. Errors: the first that is wrong, by its name (empty for the
-    /// default).
+impl ReturnTargets {
+    /// Checks all addresses. An empty default is no default. Errors: the name of the first wrong
+    /// address (empty for the default) and its problem.
     pub fn parse<'t>(
         default: &str,
         named: impl IntoIterator<Item = (&'t String, &'t String)>,
     ) -> Result<Self, (String, TargetProblem)> {
-        let default = Some(default).filter(|text| !text.is_empty()).map(Target::parse);
+        let default = Some(default).filter(|text| !text.is_empty()).map(ReturnTarget::parse);
         let default = default.transpose().map_err(|problem| (String::new(), problem))?;
         let mut targets = Self { default, named: BTreeMap::new() };
         for (name, text) in named {
             let target =
-                if is_name(name) { Target::parse(text) } else { Err(TargetProblem::BadName) };
+                if is_name(name) { ReturnTarget::parse(text) } else { Err(TargetProblem::BadName) };
             let target = target.map_err(|problem| (name.clone(), problem))?;
             targets.named.insert(name.clone(), target);
         }
         Ok(targets)
     }
 
-    /// The one of this name, else the default.
-    pub(super) fn named_or_default(&self, name: Option<&str>) -> Option<&Target> {
+    /// The target of this name, else the default.
+    pub(super) fn named_or_default(&self, name: Option<&str>) -> Option<&ReturnTarget> {
         name.and_then(|name| self.named.get(name)).or(self.default.as_ref())
     }
 }
 
-/// What stands in a path as it is.
+/// Whether a name can stand in a path without encoding.
 fn is_name(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(plain)
@@ -177,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_is_added_properly() {
+    fn parameters_are_added_to_the_address() {
         let order = OrderId::parse("ord:1.a_b-c").unwrap();
         for (target, verified) in [
             ("https://shop.example", "https://shop.example/?verified=true&orderId=ord%3A1.a_b-c"),
@@ -205,7 +209,7 @@ mod tests {
                 "com.shop.app://paid/now?x=1&verified=true&orderId=ord%3A1.a_b-c",
             ),
         ] {
-            let parsed = Target::parse(target).unwrap_or_else(|e| panic!("{target}: {e}"));
+            let parsed = ReturnTarget::parse(target).unwrap_or_else(|e| panic!("{target}: {e}"));
             assert_eq!(parsed.location(Some(&order)), verified);
             let unverified = verified.replace("true&orderId=ord%3A1.a_b-c", "false");
             assert_eq!(parsed.location(None), unverified);
@@ -213,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_in_a_shop_is_refused() {
+    fn unsafe_addresses_are_refused() {
         use TargetProblem as P;
         let long = format!("https://shop.example/{}", "a".repeat(URL_BYTES_MAX));
         for (target, problem) in [
@@ -253,21 +257,21 @@ mod tests {
             ("https://shop.example/?a=1&order%49d=2", P::OwnParameter),
             (&long, P::TooLong),
         ] {
-            assert_eq!(Target::parse(target), Err(problem), "{target:?}");
+            assert_eq!(ReturnTarget::parse(target), Err(problem), "{target:?}");
         }
     }
 
     #[test]
-    fn a_name_chooses_and_anything_else_is_the_default() {
+    fn a_known_name_selects_its_target_and_others_the_default() {
         let named = |name: &str, url: &str| BTreeMap::from([(name.to_owned(), url.to_owned())]);
         let app = named("app", "myapp://payment-result");
-        let targets = Targets::parse("https://shop.example", &app).unwrap();
+        let targets = ReturnTargets::parse("https://shop.example", &app).unwrap();
         let chosen = |name| targets.named_or_default(name).unwrap().location(None);
         assert_eq!(chosen(Some("app")), "myapp://payment-result?verified=false");
         for name in [None, Some("other"), Some("//evil"), Some("APP"), Some("")] {
             assert_eq!(chosen(name), "https://shop.example/?verified=false");
         }
-        assert_eq!(Targets::parse("", &BTreeMap::new()), Ok(Targets::default()));
+        assert_eq!(ReturnTargets::parse("", &BTreeMap::new()), Ok(ReturnTargets::default()));
         for (default, named, problem) in [
             ("ftp://x", BTreeMap::new(), ("", TargetProblem::ForeignScheme)),
             ("", named("app", "http://x"), ("app", TargetProblem::NotHttps)),
@@ -275,8 +279,8 @@ mod tests {
             ("", named("..", "https://x"), ("..", TargetProblem::BadName)),
             ("", named("", "https://x"), ("", TargetProblem::BadName)),
         ] {
-            let (name, why) = problem;
-            assert_eq!(Targets::parse(default, &named), Err((name.to_owned(), why)));
+            let (name, problem) = problem;
+            assert_eq!(ReturnTargets::parse(default, &named), Err((name.to_owned(), problem)));
         }
     }
 }

@@ -1,14 +1,17 @@
-//! The browser return on a bound listener, asked over raw sockets.
+//! The browser return on a bound listener, requested over raw sockets.
 
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use actix_web::rt::net::TcpStream;
 use actix_web::{App, HttpServer};
+use arc_swap::ArcSwap;
 use payfold_engines::clock::FixedClock;
 use payfold_engines::health::StorageHealth;
 use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
+use payfold_partners::directory::Directory;
 use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::mac::MacKey;
@@ -17,14 +20,16 @@ use payfold_partners::secret::Secret;
 use payfold_partners::signing::sign;
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
 use payfold_schemas::time::Time;
+use prometheus::Registry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-use crate::http::{self, Ingest};
+use crate::http;
+use crate::ingest::Ingest;
 use crate::intake::Intake;
 use crate::limits::Limits;
-use crate::metrics::Metrics;
-use crate::quarantine::Budget;
+use crate::metrics::IngestMetrics;
+use crate::quarantine::QuarantineBudget;
 use crate::replays::Replays;
 use crate::sampler::Sampler;
 
@@ -51,8 +56,8 @@ fn directory() -> Arc<ArcSwap<Directory>> {
     Arc::new(ArcSwap::from_pointee(directory))
 }
 
-/// The query of a genuine return.
-fn genuine() -> String {
+/// The query of a signed return.
+fn signed_query() -> String {
     let profile = Profile::default_for(&PartnerCode::parse("acme").unwrap());
     let value = |field| match field {
         Field::MerchantCode => Some("SHOP"),
@@ -61,7 +66,7 @@ fn genuine() -> String {
         Field::Status => Some("SUCCESS"),
         Field::Amount => Some("150000"),
         Field::Currency => Some("VND"),
-        // Half a year ago: a payer may come back late.
+        // Half a year ago: a return may be late.
         Field::PaidAt | Field::Timestamp => Some("2025-07-31T10:00:00Z"),
         Field::Nonce | Field::Signature => None,
     };
@@ -71,27 +76,27 @@ fn genuine() -> String {
     format!("{query}signature={signature}")
 }
 
-fn targets(default: &str) -> Targets {
+fn targets(default: &str) -> ReturnTargets {
     let app = ("app".to_owned(), "myapp://payment-result".to_owned());
-    Targets::parse(default, [(&app.0, &app.1)]).unwrap()
+    ReturnTargets::parse(default, [(&app.0, &app.1)]).unwrap()
 }
 
-/// A listener with the return on it.
-struct Served {
+/// A listener with the routes of the browser return.
+struct TestServer {
     address: SocketAddr,
     registry: Registry,
     _dir: tempfile::TempDir,
 }
 
-/// What stands on the listener, in this order.
+/// Whether the notice routes are on the same listener, before or after those of the return.
 #[derive(Clone, Copy, PartialEq)]
-enum Beside {
-    Nothing,
-    NoticesBefore,
-    NoticesAfter,
+enum NoticeRoutes {
+    Absent,
+    Before,
+    After,
 }
 
-fn serve(targets: Targets, beside: Beside) -> Served {
+fn serve(targets: ReturnTargets, notice_routes: NoticeRoutes) -> TestServer {
     let (registry, dir) = (Registry::new(), tempfile::tempdir().unwrap());
     let metrics = ReturnMetrics::new(&registry).unwrap();
     let returns = BrowserReturn { directory: directory(), clock: clock(), targets, metrics };
@@ -104,12 +109,12 @@ fn serve(targets: Targets, beside: Beside) -> Served {
             config.app_data(ingest.clone());
             http::routes(config);
         };
-        if beside == Beside::NoticesBefore {
+        if notice_routes == NoticeRoutes::Before {
             notices(config);
         }
         config.app_data(returns.clone());
         routes(config);
-        if beside == Beside::NoticesAfter {
+        if notice_routes == NoticeRoutes::After {
             notices(config);
         }
     };
@@ -120,7 +125,7 @@ fn serve(targets: Targets, beside: Beside) -> Served {
         .unwrap()
         .run();
     actix_web::rt::spawn(server);
-    Served { address, registry, _dir: dir }
+    TestServer { address, registry, _dir: dir }
 }
 
 fn ingest(dir: &tempfile::TempDir, registry: &Registry) -> Ingest {
@@ -131,9 +136,9 @@ fn ingest(dir: &tempfile::TempDir, registry: &Registry) -> Ingest {
         intake: Intake::new(Arc::new(log), clock(), storage),
         clock: clock(),
         directory: directory(),
-        metrics: Metrics::new(registry).unwrap(),
+        metrics: IngestMetrics::new(registry).unwrap(),
         limits: Limits::new(0, Vec::new()),
-        quarantine: Budget::new(1 << 20),
+        quarantine: QuarantineBudget::new(1 << 20),
         replays: Replays::default(),
         clock_health: Arc::default(),
         body_timeout: Duration::from_secs(5),
@@ -142,23 +147,23 @@ fn ingest(dir: &tempfile::TempDir, registry: &Registry) -> Ingest {
     }
 }
 
-/// An answer, as it came.
+/// A response as received.
 #[derive(Debug)]
-struct Answer {
+struct RawResponse {
     status: u16,
     head: String,
     body: String,
 }
 
-impl Answer {
+impl RawResponse {
     fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 }
 
-impl Served {
-    async fn ask(&self, request: &str, headers: &str) -> Answer {
+impl TestServer {
+    async fn send(&self, request: &str, headers: &str) -> RawResponse {
         let request =
             format!("{request} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n{headers}\r\n");
         let mut stream = TcpStream::connect(self.address).await.unwrap();
@@ -168,14 +173,14 @@ impl Served {
         let text = String::from_utf8(bytes).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer { status, head: head.to_owned(), body: body.to_owned() }
+        RawResponse { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    async fn get(&self, target: &str) -> Answer {
-        self.ask(&format!("GET {target}"), "").await
+    async fn get(&self, target: &str) -> RawResponse {
+        self.send(&format!("GET {target}"), "").await
     }
 
-    fn counted(&self, verified: &str) -> f64 {
+    fn return_count(&self, verified: &str) -> f64 {
         let families = self.registry.gather();
         let family = families.iter().find(|f| f.name() == "payfold_ingest_returns_total").unwrap();
         let mut metrics = family.get_metric().iter();
@@ -184,8 +189,8 @@ impl Served {
     }
 }
 
-/// The headers every answer of the return has.
-fn assert_guarded(answer: &Answer) {
+/// Asserts the headers that every response of the return has.
+fn assert_guard_headers(answer: &RawResponse) {
     for (name, value) in [
         ("cache-control", "no-store"),
         ("referrer-policy", "no-referrer"),
@@ -200,9 +205,9 @@ fn assert_guarded(answer: &Answer) {
 }
 
 #[actix_web::test]
-async fn a_payer_is_sent_to_the_configured_place_and_nowhere_else() {
-    let served = serve(targets(SHOP), Beside::Nothing);
-    let signed = genuine();
+async fn a_payer_is_sent_only_to_a_configured_address() {
+    let served = serve(targets(SHOP), NoticeRoutes::Absent);
+    let signed = signed_query();
     let app = "myapp://payment-result?verified=true&orderId=ord-1";
     let mut verified = 0.0;
     let table = [
@@ -230,25 +235,28 @@ async fn a_payer_is_sent_to_the_configured_place_and_nowhere_else() {
         ("?orderId=%3Cscript%3E&next=javascript:alert(1)".to_owned(), UNVERIFIED),
         ("?%".to_owned(), UNVERIFIED),
     ];
-    let asked = table.len() as f64;
+    let requests = table.len() as f64;
     for (target, location) in table {
         let answer = served.get(&format!("/api/payment/result{target}")).await;
         assert_eq!((answer.status, answer.header("location")), (303, Some(location)), "{target}");
         assert_eq!(answer.body, "");
-        assert_guarded(&answer);
+        assert_guard_headers(&answer);
         verified += f64::from(location.contains("verified=true"));
     }
-    assert_eq!((served.counted("true"), served.counted("false")), (verified, asked - verified));
+    assert_eq!(
+        (served.return_count("true"), served.return_count("false")),
+        (verified, requests - verified)
+    );
 }
 
 #[actix_web::test]
-async fn in_a_frame_it_leaves_the_frame() {
-    let served = serve(targets(SHOP), Beside::Nothing);
-    let path = format!("GET /api/payment/result?{}&x=%22%3E%3Cscript%3E", genuine());
+async fn in_a_frame_the_page_leaves_the_frame() {
+    let served = serve(targets(SHOP), NoticeRoutes::Absent);
+    let path = format!("GET /api/payment/result?{}&x=%22%3E%3Cscript%3E", signed_query());
     for destination in ["iframe", "frame"] {
-        let answer = served.ask(&path, &format!("Sec-Fetch-Dest: {destination}\r\n")).await;
+        let answer = served.send(&path, &format!("Sec-Fetch-Dest: {destination}\r\n")).await;
         assert_eq!((answer.status, answer.header("location")), (200, None));
-        assert_guarded(&answer);
+        assert_guard_headers(&answer);
         assert!(answer.header("content-type").unwrap().starts_with("text/html"));
         let policy = answer.header("content-security-policy").unwrap();
         assert!(policy.contains("script-src 'sha256-"), "{policy}");
@@ -259,40 +267,40 @@ async fn in_a_frame_it_leaves_the_frame() {
         assert_eq!(answer.body.matches("<script").count(), 1);
     }
     for other in ["document", "empty", ""] {
-        let answer = served.ask(&path, &format!("Sec-Fetch-Dest: {other}\r\n")).await;
+        let answer = served.send(&path, &format!("Sec-Fetch-Dest: {other}\r\n")).await;
         assert_eq!(answer.status, 303, "{other}");
     }
 }
 
 #[actix_web::test]
-async fn without_a_shop_there_is_a_plain_page() {
-    let served = serve(targets(""), Beside::Nothing);
-    let path = format!("/api/payment/result?{}", genuine());
+async fn without_a_configured_shop_there_is_a_plain_page() {
+    let served = serve(targets(""), NoticeRoutes::Absent);
+    let path = format!("/api/payment/result?{}", signed_query());
     let answer = served.get(&path).await;
     assert_eq!((answer.status, answer.header("location")), (200, None));
-    assert_guarded(&answer);
+    assert_guard_headers(&answer);
     assert!(answer.body.contains("go back to the shop"), "{}", answer.body);
     assert!(!answer.body.contains("<script") && !answer.body.contains("ord-1"));
-    // In a frame the page around it is told all the same.
-    let answer = served.ask(&format!("GET {path}"), "Sec-Fetch-Dest: iframe\r\n").await;
-    assert_guarded(&answer);
+    // In a frame, the surrounding page still gets the message.
+    let answer = served.send(&format!("GET {path}"), "Sec-Fetch-Dest: iframe\r\n").await;
+    assert_guard_headers(&answer);
     assert!(answer.body.contains("go back to the shop") && answer.body.contains("<script>"));
-    // A name still chooses.
+    // A name still selects its target.
     let answer = served.get("/api/payment/result/app").await;
     assert_eq!(answer.header("location"), Some("myapp://payment-result?verified=false"));
 }
 
 #[actix_web::test]
-async fn other_methods_and_other_paths_are_problems() {
-    let signed = genuine();
-    for beside in [Beside::Nothing, Beside::NoticesBefore, Beside::NoticesAfter] {
-        let served = serve(targets(SHOP), beside);
+async fn other_methods_and_paths_get_problem_documents() {
+    let signed = signed_query();
+    for notice_routes in [NoticeRoutes::Absent, NoticeRoutes::Before, NoticeRoutes::After] {
+        let served = serve(targets(SHOP), notice_routes);
         for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"] {
             let request = format!("{method} /api/payment/result?{signed}");
-            let answer = served.ask(&request, "Content-Length: 0\r\n").await;
+            let answer = served.send(&request, "Content-Length: 0\r\n").await;
             assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, HEAD")));
             assert!(answer.body.contains("\"code\":\"method_not_allowed\""), "{}", answer.body);
-            assert_guarded(&answer);
+            assert_guard_headers(&answer);
         }
         for path in [
             "/",
@@ -312,38 +320,39 @@ async fn other_methods_and_other_paths_are_problems() {
             assert!(answer.body.contains("\"code\":\"not_found\""), "{path}: {}", answer.body);
             assert!(!answer.body.contains("ord-1"));
         }
-        assert_eq!((served.counted("true"), served.counted("false")), (0.0, 0.0));
+        assert_eq!((served.return_count("true"), served.return_count("false")), (0.0, 0.0));
         let answer = served.get(&format!("/api/payment/result?{signed}")).await;
         assert_eq!((answer.status, answer.header("location")), (303, Some(VERIFIED)));
-        // The notices' routes are there only where they were configured, and as they were.
-        let answer = served.ask("GET /api/payment/ipn", "").await;
-        let expected = if beside == Beside::Nothing { (404, None) } else { (405, Some("POST")) };
+        // The notice routes exist only if they were configured, and behave as without the return.
+        let answer = served.send("GET /api/payment/ipn", "").await;
+        let expected =
+            if notice_routes == NoticeRoutes::Absent { (404, None) } else { (405, Some("POST")) };
         assert_eq!((answer.status, answer.header("allow")), expected);
-        let answer = served.ask("POST /api/payment/ipn", "Content-Length: 0\r\n").await;
-        assert_eq!(answer.status, if beside == Beside::Nothing { 404 } else { 415 });
+        let answer = served.send("POST /api/payment/ipn", "Content-Length: 0\r\n").await;
+        assert_eq!(answer.status, if notice_routes == NoticeRoutes::Absent { 404 } else { 415 });
     }
 }
 
 #[actix_web::test]
 async fn a_head_request_gets_the_same_without_a_body_and_is_not_counted() {
-    let served = serve(targets(""), Beside::Nothing);
-    let answer = served.ask(&format!("HEAD /api/payment/result/app?{}", genuine()), "").await;
+    let served = serve(targets(""), NoticeRoutes::Absent);
+    let answer = served.send(&format!("HEAD /api/payment/result/app?{}", signed_query()), "").await;
     assert_eq!((answer.status, answer.body.as_str()), (303, ""));
     assert_eq!(
         answer.header("location"),
         Some("myapp://payment-result?verified=true&orderId=ord-1")
     );
-    let answer = served.ask("HEAD /api/payment/result", "").await;
+    let answer = served.send("HEAD /api/payment/result", "").await;
     assert_eq!((answer.status, answer.body.as_str()), (200, ""));
-    assert_guarded(&answer);
-    assert_eq!((served.counted("true"), served.counted("false")), (0.0, 0.0));
+    assert_guard_headers(&answer);
+    assert_eq!((served.return_count("true"), served.return_count("false")), (0.0, 0.0));
 }
 
-/// A body that nobody reads does not hold the connection.
+/// An unread body does not keep the connection open.
 #[actix_web::test]
 async fn a_body_is_not_waited_for() {
-    let served = serve(targets(SHOP), Beside::Nothing);
+    let served = serve(targets(SHOP), NoticeRoutes::Absent);
     let endless = "Transfer-Encoding: chunked\r\n";
-    let answer = served.ask("GET /api/payment/result", endless).await;
+    let answer = served.send("GET /api/payment/result", endless).await;
     assert_eq!((answer.status, answer.header("location")), (303, Some(UNVERIFIED)));
 }

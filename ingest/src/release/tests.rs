@@ -1,4 +1,4 @@
-//! What a second judgement lets pass, and what it never does.
+//! Which quarantined notices can be released, and which never can.
 
 use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
 use payfold_partners::keys::Channel;
@@ -8,7 +8,8 @@ use payfold_partners::secret::Secret;
 use payfold_partners::signing;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
-use payfold_schemas::record::{NoticeRequest, Position, ProfileStamp};
+use payfold_schemas::notice_source::{ProfileStamp, RecordedRequest};
+use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
 
 use super::*;
@@ -20,7 +21,7 @@ fn partner() -> PartnerCode {
     PartnerCode::parse("acme").unwrap()
 }
 
-/// acme/SHOP with one key under the default profile with some of its text replaced.
+/// The account acme/SHOP with one key, under the default profile with `changes` applied.
 fn directory(key: &str, secret: &[u8], changes: &[(&str, &str)]) -> Directory {
     let mut profile = DEFAULT_PROFILE.to_owned();
     for (from, to) in changes {
@@ -41,7 +42,7 @@ fn directory(key: &str, secret: &[u8], changes: &[(&str, &str)]) -> Directory {
     Directory::build(vec![Profile::parse(&partner(), &profile).unwrap()], &vault).unwrap()
 }
 
-/// A signed body of these fields and their texts; an amount is a number.
+/// The signed body with these fields. The amount is written as a number, all others as text.
 fn body(fields: &[(Field, &str)]) -> Vec<u8> {
     let value_of = |wanted| {
         let found = fields.iter().find(|(field, _)| *field == wanted)?;
@@ -68,7 +69,7 @@ const PAID: [(Field, &str); 8] = [
     (Field::Timestamp, SENT),
 ];
 
-fn kept(raw: Vec<u8>, code: &str) -> Quarantined {
+fn quarantined(raw: Vec<u8>, code: &str) -> Quarantined {
     let stamp = Profile::default_for(&partner()).stamp().clone();
     Quarantined {
         position: Position { partition: 0, offset: 1 },
@@ -82,9 +83,9 @@ fn kept(raw: Vec<u8>, code: &str) -> Quarantined {
             source: NoticeSource {
                 profile: ProfileStamp { version: 7, ..stamp },
                 key_id: KeyId::parse("k").unwrap(),
-                request: NoticeRequest {
+                request: RecordedRequest {
                     target: "/api/payment/ipn".to_owned(),
-                    ..NoticeRequest::default()
+                    ..RecordedRequest::default()
                 },
                 released: None,
             },
@@ -94,23 +95,23 @@ fn kept(raw: Vec<u8>, code: &str) -> Quarantined {
     }
 }
 
-/// The order, or why not.
-fn outcome(directory: &Directory, kept: &Quarantined, because: Because) -> String {
-    match readmit(directory, "https://pay.example", kept, because) {
+/// The order that the notice names, or the error.
+fn outcome(directory: &Directory, notice: &Quarantined, because: Because) -> String {
+    match readmit(directory, "https://pay.example", notice, because) {
         Ok(reread) => reread.order.to_string(),
         Err(error) => error.to_string(),
     }
 }
 
 #[test]
-fn a_stale_notice_is_admitted_when_the_clock_is_no_matter() {
+fn an_out_of_window_notice_is_released_for_a_reason_about_time() {
     let directory = directory("k", SECRET, &[]);
-    let stale = kept(body(&PAID), "timestamp_out_of_window");
+    let stale = quarantined(body(&PAID), "timestamp_out_of_window");
     for because in [Because::ClockFixed, Because::LateRetry] {
         assert_eq!(outcome(&directory, &stale, because), "acme/SHOP/o-1");
     }
-    let judged_whole = outcome(&directory, &stale, Because::ProfileFixed);
-    assert!(judged_whole.contains("timestamp_out_of_window, the timestamp is 3600 s old"));
+    let with_profile_fixed = outcome(&directory, &stale, Because::ProfileFixed);
+    assert!(with_profile_fixed.contains("timestamp_out_of_window, the timestamp is 3600 s old"));
     let reread = readmit(&directory, "", &stale, Because::ClockFixed).unwrap();
     assert!(reread.is_money());
     assert_eq!(reread.ipn.money.paid_at, Some(Time::parse(SENT).unwrap()));
@@ -118,63 +119,69 @@ fn a_stale_notice_is_admitted_when_the_clock_is_no_matter() {
     for (status, is_money) in [("REFUNDED", true), ("FAILED", false), ("EXPIRED", false)] {
         let mut fields = PAID;
         fields[3].1 = status;
-        let read = look(&directory, "", &kept(body(&fields), "timestamp_out_of_window")).unwrap();
+        let read = read_quarantined(
+            &directory,
+            "",
+            &quarantined(body(&fields), "timestamp_out_of_window"),
+        )
+        .unwrap();
         assert_eq!(read.is_money(), is_money, "{status}");
     }
 }
 
 #[test]
-fn only_the_rule_on_time_is_set_aside() {
+fn only_the_time_rule_is_skipped() {
     let directory = directory("k", SECRET, &[]);
     let mut unnamed = PAID;
     unnamed[2].1 = "";
-    // Refused for its time at first, and wrong in another way all the same.
-    let stale = kept(body(&unnamed), "timestamp_out_of_window");
+    // It was refused for its time, and it has another fault.
+    let stale = quarantined(body(&unnamed), "timestamp_out_of_window");
     let problem = outcome(&directory, &stale, Because::ClockFixed);
     assert!(problem.contains("empty_field, providerRef is empty"), "{problem}");
-    let problem = outcome(&directory, &kept(body(&PAID), "missing_field"), Because::LateRetry);
+    let problem =
+        outcome(&directory, &quarantined(body(&PAID), "missing_field"), Because::LateRetry);
     assert!(problem.contains("refused with missing_field, and late-retry"), "{problem}");
     let mut ambiguous = PAID;
     ambiguous[2].1 = "a|b";
-    let ambiguous = kept(body(&ambiguous), "separator_in_field");
+    let ambiguous = quarantined(body(&ambiguous), "separator_in_field");
     let problem = outcome(&directory, &ambiguous, Because::ProfileFixed);
     assert!(problem.contains("separator_in_field"), "{problem}");
 }
 
 #[test]
-fn a_mended_profile_takes_what_it_refused() {
+fn a_corrected_profile_admits_what_it_refused() {
     let with_more = {
         let body = String::from_utf8(body(&PAID)).unwrap();
         body.replacen('{', "{\"extra\":1,", 1).into_bytes()
     };
-    let mut refused = kept(with_more, "unknown_field");
+    let mut refused = quarantined(with_more, "unknown_field");
     refused.record.received_at = Time::parse(SENT).unwrap();
     let strict = [("unknown_fields = \"allow\"", "unknown_fields = \"refuse\"")];
     let before = outcome(&directory("k", SECRET, &strict), &refused, Because::ProfileFixed);
-    assert!(before.contains("the profile does not take it: unknown_field"), "{before}");
+    assert!(before.contains("the profile does not admit it: unknown_field"), "{before}");
     let after = outcome(&directory("k", SECRET, &[]), &refused, Because::ProfileFixed);
     assert_eq!(after, "acme/SHOP/o-1");
 }
 
 #[test]
-fn nobody_releases_what_its_key_does_not_sign() {
+fn a_notice_that_its_key_does_not_verify_is_not_released() {
     let good = directory("k", SECRET, &[]);
-    let stale = || kept(body(&PAID), "timestamp_out_of_window");
-    let refused = |directory: &Directory, kept: &Quarantined| {
-        let problem = outcome(directory, kept, Because::ClockFixed);
-        assert!(problem.contains("key k of its account signs it no longer"), "{problem}");
+    let stale = || quarantined(body(&PAID), "timestamp_out_of_window");
+    let refused = |directory: &Directory, notice: &Quarantined| {
+        let problem = outcome(directory, notice, Because::ClockFixed);
+        assert!(problem.contains("key k of its account no longer verifies it"), "{problem}");
     };
     let mut altered = stale();
     altered.raw = String::from_utf8(altered.raw).unwrap().replace("150000", "950000").into_bytes();
     refused(&good, &altered);
-    // The same secret under another name, another secret under the same name, another account.
+    // The same secret under another key id, another secret under the same id, another account.
     refused(&directory("k2", SECRET, &[]), &stale());
     refused(&directory("k", b"another secret, as long as that one", &[]), &stale());
-    let mut elsewhere = stale();
-    elsewhere.record.account = "acme/OTHER".to_owned();
-    refused(&good, &elsewhere);
+    let mut other_account = stale();
+    other_account.record.account = "acme/OTHER".to_owned();
+    refused(&good, &other_account);
     let mut on_path = stale();
-    on_path.record.source.request.target = "/api/payment/ipn/nobody".to_owned();
+    on_path.record.source.request.target = "/api/payment/ipn/other".to_owned();
     refused(&good, &on_path);
     on_path.record.source.request.target = "/api/payment/ipn/acme?x=1".to_owned();
     assert_eq!(outcome(&good, &on_path, Because::ClockFixed), "acme/SHOP/o-1");

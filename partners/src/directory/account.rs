@@ -1,6 +1,6 @@
-//! Owns one of our accounts at a partner: its keys ready for use, and what its calls need.
+//! Owns one of our accounts at a partner: its keys, ready for use, and what its calls need.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -8,17 +8,18 @@ use ipnet::IpNet;
 use payfold_schemas::ids::{MerchantCode, PartnerCode, account_name};
 use payfold_schemas::time::Time;
 
-use super::Problem;
+use crate::directory::problem::DirectoryProblem;
 use crate::document::AccountEntry;
-use crate::keys::{Channel, Key, KeySet, NO_KEYS, SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
+use crate::keys::{Channel, Key, KeySet, NO_KEYS};
 use crate::profile::Profile;
-use crate::scheme::call::ACCESS_TOKEN;
-use crate::scheme::crypt::Strength;
-use crate::scheme::reading::Of;
-use crate::scheme::{Scheme, SchemeKeys};
+use crate::scheme::call::rule::ACCESS_TOKEN;
+use crate::scheme::crypt::KeyStrength;
+use crate::scheme::keys::SchemeKeys;
+use crate::scheme::template_values::TemplateInputs;
 use crate::sealing::BodyKeys;
+use crate::secret::{SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
 
-/// One of our accounts at a partner, ready to verify with.
+/// One of our accounts at a partner, ready to verify notices and to sign calls.
 #[derive(Debug)]
 pub struct Account {
     index: usize,
@@ -30,7 +31,6 @@ pub struct Account {
     unwrap_keys: KeySet,
     sign_keys: KeySet,
     tls_keys: KeySet,
-    constants: BTreeMap<String, String>,
     enabled: bool,
     allow_sources: Vec<IpNet>,
     rate_per_s: Option<u32>,
@@ -39,7 +39,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Which partner.
+    /// The partner's code.
     pub fn partner(&self) -> &PartnerCode {
         self.profile.partner()
     }
@@ -49,59 +49,52 @@ impl Account {
         account_name(self.partner(), &self.merchant_code)
     }
 
-    /// Which account there.
+    /// Our account's code at the partner.
     pub fn merchant_code(&self) -> &MerchantCode {
         &self.merchant_code
     }
 
-    /// How this partner does it.
+    /// The partner's profile.
     pub fn profile(&self) -> &Arc<Profile> {
         &self.profile
     }
 
-    /// Its keys, those of the past and the future included.
+    /// The keys of the IPN channel, with those that are not valid yet or no longer.
     pub fn keys(&self) -> &KeySet {
         &self.keys
     }
 
-    /// The keys of a channel. Where creates or returns have none of their own, those of the IPN channel; for a key that
-    /// decrypts and for a private one no shared secret can stand in.
+    /// The keys of a channel. The keys of the IPN channel stand in for the `create` and `return`
+    /// channels if those have no keys. No other channel has a substitute.
     pub fn keys_of(&self, channel: Channel) -> &KeySet {
-        let own = match channel {
+        let keys = match channel {
             Channel::Ipn => &self.keys,
             Channel::Create => &self.create_keys,
             Channel::Return => &self.return_keys,
             Channel::Unwrap => return &self.unwrap_keys,
             Channel::Sign => return &self.sign_keys,
             Channel::Tls => return &self.tls_keys,
-            // They sign nothing and have no set: `body_keys`.
+            // Body keys sign nothing; `body_keys` has them.
             Channel::Body => return &NO_KEYS,
         };
-        if own.keys().is_empty() { &self.keys } else { own }
+        if keys.keys().is_empty() { &self.keys } else { keys }
     }
 
-    /// Whether there is what our create calls are made with at `now`; nothing where the profile has none.
+    /// Whether the account has the keys and the certificate that its create calls need at `now`.
+    /// False if the profile has no `[create]`.
     pub fn can_sign_creates(&self, now: Time) -> bool {
         if self.client_certificate(now).is_err() {
             return false;
         }
-        match self.profile.scheme() {
-            None => {
-                let key = self.keys_of(Channel::Create).signing_key(now);
-                self.profile.create().is_some() && key.is_some()
-            }
-            Some(scheme) => scheme.create.as_ref().is_some_and(|create| {
-                let token = scheme.oauth.as_ref().filter(|_| create.rule.names(ACCESS_TOKEN));
-                let rules = [Some(&create.rule), token.map(|oauth| &oauth.rule)];
-                rules
-                    .into_iter()
-                    .flatten()
-                    .all(|rule| self.scheme_keys.call_keys(rule, now).suffice(rule))
-            }),
-        }
+        let scheme = self.profile.scheme();
+        let Some(create) = &scheme.create else { return false };
+        let token = scheme.oauth.as_ref().filter(|_| create.rule.names(ACCESS_TOKEN));
+        let mut rules = std::iter::once(&create.rule).chain(token.map(|oauth| &oauth.rule));
+        rules.all(|rule| self.scheme_keys.call_keys(rule, now).suffice(rule))
     }
 
-    /// When its calls are next made with other keys, or shown another certificate, than at `now`, at the earliest.
+    /// The earliest time after `now` at which the keys or the client certificate of its calls
+    /// change.
     pub(crate) fn calls_change_after(&self, now: Time) -> Option<Time> {
         let shown = self.tls_keys.keys().iter().map(|key| (key.valid_from(), key.valid_until()));
         let times = self.scheme_keys.call_times().chain(shown);
@@ -109,16 +102,18 @@ impl Account {
         times.filter(|at| *at > now).min()
     }
 
-    /// The channels without a key of which none of its calls, or not all, can be made: no other channel's stands in.
+    /// The channels that need a key before all of its calls can be made, and that have no
+    /// substitute.
     pub fn call_channels(&self) -> Vec<Channel> {
-        let mut calls = self.profile.scheme().into_iter().flat_map(Scheme::calls);
+        let mut calls = self.profile.scheme().calls();
         let signs = calls.any(|rule| rule.signs_with().is_some());
         let both =
             [(signs, Channel::Sign), (self.profile.needs_client_certificate(), Channel::Tls)];
         both.into_iter().filter(|(is_needed, _)| *is_needed).map(|(_, channel)| channel).collect()
     }
 
-    /// What its partner's TLS is shown at `now`. `None` where the profile asks for nothing; errors: it asks, and there is none.
+    /// The client certificate for TLS to the partner at `now`. `None` if the profile requires none.
+    /// Errors: the profile requires one, and none is valid.
     pub(crate) fn client_certificate(&self, now: Time) -> Result<Option<&Key>, NoCertificate> {
         if !self.profile.needs_client_certificate() {
             return Ok(None);
@@ -126,7 +121,7 @@ impl Account {
         self.tls_keys.signing_key(now).map(Some).ok_or(NoCertificate)
     }
 
-    /// What the bytes of its notices are sealed with in the log.
+    /// The keys that seal the bytes of its notices in the log.
     pub fn body_keys(&self) -> &BodyKeys {
         &self.body_keys
     }
@@ -135,18 +130,19 @@ impl Account {
         &self.scheme_keys
     }
 
-    /// What of it may stand in a text of its partner's own scheme.
-    pub(crate) fn of(&self) -> Of<'_> {
-        let SchemeKeys { constants, opening, .. } = &self.scheme_keys;
-        Of { merchant: self.merchant_code.as_str(), constants, opening, values: &[] }
+    /// The account's values that texts of its custom scheme may contain.
+    pub(crate) fn template_inputs(&self) -> TemplateInputs<'_> {
+        let SchemeKeys { constants, decryption_keys, .. } = &self.scheme_keys;
+        TemplateInputs {
+            merchant: self.merchant_code.as_str(),
+            constants,
+            decryption_keys,
+            values: &[],
+        }
     }
 
-    /// A value its partner has given out for it, such as an access key's id.
-    pub fn constant(&self, name: &str) -> Option<&str> {
-        self.constants.get(name).map(String::as_str)
-    }
-
-    /// Whether its notices are taken; a disabled account is as unknown as one that isn't there.
+    /// Whether its notices are accepted. The notices of a disabled account are refused like those
+    /// of an unknown one.
     pub fn is_enabled(&self) -> bool {
         self.enabled
     }
@@ -158,18 +154,18 @@ impl Account {
         self.allow_sources.is_empty() || self.allow_sources.iter().any(|net| net.contains(&source))
     }
 
-    /// How many signed notices a second it may send.
+    /// The most signed notices that it may send in a second; `None` if it has no limit of its own.
     pub fn rate_per_s(&self) -> Option<u32> {
         self.rate_per_s
     }
 
-    /// Its place in the vault, which stays when others are added or disabled.
+    /// Its index in the vault, which does not change when accounts are added or disabled.
     pub fn index(&self) -> usize {
         self.index
     }
 }
 
-/// The profile asks for a client certificate, and the account has none that counts.
+/// The profile requires a client certificate, and no certificate of the account is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoCertificate;
 
@@ -177,28 +173,35 @@ pub(super) fn account(
     index: usize,
     entry: &AccountEntry,
     profiles: &HashMap<PartnerCode, Arc<Profile>>,
-) -> Result<Arc<Account>, Problem> {
+) -> Result<Arc<Account>, DirectoryProblem> {
     let AccountEntry { partner, merchant_code, .. } = entry;
     let name = format!("account {partner}/{merchant_code}");
     let profile = profiles.get(partner).ok_or_else(|| {
-        Problem(format!(
-            "{name}: no profile for partner {partner}; put [partners.{partner}] into payfold.toml and restart"
+        DirectoryProblem(format!(
+            "{name}: no profile for partner {partner}; put [partners.{partner}] into payfold.toml \
+             and restart"
         ))
     })?;
-    let least = if profile.scheme().is_some() { SECRET_BYTES_LEAST } else { SECRET_BYTES_MIN };
+    let least = if profile.is_default_scheme() { SECRET_BYTES_MIN } else { SECRET_BYTES_LEAST };
     let keys_of = |channel| {
-        entry.key_set_of(channel, least).map_err(|error| Problem(format!("{name}: {error}")))
+        entry
+            .key_set_of(channel, least)
+            .map_err(|error| DirectoryProblem(format!("{name}: {error}")))
     };
-    let scheme_keys = match profile.scheme() {
-        None => SchemeKeys::default(),
-        Some(scheme) => SchemeKeys::new(scheme, entry, Strength::Full)
-            .map_err(|problem| Problem(format!("{name}: {problem}")))?,
+    let keys = keys_of(Channel::Ipn)?;
+    let scheme = profile.scheme();
+    let scheme_keys = SchemeKeys::new(scheme, entry, KeyStrength::Full);
+    let scheme_keys = match profile.is_default_scheme() {
+        true => scheme_keys,
+        false => scheme_keys.and_then(|keys| keys.with_readings(scheme, entry)),
     };
+    let scheme_keys =
+        scheme_keys.map_err(|problem| DirectoryProblem(format!("{name}: {problem}")))?;
     Ok(Arc::new(Account {
         index,
         merchant_code: merchant_code.clone(),
         profile: Arc::clone(profile),
-        keys: keys_of(Channel::Ipn)?,
+        keys,
         create_keys: keys_of(Channel::Create)?,
         return_keys: keys_of(Channel::Return)?,
         unwrap_keys: keys_of(Channel::Unwrap)?,
@@ -206,7 +209,6 @@ pub(super) fn account(
         tls_keys: keys_of(Channel::Tls)?,
         scheme_keys,
         body_keys: BodyKeys::of(entry),
-        constants: entry.constants.clone(),
         enabled: entry.enabled,
         allow_sources: entry.allow_sources.clone(),
         rate_per_s: entry.rate_per_s,

@@ -1,28 +1,24 @@
-//! Owns which partners with a scheme of their own are found on the shared route: those whose notices say whose they are,
-//! and can't pass without a signature. What is found there is judged as on the partner's own route; nothing else is.
+//! Owns the choice of custom schemes that the shared route tries. It tries a custom scheme if the
+//! scheme's notices name their account and can't pass without a signature. It verifies such notices
+//! as the partner's own route does.
 
 use std::collections::HashMap;
 
-use super::{Directory, Route};
+use crate::directory::route::Route;
 
-/// How many such partners a notice on the shared route is tried against, by code: each costs a parse.
+/// The most such partners that a notice on the shared route is tried against, in the order of their
+/// codes. Each costs a parse of the body.
 pub const SHARED_SCHEMES_MAX: usize = 16;
 
-/// Their codes.
-pub(super) fn found(partners: &HashMap<Box<str>, Route>) -> Vec<Box<str>> {
+/// The codes of the partners that the shared route tries.
+pub(super) fn shared_schemes(partners: &HashMap<Box<str>, Route>) -> Vec<Box<str>> {
     let named = partners.iter().filter(|(_, route)| {
-        let scheme = route.profile.as_ref().and_then(|profile| profile.scheme());
-        !route.all.is_empty() && scheme.is_some_and(|scheme| scheme.is_found_by_merchant())
+        let custom = route.profile.as_ref().filter(|profile| !profile.is_default_scheme());
+        let is_found = custom.is_some_and(|profile| profile.scheme().is_found_by_merchant());
+        is_found && !route.all.is_empty()
     });
     let mut codes: Vec<_> = named.map(|(code, _)| code.clone()).collect();
     codes.sort_unstable();
     codes.truncate(SHARED_SCHEMES_MAX);
     codes
-}
-
-impl Directory {
-    /// The partners with a scheme of their own that a notice on the shared route may be from, in the order they are tried.
-    pub fn found_by_merchant(&self) -> impl Iterator<Item = &str> {
-        self.shared_schemes.iter().map(AsRef::as_ref)
-    }
 }

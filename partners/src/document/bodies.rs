@@ -1,39 +1,22 @@
-//! Owns the keys of bodies in the vault: one for each month, made before it begins, destroyed when its bytes have to go.
-//! Invariants: a key that was destroyed leaves its name behind and is never made again; the one that seals now, and those of
-//! months to come, are not destroyed.
+//! Owns the body keys in the vault: one for each month, created before the month begins, and
+//! destroyed to erase the bytes of that month. Invariant: the id of a destroyed key stays in the
+//! vault, and no other key gets it.
 
-use payfold_schemas::ids::{Author, KeyId};
+use payfold_schemas::ids::KeyId;
 use payfold_schemas::month::Month;
 use payfold_schemas::time::Time;
-use serde::{Deserialize, Serialize};
 
-use super::{AccountEntry, DocumentError, KeyEntry};
+use super::{AccountEntry, KeyEntry};
+use crate::document::erased::{ErasedKey, Erasure};
+use crate::document::error::DocumentError;
 use crate::keys::Channel;
 use crate::secret::Secret;
 
-/// What is left of a key of bodies.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ErasedKey {
-    /// Its name.
-    pub key_id: KeyId,
-    /// From when it counted.
-    pub valid_from: Time,
-    /// When it was destroyed.
-    pub at: Time,
-    /// Who did it.
-    pub author: Author,
-    /// Why.
-    pub reason: String,
-}
-
 impl AccountEntry {
-    /// Destroys a key of bodies. Errors: `UnknownKey`, also of a key of another channel: those are never removed.
-    pub fn erase_body_key(
-        &mut self,
-        id: &KeyId,
-        (at, author, reason): (Time, Author, String),
-    ) -> Result<(), DocumentError> {
+    /// Destroys a body key. Errors: `UnknownKey`, also for a key of another channel, because those
+    /// are never removed.
+    pub fn erase_body_key(&mut self, id: &KeyId, erasure: Erasure) -> Result<(), DocumentError> {
+        let Erasure { at, author, reason } = erasure;
         let is_it = |key: &KeyEntry| key.channel == Channel::Body && key.id == *id;
         let place = self.keys.iter().position(is_it);
         let place = place.ok_or_else(|| DocumentError::UnknownKey { id: id.clone() })?;
@@ -42,12 +25,12 @@ impl AccountEntry {
         Ok(())
     }
 
-    /// Whether bytes are sealed at `now`.
+    /// Whether notices are sealed at `now`: a body key is valid.
     pub fn is_sealed(&self, now: Time) -> bool {
-        self.keys.iter().any(|key| key.channel == Channel::Body && key.counts_at(now))
+        self.keys.iter().any(|key| key.channel == Channel::Body && key.is_valid_at(now))
     }
 
-    /// The months from that of `now` on, so many of them, that no key of bodies begins in.
+    /// Of this many months, from that of `now` on, those in which no body key begins.
     pub fn months_without_key(&self, now: Time, months: u32) -> Vec<Month> {
         let begins = |month: Month| {
             let of_bodies = self.keys.iter().filter(|key| key.channel == Channel::Body);
@@ -61,8 +44,9 @@ impl AccountEntry {
         all.take(count).filter(|month| !begins(*month)).collect()
     }
 
-    /// Takes a secret as the key of a month, which counts from `now` on if the month has begun. There is one for each name,
-    /// erased ones included: then nothing changes.
+    /// Adds a secret as the body key of a month. The key is valid from the beginning of the month,
+    /// or from `now` if the month has begun. Changes nothing if the account has or had a key with
+    /// the month's id.
     pub fn add_body_key(&mut self, month: Month, (now, secret): (Time, Secret)) -> KeyId {
         let id = KeyId::parse(&format!("body-{month}")).expect("a month makes an id");
         let known = self.keys.iter().map(|key| &key.id);
@@ -81,7 +65,7 @@ impl AccountEntry {
         id
     }
 
-    /// The keys of bodies that began in a month.
+    /// The body keys that began in a month.
     pub fn body_keys_of(&self, month: Month) -> impl Iterator<Item = &KeyEntry> {
         self.keys
             .iter()
@@ -115,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_made_a_month_ahead_and_each_once() {
+    fn a_key_is_created_a_month_ahead_and_once() {
         let mut account = account();
         let now = at("2026-11-22T10:00:00Z");
         assert!(!account.is_sealed(now));
@@ -136,26 +120,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_erased_leaves_its_name_and_is_not_made_again() {
+    fn an_erased_key_leaves_its_id_and_is_never_recreated() {
         let mut account = account();
         let now = at("2026-11-22T10:00:00Z");
         made(&mut account, now);
         let month = Month::of(now);
         let id = account.body_keys_of(month).next().unwrap().id.clone();
-        let who =
-            || (at("2026-12-24T00:00:00Z"), Author::parse("linh").unwrap(), "asked".to_owned());
-        account.erase_body_key(&id, who()).unwrap();
+        let erasure = || Erasure {
+            at: at("2026-12-24T00:00:00Z"),
+            author: payfold_schemas::ids::Author::parse("linh").unwrap(),
+            reason: "asked".to_owned(),
+        };
+        account.erase_body_key(&id, erasure()).unwrap();
         assert_eq!(account.body_keys_of(month).count(), 0);
         assert_eq!(
             (account.erased[0].key_id.as_str(), account.erased[0].author.as_str()),
             ("body-2026-11", "linh")
         );
         assert_eq!(
-            account.erase_body_key(&id, who()),
+            account.erase_body_key(&id, erasure()),
             Err(DocumentError::UnknownKey { id: id.clone() })
         );
         assert_eq!(account.months_without_key(now, 1), []);
         account.add_body_key(month, (now, Secret::from_bytes(vec![1; 32])));
-        assert_eq!(account.body_keys_of(month).count(), 0, "a name stands for one key");
+        assert_eq!(account.body_keys_of(month).count(), 0, "an id is used for one key only");
     }
 }

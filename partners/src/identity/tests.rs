@@ -1,7 +1,8 @@
-//! Private keys and certificates of every kind partners want, made by OpenSSL (`tests/tls/make.sh`), and what can't be used.
+//! Private keys and certificates of every supported kind, made by OpenSSL (`tests/tls/make.sh`),
+//! and files that can't be used.
 
 use super::*;
-use crate::scheme::crypt::{Ready, Strength};
+use crate::scheme::crypt::{KeyStrength, ReadyKey};
 
 const RSA: &str = include_str!("../../tests/tls/rsa-2048.pem");
 const RSA_PKCS1: &str = include_str!("../../tests/tls/rsa-2048-pkcs1.pem");
@@ -24,23 +25,24 @@ fn read(text: &str) -> Result<PrivateKey, String> {
     PrivateKey::read(&secret(text)).map_err(|unfit| unfit.0)
 }
 
-/// What stands between the lines of a PEM.
+/// The base64 between the lines of a PEM.
 fn base64_of(pem: &str) -> String {
     let inside = pem.lines().filter(|line| !line.starts_with("-----") && !line.contains(' '));
     inside.collect()
 }
 
 #[test]
-fn what_is_signed_is_known_by_the_public_key() {
+fn the_public_key_verifies_a_signature_of_the_private_key() {
     let ready = |algorithm, public: &str| {
-        Ready::new(algorithm, secret(public), Strength::Full).unwrap_or_else(|e| panic!("{e}"))
+        ReadyKey::new(algorithm, secret(public), KeyStrength::Full)
+            .unwrap_or_else(|e| panic!("{e}"))
     };
     for (key, public, algorithms) in [
-        (RSA, RSA_PUBLIC, &[Algorithm::RsaSha256, Algorithm::RsaSha512][..]),
-        (RSA_PKCS1, RSA_PUBLIC, &[Algorithm::RsaSha256]),
-        (&base64_of(RSA), RSA_PUBLIC, &[Algorithm::RsaSha256]),
-        (&base64_of(RSA_PKCS1), RSA_PUBLIC, &[Algorithm::RsaSha512]),
-        (ED25519_KEY, ED25519_PUBLIC, &[Algorithm::Ed25519]),
+        (RSA, RSA_PUBLIC, &[SignAlgorithm::RsaSha256, SignAlgorithm::RsaSha512][..]),
+        (RSA_PKCS1, RSA_PUBLIC, &[SignAlgorithm::RsaSha256]),
+        (&base64_of(RSA), RSA_PUBLIC, &[SignAlgorithm::RsaSha256]),
+        (&base64_of(RSA_PKCS1), RSA_PUBLIC, &[SignAlgorithm::RsaSha512]),
+        (ED25519_KEY, ED25519_PUBLIC, &[SignAlgorithm::Ed25519]),
     ] {
         let key = read(key).unwrap();
         for algorithm in algorithms {
@@ -51,21 +53,21 @@ fn what_is_signed_is_known_by_the_public_key() {
             assert!(verifies(b"text"), "{algorithm:?}");
             assert!(!verifies(b"Text"), "{algorithm:?}");
         }
-        for other in [Algorithm::HmacSha256, Algorithm::RsaSha1, Algorithm::Token] {
+        for other in [SignAlgorithm::HmacSha256, SignAlgorithm::RsaSha1, SignAlgorithm::Token] {
             assert!(!key.fits(other) && key.sign(other, b"text").is_none());
         }
     }
-    assert!(!read(EC_SEC1).unwrap().fits(Algorithm::RsaSha256));
+    assert!(!read(EC_SEC1).unwrap().fits(SignAlgorithm::RsaSha256));
 }
 
 #[test]
-fn what_is_no_private_key_is_named() {
+fn a_text_that_is_not_a_private_key_is_refused() {
     for (given, expected) in [
-        ("", "is no private key: give its PEM"),
-        ("hush", "is no private key: give its PEM"),
-        ("aHVzaA==", "is no private key: give its PEM"),
-        (RSA_PUBLIC, "is no private key: give its PEM"),
-        (&RSA.replace("MII", "MIX"), "is no private key: give its PEM"),
+        ("", "is not a private key: give its PEM"),
+        ("hush", "is not a private key: give its PEM"),
+        ("aHVzaA==", "is not a private key: give its PEM"),
+        (RSA_PUBLIC, "is not a private key: give its PEM"),
+        (&RSA.replace("MII", "MIX"), "is not a private key: give its PEM"),
         (RSA_ENCRYPTED, "is protected by a passphrase"),
         (RSA_SHORT, "of fewer than 2048 bits"),
         (&base64_of(RSA_SHORT), "of fewer than 2048 bits"),
@@ -77,7 +79,7 @@ fn what_is_no_private_key_is_named() {
 }
 
 #[test]
-fn a_certificate_comes_with_its_key_and_its_time() {
+fn a_certificate_must_fit_its_key_and_has_its_validity() {
     let read = |text: &str| ClientCertificate::read(&secret(text)).map_err(|unfit| unfit.0);
     for pem in [CLIENT_EC, CLIENT_P521, CLIENT_RSA, STRANGER] {
         let certificate = read(pem).unwrap();
@@ -88,7 +90,7 @@ fn a_certificate_comes_with_its_key_and_its_time() {
     let certificate_of = |pem: &str| pem.replace(&key_of(pem), "");
     for (given, expected) in [
         (key_of(CLIENT_EC), "has no certificate"),
-        (certificate_of(CLIENT_EC), "is no private key"),
+        (certificate_of(CLIENT_EC), "is not a private key"),
         (certificate_of(CLIENT_EC) + &key_of(CLIENT_RSA), "don't belong together"),
         (certificate_of(STRANGER) + "\n" + &key_of(CLIENT_EC), "don't belong together"),
         (CLIENT_EC.replace("MIIB", "MIXB"), "has no certificate"),
@@ -99,7 +101,7 @@ fn a_certificate_comes_with_its_key_and_its_time() {
         let problem = read(&given).map(drop).unwrap_err();
         assert!(problem.contains(expected), "{problem}");
     }
-    // Those that signed it stand behind it.
+    // The chain may follow the key.
     let whole = format!("{}\n{}", CLIENT_RSA, include_str!("../../tests/tls/ca.pem"));
     assert!(read(&whole).is_ok());
 }

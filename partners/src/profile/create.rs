@@ -1,33 +1,36 @@
-//! Owns what a profile says of the create-payment call (contract 2.1, 2.2, 4.1): which fields are signed in
-//! which order, how long the partner may take and how long a payer has. Which address it goes to is a setting.
+//! Owns `[create]` of the default scheme (contract 2.1, 2.2, 4.1): the path of the create call, its
+//! signed fields in order, its timeout, and the lifetime of its orders. The partner's address is a
+//! setting (`api_url`).
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
 
-use super::file::{Wrong, within, wrong};
-use crate::scheme::create::SchemeCreate;
+use crate::profile::bounds;
+use crate::profile::mistake::{ProfileMistake, within, wrong};
+use crate::profile::spanned::Spanned;
+use crate::scheme::create::rule::SchemeCreate;
 
-/// A field of the create-payment request (contract 2.1), the signature left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+/// A field of the create-payment request (contract 2.1), except the signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum CreateField {
     /// Our account at the partner.
     MerchantCode,
-    /// The platform's order reference, unique per attempt.
+    /// Our order id, unique per attempt.
     OrderId,
-    /// Integer in minor units.
+    /// The amount, an integer in minor units.
     Amount,
-    /// ISO 4217.
+    /// The currency, ISO 4217.
     Currency,
-    /// Shown to the payer on the hosted page.
+    /// The text that the payer sees on the hosted page.
     Description,
-    /// Where the partner sends the browser afterwards.
+    /// The URL that the partner sends the browser to afterwards.
     ReturnUrl,
-    /// Where the partner sends its notices.
+    /// The URL that the partner sends its notices to.
     IpnUrl,
-    /// When the shop wants the session to end.
+    /// The session's end that the shop asks for.
     ExpiresAt,
 }
 
@@ -65,69 +68,78 @@ impl fmt::Display for CreateField {
     }
 }
 
-/// How a payment is created at this partner.
+/// `[create]` of the default scheme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateRule {
-    /// Behind the partner's address of the settings; starts with `/`.
+    /// The path after `api_url`; starts with `/`.
     pub path: String,
     /// The fields of the signing text, in order.
     pub signed_fields: Vec<CreateField>,
-    /// The extra, unsigned field that asks for `page` or `qr`, where the partner has one.
+    /// The additional, unsigned field that asks for `page` or `qr`, if the partner has one.
     pub presentation_field: Option<String>,
-    /// The whole call, from connecting to the last byte of the answer, ms.
+    /// The longest a whole call may take, from connecting to the last byte of the answer, in ms.
     pub timeout_ms: u64,
-    /// Bytes of the answer at most.
+    /// The largest accepted answer, in bytes.
     pub answer_bytes_max: usize,
-    /// What an order is given beyond the session's expiry, ms.
+    /// An order expires this long after its session, in ms.
     pub grace_ms: i64,
-    /// How long an order waits while no session is known, ms.
+    /// An order without a known session expires this long after its creation, in ms.
     pub max_session_ms: i64,
 }
 
-/// What an order has to know of how it was created, whatever the scheme.
+/// The terms that an order keeps about its create call, in any scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreateTerms {
-    /// Whether the partner can be asked for a page or a QR code.
+    /// Whether the request can ask for a page or a QR code.
     pub asks_presentation: bool,
-    /// Whether the partner is told the payer's address, and nothing can be created without it.
+    /// Whether the request contains the payer's IP address, so that a payment without one can't be
+    /// created.
     pub needs_payer_ip: bool,
-    /// What an order is given beyond the session's expiry, ms.
+    /// An order expires this long after its session, in ms.
     pub grace_ms: i64,
-    /// How long an order waits while no session is known, ms.
+    /// An order without a known session expires this long after its creation, in ms.
     pub max_session_ms: i64,
 }
 
 impl CreateTerms {
-    pub(crate) fn of_contract(rule: &CreateRule) -> Self {
-        let CreateRule { grace_ms, max_session_ms, .. } = *rule;
-        let asks_presentation = rule.presentation_field.is_some();
-        Self { asks_presentation, needs_payer_ip: false, grace_ms, max_session_ms }
-    }
-
     pub(crate) fn of_scheme(create: &SchemeCreate) -> Self {
         let SchemeCreate { grace_ms, max_session_ms, .. } = *create;
-        let (asks_presentation, needs_payer_ip) = (create.offers_both(), create.needs_payer_ip());
+        let (asks_presentation, needs_payer_ip) =
+            (create.asks_presentation(), create.needs_payer_ip());
         Self { asks_presentation, needs_payer_ip, grace_ms, max_session_ms }
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CreateFile {
+pub(crate) struct DefaultCreateFile {
+    /// The path after api_url.
     path: Spanned<String>,
+    /// The fields of the signing text, in order.
     fields: Spanned<Vec<Spanned<CreateField>>>,
+    /// The additional, unsigned field that asks for page or qr, if the partner has one.
     presentation_field: Option<Spanned<String>>,
+    /// The longest the whole call may take, in seconds. Default: 10.
+    #[schemars(range(min = bounds::TIMEOUT_S.min, max = bounds::TIMEOUT_S.max))]
     timeout_s: Spanned<u64>,
+    /// The largest accepted answer, in bytes. Default: 65536.
+    #[schemars(range(min = bounds::ANSWER_BYTES.min, max = bounds::ANSWER_BYTES.max))]
     answer_bytes: Spanned<usize>,
+    /// An order expires this many seconds after its session. Default: 120.
+    #[schemars(range(min = bounds::SESSION_GRACE_S.min, max = bounds::SESSION_GRACE_S.max))]
     grace_s: Spanned<i64>,
+    /// An order without a known session expires this many seconds after its creation. Default:
+    /// 1800.
+    #[schemars(range(min = bounds::MAX_SESSION_S.min, max = bounds::MAX_SESSION_S.max))]
     max_session_s: Spanned<i64>,
 }
 
-/// Without one of these in the signing text somebody on the way could change what is paid for.
+/// The fields that the signing text must have. Another one could be changed on the way without
+/// changing the order or the money.
 const COVERED: [CreateField; 4] =
     [CreateField::MerchantCode, CreateField::OrderId, CreateField::Amount, CreateField::Currency];
 
-pub(super) fn compile(file: &CreateFile) -> Result<CreateRule, Wrong> {
+pub(super) fn compile(file: &DefaultCreateFile) -> Result<CreateRule, ProfileMistake> {
     let path = file.path.get_ref();
     let plain = |c: char| c.is_ascii_graphic() && c != '?' && c != '#';
     if !path.starts_with('/') || !path.chars().all(plain) {
@@ -137,7 +149,8 @@ pub(super) fn compile(file: &CreateFile) -> Result<CreateRule, Wrong> {
         None => None,
         Some(name) if is_extra(name.get_ref()) => Some(name.get_ref().clone()),
         Some(name) => {
-            let problem = "create.presentation_field must be a name that the contract does not use";
+            let problem =
+                "create.presentation_field must be a field name that the contract does not use";
             return wrong(name.span(), problem);
         }
     };
@@ -145,10 +158,11 @@ pub(super) fn compile(file: &CreateFile) -> Result<CreateRule, Wrong> {
         path: path.clone(),
         signed_fields: signed_fields(&file.fields)?,
         presentation_field,
-        timeout_ms: within("create.timeout_s", &file.timeout_s, 1..=60)? * 1_000,
-        answer_bytes_max: within("create.answer_bytes", &file.answer_bytes, 1_024..=1_048_576)?,
-        grace_ms: within("create.grace_s", &file.grace_s, 0..=86_400)? * 1_000,
-        max_session_ms: within("create.max_session_s", &file.max_session_s, 1..=604_800)? * 1_000,
+        timeout_ms: within("create.timeout_s", &file.timeout_s, bounds::TIMEOUT_S)? * 1_000,
+        answer_bytes_max: within("create.answer_bytes", &file.answer_bytes, bounds::ANSWER_BYTES)?,
+        grace_ms: within("create.grace_s", &file.grace_s, bounds::SESSION_GRACE_S)? * 1_000,
+        max_session_ms: within("create.max_session_s", &file.max_session_s, bounds::MAX_SESSION_S)?
+            * 1_000,
     })
 }
 
@@ -158,7 +172,9 @@ fn is_extra(name: &str) -> bool {
     !known && plain && !name.is_empty() && name != "signature"
 }
 
-fn signed_fields(list: &Spanned<Vec<Spanned<CreateField>>>) -> Result<Vec<CreateField>, Wrong> {
+fn signed_fields(
+    list: &Spanned<Vec<Spanned<CreateField>>>,
+) -> Result<Vec<CreateField>, ProfileMistake> {
     let mut fields = Vec::with_capacity(CreateField::ALL.len());
     for item in list.get_ref() {
         let field = *item.get_ref();

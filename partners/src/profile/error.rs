@@ -1,20 +1,20 @@
-//! Owns what is told of a file that is no profile: everything that is wrong, each with its place.
+//! Owns the report on a file that is not a valid profile: every mistake with its place.
 
 use payfold_schemas::ids::PartnerCode;
 
-/// Why a file is not a profile, and where: the first thing, and all others.
+/// Why a file is not a valid profile: its first mistake, and all others.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} column {column}: {problem}{}", more(.others))]
 pub struct ProfileError {
-    /// Whose profile.
+    /// The partner's code.
     pub partner: PartnerCode,
-    /// Line, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
-    /// What is wrong and how to mend it.
+    /// What is wrong, and what to do.
     pub problem: String,
-    /// What else is wrong.
+    /// The other mistakes.
     pub others: Vec<ProfileError>,
 }
 

@@ -1,27 +1,32 @@
-//! Owns the TOML form of a profile and what makes one consistent.
-//! Nothing unknown is let pass, and every error says where and how to mend it.
-
-use std::fmt;
-use std::ops::{Range, RangeInclusive};
+//! Owns the parsing of a profile from TOML and its consistency checks. Unknown keys are refused.
+//! Every error has its place and says what to do.
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::PartnerCode;
-use payfold_schemas::record::ProfileStamp;
-use serde::Deserialize;
-use toml::Spanned;
+use payfold_schemas::notice_source::ProfileStamp;
 
-use super::create::{self, CreateFile};
-use super::query::{self, QueryFile};
-use super::{
-    Field, Limits, NonceRule, Profile, ProfileError, Stage, TimeKind, TimeRule, UnknownFields,
-};
-use crate::mac::Output;
+use super::Profile;
+use super::create;
+use super::default_scheme::DefaultScheme;
+use super::query;
+use super::written_out::written_out;
+use crate::field::Field;
+use crate::limits::BodyLimits;
+use crate::profile::bounds::{self, MAX_AGE_S, SKEW_S};
+use crate::profile::common::CommonRules;
+use crate::profile::error::ProfileError;
+use crate::profile::mistake::{ProfileMistake, within, wrong};
+use crate::profile::rules::NonceRule;
+use crate::profile::shipped::ShippedProfile;
+use crate::profile::spanned::Spanned;
+use crate::profile::tables::{DefaultTimeFile, ProfileFile};
+use crate::profile::time::{TimeKind, TimeRule};
+use crate::profile::{DEFAULT_PROFILE, SANDBOX_PROFILE};
 use crate::scheme;
-use crate::scheme::compile::Lint;
-use crate::scheme::schema::shape::Shape;
+use crate::scheme::compile::lint_mode::LintMode;
 
-/// What a notice must say and its signature must cover: without one of these a forger could change
-/// which order, which payment or how much.
+/// The fields that a signature must cover. Without one of these a forger could change the order,
+/// the payment or the amount.
 const COVERED: [Field; 7] = [
     Field::MerchantCode,
     Field::OrderId,
@@ -32,95 +37,56 @@ const COVERED: [Field; 7] = [
     Field::PaidAt,
 ];
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ProfileFile {
-    version: Spanned<u32>,
-    stage: Stage,
-    nonce: Spanned<NonceRule>,
-    unknown_fields: UnknownFields,
-    #[serde(default)]
-    ref_is_session: bool,
-    #[serde(default)]
-    placeholder_refs: Vec<String>,
-    #[serde(default)]
-    retry_horizon_s: u32,
-    #[serde(default)]
-    client_certificate: bool,
-    limits: LimitsFile,
-    signature: SignatureFile,
-    time: Spanned<TimeFile>,
-    create: Option<CreateFile>,
-    query: Option<QueryFile>,
-    /// Read apart, so that all its mistakes are told.
-    #[serde(rename = "records")]
-    _records: Option<serde::de::IgnoredAny>,
-}
+impl Profile {
+    /// Parses `partner`'s profile from TOML. Errors: `ProfileError`, with every mistake and its
+    /// place.
+    pub fn parse(partner: &PartnerCode, text: &str) -> Result<Self, ProfileError> {
+        parse(partner, text, LintMode::Checked)
+    }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LimitsFile {
-    body_bytes: Spanned<usize>,
-    depth: Spanned<usize>,
-    keys: Spanned<usize>,
-}
+    /// Parses a profile that notices were admitted under, to verify those again. Rules that are
+    /// newer than the profile do not apply; no new notice is admitted under it. Errors:
+    /// `ProfileError`.
+    pub fn parse_recorded(partner: &PartnerCode, text: &str) -> Result<Self, ProfileError> {
+        parse(partner, text, LintMode::Skipped)
+    }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SignatureFile {
-    #[serde(rename = "algorithm")]
-    _algorithm: Algorithm,
-    output: Output,
-    separator: Spanned<String>,
-    field: Spanned<Field>,
-    fields: Spanned<Vec<Spanned<Field>>>,
-}
+    /// The default scheme (contract 5), as `partner`'s profile.
+    pub fn default_for(partner: &PartnerCode) -> Self {
+        Self::parse(partner, DEFAULT_PROFILE).expect("the shipped profile is tested")
+    }
 
-#[derive(Deserialize)]
-enum Algorithm {
-    #[serde(rename = "hmac-sha256")]
-    HmacSha256,
-}
+    /// The sandbox partner's scheme, as `partner`'s profile.
+    pub fn sandbox_for(partner: &PartnerCode) -> Self {
+        Self::parse(partner, SANDBOX_PROFILE).expect("the shipped profile is tested")
+    }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TimeFile {
-    kind: TimeKind,
-    field: Option<Field>,
-    skew_s: Option<i64>,
-    max_age_s: Option<i64>,
-}
-
-/// What a profile of the contract's scheme has, but for its records.
-pub(crate) fn shape(shape: &mut Shape) {
-    shape.add::<ProfileFile>("");
-}
-
-/// What is wrong in which bytes of the file.
-#[derive(Clone, Debug)]
-pub(crate) struct Wrong {
-    pub(crate) span: Range<usize>,
-    pub(crate) problem: String,
-}
-
-pub(super) fn wrong<T>(span: Range<usize>, problem: impl Into<String>) -> Result<T, Wrong> {
-    Err(Wrong { span, problem: problem.into() })
+    /// The shipped profile of this name, as `partner`'s; `None` for another name.
+    pub fn shipped(name: &str, partner: &PartnerCode) -> Option<Self> {
+        match name {
+            "default" => Some(Self::default_for(partner)),
+            "sandbox" => Some(Self::sandbox_for(partner)),
+            _ => ShippedProfile::of(name).map(|shipped| {
+                Self::parse(partner, shipped.profile).expect("the shipped profiles are tested")
+            }),
+        }
+    }
 }
 
 /// Reads and checks a profile.
 pub(super) fn parse(
     partner: &PartnerCode,
     text: &str,
-    lint: Lint,
+    lint: LintMode,
 ) -> Result<Profile, ProfileError> {
     let read = |text| {
-        let file: ProfileFile = toml::from_str(text).map_err(|error| Wrong {
+        let file: ProfileFile = toml::from_str(text).map_err(|error| ProfileMistake {
             span: error.span().unwrap_or(0..0),
             problem: error.message().to_owned(),
         })?;
         compile(partner, text, file)
     };
-    let parsed = if scheme::file::is_own_scheme(text) {
+    let parsed = if scheme::file::is_custom_scheme(text) {
         scheme::compile::parse(partner, text, lint)
     } else {
         match (read(text), scheme::compile::records_of(text)) {
@@ -132,13 +98,17 @@ pub(super) fn parse(
     };
     parsed.map_err(|wrong| {
         let mut errors = wrong.into_iter().map(|wrong| placed(partner, text, wrong));
-        let first = errors.next().expect("a file that is not read has a mistake");
+        let first = errors.next().expect("a file that is refused has a mistake");
         ProfileError { others: errors.collect(), ..first }
     })
 }
 
-/// A mistake with its line and column.
-fn placed(partner: &PartnerCode, text: &str, Wrong { span, problem }: Wrong) -> ProfileError {
+/// Adds the line and column to a mistake.
+fn placed(
+    partner: &PartnerCode,
+    text: &str,
+    ProfileMistake { span, problem }: ProfileMistake,
+) -> ProfileError {
     let before = text.get(..span.start).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     ProfileError {
@@ -150,14 +120,22 @@ fn placed(partner: &PartnerCode, text: &str, Wrong { span, problem }: Wrong) -> 
     }
 }
 
-fn compile(partner: &PartnerCode, text: &str, file: ProfileFile) -> Result<Profile, Wrong> {
+fn compile(
+    partner: &PartnerCode,
+    text: &str,
+    file: ProfileFile,
+) -> Result<Profile, ProfileMistake> {
     if *file.version.get_ref() == 0 {
         return wrong(file.version.span(), "version starts at 1");
     }
-    let limits = Limits {
-        body_bytes: within("limits.body_bytes", &file.limits.body_bytes, 1_024..=1_048_576)?,
-        depth: within("limits.depth", &file.limits.depth, 1..=32)?,
-        keys: within("limits.keys", &file.limits.keys, 10..=1_024)?,
+    let limits = BodyLimits {
+        body_bytes: within(
+            "limits.body_bytes",
+            &file.limits.body_bytes,
+            bounds::DEFAULT_BODY_BYTES,
+        )?,
+        depth: within("limits.depth", &file.limits.depth, bounds::DEPTH)?,
+        keys: within("limits.keys", &file.limits.keys, bounds::DEFAULT_KEYS)?,
     };
     if *file.signature.field.get_ref() != Field::Signature {
         return wrong(file.signature.field.span(), "signature.field must be \"signature\"");
@@ -169,47 +147,52 @@ fn compile(partner: &PartnerCode, text: &str, file: ProfileFile) -> Result<Profi
         let problem = "nonce is not in signature.fields; add it there or write nonce = \"unused\"";
         return wrong(file.nonce.span(), problem);
     }
-    let version = file.version.into_inner();
-    let digest = Digest::of_bytes(text.as_bytes());
-    Ok(Profile {
-        stamp: ProfileStamp { partner: partner.clone(), version, digest },
+    let common = CommonRules {
+        stamp: ProfileStamp {
+            partner: partner.clone(),
+            version: file.version.into_inner(),
+            digest: Digest::of_bytes(text.as_bytes()),
+        },
         stage: file.stage,
         nonce: file.nonce.into_inner(),
-        unknown_fields: file.unknown_fields,
         ref_is_session: file.ref_is_session,
         placeholder_refs: file.placeholder_refs,
+        limits,
+        time,
         retry_horizon_ms: i64::from(file.retry_horizon_s) * 1_000,
         client_certificate: file.client_certificate,
-        limits,
+    };
+    let default = DefaultScheme {
+        unknown_fields: file.unknown_fields,
         output: file.signature.output,
         separator,
         signed_fields,
-        time,
         create: file.create.as_ref().map(create::compile).transpose()?,
-        scheme: None,
         query: file.query.as_ref().map(query::compile).transpose()?,
-        records: None,
-        on_trial: false,
-    })
+    };
+    of_default(partner, common, default)
 }
 
-/// A number in its bounds.
-pub(super) fn within<T: Copy + PartialOrd + fmt::Display>(
-    name: &str,
-    value: &Spanned<T>,
-    range: RangeInclusive<T>,
-) -> Result<T, Wrong> {
-    let found = *value.get_ref();
-    if range.contains(&found) {
-        Ok(found)
-    } else {
-        wrong(value.span(), format!("{name} must be {} to {}", range.start(), range.end()))
+/// Compiles the default scheme, written out as a custom one. Errors: what the scheme language does
+/// not accept, placed at the beginning of the file.
+fn of_default(
+    partner: &PartnerCode,
+    common: CommonRules,
+    default: DefaultScheme,
+) -> Result<Profile, ProfileMistake> {
+    let text = written_out(&common, &default);
+    match scheme::compile::parse(partner, &text, LintMode::Skipped) {
+        Ok(written) => Ok(written.of_default(common, default)),
+        Err(mistakes) => {
+            let problems: Vec<_> = mistakes.into_iter().map(|wrong| wrong.problem).collect();
+            wrong(0..0, problems.join("; "))
+        }
     }
 }
 
-/// One character, because two could begin inside a value and end in the separator; none that stands
-/// in ids, digits or times, because every notice would be refused.
-fn separator(text: &Spanned<String>) -> Result<u8, Wrong> {
+/// Checks the separator. It is one character, because a longer one could begin inside a value. It
+/// does not occur in ids, digits or times, because every notice would then be refused.
+fn separator(text: &Spanned<String>) -> Result<u8, ProfileMistake> {
     match text.get_ref().as_bytes() {
         [c @ b' '..=b'~'] if !c.is_ascii_alphanumeric() && !b"._:-+".contains(c) => Ok(*c),
         _ => wrong(
@@ -220,7 +203,7 @@ fn separator(text: &Spanned<String>) -> Result<u8, Wrong> {
     }
 }
 
-fn signed_fields(list: &Spanned<Vec<Spanned<Field>>>) -> Result<Vec<Field>, Wrong> {
+fn signed_fields(list: &Spanned<Vec<Spanned<Field>>>) -> Result<Vec<Field>, ProfileMistake> {
     let mut fields = Vec::with_capacity(Field::COUNT);
     for item in list.get_ref() {
         let field = *item.get_ref();
@@ -241,8 +224,11 @@ fn signed_fields(list: &Spanned<Vec<Spanned<Field>>>) -> Result<Vec<Field>, Wron
     }
 }
 
-fn time_rule(time: &Spanned<TimeFile>, signed: &[Field]) -> Result<TimeRule, Wrong> {
-    let TimeFile { kind, field, skew_s, max_age_s } = *time.get_ref();
+fn time_rule(
+    time: &Spanned<DefaultTimeFile>,
+    signed: &[Field],
+) -> Result<TimeRule, ProfileMistake> {
+    let DefaultTimeFile { kind, field, skew_s, max_age_s } = *time.get_ref();
     let span = time.span();
     if kind == TimeKind::None {
         if field.is_some() || skew_s.is_some() || max_age_s.is_some() {
@@ -257,13 +243,15 @@ fn time_rule(time: &Spanned<TimeFile>, signed: &[Field]) -> Result<TimeRule, Wro
     if !signed.contains(&field) {
         return wrong(span, format!("{field} is not in signature.fields; add it there"));
     }
-    let Some(skew_s) = skew_s.filter(|s| (1..=86_400).contains(s)) else {
-        return wrong(span, "time.skew_s must be 1 to 86400 seconds; the contract says 300");
+    let Some(skew_s) = skew_s.filter(|s| SKEW_S.contain(*s)) else {
+        let problem = format!("time.skew_s must be {SKEW_S} seconds; the contract says 300");
+        return wrong(span, problem);
     };
     let max_age_ms = match (kind, max_age_s) {
-        (TimeKind::Event, Some(age_s @ 1..=31_536_000)) => Some(age_s * 1_000),
+        (TimeKind::Event, Some(age_s)) if MAX_AGE_S.contain(age_s) => Some(age_s * 1_000),
         (TimeKind::Event, _) => {
-            return wrong(span, "time.kind = \"event\" needs max_age_s, 1 to 31536000 seconds");
+            let problem = format!("time.kind = \"event\" needs max_age_s, {MAX_AGE_S} seconds");
+            return wrong(span, problem);
         }
         (_, Some(_)) => return wrong(span, "time.max_age_s is for kind = \"event\"; remove it"),
         (_, None) => None,
@@ -274,10 +262,12 @@ fn time_rule(time: &Spanned<TimeFile>, signed: &[Field]) -> Result<TimeRule, Wro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mac::HexCase;
     use crate::profile::DEFAULT_PROFILE;
+    use crate::profile::rules::{Stage, UnknownFields};
 
     fn parse(partner: &PartnerCode, text: &str) -> Result<Profile, ProfileError> {
-        super::parse(partner, text, Lint::Held)
+        super::parse(partner, text, LintMode::Checked)
     }
 
     fn partner() -> PartnerCode {
@@ -287,9 +277,9 @@ mod tests {
     #[test]
     fn the_shipped_profile_is_the_default_of_the_contract() {
         let profile = parse(&partner(), DEFAULT_PROFILE).unwrap();
-        assert_eq!(profile.limits(), Limits { body_bytes: 16_384, depth: 8, keys: 64 });
+        assert_eq!(profile.limits(), BodyLimits { body_bytes: 16_384, depth: 8, keys: 64 });
         assert_eq!(profile.signed_fields(), &Field::ALL[..9]);
-        assert_eq!((profile.separator(), profile.output()), (b'|', Output::HexLower));
+        assert_eq!((profile.separator(), profile.output()), (b'|', HexCase::Lower));
         assert_eq!((profile.stage(), profile.nonce()), (Stage::Draft, NonceRule::Optional));
         assert_eq!(profile.unknown_fields(), UnknownFields::Allow);
         let field = Some(Field::Timestamp);
@@ -300,15 +290,15 @@ mod tests {
     }
 
     #[test]
-    fn what_a_profile_says_reaches_the_fold() {
+    fn a_profiles_properties_reach_the_fold() {
         let text = DEFAULT_PROFILE
             .replace("placeholder_refs = []", "placeholder_refs = [\"0\"]")
             .replace("ref_is_session = false", "ref_is_session = true")
             .replace("nonce = \"optional\"", "nonce = \"required\"");
         let profile = parse(&partner(), &text).unwrap();
         assert_eq!(profile.retry_horizon_ms(), 0);
-        let told = DEFAULT_PROFILE.replace("version = 1", "version = 1\nretry_horizon_s = 86400");
-        assert_eq!(parse(&partner(), &told).unwrap().retry_horizon_ms(), 86_400_000);
+        let day = DEFAULT_PROFILE.replace("version = 1", "version = 1\nretry_horizon_s = 86400");
+        assert_eq!(parse(&partner(), &day).unwrap().retry_horizon_ms(), 86_400_000);
         let (placeholder, other) = (profile.policy("0"), profile.policy("00"));
         assert!(placeholder.placeholder_ref && !other.placeholder_ref);
         assert!(other.ref_is_session && other.nonce_required && !other.unconfirmed);
@@ -327,7 +317,7 @@ mod tests {
         assert_eq!((rule.kind, rule.field), (TimeKind::None, None));
     }
 
-    /// What stands in the default profile => what is put there => place and part of the error.
+    /// A line of the default profile => its replacement => the place and part of the error.
     const MISTAKES: &str = r#"
         version = 1             => version = 0              => 5:11 version starts at 1
         version = 1             => version = 1 2            => 5:11 must be quoted
@@ -363,7 +353,7 @@ mod tests {
     "#;
 
     #[test]
-    fn a_mistake_is_refused_with_its_place() {
+    fn every_mistake_is_reported_with_its_place() {
         let mut missed = Vec::new();
         for case in MISTAKES.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let [from, to, expected] =

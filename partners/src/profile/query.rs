@@ -1,27 +1,29 @@
-//! Owns what a profile says of the query call in the contract's default scheme: where one payment is asked for, which
-//! fields are signed in which order, how often and how many at once, and what the partner's status words mean.
-//! Which address it goes to is a setting.
+//! Owns `[query]` of the default scheme: the path of a status query, its signed fields in order,
+//! the query rate and concurrency, and the meaning of the partner's status codes. The partner's
+//! address is a setting (`api_url`).
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use payfold_schemas::ipn::Status;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
 
-use super::file::{Wrong, within, wrong};
+use crate::profile::bounds;
+use crate::profile::mistake::{ProfileMistake, within, wrong};
+use crate::profile::spanned::Spanned;
 
-/// A field of the query, the signature left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+/// A field of the query, except the signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum QueryField {
     /// Our account at the partner.
     MerchantCode,
-    /// The transaction that is asked for; an empty slot where the order is.
+    /// The partner's transaction; empty if the query names the order instead.
     ProviderRef,
-    /// The order that is asked for; an empty slot where the transaction is.
+    /// The order; empty if the query names the transaction instead.
     OrderId,
-    /// When the question was asked.
+    /// When the query is made.
     Timestamp,
 }
 
@@ -47,21 +49,21 @@ impl fmt::Display for QueryField {
     }
 }
 
-/// What a status word of an answer says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(from = "WordFile")]
-pub enum Word {
-    /// Not decided yet: ask again.
+/// The meaning of a status code in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(from = "StatusMeaningFile")]
+pub enum StatusMeaning {
+    /// Not decided yet. The query is repeated later.
     Pending,
-    /// The partner knows no such payment (yet), as with 404: ask again.
+    /// The partner knows no such payment yet, as with 404. The query is repeated later.
     Unknown,
     /// A terminal status.
     Terminal(Status),
 }
 
-/// A word as a profile writes it.
-#[derive(Clone, Copy, Deserialize)]
-enum WordFile {
+/// The meaning of a status code, as a profile writes it.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+enum StatusMeaningFile {
     #[serde(rename = "pending")]
     Pending,
     #[serde(rename = "unknown")]
@@ -76,80 +78,94 @@ enum WordFile {
     Refunded,
 }
 
-impl From<WordFile> for Word {
-    fn from(word: WordFile) -> Self {
-        match word {
-            WordFile::Pending => Self::Pending,
-            WordFile::Unknown => Self::Unknown,
-            WordFile::Success => Self::Terminal(Status::Success),
-            WordFile::Failed => Self::Terminal(Status::Failed),
-            WordFile::Expired => Self::Terminal(Status::Expired),
-            WordFile::Refunded => Self::Terminal(Status::Refunded),
+impl From<StatusMeaningFile> for StatusMeaning {
+    fn from(meaning: StatusMeaningFile) -> Self {
+        match meaning {
+            StatusMeaningFile::Pending => Self::Pending,
+            StatusMeaningFile::Unknown => Self::Unknown,
+            StatusMeaningFile::Success => Self::Terminal(Status::Success),
+            StatusMeaningFile::Failed => Self::Terminal(Status::Failed),
+            StatusMeaningFile::Expired => Self::Terminal(Status::Expired),
+            StatusMeaningFile::Refunded => Self::Terminal(Status::Refunded),
         }
     }
 }
 
-/// How a payment is asked for at this partner.
+/// How the status of a payment is queried at this partner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryRule {
-    /// Behind the partner's address of the settings; starts with `/`. The transaction stands behind it, if one is named.
+    /// The path after `api_url`; starts with `/`. The transaction follows it if it is known.
     pub path: String,
     /// The fields of the signing text, in order.
     pub signed_fields: Vec<QueryField>,
-    /// The partner's status words.
-    pub words: BTreeMap<String, Word>,
-    /// The whole call, from connecting to the last byte of the answer, ms.
+    /// The partner's status codes with their meaning.
+    pub statuses: BTreeMap<String, StatusMeaning>,
+    /// The longest a whole call may take, from connecting to the last byte of the answer, in ms.
     pub timeout_ms: u64,
-    /// Bytes of the answer at most.
+    /// The largest accepted answer, in bytes.
     pub answer_bytes_max: usize,
-    /// How hard the partner may be asked.
+    /// The limits on the rate and concurrency of queries.
     pub pace: QueryPace,
 }
 
-/// How hard a partner may be asked.
+/// The limits on the rate and concurrency of queries to one partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryPace {
-    /// Queries under way at the same time, at most.
+    /// The most queries in flight at the same time.
     pub at_once: usize,
-    /// Queries begun in a second, at most.
+    /// The most queries begun in a second.
     pub per_s: u32,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct QueryFile {
+pub(crate) struct DefaultQueryFile {
+    /// The path after api_url. The transaction follows it if it is known.
     path: Spanned<String>,
+    /// The fields of the signing text, in order.
     fields: Spanned<Vec<Spanned<QueryField>>>,
-    words: Spanned<BTreeMap<String, Word>>,
+    /// The partner's status = pending, unknown, SUCCESS, FAILED, EXPIRED or REFUNDED.
+    statuses: Spanned<BTreeMap<String, StatusMeaning>>,
+    /// The longest the whole call may take, in seconds. Default: 10.
+    #[schemars(range(min = bounds::TIMEOUT_S.min, max = bounds::TIMEOUT_S.max))]
     timeout_s: Spanned<u64>,
+    /// The largest accepted answer, in bytes. Default: 65536.
+    #[schemars(range(min = bounds::ANSWER_BYTES.min, max = bounds::ANSWER_BYTES.max))]
     answer_bytes: Spanned<usize>,
+    /// The most queries in flight at the same time. Default: 4.
+    #[schemars(range(min = bounds::AT_ONCE.min, max = bounds::AT_ONCE.max))]
     at_once: Spanned<usize>,
+    /// The most queries begun in a second. Default: 5.
+    #[schemars(range(min = bounds::PER_S.min, max = bounds::PER_S.max))]
     per_s: Spanned<u32>,
 }
 
-pub(super) fn compile(file: &QueryFile) -> Result<QueryRule, Wrong> {
+pub(super) fn compile(file: &DefaultQueryFile) -> Result<QueryRule, ProfileMistake> {
     let path = file.path.get_ref();
     let plain = |c: char| c.is_ascii_graphic() && c != '?' && c != '#';
     if !path.starts_with('/') || path.ends_with('/') || !path.chars().all(plain) {
         let problem = "query.path must be a path that starts with / and does not end with one";
         return wrong(file.path.span(), problem);
     }
-    let timeout_s = within("query.timeout_s", &file.timeout_s, 1..=60)?;
+    let timeout_s = within("query.timeout_s", &file.timeout_s, bounds::TIMEOUT_S)?;
     Ok(QueryRule {
         path: path.clone(),
         signed_fields: signed_fields(&file.fields)?,
-        words: words(&file.words)?,
+        statuses: status_meanings(&file.statuses)?,
         timeout_ms: timeout_s * 1_000,
-        answer_bytes_max: within("query.answer_bytes", &file.answer_bytes, 1_024..=1_048_576)?,
+        answer_bytes_max: within("query.answer_bytes", &file.answer_bytes, bounds::ANSWER_BYTES)?,
         pace: QueryPace {
-            at_once: within("query.at_once", &file.at_once, 1..=64)?,
-            per_s: within("query.per_s", &file.per_s, 1..=1_000)?,
+            at_once: within("query.at_once", &file.at_once, bounds::AT_ONCE)?,
+            per_s: within("query.per_s", &file.per_s, bounds::PER_S)?,
         },
     })
 }
 
-/// All of them: whoever could change one on the way could have another payment told of.
-fn signed_fields(list: &Spanned<Vec<Spanned<QueryField>>>) -> Result<Vec<QueryField>, Wrong> {
+/// Checks that every field is signed. A field that is not signed could be changed on the way, so
+/// that the partner would answer about another payment.
+fn signed_fields(
+    list: &Spanned<Vec<Spanned<QueryField>>>,
+) -> Result<Vec<QueryField>, ProfileMistake> {
     let mut fields = Vec::with_capacity(QueryField::ALL.len());
     for item in list.get_ref() {
         let field = *item.get_ref();
@@ -166,12 +182,14 @@ fn signed_fields(list: &Spanned<Vec<Spanned<QueryField>>>) -> Result<Vec<QueryFi
     }
 }
 
-fn words(file: &Spanned<BTreeMap<String, Word>>) -> Result<BTreeMap<String, Word>, Wrong> {
-    let words = file.get_ref();
-    if words.values().any(|word| *word == Word::Terminal(Status::Success)) {
-        Ok(words.clone())
+fn status_meanings(
+    file: &Spanned<BTreeMap<String, StatusMeaning>>,
+) -> Result<BTreeMap<String, StatusMeaning>, ProfileMistake> {
+    let meanings = file.get_ref();
+    if meanings.values().any(|meaning| *meaning == StatusMeaning::Terminal(Status::Success)) {
+        Ok(meanings.clone())
     } else {
-        wrong(file.span(), "query.words must name the partner's word for SUCCESS")
+        wrong(file.span(), "query.statuses has no status that means SUCCESS; add the partner's")
     }
 }
 
@@ -187,22 +205,22 @@ mod tests {
     }
 
     #[test]
-    fn the_shipped_profile_asks_as_the_contract_would() {
+    fn the_shipped_profile_queries_as_the_contract_requires() {
         let profile = parse(DEFAULT_PROFILE).unwrap();
         let rule = profile.query().unwrap();
         assert_eq!((rule.path.as_str(), rule.timeout_ms), ("/payments", 10_000));
         assert_eq!(rule.signed_fields, QueryField::ALL);
         assert_eq!(rule.pace, QueryPace { at_once: 4, per_s: 10 });
-        assert_eq!(rule.words.len(), 5);
+        assert_eq!(rule.statuses.len(), 5);
         for status in Status::ALL {
-            assert_eq!(rule.words.get(status.as_str()), Some(&Word::Terminal(status)));
+            assert_eq!(rule.statuses.get(status.as_str()), Some(&StatusMeaning::Terminal(status)));
         }
-        assert_eq!(rule.words.get("PENDING"), Some(&Word::Pending));
+        assert_eq!(rule.statuses.get("PENDING"), Some(&StatusMeaning::Pending));
         let without = DEFAULT_PROFILE.split("[query]").next().unwrap();
         assert!(parse(without).unwrap().query().is_none());
     }
 
-    /// What stands in the default profile => what is put there => part of the error.
+    /// A line of the default profile => its replacement => part of the error.
     const MISTAKES: &str = r#"
         path = "/payments"        => path = "payments"          => query.path must be a path
         path = "/payments"        => path = "/payments/"        => query.path must be a path
@@ -210,7 +228,7 @@ mod tests {
         "orderId", "timestamp",   => "timestamp",               => query.fields must name orderId
         "orderId", "timestamp",   => "orderId", "orderId",      => orderId is listed twice
         "orderId", "timestamp",   => "orderId", "amount",       => unknown variant `amount`
-        SUCCESS = "SUCCESS",      =>                            => the partner's word for SUCCESS
+        SUCCESS = "SUCCESS",      =>                            => no status that means SUCCESS
         PENDING = "pending"       => PENDING = "later"          => unknown variant `later`
         at_once = 4               => at_once = 0                => query.at_once must be 1 to 64
         per_s = 10                => per_s = 1001               => query.per_s must be 1 to 1000
@@ -220,7 +238,7 @@ mod tests {
     "#;
 
     #[test]
-    fn a_mistake_is_named() {
+    fn every_mistake_is_reported() {
         let (head, query) = DEFAULT_PROFILE.split_once("[query]").unwrap();
         for case in MISTAKES.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let [from, to, expected] =

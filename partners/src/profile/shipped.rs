@@ -1,94 +1,95 @@
-//! Owns the profiles that come with the program: gateways' own, and those a new partner is begun with.
+//! Owns the profiles that come with the program: those of gateways, and the templates for the
+//! profile of a new partner.
 
-/// A gateway's profile that comes with the program.
+/// The profile of a gateway that comes with the program.
 #[derive(Clone, Copy, Debug)]
-pub struct Shipped {
+pub struct ShippedProfile {
     /// The name in `profile = "…"`.
     pub name: &'static str,
-    /// The TOML.
+    /// The profile as TOML.
     pub profile: &'static str,
-    /// Its test vectors, with published keys that are worth nothing.
+    /// Its test vectors, with published test keys.
     pub vectors: &'static str,
 }
 
-/// Every gateway's profile that comes with the program, beside `default` and `sandbox`.
-pub const SHIPPED: [Shipped; 5] = [
-    Shipped {
+/// Every shipped profile of a gateway. `default` and `sandbox` are not among them.
+pub const SHIPPED: [ShippedProfile; 5] = [
+    ShippedProfile {
         name: "momo",
         profile: include_str!("../../profiles/momo.toml"),
         vectors: include_str!("../../profiles/vectors/momo.json"),
     },
-    Shipped {
+    ShippedProfile {
         name: "zalopay",
         profile: include_str!("../../profiles/zalopay.toml"),
         vectors: include_str!("../../profiles/vectors/zalopay.json"),
     },
-    Shipped {
+    ShippedProfile {
         name: "midtrans",
         profile: include_str!("../../profiles/midtrans.toml"),
         vectors: include_str!("../../profiles/vectors/midtrans.json"),
     },
-    Shipped {
+    ShippedProfile {
         name: "square",
         profile: include_str!("../../profiles/square.toml"),
         vectors: include_str!("../../profiles/vectors/square.json"),
     },
-    Shipped {
+    ShippedProfile {
         name: "razorpay",
         profile: include_str!("../../profiles/razorpay.toml"),
         vectors: include_str!("../../profiles/vectors/razorpay.json"),
     },
 ];
 
-impl Shipped {
-    /// The one of this name.
+impl ShippedProfile {
+    /// The shipped profile of this name.
     pub fn of(name: &str) -> Option<Self> {
         SHIPPED.into_iter().find(|shipped| shipped.name == name)
     }
 }
 
-/// A commented profile to begin a new partner with.
+/// A commented template for the profile of a new partner.
 #[derive(Clone, Copy, Debug)]
-pub struct Starter {
-    /// Its name.
+pub struct StarterProfile {
+    /// The template's name.
     pub name: &'static str,
-    /// The TOML.
+    /// The profile as TOML.
     pub profile: &'static str,
-    /// A vector that fits it, with a published key.
+    /// A test vector that fits it, with a published test key.
     pub vectors: &'static str,
 }
 
-/// Every one of them, beside the contract's own scheme.
-pub const STARTERS: [Starter; 5] = [
-    Starter {
+/// Every template for a custom scheme.
+pub const STARTERS: [StarterProfile; 5] = [
+    StarterProfile {
         name: "hmac-body",
         profile: include_str!("../../profiles/templates/hmac-body.toml"),
         vectors: include_str!("../../profiles/templates/hmac-body.vectors.json"),
     },
-    Starter {
+    StarterProfile {
         name: "hmac-fields",
         profile: include_str!("../../profiles/templates/hmac-fields.toml"),
         vectors: include_str!("../../profiles/templates/hmac-fields.vectors.json"),
     },
-    Starter {
+    StarterProfile {
         name: "sorted-pairs",
         profile: include_str!("../../profiles/templates/sorted-pairs.toml"),
         vectors: include_str!("../../profiles/templates/sorted-pairs.vectors.json"),
     },
-    Starter {
+    StarterProfile {
         name: "structured-header",
         profile: include_str!("../../profiles/templates/structured-header.toml"),
         vectors: include_str!("../../profiles/templates/structured-header.vectors.json"),
     },
-    Starter {
+    StarterProfile {
         name: "rsa",
         profile: include_str!("../../profiles/templates/rsa.toml"),
         vectors: include_str!("../../profiles/templates/rsa.vectors.json"),
     },
 ];
 
-impl Starter {
-    /// The one of this name.
+impl StarterProfile {
+    /// The template of this name.
     pub fn of(name: &str) -> Option<Self> {
         STARTERS.into_iter().find(|starter| starter.name == name)
     }

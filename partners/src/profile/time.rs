@@ -1,32 +1,33 @@
-//! Owns how a notice's time is judged against ours (contract 7.1). Pure; `now` is passed in.
+//! Owns the check of a notice's time against our clock (contract 7.1). Pure; `now` is passed in.
 
 use payfold_schemas::time::Time;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Field;
+use crate::field::Field;
 
-/// What a profile's time says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// The meaning of a notice's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TimeKind {
-    /// When this delivery was sent: a retry has a new one.
+    /// When this delivery was sent. A retry has a new time.
     Delivery,
-    /// When the event happened: a retry has the same one.
+    /// When the event happened. A retry has the same time.
     Event,
-    /// There is none.
+    /// Notices have no time.
     None,
 }
 
-/// How a notice's time is judged.
+/// How a notice's time is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeRule {
-    /// What the time says.
+    /// The meaning of the time.
     pub kind: TimeKind,
-    /// Which field carries it; `None` for kind `none`.
+    /// The field that contains it; `None` for kind `none`.
     pub field: Option<Field>,
-    /// How far it may be from our clock, in ms: ahead for every kind, behind for `delivery`.
+    /// How far the time may be ahead of our clock, and for `delivery` also behind it, in ms.
     pub skew_ms: i64,
-    /// For `event`: how old it may be, in ms.
+    /// For `event`: how old the time may be, in ms.
     pub max_age_ms: Option<i64>,
 }
 
@@ -34,14 +35,15 @@ pub struct TimeRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the timestamp is {seconds} s {direction}")]
 pub struct OutOfWindow {
-    /// How far from our clock.
+    /// How far the time is from our clock, in s.
     pub seconds: u64,
     /// `old` or `ahead`.
     pub direction: &'static str,
 }
 
 impl TimeRule {
-    /// The clock's word: exactly so far off still passes, a nanosecond more does not (contract 7.1).
+    /// Checks a time against our clock. A time exactly at a bound passes, a nanosecond beyond does
+    /// not (contract 7.1).
     pub fn judge(&self, timestamp: Time, now: Time) -> Result<(), OutOfWindow> {
         let behind_ms_max = match self.kind {
             TimeKind::Delivery => Some(self.skew_ms),

@@ -1,54 +1,62 @@
-//! Owns what a row says: which kind it is of, and its values, checked. Pure; nothing of a row is repaired or guessed.
+//! Owns the reading of a row: its kind, and its checked values. Pure. No value is repaired or
+//! guessed.
 
 use std::borrow::Cow;
 
 use payfold_schemas::ipn::Status;
-use payfold_schemas::text::{Text as Id, TextRule};
+use payfold_schemas::text::{Text, TextRule};
 use payfold_schemas::time::Time;
 
-use super::plan::{Text, hold};
+use super::plan::{RowText, all_hold};
 use super::row::Row;
-use super::spec::{RecordsSpec, Rule, Values};
-use super::when::When;
-use super::{Entry, Fault, MatchBy, shown};
-use crate::scheme::Outcome;
+use super::spec::{RecordsSpec, RowRule, RowValues};
+use super::time_format::RowTimeFormat;
+use crate::records::types::{MatchBy, PartnerEntry, RowFault, shown};
+use crate::scheme::rules::EventOutcome;
 
-/// What a row is.
-pub(super) enum Said<'s> {
-    /// An entry, and what its amount adds to the sum of the file.
-    Entry(Entry, i128),
+/// The content of a row.
+pub(super) enum RowContent<'s> {
+    /// An entry, and the signed amount that it adds to the sum of the file.
+    Entry(PartnerEntry, i128),
     Ignored(&'s str),
 }
 
-/// What a row says. Errors: what is wrong with it.
-pub(super) fn said<'s>(spec: &'s RecordsSpec, row: &Row<'_>, line: u64) -> Result<Said<'s>, Fault> {
+/// Reads a row. Its kind is that of the first rule with conditions that all hold. Errors: the fault
+/// of the row.
+pub(super) fn read_row<'s>(
+    spec: &'s RecordsSpec,
+    row: &Row<'_>,
+    line: u64,
+) -> Result<RowContent<'s>, RowFault> {
     for rule in &spec.rules {
-        if !hold(&rule.when, row)? {
+        if !all_hold(&rule.when, row)? {
             continue;
         }
         return match (rule.outcome, &rule.values) {
-            (Outcome::Ignore, _) => Ok(Said::Ignored(&rule.why)),
-            (Outcome::Status(status), Some(values)) => {
+            (EventOutcome::Ignore, _) => Ok(RowContent::Ignored(&rule.why)),
+            (EventOutcome::Status(status), Some(values)) => {
                 let (entry, signed) = entry((spec, values), status, row, line)?;
-                Ok(Said::Entry(entry, signed))
+                Ok(RowContent::Entry(entry, signed))
             }
-            (Outcome::Keep | Outcome::Refuse | Outcome::Status(_), _) => Err(refused(rule)),
+            (EventOutcome::NoOrder | EventOutcome::Refuse | EventOutcome::Status(_), _) => {
+                Err(refused(rule))
+            }
         };
     }
-    Err(Fault { column: None, problem: "no [[records.event]] is of this kind".to_owned() })
+    Err(RowFault { column: None, problem: "no [[records.event]] matches this line".to_owned() })
 }
 
-fn refused(rule: &Rule) -> Fault {
+fn refused(rule: &RowRule) -> RowFault {
     let problem = format!("the profile refuses lines of this kind: {}", rule.why);
-    Fault { column: None, problem }
+    RowFault { column: None, problem }
 }
 
 fn entry(
-    (spec, values): (&RecordsSpec, &Values),
+    (spec, values): (&RecordsSpec, &RowValues),
     status: Status,
     row: &Row<'_>,
     line: u64,
-) -> Result<(Entry, i128), Fault> {
+) -> Result<(PartnerEntry, i128), RowFault> {
     let order_id = optional_id(values.order.as_ref(), row)?;
     let provider_ref = optional_id(values.provider_ref.as_ref(), row)?;
     match (spec.match_by, &order_id, &provider_ref, &values.order, &values.provider_ref) {
@@ -67,13 +75,13 @@ fn entry(
     let at = time(&spec.at, &values.at, &required(&values.at, row)?)?;
     let paid_at = match &values.paid_at {
         None => None,
-        Some(text) => match text.of(row)? {
+        Some(text) => match text.write_for(row)? {
             None => None,
             Some(written) => Some(time(&spec.paid_at, text, &written)?),
         },
     };
     let event_ref = optional_id(values.event.as_ref(), row)?;
-    let entry = Entry {
+    let entry = PartnerEntry {
         line,
         merchant_code,
         order_id,
@@ -88,27 +96,31 @@ fn entry(
     Ok((entry, signed))
 }
 
-fn missing(text: &Text) -> Fault {
-    Fault::of(&text.label, "it is empty, and every entry must say it")
+fn missing(text: &RowText) -> RowFault {
+    RowFault::of(&text.label, "it is empty, and every entry needs a value here")
 }
 
-fn required<'r>(text: &Text, row: &Row<'r>) -> Result<Cow<'r, str>, Fault> {
-    text.of(row)?.ok_or_else(|| missing(text))
+fn required<'r>(text: &RowText, row: &Row<'r>) -> Result<Cow<'r, str>, RowFault> {
+    text.write_for(row)?.ok_or_else(|| missing(text))
 }
 
-fn id<R: TextRule>(text: &Text, value: &str) -> Result<Id<R>, Fault> {
-    Id::parse(value)
-        .map_err(|error| Fault::of(&text.label, format!("{} is none: {error}", shown(value))))
+fn id<R: TextRule>(text: &RowText, value: &str) -> Result<Text<R>, RowFault> {
+    Text::parse(value).map_err(|error| {
+        RowFault::of(&text.label, format!("{} can't be used: {error}", shown(value)))
+    })
 }
 
-fn optional_id<R: TextRule>(text: Option<&Text>, row: &Row<'_>) -> Result<Option<Id<R>>, Fault> {
+fn optional_id<R: TextRule>(
+    text: Option<&RowText>,
+    row: &Row<'_>,
+) -> Result<Option<Text<R>>, RowFault> {
     let Some(text) = text else { return Ok(None) };
-    text.of(row)?.map(|value| id(text, &value)).transpose()
+    text.write_for(row)?.map(|value| id(text, &value)).transpose()
 }
 
-fn time(when: &When, text: &Text, value: &str) -> Result<Time, Fault> {
+fn time(when: &RowTimeFormat, text: &RowText, value: &str) -> Result<Time, RowFault> {
     when.read(value).ok_or_else(|| {
-        let problem = format!("{} is no time, written as the profile says", shown(value));
-        Fault::of(&text.label, problem)
+        let problem = format!("{} is not a time in the profile's format", shown(value));
+        RowFault::of(&text.label, problem)
     })
 }

@@ -1,60 +1,59 @@
-//! Owns the cutting of a file into records: physical lines, or CSV records whose quoted cells may hold several. One
-//! buffer, in which a whole record always fits: how the bytes arrive changes nothing of what is read.
+//! Owns the splitting of a file into records: physical lines, or CSV records with quoted cells that
+//! may span several lines. The buffer always holds a whole record, so that the result does not
+//! depend on how the bytes arrive.
 
 use memchr::memchr;
 
-use super::cells::{Cell, Dialect, End};
-use super::source::Source;
-use super::{RECORD_BYTES_MAX, Unfit};
+use super::cells::{self, Cells, RecordEnd, WINDOW_BYTES};
+use super::source::UnpackedSource;
+use crate::records::types::UnfitFile;
 
-/// One byte more than a line with its end: what has no end in it is too long.
-const WINDOW_BYTES: usize = RECORD_BYTES_MAX + 2;
 const BUFFER_BYTES: usize = 4 * WINDOW_BYTES;
 
-/// A file, cut as it is asked for.
-pub(super) struct Frames<'s> {
-    source: Source<'s>,
+/// Splits a file into records, one at a time.
+pub(super) struct FrameReader<'s> {
+    source: UnpackedSource<'s>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     is_drained: bool,
-    /// Physical lines that are behind.
+    /// The physical lines before the next record.
     lines: u64,
 }
 
-/// What makes a record no record.
+/// Why a record can't be split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Broken {
+pub(super) enum FrameFault {
     TooLong,
-    /// Text behind the closing quote of this cell, from 0.
+    /// There is text after the closing quote of this cell, from 0.
     Stray(usize),
 }
 
-/// One record.
+/// One record of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame<'f> {
     /// The physical line it begins on, from 1.
     pub(super) line: u64,
-    /// Without its end; nothing of one that is broken.
+    /// The record without its line end; empty if it is broken.
     pub(super) bytes: &'f [u8],
-    pub(super) broken: Option<Broken>,
-    /// Whether a newline stands behind it; only the last may have none.
+    pub(super) broken: Option<FrameFault>,
+    /// Whether a newline follows. Only the last record may have none.
     pub(super) is_ended: bool,
 }
 
-impl<'s> Frames<'s> {
-    pub(super) fn new(source: Source<'s>) -> Self {
+impl<'s> FrameReader<'s> {
+    pub(super) fn new(source: UnpackedSource<'s>) -> Self {
         let buffer = vec![0; BUFFER_BYTES];
         Self { source, buffer, start: 0, end: 0, is_drained: false, lines: 0 }
     }
 
-    /// Physical lines so far.
+    /// The number of physical lines so far.
     pub(super) fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// What comes next, a record and its end at least, or all that is left.
-    pub(super) fn peek(&mut self) -> Result<&[u8], Unfit> {
+    /// The next `WINDOW_BYTES`, which hold the longest record and its end, or the rest of the file.
+    pub(super) fn peek(&mut self) -> Result<&[u8], UnfitFile> {
         while self.end - self.start < WINDOW_BYTES && !self.is_drained {
             if self.start > 0 && self.buffer.len() - self.start < WINDOW_BYTES {
                 self.buffer.copy_within(self.start..self.end, 0);
@@ -68,65 +67,62 @@ impl<'s> Frames<'s> {
         Ok(&self.buffer[self.start..self.end.min(self.start + WINDOW_BYTES)])
     }
 
-    /// Leaves out so many bytes of what comes next.
+    /// Skips this many bytes.
     pub(super) fn skip(&mut self, bytes: usize) {
         self.start = self.end.min(self.start + bytes);
     }
 
-    /// The next physical line; `None` at the end. Errors: `Unfit`.
-    pub(super) fn line(&mut self) -> Result<Option<Frame<'_>>, Unfit> {
-        let none = Dialect {
-            delimiter: b'\n',
-            quote: None,
-            prefix: Vec::new(),
-            encoding: super::cells::Encoding::Utf8,
-        };
-        self.record(&none, &mut Vec::new())
+    /// The next physical line; `None` at the end. Errors: `UnfitFile`.
+    pub(super) fn line(&mut self) -> Result<Option<Frame<'_>>, UnfitFile> {
+        self.next(cells::line)
     }
 
-    /// The next record and its cells; `None` at the end. Errors: `Unfit`, also for a quote that stays open.
-    pub(super) fn record(
+    /// The next CSV record, and its cells in `cells`; `None` at the end. Errors: `UnfitFile`, also
+    /// for a quote that is not closed.
+    pub(super) fn record(&mut self, cells: &mut Cells<'_>) -> Result<Option<Frame<'_>>, UnfitFile> {
+        self.next(|window| cells.cut(window))
+    }
+
+    fn next(
         &mut self,
-        dialect: &Dialect,
-        cells: &mut Vec<Cell>,
-    ) -> Result<Option<Frame<'_>>, Unfit> {
+        cut: impl FnOnce(&[u8]) -> RecordEnd,
+    ) -> Result<Option<Frame<'_>>, UnfitFile> {
         let line = self.lines + 1;
         let window = self.peek()?;
         if window.is_empty() {
             return Ok(None);
         }
-        let (text, next, newlines, broken, is_ended) = match dialect.split(window, cells) {
-            End::Whole { text, next, newlines, is_ended } => (text, next, newlines, None, is_ended),
-            End::Stray { cell, next, newlines, is_ended } => {
-                (0, next, newlines, Some(Broken::Stray(cell)), is_ended)
+        let (text, next, lines, broken, is_ended) = match cut(window) {
+            RecordEnd::Whole { text, next, lines, is_ended } => (text, next, lines, None, is_ended),
+            RecordEnd::Stray { cell, next, lines, is_ended } => {
+                (0, next, lines, Some(FrameFault::Stray(cell)), is_ended)
             }
-            End::Open { cell } => {
+            RecordEnd::Open { cell } => {
                 let problem = format!(
-                    "the quote that column {} begins with is not closed, so nothing behind it can be told apart: \
-                     the file is cut off, or records.quote is wrong",
+                    "the quote that column {} begins with is not closed, so the rest of the file \
+                     can't be split into cells: the file is cut off, or records.quote is wrong",
                     cell + 1
                 );
-                return Err(Unfit::at(line, problem));
+                return Err(UnfitFile::at(line, problem));
             }
-            End::None => {
+            RecordEnd::None => {
                 let is_ended = self.skip_line()?;
                 return Ok(Some(Frame {
                     line,
                     bytes: &[],
-                    broken: Some(Broken::TooLong),
+                    broken: Some(FrameFault::TooLong),
                     is_ended,
                 }));
             }
         };
-        let newlines = newlines + usize::from(!is_ended);
-        self.lines += u64::try_from(newlines).unwrap_or(u64::MAX);
+        self.lines += lines;
         let start = self.start;
         self.start += next;
         Ok(Some(Frame { line, bytes: &self.buffer[start..start + text], broken, is_ended }))
     }
 
-    /// Leaves out the rest of a physical line, however long; whether a newline ended it.
-    fn skip_line(&mut self) -> Result<bool, Unfit> {
+    /// Skips the rest of a physical line, however long. Returns whether a newline ended it.
+    fn skip_line(&mut self) -> Result<bool, UnfitFile> {
         self.lines += 1;
         loop {
             let window = self.peek()?;

@@ -1,26 +1,28 @@
-//! Owns how a partner's books write amounts: signs, decimal commas and groups of digits are taken off here and only as
-//! the profile says; what the digits are worth is read as in notices, exactly and never through a float.
+//! Owns the amounts in a partner's file. Signs, decimal commas and digit groups are removed here,
+//! by the rules of the profile. The digits are then read like those of notices: exactly, and never
+//! through a float.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::{AMOUNT_MAX, Amount, AmountError, Currency};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Fault, shown};
+use crate::records::types::{RowFault, shown};
 use crate::scheme::amount::AmountRule;
 
-/// How a refund's amount is signed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// The sign of refund amounts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Refunds {
-    /// As a payment's: no amount has a minus.
+pub(crate) enum RefundSign {
+    /// No amount has a minus.
     #[default]
     Positive,
-    /// With a minus, and nothing else has one.
+    /// Every refund has a minus, and nothing else has.
     Negative,
-    /// With or without.
+    /// A refund may have a minus; nothing else may.
     Either,
 }
 
@@ -28,15 +30,15 @@ pub(crate) enum Refunds {
 #[derive(Clone, Debug)]
 pub(crate) struct MoneyRule {
     pub(crate) amount: AmountRule,
-    pub(crate) refunds: Refunds,
+    pub(crate) refunds: RefundSign,
     pub(crate) point: char,
     pub(crate) group: Option<char>,
-    /// The partner's word for a currency => ours.
+    /// The partner's currency code => the ISO 4217 code.
     pub(crate) currencies: BTreeMap<String, String>,
 }
 
 impl MoneyRule {
-    pub(super) fn currency(&self, text: &str, column: &str) -> Result<Currency, Fault> {
+    pub(super) fn currency(&self, text: &str, column: &str) -> Result<Currency, RowFault> {
         let code = if self.currencies.is_empty() {
             text
         } else {
@@ -44,47 +46,50 @@ impl MoneyRule {
         };
         Currency::parse(code).map_err(|_| {
             let problem = format!(
-                "{} is no currency of ISO 4217; write the partner's word into records.map.currencies",
+                "{} is not a currency of ISO 4217; add the partner's code to \
+                 records.map.currencies",
                 shown(text)
             );
-            Fault::of(column, problem)
+            RowFault::of(column, problem)
         })
     }
 
-    /// The amount of an entry, and what it adds to the sum of the file. Errors: what is wrong with it.
+    /// The amount of an entry, and the signed amount that it adds to the sum of the file. Errors:
+    /// the fault.
     pub(super) fn amount(
         &self,
         text: &str,
         (currency, status): (Currency, Status),
         column: &str,
-    ) -> Result<(Amount, i128), Fault> {
-        let wrong = |problem: String| Err(Fault::of(column, format!("{} {problem}", shown(text))));
+    ) -> Result<(Amount, i128), RowFault> {
+        let wrong =
+            |problem: String| Err(RowFault::of(column, format!("{} {problem}", shown(text))));
         let (is_negative, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),
             None => (false, text),
         };
         let is_refund = status == Status::Refunded;
         match (self.refunds, is_refund, is_negative) {
-            (Refunds::Negative, true, false) => {
+            (RefundSign::Negative, true, false) => {
                 return wrong(
                     "is a refund without a minus, and records.refunds is \"negative\"".into(),
                 );
             }
-            (Refunds::Positive, _, true) => {
+            (RefundSign::Positive, _, true) => {
                 return wrong(
                     "has a minus; if refunds are written so, set records.refunds = \"negative\""
                         .into(),
                 );
             }
-            (Refunds::Negative | Refunds::Either, false, true) => {
-                return wrong(format!("has a minus, and {status} is no refund"));
+            (RefundSign::Negative | RefundSign::Either, false, true) => {
+                return wrong(format!("has a minus, and {status} is not a refund"));
             }
-            (Refunds::Positive, _, false)
-            | (Refunds::Negative | Refunds::Either, true, _)
-            | (Refunds::Negative | Refunds::Either, false, false) => {}
+            (RefundSign::Positive, _, false)
+            | (RefundSign::Negative | RefundSign::Either, true, _)
+            | (RefundSign::Negative | RefundSign::Either, false, false) => {}
         }
         let read = match self.plain(digits) {
-            Some(digits) => self.amount.read(&digits, currency),
+            Some(digits) => self.amount.read_amount(&digits, currency),
             None => Err(AmountError::NotInteger),
         };
         match read {
@@ -93,7 +98,7 @@ impl MoneyRule {
                 Ok((amount, if is_negative { -minor } else { minor }))
             }
             Err(AmountError::NotInteger) => wrong(format!(
-                "is no exact number of minor units of {currency}, written as records.map says"
+                "is not an exact number of minor units of {currency} in the format of records.map"
             )),
             Err(AmountError::OutOfRange) => {
                 wrong(format!("is not between 1 and {AMOUNT_MAX} minor units of {currency}"))
@@ -101,18 +106,19 @@ impl MoneyRule {
         }
     }
 
-    /// Minor units of a sum, which may be 0 or less. `None`: it is none.
+    /// The minor units of a sum, which may be 0 or negative. `None` if the text is not an amount.
     pub(super) fn sum(&self, text: &str, currency: Currency) -> Option<i128> {
         let (is_negative, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),
             None => (false, text),
         };
-        let minor = self.amount.minor(&self.plain(digits)?, currency).ok()?;
+        let minor = self.amount.read_minor_units(&self.plain(digits)?, currency).ok()?;
         let minor = i128::try_from(minor).ok()?;
         Some(if is_negative { -minor } else { minor })
     }
 
-    /// The digits with a point and without groups. `None`: they are not written as the profile says.
+    /// The digits with a decimal point and without groups. `None` if they are not in the
+    /// profile's format.
     fn plain<'t>(&self, text: &'t str) -> Option<Cow<'t, str>> {
         if self.point == '.' && self.group.is_none() {
             return Some(Cow::Borrowed(text));
@@ -140,7 +146,8 @@ impl MoneyRule {
     }
 }
 
-/// `1,234,567` or `12,34,567`: groups of two or three digits, of which the last has three.
+/// Removes the group separators of `1,234,567` or `12,34,567`: groups have two or three digits, and
+/// the last group has three.
 fn ungrouped(text: &str, group: char) -> Option<String> {
     let groups: Vec<&str> = text.split(group).collect();
     let last = groups.len().checked_sub(1)?;
@@ -155,7 +162,7 @@ fn ungrouped(text: &str, group: char) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheme::amount::Unit;
+    use crate::scheme::amount::AmountUnit;
 
     /// Point, group, text => minor units of USD, or `-`.
     const CASES: &str = "
@@ -186,42 +193,47 @@ mod tests {
     fn digits_are_read_as_the_partner_writes_them() {
         let usd = Currency::parse("USD").unwrap();
         for case in CASES.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let words: Vec<_> = case.split(' ').collect();
-            let one = |word: &str| word.chars().next().filter(|c| *c != '_');
-            let amount = AmountRule { unit: Unit::Major, ..AmountRule::default() };
-            let (point, group) = (one(words[0]).unwrap(), one(words[1]));
+            let cells: Vec<_> = case.split(' ').collect();
+            let one = |cell: &str| cell.chars().next().filter(|c| *c != '_');
+            let amount = AmountRule { unit: AmountUnit::Major, ..AmountRule::default() };
+            let (point, group) = (one(cells[0]).unwrap(), one(cells[1]));
             let currencies = BTreeMap::new();
-            let rule = MoneyRule { amount, refunds: Refunds::Either, point, group, currencies };
-            let read = rule.amount(words[2], (usd, Status::Success), "Amount");
+            let rule = MoneyRule { amount, refunds: RefundSign::Either, point, group, currencies };
+            let read = rule.amount(cells[2], (usd, Status::Success), "Amount");
             let got = read.map_or("-".to_owned(), |(amount, _)| amount.minor().to_string());
-            assert_eq!(got, words[4], "{case}");
+            assert_eq!(got, cells[4], "{case}");
         }
     }
 
     #[test]
-    fn a_minus_stands_where_the_profile_says() {
+    fn a_minus_must_be_where_the_profile_puts_it() {
         let usd = Currency::parse("USD").unwrap();
         for (refunds, text, status, expected) in [
-            (Refunds::Positive, "5", Status::Refunded, Ok((5, 5))),
+            (RefundSign::Positive, "5", Status::Refunded, Ok((5, 5))),
             (
-                Refunds::Positive,
+                RefundSign::Positive,
                 "-5",
                 Status::Refunded,
                 Err("has a minus; if refunds are written so"),
             ),
-            (Refunds::Negative, "-5", Status::Refunded, Ok((5, -5))),
-            (Refunds::Negative, "5", Status::Refunded, Err("is a refund without a minus")),
+            (RefundSign::Negative, "-5", Status::Refunded, Ok((5, -5))),
+            (RefundSign::Negative, "5", Status::Refunded, Err("is a refund without a minus")),
             (
-                Refunds::Negative,
+                RefundSign::Negative,
                 "-5",
                 Status::Success,
-                Err("has a minus, and SUCCESS is no refund"),
+                Err("has a minus, and SUCCESS is not a refund"),
             ),
-            (Refunds::Negative, "5", Status::Success, Ok((5, 5))),
-            (Refunds::Either, "5", Status::Refunded, Ok((5, 5))),
-            (Refunds::Either, "-5", Status::Refunded, Ok((5, -5))),
-            (Refunds::Either, "-5", Status::Failed, Err("has a minus, and FAILED is no refund")),
-            (Refunds::Either, "-0", Status::Refunded, Err("is not between 1 and")),
+            (RefundSign::Negative, "5", Status::Success, Ok((5, 5))),
+            (RefundSign::Either, "5", Status::Refunded, Ok((5, 5))),
+            (RefundSign::Either, "-5", Status::Refunded, Ok((5, -5))),
+            (
+                RefundSign::Either,
+                "-5",
+                Status::Failed,
+                Err("has a minus, and FAILED is not a refund"),
+            ),
+            (RefundSign::Either, "-0", Status::Refunded, Err("is not between 1 and")),
         ] {
             let (amount, currencies) = (AmountRule::default(), BTreeMap::new());
             let rule = MoneyRule { amount, refunds, point: '.', group: None, currencies };
@@ -236,7 +248,7 @@ mod tests {
             }
         }
         let (amount, currencies) = (AmountRule::default(), BTreeMap::new());
-        let refunds = Refunds::Negative;
+        let refunds = RefundSign::Negative;
         let rule = MoneyRule { amount, refunds, point: '.', group: None, currencies };
         assert_eq!(rule.sum("-12", usd), Some(-12));
         assert_eq!(rule.sum("0", usd), Some(0));

@@ -1,118 +1,110 @@
-//! Owns the texts and conditions of `[records]`, with every place numbered, so that a file's columns are looked up once
-//! and not for each row. Templates, filters and conditions are those of the profile language.
+//! Owns the texts and conditions of `[records]`. Every value location has a number, so that the
+//! columns of a file are looked up once and not for each row. Templates, filters and conditions
+//! are those of the profile language.
 
 use std::borrow::Cow;
 
-use super::Fault;
-use super::row::{Raw, Row};
+use super::row::{Row, ValueMode};
+use crate::records::types::RowFault;
+use crate::records::value_location::ValueLocation;
 use crate::scheme::filter::Filter;
-use crate::scheme::template::{Piece, Source, Template, Token};
-use crate::scheme::{self, Test};
+use crate::scheme::rules::ConditionTest;
+use crate::scheme::template::{Template, TemplatePiece, TemplateToken, TokenSource};
 
-/// Where a value stands in a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// In the column of this name.
-    Named(String),
-    /// In this column, from 0.
-    Numbered(usize),
-    /// In an object.
-    Path(Vec<String>),
-}
-
-impl Place {
-    /// As a person knows it.
-    pub(crate) fn label(&self) -> String {
-        match self {
-            Self::Named(name) => name.clone(),
-            Self::Numbered(column) => format!("column {}", column + 1),
-            Self::Path(path) => path.join("."),
-        }
-    }
-}
-
-/// A piece of a text.
+/// A part of a text.
 #[derive(Clone, Debug)]
-enum Part {
+enum TextPart {
     Literal(String),
-    /// The value at the place of this number.
+    /// The value at the location of this number.
     Value(usize, Vec<Filter>),
-    Optional(Vec<Part>),
+    Optional(Vec<TextPart>),
 }
 
-/// What a template became.
+/// A compiled template.
 #[derive(Clone, Debug)]
-pub(crate) struct Text {
-    parts: Vec<Part>,
-    /// The places it is made of, for messages.
+pub(crate) struct RowText {
+    parts: Vec<TextPart>,
+    /// The names of its value locations, for messages.
     pub(crate) label: String,
 }
 
-/// What a condition became.
+/// A compiled condition.
 #[derive(Clone, Debug)]
-pub(crate) struct Condition {
+pub(crate) struct RowCondition {
     place: usize,
     filters: Vec<Filter>,
-    test: Test,
+    test: ConditionTest,
 }
 
-/// Every place of a section.
+/// Numbers the value locations of a section.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    pub(crate) places: Vec<Place>,
-    names: Names,
+pub(crate) struct ValuePlan {
+    pub(crate) places: Vec<ValueLocation>,
+    names: NameScope,
 }
 
-/// What a name is the name of.
+/// Whether a name is that of a column or of a member of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Names {
+pub(crate) enum NameScope {
     OfColumns,
     InObjects,
 }
 
-impl Plan {
-    pub(crate) fn new(names: Names) -> Self {
+impl ValuePlan {
+    pub(crate) fn new(names: NameScope) -> Self {
         Self { places: Vec::new(), names }
     }
 
-    /// Numbers the places of a template. What is no place is none of a text here: the compiler has refused it.
-    pub(crate) fn text(&mut self, template: &Template) -> Text {
+    /// Compiles a template and numbers its locations. Tokens that are not locations are left out:
+    /// the compiler of the profile has refused them.
+    pub(crate) fn text(&mut self, template: &Template) -> RowText {
         let tokens = template.tokens();
         let labels: Vec<_> = tokens.iter().filter_map(|token| self.place(token)).collect();
-        let label = labels.iter().map(Place::label).collect::<Vec<_>>().join(" and ");
-        Text { parts: self.parts(&template.pieces), label }
+        let label = labels.iter().map(ValueLocation::label).collect::<Vec<_>>().join(" and ");
+        RowText { parts: self.parts(&template.pieces), label }
     }
 
-    fn parts(&mut self, pieces: &[Piece]) -> Vec<Part> {
-        let part = |piece: &Piece| match piece {
-            Piece::Literal(literal) => Some(Part::Literal(literal.clone())),
-            Piece::Token(token) => Some(Part::Value(self.number(token)?, token.filters.clone())),
-            Piece::Optional(pieces) => Some(Part::Optional(self.parts(pieces))),
+    fn parts(&mut self, pieces: &[TemplatePiece]) -> Vec<TextPart> {
+        let part = |piece: &TemplatePiece| match piece {
+            TemplatePiece::Literal(literal) => Some(TextPart::Literal(literal.clone())),
+            TemplatePiece::Token(token) => {
+                Some(TextPart::Value(self.number(token)?, token.filters.clone()))
+            }
+            TemplatePiece::Optional(pieces) => Some(TextPart::Optional(self.parts(pieces))),
         };
         pieces.iter().filter_map(part).collect()
     }
 
-    /// Numbers the place of a condition; `None` if it is about none.
-    pub(crate) fn condition(&mut self, condition: &scheme::Condition) -> Option<Condition> {
+    /// Compiles a condition and numbers its location; `None` if its value is not a location.
+    pub(crate) fn condition(
+        &mut self,
+        condition: &crate::scheme::rules::MatchCondition,
+    ) -> Option<RowCondition> {
         let place = self.number(&condition.value)?;
         let filters = condition.value.filters.clone();
-        Some(Condition { place, filters, test: condition.test.clone() })
+        Some(RowCondition { place, filters, test: condition.test.clone() })
     }
 
-    /// The place a token stands for; `{n.3}` is the third column.
-    pub(crate) fn place(&self, token: &Token) -> Option<Place> {
+    /// The location that a token names; `{n.3}` is the third column.
+    pub(crate) fn place(&self, token: &TemplateToken) -> Option<ValueLocation> {
         match (&token.source, self.names) {
-            (Source::Field(NUMBERED, path), Names::OfColumns) => match path.as_slice() {
-                [number] => number.parse::<usize>().ok()?.checked_sub(1).map(Place::Numbered),
+            (TokenSource::Field(NUMBERED, path), NameScope::OfColumns) => match path.as_slice() {
+                [number] => {
+                    number.parse::<usize>().ok()?.checked_sub(1).map(ValueLocation::Numbered)
+                }
                 _ => None,
             },
-            (Source::Field(0, path), Names::OfColumns) => Some(Place::Named(path.join("."))),
-            (Source::Field(0, path), Names::InObjects) => Some(Place::Path(path.clone())),
+            (TokenSource::Field(0, path), NameScope::OfColumns) => {
+                Some(ValueLocation::Named(path.join(".")))
+            }
+            (TokenSource::Field(0, path), NameScope::InObjects) => {
+                Some(ValueLocation::Path(path.clone()))
+            }
             _ => None,
         }
     }
 
-    fn number(&mut self, token: &Token) -> Option<usize> {
+    fn number(&mut self, token: &TemplateToken) -> Option<usize> {
         let place = self.place(token)?;
         let known = self.places.iter().position(|other| *other == place);
         Some(known.unwrap_or_else(|| {
@@ -122,57 +114,57 @@ impl Plan {
     }
 }
 
-/// The number of the document of numbered columns; that of names and objects is 0.
+/// The index of the document of numbered columns (`n`); names and objects (`r`) have index 0.
 pub(crate) const NUMBERED: usize = 1;
 
-impl Text {
-    /// What it becomes in a row; `None` where that is nothing. Errors: a value that can't be read.
-    pub(super) fn of<'r>(&self, row: &Row<'r>) -> Result<Option<Cow<'r, str>>, Fault> {
+impl RowText {
+    /// The text for a row; `None` if it is empty. Errors: a value that can't be read.
+    pub(super) fn write_for<'r>(&self, row: &Row<'r>) -> Result<Option<Cow<'r, str>>, RowFault> {
         let text = match self.parts.as_slice() {
-            [Part::Value(place, filters)] => return value(row, *place, filters),
+            [TextPart::Value(place, filters)] => return value(row, *place, filters),
             parts => write(parts, row)?,
         };
         Ok(Some(text).filter(|text| !text.is_empty()).map(Cow::Owned))
     }
 }
 
-fn write(parts: &[Part], row: &Row<'_>) -> Result<String, Fault> {
+fn write(parts: &[TextPart], row: &Row<'_>) -> Result<String, RowFault> {
     let mut text = String::new();
     for part in parts {
         match part {
-            Part::Literal(literal) => text.push_str(literal),
-            Part::Value(place, filters) => {
+            TextPart::Literal(literal) => text.push_str(literal),
+            TextPart::Value(place, filters) => {
                 text.push_str(&value(row, *place, filters)?.unwrap_or_default());
             }
-            Part::Optional(parts) => text.push_str(&optional(parts, row)?.unwrap_or_default()),
+            TextPart::Optional(parts) => text.push_str(&optional(parts, row)?.unwrap_or_default()),
         }
     }
     Ok(text)
 }
 
-/// A part that is left out when a value in it is nothing.
-fn optional(parts: &[Part], row: &Row<'_>) -> Result<Option<String>, Fault> {
+/// An optional part: `None` if a value in it is absent.
+fn optional(parts: &[TextPart], row: &Row<'_>) -> Result<Option<String>, RowFault> {
     let mut text = String::new();
     for part in parts {
         match part {
-            Part::Literal(literal) => text.push_str(literal),
-            Part::Value(place, filters) => match value(row, *place, filters)? {
+            TextPart::Literal(literal) => text.push_str(literal),
+            TextPart::Value(place, filters) => match value(row, *place, filters)? {
                 Some(value) => text.push_str(&value),
                 None => return Ok(None),
             },
-            Part::Optional(parts) => text.push_str(&optional(parts, row)?.unwrap_or_default()),
+            TextPart::Optional(parts) => text.push_str(&optional(parts, row)?.unwrap_or_default()),
         }
     }
     Ok(Some(text))
 }
 
-/// The value at a place after its filters; `None` for nothing.
+/// The value at a location after its filters; `None` if it is absent or empty.
 fn value<'r>(
     row: &Row<'r>,
     place: usize,
     filters: &[Filter],
-) -> Result<Option<Cow<'r, str>>, Fault> {
-    let raw = if filters.contains(&Filter::Raw) { Raw::Yes } else { Raw::No };
+) -> Result<Option<Cow<'r, str>>, RowFault> {
+    let raw = if filters.contains(&Filter::Raw) { ValueMode::Raw } else { ValueMode::Decoded };
     let Some(value) = row.value(place, raw)? else { return Ok(None) };
     if filters.is_empty() {
         return Ok(Some(value));
@@ -183,11 +175,11 @@ fn value<'r>(
 }
 
 /// Whether all conditions hold. Errors: a value that can't be read.
-pub(super) fn hold(when: &[Condition], row: &Row<'_>) -> Result<bool, Fault> {
-    for Condition { place, filters, test } in when {
-        let is_presence = matches!(test, Test::Present | Test::Absent);
+pub(super) fn all_hold(when: &[RowCondition], row: &Row<'_>) -> Result<bool, RowFault> {
+    for RowCondition { place, filters, test } in when {
+        let is_presence = matches!(test, ConditionTest::Present | ConditionTest::Absent);
         let found = if is_presence && filters.is_empty() {
-            row.value(*place, Raw::Yes)?
+            row.value(*place, ValueMode::Raw)?
         } else {
             value(row, *place, filters)?
         };

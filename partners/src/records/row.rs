@@ -1,58 +1,72 @@
-//! Owns where a row's values are found: in the cells of a record, or in an object. What is empty or `null` is nothing.
+//! Owns the lookup of a row's values, in the cells of a record or in a JSON object. An empty value
+//! and `null` count as absent.
 
 use std::borrow::Cow;
 
-use super::Fault;
-use super::cells::{Cell, Dialect, Record};
-use super::plan::Place;
-use crate::scheme::document::{Document, Kind};
+use super::cells::Cells;
+use crate::records::types::RowFault;
+use crate::records::value_location::ValueLocation;
+use crate::scheme::document::{Document, ValueKind};
 
-/// The columns a file's places stand in.
+/// The columns of one file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Columns {
-    /// The column of each place, from 0, by the place's number.
+    /// The column of each value location, from 0, in the order of `RecordsSpec::places`.
     pub(super) of_places: Vec<usize>,
-    /// The name of each column; of a file without a header none.
+    /// The name of each column; empty for a file without a header.
     pub(super) names: Vec<String>,
-    /// How many columns there are.
+    /// The number of columns.
     pub(super) count: usize,
 }
 
 impl Columns {
-    /// What a person calls a column.
+    /// The name of a column in messages.
     pub(super) fn label(&self, column: usize) -> String {
         self.names.get(column).cloned().unwrap_or_else(|| format!("column {}", column + 1))
     }
 }
 
-/// One row.
+/// One row of a file.
 #[derive(Clone, Copy)]
 pub(super) enum Row<'r> {
-    Cells { record: Record<'r>, cells: &'r [Cell], columns: &'r Columns, dialect: &'r Dialect },
-    Object { document: &'r Document, places: &'r [Place] },
+    /// A CSV record. `content` is the argument of `Cells::value`.
+    Cells {
+        cells: &'r Cells<'r>,
+        content: Option<&'r str>,
+        columns: &'r Columns,
+    },
+    Object {
+        document: &'r Document,
+        places: &'r [ValueLocation],
+    },
 }
 
 impl<'r> Row<'r> {
-    /// The value at a place; `None` for nothing. Errors: it can't be read.
-    pub(super) fn value(&self, place: usize, raw: Raw) -> Result<Option<Cow<'r, str>>, Fault> {
+    /// The value at the location of this number; `None` if it is absent. Errors: it is an object or
+    /// an array.
+    pub(super) fn value(
+        &self,
+        place: usize,
+        raw: ValueMode,
+    ) -> Result<Option<Cow<'r, str>>, RowFault> {
         match *self {
-            Self::Cells { record, cells, columns, dialect } => {
-                let cell = cells.get(columns.of_places[place]);
-                let text = cell.map(|cell| dialect.text(record, *cell));
+            Self::Cells { cells, content, columns } => {
+                let text = cells.value(content, columns.of_places[place]);
                 Ok(text.filter(|text| !text.is_empty()))
             }
             Self::Object { document, places } => {
-                let Place::Path(path) = &places[place] else { return Ok(None) };
-                // A name that comes twice is refused before.
+                let ValueLocation::Path(path) = &places[place] else { return Ok(None) };
+                // A find error means a duplicate name, which `parse_object` has refused already.
                 let Ok(Some(value)) = document.find(path) else { return Ok(None) };
                 let text = match (value.kind, raw) {
-                    (Kind::Null, _) => "",
-                    (_, Raw::Yes) => value.raw,
-                    (Kind::Composite, Raw::No) => {
-                        let problem = "it is an object or an array, and one value is wanted";
-                        return Err(Fault::of(&path.join("."), problem));
+                    (ValueKind::Null, _) => "",
+                    (_, ValueMode::Raw) => value.raw,
+                    (ValueKind::Composite, ValueMode::Decoded) => {
+                        let problem =
+                            "it is an object or an array; the profile needs a single value";
+                        return Err(RowFault::of(&path.join("."), problem));
                     }
-                    (_, Raw::No) => value.text,
+                    (_, ValueMode::Decoded) => value.text,
                 };
                 Ok(Some(text).filter(|text| !text.is_empty()).map(Cow::Borrowed))
             }
@@ -60,9 +74,9 @@ impl<'r> Row<'r> {
     }
 }
 
-/// Whether a value is wanted as it was received.
+/// Whether a JSON value is returned as its source text or decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Raw {
-    Yes,
-    No,
+pub(super) enum ValueMode {
+    Raw,
+    Decoded,
 }

@@ -1,5 +1,5 @@
-//! Owns the bytes of a file as they are stored: counted, hashed, unpacked where they are gzip. What gzip is, is told by
-//! its first bytes and never by a name.
+//! Owns the bytes of a file: they are counted and hashed as stored, and unpacked if they are gzip.
+//! The first bytes say whether a file is gzip; its name is not used.
 
 use std::io::{self, Cursor, Read};
 
@@ -7,32 +7,34 @@ use flate2::read::MultiGzDecoder;
 use payfold_schemas::digest::Digest;
 use sha2::{Digest as _, Sha256};
 
-use super::Unfit;
+use crate::records::types::UnfitFile;
 
+/// The first bytes of a gzip member (RFC 1952).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// What is read of a file, counted and hashed as it goes by.
-pub(super) struct Counted<'s> {
+/// Counts and hashes the stored bytes while they are read.
+pub(super) struct HashingReader<'s> {
     source: &'s mut dyn Read,
     hasher: Sha256,
     bytes: u64,
 }
 
-impl<'s> Counted<'s> {
+impl<'s> HashingReader<'s> {
     pub(super) fn new(source: &'s mut dyn Read) -> Self {
         Self { source, hasher: Sha256::new(), bytes: 0 }
     }
 
-    /// The digest and the number of all bytes; what nobody has read is read now. Errors: `Unfit`.
-    pub(super) fn finish(mut self) -> Result<(Digest, u64), Unfit> {
+    /// Reads the rest, and returns the digest and the number of all stored bytes. Errors:
+    /// `UnfitFile`.
+    pub(super) fn finish(mut self) -> Result<(Digest, u64), UnfitFile> {
         io::copy(&mut self, &mut io::sink()).map_err(|error| unreadable(&error))?;
         Ok((Digest::from_bytes(self.hasher.finalize().into()), self.bytes))
     }
 }
 
-impl Read for Counted<'_> {
-    /// Fills the buffer unless the source ends. In which pieces bytes arrive must not decide what is said of a file, and
-    /// what a decoder makes out before it meets damage goes by the pieces it is given.
+impl Read for HashingReader<'_> {
+    /// Fills the buffer unless the source ends. A decoder's output before a damaged place depends
+    /// on the pieces that it gets; full buffers make the result independent of how bytes arrive.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut count = 0;
         while count < buffer.len() {
@@ -49,15 +51,15 @@ impl Read for Counted<'_> {
     }
 }
 
-/// A file's text as bytes, unpacked.
-pub(super) struct Source<'s> {
+/// The bytes of a file after unpacking.
+pub(super) struct UnpackedSource<'s> {
     bytes: Box<dyn Read + 's>,
     is_packed: bool,
 }
 
-impl<'s> Source<'s> {
-    /// Looks at the first bytes. Errors: `Unfit`.
-    pub(super) fn open(stored: &'s mut Counted<'_>) -> Result<Self, Unfit> {
+impl<'s> UnpackedSource<'s> {
+    /// Reads the first bytes to see whether the file is gzip. Errors: `UnfitFile`.
+    pub(super) fn open(stored: &'s mut HashingReader<'_>) -> Result<Self, UnfitFile> {
         let mut head = Vec::with_capacity(GZIP.len());
         let first = u64::try_from(GZIP.len()).unwrap_or(0);
         stored.take(first).read_to_end(&mut head).map_err(|error| unreadable(&error))?;
@@ -68,8 +70,8 @@ impl<'s> Source<'s> {
         Ok(Self { bytes, is_packed })
     }
 
-    /// Reads into a buffer; 0 at the end. Errors: `Unfit`.
-    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Unfit> {
+    /// Reads into a buffer and returns the number of bytes, 0 at the end. Errors: `UnfitFile`.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, UnfitFile> {
         loop {
             match self.bytes.read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -79,20 +81,20 @@ impl<'s> Source<'s> {
         }
     }
 
-    fn broken(&self, error: &io::Error) -> Unfit {
+    fn broken(&self, error: &io::Error) -> UnfitFile {
         use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
         match error.kind() {
             UnexpectedEof if self.is_packed => {
-                Unfit::whole("the gzip data is cut off; fetch the file again")
+                UnfitFile::whole("the gzip data is cut off; fetch the file again")
             }
-            InvalidData | InvalidInput if self.is_packed => {
-                Unfit::whole(format!("the gzip data is damaged ({error}); fetch the file again"))
-            }
+            InvalidData | InvalidInput if self.is_packed => UnfitFile::whole(format!(
+                "the gzip data is damaged ({error}); fetch the file again"
+            )),
             _ => unreadable(error),
         }
     }
 }
 
-fn unreadable(error: &io::Error) -> Unfit {
-    Unfit::whole(format!("the file can't be read: {error}"))
+fn unreadable(error: &io::Error) -> UnfitFile {
+    UnfitFile::whole(format!("the file can't be read: {error}"))
 }

@@ -1,114 +1,105 @@
-//! Owns what a profile says of a partner's books: a compiled `[records]` section.
+//! Owns the compiled `[records]` section of a profile.
 
-use std::io;
 use std::time::Duration;
 
 use chrono_tz::Tz;
 use payfold_schemas::ipn::Status;
 
-use super::cells::{Dialect, Encoding};
+use super::cells::{CsvDialect, TextEncoding};
 use super::money::MoneyRule;
-use super::plan::{Condition, Place, Text};
+use super::plan::{RowCondition, RowText};
 use super::tail::TailRule;
-use super::when::When;
-use super::{FileFacts, MatchBy, Read, Unfit, run};
-use crate::scheme::Outcome;
+use super::time_format::RowTimeFormat;
+use crate::records::types::MatchBy;
+use crate::records::value_location::ValueLocation;
+use crate::scheme::rules::EventOutcome;
 
-/// What the columns of a CSV file are known by.
+/// How the columns of a CSV file are identified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Header {
-    /// Names in the first row.
+pub(crate) enum CsvHeader {
+    /// By the names in the first row.
     Names,
-    /// Numbers; every row has so many columns.
+    /// By number; every row has this many columns.
     Columns(usize),
 }
 
-/// What a file is.
+/// The format of a file.
 #[derive(Clone, Debug)]
-pub(crate) enum Shape {
+pub(crate) enum FileFormat {
     Csv {
-        dialect: Dialect,
-        header: Header,
+        dialect: CsvDialect,
+        header: CsvHeader,
         skip_head: u64,
     },
     /// One JSON object a line.
     Jsonl,
 }
 
-/// Where the values of an entry stand.
+/// The texts that make the values of an entry.
 #[derive(Clone, Debug)]
-pub(crate) struct Values {
-    pub(crate) merchant: Option<Text>,
-    pub(crate) order: Option<Text>,
-    pub(crate) provider_ref: Option<Text>,
-    pub(crate) amount: Text,
-    pub(crate) currency: Text,
-    pub(crate) at: Text,
-    pub(crate) paid_at: Option<Text>,
-    pub(crate) event: Option<Text>,
+pub(crate) struct RowValues {
+    pub(crate) merchant: Option<RowText>,
+    pub(crate) order: Option<RowText>,
+    pub(crate) provider_ref: Option<RowText>,
+    pub(crate) amount: RowText,
+    pub(crate) currency: RowText,
+    pub(crate) at: RowText,
+    pub(crate) paid_at: Option<RowText>,
+    pub(crate) event: Option<RowText>,
 }
 
-/// One kind of rows: the first whose conditions all hold says what it is.
+/// One kind of row. A row is of the first kind with conditions that all hold.
 #[derive(Clone, Debug)]
-pub(crate) struct Rule {
-    pub(crate) when: Vec<Condition>,
-    pub(crate) outcome: Outcome,
-    /// What a row of this kind is left alone or refused for.
+pub(crate) struct RowRule {
+    pub(crate) when: Vec<RowCondition>,
+    pub(crate) outcome: EventOutcome,
+    /// The reason that is reported for ignoring or refusing a row of this kind.
     pub(crate) why: String,
-    /// Where an entry's values stand; absent where it is none.
-    pub(crate) values: Option<Values>,
+    /// The texts of an entry; `None` if rows of this kind are not entries.
+    pub(crate) values: Option<RowValues>,
 }
 
-/// How long things may take in a partner's books.
+/// The time tolerances of the comparison with a partner's records.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spans {
+pub(crate) struct RecordsTolerances {
     pub(crate) grace: Duration,
     pub(crate) cut_off: Duration,
     pub(crate) time_tolerance: Option<Duration>,
 }
 
-/// A compiled `[records]` section: how a partner's file of payments is written, and what its lines mean.
+/// A compiled `[records]` section: the format of a partner's file of payments, and the meaning of
+/// its rows.
 #[derive(Clone, Debug)]
 pub struct RecordsSpec {
-    pub(crate) shape: Shape,
-    /// Lines that begin with it say nothing.
+    pub(crate) shape: FileFormat,
+    /// The character that begins a comment line.
     pub(crate) comment: Option<u8>,
-    pub(crate) places: Vec<Place>,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) places: Vec<ValueLocation>,
+    pub(crate) rules: Vec<RowRule>,
     pub(crate) money: MoneyRule,
-    pub(crate) at: When,
-    pub(crate) paid_at: When,
+    pub(crate) at: RowTimeFormat,
+    pub(crate) paid_at: RowTimeFormat,
     pub(crate) tail: Option<TailRule>,
     pub(crate) may_be_empty: bool,
     pub(crate) match_by: MatchBy,
     pub(crate) zone: Tz,
-    pub(crate) spans: Spans,
+    pub(crate) spans: RecordsTolerances,
     pub(crate) lists: Vec<Status>,
     pub(crate) file_name: Option<String>,
 }
 
 impl RecordsSpec {
-    /// Reads a stream to its end and calls `each` for every line, in order. Blocking; memory does not grow with the
-    /// file; gzip is unpacked. Errors: `Unfit`; what was read before it must not be used then.
-    pub fn read(
-        &self,
-        mut source: impl io::Read,
-        each: &mut dyn FnMut(Read),
-    ) -> Result<FileFacts, Unfit> {
-        run::read(self, &mut source, each)
-    }
-
-    /// By what an entry finds its order.
+    /// Which id of an entry finds its order.
     pub fn match_by(&self) -> MatchBy {
         self.match_by
     }
 
-    /// Whose days the partner's days are.
+    /// The time zone of the partner's days.
     pub fn zone(&self) -> Tz {
         self.zone
     }
 
-    /// How young a payment may be and be missing.
+    /// How recent a payment may be to be missing from the file without a finding.
     pub fn grace(&self) -> Duration {
         self.spans.grace
     }
@@ -118,17 +109,20 @@ impl RecordsSpec {
         self.spans.cut_off
     }
 
-    /// How far the two times of one payment may differ; `None` where they can't be compared.
+    /// How far our time and the partner's time of one payment may differ; `None` if they can't be
+    /// compared.
     pub fn time_tolerance(&self) -> Option<Duration> {
         self.spans.time_tolerance
     }
 
-    /// Whether the books say dates only: then `Entry::at` is noon of one.
-    pub fn has_dates_only(&self) -> bool {
+    #[cfg(test)]
+    /// Whether the file has only dates: then `PartnerEntry::at` is noon of that date.
+    pub(crate) fn has_dates_only(&self) -> bool {
         self.at.is_day()
     }
 
-    /// Which statuses such a file lists whenever they happen: what is missing of another one says nothing.
+    /// The statuses of which the file lists every payment. A payment of another status may be
+    /// missing from the file without a finding.
     pub fn lists(&self) -> &[Status] {
         &self.lists
     }
@@ -138,22 +132,22 @@ impl RecordsSpec {
         self.file_name.as_deref()
     }
 
-    /// What it says, in one line for people.
+    /// A description of the section in one line, for people.
     pub fn describe(&self) -> String {
         let shape = match &self.shape {
-            Shape::Csv { dialect, header, .. } => {
+            FileFormat::Csv { dialect, header, .. } => {
                 let delimiter = char::from(dialect.delimiter);
                 let known = match header {
-                    Header::Names => "with a header".to_owned(),
-                    Header::Columns(count) => format!("of {count} columns"),
+                    CsvHeader::Names => "with a header".to_owned(),
+                    CsvHeader::Columns(count) => format!("of {count} columns"),
                 };
                 let encoding = match dialect.encoding {
-                    Encoding::Utf8 => "",
-                    Encoding::Latin1 => ", latin-1",
+                    TextEncoding::Utf8 => "",
+                    TextEncoding::Latin1 => ", latin-1",
                 };
                 format!("CSV {known}, {delimiter:?} between cells{encoding}")
             }
-            Shape::Jsonl => "JSON lines".to_owned(),
+            FileFormat::Jsonl => "JSON lines".to_owned(),
         };
         let by = match self.match_by {
             MatchBy::Order => "order",

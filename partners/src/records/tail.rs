@@ -1,71 +1,80 @@
-//! Owns the rows at a file's end that are no entries: totals, signatures, the partner's own count. What they say is held
-//! against what was read, so that a file that lacks lines is not taken for a whole one.
+//! Owns the tail of a file: rows at its end that are not entries, such as totals and the partner's
+//! own count. Count and sum are compared with the rows, so that a file that lacks rows is not
+//! taken for a complete one.
 
 use payfold_schemas::money::Currency;
 
 use super::money::MoneyRule;
-use super::plan::{Condition, Text};
+use super::plan::{RowCondition, RowText};
 use super::row::Row;
-use super::{Fault, Unfit, shown};
+use crate::records::types::{RowFault, UnfitFile, shown};
 
-/// How a file ends.
+/// The tail of a file, as the profile describes it.
 #[derive(Clone, Debug)]
 pub(crate) struct TailRule {
-    /// What the first row of the tail is known by; none = the last rows, whatever they are.
-    pub(crate) when: Vec<Condition>,
-    /// How many rows it has.
+    /// The conditions of the tail's first row. Without conditions the tail is the last `lines`
+    /// rows.
+    pub(crate) when: Vec<RowCondition>,
+    /// The number of rows of the tail.
     pub(crate) lines: usize,
-    /// Which of them says count and sum, from 1.
+    /// The tail row with count and sum, from 1.
     pub(crate) row: usize,
-    /// How many rows stand before the tail.
-    pub(crate) count: Option<Text>,
-    /// The sum of the entries' amounts, signed as they are written.
-    pub(crate) sum: Option<Text>,
+    /// The number of rows before the tail.
+    pub(crate) count: Option<RowText>,
+    /// The sum of the entries' amounts, with the signs that the file writes.
+    pub(crate) sum: Option<RowText>,
 }
 
-/// What the entries come to.
+/// The number of rows before the tail, and the sums of their amounts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Totals {
-    /// Rows before the tail, whatever became of them.
+    /// All rows before the tail: entries, ignored and bad ones.
     pub(super) rows: u64,
     pub(super) bad: u64,
-    /// The sum in each currency; several can't be summed.
+    /// The sum in each currency.
     sums: Vec<(Currency, i128)>,
 }
 
 impl Totals {
     pub(super) fn add(&mut self, currency: Currency, signed: i128) {
         match self.sums.iter_mut().find(|(known, _)| *known == currency) {
-            // The digits of a file that overflow this would not fit on any disk.
+            // No disk holds a file with a sum that overflows an i128.
             Some((_, sum)) => *sum = sum.saturating_add(signed),
             None => self.sums.push((currency, signed)),
         }
     }
 }
 
-/// The tail as it was found so far.
+/// The tail rows that were found so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tail {
-    /// Its rows so far.
+pub(super) struct FoundTail {
+    /// The number of rows so far.
     pub(super) rows: usize,
     count: Option<(u64, String)>,
     sum: Option<(u64, String)>,
 }
 
-impl Tail {
-    /// Another row of the tail. Errors: it does not say what it must.
-    pub(super) fn take(&mut self, rule: &TailRule, row: &Row<'_>, line: u64) -> Result<(), Unfit> {
+impl FoundTail {
+    /// Takes the next row of the tail. Errors: its count or sum is missing or can't be read.
+    pub(super) fn take(
+        &mut self,
+        rule: &TailRule,
+        row: &Row<'_>,
+        line: u64,
+    ) -> Result<(), UnfitFile> {
         self.rows += 1;
         if self.rows != rule.row {
             return Ok(());
         }
-        let said = |text: &Option<Text>| -> Result<Option<(u64, String)>, Unfit> {
+        let said = |text: &Option<RowText>| -> Result<Option<(u64, String)>, UnfitFile> {
             let Some(text) = text else { return Ok(None) };
-            match text.of(row) {
+            match text.write_for(row) {
                 Ok(Some(value)) => Ok(Some((line, value.into_owned()))),
-                Ok(None) => Err(Unfit::at(line, format!("the tail says no {}", text.label))),
-                Err(Fault { problem, .. }) => {
-                    Err(Unfit::at(line, format!("{}: {problem}", text.label)))
+                Ok(None) => {
+                    Err(UnfitFile::at(line, format!("the tail has no value for {}", text.label)))
+                }
+                Err(RowFault { problem, .. }) => {
+                    Err(UnfitFile::at(line, format!("{}: {problem}", text.label)))
                 }
             }
         };
@@ -74,16 +83,17 @@ impl Tail {
         Ok(())
     }
 
-    /// Holds it against the file. Errors: what differs.
+    /// Compares the tail with the rows. Errors: the first difference.
     pub(super) fn check(
         &self,
         rule: &TailRule,
         money: &MoneyRule,
         totals: &Totals,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), UnfitFile> {
         if self.rows < rule.lines {
-            return Err(Unfit::whole(format!(
-                "the tail has {} of its {} rows: the file is cut off, or records.tail says it wrongly",
+            return Err(UnfitFile::whole(format!(
+                "the tail has {} of its {} rows: the file is cut off, or records.tail says it \
+                 wrongly",
                 self.rows, rule.lines
             )));
         }
@@ -95,9 +105,10 @@ impl Tail {
                 shown(said),
                 totals.rows
             );
-            return Err(Unfit::at(*line, problem));
+            return Err(UnfitFile::at(*line, problem));
         }
-        // A bad row's amount is not known, and that it is bad is told already.
+        // The amount of a bad row is unknown, so the sum can't be compared. The bad row is reported
+        // already.
         match &self.sum {
             Some((line, said)) if totals.bad == 0 => check_sum((*line, said), money, totals),
             Some(_) | None => Ok(()),
@@ -109,28 +120,30 @@ fn check_sum(
     (line, said): (u64, &String),
     money: &MoneyRule,
     totals: &Totals,
-) -> Result<(), Unfit> {
+) -> Result<(), UnfitFile> {
     let (currency, sum) = match totals.sums.as_slice() {
         [] if !said.contains(|digit: char| ('1'..='9').contains(&digit)) => return Ok(()),
         [] => {
             let problem = format!(
-                "the tail says a sum of {}, and there are no entries: fetch the file again",
+                "the tail gives a sum of {}, and there are no entries: fetch the file again",
                 shown(said)
             );
-            return Err(Unfit::at(line, problem));
+            return Err(UnfitFile::at(line, problem));
         }
         [one] => *one,
         _ => {
-            let problem = "the entries are in several currencies, and the tail says one sum: remove records.tail.sum";
-            return Err(Unfit::at(line, problem));
+            let problem = "the entries are in several currencies, and the tail gives one sum: \
+                remove records.tail.sum";
+            return Err(UnfitFile::at(line, problem));
         }
     };
     if money.sum(said, currency) == Some(sum) {
         return Ok(());
     }
     let problem = format!(
-        "the tail says a sum of {}, and the entries come to {sum} minor units of {currency}: fetch the file again",
+        "the tail gives a sum of {}, and the entries come to {sum} minor units of {currency}: \
+         fetch the file again",
         shown(said)
     );
-    Err(Unfit::at(line, problem))
+    Err(UnfitFile::at(line, problem))
 }

@@ -1,6 +1,8 @@
-//! Tests of the reading of books: what honest files say here, hostile ones, mistakes in the section and laws beside it.
+//! Tests of the reading of a partner's file. This file has the valid ones; its submodules have
+//! hostile files, mistakes in the section, and properties.
 
 mod broken;
+mod cutting;
 mod hostile;
 mod laws;
 mod mistakes;
@@ -8,12 +10,15 @@ mod speed;
 
 use std::io::{self, Write};
 
+use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::ipn::Status;
 
 use super::*;
 use crate::profile::{DEFAULT_PROFILE, Profile};
 
-/// A section whose head can be added to: CSV, decimal amounts, refunds with a minus, local times.
+/// A section with CSV, decimal amounts, refunds with a minus, and local times. A test replaces
+/// `#head` and `#map` with more keys.
 pub(super) const SHOP: &str = r#"
 [records]
 format = "csv"
@@ -44,7 +49,7 @@ outcome = "ignore"
 outcome = "refuse"
 "#;
 
-/// One of JSON lines, with a rest that is left alone.
+/// A section of JSON lines that ignores all other kinds.
 pub(super) const LINES: &str = r#"
 [records]
 format = "jsonl"
@@ -71,7 +76,7 @@ outcome = "SUCCESS"
 outcome = "ignore"
 "#;
 
-/// The default profile with this section; its errors, if it has any.
+/// Parses the default profile with this section. Errors: every mistake, by its line in the section.
 pub(super) fn parsed(section: &str) -> Result<Profile, Vec<String>> {
     let text = format!("{DEFAULT_PROFILE}\n{section}");
     let lines = DEFAULT_PROFILE.lines().count() + 1;
@@ -86,35 +91,35 @@ pub(super) fn spec(section: &str) -> RecordsSpec {
     parsed(section).unwrap_or_else(|errors| panic!("{errors:#?}")).records().unwrap().clone()
 }
 
-/// Every line's fate, and that of the whole.
+/// The result of every record, and that of the whole file.
 pub(super) fn read(
     spec: &RecordsSpec,
     source: impl io::Read,
-) -> (Vec<Read>, Result<FileFacts, Unfit>) {
+) -> (Vec<ReadLine>, Result<FileSummary, UnfitFile>) {
     let mut reads = Vec::new();
     let facts = spec.read(source, &mut |read| reads.push(read));
     (reads, facts)
 }
 
-/// One line for each bad or ignored line but the header, and one for the whole.
-pub(super) fn told(spec: &RecordsSpec, file: &[u8]) -> Vec<String> {
+/// One line for each bad or ignored record except the header, and one for the whole file.
+pub(super) fn report(spec: &RecordsSpec, file: &[u8]) -> Vec<String> {
     let (reads, facts) = read(spec, file);
-    let mut told: Vec<String> = (reads.iter())
+    let mut report: Vec<String> = (reads.iter())
         .filter_map(|read| match read {
-            Read::Entry(_) => None,
-            Read::Ignored { why, .. } if why == "the header" => None,
-            Read::Ignored { line, why } => Some(format!("{line} ignored: {why}")),
-            Read::Bad { line, column, problem } => {
+            ReadLine::Entry(_) => None,
+            ReadLine::Ignored { why, .. } if why == "the header" => None,
+            ReadLine::Ignored { line, why } => Some(format!("{line} ignored: {why}")),
+            ReadLine::Bad { line, column, problem } => {
                 let column = column.as_ref().map(|c| format!(" {c}")).unwrap_or_default();
                 Some(format!("{line} bad{column}: {problem}"))
             }
         })
         .collect();
-    told.push(match facts {
+    report.push(match facts {
         Ok(facts) => format!("{} entries, {} bad", facts.entries, facts.bad),
         Err(unfit) => format!("unfit: {unfit}"),
     });
-    told
+    report
 }
 
 pub(super) fn gzipped(bytes: &[u8]) -> Vec<u8> {
@@ -127,8 +132,8 @@ fn entries(spec: &RecordsSpec, file: &str) -> Vec<String> {
     let (reads, facts) = read(spec, file.as_bytes());
     facts.unwrap();
     let text = |id: Option<&str>| id.unwrap_or("-").to_owned();
-    let one = |read: &Read| match read {
-        Read::Entry(e) => Some(format!(
+    let one = |read: &ReadLine| match read {
+        ReadLine::Entry(e) => Some(format!(
             "{} {} {} {} {} {} {} {} {} {}",
             e.line,
             text(e.merchant_code.as_ref().map(|m| m.as_str())),
@@ -141,14 +146,14 @@ fn entries(spec: &RecordsSpec, file: &str) -> Vec<String> {
             text(e.paid_at.map(|at| at.to_string()).as_deref()),
             text(e.event_ref.as_ref().map(|r| r.as_str())),
         )),
-        Read::Ignored { .. } => None,
-        Read::Bad { line, column, problem } => Some(format!("{line} {column:?} {problem}")),
+        ReadLine::Ignored { .. } => None,
+        ReadLine::Bad { line, column, problem } => Some(format!("{line} {column:?} {problem}")),
     };
     reads.iter().filter_map(one).collect()
 }
 
 #[test]
-fn a_settlement_file_says_what_was_paid_and_given_back() {
+fn a_settlement_file_lists_payments_and_refunds() {
     let spec = spec(SHOP);
     assert_eq!((spec.match_by(), spec.zone()), (MatchBy::Order, chrono_tz::Asia::Ho_Chi_Minh));
     assert_eq!(spec.lists(), [Status::Success, Status::Refunded]);
@@ -175,9 +180,9 @@ fn a_settlement_file_says_what_was_paid_and_given_back() {
     assert_eq!(facts.sha256, Digest::of_bytes(file.as_bytes()));
     assert_eq!(facts.bytes, u64::try_from(file.len()).unwrap());
     let why = "{r.Type} is one of [\"fee\", \"payout\"]".to_owned();
-    assert!(reads.contains(&Read::Ignored { line: 6, why }));
-    assert!(reads.contains(&Read::Ignored { line: 5, why: "blank".to_owned() }));
-    // Packed it says the same, and its digest is of what is stored.
+    assert!(reads.contains(&ReadLine::Ignored { line: 6, why }));
+    assert!(reads.contains(&ReadLine::Ignored { line: 5, why: "blank".to_owned() }));
+    // The packed file has the same records, and its digest is that of the stored bytes.
     let packed = gzipped(file.as_bytes());
     let (same, stored) = read(&spec, packed.as_slice());
     let stored = stored.unwrap();
@@ -186,12 +191,15 @@ fn a_settlement_file_says_what_was_paid_and_given_back() {
 }
 
 #[test]
-fn json_lines_say_it_by_ref() {
+fn json_lines_are_matched_by_ref() {
     let spec = spec(LINES);
     assert_eq!(spec.match_by(), MatchBy::Ref);
-    let file = "{\"at\":\"2026-01-31T10:00:00Z\",\"shop\":\"S\",\"paid\":\"2026-01-31T09:59:00+00:00\",\"tx\":{\"id\":7,\"amount\":1500,\"currency\":\"VND\"}}\n\
+    let file = "{\"at\":\"2026-01-31T10:00:00Z\",\"shop\":\"S\",\
+        \"paid\":\"2026-01-31T09:59:00+00:00\",\"tx\":{\"id\":7,\"amount\":1500,\
+        \"currency\":\"VND\"}}\n\
         {\"hello\":null}\n\
-        {\"at\":\"2026-01-31T11:00:00Z\",\"shop\":\"S\",\"tx\":{\"id\":\"7\",\"amount\":\"500\",\"currency\":\"VND\",\"refund\":\"r-1\"}}\n";
+        {\"at\":\"2026-01-31T11:00:00Z\",\"shop\":\"S\",\"tx\":{\"id\":\"7\",\"amount\":\"500\",\
+        \"currency\":\"VND\",\"refund\":\"r-1\"}}\n";
     assert_eq!(
         entries(&spec, file),
         [
@@ -202,9 +210,12 @@ fn json_lines_say_it_by_ref() {
 }
 
 #[test]
-fn a_file_of_another_dialect_is_read_as_the_section_says() {
-    let head = "delimiter = \";\"\nquote = \"'\"\ncell_prefix = \"`=\"\nencoding = \"latin-1\"\nheader = false\ncolumns = 6\nskip_head = 2\ncomment = \"#\"\nlists = [\"SUCCESS\"]\ngrace_s = 60\nmatch = \"ref\"\nfile = \"day-%Y-%m-%d.csv.gz\"";
-    let map = "decimal_point = \",\"\ngrouping = \".\"\ncurrencies = { 704 = \"VND\", euro = \"EUR\" }\nevent = \"{n.1}:{n.3}[:{n.6}]\"";
+fn a_file_of_another_dialect_is_read_by_the_rules_of_the_section() {
+    let head = "delimiter = \";\"\nquote = \"'\"\ncell_prefix = \"`=\"\nencoding = \"latin-1\"\n\
+        header = false\ncolumns = 6\nskip_head = 2\ncomment = \"#\"\nlists = [\"SUCCESS\"]\n\
+        grace_s = 60\nmatch = \"ref\"\nfile = \"day-%Y-%m-%d.csv.gz\"";
+    let map = "decimal_point = \",\"\ngrouping = \".\"\n\
+        currencies = { 704 = \"VND\", euro = \"EUR\" }\nevent = \"{n.1}:{n.3}[:{n.6}]\"";
     let section = SHOP.replace("#head", head).replace("#map", map);
     let section = section
         .replace("{r.Order}", "{n.2|trim}")
@@ -218,12 +229,14 @@ fn a_file_of_another_dialect_is_read_as_the_section_says() {
     assert_eq!((spec.match_by(), spec.time_tolerance()), (MatchBy::Ref, None));
     assert!(spec.has_dates_only());
     assert_eq!(spec.file_name(), Some("day-%Y-%m-%d.csv.gz"));
-    let file = b"Umsatz\xfcbersicht; 'half a quote\nof January\n# a comment; 'with a quote\nPAYMENT; o-1 ;`0012;'1.234,50';`euro;31.01.2026\n`refund;o-1;=\"0012\";-12;704;01.02.2026\n";
+    let file = b"Umsatz\xfcbersicht; 'half a quote\nof January\n# a comment; 'with a quote\n\
+        PAYMENT; o-1 ;`0012;'1.234,50';`euro;31.01.2026\n\
+        `refund;o-1;=\"0012\";-12;704;01.02.2026\n";
     let (reads, facts) = read(&spec, file.as_slice());
     assert_eq!(facts.unwrap().ignored, 3);
     let entries: Vec<_> = (reads.iter())
         .filter_map(|read| match read {
-            Read::Entry(entry) => Some(entry),
+            ReadLine::Entry(entry) => Some(entry),
             _ => None,
         })
         .collect();
@@ -239,7 +252,7 @@ fn a_file_of_another_dialect_is_read_as_the_section_says() {
 }
 
 #[test]
-fn digits_that_spreadsheets_must_leave_alone_are_read() {
+fn digits_that_are_protected_from_spreadsheets_are_read() {
     let spec = spec(&SHOP.replace("#head", "cell_prefix = \"=`\""));
     let row = |cell: &str| {
         let file = format!(
@@ -264,8 +277,9 @@ fn digits_that_spreadsheets_must_leave_alone_are_read() {
 }
 
 #[test]
-fn a_tail_is_held_against_what_stands_before_it() {
-    let tail = "[records.tail]\nwhen = [{ value = \"{n.1}\", is = \"TOTAL\" }]\nlines = 2\nrow = 2\ncount = \"{n.2}\"\nsum = \"{r.Amount}\"\n";
+fn a_tail_is_compared_with_the_rows_before_it() {
+    let tail = "[records.tail]\nwhen = [{ value = \"{n.1}\", is = \"TOTAL\" }]\nlines = 2\n\
+        row = 2\ncount = \"{n.2}\"\nsum = \"{r.Amount}\"\n";
     let by_name = spec(&format!("{SHOP}\n{tail}"));
     let tail = "[records.tail]\nlines = 2\nrow = 2\ncount = \"{n.2}\"\nsum = \"{r.Amount}\"\n";
     let by_place = spec(&format!("{SHOP}\n{tail}"));
@@ -276,22 +290,24 @@ fn a_tail_is_held_against_what_stands_before_it() {
         fee,,,0.50,,\n\
         refund,o-1,T-1,-3.00,USD,2026-01-31 00:30:00\n";
     for spec in [by_name, by_place] {
-        let said = |tail: &str| told(&spec, format!("{rows}{tail}").as_bytes()).pop().unwrap();
+        let said = |tail: &str| report(&spec, format!("{rows}{tail}").as_bytes()).pop().unwrap();
         assert_eq!(said("TOTAL,rows\n,4,,9.50\n\n"), "3 entries, 0 bad");
         assert_eq!(said("TOTAL,rows\n\n,4,,9.50"), "3 entries, 0 bad");
         assert!(said("TOTAL,rows\n,3,,9.50\n").contains("counts \"3\" rows, and 4 stand before"));
         assert!(said("TOTAL,rows\n,4,,9.51\n").contains("and the entries come to 950 minor units"));
-        assert!(said("TOTAL,rows\n,4\n").contains("the tail says no Amount"));
+        assert!(said("TOTAL,rows\n,4\n").contains("the tail has no value for Amount"));
         assert!(
-            said("TOTAL,rows\n,\"4\"x,,9.5\n").contains("the tail can't be read: Order: behind")
+            said("TOTAL,rows\n,\"4\"x,,9.5\n").contains("the tail can't be read: Order: there is")
         );
     }
 }
 
 #[test]
-fn every_mistake_of_the_profile_is_told_at_once() {
+fn every_mistake_of_the_profile_is_reported_at_once() {
     let errors = parsed(
-        "[records]\nformat = \"csv\"\nzone = \"Mars\"\n[records.map]\norder = \"{x.a}\"\namount = \"{r.A}\"\ncurrency = \"VND\"\nat = \"{r.B}\"\n[[records.event]]\noutcome = \"PAID\"\n",
+        "[records]\nformat = \"csv\"\nzone = \"Mars\"\n[records.map]\norder = \"{x.a}\"\n\
+         amount = \"{r.A}\"\ncurrency = \"VND\"\nat = \"{r.B}\"\n[[records.event]]\n\
+         outcome = \"PAID\"\n",
     )
     .unwrap_err();
     assert_eq!(errors.len(), 4, "{errors:#?}");

@@ -1,29 +1,29 @@
-//! Owns what a partner is answered. Where a profile says nothing, the contract's answers hold: 200 with an empty
-//! body, or a problem document.
+//! Owns the HTTP answers to a partner's notices. Where a profile sets none, the contract's answers
+//! apply: 200 with an empty body, or a problem document.
 
-use super::reading::Context;
 use super::template::Template;
 
-/// What ingest can know of a notice when it answers.
+/// The outcome of a notice, as far as ingest knows it when it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ack {
-    /// Durable, or known already.
+pub enum AckKind {
+    /// The notice is durable, or was durable before.
     Accepted,
-    /// Genuine, and of a kind that is no fact.
+    /// The notice is authenticated, and the profile ignores its kind: no fact is appended.
     Ignored,
-    /// Nobody known has signed it.
+    /// No known key has signed the notice.
     BadSignature,
-    /// Genuine, and it can't be taken as it is; kept in quarantine.
+    /// The notice is authenticated and not admissible. It is kept in quarantine.
     NotAdmissible,
-    /// Genuine, and too old or from the future; kept in quarantine.
+    /// The notice is authenticated, and its time is outside the profile's window. It is kept in
+    /// quarantine.
     Stale,
-    /// Not durable.
+    /// The notice could not be made durable.
     Unavailable,
 }
 
-impl Ack {
-    /// Every outcome.
-    pub const ALL: [Ack; 6] = [
+impl AckKind {
+    /// All outcomes, in the order of `AckRules::rules`.
+    pub const ALL: [AckKind; 6] = [
         Self::Accepted,
         Self::Ignored,
         Self::BadSignature,
@@ -31,28 +31,16 @@ impl Ack {
         Self::Stale,
         Self::Unavailable,
     ];
-
-    /// The name in a profile.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Ignored => "ignored",
-            Self::BadSignature => "bad_signature",
-            Self::NotAdmissible => "not_admissible",
-            Self::Stale => "stale",
-            Self::Unavailable => "unavailable",
-        }
-    }
 }
 
-/// The body of an answer.
+/// The body of an answer, as the profile writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AckBody {
     Fixed(String),
     Template(Template),
 }
 
-/// One answer.
+/// One answer of `[acks]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AckRule {
     pub(crate) status: u16,
@@ -60,52 +48,56 @@ pub(crate) struct AckRule {
     pub(crate) body: AckBody,
 }
 
-/// An answer ready to be sent.
+/// An answer with its template filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// HTTP status.
+pub struct AckResponse {
+    /// The HTTP status.
     pub status: u16,
-    /// `None` where there is no body.
+    /// The content type. `None` if there is no body.
     pub content_type: Option<String>,
-    /// As it goes out.
+    /// The body. Empty if there is none.
     pub body: String,
 }
 
-/// The answers of a profile.
+/// The answers of `[acks]`, indexed by `AckKind`. `None` = the contract's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Acks {
+pub struct AckRules {
     pub(crate) rules: [Option<AckRule>; 6],
 }
 
-impl Acks {
-    pub(crate) fn rule(&self, ack: Ack) -> Option<&AckRule> {
+impl AckRules {
+    pub(crate) fn rule(&self, ack: AckKind) -> Option<&AckRule> {
         let rule = self.rules[ack as usize].as_ref();
-        // What is ignored is acknowledged as what is taken, unless the profile says otherwise.
-        if ack == Ack::Ignored {
-            rule.or(self.rules[Ack::Accepted as usize].as_ref())
+        // An ignored notice is acknowledged like an accepted one, unless the profile sets
+        // `acks.ignored`.
+        if ack == AckKind::Ignored {
+            rule.or(self.rules[AckKind::Accepted as usize].as_ref())
         } else {
             rule
         }
     }
 
-    /// The answer to what nothing of could be read; what a template takes from the notice is left out.
-    pub fn plain(&self, ack: Ack) -> Option<Answer> {
-        self.rule(ack).map(|rule| rule.answer(None))
+    /// The answer to a request that could not be read. A template's tokens are left empty.
+    pub fn plain(&self, ack: AckKind) -> Option<AckResponse> {
+        self.rule(ack).map(|rule| rule.answer(&|_| None))
     }
 
-    pub(crate) fn answer(&self, ack: Ack, context: Context<'_>) -> Option<Answer> {
-        self.rule(ack).map(|rule| rule.answer(Some(context)))
+    /// The answer to a request that was read; `text` renders a template.
+    pub(crate) fn answer(
+        &self,
+        ack: AckKind,
+        text: &dyn Fn(&Template) -> Option<String>,
+    ) -> Option<AckResponse> {
+        self.rule(ack).map(|rule| rule.answer(text))
     }
 }
 
 impl AckRule {
-    fn answer(&self, context: Option<Context<'_>>) -> Answer {
+    fn answer(&self, text: &dyn Fn(&Template) -> Option<String>) -> AckResponse {
         let body = match &self.body {
             AckBody::Fixed(body) => body.clone(),
-            AckBody::Template(template) => {
-                context.and_then(|context| context.string(template).ok()).unwrap_or_default()
-            }
+            AckBody::Template(template) => text(template).unwrap_or_default(),
         };
-        Answer { status: self.status, content_type: self.content_type.clone(), body }
+        AckResponse { status: self.status, content_type: self.content_type.clone(), body }
     }
 }

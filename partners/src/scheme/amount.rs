@@ -1,15 +1,17 @@
-//! Owns how a partner writes amounts, and the exact way from its digits to our minor units. No float anywhere: what
-//! the currency has no unit for is refused, and so are exponents, blanks, signs and grouping.
+//! Owns how a partner writes amounts, and the exact conversion between its digits and our minor
+//! units (ISO 4217). Invariants: no float is used; an amount that is not a whole number of minor
+//! units is refused, and so are exponents, blanks, signs and digit grouping.
 
 use std::collections::BTreeMap;
 
 use payfold_schemas::money::{Amount, AmountError, Currency};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What a partner's number counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// The unit a partner's amounts are counted in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Unit {
+pub(crate) enum AmountUnit {
     /// Minor units of the currency, an integer.
     #[default]
     Minor,
@@ -19,22 +21,22 @@ pub(crate) enum Unit {
     Major,
 }
 
-/// How amounts are written.
+/// How amounts are written: `amount_unit` and `exponents` of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AmountRule {
-    pub(crate) unit: Unit,
-    /// Where the partner's idea of a currency's digits differs from ISO 4217.
+    pub(crate) unit: AmountUnit,
+    /// By currency code: the number of decimal digits, where the partner's differs from ISO 4217.
     pub(crate) exponents: BTreeMap<String, u32>,
 }
 
 impl AmountRule {
-    /// The amount as the partner writes it; `None` for one it has no number for.
-    pub(crate) fn write(&self, amount: Amount, currency: Currency) -> Option<String> {
+    /// Writes an amount as the partner does. `None` if the partner has no exact number for it.
+    pub(crate) fn write_amount(&self, amount: Amount, currency: Currency) -> Option<String> {
         let ours = u32::from(currency.exponent());
         let theirs = match self.unit {
-            Unit::Minor => self.exponents.get(currency.code()).copied().unwrap_or(ours),
-            Unit::Hundredths => 2,
-            Unit::Major => return Some(major(amount.minor(), ours)),
+            AmountUnit::Minor => self.exponents.get(currency.code()).copied().unwrap_or(ours),
+            AmountUnit::Hundredths => 2,
+            AmountUnit::Major => return Some(major(amount.minor(), ours)),
         };
         let shift = |digits: u32| 10_i64.checked_pow(digits);
         if theirs >= ours {
@@ -44,15 +46,24 @@ impl AmountRule {
         (amount.minor() % unit == 0).then(|| (amount.minor() / unit).to_string())
     }
 
-    /// Minor units (ISO 4217) of what `text` says. Errors: `NotInteger` for what is no exact number of them,
-    /// `OutOfRange`.
-    pub(crate) fn read(&self, text: &str, currency: Currency) -> Result<Amount, AmountError> {
-        let minor = i64::try_from(self.minor(text, currency)?);
+    /// Reads an amount in minor units (ISO 4217). Errors: `NotInteger` if `text` is not an exact
+    /// number of minor units, `OutOfRange` if it is not between 1 and 10^15.
+    pub(crate) fn read_amount(
+        &self,
+        text: &str,
+        currency: Currency,
+    ) -> Result<Amount, AmountError> {
+        let minor = i64::try_from(self.read_minor_units(text, currency)?);
         minor.map_err(|_| AmountError::OutOfRange).and_then(Amount::from_minor)
     }
 
-    /// The same for any number, 0 too. Errors: `NotInteger`, `OutOfRange` for one that nothing could hold.
-    pub(crate) fn minor(&self, text: &str, currency: Currency) -> Result<u128, AmountError> {
+    /// Reads any number of minor units, 0 included. Errors: `NotInteger`; `OutOfRange` if it does
+    /// not fit a `u128`.
+    pub(crate) fn read_minor_units(
+        &self,
+        text: &str,
+        currency: Currency,
+    ) -> Result<u128, AmountError> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let is_plain = !whole.is_empty()
@@ -60,16 +71,17 @@ impl AmountRule {
             && digits(fraction)
             && (whole == "0" || !whole.starts_with('0'))
             && !text.ends_with('.');
-        if !is_plain || (self.unit != Unit::Major && text.contains('.')) || text.len() > 40 {
+        // A u128 has 39 digits at most, so a longer text is refused before it is computed.
+        if !is_plain || (self.unit != AmountUnit::Major && text.contains('.')) || text.len() > 40 {
             return Err(AmountError::NotInteger);
         }
         let ours = u32::from(currency.exponent());
         let theirs = match self.unit {
-            Unit::Minor => self.exponents.get(currency.code()).copied().unwrap_or(ours),
-            Unit::Hundredths => 2,
-            Unit::Major => 0,
+            AmountUnit::Minor => self.exponents.get(currency.code()).copied().unwrap_or(ours),
+            AmountUnit::Hundredths => 2,
+            AmountUnit::Major => 0,
         };
-        // The number is `all` / 10^scale units of the currency.
+        // The amount is `all` / 10^scale units of the currency.
         let all = whole.bytes().chain(fraction.bytes()).try_fold(0_u128, |all, digit| {
             all.checked_mul(10)?.checked_add(u128::from(digit - b'0'))
         });
@@ -87,7 +99,7 @@ impl AmountRule {
     }
 }
 
-/// The currency's unit with all its decimals.
+/// Writes minor units as a decimal number of the currency's unit, with all its decimals.
 fn major(minor: i64, digits: u32) -> String {
     let width = usize::try_from(digits).unwrap_or(0);
     let padded = format!("{minor:0>0$}", width + 1);
@@ -136,12 +148,12 @@ mod tests {
         for case in CASES.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let words: Vec<_> = case.split(' ').collect();
             let unit = match words[0] {
-                "minor" => Unit::Minor,
-                "hundredths" => Unit::Hundredths,
-                _ => Unit::Major,
+                "minor" => AmountUnit::Minor,
+                "hundredths" => AmountUnit::Hundredths,
+                _ => AmountUnit::Major,
             };
             let rule = AmountRule { unit, ..AmountRule::default() };
-            let read = rule.read(words[1], Currency::parse(words[2]).unwrap());
+            let read = rule.read_amount(words[1], Currency::parse(words[2]).unwrap());
             let got = match read {
                 Ok(amount) => amount.minor().to_string(),
                 Err(AmountError::NotInteger) => "-".to_owned(),
@@ -151,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Unit, minor units, currency => what the partner is told, or `-`.
+    /// Unit, minor units, currency => what is sent to the partner, or `-` if impossible.
     const WRITTEN: &str = "
         minor 150000 VND => 150000
         minor 1050 USD => 1050
@@ -173,19 +185,19 @@ mod tests {
         for case in WRITTEN.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let words: Vec<_> = case.split(' ').collect();
             let unit = match words[0] {
-                "hundredths" => Unit::Hundredths,
-                "major" => Unit::Major,
-                _ => Unit::Minor,
+                "hundredths" => AmountUnit::Hundredths,
+                "major" => AmountUnit::Major,
+                _ => AmountUnit::Minor,
             };
             let exponents = BTreeMap::from([("IDR".to_owned(), 0)]);
             let exponents = if words[0] == "whole" { exponents } else { BTreeMap::new() };
             let rule = AmountRule { unit, exponents };
             let currency = Currency::parse(words[2]).unwrap();
             let amount = Amount::parse(words[1]).unwrap();
-            let written = rule.write(amount, currency);
+            let written = rule.write_amount(amount, currency);
             assert_eq!(written.as_deref().unwrap_or("-"), words[4], "{case}");
             if let Some(written) = written {
-                assert_eq!(rule.read(&written, currency).unwrap(), amount, "{case}");
+                assert_eq!(rule.read_amount(&written, currency).unwrap(), amount, "{case}");
             }
         }
     }
@@ -193,8 +205,8 @@ mod tests {
     #[test]
     fn a_partner_may_count_other_digits() {
         let exponents = BTreeMap::from([("VND".to_owned(), 2), ("ISK".to_owned(), 2)]);
-        let rule = AmountRule { unit: Unit::Minor, exponents };
-        let read = |text, code| rule.read(text, Currency::parse(code).unwrap());
+        let rule = AmountRule { unit: AmountUnit::Minor, exponents };
+        let read = |text, code| rule.read_amount(text, Currency::parse(code).unwrap());
         assert_eq!(read("150000", "VND").unwrap().minor(), 1_500);
         assert_eq!(read("150001", "VND"), Err(AmountError::NotInteger));
         assert_eq!(read("150001", "USD").unwrap().minor(), 150_001);

@@ -1,35 +1,38 @@
-//! Owns the signatures a request claims to have: where they stand, and how many of them are compared. A partner sends
-//! one for each key it signs with; each claim of a public-key scheme costs a check, so more than `CLAIMS_MAX` are
-//! refused unread. Pure.
+//! Owns the signatures a request claims to carry, and how many of them are compared. A partner
+//! sends one signature for each key it signs with. With a public key every claimed signature costs
+//! one check, so a request with more than `CLAIMS_MAX` is refused unchecked. Pure.
 
-use super::SignRule;
-use super::reading::Context;
+use super::message::TemplateContext;
+use crate::scheme::rules::SignRule;
 
-/// The most signatures of one `[[sign]]` that a request may have. A partner that changes its key sends two.
+/// The most signatures that a request may carry for one `[[sign]]`. A partner that rotates its key
+/// sends two.
 pub(crate) const CLAIMS_MAX: usize = 8;
 
-/// The signatures that were sent, without their prefixes; at most one more than may be. A value without the prefix is
-/// no signature.
-pub(crate) fn claimed(sign: &SignRule, context: Context<'_>) -> Vec<String> {
+/// The signatures a request carries, without their prefixes; `CLAIMS_MAX` + 1 at most. A value
+/// without the prefix is left out.
+pub(crate) fn claimed(sign: &SignRule, context: TemplateContext<'_>) -> Vec<String> {
     let Some(token) = &sign.signature else { return Vec::new() };
-    let values = context.every(token);
+    let values = context.find_all_values(token);
     let split = values.iter().flat_map(|value| match &sign.split {
         Some(separator) => value.split(separator.as_str()).map(str::trim).collect::<Vec<_>>(),
         None => vec![value.as_str()],
     });
     let bare = split.filter_map(|value| value.strip_prefix(sign.prefix.as_str()));
+    // One more than allowed is enough to know that there are too many.
     bare.take(CLAIMS_MAX + 1).map(str::to_owned).collect()
 }
 
-/// Whether these are more signatures than a request may have.
+/// Whether these are more than `CLAIMS_MAX`.
 pub(crate) fn are_too_many(claimed: &[String]) -> bool {
     claimed.len() > CLAIMS_MAX
 }
 
-/// The bytes of the signatures that are written as the profile says; none if a request has too many.
+/// Decodes the claimed signatures; those that can't be decoded are dropped. Empty if there are more
+/// than `CLAIMS_MAX`.
 pub(crate) fn read_claims(sign: &SignRule, claimed: &[String]) -> Vec<Vec<u8>> {
     if are_too_many(claimed) {
         return Vec::new();
     }
-    claimed.iter().filter_map(|text| sign.output.read(text)).collect()
+    claimed.iter().filter_map(|text| sign.output.decode(text)).collect()
 }

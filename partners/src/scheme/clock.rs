@@ -1,4 +1,4 @@
-//! Owns how a partner writes times. A time without a zone is read in the profile's; what is no time is refused.
+//! Owns how a partner writes times. A time without a zone is read in the profile's zone.
 
 use std::fmt::Write as _;
 
@@ -6,26 +6,26 @@ use chrono::{DateTime, FixedOffset, LocalResult, NaiveDateTime, TimeZone};
 use chrono_tz::Tz;
 use payfold_schemas::time::Time;
 
-/// A way of writing times.
+/// A format of times.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum TimeFormat {
     UnixSeconds,
     UnixMilliseconds,
     Rfc3339,
-    /// chrono's `strftime`, with the zone for what says none.
-    Pattern(String, Zone),
+    /// A chrono `strftime` pattern, and the zone of a time that has none.
+    Pattern(String, ZoneRule),
 }
 
-/// Where a clock stands.
+/// The zone of a partner's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Zone {
+pub(crate) enum ZoneRule {
     Fixed(FixedOffset),
     Named(Tz),
-    /// The pattern says it.
+    /// The text says it (`%z`).
     InText,
 }
 
-impl Zone {
+impl ZoneRule {
     /// `+07:00` or a name of the IANA database. `None` for anything else.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if let Ok(offset) = text.parse::<FixedOffset>() {
@@ -35,8 +35,9 @@ impl Zone {
     }
 }
 
-impl Format {
-    /// Writes a time this way; in the zone of a pattern, in UTC where the pattern writes its zone itself.
+impl TimeFormat {
+    /// Writes a time in this format: in the pattern's zone, or in UTC where the pattern writes the
+    /// zone itself.
     pub(crate) fn write(&self, time: Time) -> String {
         let utc = DateTime::from_timestamp_nanos(time.unix_nanos());
         match self {
@@ -44,21 +45,21 @@ impl Format {
             Self::UnixMilliseconds => time.unix_ms().to_string(),
             Self::Rfc3339 => time.to_rfc3339(),
             Self::Pattern(pattern, zone) => match zone {
-                Zone::InText => utc.format(pattern).to_string(),
-                Zone::Fixed(zone) => utc.with_timezone(zone).format(pattern).to_string(),
-                Zone::Named(zone) => utc.with_timezone(zone).format(pattern).to_string(),
+                ZoneRule::InText => utc.format(pattern).to_string(),
+                ZoneRule::Fixed(zone) => utc.with_timezone(zone).format(pattern).to_string(),
+                ZoneRule::Named(zone) => utc.with_timezone(zone).format(pattern).to_string(),
             },
         }
     }
 
-    /// Whether times can be written this way; some patterns are for reading only.
+    /// Whether times can be written in this format. Some chrono patterns, such as `%#z`, only read.
     pub(crate) fn writes(&self) -> bool {
         let Self::Pattern(pattern, _) = self else { return true };
         let mut written = String::new();
         write!(written, "{}", DateTime::UNIX_EPOCH.format(pattern)).is_ok()
     }
 
-    /// Reads a time; `None` for what is none.
+    /// Reads a time. `None` if `text` is not in this format.
     pub(crate) fn read(&self, text: &str) -> Option<Time> {
         match self {
             Self::UnixSeconds => unix(text, 1_000),
@@ -66,9 +67,9 @@ impl Format {
             Self::Rfc3339 => Time::parse(text).ok(),
             Self::Pattern(pattern, zone) => {
                 let moment = match zone {
-                    Zone::InText => DateTime::parse_from_str(text, pattern).ok()?.to_utc(),
-                    Zone::Fixed(zone) => local(zone, text, pattern)?,
-                    Zone::Named(zone) => local(zone, text, pattern)?,
+                    ZoneRule::InText => DateTime::parse_from_str(text, pattern).ok()?.to_utc(),
+                    ZoneRule::Fixed(zone) => local(zone, text, pattern)?,
+                    ZoneRule::Named(zone) => local(zone, text, pattern)?,
                 };
                 moment.timestamp_nanos_opt().map(Time::from_unix_nanos)
             }
@@ -79,7 +80,8 @@ impl Format {
 fn local<Z: TimeZone>(zone: &Z, text: &str, pattern: &str) -> Option<DateTime<chrono::Utc>> {
     let naive = NaiveDateTime::parse_from_str(text, pattern).ok()?;
     match zone.from_local_datetime(&naive) {
-        // Of the hour that comes twice the first is taken; the hour that never was is no time.
+        // A local time that occurs twice (end of daylight saving) is read as the first. A local
+        // time that is skipped is refused.
         LocalResult::Single(time) | LocalResult::Ambiguous(time, _) => Some(time.to_utc()),
         LocalResult::None => None,
     }
@@ -90,7 +92,7 @@ fn unix(text: &str, ms_each: i64) -> Option<Time> {
         return None;
     }
     let ms = text.parse::<i64>().ok()?.checked_mul(ms_each)?;
-    // The first year 10000 and beyond is no time a partner means, but seconds for milliseconds.
+    // A time after the year 9999 is milliseconds given as seconds, so it is refused.
     (ms < 253_402_300_800_000).then(|| Time::from_unix_ms(ms))
 }
 
@@ -98,21 +100,21 @@ fn unix(text: &str, ms_each: i64) -> Option<Time> {
 mod tests {
     use super::*;
 
-    fn pattern(text: &str, zone: &str) -> Format {
-        let zone = if zone.is_empty() { Zone::InText } else { Zone::parse(zone).unwrap() };
-        Format::Pattern(text.to_owned(), zone)
+    fn pattern(text: &str, zone: &str) -> TimeFormat {
+        let zone = if zone.is_empty() { ZoneRule::InText } else { ZoneRule::parse(zone).unwrap() };
+        TimeFormat::Pattern(text.to_owned(), zone)
     }
 
     #[test]
     fn times_are_read_as_they_are_written() {
         for (format, text, expected) in [
-            (Format::UnixSeconds, "1769853600", Some("2026-01-31T10:00:00Z")),
-            (Format::UnixMilliseconds, "1769853600123", Some("2026-01-31T10:00:00.123Z")),
-            (Format::UnixSeconds, "1769853600123", None),
-            (Format::UnixSeconds, "-1", None),
-            (Format::UnixSeconds, "1e9", None),
-            (Format::Rfc3339, "2026-01-31T17:00:00+07:00", Some("2026-01-31T10:00:00Z")),
-            (Format::Rfc3339, "2026-01-31 17:00:00", None),
+            (TimeFormat::UnixSeconds, "1769853600", Some("2026-01-31T10:00:00Z")),
+            (TimeFormat::UnixMilliseconds, "1769853600123", Some("2026-01-31T10:00:00.123Z")),
+            (TimeFormat::UnixSeconds, "1769853600123", None),
+            (TimeFormat::UnixSeconds, "-1", None),
+            (TimeFormat::UnixSeconds, "1e9", None),
+            (TimeFormat::Rfc3339, "2026-01-31T17:00:00+07:00", Some("2026-01-31T10:00:00Z")),
+            (TimeFormat::Rfc3339, "2026-01-31 17:00:00", None),
             (pattern("%Y%m%d%H%M%S", "+07:00"), "20260131170000", Some("2026-01-31T10:00:00Z")),
             (
                 pattern("%Y%m%d%H%M%S", "Asia/Ho_Chi_Minh"),
@@ -137,16 +139,16 @@ mod tests {
             assert_eq!(read, expected, "{format:?} {text}");
         }
         for (format, expected) in [
-            (Format::UnixSeconds, "1769853600"),
-            (Format::UnixMilliseconds, "1769853600123"),
-            (Format::Rfc3339, "2026-01-31T10:00:00.123Z"),
+            (TimeFormat::UnixSeconds, "1769853600"),
+            (TimeFormat::UnixMilliseconds, "1769853600123"),
+            (TimeFormat::Rfc3339, "2026-01-31T10:00:00.123Z"),
             (pattern("%Y%m%d%H%M%S", "+07:00"), "20260131170000"),
             (pattern("%Y%m%d%H%M%S", "Asia/Ho_Chi_Minh"), "20260131170000"),
             (pattern("%Y-%m-%dT%H:%M:%S%z", ""), "2026-01-31T10:00:00+0000"),
         ] {
             assert_eq!(format.write(Time::from_unix_ms(1_769_853_600_123)), expected);
         }
-        assert!(Zone::parse("Mars/Olympus").is_none());
+        assert!(ZoneRule::parse("Mars/Olympus").is_none());
         assert!(pattern("%y%m%d", "UTC").writes() && !pattern("%y%#z", "").writes());
     }
 }

@@ -1,7 +1,8 @@
-//! Owns the parsed documents of a notice: its JSON body, its form, its query, and what is wrapped inside their values.
-//! Invariants: every digit and every escape stays reachable as it was received (`Value::raw`); nothing is
-//! normalised; a name that comes twice in JSON, form or query is refused, also when it is spelt differently
-//! once; depth and number of keys are bounded before memory is spent on them.
+//! Owns the parsed documents of a notice: its JSON body, its form, its query, and the documents
+//! wrapped in their values. Invariants: every digit and escape stays available as received
+//! (`FoundValue::raw`); nothing is normalised; a repeated name in JSON, form or query is refused,
+//! also if the two are escaped differently; depth and number of keys are bounded before memory is
+//! spent on them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,14 +11,15 @@ use std::ops::Range;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::limits::BodyLimits;
 use crate::nested;
-use crate::profile::Limits;
-use crate::verify::RejectCode;
+use crate::rejection::RejectCode;
+use crate::scheme::rules::NameCase;
 
-/// What a value was where it stood.
+/// The type of a value in its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Text that has no type of its own: a header, a parameter, a constant.
+pub(crate) enum ValueKind {
+    /// Text without a type: a header, a parameter, a constant.
     Plain,
     /// A JSON string.
     String,
@@ -25,30 +27,31 @@ pub(crate) enum Kind {
     Number,
     /// `true` or `false`.
     Bool,
-    /// `null`.
+    /// The JSON literal `null`.
     Null,
     /// An object or an array.
     Composite,
 }
 
-/// A value that was found.
+/// A value of a document or header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Value<'d> {
-    pub(crate) kind: Kind,
-    /// Strings and parameters decoded; numbers as received; a composite as received; nothing for `null`.
+pub(crate) struct FoundValue<'d> {
+    pub(crate) kind: ValueKind,
+    /// Strings and parameters are decoded; numbers, objects and arrays are as received; `null` is
+    /// empty.
     pub(crate) text: &'d str,
     /// As received.
     pub(crate) raw: &'d str,
 }
 
-impl<'d> Value<'d> {
-    /// Text without a type.
+impl<'d> FoundValue<'d> {
+    /// A value without a type.
     pub(crate) const fn plain(text: &'d str) -> Self {
-        Self { kind: Kind::Plain, text, raw: text }
+        Self { kind: ValueKind::Plain, text, raw: text }
     }
 }
 
-/// One name and its value in a form, a query or a structured header.
+/// One name and its value in a form, a query or a structured header. `raw_…` = as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pair {
     pub(crate) name: String,
@@ -60,37 +63,47 @@ pub(crate) struct Pair {
 /// One parsed document.
 #[derive(Clone, Debug)]
 pub(crate) enum Document {
-    /// JSON of any shape.
-    Json(Json),
-    /// Names and values in the order they came; in a structured header a name may come more than once.
+    /// Any JSON value.
+    Json(JsonDocument),
+    /// Names and values in the order received. Only in a structured header may a name repeat.
     Pairs(Vec<Pair>),
 }
 
-/// The JSON text and where everything stands in it.
+/// A JSON text and the byte range of every value in it.
 #[derive(Clone, Debug)]
-pub(crate) struct Json {
+pub(crate) struct JsonDocument {
     source: String,
-    root: Node,
+    root: JsonNode,
 }
 
 #[derive(Clone, Debug)]
-struct Node {
+struct JsonNode {
     range: Range<usize>,
-    shape: Shape,
+    shape: NodeShape,
 }
 
 #[derive(Clone, Debug)]
-enum Shape {
-    Scalar(Kind),
+enum NodeShape {
+    Scalar(ValueKind),
     /// A string with escapes, decoded.
     Decoded(String),
-    Object(Vec<(String, Node)>),
-    Array(Vec<Node>),
+    Object(Vec<(String, JsonNode)>),
+    Array(Vec<JsonNode>),
 }
 
-impl Json {
-    /// Parses text that must be one JSON value. Errors: the code of a refusal.
-    pub(crate) fn parse(source: &str, limits: Limits) -> Result<Self, RejectCode> {
+impl JsonDocument {
+    /// Parses one JSON value. Errors: the code of the refusal.
+    pub(crate) fn parse(source: &str, limits: BodyLimits) -> Result<Self, RejectCode> {
+        Self::parse_with(source, limits, NameCase::Different)
+    }
+
+    /// Parses one JSON value. `case` decides whether names that differ in case are one name.
+    /// Errors: the code of the refusal.
+    pub(crate) fn parse_with(
+        source: &str,
+        limits: BodyLimits,
+        case: NameCase,
+    ) -> Result<Self, RejectCode> {
         if source.trim_ascii().is_empty() {
             return Err(RejectCode::EmptyBody);
         }
@@ -99,41 +112,41 @@ impl Json {
         }
         let whole: &RawValue =
             serde_json::from_str(source).map_err(|_| RejectCode::MalformedJson)?;
-        let mut reader = Reader { base: source.as_ptr() as usize, limits, keys: 0 };
+        let mut reader = JsonReader { base: source.as_ptr() as usize, limits, case, keys: 0 };
         let root = reader.node(whole.get(), 1)?;
         Ok(Self { source: source.to_owned(), root })
     }
 
-    fn value<'d>(&'d self, node: &'d Node) -> Value<'d> {
+    fn value<'d>(&'d self, node: &'d JsonNode) -> FoundValue<'d> {
         let raw = &self.source[node.range.clone()];
         let (kind, text) = match &node.shape {
-            Shape::Scalar(Kind::String) => (Kind::String, &raw[1..raw.len() - 1]),
-            Shape::Scalar(Kind::Null) => (Kind::Null, ""),
-            Shape::Scalar(kind) => (*kind, raw),
-            Shape::Decoded(text) => (Kind::String, text.as_str()),
-            Shape::Object(_) | Shape::Array(_) => (Kind::Composite, raw),
+            NodeShape::Scalar(ValueKind::String) => (ValueKind::String, &raw[1..raw.len() - 1]),
+            NodeShape::Scalar(ValueKind::Null) => (ValueKind::Null, ""),
+            NodeShape::Scalar(kind) => (*kind, raw),
+            NodeShape::Decoded(text) => (ValueKind::String, text.as_str()),
+            NodeShape::Object(_) | NodeShape::Array(_) => (ValueKind::Composite, raw),
         };
-        Value { kind, text, raw }
+        FoundValue { kind, text, raw }
     }
 
-    fn node(&self, path: &[String]) -> Option<&Node> {
+    fn node(&self, path: &[String]) -> Option<&JsonNode> {
         path.iter().try_fold(&self.root, |node, step| match &node.shape {
-            Shape::Object(members) => {
+            NodeShape::Object(members) => {
                 members.iter().find(|(name, _)| name == step).map(|(_, node)| node)
             }
-            Shape::Array(items) => items.get(step.parse::<usize>().ok()?),
-            Shape::Scalar(_) | Shape::Decoded(_) => None,
+            NodeShape::Array(items) => items.get(step.parse::<usize>().ok()?),
+            NodeShape::Scalar(_) | NodeShape::Decoded(_) => None,
         })
     }
 }
 
 impl Document {
     /// The value at a path; `None` if there is none. Errors: `DuplicateField` if there are several.
-    pub(crate) fn find(&self, path: &[String]) -> Result<Option<Value<'_>>, RejectCode> {
+    pub(crate) fn find(&self, path: &[String]) -> Result<Option<FoundValue<'_>>, RejectCode> {
         match self {
             Self::Json(json) => Ok(json.node(path).map(|node| json.value(node))),
             Self::Pairs(_) => {
-                let mut values = self.all(path);
+                let mut values = self.find_all(path);
                 match (values.pop(), values.pop()) {
                     (one, None) => Ok(one),
                     (_, Some(_)) => Err(RejectCode::DuplicateField),
@@ -142,56 +155,76 @@ impl Document {
         }
     }
 
-    /// Every value at a path.
-    pub(crate) fn all(&self, path: &[String]) -> Vec<Value<'_>> {
+    /// Every value at a path; only in a structured header can there be several.
+    pub(crate) fn find_all(&self, path: &[String]) -> Vec<FoundValue<'_>> {
         match self {
             Self::Json(json) => json.node(path).map(|node| json.value(node)).into_iter().collect(),
             Self::Pairs(pairs) => {
                 let name = path.join(".");
                 let named = pairs.iter().filter(|pair| pair.name == name);
                 named
-                    .map(|p| Value { kind: Kind::Plain, text: &p.value, raw: &p.raw_value })
+                    .map(|p| FoundValue {
+                        kind: ValueKind::Plain,
+                        text: &p.value,
+                        raw: &p.raw_value,
+                    })
                     .collect()
             }
         }
     }
 
-    /// How many items the array at a path has; `None` if it is no array.
-    pub(crate) fn items(&self, path: &[String]) -> Option<usize> {
+    /// Whether it is a JSON object.
+    pub(crate) fn is_object(&self) -> bool {
+        matches!(
+            self,
+            Self::Json(JsonDocument { root: JsonNode { shape: NodeShape::Object(_), .. }, .. })
+        )
+    }
+
+    /// The length of the array at a path. `None` if there is no array.
+    pub(crate) fn count_items(&self, path: &[String]) -> Option<usize> {
         match self {
             Self::Json(json) => match &json.node(path)?.shape {
-                Shape::Array(items) => Some(items.len()),
-                Shape::Object(_) | Shape::Scalar(_) | Shape::Decoded(_) => None,
+                NodeShape::Array(items) => Some(items.len()),
+                NodeShape::Object(_) | NodeShape::Scalar(_) | NodeShape::Decoded(_) => None,
             },
             Self::Pairs(_) => None,
         }
     }
 
-    /// The members of the object at a path, or all pairs, in the order they came: names as received and decoded.
-    pub(crate) fn members<'d>(&'d self, path: &[String]) -> Vec<(&'d str, &'d str, Value<'d>)> {
+    /// The members of the object at a path, or all pairs, in the order received: name as received,
+    /// decoded name, value.
+    pub(crate) fn members<'d>(
+        &'d self,
+        path: &[String],
+    ) -> Vec<(&'d str, &'d str, FoundValue<'d>)> {
         match self {
             Self::Json(json) => match json.node(path).map(|node| &node.shape) {
-                Some(Shape::Object(members)) => members
+                Some(NodeShape::Object(members)) => members
                     .iter()
                     .map(|(name, node)| (name.as_str(), name.as_str(), json.value(node)))
                     .collect(),
                 _ => Vec::new(),
             },
             Self::Pairs(pairs) => {
-                let value =
-                    |p: &'d Pair| Value { kind: Kind::Plain, text: &p.value, raw: &p.raw_value };
+                let value = |p: &'d Pair| FoundValue {
+                    kind: ValueKind::Plain,
+                    text: &p.value,
+                    raw: &p.raw_value,
+                };
                 pairs.iter().map(|p| (p.raw_name.as_str(), p.name.as_str(), value(p))).collect()
             }
         }
     }
 }
 
-/// Reads `a=1&b=2`, percent-encoded as forms are. Errors: `DuplicateField`, `InvalidEncoding`, `TooComplex`.
-pub(crate) fn form(text: &str, limits: Limits) -> Result<Document, RejectCode> {
+/// Parses `a=1&b=2`, percent-encoded as forms are. Errors: `DuplicateField`, `InvalidEncoding`,
+/// `TooComplex`.
+pub(crate) fn parse_url_encoded(text: &str, limits: BodyLimits) -> Result<Document, RejectCode> {
     let mut pairs: Vec<Pair> = Vec::new();
     for piece in text.split('&').filter(|piece| !piece.is_empty()) {
         let (raw_name, raw_value) = piece.split_once('=').unwrap_or((piece, ""));
-        let (name, value) = (decoded(raw_name)?, decoded(raw_value)?);
+        let (name, value) = (percent_decode(raw_name)?, percent_decode(raw_value)?);
         if pairs.iter().any(|pair| pair.name == name) {
             return Err(RejectCode::DuplicateField);
         }
@@ -204,8 +237,13 @@ pub(crate) fn form(text: &str, limits: Limits) -> Result<Document, RejectCode> {
     Ok(Document::Pairs(pairs))
 }
 
-/// Reads `t=1,v1=abc`: a structured header. What has no `assign` in it has no name.
-pub(crate) fn parts(text: &str, (separator, assign): (&str, &str), limits: Limits) -> Document {
+/// Parses a structured header such as `t=1,v1=abc`. A piece without `assign` has an empty name.
+/// Pieces beyond `limits.keys` are dropped.
+pub(crate) fn parse_parts(
+    text: &str,
+    (separator, assign): (&str, &str),
+    limits: BodyLimits,
+) -> Document {
     let pieces = text.split(separator).map(str::trim).filter(|piece| !piece.is_empty());
     let pair = |piece: &str| {
         let (name, value) = piece.split_once(assign).unwrap_or(("", piece));
@@ -215,48 +253,58 @@ pub(crate) fn parts(text: &str, (separator, assign): (&str, &str), limits: Limit
     Document::Pairs(pieces.take(limits.keys).map(pair).collect())
 }
 
-fn decoded(raw: &str) -> Result<String, RejectCode> {
+fn percent_decode(raw: &str) -> Result<String, RejectCode> {
     let spaced = raw.replace('+', " ");
     let text = percent_encoding::percent_decode_str(&spaced).decode_utf8();
     text.map(Cow::into_owned).map_err(|_| RejectCode::InvalidEncoding)
 }
 
-/// Walks JSON that is known to be valid.
-struct Reader {
+/// Builds the nodes of JSON that is known to be valid, and checks the limits.
+struct JsonReader {
     base: usize,
-    limits: Limits,
+    limits: BodyLimits,
+    case: NameCase,
     keys: usize,
 }
 
-impl Reader {
-    fn node(&mut self, source: &str, depth: usize) -> Result<Node, RejectCode> {
+impl JsonReader {
+    fn node(&mut self, source: &str, depth: usize) -> Result<JsonNode, RejectCode> {
+        // `source` is a slice of the whole text, so the difference of the addresses is its offset.
         let start = source.as_ptr() as usize - self.base;
         let range = start..start + source.len();
         let shape = match source.as_bytes()[0] {
-            b'{' => Shape::Object(self.object(source, depth)?),
-            b'[' => Shape::Array(self.array(source, depth)?),
+            b'{' => NodeShape::Object(self.object(source, depth)?),
+            b'[' => NodeShape::Array(self.array(source, depth)?),
             b'"' => match nested::decode(source) {
-                Cow::Borrowed(_) => Shape::Scalar(Kind::String),
-                Cow::Owned(text) => Shape::Decoded(text),
+                Cow::Borrowed(_) => NodeShape::Scalar(ValueKind::String),
+                Cow::Owned(text) => NodeShape::Decoded(text),
             },
-            b't' | b'f' => Shape::Scalar(Kind::Bool),
-            b'n' => Shape::Scalar(Kind::Null),
-            _ => Shape::Scalar(Kind::Number),
+            b't' | b'f' => NodeShape::Scalar(ValueKind::Bool),
+            b'n' => NodeShape::Scalar(ValueKind::Null),
+            _ => NodeShape::Scalar(ValueKind::Number),
         };
-        Ok(Node { range, shape })
+        Ok(JsonNode { range, shape })
     }
 
-    fn object(&mut self, source: &str, depth: usize) -> Result<Vec<(String, Node)>, RejectCode> {
+    fn object(
+        &mut self,
+        source: &str,
+        depth: usize,
+    ) -> Result<Vec<(String, JsonNode)>, RejectCode> {
         self.enter(depth)?;
-        let Members(members) =
+        let ObjectMembers(members) =
             serde_json::from_str(source).map_err(|_| RejectCode::MalformedJson)?;
-        let mut nodes: Vec<(String, Node)> = Vec::with_capacity(members.len());
+        let mut nodes: Vec<(String, JsonNode)> = Vec::with_capacity(members.len());
         for (name, value) in members {
             self.keys += 1;
             if self.keys > self.limits.keys {
                 return Err(RejectCode::TooComplex);
             }
-            if nodes.iter().any(|(other, _)| *other == name) {
+            let is_same = |other: &str| match self.case {
+                NameCase::Different => other == name,
+                NameCase::Same => other.eq_ignore_ascii_case(&name),
+            };
+            if nodes.iter().any(|(other, _)| is_same(other)) {
                 return Err(RejectCode::DuplicateField);
             }
             nodes.push((name, self.node(value.get(), depth + 1)?));
@@ -264,9 +312,10 @@ impl Reader {
         Ok(nodes)
     }
 
-    fn array(&mut self, source: &str, depth: usize) -> Result<Vec<Node>, RejectCode> {
+    fn array(&mut self, source: &str, depth: usize) -> Result<Vec<JsonNode>, RejectCode> {
         self.enter(depth)?;
-        let Items(items) = serde_json::from_str(source).map_err(|_| RejectCode::MalformedJson)?;
+        let ArrayItems(items) =
+            serde_json::from_str(source).map_err(|_| RejectCode::MalformedJson)?;
         items.into_iter().map(|item| self.node(item.get(), depth + 1)).collect()
     }
 
@@ -275,14 +324,14 @@ impl Reader {
     }
 }
 
-/// An object's members as they come.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
+/// The members of an object, in the order received.
+struct ObjectMembers<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for ObjectMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Walk;
-        impl<'de> Visitor<'de> for Walk {
-            type Value = Members<'de>;
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = ObjectMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -293,21 +342,21 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 while let Some(entry) = map.next_entry()? {
                     members.push(entry);
                 }
-                Ok(Members(members))
+                Ok(ObjectMembers(members))
             }
         }
-        deserializer.deserialize_map(Walk)
+        deserializer.deserialize_map(MembersVisitor)
     }
 }
 
-/// An array's items as they come.
-struct Items<'a>(Vec<&'a RawValue>);
+/// The items of an array, in the order received.
+struct ArrayItems<'a>(Vec<&'a RawValue>);
 
-impl<'de> Deserialize<'de> for Items<'de> {
+impl<'de> Deserialize<'de> for ArrayItems<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Walk;
-        impl<'de> Visitor<'de> for Walk {
-            type Value = Items<'de>;
+        struct ItemsVisitor;
+        impl<'de> Visitor<'de> for ItemsVisitor {
+            type Value = ArrayItems<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an array")
@@ -318,9 +367,9 @@ impl<'de> Deserialize<'de> for Items<'de> {
                 while let Some(item) = seq.next_element()? {
                     items.push(item);
                 }
-                Ok(Items(items))
+                Ok(ArrayItems(items))
             }
         }
-        deserializer.deserialize_seq(Walk)
+        deserializer.deserialize_seq(ItemsVisitor)
     }
 }

@@ -1,35 +1,38 @@
-//! Owns how names and values are written into a list of pairs. Four ways of "form encoding" are about, which
-//! differ in `*`, `~`, the blank and a few marks: a profile names its own.
+//! Owns how names and values are encoded in a list of pairs. The "form encodings" of browsers, PHP,
+//! Python, JavaScript and .NET differ in `*`, `~`, the blank and a few marks, so a profile names
+//! one.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A way of writing text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// An encoding of names and values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Encoding {
-    /// Decoded, as it is.
+pub(crate) enum PairEncoding {
+    /// The decoded text, not encoded.
     #[default]
     None,
-    /// As received, byte by byte.
+    /// The text as received, byte by byte.
     Raw,
-    /// As browsers and Java write forms: blank `+`, `*` stays, `~` is `%7E`.
+    /// As browsers and Java write forms: a blank is `+`, `*` is kept, `~` is `%7E`.
     Form,
-    /// As PHP's `urlencode` does: blank `+`, `*` is `%2A`, `~` is `%7E`.
+    /// As PHP's `urlencode`: a blank is `+`, `*` is `%2A`, `~` is `%7E`.
     FormPhp,
-    /// As Python's `quote_plus` and Go's `QueryEscape` do: blank `+`, `*` is `%2A`, `~` stays.
+    /// As Python's `quote_plus` and Go's `QueryEscape`: a blank is `+`, `*` is `%2A`, `~` is kept.
     FormPython,
-    /// As JavaScript's `encodeURIComponent` with blanks as `+`: `! ' ( ) * ~` stay.
+    /// As JavaScript's `encodeURIComponent` with a blank as `+`: `! ' ( ) * ~` are kept.
     FormJs,
-    /// As .NET's `HttpUtility.UrlEncode` does, but for the case of its digits: blank `+`, `! * ( )` stay, `~` is `%7E`.
+    /// As .NET's `HttpUtility.UrlEncode`, with upper-case hex digits: a blank is `+`, `! * ( )` are
+    /// kept, `~` is `%7E`.
     FormDotnet,
-    /// RFC 3986: blank `%20`, only letters, digits and `- . _ ~` stay.
+    /// RFC 3986: a blank is `%20`; only letters, digits and `- . _ ~` are kept.
     Rfc3986,
-    /// As JavaScript's `encodeURIComponent`: blank `%20`, `! ' ( ) * ~` stay.
+    /// As JavaScript's `encodeURIComponent`: a blank is `%20`, `! ' ( ) * ~` are kept.
     Js,
 }
 
-impl Encoding {
-    /// What of the marks stays, and how a blank is written; `None` where nothing is encoded.
+impl PairEncoding {
+    /// The marks that are kept, and how a blank is written. `None` if nothing is encoded.
     const fn marks(self) -> Option<(&'static [u8], &'static str)> {
         match self {
             Self::None | Self::Raw => None,
@@ -43,8 +46,8 @@ impl Encoding {
         }
     }
 
-    /// Every way of encoding.
-    pub(crate) const ALL: [Encoding; 9] = [
+    /// All encodings.
+    pub(crate) const ALL: [PairEncoding; 9] = [
         Self::None,
         Self::Raw,
         Self::Form,
@@ -71,12 +74,12 @@ impl Encoding {
         }
     }
 
-    /// Whether a value may still hold what separates values.
+    /// Whether an encoded value may still hold the marks that separate values.
     pub(crate) const fn lets_marks_through(self) -> bool {
         matches!(self, Self::None | Self::Raw)
     }
 
-    /// Writes `text`; for `Raw`, `received` instead.
+    /// Appends `text` encoded; for `Raw`, appends `received`.
     pub(crate) fn write(self, text: &str, received: &str, into: &mut Vec<u8>) {
         let Some((stay, blank)) = self.marks() else {
             let text = if self == Self::Raw { received } else { text };
@@ -103,18 +106,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ways_differ_where_they_are_known_to() {
+    fn encodings_differ_in_the_known_marks() {
         let text = "a b*c~d(e)'f!-._é";
         for (encoding, expected) in [
-            (Encoding::None, text),
-            (Encoding::Raw, "as%20it~came"),
-            (Encoding::Form, "a+b*c%7Ed%28e%29%27f%21-._%C3%A9"),
-            (Encoding::FormPhp, "a+b%2Ac%7Ed%28e%29%27f%21-._%C3%A9"),
-            (Encoding::FormPython, "a+b%2Ac~d%28e%29%27f%21-._%C3%A9"),
-            (Encoding::FormJs, "a+b*c~d(e)'f!-._%C3%A9"),
-            (Encoding::FormDotnet, "a+b*c%7Ed(e)%27f!-._%C3%A9"),
-            (Encoding::Rfc3986, "a%20b%2Ac~d%28e%29%27f%21-._%C3%A9"),
-            (Encoding::Js, "a%20b*c~d(e)'f!-._%C3%A9"),
+            (PairEncoding::None, text),
+            (PairEncoding::Raw, "as%20it~came"),
+            (PairEncoding::Form, "a+b*c%7Ed%28e%29%27f%21-._%C3%A9"),
+            (PairEncoding::FormPhp, "a+b%2Ac%7Ed%28e%29%27f%21-._%C3%A9"),
+            (PairEncoding::FormPython, "a+b%2Ac~d%28e%29%27f%21-._%C3%A9"),
+            (PairEncoding::FormJs, "a+b*c~d(e)'f!-._%C3%A9"),
+            (PairEncoding::FormDotnet, "a+b*c%7Ed(e)%27f!-._%C3%A9"),
+            (PairEncoding::Rfc3986, "a%20b%2Ac~d%28e%29%27f%21-._%C3%A9"),
+            (PairEncoding::Js, "a%20b*c~d(e)'f!-._%C3%A9"),
         ] {
             let mut written = Vec::new();
             encoding.write(text, "as%20it~came", &mut written);

@@ -1,5 +1,6 @@
-//! Owns the filters of a template: what a value is turned into on its way into a text. A filter with an argument has it
-//! behind a colon: `after:_`. Those that cut leave nothing of a value that is not as they need it, so that it is missed.
+//! Owns the filters of a template: what changes a value before it is written into a text. A
+//! filter's argument follows a colon: `after:_`. A filter that cuts returns an empty value if it
+//! can't be applied, so that the value is reported as missing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,11 +11,11 @@ use sha2::{Digest, Sha256, Sha512};
 
 use payfold_schemas::time::Time;
 
-use super::clock::{Format, Zone};
-use super::encoding::Encoding;
-use super::template::TemplateError;
+use super::clock::{TimeFormat, ZoneRule};
+use super::encoding::PairEncoding;
+use crate::scheme::template::error::TemplateError;
 
-/// One filter.
+/// A filter of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Filter {
     /// CRC-32 (IEEE) as decimal digits.
@@ -27,35 +28,35 @@ pub(crate) enum Filter {
     Base64,
     Upper,
     Lower,
-    /// The characters in the opposite order.
+    /// Reverses the order of the characters.
     Reverse,
-    /// White space at both ends removed.
+    /// Removes white space at both ends.
     Trim,
-    /// As received: of JSON the text that stood there, of a parameter the encoded one.
+    /// The value as received: the JSON source, or the encoded parameter.
     Raw,
-    /// Inside a JSON string: quotes, backslashes and control characters escaped.
+    /// Escapes quotes, backslashes and control characters for a JSON string.
     Json,
-    /// Percent-encoded (RFC 3986): only letters, digits and `- . _ ~` stay.
+    /// Percent-encodes (RFC 3986): only letters, digits and `- . _ ~` are kept.
     Url,
-    /// Without hyphens.
+    /// Removes hyphens.
     Compact,
-    /// A UUID with its hyphens, of one with or without them; nothing of any other text.
+    /// Writes a UUID with hyphens, from one with or without them. Empty for any other text.
     Uuid,
-    /// Every character but ASCII letters and digits becomes a blank.
+    /// Replaces every character except ASCII letters and digits by a blank.
     Ascii,
-    /// What stands behind the first of this; nothing where there is none.
+    /// The part after the first occurrence of this text. Empty if there is none.
     After(String),
-    /// What stands before the first of this; nothing where there is none.
+    /// The part before the first occurrence of this text. Empty if there is none.
     Before(String),
-    /// So many characters at most.
+    /// The first characters, this many at most.
     First(usize),
-    /// The time a UUID of version 7 at the end of the value was made, written so.
-    UuidTime(Format),
+    /// The creation time of a version 7 UUID at the end of the value, in this format.
+    UuidTime(TimeFormat),
 }
 
-/// How much of a value a filter leaves in a signed text.
+/// How well a signature over the filtered value protects the value. Ordered from weak to strong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Keeps {
+pub(crate) enum SignatureCoverage {
     Nothing,
     ButForCase,
     Weakly,
@@ -82,7 +83,7 @@ const ALL: [(&str, Filter); 17] = [
     ("ascii", Filter::Ascii),
 ];
 
-/// Those with an argument, as they are shown.
+/// The filters with an argument, for messages.
 const WITH_ARGUMENT: &str =
     "after:<text>, before:<text>, first:<number>, uuid_time:<pattern> <zone>";
 
@@ -99,7 +100,7 @@ impl Filter {
         })
     }
 
-    /// Whether what it writes may hold punctuation of the value as it stood there.
+    /// Whether its result may hold punctuation of the value.
     pub(crate) const fn lets_marks_through(&self) -> bool {
         matches!(
             self,
@@ -116,7 +117,7 @@ impl Filter {
         )
     }
 
-    /// One with an argument; `None` if there is none of this name, or it can't have this one.
+    /// Parses a filter with an argument. `None` if the name is unknown or the argument is invalid.
     fn with(name: &str, argument: &str) -> Option<Self> {
         let text = Some(argument.to_owned()).filter(|text| !text.is_empty());
         match name {
@@ -127,15 +128,15 @@ impl Filter {
                 let (pattern, zone) = argument.rsplit_once(' ')?;
                 let is_pattern = pattern.contains('%')
                     && !StrftimeItems::new(pattern).any(|item| matches!(item, Item::Error));
-                let zone = Zone::parse(zone).filter(|_| is_pattern)?;
-                let format = Format::Pattern(pattern.to_owned(), zone);
+                let zone = ZoneRule::parse(zone).filter(|_| is_pattern)?;
+                let format = TimeFormat::Pattern(pattern.to_owned(), zone);
                 format.writes().then_some(Self::UuidTime(format))
             }
             _ => None,
         }
     }
 
-    /// What becomes of a value. `Raw` is done where the value is found.
+    /// Applies the filter. `Raw` is applied where the value is read.
     pub(crate) fn apply(&self, value: Vec<u8>) -> Vec<u8> {
         match self {
             Self::Crc32 => crc32fast::hash(&value).to_string().into_bytes(),
@@ -157,7 +158,7 @@ impl Filter {
             Self::Url => {
                 let mut encoded = Vec::with_capacity(value.len());
                 let text = String::from_utf8_lossy(&value);
-                Encoding::Rfc3986.write(&text, "", &mut encoded);
+                PairEncoding::Rfc3986.write(&text, "", &mut encoded);
                 encoded
             }
             Self::Compact => text(value, |text| text.replace('-', "")),
@@ -180,7 +181,7 @@ impl Filter {
         }
     }
 
-    /// What every text that comes out of it looks like; `None` where that hangs on the value.
+    /// A pattern that every result matches. `None` if the result depends on the value.
     pub(crate) const fn shape(&self) -> Option<&'static str> {
         match self {
             Self::Crc32 => Some("[0-9]{1,10}"),
@@ -193,8 +194,8 @@ impl Filter {
         }
     }
 
-    /// What a signature over what comes out says of the value that went in.
-    pub(crate) const fn keeps(&self) -> Keeps {
+    /// How well a signature over the result protects the value.
+    pub(crate) const fn keeps(&self) -> SignatureCoverage {
         match self {
             Self::Sha256Hex
             | Self::Sha256Base64
@@ -203,24 +204,25 @@ impl Filter {
             | Self::Reverse
             | Self::Raw
             | Self::Json
-            | Self::Url => Keeps::All,
-            // Nobody finds another value of the same digest that also means something; yet it is possible.
-            Self::Md5Hex | Self::Sha1Hex => Keeps::Weakly,
-            Self::Upper | Self::Lower | Self::Trim => Keeps::ButForCase,
-            // Whoever changes one place can put another right.
-            Self::Crc32 => Keeps::Nothing,
-            // What is left out can be changed.
+            | Self::Url => SignatureCoverage::All,
+            // Collisions of MD5 and SHA-1 are practical, yet one with two meaningful values is hard
+            // to find.
+            Self::Md5Hex | Self::Sha1Hex => SignatureCoverage::Weakly,
+            Self::Upper | Self::Lower | Self::Trim => SignatureCoverage::ButForCase,
+            // A CRC can be corrected: a change in one place is undone by a change in another.
+            Self::Crc32 => SignatureCoverage::Nothing,
+            // The part that is left out can be changed.
             Self::Compact
             | Self::Uuid
             | Self::Ascii
             | Self::After(_)
             | Self::Before(_)
             | Self::First(_)
-            | Self::UuidTime(_) => Keeps::Nothing,
+            | Self::UuidTime(_) => SignatureCoverage::Nothing,
         }
     }
 
-    /// Whether another value may come out as the same, so that nobody could tell which it was.
+    /// Whether two values may have the same result, so that the order can't be found from it.
     pub(crate) const fn loses(&self) -> bool {
         !matches!(self, Self::Raw | Self::Json | Self::Url | Self::Base64)
     }
@@ -233,7 +235,7 @@ fn text(value: Vec<u8>, change: impl Fn(&str) -> String) -> Vec<u8> {
     }
 }
 
-/// 32 hex digits as 8-4-4-4-12.
+/// Formats 32 hex digits as 8-4-4-4-12. `None` for any other text.
 fn uuid(text: &str) -> Option<String> {
     let digits = text.replace('-', "");
     let is_hex = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -244,7 +246,7 @@ fn uuid(text: &str) -> Option<String> {
     (text == digits || text == hyphened).then_some(hyphened)
 }
 
-/// When a UUID of version 7 at the end of a text was made, ms (RFC 9562, 5.7).
+/// The creation time of a version 7 UUID at the end of a text, ms (RFC 9562, 5.7).
 fn uuid_ms(text: &str) -> Option<i64> {
     let start = text.len().checked_sub(36).filter(|start| text.is_char_boundary(*start))?;
     let digits = text[start..].replace('-', "");
@@ -259,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_does_what_its_name_says() {
+    fn filters_change_values() {
         for (name, value, expected) in [
             ("crc32", "123456789", "3421780262"),
             ("md5_hex", "abc", "900150983cd24fb0d6963f7d28e17f72"),
@@ -324,9 +326,9 @@ mod tests {
         }
     }
 
-    /// An order id in the form a gateway wants, and back.
+    /// An order id is shortened for a gateway, and restored.
     #[test]
-    fn a_short_form_of_an_order_leads_back_to_it() {
+    fn a_shortened_order_id_can_be_restored() {
         let order = "ord-019c137e-c100-7abc-8000-00000000000f";
         let through = |names: &[&str], text: &str| {
             let apply = |value, name: &&str| Filter::parse(name).unwrap().apply(value);

@@ -1,142 +1,72 @@
-//! Owns what a verified notice says in the contract's words: which kind of event it is, and its values, checked. Pure.
-//! Whether it comes in time is judged elsewhere; whether it fits the order, by the fold.
+//! Owns mapping a verified notice to the contract's fields: which event it is, and its checked
+//! values. Pure. Whether the notice is in time is judged later, in ingest; whether it fits the
+//! order, by the fold.
 
-use payfold_schemas::ids::{EventRef, Nonce, OrderId, ProviderRef};
-use payfold_schemas::ipn::{IpnPolicy, MoneyContent, Status};
+use payfold_schemas::ids::{EventRef, Nonce, ProviderRef};
+use payfold_schemas::ipn::{MoneyContent, Status};
 use payfold_schemas::money::{Amount, AmountError, Currency};
 use payfold_schemas::text::{Text, TextError, TextRule};
 use payfold_schemas::time::Time;
 
-use super::document::Kind;
-use super::reading::{Context, Unusable};
+use super::document::ValueKind;
+use super::message::TemplateContext;
 use super::template::Template;
-use super::{Condition, EventRule, FieldRule, MapRule, Outcome, Places, Scheme, Shape, Test};
-use crate::profile::{NonceRule, Profile};
+use crate::notice_content::{ContentFault, FaultKind, NoticeContent, PaymentEvent, fault};
+use crate::profile::Profile;
+use crate::profile::rules::NonceRule;
+use crate::scheme::compiled::Scheme;
+use crate::scheme::rules::{
+    ConditionTest, EventOutcome, EventRule, FieldRule, JsonType, MapRule, MatchCondition,
+    RefundAmount, ValuePlaces,
+};
 
-/// What a notice says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapped {
-    /// Our order.
-    pub order_id: OrderId,
-    /// The partner's transaction.
-    pub provider_ref: ProviderRef,
-    /// What is said of it.
-    pub status: Status,
-    /// Which money, when.
-    pub money: MoneyContent,
-    /// The notice's own time, where the profile has one.
-    pub timestamp: Option<Time>,
-    /// Of this delivery.
-    pub nonce: Option<Nonce>,
-    /// What the fold has to know of the profile.
-    pub policy: IpnPolicy,
-}
-
-/// What a genuine notice is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// An event of a payment.
-    Event(Box<Mapped>),
-    /// Of a kind the profile acknowledges and leaves alone.
-    Ignored,
-    /// Of a kind the profile acknowledges and has kept whole: it tells of money and names no order of ours.
-    Kept,
-}
-
-/// What kind of thing is wrong with a genuine notice. The names are those of the refusals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultKind {
-    /// `missing_field`
-    Missing,
-    /// `empty_field`
-    Empty,
-    /// `wrong_type`
-    WrongType,
-    /// `unknown_status`: the profile refuses this kind of event.
-    UnknownStatus,
-    /// `amount_not_integer`
-    AmountNotInteger,
-    /// `amount_out_of_range`
-    AmountOutOfRange,
-    /// `unknown_currency`
-    UnknownCurrency,
-    /// `field_too_long`
-    TooLong,
-    /// `illegal_character`
-    IllegalCharacter,
-    /// `bad_timestamp`
-    BadTimestamp,
-    /// `duplicate_field`
-    Repeated,
-    /// `separator_in_field`: the signed text can be read in more than one way.
-    Ambiguous,
-}
-
-/// Why a genuine notice can't be taken: what, and where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{detail}")]
-pub struct Fault {
-    /// What.
-    pub kind: FaultKind,
-    /// Where; never a value.
-    pub detail: String,
-}
-
-pub(crate) fn fault<T>(kind: FaultKind, detail: impl Into<String>) -> Result<T, Fault> {
-    Err(Fault { kind, detail: detail.into() })
-}
-
-impl From<Unusable> for Fault {
-    fn from(unusable: Unusable) -> Self {
-        let kind = match &unusable {
-            Unusable::Repeated(_) => FaultKind::Repeated,
-            Unusable::Composite(_) => FaultKind::WrongType,
-            Unusable::NoConstant(_) | Unusable::NoSecret(_) => FaultKind::Missing,
-        };
-        Self { kind, detail: unusable.to_string() }
-    }
-}
-
-/// What the notice of this context says. Errors: `Fault`, with the place.
-pub(crate) fn said(
+/// Maps the notice of this context. Errors: `ContentFault`, with the place.
+pub(crate) fn map_notice(
     profile: &Profile,
-    context: Context<'_>,
-    is_unsigned: Unsigned,
-) -> Result<Said, Fault> {
-    let scheme = context.reading.scheme();
-    let Some(event) = event(scheme, context)? else {
+    context: TemplateContext<'_>,
+    signature: SignatureState,
+) -> Result<NoticeContent, ContentFault> {
+    let scheme = context.message.scheme();
+    let Some(event) = find_event(scheme, context)? else {
         return fault(FaultKind::UnknownStatus, "no [[event]] of the profile is of this kind");
     };
     let status = match event.outcome {
-        Outcome::Ignore => return Ok(Said::Ignored),
-        Outcome::Keep => return Ok(Said::Kept),
-        Outcome::Refuse => {
+        EventOutcome::Ignore => return Ok(NoticeContent::Ignored),
+        EventOutcome::NoOrder => return Ok(NoticeContent::NoOrder),
+        EventOutcome::Refuse => {
             return fault(FaultKind::UnknownStatus, "the profile refuses notices of this kind");
         }
-        Outcome::Status(status) => status,
+        EventOutcome::Status(status) => status,
     };
-    for rule in &scheme.fields {
-        hold(rule, context)?;
+    if let Some(merchant) = &scheme.map.merchant
+        && context.render_string(merchant)?.trim().is_empty()
+    {
+        return fault(FaultKind::Missing, "merchant is required");
     }
-    let places = Chosen { map: &scheme.map, own: &event.places, context };
+    for rule in &scheme.fields {
+        check_field(rule, context)?;
+    }
+    let places = EventValues { map: &scheme.map, own: &event.places, context };
     let currency = places.currency()?;
     let amount = places.amount(currency)?;
-    let timestamp = time(scheme, context)?;
+    let timestamp = read_time(scheme, context)?;
     let paid_at = places.paid_at(timestamp.filter(|_| is_paid_then(profile, event)))?;
     let provider_ref: ProviderRef = places.id("ref", |places| places.provider_ref.as_ref())?;
     let mut policy = profile.policy(provider_ref.as_str());
     policy.unconfirmed = match scheme.confirm {
-        super::Confirm::Never => false,
-        super::Confirm::WhenUnsigned => is_unsigned == Unsigned::Yes,
-        super::Confirm::Always => true,
+        crate::scheme::rules::ConfirmPolicy::Never => false,
+        crate::scheme::rules::ConfirmPolicy::WhenUnsigned => signature == SignatureState::Unsigned,
+        crate::scheme::rules::ConfirmPolicy::Always => true,
     };
     let event_ref: Option<EventRef> = places.optional_id(|places| places.event.as_ref())?;
-    policy.refund_so_far = status == Status::Refunded && event_ref.is_none();
+    policy.refund_so_far = status == Status::Refunded
+        && event_ref.is_none()
+        && scheme.map.refunds == RefundAmount::Total;
     let nonce: Option<Nonce> = places.optional_id(|places| places.nonce.as_ref())?;
     if profile.nonce() == NonceRule::Required && nonce.is_none() {
         return fault(FaultKind::Missing, "nonce is required");
     }
-    Ok(Said::Event(Box::new(Mapped {
+    Ok(NoticeContent::Event(Box::new(PaymentEvent {
         order_id: places.id("order", |places| places.order.as_ref())?,
         provider_ref,
         status,
@@ -147,17 +77,20 @@ pub(crate) fn said(
     })))
 }
 
-/// Whether the sign block that let a notice pass signs nothing.
+/// Whether the `[[sign]]` that let a notice pass signs its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unsigned {
-    Yes,
-    No,
+pub(crate) enum SignatureState {
+    Signed,
+    Unsigned,
 }
 
-/// The first event whose conditions all hold.
-fn event<'s>(scheme: &'s Scheme, context: Context<'_>) -> Result<Option<&'s EventRule>, Fault> {
+/// The first event with conditions that all hold.
+fn find_event<'s>(
+    scheme: &'s Scheme,
+    context: TemplateContext<'_>,
+) -> Result<Option<&'s EventRule>, ContentFault> {
     for event in &scheme.events {
-        if holds(&event.when, context)? {
+        if conditions_hold(&event.when, context)? {
             return Ok(Some(event));
         }
     }
@@ -165,7 +98,10 @@ fn event<'s>(scheme: &'s Scheme, context: Context<'_>) -> Result<Option<&'s Even
 }
 
 /// Whether all conditions hold. Errors: a place that can't be read.
-pub(crate) fn holds(when: &[Condition], context: Context<'_>) -> Result<bool, Fault> {
+pub(crate) fn conditions_hold(
+    when: &[MatchCondition],
+    context: TemplateContext<'_>,
+) -> Result<bool, ContentFault> {
     for condition in when {
         if !is_met(condition, context)? {
             return Ok(false);
@@ -174,56 +110,63 @@ pub(crate) fn holds(when: &[Condition], context: Context<'_>) -> Result<bool, Fa
     Ok(true)
 }
 
-/// Whether the notice's own time is when it was paid.
+/// Whether the notice's own time is used as paid_at: time.kind is "event", and it is a success.
 fn is_paid_then(profile: &Profile, event: &EventRule) -> bool {
-    let is_event = profile.time().kind == crate::profile::TimeKind::Event;
-    is_event && event.outcome == Outcome::Status(Status::Success)
+    let is_event = profile.time().kind == crate::profile::time::TimeKind::Event;
+    is_event && event.outcome == EventOutcome::Status(Status::Success)
 }
 
-fn is_met(condition: &Condition, context: Context<'_>) -> Result<bool, Fault> {
-    // In a signed text nothing and an empty text are the same; so they are here.
-    let text = || -> Result<Option<String>, Fault> {
+fn is_met(condition: &MatchCondition, context: TemplateContext<'_>) -> Result<bool, ContentFault> {
+    // A signed text is the same for an absent and an empty value, so conditions treat both alike.
+    let text = || -> Result<Option<String>, ContentFault> {
         if !context.is_present(&condition.value)? {
             return Ok(None);
         }
-        let text = context.token(&condition.value)?;
+        let text = context.render_token(&condition.value)?;
         Ok(Some(String::from_utf8_lossy(&text).into_owned()).filter(|text| !text.is_empty()))
     };
-    // What is left of a value, where filters take something of it.
+    // With filters, presence is tested on the filtered value.
     let is_there = || match condition.value.filters.is_empty() {
         true => Ok(context.is_present(&condition.value)?),
-        false => Ok::<_, Fault>(text()?.is_some()),
+        false => Ok::<_, ContentFault>(text()?.is_some()),
     };
     Ok(match &condition.test {
-        Test::Present => is_there()?,
-        Test::Absent => !is_there()?,
+        ConditionTest::Present => is_there()?,
+        ConditionTest::Absent => !is_there()?,
         test => test.takes(text()?.as_deref()),
     })
 }
 
-/// Holds a value to what the profile says it looks like; one that is absent is let pass.
-fn hold(rule: &FieldRule, context: Context<'_>) -> Result<(), Fault> {
-    let Some(value) = context.found(&rule.at)? else {
-        // Where it stands in a signed text, a value left out is another reading of that text.
+/// Checks a value against its `[[field]]`. An absent value passes, unless it is always signed and
+/// the pattern does not match the empty text.
+fn check_field(rule: &FieldRule, context: TemplateContext<'_>) -> Result<(), ContentFault> {
+    let Some(value) = context.find_value(&rule.at)?.filter(|value| value.kind != ValueKind::Null)
+    else {
+        // A value left out of a signed text would be another reading of that text.
         return match &rule.pattern {
             Some(pattern)
-                if context.reading.scheme().always_signs(&rule.at) && !pattern.is_match("") =>
+                if context.message.scheme().always_signs(&rule.at) && !pattern.is_match("") =>
             {
                 fault(FaultKind::Missing, format!("{} is required", rule.at.written))
             }
             _ => Ok(()),
         };
     };
+    if value.text.trim().is_empty() && value.kind == ValueKind::String && rule.refuses_empty {
+        return fault(FaultKind::Empty, format!("{} is empty", rule.at.written));
+    }
     let fits = match rule.shape {
         None => true,
-        Some(Shape::String) => matches!(value.kind, Kind::String | Kind::Plain),
-        Some(Shape::Number) => matches!(value.kind, Kind::Number | Kind::Plain),
-        Some(Shape::Integer) => {
+        Some(JsonType::String) => matches!(value.kind, ValueKind::String | ValueKind::Plain),
+        Some(JsonType::Number) => matches!(value.kind, ValueKind::Number | ValueKind::Plain),
+        Some(JsonType::Integer) => {
             let digits = value.text.strip_prefix('-').unwrap_or(value.text);
             let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-            matches!(value.kind, Kind::Number | Kind::Plain) && all_digits
+            matches!(value.kind, ValueKind::Number | ValueKind::Plain) && all_digits
         }
-        Some(Shape::Bool) => matches!(value.text, "true" | "false") && value.kind != Kind::String,
+        Some(JsonType::Bool) => {
+            matches!(value.text, "true" | "false") && value.kind != ValueKind::String
+        }
     };
     if !fits {
         return fault(FaultKind::WrongType, format!("{} has another type", rule.at.written));
@@ -237,10 +180,10 @@ fn hold(rule: &FieldRule, context: Context<'_>) -> Result<(), Fault> {
     }
 }
 
-/// The notice's own time.
-fn time(scheme: &Scheme, context: Context<'_>) -> Result<Option<Time>, Fault> {
+/// Reads the notice's own time.
+fn read_time(scheme: &Scheme, context: TemplateContext<'_>) -> Result<Option<Time>, ContentFault> {
     let Some((template, format)) = &scheme.time else { return Ok(None) };
-    let text = context.string(template)?;
+    let text = context.render_string(template)?;
     if text.is_empty() {
         return fault(FaultKind::Missing, "time is required");
     }
@@ -250,38 +193,44 @@ fn time(scheme: &Scheme, context: Context<'_>) -> Result<Option<Time>, Fault> {
     }
 }
 
-/// Where the values of the chosen event stand: its own places before the map's.
-pub(crate) struct Chosen<'c> {
+/// Reads the values of the chosen event: from its own places, or else from the map's.
+pub(crate) struct EventValues<'c> {
     pub(crate) map: &'c MapRule,
-    pub(crate) own: &'c Places,
-    pub(crate) context: Context<'c>,
+    pub(crate) own: &'c ValuePlaces,
+    pub(crate) context: TemplateContext<'c>,
 }
 
-impl Chosen<'_> {
-    /// The text at a place; `None` where the profile has none or the notice nothing there.
+impl EventValues<'_> {
+    /// The template of a value. `None` if the profile has none.
+    pub(crate) fn place<'t>(
+        &'t self,
+        place: impl Fn(&'t ValuePlaces) -> Option<&'t Template>,
+    ) -> Option<&'t Template> {
+        place(self.own).or_else(|| place(&self.map.places))
+    }
+
+    /// The text of a value. `None` if the profile has no place for it, or the text is empty.
     fn text<'t>(
         &'t self,
-        place: impl Fn(&'t Places) -> Option<&'t Template>,
-    ) -> Result<Option<String>, Fault> {
-        let Some(template) = place(self.own).or_else(|| place(&self.map.places)) else {
-            return Ok(None);
-        };
-        let text = self.context.string(template)?;
+        place: impl Fn(&'t ValuePlaces) -> Option<&'t Template>,
+    ) -> Result<Option<String>, ContentFault> {
+        let Some(template) = self.place(place) else { return Ok(None) };
+        let text = self.context.render_string(template)?;
         Ok(Some(text).filter(|text| !text.is_empty()))
     }
 
     fn required<'t>(
         &'t self,
         name: &str,
-        place: impl Fn(&'t Places) -> Option<&'t Template>,
-    ) -> Result<String, Fault> {
+        place: impl Fn(&'t ValuePlaces) -> Option<&'t Template>,
+    ) -> Result<String, ContentFault> {
         match self.text(place)? {
             Some(text) => Ok(text),
             None => fault(FaultKind::Missing, format!("{name} is required")),
         }
     }
 
-    pub(crate) fn currency(&self) -> Result<Currency, Fault> {
+    pub(crate) fn currency(&self) -> Result<Currency, ContentFault> {
         let text = self.required("currency", |places| places.currency.as_ref())?;
         let text = self.map.currencies.get(&text).unwrap_or(&text);
         match Currency::parse(text) {
@@ -292,9 +241,9 @@ impl Chosen<'_> {
         }
     }
 
-    pub(crate) fn amount(&self, currency: Currency) -> Result<Amount, Fault> {
+    pub(crate) fn amount(&self, currency: Currency) -> Result<Amount, ContentFault> {
         let text = self.required("amount", |places| places.amount.as_ref())?;
-        self.map.amount.read(&text, currency).or_else(|error| match error {
+        self.map.amount.read_amount(&text, currency).or_else(|error| match error {
             AmountError::NotInteger => fault(
                 FaultKind::AmountNotInteger,
                 "amount is no exact number of the currency's minor units",
@@ -305,8 +254,8 @@ impl Chosen<'_> {
         })
     }
 
-    /// When it was paid; where the profile does not say, the time that stands for it.
-    fn paid_at(&self, otherwise: Option<Time>) -> Result<Option<Time>, Fault> {
+    /// Reads paid_at; `otherwise` if the notice has none.
+    fn paid_at(&self, otherwise: Option<Time>) -> Result<Option<Time>, ContentFault> {
         let Some(text) = self.text(|places| places.paid_at.as_ref())? else {
             return Ok(otherwise);
         };
@@ -319,20 +268,20 @@ impl Chosen<'_> {
     pub(crate) fn id<'t, R: TextRule>(
         &'t self,
         name: &str,
-        place: impl Fn(&'t Places) -> Option<&'t Template>,
-    ) -> Result<Text<R>, Fault> {
-        id(&self.required(name, place)?)
+        place: impl Fn(&'t ValuePlaces) -> Option<&'t Template>,
+    ) -> Result<Text<R>, ContentFault> {
+        parse_id(&self.required(name, place)?)
     }
 
     fn optional_id<'t, R: TextRule>(
         &'t self,
-        place: impl Fn(&'t Places) -> Option<&'t Template>,
-    ) -> Result<Option<Text<R>>, Fault> {
-        self.text(place)?.map(|text| id(&text)).transpose()
+        place: impl Fn(&'t ValuePlaces) -> Option<&'t Template>,
+    ) -> Result<Option<Text<R>>, ContentFault> {
+        self.text(place)?.map(|text| parse_id(&text)).transpose()
     }
 }
 
-fn id<R: TextRule>(text: &str) -> Result<Text<R>, Fault> {
+fn parse_id<R: TextRule>(text: &str) -> Result<Text<R>, ContentFault> {
     Text::parse(text).or_else(|error| {
         let kind = match error {
             TextError::Empty { .. } => FaultKind::Empty,

@@ -1,14 +1,16 @@
-//! Owns the marks that separate values in signed texts. A payer may have chosen a description; what we sign with a secret that
-//! notices are signed with, too, must not read as a notice, so such texts hold none of them.
+//! Owns the marks that separate values in signed texts. A payer may choose a description. A request
+//! that we sign with the secret of notices must not be readable as a notice, so the description
+//! must not hold these marks.
 
-use super::call::CallRule;
 use super::crypt::KeyKind;
 use super::filter::Filter;
-use super::template::{Source, Template};
-use super::{BODY, Scheme, SignRule};
+use super::template::{Template, TokenSource};
+use crate::scheme::call::rule::CallRule;
+use crate::scheme::compiled::Scheme;
+use crate::scheme::rules::{BODY, SignRule};
 
 impl Scheme {
-    /// What separates values in the notices' texts that a shared secret signs.
+    /// The marks between values in the texts of notices that are signed with a shared secret.
     pub(crate) fn notice_marks(&self) -> String {
         let mut marks = String::new();
         let is_shared = |sign: &&SignRule| sign.algorithm.key_kind() == KeyKind::Shared;
@@ -18,14 +20,14 @@ impl Scheme {
         marks
     }
 
-    /// Those of a template, of its texts and its lists.
+    /// Appends the marks of a template, its texts and its lists.
     fn marks_of(&self, template: &Template, into: &mut String) {
         into.push_str(&template.literals().concat());
         for token in template.tokens() {
             match &token.source {
-                // A text names only those before it.
-                Source::Text(number) => self.marks_of(&self.texts[*number], into),
-                Source::Pairs(number) => {
+                // This ends: a text names only texts before it.
+                TokenSource::Text(number) => self.marks_of(&self.texts[*number], into),
+                TokenSource::Pairs(number) => {
                     let list = &self.pairs[*number];
                     into.extend([list.separator.as_str(), list.assign.as_str()]);
                 }
@@ -36,9 +38,9 @@ impl Scheme {
 }
 
 impl CallRule {
-    /// What separates values in the signed text, if one of these stands among them as it is, and in `notices`, the texts that
-    /// notices are signed by. A payer may choose such a value; with the marks in it, what we sign could be read as a notice of
-    /// the partner's that is signed with the same secret.
+    /// The marks of the signed text and of `notices`, if the signed text holds one of `values`
+    /// unencoded. A payer may choose such a value; with the marks in it, our signed text could be
+    /// read as a notice that is signed with the same secret.
     pub(crate) fn marks_signed_with(&self, values: &[usize], notices: &str) -> Vec<char> {
         let shared = self.sign.as_ref().filter(|sign| sign.algorithm.key_kind() == KeyKind::Shared);
         let Some(sign) = shared else { return Vec::new() };
@@ -48,13 +50,13 @@ impl CallRule {
         let mut is_signed = holds(&sign.text);
         for token in sign.text.tokens() {
             match &token.source {
-                Source::Field(BODY, path) => {
+                TokenSource::Field(BODY, path) => {
                     if let Some(field) = self.field(path).filter(|field| holds(field)) {
                         is_signed = true;
                         self.literals(field, &mut marks);
                     }
                 }
-                Source::Pairs(number) => {
+                TokenSource::Pairs(number) => {
                     let list = &self.fields.pairs[*number];
                     if list.lets_marks_through() && self.fields.all.iter().any(|(_, f)| holds(f)) {
                         is_signed = true;
@@ -69,22 +71,22 @@ impl CallRule {
         if is_signed { marks.chars().filter(is_mark).collect() } else { Vec::new() }
     }
 
-    /// Whether a template has this value with its own punctuation, itself or through a text.
+    /// Whether a template writes this value with its punctuation, directly or through a text.
     fn bares(&self, template: &Template, value: usize) -> bool {
         template.tokens().iter().any(|token| {
             token.filters.iter().all(Filter::lets_marks_through)
                 && match &token.source {
-                    Source::Text(number) => self.bares(&self.texts[*number], value),
-                    other => *other == Source::Value(value),
+                    TokenSource::Text(number) => self.bares(&self.texts[*number], value),
+                    other => *other == TokenSource::Value(value),
                 }
         })
     }
 
-    /// What stands between the values of a template, that of its texts included.
+    /// Appends the literals of a template and its texts.
     fn literals(&self, template: &Template, into: &mut String) {
         into.push_str(&template.literals().concat());
         for token in template.tokens() {
-            if let Source::Text(number) = &token.source {
+            if let TokenSource::Text(number) = &token.source {
                 self.literals(&self.texts[*number], into);
             }
         }

@@ -1,123 +1,101 @@
-//! Owns the access token our calls carry: how a profile says it is asked for (RFC 6749, 4.4), and what an answer grants.
-//! Pure: `remote::tokens` asks, and keeps what was granted.
+//! Owns the access token that our calls carry: the request for it (RFC 6749, 4.4), and judging the
+//! answer. Pure: `remote::tokens` makes the call and caches the token.
 //!
-//! Invariant: nothing that is told of an answer holds the token.
+//! Invariant: no reason or log text of an answer holds the token.
+
+pub(crate) mod rule;
 
 use payfold_schemas::time::Time;
 
-use super::call::{CallRule, Common};
-use super::document::{Document, Json};
-use super::map::holds;
-use super::reading::{Context, Of, Reading};
-use super::request::Request;
+use super::call::CommonValues;
+use super::document::{Document, JsonDocument};
+use super::map::conditions_hold;
+use super::message::{ParsedMessage, TemplateContext};
+use super::request::NoticeRequest;
 use super::template::Template;
-use super::{Condition, Scheme};
-use crate::profile::Limits;
+use super::template_values::TemplateInputs;
+use crate::limits::BodyLimits;
+use crate::reason::Reason;
+use crate::scheme::compiled::Scheme;
+use crate::scheme::oauth::rule::{SchemeOauth, TokenGrant, TokenGrantRule};
 use crate::secret::Secret;
 
-/// Characters of a partner's code that are logged.
+/// The longest partner's code that is logged, in characters.
 const CODE_CHARS_MAX: usize = 64;
-/// A token lasts no longer than this, whatever the answer says, s.
+
+/// The longest lifetime of a token, s; a longer one in the answer is cut to it.
 const LASTS_S_MAX: u64 = 86_400;
 
-/// How an access token is asked for.
-#[derive(Clone, Debug)]
-pub(crate) struct SchemeToken {
-    pub(crate) rule: CallRule,
-    pub(crate) grant: GrantRule,
-    /// The whole call, from connecting to the last byte of the answer, ms.
-    pub(crate) timeout_ms: u64,
-}
-
-/// Where an answer says what it grants.
-#[derive(Clone, Debug)]
-pub(crate) struct GrantRule {
-    /// What must hold, or nothing is granted.
-    pub(crate) success: Vec<Condition>,
-    /// The partner's code for a no, for our log.
-    pub(crate) refusal: Template,
-    pub(crate) token: Template,
-    /// In how many seconds it ends.
-    pub(crate) expires_in: Template,
-    /// How long it lasts where the answer does not say, s.
-    pub(crate) ttl_s: u64,
-}
-
-/// What was granted.
-#[derive(Clone, Debug)]
-pub(crate) struct Grant {
-    pub(crate) token: Secret,
-    /// For how long, s.
-    pub(crate) lasts_s: u64,
-}
-
-impl SchemeToken {
-    /// What the templates may name, for an account.
+impl SchemeOauth {
+    /// The values that the templates may name, for an account.
     pub(crate) fn values(&self, merchant: &str, now: Time) -> Vec<String> {
-        Common { about: merchant, format: &self.rule.now, now }.values()
+        CommonValues { subject: merchant, format: &self.rule.now, now }.values()
     }
 
-    /// In one line, for people.
+    /// Describes the token call in one line, for people.
     pub(crate) fn describe(&self) -> String {
         format!("{} {}", self.rule.method.name(), self.rule.path)
     }
 }
 
-impl GrantRule {
-    /// Judges a complete answer with a success status. Errors: why nothing is granted.
+impl TokenGrantRule {
+    /// Judges a complete answer with a success status. Errors: why no token is granted.
     pub(crate) fn judge(
         &self,
         scheme: &Scheme,
-        (limits, of): (Limits, Of<'_>),
+        (limits, inputs): (BodyLimits, TemplateInputs<'_>),
         body: &[u8],
-    ) -> Result<Grant, String> {
-        let request = Request::default();
-        let document = document(limits, body).ok_or("its answer is no JSON")?;
-        let reading = Reading::of_document(scheme, &request, limits, Some(document));
-        let context = Context::bare(&reading, &of);
-        let text = |template: &Template| context.string(template).unwrap_or_default();
-        if !holds(&self.success, context).unwrap_or(false) {
-            return Err(format!("it grants none: {}", printable(&text(&self.refusal))));
+    ) -> Result<TokenGrant, Reason> {
+        let request = NoticeRequest::default();
+        let document =
+            document(limits, body).ok_or_else(|| Reason("its answer is no JSON".to_owned()))?;
+        let message = ParsedMessage::from_document(scheme, &request, limits, Some(document));
+        let context = TemplateContext::without_key(&message, &inputs);
+        let text = |template: &Template| context.render_string(template).unwrap_or_default();
+        if !conditions_hold(&self.success, context).unwrap_or(false) {
+            return Reason::err(format!("it grants none: {}", printable(&text(&self.refusal))));
         }
         let token = text(&self.token);
         if token.is_empty() {
-            return Err(format!("{} of its answer is empty", self.token));
+            return Reason::err(format!("{} of its answer is empty", self.token));
         }
-        // What a header can carry.
+        // Only printable ASCII can be sent in a header.
         if !token.bytes().all(|byte| matches!(byte, b'!'..=b'~')) {
-            return Err(format!("{} of its answer is no token", self.token));
+            return Reason::err(format!("{} of its answer is no token", self.token));
         }
         let lasts = text(&self.expires_in);
         let lasts_s = if lasts.is_empty() {
             self.ttl_s
         } else {
+            // Some servers send a fraction of a second; it is cut off.
             let whole = lasts.split('.').next().unwrap_or_default();
             let seconds = whole.parse::<u64>().map_err(|_| {
-                format!("{} of its answer is no number of seconds", self.expires_in)
+                Reason(format!("{} of its answer is no number of seconds", self.expires_in))
             })?;
             seconds.min(LASTS_S_MAX)
         };
-        Ok(Grant { token: Secret::from_bytes(token.into_bytes()), lasts_s })
+        Ok(TokenGrant { token: Secret::from_bytes(token.into_bytes()), lasts_s })
     }
 
-    /// The partner's code in an answer that says no, as far as it can be logged; empty where it says none.
+    /// The partner's code in an answer that refuses, limited to printable ASCII for the log. Empty
+    /// if there is none.
     pub(crate) fn refusal(
         &self,
         scheme: &Scheme,
-        (limits, of): (Limits, Of<'_>),
+        (limits, inputs): (BodyLimits, TemplateInputs<'_>),
         body: &[u8],
     ) -> String {
         let Some(document) = document(limits, body) else { return String::new() };
-        let request = Request::default();
-        let reading = Reading::of_document(scheme, &request, limits, Some(document));
-        let text = Context::bare(&reading, &of).string(&self.refusal);
+        let request = NoticeRequest::default();
+        let message = ParsedMessage::from_document(scheme, &request, limits, Some(document));
+        let text = TemplateContext::without_key(&message, &inputs).render_string(&self.refusal);
         printable(&text.unwrap_or_default())
     }
 }
 
-fn document(limits: Limits, body: &[u8]) -> Option<Document> {
+fn document(limits: BodyLimits, body: &[u8]) -> Option<Document> {
     let text = std::str::from_utf8(body).ok()?;
-    Json::parse(text, limits).ok().map(Document::Json)
+    JsonDocument::parse(text, limits).ok().map(Document::Json)
 }
 
 fn printable(text: &str) -> String {

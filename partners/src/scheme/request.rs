@@ -1,26 +1,27 @@
-//! Owns the request a notice came in, as far as a scheme may sign or read it. Nothing is decoded here.
+//! Owns the HTTP request of a notice, as far as a scheme may sign or read it. Nothing is decoded
+//! here.
 
-/// One request.
+/// The HTTP request of a notice.
 #[derive(Clone, Debug, Default)]
-pub struct Request<'r> {
+pub struct NoticeRequest<'r> {
     /// `POST` or `GET`.
     pub method: &'r str,
     /// Our address up to the path, as the partner knows it, such as `https://pay.example.com`.
     pub base_url: &'r str,
     /// As received.
     pub path: &'r str,
-    /// What stands behind `?`, as received; empty if nothing does.
+    /// The query as received, without its `?`. Empty if the request has no query.
     pub query: &'r str,
-    /// Names as received, values that are text.
+    /// Names and values as received; values that are not text are left out.
     pub headers: Vec<(&'r str, &'r str)>,
     /// The whole body.
     pub body: &'r [u8],
 }
 
-impl<'r> Request<'r> {
+impl<'r> NoticeRequest<'r> {
     /// A request to a URL, or to a path with its query.
     pub fn of_url(url: &'r str) -> Self {
-        let (base_url, path, query) = super::explain::base_of(url);
+        let (base_url, path, query) = crate::scheme::request::base_of(url);
         Self { base_url, path, query, ..Self::default() }
     }
 
@@ -38,4 +39,17 @@ impl<'r> Request<'r> {
             format!("{}?{}", self.path, self.query)
         }
     }
+}
+
+/// Splits a URL or a request target into base address, path and query.
+pub(crate) fn base_of(url: &str) -> (&str, &str, &str) {
+    let authority = url.find("://").map_or(0, |at| at + 3);
+    let path_at = if authority == 0 {
+        0
+    } else {
+        url[authority..].find('/').map_or(url.len(), |at| authority + at)
+    };
+    let (base, target) = url.split_at(path_at);
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    (base, path, query)
 }

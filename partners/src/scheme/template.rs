@@ -1,22 +1,27 @@
-//! Owns templates: the small texts a profile puts together from what a notice carries, and their parsing.
+//! Owns templates, the texts that a profile builds from the values of a notice or a call, and their
+//! parser.
 //!
-//! `{token}` is replaced, `{token|filter|filter}` is changed on the way, `[…]` is left out when a token inside it is
-//! empty, and `{{`, `}}`, `[[`, `]]` are those characters themselves. A token that is absent or `null` is empty.
+//! `{token}` is replaced by its value, `{token|filter|filter}` by the filtered value. `[…]` is left
+//! out if a token inside it is empty. `{{`, `}}`, `[[`, `]]` are the characters themselves. An
+//! absent or `null` value is empty.
+
+pub(crate) mod error;
 
 use std::fmt;
 
 use reqwest::header::HeaderName;
 
 use super::filter::Filter;
+use crate::scheme::template::error::TemplateError;
 
 /// Where a token's value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum TokenSource {
     /// The whole body.
     Body,
     Method,
     Path,
-    /// What stands behind `?`.
+    /// The query, without its `?`.
     Query,
     /// Our address as the partner knows it, with path and query.
     Url,
@@ -27,68 +32,58 @@ pub(crate) enum Source {
     Header(String),
     /// A constant of the profile or the account.
     Constant(String),
-    /// A place in a document, by the document's number.
+    /// A path in a document, by the document's number.
     Field(usize, Vec<String>),
     /// A list of pairs, by number.
     Pairs(usize),
     /// A text of the profile, by number.
     Text(usize),
-    /// A value of the question, by number.
+    /// A value of a call, by index.
     Value(usize),
 }
 
-/// One `{…}`.
+/// One `{…}` of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Token {
-    pub(crate) source: Source,
+pub(crate) struct TemplateToken {
+    pub(crate) source: TokenSource,
     pub(crate) filters: Vec<Filter>,
     /// As it is written in the profile.
     pub(crate) written: String,
 }
 
-/// A piece of a template.
+/// A piece of a template: a literal, a token, or an optional `[…]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum TemplatePiece {
     Literal(String),
-    Token(Token),
-    Optional(Vec<Piece>),
+    Token(TemplateToken),
+    Optional(Vec<TemplatePiece>),
 }
 
 /// A parsed template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Template {
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<TemplatePiece>,
 }
 
-/// The names a template may use: those defined before it.
+/// The names a template may use: those defined before it in the file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct TemplateNames {
     /// `f`, `q`, `i` and the profile's own documents, in the order of their numbers.
     pub(crate) documents: Vec<String>,
     pub(crate) pairs: Vec<String>,
     pub(crate) texts: Vec<String>,
     pub(crate) constants: Vec<String>,
-    /// What a question is made of; none in what is read of a notice.
+    /// The values of a call, by index. Empty for templates of notices.
     pub(crate) values: Vec<String>,
-}
-
-/// Why a text is no template. The message says how to mend it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TemplateError(pub(crate) String);
-
-impl fmt::Display for TemplateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 /// As it is written in a profile.
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fn write(pieces: &[Piece], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn write(pieces: &[TemplatePiece], f: &mut fmt::Formatter<'_>) -> fmt::Result {
             for piece in pieces {
                 match piece {
-                    Piece::Literal(literal) => {
+                    TemplatePiece::Literal(literal) => {
                         for c in literal.chars() {
                             match c {
                                 '{' | '}' | '[' | ']' => write!(f, "{c}{c}")?,
@@ -97,8 +92,8 @@ impl fmt::Display for Template {
                             }
                         }
                     }
-                    Piece::Token(token) => f.write_str(&token.written)?,
-                    Piece::Optional(pieces) => {
+                    TemplatePiece::Token(token) => f.write_str(&token.written)?,
+                    TemplatePiece::Optional(pieces) => {
                         f.write_str("[")?;
                         write(pieces, f)?;
                         f.write_str("]")?;
@@ -113,20 +108,20 @@ impl fmt::Display for Template {
 
 impl Template {
     /// Parses a template.
-    pub(crate) fn parse(text: &str, names: &Names) -> Result<Self, TemplateError> {
-        let mut parser = Parser { rest: text, names };
+    pub(crate) fn parse(text: &str, names: &TemplateNames) -> Result<Self, TemplateError> {
+        let mut parser = TemplateParser { rest: text, names };
         let pieces = parser.pieces(0)?;
         Ok(Self { pieces })
     }
 
     /// Every token, those of optional pieces included.
-    pub(crate) fn tokens(&self) -> Vec<&Token> {
-        fn walk<'t>(pieces: &'t [Piece], into: &mut Vec<&'t Token>) {
+    pub(crate) fn tokens(&self) -> Vec<&TemplateToken> {
+        fn walk<'t>(pieces: &'t [TemplatePiece], into: &mut Vec<&'t TemplateToken>) {
             for piece in pieces {
                 match piece {
-                    Piece::Literal(_) => {}
-                    Piece::Token(token) => into.push(token),
-                    Piece::Optional(pieces) => walk(pieces, into),
+                    TemplatePiece::Literal(_) => {}
+                    TemplatePiece::Token(token) => into.push(token),
+                    TemplatePiece::Optional(pieces) => walk(pieces, into),
                 }
             }
         }
@@ -135,14 +130,14 @@ impl Template {
         tokens
     }
 
-    /// Every text between tokens, those of optional pieces included.
+    /// Every literal, those of optional pieces included.
     pub(crate) fn literals(&self) -> Vec<&str> {
-        fn walk<'t>(pieces: &'t [Piece], into: &mut Vec<&'t str>) {
+        fn walk<'t>(pieces: &'t [TemplatePiece], into: &mut Vec<&'t str>) {
             for piece in pieces {
                 match piece {
-                    Piece::Literal(literal) => into.push(literal),
-                    Piece::Token(_) => {}
-                    Piece::Optional(pieces) => walk(pieces, into),
+                    TemplatePiece::Literal(literal) => into.push(literal),
+                    TemplatePiece::Token(_) => {}
+                    TemplatePiece::Optional(pieces) => walk(pieces, into),
                 }
             }
         }
@@ -151,23 +146,24 @@ impl Template {
         literals
     }
 
-    /// Whether it has a token of this source that is not optional.
-    pub(crate) fn needs(&self, source: &Source) -> bool {
+    /// Whether it has a token of this source outside of optional pieces.
+    pub(crate) fn needs(&self, source: &TokenSource) -> bool {
         self.pieces.iter().any(|piece| match piece {
-            Piece::Token(token) => token.source == *source,
-            Piece::Literal(_) | Piece::Optional(_) => false,
+            TemplatePiece::Token(token) => token.source == *source,
+            TemplatePiece::Literal(_) | TemplatePiece::Optional(_) => false,
         })
     }
 
-    /// The same with every token's value changed by this filter at last: nothing done after it can undo it.
+    /// Adds this filter as the last one of every token, so that no other filter can undo the
+    /// escaping.
     pub(crate) fn escaped(mut self, filter: &Filter) -> Self {
-        fn walk(pieces: &mut [Piece], filter: &Filter) {
+        fn walk(pieces: &mut [TemplatePiece], filter: &Filter) {
             for piece in pieces {
                 match piece {
-                    Piece::Literal(_) => {}
-                    Piece::Token(token) if token.filters.last() == Some(filter) => {}
-                    Piece::Token(token) => token.filters.push(filter.clone()),
-                    Piece::Optional(pieces) => walk(pieces, filter),
+                    TemplatePiece::Literal(_) => {}
+                    TemplatePiece::Token(token) if token.filters.last() == Some(filter) => {}
+                    TemplatePiece::Token(token) => token.filters.push(filter.clone()),
+                    TemplatePiece::Optional(pieces) => walk(pieces, filter),
                 }
             }
         }
@@ -175,22 +171,22 @@ impl Template {
         self
     }
 
-    /// The only token of a template that is nothing else.
-    pub(crate) fn single(&self) -> Option<&Token> {
+    /// The token of a template that is exactly one token.
+    pub(crate) fn single(&self) -> Option<&TemplateToken> {
         match self.pieces.as_slice() {
-            [Piece::Token(token)] => Some(token),
+            [TemplatePiece::Token(token)] => Some(token),
             _ => None,
         }
     }
 }
 
-struct Parser<'t> {
+struct TemplateParser<'t> {
     rest: &'t str,
-    names: &'t Names,
+    names: &'t TemplateNames,
 }
 
-impl Parser<'_> {
-    fn pieces(&mut self, depth: usize) -> Result<Vec<Piece>, TemplateError> {
+impl TemplateParser<'_> {
+    fn pieces(&mut self, depth: usize) -> Result<Vec<TemplatePiece>, TemplateError> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
         while let Some(character) = self.rest.chars().next() {
@@ -202,12 +198,12 @@ impl Parser<'_> {
                 }
                 '{' => {
                     flush(&mut literal, &mut pieces);
-                    pieces.push(Piece::Token(self.token()?));
+                    pieces.push(TemplatePiece::Token(self.token()?));
                 }
                 '[' if depth == 0 => {
                     flush(&mut literal, &mut pieces);
                     self.rest = &self.rest[1..];
-                    pieces.push(Piece::Optional(self.pieces(1)?));
+                    pieces.push(TemplatePiece::Optional(self.pieces(1)?));
                 }
                 '[' => return bad("a [ ] inside a [ ]; write [[ for the character"),
                 ']' if depth == 1 => {
@@ -230,7 +226,7 @@ impl Parser<'_> {
         Ok(pieces)
     }
 
-    fn token(&mut self) -> Result<Token, TemplateError> {
+    fn token(&mut self) -> Result<TemplateToken, TemplateError> {
         let Some(end) = end_of_token(self.rest) else {
             return bad("a { without its }; write {{ for the character");
         };
@@ -241,11 +237,11 @@ impl Parser<'_> {
         let name = parts.next().unwrap_or_default().trim();
         let source = source(name, self.names)?;
         let filters = parts.map(|part| Filter::parse(part.trim())).collect::<Result<_, _>>()?;
-        Ok(Token { source, filters, written })
+        Ok(TemplateToken { source, filters, written })
     }
 }
 
-/// The offset of the `}` that ends the token at the start, quotes skipped.
+/// The offset of the `}` that ends the token at the start. Quoted parts are skipped.
 fn end_of_token(text: &str) -> Option<usize> {
     let mut is_quoted = false;
     let end = text.char_indices().skip(1).find(|(_, character)| {
@@ -255,9 +251,9 @@ fn end_of_token(text: &str) -> Option<usize> {
     end.filter(|(_, character)| *character == '}').map(|(at, _)| at)
 }
 
-fn flush(literal: &mut String, pieces: &mut Vec<Piece>) {
+fn flush(literal: &mut String, pieces: &mut Vec<TemplatePiece>) {
     if !literal.is_empty() {
-        pieces.push(Piece::Literal(std::mem::take(literal)));
+        pieces.push(TemplatePiece::Literal(std::mem::take(literal)));
     }
 }
 
@@ -265,34 +261,36 @@ fn bad<T>(problem: impl Into<String>) -> Result<T, TemplateError> {
     Err(TemplateError(problem.into()))
 }
 
-/// What a token's name means.
-fn source(name: &str, names: &Names) -> Result<Source, TemplateError> {
+/// Resolves a token's name.
+fn source(name: &str, names: &TemplateNames) -> Result<TokenSource, TemplateError> {
     let simple = match name {
-        "body" => Some(Source::Body),
-        "method" => Some(Source::Method),
-        "path" => Some(Source::Path),
-        "query" => Some(Source::Query),
-        "url" => Some(Source::Url),
-        "secret" => Some(Source::Secret),
-        "merchant" => Some(Source::Merchant),
+        "body" => Some(TokenSource::Body),
+        "method" => Some(TokenSource::Method),
+        "path" => Some(TokenSource::Path),
+        "query" => Some(TokenSource::Query),
+        "url" => Some(TokenSource::Url),
+        "secret" => Some(TokenSource::Secret),
+        "merchant" => Some(TokenSource::Merchant),
         _ => None,
     };
-    let value = names.values.iter().position(|value| value == name).map(Source::Value);
+    let value = names.values.iter().position(|value| value == name).map(TokenSource::Value);
     if let Some(simple) = simple.or(value) {
         return Ok(simple);
     }
     let Some((kind, rest)) = name.split_once('.') else {
         let values = names.values.iter().map(|value| format!("{value}, ")).collect::<String>();
         return bad(format!(
-            "{{{name}}} names nothing; tokens are {values}body, method, path, query, url, secret, merchant, h.<header>, \
-             c.<constant>, p.<pairs>, t.<text>, and f.<path>, q.<name> or <document>.<path>"
+            "{{{name}}} names nothing; tokens are {values}body, method, path, query, url, secret, \
+             merchant, h.<header>, c.<constant>, p.<pairs>, t.<text>, and f.<path>, q.<name> or \
+             <document>.<path>"
         ));
     };
     let known = |list: &[String], what: &str| {
         list.iter().position(|other| other == rest).ok_or_else(|| {
             let known = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
             TemplateError(format!(
-                "there is no {what} {rest} that this may name (documents are read first, then pairs, then texts); there are: {known}"
+                "there is no {what} {rest} that this may name (documents are read first, then \
+                 pairs, then texts); there are: {known}"
             ))
         })
     };
@@ -300,15 +298,15 @@ fn source(name: &str, names: &Names) -> Result<Source, TemplateError> {
         "h" if HeaderName::from_bytes(rest.as_bytes()).is_err() => {
             bad(format!("{{{name}}}: {rest:?} is no header's name; write h.X-Signature"))
         }
-        "h" => Ok(Source::Header(rest.to_owned())),
+        "h" => Ok(TokenSource::Header(rest.to_owned())),
         "c" => {
             known(&names.constants, "constant")?;
-            Ok(Source::Constant(rest.to_owned()))
+            Ok(TokenSource::Constant(rest.to_owned()))
         }
-        "p" => known(&names.pairs, "[[pairs]] named").map(Source::Pairs),
-        "t" => known(&names.texts, "[[text]] named").map(Source::Text),
+        "p" => known(&names.pairs, "[[pairs]] named").map(TokenSource::Pairs),
+        "t" => known(&names.texts, "[[text]] named").map(TokenSource::Text),
         _ => match names.documents.iter().position(|other| other == kind) {
-            Some(number) => Ok(Source::Field(number, path(rest)?)),
+            Some(number) => Ok(TokenSource::Field(number, path(rest)?)),
             None if names.documents.is_empty() => {
                 bad(format!("{{{name}}} can't stand here: no document is read at this place"))
             }
@@ -320,7 +318,7 @@ fn source(name: &str, names: &Names) -> Result<Source, TemplateError> {
     }
 }
 
-/// The steps of `a.b.0."c.d"`.
+/// Parses a path such as `a.b.0."c.d"` into its steps.
 pub(crate) fn path(text: &str) -> Result<Vec<String>, TemplateError> {
     let mut steps = Vec::new();
     let mut rest = text;
@@ -348,9 +346,9 @@ pub(crate) fn path(text: &str) -> Result<Vec<String>, TemplateError> {
 mod tests {
     use super::*;
 
-    fn names() -> Names {
+    fn names() -> TemplateNames {
         let list = |text: &str| text.split(' ').map(str::to_owned).collect();
-        Names {
+        TemplateNames {
             documents: list("f q i data"),
             pairs: list("all"),
             texts: list("first"),
@@ -360,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_parsed() {
+    fn templates_are_parsed() {
         let parsed =
             Template::parse("a={f.a.0.b}&[x={q.x|upper}&]{{}}{h.X-Sig}", &names()).unwrap();
         let written: Vec<_> = parsed.tokens().iter().map(|token| token.written.as_str()).collect();
@@ -368,12 +366,12 @@ mod tests {
         assert_eq!(parsed.pieces.len(), 6);
         let quoted = Template::parse("{data.\"a.b}\".c}", &names()).unwrap();
         let steps = vec!["a.b}".to_owned(), "c".to_owned()];
-        assert_eq!(quoted.single().unwrap().source, Source::Field(3, steps));
+        assert_eq!(quoted.single().unwrap().source, TokenSource::Field(3, steps));
         for (text, source) in [
-            ("{body}", Source::Body),
-            ("{p.all}", Source::Pairs(0)),
-            ("{t.first}", Source::Text(0)),
-            ("{c.app}", Source::Constant("app".into())),
+            ("{body}", TokenSource::Body),
+            ("{p.all}", TokenSource::Pairs(0)),
+            ("{t.first}", TokenSource::Text(0)),
+            ("{c.app}", TokenSource::Constant("app".into())),
         ] {
             assert_eq!(Template::parse(text, &names()).unwrap().single().unwrap().source, source);
         }

@@ -1,9 +1,11 @@
-//! Notices of schemes of every kind, signed here with the libraries themselves, judged by a directory.
+//! Notices of many kinds of schemes, signed here with the crypto libraries and verified by a
+//! directory.
 
 mod accounts;
 mod attacks;
 mod claims;
 mod coverage;
+mod fast_path;
 mod hints;
 mod kinds;
 mod mistakes;
@@ -17,23 +19,25 @@ use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
 use payfold_schemas::time::Time;
 use sha2::{Sha256, Sha512};
 
-use super::{Request, Said, VerifiedNotice};
 use crate::directory::Directory;
 use crate::document::{AccountEntry, KeyEntry, VaultDocument};
 use crate::keys::Channel;
+use crate::notice_content::NoticeContent;
 use crate::profile::Profile;
+use crate::scheme::request::NoticeRequest;
 use crate::secret::Secret;
+use crate::verified::VerifiedNotice;
 
 pub(crate) const NOW: Time = Time::from_unix_ms(1_769_853_600_000);
 pub(crate) const SECRET: &str = "a test key that is worth nothing at all";
 
-/// What every scheme of these tests begins with.
+/// The beginning of every profile in these tests.
 pub(super) const HEAD: &str = "
 version = 1
 stage = \"draft\"
 ";
 
-/// And what most of them end with.
+/// The end of most profiles in these tests.
 pub(super) const TAIL: &str = "
 [limits]
 body_bytes = 16384
@@ -83,8 +87,8 @@ pub(super) fn directory(profile: &str) -> Directory {
     directory_of(profile, vec![key("k", Channel::Ipn, SECRET.as_bytes())])
 }
 
-pub(super) fn post<'r>(body: &'r str, headers: &[(&'r str, &'r str)]) -> Request<'r> {
-    Request {
+pub(super) fn post<'r>(body: &'r str, headers: &[(&'r str, &'r str)]) -> NoticeRequest<'r> {
+    NoticeRequest {
         method: "POST",
         base_url: "https://pay.example.com",
         path: "/api/payment/ipn/acme",
@@ -106,8 +110,9 @@ pub(super) fn sha512(text: &str) -> String {
     hex::encode(mac.finalize().into_bytes())
 }
 
-/// `order status amount currency ref`, `ignored`, `fault: …` or the rejection's code; of an array, all of them.
-pub(super) fn verdict(directory: &Directory, request: &Request<'_>) -> String {
+/// The judgement of a request: `order status amount currency ref`, `ignored`, `kept`, `fault: …` or
+/// the rejection's code; for an array, all of them.
+pub(super) fn verdict(directory: &Directory, request: &NoticeRequest<'_>) -> String {
     match directory.verify_scheme("acme", request, NOW) {
         Ok(notices) => notices.iter().map(said).collect::<Vec<_>>().join("; "),
         Err(rejection) => rejection.to_string(),
@@ -115,10 +120,10 @@ pub(super) fn verdict(directory: &Directory, request: &Request<'_>) -> String {
 }
 
 fn said(notice: &VerifiedNotice) -> String {
-    match notice.said() {
-        Ok(Said::Ignored) => "ignored".to_owned(),
-        Ok(Said::Kept) => "kept".to_owned(),
-        Ok(Said::Event(mapped)) => format!(
+    match notice.content() {
+        Ok(NoticeContent::Ignored) => "ignored".to_owned(),
+        Ok(NoticeContent::NoOrder) => "kept".to_owned(),
+        Ok(NoticeContent::Event(mapped)) => format!(
             "{} {} {} {} {}{}{}",
             mapped.order_id,
             mapped.status,

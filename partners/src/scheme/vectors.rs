@@ -1,32 +1,38 @@
-//! Owns the check of a profile against a file of test vectors: the signing text and the signature of each must come out
-//! as they are written down. The keys in such a file are published and worth nothing; they may be short.
+//! Owns checking a profile against a file of test vectors: the signed text and the signature of
+//! each vector must be as written in the file. The keys in such a file are published, so they may
+//! be short.
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
+use super::ambiguity::{SignedTextReadings, find_ambiguity};
 use super::claims::{CLAIMS_MAX, are_too_many, claimed};
-use super::crypt::{Ready, Strength, decode_secret};
-use super::explain::{base_of, is_match, variants};
-use super::map::{FaultKind, Unsigned, said};
-use super::reading::{Context, Of, Reading};
-use super::request::Request;
-use super::unique::{Readings, ambiguous};
-use super::{Scheme, SignRule};
-use crate::keys::{SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
+use super::crypt::{KeyStrength, ReadyKey, decode_secret};
+use super::explain::find_matching_changes;
+use super::map::{SignatureState, map_notice};
+use super::message::{ParsedMessage, TemplateContext};
+use super::request::NoticeRequest;
+use super::template_values::TemplateInputs;
+use crate::notice_content::FaultKind;
 use crate::profile::Profile;
+use crate::scheme::compiled::Scheme;
+use crate::scheme::explain::matching::is_match;
+use crate::scheme::request::base_of;
+use crate::scheme::rules::SignRule;
 use crate::secret::Secret;
+use crate::secret::{SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
 
-/// A file of vectors; what else stands in it is let pass.
+/// A file of vectors. Other keys are ignored.
 #[derive(Debug, Deserialize)]
 struct VectorFile {
-    vectors: Vec<Vector>,
+    vectors: Vec<TestVector>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Vector {
+struct TestVector {
     name: String,
-    /// A sign block's name; absent = any may match.
+    /// The name of a `[[sign]]`. `None` = any may match.
     #[serde(default)]
     sign: Option<String>,
     secret: String,
@@ -36,19 +42,19 @@ struct Vector {
     merchant: String,
     request: VectorRequest,
     #[serde(default)]
-    signing_string: Option<EachItem>,
-    expected: EachItem,
+    signing_string: Option<ExpectedTexts>,
+    expected: ExpectedTexts,
 }
 
-/// What is expected of a notice, or of each item of an array, in its order.
+/// The expected text of a notice, or of each item of an array.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum EachItem {
+enum ExpectedTexts {
     One(String),
     All(Vec<String>),
 }
 
-impl EachItem {
+impl ExpectedTexts {
     fn of(&self, item: usize) -> Option<&str> {
         match self {
             Self::One(text) => Some(text).filter(|_| item == 0),
@@ -77,35 +83,41 @@ struct VectorRequest {
     body: String,
 }
 
-/// What became of one vector.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The result of one vector.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VectorReport {
-    /// Its name.
+    /// The vector's name.
+    #[serde(rename = "vector")]
     pub name: String,
-    /// The sign block that matched.
+    /// The `[[sign]]` that matched.
     pub sign: Option<String>,
-    /// Why it did not come out; empty if it did.
+    /// Why the vector failed; empty if it passed.
     pub problem: String,
-    /// What is worth knowing although it did.
+    /// A warning about a vector that passed.
     pub warning: String,
 }
 
-/// Checks every vector of a file. Errors: the file can't be read, or the profile is the contract's own.
-pub fn check_vectors(profile: &Profile, file: &str) -> Result<Vec<VectorReport>, String> {
-    let Some(scheme) = profile.scheme() else {
-        return Err(
-            "this profile is the contract's scheme; only a partner's own takes vectors".to_owned()
-        );
-    };
-    let file: VectorFile =
-        serde_json::from_str(file).map_err(|error| format!("no file of vectors: {error}"))?;
+/// What differs between a vector and the profile, or why the file can't be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct VectorError(String);
+
+fn vector_error<T>(problem: impl Into<String>) -> Result<T, VectorError> {
+    Err(VectorError(problem.into()))
+}
+
+/// Checks every vector of a file. Errors: the file can't be read.
+pub fn check_vectors(profile: &Profile, file: &str) -> Result<Vec<VectorReport>, VectorError> {
+    let scheme = profile.scheme();
+    let file: VectorFile = serde_json::from_str(file)
+        .map_err(|error| VectorError(format!("not a file of vectors: {error}")))?;
     if file.vectors.is_empty() {
-        return Err("the file has no vectors, so it proves nothing".to_owned());
+        return vector_error("the file has no vectors, so it proves nothing");
     }
     Ok(file.vectors.iter().map(|vector| check(profile, scheme, vector)).collect())
 }
 
-fn check(profile: &Profile, scheme: &Scheme, vector: &Vector) -> VectorReport {
+fn check(profile: &Profile, scheme: &Scheme, vector: &TestVector) -> VectorReport {
     let is_hmac = scheme.signs.iter().any(|sign| sign.algorithm.name().starts_with("hmac"));
     let is_short = scheme.exceptions.iter().any(|name| name == "short_key");
     let least = if is_hmac && !is_short { SECRET_BYTES_MIN } else { SECRET_BYTES_LEAST };
@@ -115,7 +127,7 @@ fn check(profile: &Profile, scheme: &Scheme, vector: &Vector) -> VectorReport {
         warning = format!("its test key has {bytes} bytes; a real one needs {least}");
     }
     let name = vector.name.clone();
-    match matched(profile, scheme, vector) {
+    match match_vector(profile, scheme, vector) {
         Ok((sign, fault)) => {
             if let Some(fault) = fault {
                 let more = if warning.is_empty() { "" } else { "; " };
@@ -123,32 +135,39 @@ fn check(profile: &Profile, scheme: &Scheme, vector: &Vector) -> VectorReport {
             }
             VectorReport { name, sign: Some(sign), problem: String::new(), warning }
         }
-        Err(problem) => VectorReport { name, sign: None, problem, warning },
+        Err(VectorError(problem)) => VectorReport { name, sign: None, problem, warning },
     }
 }
 
-/// Why a genuine notice could not be taken; `None` if it could, or is of a kind that the profile refuses.
-fn fault(profile: &Profile, scheme: &Scheme, name: &str, bare: Context<'_>) -> Option<String> {
+/// Why an authenticated notice would not be admissible. `None` if it would be, or if the profile
+/// refuses its kind on purpose.
+fn find_fault(
+    profile: &Profile,
+    scheme: &Scheme,
+    name: &str,
+    bare: TemplateContext<'_>,
+) -> Option<String> {
     let sign = scheme.signs.iter().find(|sign| sign.name == name)?;
     if sign.algorithm.signs_the_text() && scheme.needs_one_reading {
-        let readings = Readings::of(scheme, sign, bare.of).ok()?;
-        if let Some(why) = ambiguous(sign, readings.as_ref(), bare) {
+        let readings = SignedTextReadings::compile(scheme, sign, bare.inputs).ok()?;
+        if let Some(why) = find_ambiguity(sign, readings.as_ref(), bare) {
             return Some(why);
         }
     }
-    let fault = said(profile, bare, Unsigned::No).err()?;
+    let fault = map_notice(profile, bare, SignatureState::Signed).err()?;
     (fault.kind != FaultKind::UnknownStatus).then(|| fault.to_string())
 }
 
-/// The sign block a vector comes out with, and why it could not be taken for all that. Errors: what differs.
-fn matched(
+/// The `[[sign]]` that a vector matches, and why the notice would still be refused. Errors: what
+/// differs.
+fn match_vector(
     profile: &Profile,
     scheme: &Scheme,
-    vector: &Vector,
-) -> Result<(String, Option<String>), String> {
+    vector: &TestVector,
+) -> Result<(String, Option<String>), VectorError> {
     let (base_url, path, query) = base_of(&vector.request.url);
     let headers = vector.request.headers.iter();
-    let request = Request {
+    let request = NoticeRequest {
         method: vector.request.method.as_deref().unwrap_or("POST"),
         base_url,
         path,
@@ -162,24 +181,36 @@ fn matched(
         .filter_map(|(name, value)| Some((name.clone(), value.clone()?)))
         .collect();
     constants.extend(vector.constants.clone());
-    let of = Of { merchant: &vector.merchant, constants: &constants, opening: &[], values: &[] };
-    let mut reading = Reading::new(scheme, &request, profile.limits())
-        .map_err(|rejection| format!("can't be parsed: {}", told(&rejection)))?;
-    reading.unwrap(&of).map_err(|rejection| format!("can't be parsed: {}", told(&rejection)))?;
-    let count = reading.items().map_err(|rejection| format!("no array: {}", told(&rejection)))?;
-    is_of_each(vector, count)?;
+    let inputs = TemplateInputs {
+        merchant: &vector.merchant,
+        constants: &constants,
+        decryption_keys: &[],
+        values: &[],
+    };
+    let mut message =
+        ParsedMessage::new(scheme, &request, profile.limits()).map_err(|rejection| {
+            VectorError(format!("can't be parsed: {}", describe_rejection(&rejection)))
+        })?;
+    message.unwrap_documents(&inputs).map_err(|rejection| {
+        VectorError(format!("can't be parsed: {}", describe_rejection(&rejection)))
+    })?;
+    let count = message.count_items().map_err(|rejection| {
+        VectorError(format!("no array: {}", describe_rejection(&rejection)))
+    })?;
+    check_counts(vector, count)?;
     let (mut names, mut first_fault) = (Vec::<String>::new(), None);
     for item in 0..count {
         if scheme.items.is_some() {
-            reading.go_to(item);
+            message.select_item(item);
         }
-        let name = signed(scheme, (vector, item), Context::bare(&reading, &of));
+        let name =
+            match_item(scheme, (vector, item), TemplateContext::without_key(&message, &inputs));
         let name = name.map_err(|problem| match &scheme.items {
-            Some(_) => format!("item {item}: {problem}"),
+            Some(_) => VectorError(format!("item {item}: {problem}")),
             None => problem,
         })?;
-        let context = Context::bare(&reading, &of);
-        first_fault = first_fault.or_else(|| fault(profile, scheme, &name, context));
+        let context = TemplateContext::without_key(&message, &inputs);
+        first_fault = first_fault.or_else(|| find_fault(profile, scheme, &name, context));
         if !names.contains(&name) {
             names.push(name);
         }
@@ -187,12 +218,12 @@ fn matched(
     Ok((names.join(", "), first_fault))
 }
 
-/// Something is expected of every item, and of no other. Errors: how many there are.
-fn is_of_each(vector: &Vector, count: usize) -> Result<(), String> {
-    let texts = vector.signing_string.as_ref().map(EachItem::count);
+/// Checks that the vector expects as many texts as the array has items. Errors: how many there are.
+fn check_counts(vector: &TestVector, count: usize) -> Result<(), VectorError> {
+    let texts = vector.signing_string.as_ref().map(ExpectedTexts::count);
     for (name, found) in [("expected", Some(vector.expected.count())), ("signing_string", texts)] {
         if found.is_some_and(|found| found != count) {
-            return Err(format!(
+            return vector_error(format!(
                 "the array has {count} items; write {name} as a list of as many texts"
             ));
         }
@@ -200,18 +231,18 @@ fn is_of_each(vector: &Vector, count: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// The sign block one notice comes out with. Errors: what differs.
-fn signed(
+/// The `[[sign]]` that one notice matches. Errors: what differs.
+fn match_item(
     scheme: &Scheme,
-    (vector, item): (&Vector, usize),
-    bare: Context<'_>,
-) -> Result<String, String> {
+    (vector, item): (&TestVector, usize),
+    bare: TemplateContext<'_>,
+) -> Result<String, VectorError> {
     let mut problems = Vec::new();
     for sign in &scheme.signs {
         if vector.sign.as_ref().is_some_and(|wanted| *wanted != sign.name) {
             continue;
         }
-        match of_sign(scheme, sign, (vector, item), bare) {
+        match match_sign(scheme, sign, (vector, item), bare) {
             Ok(()) => return Ok(sign.name.clone()),
             Err(problem) => problems.push(format!("[[sign]] {}: {problem}", sign.name)),
         }
@@ -219,77 +250,81 @@ fn signed(
     if problems.is_empty() {
         problems.push("the profile has no such [[sign]]".to_owned());
     }
-    Err(problems.join("; "))
+    vector_error(problems.join("; "))
 }
 
-fn told(rejection: &crate::verify::Rejection) -> String {
+fn describe_rejection(rejection: &crate::rejection::Rejection) -> String {
     format!("{rejection} {}", rejection.detail().unwrap_or_default())
 }
 
-fn of_sign(
+fn match_sign(
     scheme: &Scheme,
     sign: &SignRule,
-    (vector, item): (&Vector, usize),
-    bare: Context<'_>,
-) -> Result<(), String> {
+    (vector, item): (&TestVector, usize),
+    bare: TemplateContext<'_>,
+) -> Result<(), VectorError> {
     let secret = Secret::from_bytes(vector.secret.clone().into_bytes());
     let secret = decode_secret(&secret, scheme.key.encoding, &scheme.key.prefix)
-        .map_err(|unfit| format!("the key {unfit}"))?;
-    let ready = Ready::new(sign.algorithm, secret, Strength::Any)
-        .map_err(|unfit| format!("the key {unfit}"))?;
-    let context = Context { secret: ready.secret(), ..bare };
+        .map_err(|unfit| VectorError(format!("the key {unfit}")))?;
+    let ready = ReadyKey::new(sign.algorithm, secret, KeyStrength::Any)
+        .map_err(|unfit| VectorError(format!("the key {unfit}")))?;
+    let context = TemplateContext { secret: ready.secret(), ..bare };
     compare(sign, &ready, (vector, item), context).map_err(|problem| {
-        let printed = vector.expected.of(item).map(|text| bare_of(sign, text).to_owned());
-        let text = context.text(&sign.text).unwrap_or_default();
+        let printed = vector.expected.of(item).map(|text| without_prefix(sign, text).to_owned());
+        let text = context.render(&sign.text).unwrap_or_default();
         let matches = |one: &String| is_match(sign, &ready, &text, std::slice::from_ref(one));
         let mut odd: Vec<String> = claimed(sign, context).into_iter().chain(printed).collect();
         odd.retain(|one| !matches(one));
-        match variants(sign, &ready, context, &odd).first() {
-            Some(hint) => format!("{problem}; it would match with {hint}"),
+        match find_matching_changes(sign, &ready, context, &odd).first() {
+            Some(hint) => VectorError(format!("{problem}; it would match with {hint}")),
             None => problem,
         }
     })
 }
 
-/// A signature without what stands before it.
-fn bare_of<'t>(sign: &SignRule, text: &'t str) -> &'t str {
+/// A signature without its prefix.
+fn without_prefix<'t>(sign: &SignRule, text: &'t str) -> &'t str {
     text.strip_prefix(sign.prefix.as_str()).unwrap_or(text)
 }
 
-/// Errors: what differs.
+/// Compares a vector with one `[[sign]]`. Errors: what differs.
 fn compare(
     sign: &SignRule,
-    ready: &Ready,
-    (vector, item): (&Vector, usize),
-    context: Context<'_>,
-) -> Result<(), String> {
-    let text = context.text(&sign.text).map_err(|unusable| unusable.to_string())?;
+    ready: &ReadyKey,
+    (vector, item): (&TestVector, usize),
+    context: TemplateContext<'_>,
+) -> Result<(), VectorError> {
+    let text = context.render(&sign.text).map_err(|unusable| VectorError(unusable.to_string()))?;
     if let Some(wanted) = vector.signing_string.as_ref().and_then(|texts| texts.of(item))
         && wanted.as_bytes() != text
     {
-        return Err(differs("the signing text", wanted, &String::from_utf8_lossy(&text)));
+        return vector_error(describe_difference(
+            "the signing text",
+            wanted,
+            &String::from_utf8_lossy(&text),
+        ));
     }
-    if let Some(signature) = ready.expected(sign.algorithm, &text) {
+    if let Some(signature) = ready.compute_signature(sign.algorithm, &text) {
         let wanted = vector.expected.of(item).unwrap_or_default();
-        let bare = bare_of(sign, wanted);
-        if sign.output.read(bare).as_ref() != Some(&signature) {
-            let written = sign.output.write(&signature);
-            return Err(differs("the signature", bare, &written));
+        let bare = without_prefix(sign, wanted);
+        if sign.output.decode(bare).as_ref() != Some(&signature) {
+            let written = sign.output.encode(&signature);
+            return vector_error(describe_difference("the signature", bare, &written));
         }
     }
     let claimed = claimed(sign, context);
     if is_match(sign, ready, &text, &claimed) {
         Ok(())
     } else if are_too_many(&claimed) {
-        Err(format!(
+        vector_error(format!(
             "the request has more than {CLAIMS_MAX} signatures, and none of them is compared"
         ))
     } else {
-        Err("the signature in the request is not of this text".to_owned())
+        vector_error("the signature in the request is not of this text")
     }
 }
 
-fn differs(what: &str, wanted: &str, got: &str) -> String {
+fn describe_difference(what: &str, wanted: &str, got: &str) -> String {
     let at = wanted.bytes().zip(got.bytes()).take_while(|(a, b)| a == b).count();
     format!("{what} differs from byte {at} on: expected {wanted:?}, got {got:?}")
 }
@@ -302,7 +337,7 @@ mod tests {
     use base64::engine::general_purpose::STANDARD;
 
     use super::*;
-    use crate::profile::{SHIPPED, STARTERS};
+    use crate::profile::shipped::{SHIPPED, STARTERS};
     use crate::scheme::tests::{SECRET, sha256};
 
     #[test]
@@ -339,8 +374,8 @@ mod tests {
         let of = |sent: [&str; 2], expected: serde_json::Value| {
             let item = |n: usize| {
                 serde_json::json!({ "N": {
-                    "ref": format!("r-{n}"), "order": format!("o-{n}"), "state": "paid", "sig": sent[n - 1],
-                    "amount": { "value": n * 100, "currency": "VND" },
+                    "ref": format!("r-{n}"), "order": format!("o-{n}"), "state": "paid",
+                    "sig": sent[n - 1], "amount": { "value": n * 100, "currency": "VND" },
                 } })
             };
             let body = serde_json::json!({ "items": [item(1), item(2)] }).to_string();
@@ -363,8 +398,8 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_that_differs_says_where() {
-        let shipped = crate::profile::Shipped::of("razorpay").unwrap();
+    fn a_vector_that_differs_is_reported() {
+        let shipped = crate::profile::shipped::ShippedProfile::of("razorpay").unwrap();
         let code = PartnerCode::parse("razorpay").unwrap();
         let profile = Profile::parse(&code, shipped.profile).unwrap();
         let altered = shipped.vectors.replace("\\\"a\\\":1", "\\\"a\\\":2");

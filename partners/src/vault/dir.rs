@@ -1,61 +1,51 @@
-//! Owns the vault as a directory of key files, as operators of secrets and CSI drivers mount it: flat, read-only to us,
-//! one file a key and `vault.toml` for what is not secret.
-//! Invariants: what is read is one state of the directory (kubelet swaps the `..data` link in one step; elsewhere nothing
-//! may have moved while it was read), and everything that is wrong in it is told at once, by file.
+//! Owns the vault as a directory of key files, as secret operators and CSI drivers mount it: flat,
+//! read-only, one file for each key, and `vault.toml` for settings that are not secret.
+//!
+//! Invariants: a document is read from one state of the directory. Kubelet swaps the `..data` link
+//! in one step; in any other directory no file may have changed while it was read. All problems are
+//! reported at once, by file.
 
 mod assemble;
 mod key_file;
 mod plain;
+pub(super) mod problem;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
 use self::assemble::assemble;
-use self::key_file::KeyFile;
+use self::key_file::VaultKeyFile;
 use self::plain::PlainFile;
+use super::file;
 use super::stamp::FileStamp;
-use super::{VaultError, file};
 use crate::document::VaultDocument;
+use crate::vault::dir::problem::{BadFile, FileProblem, PLAIN_FILE};
+use crate::vault::error::VaultError;
 
-/// The file with what is not secret.
-pub const PLAIN_FILE: &str = "vault.toml";
-/// What is swapped in one step where the directory is kubelet's.
+/// The link that kubelet swaps in one step to replace all files of a mounted secret.
 const DATA_LINK: &str = "..data";
-/// No key and no list of accounts is larger, in bytes.
+
+/// The largest accepted file, in bytes. No key and no `vault.toml` is larger.
 const FILE_BYTES_MAX: u64 = 256 * 1_024;
-/// How often a directory that moves is read again before that is an error.
+
+/// How often a directory that is being changed is read before that is an error.
 const READS_MAX: usize = 5;
 
-/// Something in the directory that can't be used, and how to mend it.
+/// One state of a directory: its files, with a stamp that changes when a file is replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileProblem {
-    /// The file's name.
-    pub file: String,
-    /// What is wrong with it and what to do. Never holds a part of its content.
-    pub problem: String,
-}
-
-impl fmt::Display for FileProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.file, self.problem)
-    }
-}
-
-/// One state of a directory: which files it has, and what tells each from the one before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    /// Where the files really are.
+pub(super) struct DirSnapshot {
+    /// The folder with the files, links followed.
     root: PathBuf,
+    /// Whether all files are replaced in one step.
     swapped_whole: bool,
     files: BTreeMap<String, Option<FileStamp>>,
 }
 
-impl Seen {
-    /// Looks at a directory without reading its files. Errors: it can't be listed.
+impl DirSnapshot {
+    /// Lists a directory without reading its files. Errors: it can't be listed.
     pub(super) fn of(dir: &Path) -> io::Result<Self> {
         let link = dir.join(DATA_LINK);
         let swapped_whole = std::fs::symlink_metadata(&link).is_ok();
@@ -63,7 +53,7 @@ impl Seen {
         let mut files = BTreeMap::new();
         for entry in std::fs::read_dir(&root)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            // Kubelet's own, and what editors and version control leave.
+            // Hidden files are kubelet's own, or left by editors and version control.
             if !name.starts_with('.') {
                 let stamp = FileStamp::of(&root.join(&name));
                 files.insert(name, stamp);
@@ -72,24 +62,24 @@ impl Seen {
         Ok(Self { root, swapped_whole, files })
     }
 
-    /// Whether it comes and goes in one step.
+    /// Whether all files are replaced in one step.
     pub(super) fn is_swapped_whole(&self) -> bool {
         self.swapped_whole
     }
 }
 
-/// Reads one state of a directory. Errors: `Io`, `Empty`, `Unusable` with everything that is wrong, and `Changing` if it
-/// doesn't keep still.
-pub(super) fn read_settled(dir: &Path) -> Result<(Seen, VaultDocument), VaultError> {
-    let mut before = Seen::of(dir);
+/// Reads one state of a directory. Errors: `Io`, `Empty`, `Unusable` with all problems, and
+/// `Changing` if the directory changes during every attempt.
+pub(super) fn read_settled(dir: &Path) -> Result<(DirSnapshot, VaultDocument), VaultError> {
+    let mut before = DirSnapshot::of(dir);
     for _ in 0..READS_MAX {
         let read = before.as_ref().ok().map(read_files);
-        let after = Seen::of(dir);
+        let after = DirSnapshot::of(dir);
         match (&before, &after, read) {
             (Ok(seen), Ok(same), Some(read)) if seen == same => {
                 return judge(dir, read).map(|document| (seen.clone(), document));
             }
-            // A folder that was swapped away under the look is looked for again.
+            // The directory changed, or was swapped away, while it was read: it is read again.
             _ => before = after,
         }
     }
@@ -97,24 +87,24 @@ pub(super) fn read_settled(dir: &Path) -> Result<(Seen, VaultDocument), VaultErr
     Err(VaultError::Changing { path: seen.root })
 }
 
-/// What was read of a directory: what can be used, and what can't.
+/// The content of a directory: the files that can be used, and the problems of the others.
 #[derive(Default)]
-struct Read {
-    keys: Vec<KeyFile>,
+struct DirContent {
+    keys: Vec<VaultKeyFile>,
     plain: Option<PlainFile>,
     problems: Vec<FileProblem>,
     files: usize,
 }
 
-fn read_files(seen: &Seen) -> Read {
-    let mut read = Read { files: seen.files.len(), ..Read::default() };
+fn read_files(seen: &DirSnapshot) -> DirContent {
+    let mut read = DirContent { files: seen.files.len(), ..DirContent::default() };
     for name in seen.files.keys() {
         let mut wrong = |problem: String| {
             read.problems.push(FileProblem { file: name.clone(), problem });
         };
         let bytes = match read_file(&seen.root.join(name), name) {
             Ok(bytes) => bytes,
-            Err(problem) => {
+            Err(BadFile(problem)) => {
                 wrong(problem);
                 continue;
             }
@@ -122,7 +112,7 @@ fn read_files(seen: &Seen) -> Read {
         if name == PLAIN_FILE {
             match plain::parse(&bytes) {
                 Ok(plain) => read.plain = Some(plain),
-                Err(problem) => wrong(problem),
+                Err(BadFile(problem)) => wrong(problem),
             }
         } else {
             match key_file::parse(name, &bytes) {
@@ -134,19 +124,24 @@ fn read_files(seen: &Seen) -> Read {
     read
 }
 
-fn read_file(path: &Path, name: &str) -> Result<Zeroizing<Vec<u8>>, String> {
+fn read_file(path: &Path, name: &str) -> Result<Zeroizing<Vec<u8>>, BadFile> {
     let unreadable = |error: io::Error| match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            "this process may not read it; mode 0440 and the process's group (fsGroup)".to_owned()
-        }
-        _ => format!("it can't be read: {error}"),
+        io::ErrorKind::PermissionDenied => BadFile(
+            "this process may not read it; give it mode 0440 and the process's group (fsGroup)"
+                .to_owned(),
+        ),
+        _ => BadFile(format!("it can't be read: {error}")),
     };
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
     if !metadata.is_file() {
-        return Err("this is no file; key files lie flat in the directory: take it out".to_owned());
+        return BadFile::err(
+            "it is not a regular file; put key files directly into the directory, and remove this",
+        );
     }
     if metadata.len() > FILE_BYTES_MAX {
-        return Err(format!("it has over {FILE_BYTES_MAX} bytes, which no key has; take it out"));
+        return BadFile::err(format!(
+            "it has more than {FILE_BYTES_MAX} bytes and can't be a key; remove it"
+        ));
     }
     if name != PLAIN_FILE {
         check_mode(&metadata)?;
@@ -154,27 +149,28 @@ fn read_file(path: &Path, name: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     std::fs::read(path).map(Zeroizing::new).map_err(unreadable)
 }
 
-/// Refuses a key file that everybody may read. A group may: mounted secrets are root's, and the group is how a process
-/// that is not root comes to read them.
+/// Refuses a key file that every user may read. The group may read it: mounted secrets belong to
+/// root, and a process of another user reads them through the group.
 #[cfg(unix)]
-fn check_mode(metadata: &std::fs::Metadata) -> Result<(), String> {
+fn check_mode(metadata: &std::fs::Metadata) -> Result<(), BadFile> {
     use std::os::unix::fs::PermissionsExt;
     let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o007 == 0 {
         return Ok(());
     }
-    Err(format!(
-        "it has mode {mode:04o} and everybody on this machine may read it; mount it with defaultMode: 0440, or chmod 0440"
+    BadFile::err(format!(
+        "it has mode {mode:04o}, so every user of this machine may read it; mount it with \
+         defaultMode: 0440, or run chmod 0440"
     ))
 }
 
-/// Elsewhere the folder's access list decides.
+/// On other systems the folder's access list protects the files.
 #[cfg(not(unix))]
-fn check_mode(_: &std::fs::Metadata) -> Result<(), String> {
+fn check_mode(_: &std::fs::Metadata) -> Result<(), BadFile> {
     Ok(())
 }
 
-fn judge(dir: &Path, read: Read) -> Result<VaultDocument, VaultError> {
+fn judge(dir: &Path, read: DirContent) -> Result<VaultDocument, VaultError> {
     if read.files == 0 {
         return Err(VaultError::Empty { path: dir.to_owned() });
     }

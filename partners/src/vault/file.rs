@@ -1,12 +1,13 @@
-//! Owns how the vault's files are touched: private, under a lock, replaced whole and durably.
+//! Owns the access to the vault's files: they are private, locked while they are changed, and
+//! replaced whole and durably.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::VaultError;
+use crate::vault::error::VaultError;
 
-/// Makes an I/O error say what was tried on which file.
+/// Adds the action and the file to an I/O error.
 pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> VaultError {
     let path = path.to_owned();
     move |why| VaultError::Io { action, path, why }
@@ -18,7 +19,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Options for a file that only its owner can read.
+/// Options for creating a file that only its owner can read.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
@@ -27,7 +28,8 @@ fn private() -> OpenOptions {
     options
 }
 
-/// Takes the lock of the file at `path`; it is let go when the handle is dropped or the process ends.
+/// Takes the lock of the file at `path`. It is released when the handle is dropped or the process
+/// ends. Errors: `Locked`, `Io`.
 pub(super) fn lock(path: &Path) -> Result<File, VaultError> {
     let lock = beside(path, ".lock");
     let handle =
@@ -39,7 +41,7 @@ pub(super) fn lock(path: &Path) -> Result<File, VaultError> {
     }
 }
 
-/// The bytes of a file, `None` if there is none.
+/// The bytes of a file; `None` if it does not exist.
 pub(super) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, VaultError> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -48,14 +50,14 @@ pub(super) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, VaultError> 
     }
 }
 
-/// Writes a file that must not be there yet, durably.
+/// Creates a file durably. Errors: also if it exists.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), VaultError> {
     let mut file = private().create_new(true).open(path).map_err(io("create", path))?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io("write", path))?;
     sync_folder_of(path)
 }
 
-/// Puts `bytes` in the place of the file at `path`, durably and in one step. Call it under the lock.
+/// Replaces the file at `path` by `bytes`, durably and in one step. The caller holds the lock.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), VaultError> {
     let new = beside(path, ".new");
     let mut file = private().create(true).truncate(true).open(&new).map_err(io("create", &new))?;
@@ -64,14 +66,14 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), VaultError> {
     sync_folder_of(path)
 }
 
-/// The rename itself is durable only when the folder is.
+/// Syncs the folder of a file. A rename or a new file is durable only when its folder is.
 fn sync_folder_of(path: &Path) -> Result<(), VaultError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = parent.unwrap_or(Path::new("."));
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(io("sync", folder))
 }
 
-/// Refuses a file that others than its owner may read.
+/// Refuses a file that users other than its owner may read.
 #[cfg(unix)]
 pub(super) fn check_private(path: &Path) -> Result<(), VaultError> {
     use std::os::unix::fs::PermissionsExt;
@@ -84,7 +86,7 @@ pub(super) fn check_private(path: &Path) -> Result<(), VaultError> {
     }
 }
 
-/// Elsewhere the folder's access list decides.
+/// On other systems the folder's access list protects the file.
 #[cfg(not(unix))]
 pub(super) fn check_private(_: &Path) -> Result<(), VaultError> {
     Ok(())

@@ -1,35 +1,37 @@
-//! Owns where a vault is: an age file with the identity that opens it, or a directory of key files.
+//! Owns the place of a vault: an age file with its identity file, or a directory of key files.
 
 use std::path::{Path, PathBuf};
 
-use super::{Vault, VaultError, dir};
+use super::dir;
 use crate::document::VaultDocument;
+use crate::vault::age_file::Vault;
+use crate::vault::error::VaultError;
 
-/// The ending of an identity's file.
+/// The file name extension of an identity.
 const IDENTITY_EXTENSION: &str = "key";
 
-/// Where a vault is.
+/// The place of a vault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VaultPlace {
-    /// An age file, which commands change.
+    /// An age file, which our commands change.
     File {
-        /// The file.
+        /// The vault's file.
         vault: PathBuf,
-        /// The file of the identity that opens it.
+        /// The file with the identity that decrypts it.
         identity: PathBuf,
     },
-    /// A directory of key files, which somebody else fills and we only read.
+    /// A directory of key files, which a secret operator fills and we only read.
     Dir(PathBuf),
 }
 
 impl VaultPlace {
-    /// An age file; its identity lies beside it under the same name with the ending `key`.
+    /// An age file. Its identity has the same path with the extension `key`.
     pub fn file(vault: &Path) -> Self {
         let identity = vault.with_extension(IDENTITY_EXTENSION);
         Self::File { vault: vault.to_owned(), identity }
     }
 
-    /// Reads what is there. Errors: every `VaultError` but those of saving.
+    /// Reads the vault's document. Errors: every `VaultError` except those of saving.
     pub fn read(&self) -> Result<VaultDocument, VaultError> {
         match self {
             Self::File { vault, identity } => {

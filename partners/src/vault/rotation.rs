@@ -1,7 +1,7 @@
-//! Owns the rotation of the identity that opens an age vault.
-//! Invariant: after every step, and so after a crash at any point, the vault opens with an identity that is in the
-//! identity file. The file first holds the new identity and the old ones, then the vault is encrypted to the new one,
-//! then the old ones go. A rotation that was cut off is mended by another.
+//! Owns the rotation of the identity that decrypts an age vault. Invariant: after every step, and
+//! so after a crash at any point, an identity in the identity file decrypts the vault. First the
+//! new identity is added to the file, then the vault is encrypted to it, then the old identities
+//! are removed. Another rotation completes one that was interrupted.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,22 @@ use age::secrecy::ExposeSecret;
 use age::x25519::{Identity, Recipient};
 use zeroize::Zeroizing;
 
-use super::{VaultError, decrypt, encrypt, file, read_document, read_identities};
+use super::file;
+use crate::vault::encryption::{decrypt, encrypt, read_document, read_identities};
+use crate::vault::error::VaultError;
 
-/// What was done, by public keys.
+/// The identities before and after a rotation, by their public keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rotated {
-    /// The identities that opened it before; none of them does any more.
+pub struct RotatedIdentity {
+    /// The identities that decrypted the vault before the rotation.
     pub old: Vec<String>,
-    /// The one that opens it now.
+    /// The identity that decrypts the vault after the rotation.
     pub new: String,
 }
 
-/// Encrypts the vault to a new identity and puts that in the place of the old one. Errors: those of opening and saving a
-/// vault; then it opens with what the identity file holds.
-pub fn rotate_identity(vault: &Path, identity: &Path) -> Result<Rotated, VaultError> {
+/// Encrypts the vault to a new identity, which replaces the old one in the identity file. Errors:
+/// those of opening and saving a vault; the identity file then still decrypts the vault.
+pub fn rotate_identity(vault: &Path, identity: &Path) -> Result<RotatedIdentity, VaultError> {
     let rotation = Rotation::begin(vault, identity)?;
     rotation.keep_both()?;
     rotation.seal()?;
@@ -32,12 +34,12 @@ pub fn rotate_identity(vault: &Path, identity: &Path) -> Result<Rotated, VaultEr
 
 struct Rotation {
     vault: PathBuf,
-    /// Where the identity really is: it may be linked to from beside the vault.
+    /// The identity file with links followed: the path beside the vault may be a link.
     identity: PathBuf,
     old: Vec<Identity>,
     new: Identity,
     plain: Zeroizing<Vec<u8>>,
-    /// Nobody else saves meanwhile.
+    /// Held so that no other process saves during the rotation.
     _lock: File,
 }
 
@@ -68,14 +70,15 @@ impl Rotation {
         file::replace(&self.vault, &encrypt(&[self.new.to_public()], &self.plain))
     }
 
-    fn drop_old(&self) -> Result<Rotated, VaultError> {
+    fn drop_old(&self) -> Result<RotatedIdentity, VaultError> {
         file::replace(&self.identity, identity_file([&self.new].into_iter()).as_bytes())?;
         let name = |identity: &Identity| identity.to_public().to_string();
-        Ok(Rotated { old: self.old.iter().map(name).collect(), new: name(&self.new) })
+        Ok(RotatedIdentity { old: self.old.iter().map(name).collect(), new: name(&self.new) })
     }
 }
 
-/// The text of a file that holds these identities, each under its public key, as age-keygen writes it.
+/// The text of an identity file with these identities, each below its public key, as age-keygen
+/// writes it.
 pub(super) fn identity_file<'i>(
     identities: impl Iterator<Item = &'i Identity>,
 ) -> Zeroizing<String> {
@@ -92,11 +95,11 @@ pub(super) fn identity_file<'i>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vault::{IDENTITY_FILE, VAULT_FILE, Vault};
+    use crate::vault::age_file::{IDENTITY_FILE, VAULT_FILE, Vault};
 
-    struct Folder(tempfile::TempDir);
+    struct RotationFolder(tempfile::TempDir);
 
-    impl Folder {
+    impl RotationFolder {
         fn new() -> Self {
             let folder = Self(tempfile::tempdir().unwrap());
             Vault::create(folder.0.path()).unwrap();
@@ -125,8 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn a_new_identity_opens_the_vault_and_the_old_one_no_more() {
-        let folder = Folder::new();
+    fn a_new_identity_opens_the_vault_and_the_old_one_does_not() {
+        let folder = RotationFolder::new();
         let [vault, identity] = folder.paths();
         let old = std::fs::read_to_string(&identity).unwrap();
         let before = folder.identities();
@@ -145,7 +148,7 @@ mod tests {
         let steps: [Step; 3] =
             [Rotation::keep_both, Rotation::seal, |rotation| rotation.drop_old().map(drop)];
         for done in 0..=steps.len() {
-            let folder = Folder::new();
+            let folder = RotationFolder::new();
             let rotation = folder.begin();
             for step in &steps[..done] {
                 step(&rotation).unwrap();
@@ -153,7 +156,7 @@ mod tests {
             drop(rotation);
             let expected = if matches!(done, 1 | 2) { 2 } else { 1 };
             assert_eq!(folder.identities().len(), expected, "{done} steps");
-            // A change is made on it as on any other, and another rotation leaves one identity.
+            // The vault can be changed, and another rotation leaves one identity.
             folder.opens().save().unwrap();
             folder.opens();
             let [vault, identity] = folder.paths();
@@ -165,8 +168,8 @@ mod tests {
     }
 
     #[test]
-    fn nobody_saves_over_a_rotation() {
-        let folder = Folder::new();
+    fn a_rotation_prevents_other_saves() {
+        let folder = RotationFolder::new();
         let mut opened = folder.opens();
         let rotation = folder.begin();
         assert!(matches!(opened.save().unwrap_err(), VaultError::Locked { .. }));
@@ -179,10 +182,10 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn an_identity_that_is_linked_to_is_replaced_where_it_is() {
-        let folder = Folder::new();
+        let folder = RotationFolder::new();
         let [vault, identity] = folder.paths();
-        let elsewhere = tempfile::tempdir().unwrap();
-        let real = elsewhere.path().join("identity");
+        let other_folder = tempfile::tempdir().unwrap();
+        let real = other_folder.path().join("identity");
         std::fs::rename(&identity, &real).unwrap();
         std::os::unix::fs::symlink(&real, &identity).unwrap();
         rotate_identity(&vault, &identity).unwrap();

@@ -1,6 +1,7 @@
-//! Owns the signature of documents in a vault's name: Ed25519 (RFC 8032), with a key derived from the vault's identity
-//! and kept nowhere. Whoever has the public key can check a document; only who holds the identity can sign one.
-//! Another identity is another signer: what the old one signed stays checkable with its public key.
+//! Owns the signing of documents with the identity of a vault: Ed25519 (RFC 8032), with a key that
+//! is derived from the identity and stored nowhere. Verifying a document needs only the public key;
+//! signing one needs the identity. A new identity makes a new signer. Documents that the old one
+//! signed can still be verified with the old public key.
 
 use std::fmt;
 use std::path::Path;
@@ -9,20 +10,22 @@ use age::secrecy::ExposeSecret;
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use zeroize::Zeroizing;
 
-use super::{VaultError, read_identities};
 use crate::mac::MacKey;
+use crate::vault::encryption::read_identities;
+use crate::vault::error::VaultError;
 
-/// Bytes of a public key.
+/// The length of a public key, in bytes.
 pub const PUBLIC_KEY_BYTES: usize = 32;
 
-/// Sets this key apart from any other that may be derived from an identity.
+/// Separates this key from other keys that may be derived from an identity.
 const PURPOSE: &[u8] = b"payfold document signature v1";
 
-/// Signs in a vault's name. Worth as much as the identity.
-pub struct Signer(Ed25519KeyPair);
+/// Signs documents for a vault. It is as secret as the identity.
+pub struct DocumentSigner(Ed25519KeyPair);
 
-impl Signer {
-    /// The signer of the identity file at this path, the newest one in it. Errors: those of an identity.
+impl DocumentSigner {
+    /// The signer of the newest identity in the file at this path. Errors: those of reading an
+    /// identity.
     pub fn open(identity: &Path) -> Result<Self, VaultError> {
         let text = read_identities(identity)?.swap_remove(0).to_string();
         let seed = Zeroizing::new(MacKey::new(text.expose_secret().as_bytes()).sign(PURPOSE));
@@ -30,42 +33,42 @@ impl Signer {
         Ok(Self(pair))
     }
 
-    /// What others check with.
+    /// The public key, which verifies signatures.
     pub fn public_key(&self) -> [u8; PUBLIC_KEY_BYTES] {
         self.0.public_key().as_ref().try_into().expect("an Ed25519 public key has 32 bytes")
     }
 
-    /// The signature of a text, 64 bytes.
+    /// Signs a text. The signature has 64 bytes.
     pub fn sign(&self, text: &[u8]) -> Vec<u8> {
         self.0.sign(text).as_ref().to_vec()
     }
 }
 
-impl fmt::Debug for Signer {
+impl fmt::Debug for DocumentSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Signer(..)")
+        f.write_str("DocumentSigner(..)")
     }
 }
 
-/// Whether the holder of this public key has signed this text.
+/// Whether this is a signature of the text by the owner of this public key.
 pub fn has_signed(public_key: &[u8; PUBLIC_KEY_BYTES], text: &[u8], signature: &[u8]) -> bool {
     UnparsedPublicKey::new(&ED25519, public_key).verify(text, signature).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{IDENTITY_FILE, Vault};
     use super::*;
+    use crate::vault::age_file::{IDENTITY_FILE, Vault};
 
     #[test]
-    fn what_one_identity_signed_no_other_did() {
+    fn a_signature_belongs_to_one_identity_and_one_text() {
         let signer = || {
             let folder = tempfile::tempdir().unwrap();
             Vault::create(folder.path()).unwrap();
             let path = folder.path().join(IDENTITY_FILE);
-            let again = Signer::open(&path).unwrap().public_key();
-            let signer = Signer::open(&path).unwrap();
-            assert_eq!(signer.public_key(), again, "derived, not drawn");
+            let first = DocumentSigner::open(&path).unwrap().public_key();
+            let signer = DocumentSigner::open(&path).unwrap();
+            assert_eq!(signer.public_key(), first, "the key is derived, not random");
             signer
         };
         let (one, other) = (signer(), signer());
@@ -76,6 +79,6 @@ mod tests {
         assert!(!has_signed(&other.public_key(), b"text", &signature));
         assert!(!has_signed(&one.public_key(), b"text", &signature[1..]));
         assert!(!has_signed(&one.public_key(), b"text", b""));
-        assert_eq!(format!("{one:?}"), "Signer(..)");
+        assert_eq!(format!("{one:?}"), "DocumentSigner(..)");
     }
 }

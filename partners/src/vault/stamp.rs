@@ -1,9 +1,9 @@
-//! Owns what tells a file from the one before it, without reading it.
+//! Owns the stamp of a file, which shows without reading it that the file was changed or replaced.
 
 use std::path::Path;
 use std::time::SystemTime;
 
-/// What tells a file from the one before it: a rename gives another inode.
+/// The inode, time and size of a file. A file that is replaced by a rename has another inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileStamp {
     inode: u64,
@@ -12,7 +12,7 @@ pub(super) struct FileStamp {
 }
 
 impl FileStamp {
-    /// Of the file at `path`, links followed; `None` if there is none.
+    /// The stamp of the file at `path`, links followed; `None` if it does not exist.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(path).ok()?;
         #[cfg(unix)]

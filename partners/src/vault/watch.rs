@@ -1,32 +1,34 @@
-//! Owns the watch on a vault: some `stat` calls a poll, and a reload when a file is another.
-//! A change that can't be loaded is tried again at every poll; the caller keeps what it has meanwhile.
-//! Invariant: what is loaded is one state of the vault. A swapped `..data` link is one change; files that are written
-//! in place are read when nothing has moved between two polls.
+//! Owns the watch on a vault: a few `stat` calls at each poll, and a reload when a file has
+//! changed. A change that can't be loaded is tried again at every poll; meanwhile the caller keeps
+//! the old document. Invariant: a loaded document is one state of the vault. A swapped `..data`
+//! link is one change. Files that are written in place are read once they are the same at two
+//! polls.
 
-use super::dir::{self, Seen};
+use super::dir::{self, DirSnapshot};
+use super::place::VaultPlace;
 use super::stamp::FileStamp;
-use super::{VaultError, VaultPlace};
 use crate::document::VaultDocument;
+use crate::vault::error::VaultError;
 
-/// Tells when a vault is another, and reads it.
+/// Watches a vault and reads it after a change.
 #[derive(Debug)]
 pub struct VaultWatch {
     place: VaultPlace,
-    /// None if what was loaded last could not be used.
-    loaded: Option<State>,
-    /// A change that was seen and may not be complete.
-    unsettled: Option<State>,
+    /// The state that was loaded last; `None` if its document could not be used.
+    loaded: Option<VaultState>,
+    /// A changed state that may not be complete yet.
+    unsettled: Option<VaultState>,
 }
 
-/// What tells a vault from the one before it.
+/// The stamps of a vault's files, by which a change is recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
+enum VaultState {
     File([Option<FileStamp>; 2]),
-    Dir(Option<Seen>),
+    Dir(Option<DirSnapshot>),
 }
 
 impl VaultWatch {
-    /// Opens a vault and watches it from then on. Errors: every `VaultError` but those of saving.
+    /// Opens a vault and begins to watch it. Errors: every `VaultError` except those of saving.
     pub fn open(place: VaultPlace) -> Result<(Self, VaultDocument), VaultError> {
         let mut watch = Self { place, loaded: None, unsettled: None };
         let (state, document) = watch.read()?;
@@ -34,14 +36,15 @@ impl VaultWatch {
         Ok((watch, document))
     }
 
-    /// Whether something is another than what was loaded.
+    /// Whether the vault has changed since it was loaded.
     pub fn changed(&self) -> bool {
-        Some(State::of(&self.place)) != self.loaded
+        Some(VaultState::of(&self.place)) != self.loaded
     }
 
-    /// Reads the vault again if it changed and the change is complete. Errors: those of `open`; keep the old one.
+    /// Reads the vault if it has changed and the change is complete. Errors: those of `open`; the
+    /// caller then keeps the old document.
     pub fn reload_if_changed(&mut self) -> Result<Option<VaultDocument>, VaultError> {
-        let state = State::of(&self.place);
+        let state = VaultState::of(&self.place);
         if self.loaded.as_ref() == Some(&state) {
             self.unsettled = None;
             return Ok(None);
@@ -52,7 +55,7 @@ impl VaultWatch {
         }
         let (read, document) = self.read()?;
         if read.may_be_half_written() && read != state {
-            // It has moved since the look.
+            // Files have changed between the check and the reading.
             self.unsettled = Some(read);
             return Ok(None);
         }
@@ -60,37 +63,38 @@ impl VaultWatch {
         Ok(Some(document))
     }
 
-    /// What was read last could not be used: it is read again at the next poll.
+    /// Makes the next poll read the vault again, because the document could not be used.
     pub fn forget(&mut self) {
         self.loaded = None;
     }
 
-    fn read(&self) -> Result<(State, VaultDocument), VaultError> {
+    fn read(&self) -> Result<(VaultState, VaultDocument), VaultError> {
         match &self.place {
             VaultPlace::File { .. } => {
-                // Before reading: a change in between is then seen at the next poll.
-                let state = State::of(&self.place);
+                // The state is taken before reading, so that a change in between is seen at the
+                // next poll.
+                let state = VaultState::of(&self.place);
                 Ok((state, self.place.read()?))
             }
             VaultPlace::Dir(dir) => {
                 let (seen, document) = dir::read_settled(dir)?;
-                Ok((State::Dir(Some(seen)), document))
+                Ok((VaultState::Dir(Some(seen)), document))
             }
         }
     }
 }
 
-impl State {
+impl VaultState {
     fn of(place: &VaultPlace) -> Self {
         match place {
             VaultPlace::File { vault, identity } => {
                 Self::File([vault, identity].map(|path| FileStamp::of(path)))
             }
-            VaultPlace::Dir(dir) => Self::Dir(Seen::of(dir).ok()),
+            VaultPlace::Dir(dir) => Self::Dir(DirSnapshot::of(dir).ok()),
         }
     }
 
-    /// Whether files of it may have been written and others not yet.
+    /// Whether some of its files may have been written and others not yet.
     fn may_be_half_written(&self) -> bool {
         matches!(self, Self::Dir(Some(seen)) if !seen.is_swapped_whole())
     }

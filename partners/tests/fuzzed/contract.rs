@@ -1,16 +1,17 @@
-//! Owns the check of the contract's own scheme and of what partners answer: no body, query or answer panics, what is
-//! read is what JSON says, nobody else's signature counts, and a signed text has one meaning.
+//! Owns the check of the default scheme and of partners' answers: no body, query string or answer
+//! makes them panic, fields have the values that another JSON parser finds, and only a signature of
+//! the known key is accepted.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use payfold_partners::directory::Directory;
+use payfold_partners::mac;
 use payfold_partners::mac::MacKey;
 use payfold_partners::notice::{Notice, ScalarKind};
-use payfold_partners::outbound::Reach;
 use payfold_partners::profile::{Field, Profile};
-use payfold_partners::query::{Question, judge as judge_answer};
-use payfold_partners::{create, mac};
+use payfold_partners::query::PaymentQuery;
+use payfold_partners::scheme::{NoticeRequest, RequestedSession};
 use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode};
 use serde_json::value::RawValue;
 
@@ -23,7 +24,7 @@ struct Contract {
     strangers: Directory,
     profile: Profile,
     key: MacKey,
-    question: Question,
+    payment_query: PaymentQuery,
 }
 
 static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
@@ -34,7 +35,7 @@ static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
         ours: of(SECRET),
         strangers: of(OTHER_SECRET),
         key: MacKey::new(SECRET.as_bytes()),
-        question: Question {
+        payment_query: PaymentQuery {
             merchant_code: MerchantCode::parse(MERCHANT).expect("a merchant code"),
             order_id: OrderId::parse("o-1").expect("an order id"),
             provider_ref: None,
@@ -43,7 +44,7 @@ static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
     }
 });
 
-/// The bytes are a body, a query and an answer.
+/// Tries the bytes as a notice's body, a return's query string, and an answer.
 pub fn contract(bytes: &[u8], depth: Depth) {
     let all = &*CONTRACT;
     let signed = signed(all, bytes);
@@ -52,26 +53,30 @@ pub fn contract(bytes: &[u8], depth: Depth) {
         let ours = all.ours.verify(partner, body, NOW);
         if let Ok(verified) = &ours {
             let known = [Field::OrderId, Field::Amount].map(|field| verified.field(field));
-            assert!(signed.is_some(), "a signature that nobody here made: {known:?}");
+            assert!(signed.is_some(), "accepted without a signature of the key: {known:?}");
         }
         let strangers = all.strangers.verify(partner, body, NOW);
-        assert!(strangers.is_err(), "taken under a key that has signed nothing");
+        assert!(strangers.is_err(), "accepted under a key that has signed nothing");
     }
     if depth == Depth::Explained {
-        let _ = all.ours.explain_contract(PARTNER, body, NOW);
+        let _ = all.ours.explain(PARTNER, &NoticeRequest { body, ..NoticeRequest::default() }, NOW);
     }
-    as_json_says(all, body);
+    check_against_serde(all, body);
     if let Ok(query) = std::str::from_utf8(bytes) {
         let is_known = all.ours.verify_return(query, NOW);
-        assert!(is_known.is_none(), "a return that nobody here signed");
+        assert!(is_known.is_none(), "accepted a return that is not signed");
     }
-    let _ = create::judge(bytes, Reach::Public, NOW);
-    let _ = create::judge(bytes, Reach::Sandbox, NOW);
-    let rule = all.profile.query().expect("the sandbox answers queries");
-    let _ = judge_answer(bytes, &all.question, rule);
+    let account = &all.ours.accounts()[0];
+    let asked = RequestedSession {
+        order_id: all.payment_query.order_id.clone(),
+        expires_at: NOW,
+        presentation: None,
+    };
+    let _ = account.judge_offer(&asked, bytes, NOW);
+    let _ = account.judge_answer(&all.payment_query, bytes);
 }
 
-/// The body with the signature of its fields, where it has the mark.
+/// The body with the signature of its fields in place of the mark; `None` if it has no mark.
 fn signed(all: &Contract, bytes: &[u8]) -> Option<Vec<u8>> {
     let wire = Wire { body: bytes.to_vec(), ..Wire::default() };
     if !wire.has_mark() {
@@ -79,18 +84,18 @@ fn signed(all: &Contract, bytes: &[u8]) -> Option<Vec<u8>> {
     }
     let notice = Notice::parse(bytes, all.profile.limits()).ok()?;
     let text = text(&all.profile, |field| notice.signing_value(field).unwrap_or_default());
-    let signature = mac::Output::HexLower.write(&all.key.sign(text.as_bytes()));
+    let signature = mac::HexCase::Lower.write(&all.key.sign(text.as_bytes()));
     Some(wire.with_signature(&signature).body)
 }
 
-/// The text of the contract's section 5, put together once more.
+/// A second implementation of the signing text (contract 5).
 fn text<'v>(profile: &Profile, value: impl Fn(Field) -> &'v str) -> String {
     let values: Vec<&str> = profile.signed_fields().iter().map(|field| value(*field)).collect();
     values.join(&char::from(profile.separator()).to_string())
 }
 
-/// What a parsed notice holds is what another reader of JSON finds there.
-fn as_json_says(all: &Contract, body: &[u8]) {
+/// Checks that `serde_json` finds the same values.
+fn check_against_serde(all: &Contract, body: &[u8]) {
     let Ok(notice) = Notice::parse(body, all.profile.limits()) else { return };
     let read: BTreeMap<String, Box<RawValue>> =
         serde_json::from_slice(body).expect("what is taken is JSON");

@@ -1,5 +1,6 @@
-//! Owns the profiles the checks know: the shipped ones, those a partner is begun with, and some of kinds that neither
-//! has. Each has one account with a known key, and the same account with a key that has signed nothing.
+//! Owns the profiles that the checks know: the shipped ones, the templates, and some of kinds that
+//! neither has. Each has two directories of one account: with a known key, and with a key that has
+//! signed nothing.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -17,7 +18,7 @@ use super::{OTHER_SECRET, SECRET};
 /// The account's name at every partner.
 pub const MERCHANT: &str = "SHOP";
 
-/// A secret of an AES-256 key.
+/// An AES-256 key.
 const OPENING: &[u8; 32] = b"0123456789abcdef0123456789abcdef";
 
 /// The partner's code in every directory.
@@ -28,14 +29,14 @@ const OWN: [(&str, &str); 6] = [
     ("list", include_str!("profiles/list.toml")),
     ("headers", include_str!("profiles/headers.toml")),
     ("sealed", include_str!("profiles/sealed.toml")),
-    ("form", include_str!("profiles/form.toml")),
+    ("form", include_str!("profiles/url-encoded.toml")),
     ("digest", include_str!("profiles/digest.toml")),
 ];
 
-/// One profile and who signs under it.
+/// One profile, and its two directories.
 #[derive(Debug)]
 pub struct Known {
-    /// For messages.
+    /// The name in messages.
     pub name: &'static str,
     /// The account has the known key.
     pub ours: Directory,
@@ -43,12 +44,13 @@ pub struct Known {
     pub strangers: Directory,
 }
 
-/// Every known profile, in an order that files of the corpus rely on: new ones come last.
+/// Every known profile. A new profile is added at the end, because the files of the corpus select
+/// a profile by its index.
 pub static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     let shipped = SHIPPED.map(|shipped| (shipped.name, shipped.profile));
     let starters = STARTERS.map(|starter| (starter.name, starter.profile));
     let all = shipped.into_iter().chain(starters).chain(OWN);
-    // A public key can't sign here; `sealed` and the others stand in for it.
+    // The checks have no private key for `rsa`, so its notices can't be signed.
     let all = all.filter(|(name, _)| *name != "rsa");
     all.map(|(name, text)| Known {
         name,
@@ -58,7 +60,7 @@ pub static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     .collect()
 });
 
-/// The known profile that a byte stands for.
+/// The known profile that a byte selects.
 pub fn chosen(selector: u8) -> &'static Known {
     &KNOWN[usize::from(selector) % KNOWN.len()]
 }
@@ -69,7 +71,8 @@ fn build(name: &str, text: &str, secret: &str) -> Directory {
     directory(profile, text, secret).unwrap_or_else(|problem| panic!("{name}: {problem}"))
 }
 
-/// A profile with one account that has this key and a value for every constant. Errors: why there can be none.
+/// A directory of a profile with one account, which has this key and a value for every constant.
+/// Errors: the problems of the directory.
 pub fn directory(profile: Profile, text: &str, secret: &str) -> Result<Directory, String> {
     let merchant = MerchantCode::parse(MERCHANT).expect("a merchant code");
     let mut account = AccountEntry::new(profile.partner().clone(), merchant);

@@ -1,6 +1,6 @@
-//! Owns what must hold for any bytes: one function for each fuzz target. The targets in `fuzz/` call them with bytes
-//! that a fuzzer makes up, the unit tests with every file of `fuzz/corpus`. They use public doors only and panic where
-//! an invariant does not hold.
+//! Owns what must hold for any bytes: one function for each fuzz target. The targets in `fuzz/`
+//! call them with bytes that a fuzzer makes up, the unit tests with every file of `fuzz/corpus`.
+//! They use public items only, and panic if an invariant does not hold.
 
 mod contract;
 mod known;
@@ -16,18 +16,18 @@ pub use records::{fate, records};
 
 use payfold_schemas::time::Time;
 
-/// How much is done with one input. An explanation tries hundreds of mistakes that somebody may have made, so a fuzzer asks
-/// for one of a few inputs only, chosen by their bytes: what breaks once breaks again.
+/// How much is done with one input. An explanation tries hundreds of possible mistakes, so a fuzzer
+/// asks for it for a few inputs only. They are chosen by their bytes, so that a failure repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// It is judged.
+    /// The input is judged.
     Judged,
-    /// It is judged and explained.
+    /// The input is judged and explained.
     Explained,
 }
 
 impl Depth {
-    /// What a fuzzer does with these bytes: one input of 64 is explained.
+    /// The depth for these bytes: one input of 64 is explained.
     pub fn of(bytes: &[u8]) -> Self {
         let mixed = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -36,7 +36,7 @@ impl Depth {
     }
 }
 
-/// The instant every check judges at.
+/// The time of every check.
 const NOW: Time = Time::from_unix_ms(1_769_853_600_000);
 
 /// A key of the accounts of these checks.

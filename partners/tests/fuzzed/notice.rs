@@ -1,5 +1,5 @@
-//! Owns the check of notices under the known profiles: no request panics, explanation and verdict agree, and under a
-//! key that has signed nothing no request is anybody's.
+//! Owns the check of notices under the known profiles. No request makes the parser panic. The
+//! explanation and the verdict agree. No request is accepted under a key that has signed nothing.
 
 use super::known::{PARTNER, chosen};
 use super::profile::judge;
@@ -12,7 +12,7 @@ pub fn notice(bytes: &[u8], depth: Depth) {
     let known = chosen(*selector);
     let signed = judge(&known.ours, Wire::read(rest), depth);
     let taken = known.strangers.verify_scheme(PARTNER, &signed.request(), NOW);
-    assert!(taken.is_err(), "{}: taken under a key that has signed nothing", known.name);
+    assert!(taken.is_err(), "{}: accepted under a key that has signed nothing", known.name);
 }
 
 /// The verdict on an honest notice of the corpus, once it is signed.

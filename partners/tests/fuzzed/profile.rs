@@ -1,10 +1,11 @@
-//! Owns the check of the profile language: no text panics, a wrong one says where it is wrong, and what is taken can be
-//! shown, can have an account, judges a notice and reads books.
+//! Owns the check of the profile language. No text makes the parser panic. A mistake is reported
+//! with its place. An accepted profile can be described, have an account, judge a notice and read a
+//! partner's file.
 
 use payfold_partners::create::CreateRequest;
 use payfold_partners::directory::Directory;
 use payfold_partners::profile::Profile;
-use payfold_partners::scheme::Ack;
+use payfold_partners::scheme::AckKind;
 use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode};
 use payfold_schemas::money::{Amount, Currency};
 
@@ -12,10 +13,10 @@ use super::known::{MERCHANT, PARTNER, directory};
 use super::wire::Wire;
 use super::{Depth, NOW, SECRET};
 
-/// As checkout makes it.
+/// An order id as checkout creates it.
 const ORDER_ID: &str = "ord-019c137e-c100-7abc-8000-00000000000f";
 
-/// Bytes up to the first 0 are a profile, those behind it a request to its partner.
+/// The bytes up to the first 0 are a profile, those after it a request of its partner.
 pub fn profile(bytes: &[u8], depth: Depth) {
     let end = bytes.iter().position(|byte| *byte == 0);
     let (text, request) = match end {
@@ -36,29 +37,29 @@ pub fn profile(bytes: &[u8], depth: Depth) {
         }
     };
     if depth == Depth::Explained {
-        let again = Profile::parse(&partner, text).expect("what is taken once is taken again");
-        assert_eq!(profile.digest(), again.digest());
+        let second = Profile::parse(&partner, text).expect("an accepted profile is accepted again");
+        assert_eq!(profile.digest(), second.digest());
     }
-    if let Some(scheme) = profile.scheme() {
-        assert!(!scheme.describe().is_empty(), "somebody signs, or nobody does and it says so");
-        assert_eq!(scheme.exceptions_explained(&profile).len(), scheme.exceptions().len());
-        let _ = (scheme.describe_query(), scheme.describe_create());
-        assert!(scheme.headers().iter().all(|name| !name.is_empty()));
-        for ack in Ack::ALL {
-            let _ = scheme.acks().plain(ack);
-        }
+    let scheme = profile.scheme();
+    assert!(!scheme.describe().is_empty(), "it says how notices are signed, or that they are not");
+    assert_eq!(scheme.exceptions_explained(&profile).len(), scheme.exceptions().len());
+    let _ = (scheme.describe_query(), scheme.describe_create());
+    assert!(scheme.headers().iter().all(|name| !name.is_empty()));
+    for ack in AckKind::ALL {
+        let _ = scheme.acks().plain(ack);
     }
     if let Some(records) = profile.records() {
         assert!(!records.describe().is_empty());
         let _ = records.read(request, &mut |_| {});
     }
-    // A key may not fit, then the account has its problem and says so.
+    // The key may not fit the profile. Building the directory then fails, as it should.
     let Ok(directory) = directory(profile, text, SECRET) else { return };
     creates(&directory, text);
     judge(&directory, Wire::read(request), depth);
 }
 
-/// What a create would send is put together, goes where the profile says, and shows no key; or it is told why not.
+/// Checks that a create call goes to the address that the profile gives and shows no key, or that
+/// its draft is refused with a reason.
 fn creates(directory: &Directory, text: &str) {
     for (amount, currency) in [(150_000, "VND"), (15_000_000, "IDR"), (1_050, "USD")] {
         let request = CreateRequest {
@@ -70,7 +71,7 @@ fn creates(directory: &Directory, text: &str) {
             return_url: "https://pay.example/r".to_owned(),
             ipn_url: "https://pay.example/n".to_owned(),
             expires_at: None,
-            wish: None,
+            presentation: None,
             reference: None,
             payer_ip: Some(std::net::Ipv4Addr::LOCALHOST.into()),
         };
@@ -89,25 +90,16 @@ fn creates(directory: &Directory, text: &str) {
     }
 }
 
-/// A notice is judged and, where `depth` says so, explained alike; it comes back with its signature where one was
-/// wanted.
+/// Judges a notice, and if `depth` says so, checks that its explanation agrees. Returns the notice,
+/// with its signature in place of the mark.
 pub fn judge(directory: &Directory, wire: Wire, depth: Depth) -> Wire {
     let signature = wire.has_mark().then(|| wire.signature(directory, PARTNER)).flatten();
     let wire = signature.map(|signature| wire.with_signature(&signature)).unwrap_or(wire);
-    let is_own = directory.scheme(PARTNER).is_some();
     let explained = match depth {
-        Depth::Explained if is_own => directory.explain(PARTNER, &wire.request(), NOW),
-        Depth::Explained => {
-            let _ = directory.explain_contract(PARTNER, &wire.body, NOW);
-            None
-        }
+        Depth::Explained => directory.explain(PARTNER, &wire.request(), NOW),
         Depth::Judged => None,
     };
-    if !is_own {
-        let _ = directory.verify(Some(PARTNER), &wire.body, NOW);
-        return wire;
-    }
-    let taken = directory.verify_scheme(PARTNER, &wire.request(), NOW);
+    let taken = directory.authenticate(Some(PARTNER), &wire.request(), NOW);
     if let Some(explained) = explained {
         let verdict = &explained.verdict;
         let is_taken = verdict.starts_with("signed") || verdict.starts_with("not signed, which");
@@ -116,7 +108,7 @@ pub fn judge(directory: &Directory, wire: Wire, depth: Depth) -> Wire {
     }
     for notice in taken.iter().flatten() {
         assert_eq!(notice.account().merchant_code().as_str(), MERCHANT);
-        for ack in Ack::ALL {
+        for ack in AckKind::ALL {
             let _ = notice.answer(ack);
         }
     }

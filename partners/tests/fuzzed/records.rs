@@ -1,17 +1,21 @@
-//! Owns the check of a partner's books: no file panics, however its bytes arrive it says the same, every record is told
-//! once and in order, and what is an entry is one.
+//! Owns the check of the reading of a partner's file: no file makes it panic, the result does not
+//! depend on how the bytes arrive, every record is reported once and in order, and every entry is
+//! valid.
 
 use std::io;
 use std::sync::LazyLock;
 
 use payfold_partners::profile::Profile;
-use payfold_partners::records::{Entry, FileFacts, MatchBy, Read, RecordsSpec, Unfit};
+use payfold_partners::records::{
+    FileSummary, MatchBy, PartnerEntry, ReadLine, RecordsSpec, UnfitFile,
+};
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::money::Amount;
 
 use super::known::PARTNER;
 
-/// Sections, each behind the head of the sandbox's profile; new ones come last, files of the corpus rely on it.
+/// The `[records]` sections. Each is read after the head of the sandbox's profile. A new section is
+/// added at the end, because the files of the corpus select a section by its index.
 const SECTIONS: [&str; 4] = [
     include_str!("records/settlement.toml"),
     include_str!("records/numbered.toml"),
@@ -22,7 +26,7 @@ const SECTIONS: [&str; 4] = [
 static SPECS: LazyLock<Vec<RecordsSpec>> = LazyLock::new(|| {
     let (head, _) = payfold_partners::profile::SANDBOX_PROFILE
         .split_once("[records]")
-        .expect("the sandbox's profile says how its books are read");
+        .expect("the sandbox's profile has [records]");
     let partner = PartnerCode::parse(PARTNER).expect("a partner code");
     let spec = |section: &&str| {
         let profile = Profile::parse(&partner, &format!("{head}{section}"));
@@ -32,35 +36,36 @@ static SPECS: LazyLock<Vec<RecordsSpec>> = LazyLock::new(|| {
     SECTIONS.iter().map(spec).collect()
 });
 
-/// The first byte chooses the section, the second in which pieces the rest arrives; the rest is a file.
+/// The first byte selects the section, the second the size of the pieces in which the rest arrives.
+/// The rest is a file.
 pub fn records(bytes: &[u8]) {
     let [selector, size, file @ ..] = bytes else { return };
     let spec = &SPECS[usize::from(*selector) % SPECS.len()];
-    let whole = told(spec, file);
-    let pieces = told(spec, Pieces { left: file, size: usize::from(*size) + 1 });
-    assert_eq!(whole, pieces, "how bytes arrive changes nothing");
+    let whole = read_all(spec, file);
+    let pieces = read_all(spec, Pieces { left: file, size: usize::from(*size) + 1 });
+    assert_eq!(whole, pieces, "the result does not depend on how the bytes arrive");
     let (reads, facts) = whole;
     let mut last = 0;
     let (mut entries, mut ignored, mut bad) = (0_u64, 0_u64, 0_u64);
     for read in &reads {
         let line = match read {
-            Read::Entry(entry) => {
+            ReadLine::Entry(entry) => {
                 entries += 1;
                 sound(spec, entry);
                 entry.line
             }
-            Read::Ignored { line, why } => {
+            ReadLine::Ignored { line, why } => {
                 ignored += 1;
                 assert!(!why.is_empty());
                 *line
             }
-            Read::Bad { line, problem, .. } => {
+            ReadLine::Bad { line, problem, .. } => {
                 bad += 1;
                 assert!(!problem.is_empty());
                 *line
             }
         };
-        assert!(line > last, "line {line} behind line {last}");
+        assert!(line > last, "line {line} after line {last}");
         last = line;
     }
     match facts {
@@ -73,20 +78,23 @@ pub fn records(bytes: &[u8]) {
     }
 }
 
-/// What is said of a file, in words, for tests.
+/// The result of a file as text, for tests.
 pub fn fate(bytes: &[u8]) -> String {
     let [selector, _, file @ ..] = bytes else { return String::new() };
-    let (_, facts) = told(&SPECS[usize::from(*selector) % SPECS.len()], file);
+    let (_, facts) = read_all(&SPECS[usize::from(*selector) % SPECS.len()], file);
     facts.map_or_else(|unfit| unfit.to_string(), |facts| format!("{} entries", facts.entries))
 }
 
-fn told(spec: &RecordsSpec, source: impl io::Read) -> (Vec<Read>, Result<FileFacts, Unfit>) {
+fn read_all(
+    spec: &RecordsSpec,
+    source: impl io::Read,
+) -> (Vec<ReadLine>, Result<FileSummary, UnfitFile>) {
     let mut reads = Vec::new();
     let facts = spec.read(source, &mut |read| reads.push(read));
     (reads, facts)
 }
 
-fn sound(spec: &RecordsSpec, entry: &Entry) {
+fn sound(spec: &RecordsSpec, entry: &PartnerEntry) {
     match spec.match_by() {
         MatchBy::Order => assert!(entry.order_id.is_some()),
         MatchBy::Ref => assert!(entry.provider_ref.is_some()),

@@ -1,10 +1,10 @@
-//! Owns the way a request stands in a file of the corpus: a first line `METHOD target`, headers line by line, an empty
-//! line, the body. `@SIG@` in it stands for the signature that the known key makes of the rest.
+//! Owns the format of a request in a file of the corpus: the line `METHOD target`, a line for each
+//! header, an empty line, the body. `@SIG@` stands for the known key's signature over the rest.
 
 use payfold_partners::directory::Directory;
-use payfold_partners::scheme::Request;
+use payfold_partners::scheme::NoticeRequest;
 
-/// Stands for the signature.
+/// The mark that stands for the signature.
 pub const MARK: &str = "@SIG@";
 
 /// One request, owned.
@@ -44,19 +44,19 @@ impl Wire {
         }
     }
 
-    /// As a scheme sees it.
-    pub fn request(&self) -> Request<'_> {
+    /// The request as a scheme gets it.
+    pub fn request(&self) -> NoticeRequest<'_> {
         let headers = self.headers.iter();
-        Request {
+        NoticeRequest {
             method: &self.method,
             base_url: "https://pay.example.com",
             headers: headers.map(|(name, value)| (name.as_str(), value.as_str())).collect(),
             body: &self.body,
-            ..Request::of_url(&self.target)
+            ..NoticeRequest::of_url(&self.target)
         }
     }
 
-    /// The same with this signature where the mark stands.
+    /// The same request with this signature in place of the mark.
     pub fn with_signature(&self, signature: &str) -> Self {
         let put = |text: &str| text.replace(MARK, signature);
         Self {
@@ -67,14 +67,14 @@ impl Wire {
         }
     }
 
-    /// Whether a signature is wanted.
+    /// Whether the request has the mark.
     pub fn has_mark(&self) -> bool {
         self.target.contains(MARK)
             || self.headers.iter().any(|(_, value)| value.contains(MARK))
             || self.body.windows(MARK.len()).any(|part| part == MARK.as_bytes())
     }
 
-    /// The signature a partner's own key makes of this; `None` where nothing can be signed.
+    /// The signature of the partner's key over this request; `None` if nothing can be signed.
     pub fn signature(&self, directory: &Directory, partner: &str) -> Option<String> {
         directory.expected_signature(partner, &self.request())
     }

@@ -1,5 +1,5 @@
-//! Owns a fact's content: what identifies the fact within its order, borrowed, and its digest.
-//! Positions, policies, timestamps and nonces are no part of it.
+//! Owns the content of a fact, which identifies the fact within its order, and the content's
+//! digest. Positions, policies, timestamps and nonces are not part of it.
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::{
@@ -10,30 +10,30 @@ use payfold_schemas::ipn::{Ipn, MoneyContent, Status};
 use payfold_schemas::order::KnownIpn;
 use payfold_schemas::time::Time;
 
-/// What identifies a fact within its order.
+/// The parts of a fact that identify it within its order, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content<'a> {
-    /// C: all of it.
+pub enum FactContent<'a> {
+    /// C: the whole fact.
     Create(&'a Create),
-    /// O: all of it.
+    /// O: the whole fact.
     Session(&'a Session),
     /// CF: its code.
     CreateFailed(&'a CreateFailed),
-    /// S, F, E, R: ref, status, money.
+    /// S, F, E, R: the ref, the status and the money.
     Ipn(&'a ProviderRef, Status, &'a MoneyContent),
     /// X: the deadline.
     DeadlinePassed(Time),
-    /// P: all of it.
+    /// P: the whole fact.
     Answer(&'a QueryAnswer),
-    /// K: all of it.
+    /// K: the whole fact.
     Shared(&'a SharedRef),
     /// D: its id alone.
     Decision(&'a str),
 }
 
-impl<'a> Content<'a> {
+impl<'a> FactContent<'a> {
     /// The content of a fact.
-    pub fn of(fact: &'a Fact) -> Self {
+    pub fn of_fact(fact: &'a Fact) -> Self {
         match fact {
             Fact::CreateRequested(create) => Self::Create(create),
             Fact::SessionOpened(session) => Self::Session(session),
@@ -46,18 +46,18 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// The content of an IPN as it came.
-    pub fn of_ipn(ipn: &'a Ipn) -> Self {
+    /// The content of an IPN as it was received.
+    pub(crate) fn of_ipn(ipn: &'a Ipn) -> Self {
         Self::Ipn(&ipn.provider_ref, ipn.status, &ipn.money)
     }
 
     /// The content of an IPN as it is kept.
-    pub fn of_known(ipn: &'a KnownIpn) -> Self {
+    pub fn of_kept_ipn(ipn: &'a KnownIpn) -> Self {
         Self::Ipn(&ipn.provider_ref, ipn.status, &ipn.money)
     }
 
     /// The content of a decision.
-    pub fn of_decision(decision: &'a Decision) -> Self {
+    pub(crate) fn of_decision(decision: &'a Decision) -> Self {
         Self::Decision(&decision.id)
     }
 

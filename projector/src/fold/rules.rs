@@ -1,22 +1,23 @@
-//! Owns by which rules a generation is folded: as they stand, or with one that is another on purpose.
+//! Owns the rules by which a build is folded: the current ones, or those of a drill with one rule
+//! broken on purpose.
 
 use payfold_schemas::order::{KnownFacts, OrderState, Severity, Summary};
 
-use super::summarize;
+use super::summary::summarize;
 
 /// The rules of a fold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rules {
-    /// Those of this program.
+pub enum FoldRules {
+    /// The rules of this program.
     #[default]
-    Standing,
-    /// One of them is broken, to try what a rebuild shows: money that went back in full is not seen to have gone, and
-    /// the order stays PAID. Nothing but a drill and a test has them.
+    Current,
+    /// The rules of this program with one broken, to try what a rebuild shows: an order stays PAID
+    /// after a full refund. Only drills and tests use them.
     Drill,
 }
 
-impl Rules {
-    /// What the kept facts come to by these rules.
+impl FoldRules {
+    /// Computes the summary of the kept facts by these rules.
     pub fn summarize(self, facts: &KnownFacts) -> Summary {
         let summary = summarize(facts);
         match (self, summary.state) {
@@ -27,7 +28,7 @@ impl Rules {
                 let fulfil = !summary.flags.iter().any(critical);
                 Summary { state: OrderState::Paid, fulfil, ..summary }
             }
-            (Self::Standing | Self::Drill, _) => summary,
+            (Self::Current | Self::Drill, _) => summary,
         }
     }
 }
@@ -39,16 +40,16 @@ mod tests {
 
     #[test]
     fn a_drill_breaks_one_rule_and_no_other() {
-        for (text, standing, drill) in [
+        for (text, current, drill) in [
             ("C 100; O r; S r 100; R r 100", OrderState::Refunded, OrderState::Paid),
             ("C 100; O r; S r 100", OrderState::Paid, OrderState::Paid),
             ("C 100; O r; F r 100", OrderState::Failed, OrderState::Failed),
         ] {
             let (known, _) = known(&facts(text));
-            assert_eq!(Rules::Standing.summarize(&known).state, standing, "{text}");
-            assert_eq!(Rules::Drill.summarize(&known).state, drill, "{text}");
-            if standing == drill {
-                assert_eq!(Rules::Drill.summarize(&known), summarize(&known), "{text}");
+            assert_eq!(FoldRules::Current.summarize(&known).state, current, "{text}");
+            assert_eq!(FoldRules::Drill.summarize(&known).state, drill, "{text}");
+            if current == drill {
+                assert_eq!(FoldRules::Drill.summarize(&known), summarize(&known), "{text}");
             }
         }
     }

@@ -1,11 +1,11 @@
-//! Owns the state of an order: the first of a short list of questions that is answered yes.
+//! Owns the state of an order: that of the first condition that holds, in a fixed sequence.
 
 use payfold_schemas::order::OrderState;
 use payfold_schemas::time::Time;
 
 use super::refs::View;
 
-/// Where an order stands, from what counts.
+/// The state of an order, from its counting statements and its other facts.
 pub(super) fn state_of(order: &View<'_>) -> OrderState {
     let facts = order.facts;
     let opened = !facts.sessions.is_empty();
@@ -29,7 +29,7 @@ pub(super) fn state_of(order: &View<'_>) -> OrderState {
     }
 }
 
-/// Whether some X is not earlier than the deadline of every known O; without an O any X will do.
+/// Whether some X is not earlier than the deadline of every known O. Without an O any X is enough.
 fn deadline_passed(order: &View<'_>) -> bool {
     let last = last_session_deadline(order);
     order.facts.deadlines_passed.iter().any(|known| Some(known.content) >= last)

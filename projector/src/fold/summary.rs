@@ -1,6 +1,7 @@
-//! Owns the summary of an order: what its kept facts come to, in one value.
+//! Owns the summary of an order, computed from its kept facts.
 //!
-//! Of two conflicting C the smallest in content order is shown. Amounts are minor units; sums saturate.
+//! Of two conflicting C the smaller in content order is shown. Amounts are in minor units; sums
+//! saturate.
 
 use payfold_schemas::ids::ProviderRef;
 use payfold_schemas::order::{KnownFacts, OrderState, RaisedFlag, Severity, Summary};
@@ -10,13 +11,19 @@ use super::flags::flags_of;
 use super::refs::{RefOutcome, View, is_session_ref};
 use super::state::{last_session_deadline, state_of};
 
-/// What the kept facts of an order come to.
+/// Computes the summary of an order from its kept facts.
 pub fn summarize(facts: &KnownFacts) -> Summary {
     let order = View::of(facts);
     let (state, flags) = (state_of(&order), flags_of(&order));
     let shown = facts.creates.first().map(|known| &known.content);
     let payment = payment(&order);
     let sums = Sums::of(&order);
+    let is_settled = matches!(state, OrderState::Paid | OrderState::Refunded);
+    assert_eq!(
+        payment.is_some(),
+        is_settled,
+        "an order is settled by a payment and by nothing else"
+    );
     Summary {
         state,
         fulfil: state == OrderState::Paid && !flags.iter().any(is_open_critical),
@@ -71,8 +78,12 @@ impl Sums {
         let paid = sum(successes());
         let refunded = sum(order.refs.iter().map(|outcome| outcome.refunds.amount));
         let over = paid.saturating_sub(refunded).saturating_sub(order.terms.largest());
-        // Never over with one ref: what counts is what some C asked for.
+        // With one ref nothing is overpaid: a counting S has the amount of some C.
         let overpaid = over.max(0);
+        assert!(
+            overpaid == 0 || order.refs.len() > 1,
+            "one ref pays no more than it was asked for"
+        );
         Self { paid, refunded, overpaid }
     }
 }

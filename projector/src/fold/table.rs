@@ -1,4 +1,4 @@
-//! Owns the state table of the docs: made by folding facts of one ref, never written by hand.
+//! Owns the state table of the docs. Invariant: it is made by folding facts of one ref.
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::{Create, Fact, Presentation, Session};
@@ -6,12 +6,12 @@ use payfold_schemas::ids::{ProviderRef, Reference};
 use payfold_schemas::ipn::{Ipn, IpnPolicy, MoneyContent, Status};
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::order::OrderState;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
 
 use super::{fold, summarize};
 
-/// X before the session's deadline: what the create request set.
+/// The deadline of the create request, which is before the session's.
 const EARLY_MS: i64 = 1_000;
 /// The session's deadline.
 const LATE_MS: i64 = 2_000;
@@ -19,8 +19,8 @@ const LATE_MS: i64 = 2_000;
 /// A fact of the one ref, by its letter; `x` is an X before the session's deadline.
 const LETTERS: [char; 6] = ['O', 'S', 'F', 'E', 'R', 'X'];
 
-/// A row: its name, the facts that lead there, and, where another way there behaves otherwise, that way with
-/// its name.
+/// A row: its name, the facts that lead to its state, and, if the state behaves otherwise after
+/// other facts, these with their name.
 type Row = (&'static str, &'static str, Option<(&'static str, &'static str)>);
 
 const ROWS: [Row; 6] = [
@@ -32,7 +32,7 @@ const ROWS: [Row; 6] = [
     ("REFUNDED", "COSR", None),
 ];
 
-/// The table as markdown: what each state becomes by each fact of one ref; `=` where it stays.
+/// The table as markdown: the state after each fact of one ref; `=` where the state stays.
 pub fn render() -> String {
     let mut table = String::from("| |");
     for letter in LETTERS {

@@ -1,5 +1,6 @@
-//! Owns the terms of an order, what its create requests (C) asked for, and what agrees with them.
-//! Of two different C, either's terms will do (CREATE_CONFLICT keeps fulfil false meanwhile).
+//! Owns the terms of an order, which are the amounts its create requests (C) ask for, and the match
+//! of a statement with them. Of two different C, a match with either is enough; CREATE_CONFLICT
+//! keeps fulfil false meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +9,14 @@ use payfold_schemas::ipn::Status;
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::order::Known;
 
-/// How an amount said of a ref stands to the terms.
+/// How the amount of a statement matches the terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// Amount and currency are a C's.
-    Whole,
-    /// A refund in a C's currency and below its amount.
+pub(super) enum TermsMatch {
+    /// The amount and currency are those of a C.
+    Full,
+    /// A refund in the currency of a C, below its amount.
     Part,
-    /// Neither; also everything while no C is known.
+    /// Anything else, and everything while no C is known.
     Foreign,
 }
 
@@ -32,21 +33,26 @@ impl<'a> Terms<'a> {
         self.0.iter().map(|known| &known.content)
     }
 
-    /// Whether amount and currency are a C's own.
+    /// Whether the amount and currency are those of a C.
     pub(super) fn agree(self, amount: Amount, currency: Currency) -> bool {
         self.iter().any(|create| create.amount == amount && create.currency == currency)
     }
 
-    /// How a statement of this status stands to the terms.
-    pub(super) fn standing(self, status: Status, amount: Amount, currency: Currency) -> Standing {
+    /// Matches a statement of this status with the terms.
+    pub(super) fn match_amount(
+        self,
+        status: Status,
+        amount: Amount,
+        currency: Currency,
+    ) -> TermsMatch {
         if self.agree(amount, currency) {
-            return Standing::Whole;
+            return TermsMatch::Full;
         }
         let below = |create: &Create| create.currency == currency && amount < create.amount;
         if status == Status::Refunded && self.iter().any(below) {
-            Standing::Part
+            TermsMatch::Part
         } else {
-            Standing::Foreign
+            TermsMatch::Foreign
         }
     }
 
@@ -55,12 +61,12 @@ impl<'a> Terms<'a> {
         self.iter().any(|create| create.currency == currency)
     }
 
-    /// Whether some C asks for this number of minor units, in whatever currency.
+    /// Whether some C asks for this number of minor units, in any currency.
     pub(super) fn ask_for(self, amount: Amount) -> bool {
         self.iter().any(|create| create.amount == amount)
     }
 
-    /// What C is in each currency: the largest amount asked for in it, minor units.
+    /// The largest amount asked for in each currency, minor units.
     pub(super) fn largest_by_currency(self) -> BTreeMap<Currency, i64> {
         let mut largest = BTreeMap::new();
         for create in self.iter() {

@@ -8,23 +8,24 @@ use payfold_schemas::ids::{Author, EventRef, OrderId, ProviderRef, Reference};
 use payfold_schemas::ipn::{Ipn, IpnPolicy, MoneyContent, Status};
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::order::{Flag, KnownFacts};
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
 
 use super::fold;
 
 /// `10:05` of the one day all tests play on.
-pub fn at(clock: &str) -> Time {
+pub(crate) fn at(clock: &str) -> Time {
     Time::parse(&format!("2026-01-31T{clock}:00Z")).unwrap()
 }
 
 /// Reads one fact:
 /// ```text
 /// C amount [currency] [#attempt] [<deadline]      O ref [<deadline]      CF code      X deadline
-/// S|F|E|R ref amount [currency] [@paidAt] [!eventRef] [unconfirmed] [session] [placeholder] [so-far]
-/// P status-letter ref amount [currency]           K ref order            D id flag evidence verdict
+/// S|F|E|R ref amount [currency] [@paidAt] [!eventRef]
+///     [unconfirmed] [session] [placeholder] [so-far]
+/// P status-letter ref amount [currency]       K ref order       D id flag evidence verdict
 /// ```
-pub fn fact(text: &str) -> Fact {
+pub(crate) fn fact(text: &str) -> Fact {
     let mut words = text.split_whitespace();
     let mut next = || words.next().unwrap_or_else(|| panic!("{text:?} ends early"));
     match next() {
@@ -91,12 +92,12 @@ pub fn fact(text: &str) -> Fact {
 }
 
 /// Reads facts, one a line or between semicolons.
-pub fn facts(text: &str) -> Vec<Fact> {
+pub(crate) fn facts(text: &str) -> Vec<Fact> {
     text.split([';', '\n']).map(str::trim).filter(|line| !line.is_empty()).map(fact).collect()
 }
 
 /// Folds facts in the order given, at positions 1, 2, ….
-pub fn known(facts: &[Fact]) -> (KnownFacts, u64) {
+pub(crate) fn known(facts: &[Fact]) -> (KnownFacts, u64) {
     let positions = (1..).map(|offset| Position { partition: 0, offset });
     fold(positions.zip(facts.iter().cloned()))
 }

@@ -1,11 +1,11 @@
-//! What the fold promises, as tables: one case a line.
+//! The rules of the fold, as tables with one case a line.
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::order::{Flag, KnownFacts, Severity, Summary};
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 
 use super::testkit::{at, fact, facts, known};
-use super::{Effect, apply, summarize};
+use super::{Effect, apply, flags, summarize};
 
 mod rulings;
 
@@ -149,10 +149,10 @@ fn the_shown_fields_are_chosen_by_rule() {
     assert_eq!(session.session_ref.unwrap().as_str(), "q");
     assert_eq!(session.payment_ref.unwrap().as_str(), "q");
     assert_eq!((session.paid_at, session.deadline), (Some(at("10:01")), Some(at("10:20"))));
-    let elsewhere = summary("C 100; O q; O p; S z 100; S a 101 @10:00; S y 100; R y 100");
-    assert_eq!(elsewhere.session_ref.unwrap().as_str(), "p");
-    assert_eq!(elsewhere.payment_ref.unwrap().as_str(), "z");
-    assert_eq!(elsewhere.paid_at, None);
+    let foreign = summary("C 100; O q; O p; S z 100; S a 101 @10:00; S y 100; R y 100");
+    assert_eq!(foreign.session_ref.unwrap().as_str(), "p");
+    assert_eq!(foreign.payment_ref.unwrap().as_str(), "z");
+    assert_eq!(foreign.paid_at, None);
     assert_eq!(summary("C 100; R z 100; R y 100").payment_ref.unwrap().as_str(), "y");
     assert_eq!(summary("S r 100").reference, None);
 }
@@ -175,7 +175,7 @@ fn a_decision_closes_a_flag_while_its_evidence_stands() {
     let both = format!("{one}{amount}");
     check(&format!("{one} => PAID AMOUNT_MISMATCH [CONTENT_VARIANT]"));
     check(&format!("{both} => PAID fulfil [AMOUNT_MISMATCH] [CONTENT_VARIANT]"));
-    // Facts that are no evidence change nothing; one that is opens the flag again.
+    // Facts that are no evidence change nothing; a fact that is evidence reopens the flag.
     check(&format!(
         "{both}; X 10:30; K r o => PAID [AMOUNT_MISMATCH] [CONTENT_VARIANT] PROVIDER_REF_REUSED"
     ));
@@ -208,7 +208,7 @@ fn decisions_that_disagree_close_nothing() {
 }
 
 #[test]
-fn effects_tell_what_became_of_each_fact() {
+fn apply_returns_the_effect_of_each_fact() {
     let mut known = KnownFacts::default();
     let mut effects = |text: &str| apply(&mut known, &fact(text), Position::default());
     assert_eq!(effects("C 100"), Effect::Added);
@@ -221,7 +221,7 @@ fn effects_tell_what_became_of_each_fact() {
     assert_eq!(known.ipns.len(), 1);
 }
 
-/// Folds facts made from a number, and counts the effects.
+/// Folds facts made from numbers and checks the effects.
 fn flood(before: &str, numbers: std::ops::Range<u32>, make: impl Fn(u32) -> String) -> KnownFacts {
     let mut set = facts(before);
     set.extend(numbers.map(|n| fact(&make(n))));
@@ -240,7 +240,7 @@ fn flood(before: &str, numbers: std::ops::Range<u32>, make: impl Fn(u32) -> Stri
 }
 
 #[test]
-fn lists_are_capped_and_say_so() {
+fn lists_are_capped_and_marked() {
     let amounts = |status: &'static str| move |n: u32| format!("{status} r {}", 1000 + n);
     let ipns = flood("F q 5", 0..8, amounts("S"));
     assert_eq!((ipns.ipns.len(), ipns.overflowed), (9, false));
@@ -284,7 +284,7 @@ fn a_flood_never_pushes_out_the_true_payment_or_the_session() {
 }
 
 #[test]
-fn an_overflow_is_told_once_and_a_displacement_each_time() {
+fn an_overflow_is_an_effect_once_and_a_displacement_each_time() {
     let mut known = KnownFacts::default();
     let effects: Vec<_> = (0..100)
         .map(|n| apply(&mut known, &fact(&format!("CF code{n}")), Position::default()))
@@ -292,7 +292,7 @@ fn an_overflow_is_told_once_and_a_displacement_each_time() {
     assert!(effects[..8].iter().all(|effect| *effect == Effect::Added));
     assert_eq!(effects[8], Effect::Overflowed);
     assert!(effects[8..].contains(&Effect::Unchanged));
-    // What was left out or gave way is left out again.
+    // A fact that was left out or displaced is left out a second time.
     for n in 0..100 {
         let effect = apply(&mut known, &fact(&format!("CF code{n}")), Position::default());
         assert_eq!(effect, Effect::Unchanged);
@@ -327,4 +327,28 @@ fn what_a_fact_costs() {
         }
     }
     println!("{:?} for apply and summarize of one fact", start.elapsed() / rounds / 5);
+}
+
+/// A flag with several severities has a row for each; the later rows omit its name.
+#[test]
+fn the_docs_hold_the_table_of_flags() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/order-state.md");
+    let text = std::fs::read_to_string(path).expect("the document is there");
+    let rows =
+        text.split_once("| Flag | Holds when | Severity |\n|---|---|---|\n").expect("the table").1;
+    let mut name = "";
+    let mut documented = Vec::new();
+    for row in rows.lines().take_while(|row| row.starts_with('|')) {
+        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+        name = if cells[0].is_empty() { name } else { cells[0] };
+        documented.push(format!("{name} {}", cells[cells.len() - 1]));
+    }
+    let severities = |flag: Flag| {
+        let all = flags::severities(flag).iter();
+        all.map(move |severity| format!("{} {}", flag.as_str(), severity.as_str()))
+    };
+    let mut declared: Vec<_> = Flag::ALL.into_iter().flat_map(severities).collect();
+    documented.sort();
+    declared.sort();
+    assert_eq!(documented, declared, "docs/order-state.md (left) and `severities` (right)");
 }

@@ -1,6 +1,7 @@
-//! Owns in what two generations differ about an order, and why.
-//! Invariant: two rows are only compared where both stand at the same record of the log; those that move are read again, and
-//! named as moving if they go on to.
+//! Owns in what two builds differ about an order, and why.
+//!
+//! Invariant: two rows are compared only if both builds are at the same record of the log. Rows
+//! that are not are read again, and reported as moving if they never meet.
 
 use std::time::Duration;
 
@@ -8,34 +9,36 @@ use payfold_engines::EngineError;
 use payfold_engines::orders::OrderStore;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::{KnownFacts, Order};
-use payfold_schemas::record::Position;
-use serde::Serialize;
+use payfold_schemas::position::Position;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::join::{Join, Pair};
-use crate::event::told;
+use super::build_join::{BuildJoin, OrderPair};
+use crate::event::published_fields;
 
-/// How often rows that move are read again.
+/// How often rows at different records are read again.
 const TRIES: u32 = 8;
+/// The pause before each of these reads.
 const TRY_EVERY: Duration = Duration::from_millis(50);
 
 /// Why an order differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Why {
-    /// Both keep the same facts and make something else of them.
+pub enum DifferenceCause {
+    /// Both builds keep the same facts and fold them to different fields.
     Rules,
-    /// They keep other facts.
+    /// The builds keep different facts.
     Facts,
-    /// The new one does not have it.
+    /// The new build does not have the order.
     Missing,
-    /// Only the new one has it.
+    /// Only the new build has the order.
     Added,
-    /// It changed all the while it was read.
+    /// The order changed all the time it was compared.
     Moving,
 }
 
-impl Why {
-    /// Its word.
+impl DifferenceCause {
+    /// Its name in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rules => "rules",
@@ -47,15 +50,15 @@ impl Why {
     }
 }
 
-/// One field of one order.
+/// One field of an order with the values of both builds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Field {
-    /// Which, as in the event.
+pub struct FieldDifference {
+    /// The field's name in `order.changed`.
     pub name: &'static str,
-    /// As it is told.
+    /// The value in the live build.
     pub live: String,
-    /// As the new one has it.
+    /// The value in the new build.
     pub new: String,
 }
 
@@ -65,42 +68,43 @@ pub struct Field {
 pub struct Difference {
     /// `partner/merchantCode/orderId`.
     pub order: String,
-    /// Why.
-    pub cause: Why,
-    /// In what; none where one of them does not have the order.
-    pub fields: Vec<Field>,
+    /// Why it differs.
+    pub cause: DifferenceCause,
+    /// The fields that differ; empty if one of the builds does not have the order.
+    pub fields: Vec<FieldDifference>,
 }
 
-/// How many orders differ, by why.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// How many orders differ between two projection builds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tally {
-    /// Orders come by.
+    /// How many orders were compared.
     pub orders: u64,
-    /// Those an event will tell of.
+    /// How many orders a switch publishes an event for.
     pub differing: u64,
-    /// Those only the live one has.
+    /// How many orders only the live build has.
     pub missing: u64,
-    /// Those that moved all the while.
-    pub moving: u64,
+    /// How many orders changed while they were compared.
+    pub(crate) moving: u64,
 }
 
-/// What differs about an order of which both rows stand at the same record; none if they tell the same.
-pub fn between(live: &Order, new: &Order) -> Option<Difference> {
-    let fields: Vec<Field> = (told(live).into_iter().zip(told(new)))
+/// Compares the published fields of two rows at the same record; `None` if they are equal.
+pub fn compare_orders(live: &Order, new: &Order) -> Option<Difference> {
+    let fields: Vec<FieldDifference> = (published_fields(live).into_iter())
+        .zip(published_fields(new))
         .filter(|((_, live), (_, new))| live != new)
-        .map(|((name, live), (_, new))| Field { name, live, new })
+        .map(|((name, live), (_, new))| FieldDifference { name, live, new })
         .collect();
     if fields.is_empty() {
         return None;
     }
-    let same = contents(&live.facts) == contents(&new.facts);
-    let cause = if same { Why::Rules } else { Why::Facts };
+    let same_facts = without_positions(&live.facts) == without_positions(&new.facts);
+    let cause = if same_facts { DifferenceCause::Rules } else { DifferenceCause::Facts };
     Some(Difference { order: live.key.to_string(), cause, fields })
 }
 
-/// The kept facts without where they were read.
-fn contents(facts: &KnownFacts) -> KnownFacts {
+/// The kept facts as if all were read at the same position.
+fn without_positions(facts: &KnownFacts) -> KnownFacts {
     let mut facts = facts.clone();
     let nowhere = Position::default();
     facts.creates.iter_mut().for_each(|known| known.position = nowhere);
@@ -114,74 +118,81 @@ fn contents(facts: &KnownFacts) -> KnownFacts {
     facts
 }
 
-/// Two generations that are compared while both go on.
+/// Compares two builds while both are folded on.
 pub struct Comparison<'a> {
     live: &'a dyn OrderStore,
     new: &'a dyn OrderStore,
 }
 
 impl<'a> Comparison<'a> {
-    /// Compares these.
+    /// A comparison of these builds.
     pub fn new(live: &'a dyn OrderStore, new: &'a dyn OrderStore) -> Self {
         Self { live, new }
     }
 
-    /// What differs about a pair whose rows are not equal; none if it tells the same. Errors: the engines'.
-    pub async fn judge(&self, pair: &Pair) -> Result<Option<Difference>, EngineError> {
+    /// What differs about a pair of unequal rows; `None` if their published fields are equal.
+    /// Errors: the engines'.
+    pub async fn compare_pair(&self, pair: &OrderPair) -> Result<Option<Difference>, EngineError> {
         let mut both = (pair.live_order()?, pair.new_order()?);
         let Some(known) = both.0.as_ref().or(both.1.as_ref()) else { return Ok(None) };
         let key = known.key.clone();
-        // Whether who does not have it had come past it before it was asked last: rows are there before progress is.
+        // Whether the build without the order had folded past the other build's row before its row
+        // was read last. A store writes rows before progress, so then the order is really missing.
         let mut passed = false;
         for _ in 0..TRIES {
             passed = match &both {
                 (Some(live), Some(new)) if live.position == new.position => {
-                    return Ok(between(live, new));
+                    return Ok(compare_orders(live, new));
                 }
-                (Some(_), None) if passed => return Ok(Some(one_sided(&key, Why::Missing))),
-                (None, Some(_)) if passed => return Ok(Some(one_sided(&key, Why::Added))),
-                (Some(live), None) => folded(self.new, live.position).await?,
-                (None, Some(new)) => folded(self.live, new.position).await?,
+                (Some(_), None) if passed => {
+                    return Ok(Some(one_sided(&key, DifferenceCause::Missing)));
+                }
+                (None, Some(_)) if passed => {
+                    return Ok(Some(one_sided(&key, DifferenceCause::Added)));
+                }
+                (Some(live), None) => has_folded(self.new, live.position).await?,
+                (None, Some(new)) => has_folded(self.live, new.position).await?,
                 (Some(_), Some(_)) | (None, None) => false,
             };
             if !passed {
                 tokio::time::sleep(TRY_EVERY).await;
             }
-            both = (load(self.live, &key).await?, load(self.new, &key).await?);
+            both = (load_order(self.live, &key).await?, load_order(self.new, &key).await?);
         }
-        Ok(Some(one_sided(&key, Why::Moving)))
+        Ok(Some(one_sided(&key, DifferenceCause::Moving)))
     }
 
-    /// Counts over all orders. Errors: the engines'.
-    pub async fn tally(&self) -> Result<Tally, EngineError> {
-        let mut join = Join::new(self.live, self.new, None);
+    /// Compares all orders and counts the differences. Errors: the engines'.
+    pub async fn tally_orders(&self) -> Result<Tally, EngineError> {
+        let mut join = BuildJoin::new(self.live, self.new, None);
         let mut tally = Tally::default();
         while let Some(pair) = join.next_unequal().await? {
-            match self.judge(&pair).await?.map(|difference| difference.cause) {
+            match self.compare_pair(&pair).await?.map(|difference| difference.cause) {
                 None => {}
-                Some(Why::Rules | Why::Facts | Why::Added) => {
+                Some(DifferenceCause::Rules | DifferenceCause::Facts | DifferenceCause::Added) => {
                     tally.differing = tally.differing.saturating_add(1);
                 }
-                Some(Why::Missing) => tally.missing = tally.missing.saturating_add(1),
-                Some(Why::Moving) => tally.moving = tally.moving.saturating_add(1),
+                Some(DifferenceCause::Missing) => tally.missing = tally.missing.saturating_add(1),
+                Some(DifferenceCause::Moving) => tally.moving = tally.moving.saturating_add(1),
             }
         }
-        Ok(Tally { orders: join.seen(), ..tally })
+        Ok(Tally { orders: join.orders_met(), ..tally })
     }
 }
 
-fn one_sided(key: &OrderKey, cause: Why) -> Difference {
+/// A difference without fields: one build does not have the order, or it never stood still.
+fn one_sided(key: &OrderKey, cause: DifferenceCause) -> Difference {
     Difference { order: key.to_string(), cause, fields: Vec::new() }
 }
 
-async fn load(store: &dyn OrderStore, key: &OrderKey) -> Result<Option<Order>, EngineError> {
+async fn load_order(store: &dyn OrderStore, key: &OrderKey) -> Result<Option<Order>, EngineError> {
     Ok(store.load(vec![key.clone()]).await?.pop().flatten())
 }
 
-/// Whether a store has folded the record at a position.
-async fn folded(store: &dyn OrderStore, position: Position) -> Result<bool, EngineError> {
+/// Whether a build has folded the record at a position.
+async fn has_folded(store: &dyn OrderStore, position: Position) -> Result<bool, EngineError> {
     let progress = store.progress().await?;
-    Ok(progress.iter().flat_map(|progress| &progress.folded).any(|one| {
-        one.position.partition == position.partition && one.position.offset >= position.offset
+    Ok(progress.iter().flat_map(|progress| &progress.folded).any(|folded| {
+        folded.position.partition == position.partition && folded.position.offset >= position.offset
     }))
 }

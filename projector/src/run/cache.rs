@@ -1,7 +1,8 @@
-//! Owns the recently used orders in memory.
+//! Owns the cache of recently used orders.
 //!
-//! Invariants: an order whose last batch is not committed is here, so what is loaded from the store is never older
-//! than what was folded; beyond those, the least recently used give way once all take more than the limit.
+//! Invariants: an order of a batch that is not committed is in the cache, so an order loaded from
+//! the store is never older than what was folded. Of the committed orders, the least recently used
+//! are evicted once the cache exceeds its limit.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem::size_of;
@@ -10,13 +11,14 @@ use std::sync::Arc;
 use payfold_schemas::fact::{Create, Decision, QueryAnswer, Session, SharedRef};
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::{Known, KnownIpn, Order, RaisedFlag};
-use payfold_schemas::record::{FactRecord, Position};
+use payfold_schemas::position::Position;
+use payfold_schemas::record::FactRecord;
 
 use crate::batch::Orders;
 
-/// What a short text takes with its allocation.
+/// The memory of a short text with its allocation, bytes.
 const TEXT_BYTES: usize = 48;
-/// What a key takes with its three texts.
+/// The memory of a key with its three texts, bytes.
 const KEY_BYTES: usize = size_of::<OrderKey>() + 3 * TEXT_BYTES;
 
 struct Entry {
@@ -26,10 +28,10 @@ struct Entry {
     bytes: usize,
 }
 
-/// Orders by key, with the batches that used them.
+/// Orders by key, each with the last batch that used it.
 pub(super) struct Cache {
     entries: HashMap<OrderKey, Entry>,
-    /// What the orders take that each batch was the last to use.
+    /// By batch, the memory of the orders it was the last to use.
     bytes_of: BTreeMap<u64, usize>,
     bytes: usize,
     bytes_max: usize,
@@ -40,7 +42,7 @@ impl Cache {
         Self { entries: HashMap::new(), bytes_of: BTreeMap::new(), bytes: 0, bytes_max }
     }
 
-    /// Takes out the orders that records name, and names those that are not here.
+    /// Takes out the orders that records name. Returns them, and the keys it did not hold.
     pub(super) fn take(&mut self, records: &[(Position, FactRecord)]) -> (Orders, Vec<OrderKey>) {
         let mut orders = Orders::with_capacity(records.len());
         let mut missing = HashSet::new();
@@ -56,9 +58,11 @@ impl Cache {
         (orders, missing.into_iter().collect())
     }
 
-    /// Puts back what batch number `batch` used, and lets the oldest go of what is `committed`.
+    /// Puts back the orders that batch `batch` used. Evicts orders of batches up to `committed`,
+    /// the oldest first, if the cache exceeds its limit.
     pub(super) fn put(&mut self, batch: u64, orders: Orders, committed: u64) {
         for (key, order) in orders {
+            assert_eq!(order.key, key, "an order is kept under its own key");
             let bytes = approximate_bytes(&order);
             let of_batch = self.bytes_of.entry(batch).or_default();
             *of_batch = of_batch.saturating_add(bytes);
@@ -71,7 +75,7 @@ impl Cache {
         }
     }
 
-    /// Lets go of the least recently used until half the limit is free, so that it is seldom done.
+    /// Evicts the least recently used orders until half the limit is free, so that it seldom runs.
     fn shrink(&mut self, committed: u64) {
         let enough = self.bytes_max.div_ceil(2);
         let mut last = None;
@@ -82,12 +86,16 @@ impl Cache {
             self.uncount(batch, bytes);
             last = Some(batch);
         }
+        let oldest = self.bytes_of.keys().next();
+        let may_stay = self.bytes <= enough || oldest.is_none_or(|batch| *batch > committed);
+        assert!(may_stay, "only what is not committed yet stays above the limit");
         if let Some(last) = last {
             self.entries.retain(|_, entry| entry.batch > last);
         }
     }
 
     fn uncount(&mut self, batch: u64, bytes: usize) {
+        assert!(self.bytes >= bytes, "no more is taken out than was put in");
         self.bytes = self.bytes.saturating_sub(bytes);
         if let Some(of_batch) = self.bytes_of.get_mut(&batch) {
             *of_batch = of_batch.saturating_sub(bytes);
@@ -98,7 +106,8 @@ impl Cache {
     }
 }
 
-/// What an order takes in memory, roughly: the lists, some text behind each element, and its keys here.
+/// The approximate memory of an order, bytes: its lists, some text behind each element, and its two
+/// keys in the cache.
 fn approximate_bytes(order: &Order) -> usize {
     let facts = &order.facts;
     let lists = [
@@ -121,7 +130,7 @@ mod tests {
     use payfold_schemas::time::Time;
 
     use super::*;
-    use crate::batch::{Telling, fold_batch};
+    use crate::batch::{FoldOptions, fold_batch};
     use crate::fold::testkit::fact;
 
     fn records(orders: std::ops::Range<u32>) -> Vec<(Position, FactRecord)> {
@@ -135,7 +144,7 @@ mod tests {
         orders.map(|n| (Position { partition: 0, offset: n.into() }, record(n))).collect()
     }
 
-    /// Uses orders in a batch; returns how many were here before.
+    /// Uses orders in a batch; returns how many were in the cache before.
     fn batch(
         cache: &mut Cache,
         number: u64,
@@ -146,17 +155,17 @@ mod tests {
         let (mut taken, missing) = cache.take(&records);
         assert_eq!(taken.len() + missing.len(), records.len());
         let here = taken.len();
-        fold_batch(&mut taken, &records, &Telling::default());
+        fold_batch(&mut taken, &records, &FoldOptions::default());
         cache.put(number, taken, committed);
         here
     }
 
     #[test]
-    fn what_is_not_committed_stays_whatever_it_takes() {
+    fn uncommitted_orders_stay_above_the_limit() {
         let mut cache = Cache::new(0);
         assert_eq!(batch(&mut cache, 1, 0..10, 0), 0);
         assert_eq!(batch(&mut cache, 2, 5..15, 0), 5);
-        // Of batch 1 goes what batch 2 did not use.
+        // The orders of batch 1 that batch 2 did not use are evicted.
         assert_eq!(batch(&mut cache, 3, 20..21, 1), 0);
         assert_eq!(batch(&mut cache, 4, 0..15, 1), 10);
         assert_eq!(batch(&mut cache, 5, 30..31, 5), 0);
@@ -164,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_give_way_at_the_limit() {
+    fn the_least_recently_used_are_evicted_at_the_limit() {
         let mut cache = Cache::new(usize::MAX);
         batch(&mut cache, 1, 0..1, 0);
         let each = cache.bytes;

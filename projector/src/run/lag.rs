@@ -1,36 +1,38 @@
-//! Owns the measuring of the lag: once a second, how many records wait and how old the oldest is.
-//! It is for people and probes; the pipeline never waits for it.
+//! Owns the measuring of the lag, once a second: how many records are not folded yet, and how old
+//! the oldest of them is. The figures are for people and probes; the pipeline never waits for them.
 
 use std::time::Duration;
 
 use payfold_engines::log::{Extent, Topic, epoch};
-use payfold_schemas::record::{Position, decode_intake};
+use payfold_schemas::position::Position;
+use payfold_schemas::record::decode_intake;
 
-use super::Shared;
+use super::shared::Shared;
 use crate::status::Lag;
 
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Measures until it is dropped.
-pub(super) async fn watch(shared: &Shared) {
+pub(super) async fn keep_measuring(shared: &Shared) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         if shared.status.owned().is_empty() {
-            shared.status.measured(None);
-            shared.metrics().lag_measured(0);
+            shared.status.set_lag(None);
+            shared.metrics().set_lag_records(0);
             shared.status.owns_any().await;
         }
-        // While the log can't be read, the stage that reads it says so; the last lag stands.
+        // While the log can't be read, the last lag stays; the read stage reports the error.
         if let Ok(extents) = shared.log.extent(Topic::Intake).await {
-            // Again and again: which of two generations' projectors in a process counts for all changes with a switch.
-            shared.metrics().partitions_are(shared.status.owned().len());
-            shared.metrics().intake_partitions_are(epoch::current(&extents).len());
+            // Set at each tick: a process may run projectors of two builds, and a switch changes
+            // which of them exports its metrics.
+            shared.metrics().set_partitions(shared.status.owned().len());
+            shared.metrics().set_intake_partitions(epoch::current(&extents).len());
             let lag = measure(shared, &extents).await;
-            shared.metrics().lag_measured(lag.records);
-            shared.generation_measured(lag.records);
-            shared.status.measured(Some(lag));
+            shared.metrics().set_lag_records(lag.records);
+            shared.measure_build_lag(lag.records);
+            shared.status.set_lag(Some(lag));
         }
     }
 }
@@ -46,13 +48,13 @@ async fn measure(shared: &Shared, extents: &[Extent]) -> Lag {
         lag.records = lag.records.saturating_add(waiting);
         let after = Position { partition: extent.partition, offset: through };
         let age_nanos = if waiting == 0 { 0 } else { age_after(shared, after).await };
-        shared.metrics().oldest_unfolded(extent.partition, age_nanos);
+        shared.metrics().set_lag_age(extent.partition, age_nanos);
         lag.age_ms = lag.age_ms.max(age_nanos.checked_div(1_000_000).unwrap_or(0));
     }
     lag
 }
 
-/// The age of the record after a position; 0 if it can't be told.
+/// The age of the record after a position, in nanoseconds; 0 if the record can't be read.
 async fn age_after(shared: &Shared, after: Position) -> i64 {
     let records = shared.log.read_after(Topic::Intake, after, 1).await.unwrap_or_default();
     let record = records.first();

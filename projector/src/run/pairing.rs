@@ -1,19 +1,20 @@
-//! Owns the question whether log and order store belong together, and so where folding starts.
-//! Invariant: no record is folded into a store that was folded from another log, or from this one before it
-//! lost or changed what the store has seen.
+//! Owns the check that a log and an order store belong together, and with it where folding starts.
+//! Invariant: no record is folded into a store that was folded from another log, or that has folded
+//! records which this log has lost or changed since.
 
 use payfold_engines::log::{Delivered, Topic};
 use payfold_engines::orders::Folded;
+use payfold_kit::RunError;
 use payfold_schemas::digest::Digest;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 
-use super::outage::Outage;
-use super::{Halt, RunError, Shared};
+use super::error::Halt;
+use super::shared::Shared;
 
-/// The records after which to go on in these partitions; none for one that is not folded at all.
-/// Errors: `Unpaired`.
-pub(super) async fn start(shared: &Shared, partitions: &[u32]) -> Result<Vec<Folded>, Halt> {
-    let mut outage = Outage::none(shared, "read how far the orders are folded");
+/// The last folded record of each of these partitions; a partition that is not folded at all is
+/// missing. Errors: `Unpaired`.
+pub(super) async fn load_start(shared: &Shared, partitions: &[u32]) -> Result<Vec<Folded>, Halt> {
+    let mut outage = shared.outage("read how far the orders are folded");
     let progress = loop {
         match shared.store.progress().await {
             Ok(progress) => break progress,
@@ -28,15 +29,15 @@ pub(super) async fn start(shared: &Shared, partitions: &[u32]) -> Result<Vec<Fol
     let mut start = Vec::with_capacity(partitions.len());
     for folded in &progress.folded {
         if partitions.contains(&folded.position.partition) {
-            check(shared, folded).await?;
+            check_last_folded(shared, folded).await?;
             start.push(*folded);
         }
     }
     Ok(start)
 }
 
-/// Checks that the log still holds the record that was folded last.
-async fn check(shared: &Shared, folded: &Folded) -> Result<(), Halt> {
+/// Checks that the log still holds the record that was folded last, unchanged.
+async fn check_last_folded(shared: &Shared, folded: &Folded) -> Result<(), Halt> {
     let Position { partition, offset } = folded.position;
     let before = offset.saturating_sub(1);
     match record_after(shared, Position { partition, offset: before }).await? {
@@ -50,8 +51,8 @@ async fn check(shared: &Shared, folded: &Folded) -> Result<(), Halt> {
         ))),
         Some(_) => Ok(()),
         None => Err(unpaired(format!(
-            "the log ends before record {}, which the order store has folded: it was restored from an older \
-             backup or has lost records",
+            "the log ends before record {}, which the order store has folded: \
+             it was restored from an older backup or has lost records",
             folded.position
         ))),
     }
@@ -59,7 +60,7 @@ async fn check(shared: &Shared, folded: &Folded) -> Result<(), Halt> {
 
 /// The first record of intake after a position.
 async fn record_after(shared: &Shared, after: Position) -> Result<Option<Delivered>, Halt> {
-    let mut outage = Outage::none(shared, "read intake");
+    let mut outage = shared.outage("read intake");
     loop {
         match shared.log.read_after(Topic::Intake, after, 1).await {
             Ok(records) => {

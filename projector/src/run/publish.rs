@@ -1,12 +1,13 @@
-//! Owns the third stage: makes a batch's events durable, in log order, before anything of it is committed.
-//! A failed append may have stored some of them; all are appended again, and subscribers drop what they have seen.
+//! Owns the third stage: makes a batch's events durable, in log order, before the batch is
+//! committed. A failed append may have stored some of the events. All of them are appended again,
+//! and subscribers drop the events they have seen.
 
 use payfold_engines::log::Topic;
 use tokio::sync::mpsc;
 
+use super::error::Halt;
 use super::folding::FoldedBatch;
-use super::outage::Outage;
-use super::{Halt, Shared};
+use super::shared::Shared;
 
 /// Publishes until there is no more input.
 pub(super) async fn run(
@@ -18,7 +19,9 @@ pub(super) async fn run(
         let events = std::mem::take(&mut batch.changes.events);
         if !events.is_empty() {
             let expected = events.len();
-            let mut outage = Outage::none(shared, "publish order.changed");
+            let received = batch.changes.received.len();
+            assert_eq!(received, expected, "an event is published with its time of receipt");
+            let mut outage = shared.outage("publish order.changed");
             let positions = loop {
                 match shared.log.append_all(Topic::Orders, events.clone()).await {
                     Ok(positions) => break positions,

@@ -7,6 +7,7 @@ use payfold_engines::log::{Delivered, Message, Topic};
 use payfold_engines::orders::{OrderStore, Scan, ViewEntry};
 use payfold_schemas::ids::{MerchantCode, PartnerCode, ProviderRef, Reference};
 use payfold_schemas::order::{Order, OrderState};
+use payfold_schemas::position::Position;
 use payfold_schemas::record::RecordError;
 
 use self::failing::{Failing, Fault};
@@ -14,12 +15,12 @@ use self::world::{World, key, run_through, settings};
 use super::*;
 use crate::fold::testkit::at;
 
-/// Three orders, disorder, a repeat and a restamped policy.
+/// Facts of three orders: out of order, with a repeat and a changed policy.
 const DAY: &str = "a C 100; b S r2 70 @10:02; a O r1; b C 70; a S r1 100 @10:05; a S r1 100 @10:05
     c C 5; b O r2; a R r1 40; c CF partner_refused; b S r2 70 @10:02 session; a R r1 100";
 const ORDERS: [&str; 3] = ["a", "b", "c"];
 
-/// The day folded in one go: what every other way of folding it must come to.
+/// The day folded in one run. Every other way of folding it must have the same result.
 async fn whole_day() -> World {
     let world = World::new();
     world.append(DAY).await;
@@ -30,9 +31,9 @@ async fn whole_day() -> World {
 #[tokio::test]
 async fn facts_become_events_rows_views_and_progress() {
     let world = whole_day().await;
-    let told: Vec<_> = world.events().await.iter().map(world::told).collect();
+    let events: Vec<_> = world.events().await.iter().map(world::event_line).collect();
     assert_eq!(
-        told.join("\n"),
+        events.join("\n"),
         "p/M/a/1/1 none→REQUESTED C@0-1 at 10:10
 p/M/b/1/1 none→UNMATCHED S@0-2 at 10:02
 p/M/a/1/2 REQUESTED→PENDING O@0-3 at 10:10
@@ -75,9 +76,10 @@ async fn an_event_is_these_bytes() {
         String::from_utf8(event.value.clone()).unwrap(),
         r#"{"partner":"p","merchantCode":"M","orderId":"a","reference":"basket 1","attempt":1,"#
             .to_owned()
-            + r#""generation":1,"version":3,"previousState":"PENDING","state":"PAID","fulfil":true,"#
+            + r#""epoch":1,"version":3,"previousState":"PENDING","state":"PAID","fulfil":true,"#
             + r#""attention":[],"amount":100,"currency":"VND","exponent":0,"paidAmount":100,"#
-            + r#""refundedAmount":0,"sessionRef":"r1","paymentRef":"r1","paidAt":"2026-01-31T10:05:00Z","#
+            + r#""refundedAmount":0,"sessionRef":"r1","paymentRef":"r1","#
+            + r#""paidAt":"2026-01-31T10:05:00Z","#
             + r#""deadline":"2026-01-31T10:17:00Z","cause":{"kind":"ipn","status":"SUCCESS","#
             + r#""position":{"partition":0,"offset":5},"#
             + r#""requestId":"01939b1c-7a00-7000-8000-000000000001"},"profile":null}"#
@@ -85,15 +87,15 @@ async fn an_event_is_these_bytes() {
 }
 
 #[tokio::test]
-async fn however_it_is_cut_and_cached_the_outcome_is_the_same() {
+async fn batch_and_cache_sizes_do_not_change_the_result() {
     let whole = whole_day().await;
     for (batch_records_max, cache_bytes) in [(1, 0), (1, 1 << 20), (3, 0), (5, 1_000), (40, 0)] {
         let world = World::new();
-        // More than one round, so that orders leave the cache and come back.
+        // Many appends, so that orders are evicted from the cache and loaded again.
         for line in DAY.split([';', '\n']) {
             world.append(line).await;
         }
-        let settings = Settings { batch_records_max, cache_bytes, ..settings() };
+        let settings = ProjectorSettings { batch_records_max, cache_bytes, ..settings() };
         world.run(world.projector_with(world.log.clone(), world.store.clone(), settings)).await;
         let (events, expected) = (texts(&world.events().await), texts(&whole.events().await));
         assert_eq!(events, expected, "{batch_records_max} {cache_bytes}");
@@ -106,7 +108,7 @@ async fn a_crash_between_publish_and_commit_repeats_the_same_events() {
     let whole = whole_day().await;
     let world = World::new();
     world.append(DAY).await;
-    let settings = Settings { batch_records_max: 5, ..settings() };
+    let settings = ProjectorSettings { batch_records_max: 5, ..settings() };
     // The second commit never happens.
     let store = Failing::new(&world, Fault::Crash { commit: 2 });
     let crashed = world.projector_with(world.log.clone(), store, settings.clone());
@@ -117,7 +119,7 @@ async fn a_crash_between_publish_and_commit_repeats_the_same_events() {
 
     world.run(world.projector_with(world.log.clone(), world.store.clone(), settings)).await;
     assert_eq!(world.rows(&ORDERS).await, whole.rows(&ORDERS).await);
-    // Published before the crash, at least through the second batch, and then again from the second batch.
+    // The events of the second batch are published before the crash, and a second time after it.
     let (all, expected) = (texts(&world.events().await), texts(&whole.events().await));
     let before = all.len() - expected[5..].len();
     assert!(before > 5, "the second batch was published");
@@ -134,16 +136,17 @@ fn texts(events: &[Delivered]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn redelivered_records_change_nothing_and_tell_nothing() {
+async fn redelivered_records_change_nothing_and_publish_nothing() {
     let world = whole_day().await;
     let (rows, events) = (world.rows(&ORDERS).await, world.events().await);
-    // A store that forgot its progress: the whole log comes again.
+    // The store has lost its progress, so the whole log is redelivered.
     let store = Failing::new(&world, Fault::ForgetProgress);
-    let settings = Settings { batch_records_max: 5, ..settings() };
+    let settings = ProjectorSettings { batch_records_max: 5, ..settings() };
     world.run(world.projector_with(world.log.clone(), store.clone(), settings)).await;
     assert_eq!(world.rows(&ORDERS).await, rows);
     assert_eq!(world.events().await, events);
-    // Rows and entries were written again all the same, and no row went back to an older record meanwhile.
+    // Rows and entries were still written a second time, and no row went back to an older record
+    // meanwhile.
     let commits = store.commits();
     let rewritten: Vec<_> = commits.iter().flat_map(|commit| &commit.orders).collect();
     assert!(rewritten.len() > ORDERS.len());
@@ -152,7 +155,7 @@ async fn redelivered_records_change_nothing_and_tell_nothing() {
 }
 
 #[tokio::test]
-async fn while_storage_is_unavailable_it_is_asked_again() {
+async fn while_storage_is_unavailable_operations_are_retried() {
     let whole = whole_day().await;
     let world = World::new();
     world.append(DAY).await;
@@ -165,7 +168,7 @@ async fn while_storage_is_unavailable_it_is_asked_again() {
 }
 
 #[tokio::test]
-async fn told_to_stop_during_an_outage_it_ends_well() {
+async fn a_stop_signal_during_an_outage_ends_the_run_without_an_error() {
     let world = World::new();
     world.append(DAY).await;
     let store = Failing::new(&world, Fault::Unavailable { times: u32::MAX });
@@ -187,12 +190,19 @@ async fn a_record_that_cannot_be_read_halts_after_what_came_before_it() {
     world.append("a S r1 100").await;
     let halted = run_through(world.projector(), 4).await.unwrap_err();
     let position = Position { partition: 0, offset: 3 };
-    assert_eq!(halted, RunError::Undecodable { position, error: RecordError::UnknownVersion(7) });
+    assert_eq!(
+        halted,
+        RunError::Undecodable {
+            position,
+            error: RecordError::UnknownVersion(7),
+            halted: "its partition is halted there"
+        }
+    );
     assert!(halted.to_string().starts_with("record 0-3 of intake can't be read"));
     assert_eq!(world.metric("payfold_projector_partitions_halted"), 1.0);
     let row = world.rows(&["a"]).await.remove(0).unwrap();
     assert_eq!((row.summary.state, row.position.offset), (OrderState::Pending, 2));
-    // A restart stands at the same record.
+    // A restarted projector halts at the same record.
     assert_eq!(run_through(world.projector(), 4).await.unwrap_err(), halted);
 }
 
@@ -203,7 +213,7 @@ async fn a_store_of_another_log_is_refused() {
     let crossed = one.projector_with(other.log.clone(), one.store.clone(), settings());
     let refused = run_through(crossed, 12).await.unwrap_err();
     assert!(refused.to_string().starts_with("the order store was folded from another log"));
-    // The log's id alone proves nothing: it may have been restored from an older backup.
+    // A log with the right id may still have been restored from an older backup.
     for (fault, why) in [
         (Fault::Progress { offset: 13, same_digest: true }, "the log ends before record 0-13"),
         (Fault::Progress { offset: 12, same_digest: false }, "record 0-12 of the log is another"),
@@ -216,7 +226,7 @@ async fn a_store_of_another_log_is_refused() {
 }
 
 #[tokio::test]
-async fn it_ends_when_nobody_is_left_to_stop_it() {
+async fn the_run_ends_when_the_sender_of_the_stop_signal_is_gone() {
     let world = World::new();
     let (stop, stopped) = watch::channel(false);
     drop(stop);
@@ -249,19 +259,23 @@ async fn the_lag_is_measured() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement"]
 async fn how_fast_a_log_is_folded() {
-    // Ascending, so that what a size takes in memory shows.
+    // Ascending sizes, because the memory of the larger one hides that of the smaller.
     for batch_records_max in [2_048, 4_096] {
-        fold_quickly(200_000, Settings { batch_records_max, ..Settings::default() }).await;
+        fold_quickly(
+            200_000,
+            ProjectorSettings { batch_records_max, ..ProjectorSettings::default() },
+        )
+        .await;
     }
 }
 
-async fn fold_quickly(orders: u64, settings: Settings) {
+async fn fold_quickly(orders: u64, settings: ProjectorSettings) {
     let world = World::new();
     let batch = settings.batch_records_max;
     let mut lines = Vec::new();
     for n in 0..orders {
         lines.extend([format!("o{n} C 100"), format!("o{n} O r{n}")]);
-        // Paid some 20,000 orders later, so that many have left memory.
+        // Paid some 20,000 orders later, so that many were evicted from the cache.
         if n >= 20_000 {
             let paid = n - 20_000;
             lines.push(format!("o{paid} S r{paid} 100 @10:05"));
@@ -277,8 +291,8 @@ async fn fold_quickly(orders: u64, settings: Settings) {
     let (seconds, after) = (start.elapsed().as_secs_f64(), usage());
     let cpu_seconds = after.cpu_seconds - before.cpu_seconds;
     println!(
-        "{last} facts by {batch}: {:.0}/s, {seconds:.2} s, of both cores {cpu_seconds:.2} s: {:.1} µs each; \
-         memory {} → {} MB",
+        "{last} facts by {batch}: {:.0}/s, {seconds:.2} s, of both cores {cpu_seconds:.2} s: \
+         {:.1} µs each; memory {} → {} MB",
         last as f64 / seconds,
         cpu_seconds * 1e6 / last as f64,
         before.rss_mb,
@@ -291,7 +305,7 @@ struct Usage {
     rss_mb: u64,
 }
 
-/// What this process has used.
+/// The CPU time and memory this process has used.
 fn usage() -> Usage {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).unwrap();
     // Fields 14 and 15 of stat are ticks of 10 ms; the name before them may hold blanks.

@@ -1,4 +1,8 @@
-//! Who is asked about, what is asked, and which answers are news: tables of rows in short words.
+//! Which orders are asked about, what is asked for, and which answers are news: tables of rows. A
+//! row is its state and its facts in short: `C` a create request, `Oref` a session, `Sref` a notice
+//! of SUCCESS, `Uref` an unconfirmed one, `0ref` one with a placeholder, `Eref` a notice of
+//! EXPIRED, `Pref` an answer of SUCCESS, `Xref` an answer of EXPIRED, `+` refunds that are a lower
+//! bound, `!FLAG` an open flag, `-FLAG` a decided one; `/i` makes a flag one of severity info.
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ipn::IpnPolicy;
@@ -6,13 +10,13 @@ use payfold_schemas::ipn::IpnPolicy;
 use super::*;
 use crate::run::testkit::{answer, create, ipn, known, known_ipn, order, placeholder, session};
 
-fn with(words: &str) -> Order {
-    let mut words = words.split_whitespace();
-    let state = OrderState::parse(words.next().unwrap()).unwrap();
+fn row_of(text: &str) -> Order {
+    let mut columns = text.split_whitespace();
+    let state = OrderState::parse(columns.next().unwrap()).unwrap();
     let mut row = order("a", state, None);
     let facts = &mut row.facts;
-    for word in words {
-        let (kind, text) = word.split_at(1);
+    for column in columns {
+        let (kind, text) = column.split_at(1);
         match kind {
             "C" => facts.creates.push(known(create("10:30"))),
             "O" => facts.sessions.push(known(session(text, "10:17"))),
@@ -32,7 +36,6 @@ fn with(words: &str) -> Order {
                 facts.query_answers.push(known(QueryAnswer { status, ..answer(text) }));
             }
             "+" => row.summary.refunded_at_least = true,
-            // A flag, open, or decided with a - before it; loud unless it says i.
             "!" | "-" => {
                 let (name, info) = text.split_once('/').map_or((text, false), |(n, _)| (n, true));
                 row.summary.flags.push(RaisedFlag {
@@ -48,13 +51,14 @@ fn with(words: &str) -> Order {
     row
 }
 
-fn said<'t>(targets: impl IntoIterator<Item = &'t Target>) -> String {
-    let name = |target: &Target| target.as_ref().map_or("order".into(), ToString::to_string);
+fn names<'t>(targets: impl IntoIterator<Item = &'t QueryTarget>) -> String {
+    let name = |target: &QueryTarget| target.as_ref().map_or("order".into(), ToString::to_string);
     let names: Vec<String> = targets.into_iter().map(name).collect();
     if names.is_empty() { "-".to_owned() } else { names.join(" ") }
 }
 
-/// The row => why it is asked about from its creation on; what then; what is asked to confirm its notices.
+/// The row => the reasons to ask about it => what to ask for => what to ask for to confirm its
+/// notices.
 const ROWS: &str = "
     REQUESTED C                                 => REQUESTED => order => -
     PENDING C Or1                               => PENDING => r1 => -
@@ -92,31 +96,31 @@ const ROWS: &str = "
 ";
 
 #[test]
-fn the_table_of_who_is_asked_about() {
+fn orders_are_queried_as_in_the_table() {
     for case in ROWS.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let [row, why, asked, confirmed] =
             case.split("=>").map(str::trim).collect::<Vec<_>>().try_into().unwrap();
-        let row = with(row);
-        let reasons = reasons(&row);
-        let told: Vec<_> = reasons.iter().map(ToString::to_string).collect();
-        let told = if told.is_empty() { "-".to_owned() } else { told.join(" ") };
-        let targets = targets(&row, &reasons);
-        let confirming = confirming(&row);
-        assert_eq!((told.as_str(), said(&targets).as_str()), (why, asked), "{case}");
-        assert_eq!(said(&confirming), confirmed, "{case}");
+        let row = row_of(row);
+        let reasons = query_reasons(&row);
+        let texts: Vec<_> = reasons.iter().map(ToString::to_string).collect();
+        let text = if texts.is_empty() { "-".to_owned() } else { texts.join(" ") };
+        let targets = targets_for(&row, &reasons);
+        let confirming = confirmation_targets(&row);
+        assert_eq!((text.as_str(), names(&targets).as_str()), (why, asked), "{case}");
+        assert_eq!(names(&confirming), confirmed, "{case}");
         let both: BTreeSet<_> = targets.into_iter().chain(confirming).collect();
-        assert_eq!(wanted(&row), both, "{case}");
+        assert_eq!(wanted_targets(&row), both, "{case}");
     }
 }
 
 #[test]
-fn an_order_of_many_transactions_is_asked_for_a_few() {
+fn a_query_asks_for_at_most_eight_transactions() {
     let refs: Vec<_> = (10..40).map(|n| format!("Sr{n}")).collect();
-    let row = with(&format!("PAID C {} !DOUBLE_PAYMENT", refs.join(" ")));
-    assert_eq!(wanted(&row).len(), TARGETS_MAX);
+    let row = row_of(&format!("PAID C {} !DOUBLE_PAYMENT", refs.join(" ")));
+    assert_eq!(wanted_targets(&row).len(), TARGETS_MAX);
 }
 
-/// The row => an answer of SUCCESS for r1 is news.
+/// The row => whether an answer of SUCCESS for r1 is news.
 const NEWS: &str = "
     PENDING C Or1                      => yes
     PENDING C Or1 Pr1                  => no
@@ -132,18 +136,18 @@ const NEWS: &str = "
 ";
 
 #[test]
-fn what_the_order_knows_is_no_news() {
+fn an_answer_that_adds_nothing_is_no_news() {
     for case in NEWS.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (row, expected) = case.split_once("=>").unwrap();
-        let news = if is_news(&with(row), &answer("r1")) { "yes" } else { "no" };
+        let news = if is_news(&row_of(row), &answer("r1")) { "yes" } else { "no" };
         assert_eq!(news, expected.trim(), "{case}");
     }
 }
 
 #[test]
-fn other_money_is_what_no_create_request_asks_for() {
+fn money_that_no_create_request_asks_for_is_unexpected() {
     use payfold_schemas::money::{Amount, Currency};
-    let row = with("PENDING C Or1");
+    let row = row_of("PENDING C Or1");
     let end = |status, amount, code: &str| QueryAnswer {
         status,
         amount: Amount::from_minor(amount).unwrap(),
@@ -161,10 +165,10 @@ fn other_money_is_what_no_create_request_asks_for() {
         (Status::Refunded, 40, "EUR", true),
     ] {
         assert_eq!(
-            is_other_money(&row, &end(status, amount, code)),
+            has_unexpected_money(&row, &end(status, amount, code)),
             other,
             "{status} {amount} {code}"
         );
-        assert!(!is_other_money(&with("UNMATCHED"), &end(status, amount, code)));
+        assert!(!has_unexpected_money(&row_of("UNMATCHED"), &end(status, amount, code)));
     }
 }

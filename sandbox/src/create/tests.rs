@@ -1,28 +1,33 @@
-//! The create call: made by the very code that calls partners, altered field by field.
+//! Create calls made by the code that calls partners in service, altered field by field.
 
 use payfold_partners::create::CreateRequest;
+use payfold_partners::directory::Directory;
+use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
+use payfold_partners::keys::Channel;
 use payfold_partners::mac::MacKey;
 use payfold_partners::profile::SANDBOX_PROFILE;
-use payfold_schemas::ids::PartnerCode;
+use payfold_partners::secret::Secret;
+use payfold_schemas::ids::{KeyId, PartnerCode};
 use serde_json::{Value, json};
 
 use super::*;
 
 const KEY: &[u8] = b"a test key, worth nothing at all";
+const NOW: Time = Time::from_unix_ms(1_769_853_500_000);
 
-fn reception(profile: Profile) -> Reception {
+fn create_endpoint(profile: Profile) -> CreateEndpoint {
     let account = |code: &str, key: &[u8]| {
         let merchant_code = MerchantCode::parse(code).unwrap();
         let key = MacKey::new(key);
-        (merchant_code.clone(), Arc::new(Account { merchant_code, key }))
+        (merchant_code.clone(), Arc::new(PartnerAccount { merchant_code, key }))
     };
     let accounts = HashMap::from([account("SHOP", KEY), account("OTHER", b"another key")]);
     let rule = profile.create().unwrap().clone();
-    Reception::new(profile, rule, accounts)
+    CreateEndpoint::new(profile, rule, accounts)
 }
 
-fn sandbox() -> Reception {
-    reception(Profile::sandbox_for(&PartnerCode::parse("sandbox").unwrap()))
+fn sandbox() -> CreateEndpoint {
+    create_endpoint(Profile::sandbox_for(&PartnerCode::parse("sandbox").unwrap()))
 }
 
 fn request() -> CreateRequest {
@@ -35,46 +40,63 @@ fn request() -> CreateRequest {
         return_url: "http://127.0.0.1:8080/api/payment/result".to_owned(),
         ipn_url: "http://127.0.0.1:8080/api/payment/ipn".to_owned(),
         expires_at: Some(Time::from_unix_ms(1_769_853_600_000)),
-        wish: Some(Wish::Qr),
+        presentation: Some(PresentationKind::Qr),
         reference: None,
         payer_ip: None,
     }
 }
 
-fn body(reception: &Reception, request: &CreateRequest) -> Value {
-    let bytes = request.body(&reception.profile, &reception.rule, &MacKey::new(KEY)).unwrap();
-    serde_json::from_slice(&bytes).unwrap()
+fn body(create_endpoint: &CreateEndpoint, request: &CreateRequest) -> Value {
+    signed(&create_endpoint.profile, request, KEY)
 }
 
-fn verdict(reception: &Reception, body: &Value) -> Result<CreateCall, Problem> {
-    reception.verify(body.to_string().as_bytes()).and_then(|call| reception.read(call))
+/// The body that the system sends to a partner of this profile, signed with this key.
+fn signed(profile: &Profile, request: &CreateRequest, key: &[u8]) -> Value {
+    let mut entry = AccountEntry::new(profile.partner().clone(), request.merchant_code.clone());
+    let (id, channel) = (KeyId::parse("k1").unwrap(), Channel::Ipn);
+    let (secret, created_at) = (Secret::from_bytes(key.to_vec()), NOW.plus_ms(-1_000));
+    let key = NewKey { id, channel, secret, valid_from: created_at, overlap_ms: 0, created_at };
+    entry.add_key(key).unwrap();
+    let vault = VaultDocument { accounts: vec![entry], ..VaultDocument::default() };
+    let directory = Directory::build(vec![profile.clone()], &vault).unwrap();
+    let draft = directory.accounts()[0].draft_create("http://127.0.0.1:1", request, NOW);
+    serde_json::from_str(&draft.unwrap().create.body).unwrap()
 }
 
-fn refusal(reception: &Reception, body: &Value) -> String {
-    let problem = verdict(reception, body).unwrap_err();
+fn parse_call(
+    create_endpoint: &CreateEndpoint,
+    body: &Value,
+) -> Result<CreateCall, RequestProblem> {
+    create_endpoint
+        .verify(body.to_string().as_bytes())
+        .and_then(|call| create_endpoint.parse_fields(call))
+}
+
+fn refusal(create_endpoint: &CreateEndpoint, body: &Value) -> String {
+    let problem = parse_call(create_endpoint, body).unwrap_err();
     format!("{} {problem}", problem.status)
 }
 
 #[test]
-fn a_call_is_read_as_it_was_signed() {
-    let reception = sandbox();
-    let call = verdict(&reception, &body(&reception, &request())).unwrap();
+fn a_signed_call_is_parsed() {
+    let create_endpoint = sandbox();
+    let call = parse_call(&create_endpoint, &body(&create_endpoint, &request())).unwrap();
     assert_eq!(call.account.merchant_code.as_str(), "SHOP");
     assert_eq!((call.order_id.as_str(), call.amount.minor()), ("ord-1", 150_000));
     assert_eq!((call.currency.code(), &*call.description), ("VND", "Zwei Brötchen #pay"));
     assert_eq!(call.expires_at, Some(Time::from_unix_ms(1_769_853_600_000)));
-    assert_eq!(call.wish, Wish::Qr);
+    assert_eq!(call.presentation, PresentationKind::Qr);
     assert_eq!(call.return_url.path(), "/api/payment/result");
-    let without = CreateRequest { expires_at: None, wish: None, ..request() };
-    let call = verdict(&reception, &body(&reception, &without)).unwrap();
-    assert_eq!((call.expires_at, call.wish), (None, Wish::Page));
+    let without = CreateRequest { expires_at: None, presentation: None, ..request() };
+    let call = parse_call(&create_endpoint, &body(&create_endpoint, &without)).unwrap();
+    assert_eq!((call.expires_at, call.presentation), (None, PresentationKind::Page));
 }
 
 #[test]
 fn an_altered_field_is_refused() {
-    let reception = sandbox();
+    let create_endpoint = sandbox();
     for field in CreateField::ALL.map(CreateField::name) {
-        let mut altered = body(&reception, &request());
+        let mut altered = body(&create_endpoint, &request());
         altered[field] = match &altered[field] {
             Value::String(text) if field == "merchantCode" => {
                 assert_eq!(text, "SHOP");
@@ -83,24 +105,33 @@ fn an_altered_field_is_refused() {
             Value::String(text) => json!(format!("{text} ")),
             _ => json!(15_000),
         };
-        let told = refusal(&reception, &altered);
-        assert!(told.starts_with("401 unauthenticated: signature"), "{field}: {told}");
+        let refusal_text = refusal(&create_endpoint, &altered);
+        assert!(
+            refusal_text.starts_with("401 unauthenticated: signature"),
+            "{field}: {refusal_text}"
+        );
     }
-    let mut dropped = body(&reception, &request());
+    let mut dropped = body(&create_endpoint, &request());
     dropped.as_object_mut().unwrap().remove("expiresAt");
-    assert!(refusal(&reception, &dropped).starts_with("401"), "a field left out is altered too");
-    let mut presentation = body(&reception, &request());
+    assert!(
+        refusal(&create_endpoint, &dropped).starts_with("401"),
+        "a field left out is altered too"
+    );
+    let mut presentation = body(&create_endpoint, &request());
     presentation["presentation"] = json!("page");
-    assert_eq!(verdict(&reception, &presentation).unwrap().wish, Wish::Page, "it is not signed");
+    assert_eq!(
+        parse_call(&create_endpoint, &presentation).unwrap().presentation,
+        PresentationKind::Page,
+        "it is not signed"
+    );
 }
 
 #[test]
 fn a_signature_has_one_spelling_and_one_key() {
-    let reception = sandbox();
-    let genuine = body(&reception, &request());
-    let signature = genuine["signature"].as_str().unwrap();
-    let forged = request().body(&reception.profile, &reception.rule, &MacKey::new(b"no")).unwrap();
-    let forged: Value = serde_json::from_slice(&forged).unwrap();
+    let create_endpoint = sandbox();
+    let valid = body(&create_endpoint, &request());
+    let signature = valid["signature"].as_str().unwrap();
+    let forged = signed(&create_endpoint.profile, &request(), b"another key, worth nothing at all");
     for claimed in [
         signature.to_uppercase(),
         signature[1..].to_owned(),
@@ -108,13 +139,13 @@ fn a_signature_has_one_spelling_and_one_key() {
         String::new(),
         forged["signature"].as_str().unwrap().to_owned(),
     ] {
-        let mut altered = genuine.clone();
+        let mut altered = valid.clone();
         altered["signature"] = json!(claimed);
-        assert!(refusal(&reception, &altered).starts_with("401"), "{claimed}");
+        assert!(refusal(&create_endpoint, &altered).starts_with("401"), "{claimed}");
     }
 }
 
-/// What is put into the body after the signing (`-` takes the field out), and what is told.
+/// A value put into the body after signing (`-` removes the field), and a part of the refusal.
 const UNREAD: &str = r#"
     merchantCode  -          => 400 invalid_field: merchantCode: is required
     orderId       null       => 400 invalid_field: orderId: is required
@@ -126,32 +157,32 @@ const UNREAD: &str = r#"
     signature     true       => 400 invalid_field: signature: must be a JSON string
     presentation  1          => 400 invalid_field: presentation: must be a JSON string
     presentation  "poster"   => 400 invalid_field: presentation: must be page or qr
-    merchantCode  "NOBODY"   => 401 unauthenticated: merchantCode: there is no such account
-    merchantCode  "a b"      => 401 unauthenticated: merchantCode: there is no such account
-    description   "a|b"      => 400 invalid_field: description: holds the separator
+    merchantCode  "ABSENT"   => 401 unauthenticated: merchantCode: this partner has no such account
+    merchantCode  "a b"      => 401 unauthenticated: merchantCode: this partner has no such account
+    description   "a|b"      => 400 invalid_field: description: contains the separator
 "#;
 
 #[test]
-fn what_is_wrong_is_named() {
-    let reception = sandbox();
+fn the_wrong_field_is_named() {
+    let create_endpoint = sandbox();
     for case in UNREAD.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (alteration, expected) = case.split_once("=>").unwrap();
         let (field, source) = alteration.trim().split_once(' ').unwrap();
-        let mut altered = body(&reception, &request());
+        let mut altered = body(&create_endpoint, &request());
         match source.trim() {
             "-" => drop(altered.as_object_mut().unwrap().remove(field)),
             source => altered[field] = serde_json::from_str(source).unwrap(),
         }
-        let told = refusal(&reception, &altered);
-        assert!(told.starts_with(expected.trim()), "{case}: {told}");
+        let refusal_text = refusal(&create_endpoint, &altered);
+        assert!(refusal_text.starts_with(expected.trim()), "{case}: {refusal_text}");
     }
     for raw in ["", "[]", "{", "{\"orderId\":\"a\",\"orderId\":\"b\"}"] {
-        let problem = reception.verify(raw.as_bytes()).unwrap_err();
+        let problem = create_endpoint.verify(raw.as_bytes()).unwrap_err();
         assert_eq!((problem.status, problem.code), (400, "malformed_body"), "{raw}");
     }
 }
 
-/// Signed by its account and yet wrong: field, JSON, what is told.
+/// Signed calls with a wrong field: the field, its JSON, and a part of the refusal.
 const SIGNED: &str = r#"
     orderId      "a b"                             => orderId
     amount       0                                 => amount
@@ -175,15 +206,15 @@ const SIGNED: &str = r#"
 "#;
 
 #[test]
-fn a_signed_value_is_judged_too() {
-    let reception = sandbox();
+fn signed_values_are_checked_too() {
+    let create_endpoint = sandbox();
     for case in SIGNED.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (alteration, expected) = case.split_once("=>").unwrap();
         let (field, source) = alteration.trim().split_once(' ').unwrap();
         let mut fields: Vec<(&str, String)> = CreateField::ALL
             .map(CreateField::name)
             .into_iter()
-            .map(|name| (name, body(&reception, &request())[name].to_string()))
+            .map(|name| (name, body(&create_endpoint, &request())[name].to_string()))
             .collect();
         fields.iter_mut().find(|(name, _)| *name == field).unwrap().1 = source.trim().to_owned();
         let text = |source: &String| serde_json::from_str(source).unwrap_or(source.clone());
@@ -193,14 +224,17 @@ fn a_signed_value_is_judged_too() {
         let fields: Vec<_> =
             fields.iter().map(|(name, json)| format!("\"{name}\":{json}")).collect();
         let raw = format!("{{{}}}", fields.join(","));
-        let told = match reception.verify(raw.as_bytes()).and_then(|call| reception.read(call)) {
+        let refusal_text = match create_endpoint
+            .verify(raw.as_bytes())
+            .and_then(|call| create_endpoint.parse_fields(call))
+        {
             Ok(_) => "ok".to_owned(),
             Err(problem) => {
                 assert_eq!(problem.status, 400, "{case}: {problem}");
                 problem.detail.split(':').next().unwrap().to_owned()
             }
         };
-        assert_eq!(told, expected.trim(), "{case}");
+        assert_eq!(refusal_text, expected.trim(), "{case}");
     }
 }
 
@@ -213,9 +247,10 @@ fn another_profile_signs_in_its_own_order() {
         )
         .replace("separator = \"|\"", "separator = \"&\"")
         .replace("hex-lower\"", "hex-upper\"");
-    let other = reception(Profile::parse(&PartnerCode::parse("other").unwrap(), &text).unwrap());
+    let other =
+        create_endpoint(Profile::parse(&PartnerCode::parse("other").unwrap(), &text).unwrap());
     assert_ne!(other.rule.signed_fields[0], sandbox().rule.signed_fields[0]);
     let signed = body(&other, &CreateRequest { description: "a|b".to_owned(), ..request() });
-    assert!(verdict(&other, &signed).is_ok());
+    assert!(parse_call(&other, &signed).is_ok());
     assert!(refusal(&sandbox(), &body(&other, &request())).starts_with("401"));
 }

@@ -1,11 +1,11 @@
-//! The hosted page: nothing of a shop's gets into the markup, nothing comes from elsewhere, nothing is lost without
-//! script.
+//! The hosted page: shop texts are escaped, there are no external resources, and the page works
+//! without scripts.
 
 use super::*;
 use crate::qr;
 
-fn shown(stage: Stage) -> Shown {
-    Shown {
+fn sample_view(stage: PageState) -> PageView {
+    PageView {
         page: "sbx-1".to_owned(),
         merchant: "SHOP".to_owned(),
         order: "ord-1".to_owned(),
@@ -20,18 +20,18 @@ fn shown(stage: Stage) -> Shown {
     }
 }
 
-fn nonce() -> Nonce {
+fn sample_nonce() -> Nonce {
     Nonce::new("01939b1c-7a00-7000-8000-000000000001".parse().unwrap())
 }
 
-const WAY: &str = "http://127.0.0.1/back?a=1&b=\"><script>";
+const RETURN_ADDRESS: &str = "http://127.0.0.1/back?a=1&b=\"><script>";
 
 fn pages() -> Vec<String> {
-    let ended = |status| Stage::Ended(status, Some(WAY.to_owned()));
+    let ended = |status| PageState::Ended(status, Some(RETURN_ADDRESS.to_owned()));
     let stages = [
-        Stage::Open,
-        Stage::Scripted,
-        Stage::Over,
+        PageState::Open,
+        PageState::Planned,
+        PageState::TimeOver,
         ended(Status::Success),
         ended(Status::Failed),
         ended(Status::Expired),
@@ -39,18 +39,21 @@ fn pages() -> Vec<String> {
     ];
     let mut pages: Vec<_> = stages
         .into_iter()
-        .map(shown)
-        .flat_map(|shown| {
-            [page(&shown, &nonce()), qr::page(&shown, "payfold-sandbox:<x>", &nonce())]
+        .map(sample_view)
+        .flat_map(|view| {
+            [
+                render_page(&view, &sample_nonce()),
+                qr::render_page(&view, "payfold-sandbox:<x>", &sample_nonce()),
+            ]
         })
         .collect();
-    pages.push(unknown(&nonce()));
+    pages.push(render_unknown(&sample_nonce()));
     pages
 }
 
 #[test]
-fn an_open_payment_says_what_is_to_be_paid_and_what_can_be_done() {
-    let page = page(&shown(Stage::Open), &nonce());
+fn an_open_payment_shows_the_amount_and_the_buttons() {
+    let page = render_page(&sample_view(PageState::Open), &sample_nonce());
     for part in [
         "12,345.67",
         "EUR",
@@ -68,33 +71,43 @@ fn an_open_payment_says_what_is_to_be_paid_and_what_can_be_done() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    let code = qr::page(&shown(Stage::Open), "payfold-sandbox:x", &nonce());
+    let code = qr::render_page(&sample_view(PageState::Open), "payfold-sandbox:x", &sample_nonce());
     assert!(code.contains("<svg") && code.contains("action=\"sbx-1/scan\""));
 }
 
 #[test]
-fn a_payment_that_is_over_has_no_buttons_to_press() {
+fn an_ended_payment_has_no_buttons() {
     for page in pages().iter().filter(|page| !page.contains("data-left-ms")) {
         assert!(!page.contains("<form") && !page.contains("<button"), "{page}");
     }
-    let back = page(&shown(Stage::Ended(Status::Success, Some(WAY.to_owned()))), &nonce());
+    let back = render_page(
+        &sample_view(PageState::Ended(Status::Success, Some(RETURN_ADDRESS.to_owned()))),
+        &sample_nonce(),
+    );
     assert!(back.contains("Paid") && back.contains("Back to the shop"));
-    assert!(page(&shown(Stage::Over), &nonce()).contains("session has ended"));
+    assert!(
+        render_page(&sample_view(PageState::TimeOver), &sample_nonce())
+            .contains("session has ended")
+    );
 }
 
 #[test]
-fn everything_shown_is_escaped() {
+fn all_content_is_escaped() {
     for page in pages() {
         assert!(!page.contains("<img") && !page.contains("\"><script>"), "{page}");
     }
-    assert!(page(&shown(Stage::Open), &nonce()).contains("&lt;img src=x onerror=&quot;alert"));
+    assert!(
+        render_page(&sample_view(PageState::Open), &sample_nonce())
+            .contains("&lt;img src=x onerror=&quot;alert")
+    );
 }
 
 #[test]
-fn nothing_comes_from_elsewhere() {
+fn the_page_has_no_external_resources() {
     for page in pages() {
         let page = page.replace(
-            &WAY.replace('&', "&amp;")
+            &RETURN_ADDRESS
+                .replace('&', "&amp;")
                 .replace('"', "&quot;")
                 .replace('<', "&lt;")
                 .replace('>', "&gt;"),
@@ -113,7 +126,7 @@ fn nothing_comes_from_elsewhere() {
         ] {
             assert!(!page.contains(sign), "{sign} in {page}");
         }
-        // What may run is what carries the nonce.
+        // Only scripts and styles with the nonce are allowed.
         for tag in ["<script", "<style"] {
             assert_eq!(page.matches(tag).count(), page.matches(&format!("{tag} nonce=\"")).count());
         }

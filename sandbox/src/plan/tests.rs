@@ -1,13 +1,16 @@
-//! The plan of every word in a table, and that chance comes from the seed alone.
+//! The plan of every keyword as a table, and the dependence of plans on the seed.
 
 use super::*;
-use crate::trouble::{Trouble, Troubles};
+use crate::planning::{plan, plan_payer_defects};
+use crate::trouble::Trouble;
+use crate::troubles::Troubles;
 
-/// Words => how the create call is answered; session; begin | what happened | what is told. A notice is its
-/// status letter; `2` the second transaction; `a` another amount, `c` another currency, `h` and `o` the halves;
-/// `s` paid in the session, `t` at another time; `!old`, `!key`, `!nopaid`, `!text` and `!merchant` the defects of its
-/// first attempts; `?` tried once, `/refused` and `/silent` until then; `=` tried again byte for byte; `*3` so many
-/// repeats.
+/// Keywords => create response; session; time of the payer's action | events | notices. A notice is
+/// the first letter of its status. `2`: the second transaction. `a`: another amount, `c`: another
+/// currency, `h` and `o`: the halves. `s`: paid in the session, `t`: at another time. `!old`,
+/// `!key`, `!nopaid`, `!text` and `!merchant`: the defects of the first attempts. `?`: sent once.
+/// `/refused` and `/silent`: retried until a refusal or a missing answer. `=`: retried with the
+/// same bytes. `*3`: the number of repeats.
 const PLANS: &str = "
     pay                           => Session Full soon | S | S
     fail                          => Session Full soon | F | F
@@ -77,53 +80,53 @@ const PLANS: &str = "
     before-create+create-slow     => Slow Full BeforeAnswer | S | S
 ";
 
-fn event(event: &Event) -> String {
+fn format_event(event: &PlannedEvent) -> String {
     let mut text = event.status.as_str()[..1].to_owned();
-    text.push_str(match event.of {
-        Transaction::First => "",
-        Transaction::Second => "2",
+    text.push_str(match event.transaction {
+        TransactionSlot::First => "",
+        TransactionSlot::Second => "2",
     });
     text.push_str(match event.amount {
-        AmountOf::Asked => "",
-        AmountOf::Off(by) => {
+        EventAmount::Requested => "",
+        EventAmount::Off(by) => {
             assert_ne!(by, 0);
             "a"
         }
-        AmountOf::Half => "h",
-        AmountOf::OtherHalf => "o",
+        EventAmount::Half => "h",
+        EventAmount::OtherHalf => "o",
     });
     text.push_str(match event.currency {
-        CurrencyOf::Asked => "",
-        CurrencyOf::Other => "c",
+        EventCurrency::Requested => "",
+        EventCurrency::Other => "c",
     });
     text.push_str(match event.paid_at {
-        PaidAt::Absent | PaidAt::Then => "",
-        PaidAt::InSession => "s",
-        PaidAt::Otherwise => "t",
+        EventPaidAt::Absent | EventPaidAt::ActionTime => "",
+        EventPaidAt::InSession => "s",
+        EventPaidAt::OneSecondBefore => "t",
     });
-    let says_when = matches!(event.status, Status::Success | Status::Refunded);
-    assert_eq!(event.paid_at != PaidAt::Absent, says_when, "{event:?}");
+    let needs_paid_at = matches!(event.status, Status::Success | Status::Refunded);
+    assert_eq!(event.paid_at != EventPaidAt::Absent, needs_paid_at, "{event:?}");
     text
 }
 
-fn delivered(delivery: &Delivery) -> String {
-    let mut text = event(&delivery.event);
+fn format_notice(delivery: &PlannedNotice) -> String {
+    let mut text = format_event(&delivery.event);
     for defect in &delivery.defects {
         text.push_str(match defect {
-            Defect::OldStamp => "!old",
-            Defect::WrongKey => "!key",
-            Defect::NoPaidAt => "!nopaid",
-            Defect::AmountText => "!text",
-            Defect::OtherMerchant => "!merchant",
+            NoticeDefect::OldTimestamp => "!old",
+            NoticeDefect::WrongKey => "!key",
+            NoticeDefect::NoPaidAt => "!nopaid",
+            NoticeDefect::AmountText => "!text",
+            NoticeDefect::OtherMerchant => "!merchant",
         });
     }
-    text.push_str(match delivery.persistence {
-        Persistence::Schedule => "",
-        Persistence::Once => "?",
-        Persistence::UntilRefused => "/refused",
-        Persistence::UntilSilent => "/silent",
+    text.push_str(match delivery.retry_policy {
+        RetryPolicy::Schedule => "",
+        RetryPolicy::Once => "?",
+        RetryPolicy::UntilRefused => "/refused",
+        RetryPolicy::UntilSilent => "/silent",
     });
-    if delivery.retries == Form::SameBytes {
+    if delivery.retries == RepeatFormat::SameBytes {
         text.push('=');
     }
     if !delivery.repeats.is_empty() {
@@ -132,49 +135,59 @@ fn delivered(delivery: &Delivery) -> String {
     text
 }
 
-fn written(plan: &Plan) -> String {
+fn format_plan(plan: &Plan) -> String {
     let answer = match plan.answer {
-        Answer::Refused(status) => {
+        PlannedAnswer::Refused(status) => {
             assert!((400..500).contains(&status) && status != 408, "{status}");
             "Refused".to_owned()
         }
-        Answer::ServerError(status) => {
+        PlannedAnswer::ServerError(status) => {
             assert!((500..600).contains(&status));
             "ServerError".to_owned()
         }
-        Answer::Broken(Breach::Html | Breach::Array | Breach::TwiceKeyed) => "Html".to_owned(),
-        Answer::Broken(breach) => format!("{breach:?}"),
+        PlannedAnswer::Broken(
+            ContractBreach::Html | ContractBreach::Array | ContractBreach::TwiceKeyed,
+        ) => "Html".to_owned(),
+        PlannedAnswer::Broken(breach) => format!("{breach:?}"),
         other => format!("{other:?}"),
     };
     let begin = match plan.begin {
-        Begin::AfterMs(_) => "soon".to_owned(),
+        ActionTime::AfterMs(_) => "soon".to_owned(),
         other => format!("{other:?}"),
     };
-    let history: Vec<_> = plan.history.iter().map(event).collect();
-    let told: Vec<_> = plan.deliveries.iter().map(delivered).collect();
-    let text =
-        format!("{answer} {:?} {begin} | {} | {}", plan.session, history.join(" "), told.join(" "));
+    let history: Vec<_> = plan.history.iter().map(format_event).collect();
+    let notices: Vec<_> = plan.deliveries.iter().map(format_notice).collect();
+    let text = format!(
+        "{answer} {:?} {begin} | {} | {}",
+        plan.session,
+        history.join(" "),
+        notices.join(" ")
+    );
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn every_word_has_its_plan() {
-    let mut words = Vec::new();
+fn every_keyword_has_its_plan() {
+    let mut seen = Vec::new();
     for case in PLANS.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (troubles, expected) = case.split_once("=>").unwrap();
         let troubles = Troubles::parse(troubles.trim()).unwrap();
         for seed in 0..50 {
-            assert_eq!(written(&plan(&troubles, seed)), expected.trim(), "{troubles} seed {seed}");
+            assert_eq!(
+                format_plan(&plan(&troubles, seed)),
+                expected.trim(),
+                "{troubles} seed {seed}"
+            );
         }
-        words.push(troubles.to_string());
+        seen.push(troubles.to_string());
     }
     for trouble in Trouble::ALL {
-        assert!(words.contains(&trouble.name().to_owned()), "{trouble} has no row");
+        assert!(seen.contains(&trouble.name().to_owned()), "{trouble} has no row");
     }
 }
 
-/// Words => the page's defect and the way back's.
-const HOSTINGS: &str = "
+/// Keywords => the defect of the page and the defect of the return.
+const PAYER_DEFECTS: &str = "
     frame-denied             => FrameDenied None
     frame-ancestors          => FrameAncestors None
     cookie-wall              => CookieWall None
@@ -189,16 +202,16 @@ const HOSTINGS: &str = "
 ";
 
 #[test]
-fn pages_and_ways_back_are_as_asked() {
-    for case in HOSTINGS.lines().map(str::trim).filter(|line| !line.is_empty()) {
+fn pages_and_returns_have_the_requested_defects() {
+    for case in PAYER_DEFECTS.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (troubles, expected) = case.split_once("=>").unwrap();
-        let hosting = hosting(&Troubles::parse(troubles.trim()).unwrap());
-        assert_eq!(format!("{:?} {:?}", hosting.page, hosting.way_back), expected.trim());
+        let defects = plan_payer_defects(&Troubles::parse(troubles.trim()).unwrap());
+        assert_eq!(format!("{:?} {:?}", defects.page, defects.return_defect), expected.trim());
     }
 }
 
 #[test]
-fn the_same_seed_gives_the_same_plan_and_another_another() {
+fn the_plan_depends_on_the_seed() {
     for trouble in Trouble::ALL {
         let troubles = Troubles::new([trouble]).unwrap();
         for seed in 0..20 {
@@ -208,19 +221,20 @@ fn the_same_seed_gives_the_same_plan_and_another_another() {
     }
     let troubles = Troubles::parse("duplicates").unwrap();
     let plans: Vec<_> = (0..20).map(|seed| plan(&troubles, seed).deliveries).collect();
-    assert!(plans.iter().any(|plan| *plan != plans[0]), "chance decides something");
-    let forms = plans.iter().flatten().flat_map(|delivery| &delivery.repeats);
-    let same = forms.clone().filter(|repeat| repeat.form == Form::SameBytes).count();
-    assert!(same > 0 && same < forms.count(), "both forms of duplicates come up");
+    assert!(plans.iter().any(|plan| *plan != plans[0]), "the seed decides something");
+    let repeats = plans.iter().flatten().flat_map(|delivery| &delivery.repeats);
+    let same = repeats.clone().filter(|repeat| repeat.format == RepeatFormat::SameBytes).count();
+    assert!(same > 0 && same < repeats.count(), "both formats of duplicates occur");
 }
 
 #[test]
-fn a_repeat_has_the_bytes_of_an_attempt_without_a_defect() {
+fn a_repeat_never_has_the_bytes_of_a_defective_attempt() {
     let troubles = Troubles::parse("duplicates+stale+wrong-key").unwrap();
     for seed in 0..50 {
         for delivery in plan(&troubles, seed).deliveries {
-            let restamped = delivery.repeats.iter().all(|one| one.form == Form::Restamped);
-            assert!(delivery.defects.is_empty() || restamped, "seed {seed}");
+            let signed_again =
+                delivery.repeats.iter().all(|repeat| repeat.format == RepeatFormat::SignedAgain);
+            assert!(delivery.defects.is_empty() || signed_again, "seed {seed}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The partner over HTTP: booted whole on port 0, its create call made by the code that calls partners, its notices
-//! taken by a real server.
+//! The simulated partner over HTTP: it runs on port 0, create calls are made by the code that calls
+//! partners in service, and a real server receives its notices.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as the tests may")]
 
 mod deliveries;
 mod endpoints;
+mod keywords;
 mod pages;
 mod retries;
 mod sink;
-mod words;
 mod world;

@@ -1,33 +1,33 @@
-//! What a payer sees and does, and what comes of it.
+//! The pages and actions of a payer, and their results.
 
 use std::sync::Arc;
 
 use payfold_engines::clock::{Clock, FixedClock, SystemClock};
-use payfold_partners::create::Wish;
-use payfold_partners::remote::Created;
+use payfold_partners::create::PresentationKind;
+use payfold_partners::remote::CreateOutcome;
 use payfold_schemas::fact::Presentation;
 use payfold_schemas::time::Time;
 use reqwest::Response;
 
-use crate::world::{Wanted, World, provider_ref};
+use crate::world::{TestCall, TestWorld, provider_ref};
 
 fn header(response: &Response, name: &str) -> String {
     let value = response.headers().get(name).map(|value| value.to_str().unwrap());
     value.unwrap_or_default().to_owned()
 }
 
-/// The order a return address names, if its query is signed.
-fn returned_order(world: &World, address: &str) -> Option<String> {
+/// The order in a return address with a valid signature.
+fn returned_order(world: &TestWorld, address: &str) -> Option<String> {
     let (_, query) = address.split_once('?').unwrap();
     world.directory.verify_return(query, SystemClock.now()).map(|order| order.to_string())
 }
 
 #[actix_web::test]
-async fn a_page_may_be_framed_and_sets_no_cookie() {
-    let world = World::start();
-    let created = world.call(&Wanted::new("p", "Two tickets")).await;
+async fn a_page_allows_frames_and_sets_no_cookie() {
+    let world = TestWorld::start();
+    let created = world.call(&TestCall::new("p", "Two tickets")).await;
     let page = format!("/pay/{}", provider_ref(&created));
-    let Created::Opened(offer) = created else { panic!() };
+    let CreateOutcome::Opened(offer) = created else { panic!() };
     let address = Presentation::RedirectUrl(format!("{}{page}", world.url));
     assert_eq!(offer.presentation, address);
     for path in [page.as_str(), &page.replace("/pay/", "/qr/"), "/shop/result", "/", "/pay/none"] {
@@ -48,10 +48,10 @@ async fn a_page_may_be_framed_and_sets_no_cookie() {
 }
 
 #[actix_web::test]
-async fn each_button_ends_the_payment_and_leads_back_signed() {
-    let world = World::start();
+async fn each_button_ends_the_payment_with_a_signed_return() {
+    let world = TestWorld::start();
     for (action, status) in [("pay", "SUCCESS"), ("fail", "FAILED"), ("cancel", "FAILED")] {
-        let page = format!("/pay/{}", provider_ref(&world.call(&Wanted::new(action, "x")).await));
+        let page = format!("/pay/{}", provider_ref(&world.call(&TestCall::new(action, "x")).await));
         let response = world.post(&format!("{page}/{action}")).await;
         assert_eq!(response.status(), 303);
         let back = header(&response, "location");
@@ -62,7 +62,7 @@ async fn each_button_ends_the_payment_and_leads_back_signed() {
         assert!(back.contains(&format!("&status={status}&")), "{back}");
         assert_eq!(returned_order(&world, &back).as_deref(), Some(action));
         assert_eq!(returned_order(&world, &back.replace(status, "REFUNDED")), None);
-        // Whoever presses again, whatever: it has ended as it ended.
+        // Another action does not change the outcome.
         for other in ["pay", "cancel"] {
             let again = header(&world.post(&format!("{page}/{other}")).await, "location");
             assert!(
@@ -71,7 +71,7 @@ async fn each_button_ends_the_payment_and_leads_back_signed() {
             );
         }
         world.drain().await;
-        let received = world.sink.of(action);
+        let received = world.sink.received(action);
         assert_eq!(received.len(), 1, "one notice");
         assert_eq!(received[0].text("status"), status);
         let text = world.get(&page).await.text().await.unwrap();
@@ -81,34 +81,36 @@ async fn each_button_ends_the_payment_and_leads_back_signed() {
 }
 
 #[actix_web::test]
-async fn an_app_gets_its_deep_link() {
-    let world = World::start();
-    let wanted =
-        Wanted { return_url: "shop.app://payment-result".to_owned(), ..Wanted::new("app", "x") };
-    let page = provider_ref(&world.call(&wanted).await);
+async fn an_app_is_returned_to_by_its_deep_link() {
+    let world = TestWorld::start();
+    let call = TestCall {
+        return_url: "shop.app://payment-result".to_owned(),
+        ..TestCall::new("app", "x")
+    };
+    let page = provider_ref(&world.call(&call).await);
     let back = header(&world.post(&format!("/pay/{page}/cancel")).await, "location");
     assert!(back.starts_with("shop.app://payment-result?merchantCode="), "{back}");
     assert_eq!(returned_order(&world, &back).as_deref(), Some("app"));
 }
 
 #[actix_web::test]
-async fn a_closed_tab_ends_with_its_session() {
+async fn a_payment_with_a_closed_tab_expires() {
     let begun = SystemClock.now();
     let clock = Arc::new(FixedClock::at(begun));
-    let world = World::with_clock(clock.clone(), |_| {});
+    let world = TestWorld::with_clock(clock.clone(), |_| {});
     let expires_at = Some(Time::from_unix_ms(begun.plus_ms(60_000).unix_ms()));
-    let wanted = Wanted { expires_at, ..Wanted::new("tab", "x") };
-    let page = provider_ref(&world.call(&wanted).await);
+    let call = TestCall { expires_at, ..TestCall::new("tab", "x") };
+    let page = provider_ref(&world.call(&call).await);
     clock.set(begun.plus_ms(60_000));
-    let told = loop {
-        let told = world.json("/sandbox/deliveries?orderId=tab").await;
-        if told["finished"] == true {
-            break told;
+    let body = loop {
+        let body = world.json("/sandbox/deliveries?orderId=tab").await;
+        if body["finished"] == true {
+            break body;
         }
         assert!(SystemClock.now() < begun.plus_ms(20_000), "[time] the session never ends");
     };
-    assert_eq!(told["deliveries"][0]["status"], "EXPIRED");
-    assert_eq!(world.sink.of("tab")[0].text("status"), "EXPIRED");
+    assert_eq!(body["deliveries"][0]["status"], "EXPIRED");
+    assert_eq!(world.sink.received("tab")[0].text("status"), "EXPIRED");
     let text = world.get(&format!("/pay/{page}")).await.text().await.unwrap();
     assert!(text.contains("This session has ended"));
     let back = header(&world.post(&format!("/pay/{page}/pay")).await, "location");
@@ -116,18 +118,18 @@ async fn a_closed_tab_ends_with_its_session() {
 }
 
 #[actix_web::test]
-async fn a_session_is_over_when_the_server_says_so_and_forgotten_after_that() {
+async fn a_session_ends_by_the_servers_clock_and_is_removed_later() {
     let begun = SystemClock.now();
     let clock = Arc::new(FixedClock::at(begun));
-    let world = World::with_clock(clock.clone(), |settings| {
+    let world = TestWorld::with_clock(clock.clone(), |settings| {
         settings.session_ms = 60_000;
         settings.keep_ms = 60_000;
     });
-    let page = format!("/pay/{}", provider_ref(&world.call(&Wanted::new("o", "x")).await));
+    let page = format!("/pay/{}", provider_ref(&world.call(&TestCall::new("o", "x")).await));
     clock.set(begun.plus_ms(59_000));
     assert!(world.get(&page).await.text().await.unwrap().contains("<form"));
     clock.set(begun.plus_ms(60_000));
-    // At once: whether the sweep was there first or not, it is too late.
+    // At once: too late, whether or not the expired session was already ended.
     let back = header(&world.post(&format!("{page}/pay")).await, "location");
     assert!(back.contains("&status=EXPIRED&"), "{back}");
     clock.set(begun.plus_ms(120_001));
@@ -138,12 +140,12 @@ async fn a_session_is_over_when_the_server_says_so_and_forgotten_after_that() {
 }
 
 #[actix_web::test]
-async fn a_code_is_shown_scanned_and_paid() {
-    let world = World::start();
-    let wanted = Wanted { wish: Some(Wish::Qr), ..Wanted::new("q", "x") };
-    let created = world.call(&wanted).await;
+async fn a_qr_code_is_shown_scanned_and_paid() {
+    let world = TestWorld::start();
+    let call = TestCall { presentation: Some(PresentationKind::Qr), ..TestCall::new("q", "x") };
+    let created = world.call(&call).await;
     let page = provider_ref(&created);
-    let Created::Opened(offer) = created else { panic!() };
+    let CreateOutcome::Opened(offer) = created else { panic!() };
     let payload = format!("payfold-sandbox:{page}?amount=150000&currency=VND");
     assert_eq!(offer.presentation, Presentation::QrPayload(payload));
     let text = world.get(&format!("/qr/{page}")).await.text().await.unwrap();
@@ -154,25 +156,25 @@ async fn a_code_is_shown_scanned_and_paid() {
         (303, format!("../{page}"))
     );
     world.drain().await;
-    assert_eq!(world.sink.of("q")[0].text("status"), "SUCCESS");
+    assert_eq!(world.sink.received("q")[0].text("status"), "SUCCESS");
     let text = world.get(&format!("/qr/{page}")).await.text().await.unwrap();
     assert!(text.contains("Paid") && !text.contains("<form"));
 }
 
 #[actix_web::test]
-async fn a_payment_that_pays_itself_has_no_buttons() {
-    let world = World::with(|settings| settings.short_session_ms = 60_000);
-    let page = provider_ref(&world.call(&Wanted::new("s", "x #late")).await);
+async fn a_planned_payment_has_no_buttons() {
+    let world = TestWorld::with(|settings| settings.short_session_ms = 60_000);
+    let page = provider_ref(&world.call(&TestCall::new("s", "x #late")).await);
     let text = world.get(&format!("/pay/{page}")).await.text().await.unwrap();
-    assert!(text.contains("made without you") && !text.contains("<form"), "{text}");
+    assert!(text.contains("made automatically") && !text.contains("<form"), "{text}");
     let pressed = world.post(&format!("/pay/{page}/fail")).await;
     assert_eq!(header(&pressed, "location"), format!("../{page}"));
-    assert!(world.sink.of("s").is_empty(), "a press changes nothing");
+    assert!(world.sink.received("s").is_empty(), "a press changes nothing");
 }
 
 #[actix_web::test]
-async fn what_the_shop_page_shows_is_escaped() {
-    let world = World::start();
+async fn the_shop_page_is_escaped() {
+    let world = TestWorld::start();
     let text = world.get("/shop/result?verified=true&orderId=%3Cb%3E1").await.text().await.unwrap();
-    assert!(text.contains("&lt;b&gt;1") && text.contains("settles nothing"), "{text}");
+    assert!(text.contains("&lt;b&gt;1") && text.contains("does not change the order"), "{text}");
 }

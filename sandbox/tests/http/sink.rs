@@ -1,5 +1,5 @@
-//! Owns where notices go: a server that takes a notice as the contract says, with an HMAC of its own, and remembers
-//! everything in the order it came. It can be told to refuse first.
+//! Owns the receiver of notices: a server that checks a notice as the contract says, with its own
+//! HMAC, and remembers all notices in order of arrival. Tests can force its first answers.
 
 use std::collections::VecDeque;
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ use payfold_schemas::time::Time;
 use serde_json::Value;
 use sha2::Sha256;
 
-const SIGNED: [&str; 9] = [
+const SIGNED_FIELDS: [&str; 9] = [
     "merchantCode",
     "orderId",
     "providerRef",
@@ -25,16 +25,16 @@ const SIGNED: [&str; 9] = [
     "nonce",
 ];
 
-/// A notice that came.
+/// A received notice.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct ReceivedNotice {
     pub bytes: Bytes,
     pub notice: Value,
     pub answered: u16,
     pub at: Time,
 }
 
-impl Received {
+impl ReceivedNotice {
     pub fn text(&self, field: &str) -> String {
         self.notice[field].as_str().unwrap_or_default().to_owned()
     }
@@ -44,24 +44,24 @@ impl Received {
     }
 }
 
-/// What is answered instead of what is right.
+/// A forced answer in place of the correct one.
 #[derive(Clone, Copy, Debug)]
-pub enum Mood {
+pub enum ForcedAnswer {
     Status(u16),
-    /// 200 and a body.
-    Chatty,
+    /// 200 with a body.
+    OkWithBody,
 }
 
 #[derive(Default)]
-struct Ledger {
-    received: Mutex<Vec<Received>>,
-    moods: Mutex<VecDeque<Mood>>,
+struct SinkState {
+    received: Mutex<Vec<ReceivedNotice>>,
+    forced_answers: Mutex<VecDeque<ForcedAnswer>>,
 }
 
 #[derive(Clone)]
 pub struct Sink {
     pub url: String,
-    ledger: Arc<Ledger>,
+    state: Arc<SinkState>,
     key: &'static [u8],
 }
 
@@ -69,28 +69,28 @@ impl Sink {
     pub fn start(key: &'static [u8]) -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", socket.local_addr().unwrap());
-        let sink = Self { url, ledger: Arc::default(), key };
+        let sink = Self { url, state: Arc::default(), key };
         let data = Data::new(sink.clone());
         let server = HttpServer::new(move || {
-            App::new().app_data(data.clone()).route("/api/payment/ipn", web::post().to(take))
+            App::new().app_data(data.clone()).route("/api/payment/ipn", web::post().to(receive))
         });
         let server = server.workers(1).disable_signals().listen(socket).unwrap().run();
         actix_web::rt::spawn(server);
         sink
     }
 
-    /// The next notices are answered so.
-    pub fn answer_first(&self, moods: &[Mood]) {
-        self.ledger.moods.lock().unwrap().extend(moods);
+    /// Forces the answers to the next notices.
+    pub fn force_answers(&self, forced_answers: &[ForcedAnswer]) {
+        self.state.forced_answers.lock().unwrap().extend(forced_answers);
     }
 
-    /// What came for an order so far.
-    pub fn of(&self, order: &str) -> Vec<Received> {
-        let received = self.ledger.received.lock().unwrap();
+    /// The notices received for an order so far.
+    pub fn received(&self, order: &str) -> Vec<ReceivedNotice> {
+        let received = self.state.received.lock().unwrap();
         received.iter().filter(|one| one.notice["orderId"] == order).cloned().collect()
     }
 
-    fn judge(&self, notice: &Value, now: Time) -> u16 {
+    fn choose_status(&self, notice: &Value, now: Time) -> u16 {
         if notice["signature"] != signature(notice, self.key) {
             return 401;
         }
@@ -109,29 +109,29 @@ impl Sink {
     }
 }
 
-/// Lower-case hex of HMAC-SHA256 over the fields of table 2.3, an empty slot for what is not there.
+/// Lower-case hex of HMAC-SHA256 over the fields of table 2.3; a missing field is empty.
 fn signature(notice: &Value, key: &[u8]) -> String {
     let slot = |field: &&str| match &notice[*field] {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let text = SIGNED.iter().map(slot).collect::<Vec<_>>().join("|");
+    let text = SIGNED_FIELDS.iter().map(slot).collect::<Vec<_>>().join("|");
     let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
     mac.update(text.as_bytes());
     hex::encode(mac.finalize().into_bytes())
 }
 
-async fn take(sink: Data<Sink>, bytes: Bytes) -> HttpResponse {
+async fn receive(sink: Data<Sink>, bytes: Bytes) -> HttpResponse {
     let notice: Value = serde_json::from_slice(&bytes).unwrap();
     let at = SystemClock.now();
-    let mood = sink.ledger.moods.lock().unwrap().pop_front();
-    let answered = match mood {
-        Some(Mood::Status(status)) => status,
-        Some(Mood::Chatty) => 299,
-        None => sink.judge(&notice, at),
+    let forced_answer = sink.state.forced_answers.lock().unwrap().pop_front();
+    let answered = match forced_answer {
+        Some(ForcedAnswer::Status(status)) => status,
+        Some(ForcedAnswer::OkWithBody) => 299,
+        None => sink.choose_status(&notice, at),
     };
-    sink.ledger.received.lock().unwrap().push(Received { bytes, notice, answered, at });
+    sink.state.received.lock().unwrap().push(ReceivedNotice { bytes, notice, answered, at });
     match answered {
         200 => HttpResponse::Ok().finish(),
         299 => HttpResponse::Ok().body("OK"),

@@ -1,4 +1,4 @@
-//! Owns a booted partner and its caller: the code that calls partners, with the vault's keys.
+//! Owns a running simulated partner and its caller: the code that calls partners in service.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use actix_web::{App, HttpServer};
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_partners::create::{CreateRequest, Wish};
+use payfold_partners::create::{CreateRequest, PresentationKind};
 use payfold_partners::directory::Directory;
 use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
-use payfold_partners::remote::{Created, Remote};
+use payfold_partners::remote::{CreateOutcome, PartnerClient};
 use payfold_partners::secret::Secret;
 use payfold_sandbox::{RetrySchedule, Sandbox, SandboxAccount, SandboxSettings};
 use payfold_schemas::ids::{KeyId, MerchantCode, OrderId, PartnerCode};
@@ -24,43 +24,43 @@ use crate::sink::Sink;
 
 pub const KEY: &[u8] = b"a test key, worth nothing at all";
 pub const MERCHANT: &str = "DEMO";
-/// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest wait for all notices of a test.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 
-pub struct World {
+pub struct TestWorld {
     pub sandbox: Sandbox,
     pub sink: Sink,
     pub url: String,
     pub browser: Client,
     pub directory: Directory,
-    remote: Remote,
+    remote: PartnerClient,
 }
 
-/// A call as the shop wants it.
+/// The parameters of a create call.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct TestCall {
     pub order: String,
     pub description: String,
     pub amount: i64,
-    pub wish: Option<Wish>,
+    pub presentation: Option<PresentationKind>,
     pub expires_at: Option<Time>,
     pub return_url: String,
 }
 
-impl Wanted {
+impl TestCall {
     pub fn new(order: &str, description: &str) -> Self {
         Self {
             order: order.to_owned(),
             description: description.to_owned(),
             amount: 150_000,
-            wish: None,
+            presentation: None,
             expires_at: None,
             return_url: "http://127.0.0.1:9/api/payment/result?shop=1".to_owned(),
         }
     }
 }
 
-/// The sandbox's scheme with a short time-out and no grace.
+/// The sandbox profile with a short timeout and no grace.
 fn profile() -> Profile {
     let text = SANDBOX_PROFILE
         .replace("timeout_s = 10", "timeout_s = 6")
@@ -80,7 +80,7 @@ fn directory() -> Directory {
     Directory::build(vec![profile()], &vault).unwrap()
 }
 
-impl World {
+impl TestWorld {
     pub fn start() -> Self {
         Self::with(|_| {})
     }
@@ -115,46 +115,47 @@ impl World {
             sandbox,
             sink: Sink::start(KEY),
             url,
-            remote: Remote::new().unwrap(),
+            remote: PartnerClient::new().unwrap(),
             browser: browser.build().unwrap(),
             directory: directory(),
         }
     }
 
-    pub fn request(&self, wanted: &Wanted) -> CreateRequest {
+    pub fn request(&self, call: &TestCall) -> CreateRequest {
         CreateRequest {
             merchant_code: MerchantCode::parse(MERCHANT).unwrap(),
-            order_id: OrderId::parse(&wanted.order).unwrap(),
-            amount: Amount::from_minor(wanted.amount).unwrap(),
+            order_id: OrderId::parse(&call.order).unwrap(),
+            amount: Amount::from_minor(call.amount).unwrap(),
             currency: Currency::parse("VND").unwrap(),
-            description: wanted.description.clone(),
-            return_url: wanted.return_url.clone(),
+            description: call.description.clone(),
+            return_url: call.return_url.clone(),
             ipn_url: format!("{}/api/payment/ipn", self.sink.url),
-            expires_at: wanted.expires_at,
-            wish: wanted.wish,
+            expires_at: call.expires_at,
+            presentation: call.presentation,
             reference: None,
             payer_ip: None,
         }
     }
 
-    /// Calls as the system calls.
-    pub async fn call(&self, wanted: &Wanted) -> Created {
+    /// Makes a create call as in service.
+    pub async fn call(&self, call: &TestCall) -> CreateOutcome {
         let account = &self.directory.accounts()[0];
         let now = SystemClock.now();
-        let call = self.remote.prepare(account, &self.url, &self.request(wanted), now).unwrap();
+        let call =
+            self.remote.prepare_create(account, &self.url, &self.request(call), now).unwrap();
         call.make(|| SystemClock.now()).await
     }
 
-    /// Calls, and waits until everything is sent that its words ask for.
-    pub async fn play(&self, order: &str, description: &str) -> Created {
-        let created = self.call(&Wanted::new(order, description)).await;
+    /// Makes a create call and waits until all its notices are sent.
+    pub async fn call_and_drain(&self, order: &str, description: &str) -> CreateOutcome {
+        let created = self.call(&TestCall::new(order, description)).await;
         self.drain().await;
         created
     }
 
-    /// Waits until all that is due is sent.
+    /// Waits until all notices that are due are sent.
     pub async fn drain(&self) {
-        let left = self.sandbox.drain(PATIENCE).await;
+        let left = self.sandbox.drain(DRAIN_TIMEOUT).await;
         assert!(left == 0, "[time] {left} notices are still to be sent");
     }
 
@@ -172,8 +173,8 @@ impl World {
     }
 }
 
-/// The ref of an opened session.
-pub fn provider_ref(created: &Created) -> String {
-    let Created::Opened(offer) = created else { panic!("{created:?}") };
+/// The providerRef of an opened session.
+pub fn provider_ref(created: &CreateOutcome) -> String {
+    let CreateOutcome::Opened(offer) = created else { panic!("{created:?}") };
     offer.provider_ref.to_string()
 }

@@ -1,5 +1,6 @@
-//! Owns the schemas of what is a plain text or number on the wire: ids, times, digests, money. Each says what can be said
-//! of it without a reader having to know our rules: more than its length or its form would bind us for ever.
+//! Owns the schemas of values that are a plain text or number on the wire: ids, times, digests,
+//! money. A schema states only length or format, because readers would hold Payfold to any further
+//! rule for ever.
 
 use std::borrow::Cow;
 

@@ -1,9 +1,10 @@
-//! Owns the envelope's bytes: opening and closing it. Invariants: what was ever written stays readable; what is cut short, was
-//! changed or is of a newer program is an error, never a part of a record.
+//! Owns the envelope's bytes: opening and closing it. Invariants: every version ever written
+//! stays readable; bytes that are truncated, changed or from a newer program are an error, never a
+//! partial record.
 
 use minicbor::{Decode, Encode};
 
-use super::{ENVELOPE_VERSION, RecordError};
+use super::error::{ENVELOPE_VERSION, RecordError};
 
 const HEADER_BYTES: usize = 6;
 
@@ -21,8 +22,8 @@ impl<'a> Envelope<'a> {
         let (header, mut rest) =
             bytes.split_at_checked(HEADER_BYTES).ok_or(RecordError::Truncated)?;
         match header[0] {
-            // Every version ever written stays readable: a new one gets an arm of its own here, which makes of the old
-            // bytes what today's are.
+            // Every version stays readable: a new version gets its own arm here, and the older arms
+            // convert their bytes to it.
             1 => {}
             newer => return Err(RecordError::UnknownVersion(newer)),
         }
@@ -42,7 +43,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Takes a part behind a length of `width` bytes off the front.
+/// Removes a length of `width` bytes and the part of that length from the front.
 fn take<'a>(rest: &mut &'a [u8], width: usize) -> Result<&'a [u8], RecordError> {
     let (length, after) = rest.split_at_checked(width).ok_or(RecordError::Truncated)?;
     let length = length.iter().rev().fold(0_usize, |sum, byte| (sum << 8) | usize::from(*byte));
@@ -59,12 +60,12 @@ pub(super) fn decode_parts<'a, T: Decode<'a, ()>>(parts: &'a [u8]) -> Result<T, 
     })
 }
 
-/// An envelope of these parts and raw bytes.
+/// Encodes an envelope with these parts and raw bytes.
 pub(super) fn encode<T: Encode<()>>(kind: u8, parts: &T, raw_key_id: &str, raw: &[u8]) -> Vec<u8> {
     encode_with(kind, parts, (raw_key_id, raw.len()), |bytes| bytes.extend_from_slice(raw))
 }
 
-/// The same with raw bytes that `write_raw` appends, some `raw_bytes` of them.
+/// Encodes an envelope; `write_raw` appends the raw bytes, about `raw_bytes` of them.
 pub(super) fn encode_with<T: Encode<()>>(
     kind: u8,
     parts: &T,

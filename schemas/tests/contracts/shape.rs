@@ -1,5 +1,5 @@
-//! Owns the shape of a schema as lines of text, `event path type presence`, and what of a change breaks readers.
-//! A path is `.name` for a member and `[]` for what a list holds.
+//! Owns the shape of a schema as lines of text, `event path type presence`, and the check for
+//! changes that break readers. A path is `.name` for a member and `[]` for the items of a list.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,20 +7,20 @@ use std::fmt;
 use payfold_schemas::contract::Contract;
 use serde_json::Value;
 
-/// What is said of one place.
+/// Type and presence of the value at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
-    /// Types and words, sorted, with `|` between them.
+    /// Types and literal values, sorted, with `|` between them.
     kind: String,
     is_required: bool,
 }
 
-/// Every place of every event type: (event, path).
+/// The values of every event type, by (event, path).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape(BTreeMap<(String, String), Place>);
 
 impl Shape {
-    /// As the contracts are now.
+    /// The shape of the present contracts.
     pub fn of_contracts(contracts: &[Contract]) -> Self {
         let mut shape = Self::default();
         for contract in contracts {
@@ -51,7 +51,7 @@ impl Shape {
         self.0.insert((event.to_owned(), path), Place { kind: kinds.join("|"), is_required });
     }
 
-    /// As `to_string` wrote it.
+    /// Parses a shape that `to_string` wrote.
     pub fn parse(text: &str) -> Self {
         let place = |line: &str| {
             let [event, path, kind, presence] =
@@ -77,12 +77,12 @@ fn either(schema: &Value) -> Option<&Vec<Value>> {
     ["oneOf", "anyOf"].into_iter().find_map(|word| schema[word].as_array())
 }
 
-/// A schema, or each of what it may be.
+/// The alternatives of a schema, or the schema itself.
 fn alternatives(schema: &Value) -> Vec<&Value> {
     either(schema).map_or_else(|| vec![schema], |either| either.iter().collect())
 }
 
-/// The types of a schema with their format or pattern, or its words.
+/// The types of a schema with their format or pattern, or its literal values.
 fn kinds(schema: &Value) -> Vec<String> {
     if let Some(either) = either(schema) {
         return either.iter().flat_map(kinds).collect();
@@ -91,7 +91,7 @@ fn kinds(schema: &Value) -> Vec<String> {
         return vec![schema["const"].to_string()];
     }
     if let Some(words) = schema["enum"].as_array() {
-        return words.iter().map(word).collect();
+        return words.iter().map(literal).collect();
     }
     let form = schema["format"].as_str().or(schema["pattern"].as_str());
     let one = |kind: &Value| match (kind.as_str().unwrap_or_default(), form) {
@@ -105,11 +105,11 @@ fn kinds(schema: &Value) -> Vec<String> {
     }
 }
 
-fn word(word: &Value) -> String {
-    if word.is_null() { "null".to_owned() } else { word.to_string() }
+fn literal(value: &Value) -> String {
+    if value.is_null() { "null".to_owned() } else { value.to_string() }
 }
 
-/// What readers of `before` can't live with in `after`, a line each.
+/// The changes from `before` to `after` that break readers, a line each.
 pub fn broken(before: &Shape, after: &Shape) -> Vec<String> {
     let mut broken = Vec::new();
     for ((event, path), was) in &before.0 {
@@ -135,7 +135,7 @@ pub fn broken(before: &Shape, after: &Shape) -> Vec<String> {
         let is_of_known = if parent.is_empty() {
             before.0.keys().any(|(other, _)| other == event)
         } else {
-            // What a place that has nothing below it holds is known by its members.
+            // A shape may have only the items of a list, and not the list itself.
             known(parent)
                 || before.0.keys().any(|(other, place)| {
                     other == event && place.starts_with(&format!("{parent}[]"))
@@ -146,15 +146,16 @@ pub fn broken(before: &Shape, after: &Shape) -> Vec<String> {
     for ((event, path), place) in &after.0 {
         if place.is_required && is_new(&(event.clone(), path.clone())) {
             broken.push(format!(
-                "{event} {path} is new and required, and events that are on the topic lack it: let it be left out \
-                 (skip_serializing_if)"
+                "{event} {path} is new and required, and events that are on the topic lack it: let \
+                 it be left out (skip_serializing_if)"
             ));
         }
     }
     broken
 }
 
-/// Whether a reader of the one takes the other: the same, or more words of a list of words.
+/// Whether a reader of type `was` accepts type `is`: they are equal, or a list of literal values
+/// grew.
 fn takes(was: &str, is: &str) -> bool {
     let (was, is): (Vec<_>, Vec<_>) = (was.split('|').collect(), is.split('|').collect());
     let is_words =

@@ -1,5 +1,5 @@
-//! Owns the values the golden fixtures of events on `findings` hold. A value here never changes; a new field gets a new
-//! sample.
+//! Owns the values the golden fixtures of events on `findings` hold. A value here never changes; a
+//! new field gets a new sample.
 
 use payfold_schemas::decision::FlagDecided;
 use payfold_schemas::digest::Digest;
@@ -11,9 +11,10 @@ use payfold_schemas::finding::{
 use payfold_schemas::ids::{Author, EventRef};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::order::{Flag, Severity};
+use payfold_schemas::position::Position;
 use payfold_schemas::raw_read::RawRead;
-use payfold_schemas::record::Position;
-use payfold_schemas::release::{Because, NoticeDecided, NoticeVerdict};
+use payfold_schemas::release::{NoticeDecided, NoticeVerdict};
+use payfold_schemas::released::Because;
 use payfold_schemas::run::{
     BadLine, Compared, ControlTotal, FindingCounts, PeriodClosed, RecordsFile, RunEnded, RunResult,
     Sum,

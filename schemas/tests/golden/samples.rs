@@ -1,4 +1,5 @@
-//! Owns the values the golden fixtures hold. A value here never changes; a new field gets a new sample.
+//! Owns the values the golden fixtures hold. A value here never changes; a new field gets a new
+//! sample.
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::event::{Cause, EventProfile, OrderChanged};
@@ -11,15 +12,14 @@ use payfold_schemas::ids::{
 };
 use payfold_schemas::ipn::{Ipn, IpnPolicy, MoneyContent, Status};
 use payfold_schemas::money::{Amount, Currency};
+use payfold_schemas::notice_source::{NoticeSource, ProfileStamp, RecordedRequest};
 use payfold_schemas::order::{
     Flag, Known, KnownFacts, KnownIpn, Order, OrderState, RaisedFlag, Severity, Summary,
 };
 use payfold_schemas::parked::Parked;
+use payfold_schemas::position::Position;
 use payfold_schemas::publication::{Publication, Switch};
-use payfold_schemas::record::{
-    FactRecord, NoticeRequest, NoticeSource, Parts, Position, ProfileStamp, QuarantineRecord,
-    Record,
-};
+use payfold_schemas::record::{FactRecord, Parts, QuarantineRecord, Record};
 use payfold_schemas::time::Time;
 
 const RAW: &[u8] = br#"{"orderId":"ord-1","status":"SUCCESS","amount":250000}"#;
@@ -60,10 +60,10 @@ fn source() -> NoticeSource {
             digest: profile_digest(),
         },
         key_id: KeyId::parse("ipn-2026a").expect("a key id"),
-        request: NoticeRequest {
+        request: RecordedRequest {
             target: "/api/payment/ipn?v=1".to_owned(),
             headers: vec![("x-signature".to_owned(), "00ff".to_owned())],
-            ..NoticeRequest::default()
+            ..RecordedRequest::default()
         },
         released: None,
     }
@@ -280,7 +280,7 @@ fn summary() -> Summary {
 }
 
 pub fn switch() -> Switch {
-    let publication = Publication { tables: 2, number: 3 };
+    let publication = Publication { build: 2, epoch: 3 };
     Switch { publication, request_id: request_id(), at: time("2026-01-31T10:20:00Z") }
 }
 
@@ -303,7 +303,7 @@ pub fn order_changed() -> OrderChanged {
         order_id: key.order_id,
         reference: Some(create().reference),
         attempt: Some(1),
-        generation: 1,
+        epoch: 1,
         version: 4,
         previous_state: Some(OrderState::Pending),
         state: OrderState::Paid,

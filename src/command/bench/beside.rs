@@ -1,45 +1,47 @@
-//! `payfold bench rebuild --beside-ingest`: how fast notices are taken while a rebuild runs, in turns with rounds in which
-//! none does. One process takes and folds, as `payfold run` does; its log is filled first, so that there is enough to
-//! fold anew in every round. Invariant: a round beside a rebuild that ended before it did counts for nothing.
+//! `payfold bench rebuild --beside-ingest`: how fast notices are received while a rebuild runs.
+//! Rounds with a rebuild alternate with rounds without one. One process receives and folds, as
+//! `payfold run` does. Its log is filled first, so that every rebuild has enough to fold.
+//! Invariant: the bench fails if a rebuild ends before its round does.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use indicatif::ProgressBar;
+use payfold_bench::figures::{describe_machine, median, notices_used, per_second};
+use payfold_bench::fill::fill_log;
+use payfold_bench::load::{self, Load};
+use payfold_bench::notices::{NoticeKind, RequestBuffer};
+use payfold_bench::world::FactGenerator;
 use payfold_engines::clock::{Clock, SystemClock};
+use payfold_projector::rebuild::status::{BuildState, BuildStatus};
 use prometheus::Registry;
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use super::ingest::used;
-use super::load::{self, Load};
-use super::notices::{Kind, Notices};
-use super::process::Process;
-use super::projector::fill;
-use super::world::World;
-use super::{machine, median};
-use crate::args::{BenchRebuildArgs, Form, Global};
-use crate::command::block_on;
+use super::process::ServerProcess;
+use crate::admin_client::AdminClient;
+use crate::api::call::Nothing;
+use crate::api::rebuild::{BUILDS, Build, DROP, DropBuild, START, StartBuild};
+use crate::args::{BenchRebuildArgs, Global, OutputFormat};
+use crate::command::block_on::block_on;
 use crate::data_dir::DataDir;
 use crate::output;
-use crate::running::AdminClient;
 use crate::settings::Settings;
-use crate::wiring::{Engines, Need};
+use crate::wiring::{self, Need};
 
 /// Keep-alive connections of the load.
 const CONNECTIONS: usize = 64;
-/// Distinct notices of a round; over this they go round.
+/// Distinct notices of a round. The round ends when they are used up.
 const NOTICES: usize = 200_000;
-/// The beginning of a round, which nobody counts.
+/// The first part of a round, which is not measured.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// How long the live fold may take for what was filled and taken.
+/// How long the live fold may take to catch up with the filled and the received records.
 const FOLDED_MAX: Duration = Duration::from_secs(900);
 const POLL: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct BesideIngestReport {
     engine: &'static str,
     durability: &'static str,
     machine: String,
@@ -47,92 +49,92 @@ struct Report {
     throttle: Option<u32>,
     rounds: usize,
     seconds: u64,
-    alone: Figures,
-    beside: Figures,
+    alone: LoadMedians,
+    beside: LoadMedians,
     rate_ratio: f64,
     rebuilt_facts_per_s: f64,
 }
 
-/// Medians over the rounds.
+/// The load's figures: medians over the rounds of one kind.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Figures {
+struct LoadMedians {
     requests_per_s: f64,
     p50_ms: f64,
     p99_ms: f64,
 }
 
-/// One round.
-struct Round {
+/// The measurements of one round.
+struct LoadRound {
     rate: f64,
     p50_ms: f64,
     p99_ms: f64,
     rebuilt_per_s: f64,
 }
 
-struct Bench<'a> {
+struct BesideIngestBench<'a> {
     args: &'a BenchRebuildArgs,
-    system: Process,
+    system: ServerProcess,
     admin: AdminClient,
     secret: String,
 }
 
-/// Fills, measures in turns, reports.
-pub fn run(args: &BenchRebuildArgs) -> anyhow::Result<()> {
+/// Fills the log, measures alternating rounds and prints the report.
+pub(crate) fn run(args: &BenchRebuildArgs) -> anyhow::Result<()> {
     let folder = tempfile::Builder::new().prefix("payfold-bench-").tempdir_in(".")?;
     let settings = Settings { data: folder.path().join("payfold-data"), ..Settings::default() };
-    let progress = output::progress_bar(form(args), args.facts, "facts");
-    let facts = block_on(filled(args, &settings, &progress))?;
+    let progress = output::progress_bar(output_format(args), args.facts, "facts");
+    let facts = block_on(fill(args, &settings, &progress))?;
     progress.finish_and_clear();
     let path = folder.path().canonicalize()?;
-    let system = Process::ingest_and_fold(&path)?;
+    let system = ServerProcess::ingest_and_fold(&path)?;
     let data = DataDir::of(&settings);
     let here = Global { config: None, data: None, admin_url: None, admin_token_file: None };
     let admin = AdminClient::find(&here, &data)?;
     let secret = std::fs::read_to_string(data.sandbox_key())?.trim().to_owned();
-    let bench = Bench { args, system, admin, secret };
+    let bench = BesideIngestBench { args, system, admin, secret };
     bench.report(facts)
 }
 
-fn form(args: &BenchRebuildArgs) -> Form {
-    if args.json { Form::Json } else { Form::Table }
+fn output_format(args: &BenchRebuildArgs) -> OutputFormat {
+    if args.json { OutputFormat::Json } else { OutputFormat::Table }
 }
 
-async fn filled(
+async fn fill(
     args: &BenchRebuildArgs,
     settings: &Settings,
     progress: &ProgressBar,
 ) -> anyhow::Result<u64> {
-    let world = World::new((args.facts / 5).max(1), args.window, SystemClock.now());
-    let engines = Engines::open(settings, &Registry::new(), Need::Log).await?;
+    let world = FactGenerator::new((args.facts / 5).max(1), args.window, SystemClock.now());
+    let engines = wiring::open(settings, &Registry::new(), Need::Log).await?;
     let log = engines.context("the log")?.log;
-    fill(&*log, &world, progress).await?;
+    fill_log(&*log, &world, |place| progress.set_position(place)).await?;
     log.close().await?;
     Ok(world.records())
 }
 
-impl Bench<'_> {
+impl BesideIngestBench<'_> {
     fn report(&self, facts: u64) -> anyhow::Result<()> {
         let (mut alone, mut beside) = (Vec::new(), Vec::new());
         let rounds = u64::try_from(self.args.rounds * 2)?;
-        let progress = output::progress_bar(form(self.args), rounds, "rounds");
+        let progress = output::progress_bar(output_format(self.args), rounds, "rounds");
         for _ in 0..self.args.rounds {
-            self.until_folded()?;
+            self.wait_until_folded()?;
             alone.push(self.round(None)?);
             progress.inc(1);
-            self.until_folded()?;
-            let generation = self.started()?;
-            beside.push(self.round(Some(generation))?);
-            self.dropped(generation)?;
+            self.wait_until_folded()?;
+            let build = self.start_build()?;
+            beside.push(self.round(Some(build))?);
+            self.drop_build(build)?;
             progress.inc(1);
         }
         progress.finish_and_clear();
         let rebuilt = median(beside.iter().map(|round| round.rebuilt_per_s).collect());
         let (alone, beside) = (figures(&alone), figures(&beside));
-        let report = Report {
+        let report = BesideIngestReport {
             engine: "SQLite",
             durability: "WAL, synchronous=FULL, every 200 synced first",
-            machine: machine(),
+            machine: describe_machine(),
             facts,
             throttle: self.args.throttle,
             rounds: self.args.rounds,
@@ -150,12 +152,12 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Waits until the live fold has everything: a round must not pay for the one before it.
-    fn until_folded(&self) -> anyhow::Result<()> {
+    /// Waits until the live fold has caught up, so that a round does not do the work of the round
+    /// before it.
+    fn wait_until_folded(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
-            let live = self.standing(1)?;
-            if live["folded"] == live["of"] {
+            if self.build(1)?.is_some_and(|live| live.behind() == 0) {
                 return Ok(());
             }
             ensure!(begun.elapsed() < FOLDED_MAX, "the live fold does not come to its end");
@@ -163,87 +165,90 @@ impl Bench<'_> {
         }
     }
 
-    /// A generation in the making, that goes on.
-    fn started(&self) -> anyhow::Result<u64> {
-        let wish = json!({ "reason": "bench", "drill": false, "throttle": self.args.throttle });
-        let answer = self.admin.post("/v1/rebuild", &wish)?;
-        let generation = answer["generation"].as_u64().context("a generation")?;
-        while self.folded(generation)? == 0 {
+    /// Starts a build and waits until it folds.
+    fn start_build(&self) -> anyhow::Result<u32> {
+        let (reason, throttle) = ("bench".to_owned(), self.args.throttle);
+        let request = StartBuild { reason, drill: false, throttle };
+        let Build { build } = self.admin.call(&START, &[], &request)?;
+        while self.folded(build)? == 0 {
             std::thread::sleep(POLL);
         }
-        Ok(generation)
+        Ok(build)
     }
 
-    fn dropped(&self, generation: u64) -> anyhow::Result<()> {
-        let wish = json!({ "reason": "bench", "generation": generation });
-        self.admin.post("/v1/rebuild/drop", &wish)?;
-        while !self.standing(generation)?.is_null() {
+    fn drop_build(&self, build: u32) -> anyhow::Result<()> {
+        let reason = "bench".to_owned();
+        self.admin.call(&DROP, &[], &DropBuild { reason, build })?;
+        while self.build(build)?.is_some() {
             std::thread::sleep(POLL);
         }
         Ok(())
     }
 
-    fn standing(&self, generation: u64) -> anyhow::Result<Value> {
-        let all = self.admin.get("/v1/rebuild")?;
-        let all = all["generations"].as_array().context("a list of generations")?;
-        let one = all.iter().find(|one| one["generation"] == generation);
-        Ok(one.cloned().unwrap_or_default())
+    fn build(&self, build: u32) -> anyhow::Result<Option<BuildStatus>> {
+        let builds = self.admin.call(&BUILDS, &[], &Nothing {})?.builds;
+        Ok(builds.into_iter().find(|one| one.build == build))
     }
 
-    fn folded(&self, generation: u64) -> anyhow::Result<u64> {
-        Ok(self.standing(generation)?["folded"].as_u64().unwrap_or_default())
+    fn folded(&self, build: u32) -> anyhow::Result<u64> {
+        Ok(self.build(build)?.map_or(0, |one| one.folded))
     }
 
-    fn round(&self, rebuilding: Option<u64>) -> anyhow::Result<Round> {
-        let notices =
-            Arc::new(Notices::sign(NOTICES, Kind::Valid, &self.secret, SystemClock.now())?);
+    fn round(&self, rebuilding: Option<u32>) -> anyhow::Result<LoadRound> {
+        let notices = Arc::new(RequestBuffer::sign_notices(
+            NOTICES,
+            NoticeKind::Valid,
+            &self.secret,
+            SystemClock.now(),
+        ));
         let load = Load {
             address: &self.system.address,
-            status: Kind::Valid.status(),
+            status: NoticeKind::Valid.status(),
             connections: CONNECTIONS,
             time: WARM_UP,
             rate: None,
             first: 0,
         };
-        let first = used(&load::run(load, &notices)?, CONNECTIONS)?;
-        let folded = |generation: Option<u64>| generation.map_or(Ok(0), |one| self.folded(one));
+        let first = notices_used(&load::run(load, &notices)?, CONNECTIONS);
+        let folded = |build: Option<u32>| build.map_or(Ok(0), |one| self.folded(one));
         let (begun, before) = (Instant::now(), folded(rebuilding)?);
         let time = Duration::from_secs(self.args.seconds);
         let seen = load::run(Load { time, first, ..load }, &notices)?;
         let (took, after) = (begun.elapsed(), folded(rebuilding)?);
-        if let Some(generation) = rebuilding {
-            let state = &self.standing(generation)?["state"];
+        if let Some(build) = rebuilding {
+            let state = self.build(build)?.map(|one| one.state);
             ensure!(
-                state == "building",
-                "the rebuild was {state} before its round ended: use more --facts or a lower --throttle"
+                state == Some(BuildState::Building),
+                "the rebuild was {} before its round ended: use more --facts or a lower --throttle",
+                state.map_or("gone", BuildState::as_str)
             );
         }
-        Ok(Round {
+        Ok(LoadRound {
             rate: seen.rate(),
             p50_ms: seen.latency_ms(500),
             p99_ms: seen.latency_ms(990),
-            rebuilt_per_s: super::projector::per_second(after.saturating_sub(before), took),
+            rebuilt_per_s: per_second(after.saturating_sub(before), took),
         })
     }
 }
 
-fn figures(rounds: &[Round]) -> Figures {
-    let of = |figure: fn(&Round) -> f64| median(rounds.iter().map(figure).collect());
-    Figures {
+fn figures(rounds: &[LoadRound]) -> LoadMedians {
+    let of = |figure: fn(&LoadRound) -> f64| median(rounds.iter().map(figure).collect());
+    LoadMedians {
         requests_per_s: of(|round| round.rate),
         p50_ms: of(|round| round.p50_ms),
         p99_ms: of(|round| round.p99_ms),
     }
 }
 
-fn print(report: &Report) {
+fn print(report: &BesideIngestReport) {
     let throttle = match report.throttle {
         Some(throttle) => format!("throttled to {throttle} facts/s"),
         None => "as fast as it can".to_owned(),
     };
     output::line(&format!(
-        "payfold bench rebuild beside ingest: {}, {}; {}; {} facts, rebuild {throttle}; medians of {} rounds of {} s, \
-         {CONNECTIONS} connections, driver on the same machine",
+        "payfold bench rebuild beside ingest: {}, {}; {}; {} facts, rebuild {throttle}; medians of \
+         {} rounds of {} s, {CONNECTIONS} connections, driver on the same machine",
         report.engine,
         report.durability,
         report.machine,
@@ -251,7 +256,7 @@ fn print(report: &Report) {
         report.rounds,
         report.seconds
     ));
-    let row = |name: &str, figures: &Figures, rebuilt: String| {
+    let row = |name: &str, figures: &LoadMedians, rebuilt: String| {
         vec![
             name.to_owned(),
             format!("{:.0}", figures.requests_per_s),

@@ -1,32 +1,33 @@
-//! `payfold bench e2e`: whole payments through one process with every role: created by a shop, opened and paid by
-//! the sandbox partner, the IPN taken, the order folded, its event published. Driver, sandbox and system share the
-//! machine. Then the age of events at half that rate, and what open streams cost.
+//! `payfold bench e2e`: whole payments through one process with every role. A shop creates each
+//! payment, the sandbox partner opens and pays it, the IPN is admitted, the order is folded and its
+//! event published. Driver, sandbox and system run on one machine. Then it measures the age of
+//! events at half that rate, and the memory of open streams.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use payfold_bench::figures::describe_machine;
+use payfold_bench::load::{self, Load, LoadResult};
+use payfold_bench::notices::RequestBuffer;
 use payfold_engines::log::Topic;
 use payfold_schemas::event::OrderChanged;
 use payfold_schemas::order::OrderState;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::load::{self, Load, Seen};
-use super::machine;
-use super::notices::Notices;
-use super::process::{Process, address_of};
+use super::process::{ServerProcess, address_of};
 use crate::args::BenchE2eArgs;
-use crate::command::block_on;
+use crate::command::block_on::block_on;
 use crate::data_dir::DataDir;
 use crate::output;
 use crate::settings::Settings;
-use crate::wiring::Engines;
+use crate::wiring::{self, Engines};
 
-/// Create requests made ahead for a part; more are not needed on the machines this is for.
+/// Create requests that are built ahead for each part, more than a part sends.
 const CREATES: usize = 200_000;
 const WARM_UP: Duration = Duration::from_secs(2);
 /// How long the last payments may take after the last create.
@@ -37,7 +38,7 @@ const ACK_TO_EVENT: &str = "payfold_projector_ack_to_event_seconds";
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct E2eReport {
     engine: &'static str,
     durability: &'static str,
     machine: String,
@@ -56,19 +57,19 @@ struct Report {
     memory_peak_mib: u64,
 }
 
-struct Bench<'a> {
+struct E2eBench<'a> {
     args: &'a BenchE2eArgs,
-    system: Process,
+    system: ServerProcess,
     shop: String,
     token: String,
     engines: Engines,
 }
 
-/// Runs it and prints the report.
-pub fn run(args: &BenchE2eArgs) -> anyhow::Result<()> {
+/// Runs the bench and prints the report.
+pub(crate) fn run(args: &BenchE2eArgs) -> anyhow::Result<()> {
     // On the disk of the working folder: a folder in memory would make every sync free.
     let folder = tempfile::Builder::new().prefix("payfold-bench-").tempdir_in(".")?;
-    let bench = Bench::start(args, &folder.path().canonicalize()?)?;
+    let bench = E2eBench::start(args, &folder.path().canonicalize()?)?;
     let report = bench.measure()?;
     if args.json {
         output::line(&serde_json::to_string_pretty(&report)?);
@@ -78,17 +79,17 @@ pub fn run(args: &BenchE2eArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl<'a> Bench<'a> {
+impl<'a> E2eBench<'a> {
     fn start(args: &'a BenchE2eArgs, folder: &Path) -> anyhow::Result<Self> {
-        let (system, run) = Process::demo(folder)?;
+        let (system, run) = ServerProcess::demo(folder)?;
         let shop = address_of(run.shop_url.as_deref().context("the demo has a shop listener")?)?;
         let settings = Settings { data: folder.join("payfold-data"), ..Settings::default() };
         let token = std::fs::read_to_string(DataDir::of(&settings).shop_token())?;
-        let engines = block_on(Engines::open_to_read(&settings))?;
+        let engines = block_on(wiring::open_to_read(&settings))?;
         Ok(Self { args, system, shop, token: token.trim().to_owned(), engines })
     }
 
-    fn measure(&self) -> anyhow::Result<Report> {
+    fn measure(&self) -> anyhow::Result<E2eReport> {
         self.create("warm", WARM_UP, None)?;
         let time = Duration::from_secs(self.args.seconds);
         let cpu_before = self.system.cpu_micros()?;
@@ -99,10 +100,10 @@ impl<'a> Bench<'a> {
         let half = self.create("half", time, Some(half_rate))?;
         let after = self.system.histogram(ACK_TO_EVENT)?;
         let stream_kib = self.streams(&full.order)?;
-        Ok(Report {
+        Ok(E2eReport {
             engine: "SQLite",
             durability: "every 200 and every create is synced first",
-            machine: machine(),
+            machine: describe_machine(),
             seconds: self.args.seconds,
             connections: self.args.connections,
             payments: full.seen.requests,
@@ -119,9 +120,14 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Creates payments for some time and waits until each is paid and its event is there.
-    fn create(&self, run: &str, time: Duration, rate: Option<f64>) -> anyhow::Result<Part> {
-        let creates = Arc::new(Notices::creates(CREATES, &self.token, run)?);
+    /// Creates payments for some time and waits until each is paid and its event is published.
+    fn create(
+        &self,
+        run: &str,
+        time: Duration,
+        rate: Option<f64>,
+    ) -> anyhow::Result<PaymentsResult> {
+        let creates = Arc::new(RequestBuffer::build_creates(CREATES, &self.token, run));
         let head = block_on(self.head())?;
         let (address, connections) = (self.shop.as_str(), self.args.connections);
         let load = Load { address, status: 201, connections, time, rate, first: 0 };
@@ -130,7 +136,7 @@ impl<'a> Bench<'a> {
         let order = block_on(self.paid(head, seen.requests))?;
         #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
         let rate = seen.requests as f64 / begun.elapsed().as_secs_f64();
-        Ok(Part { seen, rate, order })
+        Ok(PaymentsResult { seen, rate, order })
     }
 
     async fn head(&self) -> anyhow::Result<Position> {
@@ -138,7 +144,7 @@ impl<'a> Bench<'a> {
         Ok(extents.first().context("SQLite has one partition")?.end())
     }
 
-    /// Waits for so many orders to be paid; the key of the last one.
+    /// Waits until `count` orders are paid. Returns the key of the last one.
     async fn paid(&self, mut after: Position, count: u64) -> anyhow::Result<String> {
         let (begun, mut paid, mut last) = (Instant::now(), 0, String::new());
         while paid < count {
@@ -160,7 +166,7 @@ impl<'a> Bench<'a> {
         Ok(last)
     }
 
-    /// What so many streams of one order cost in memory while they are open, KiB.
+    /// Memory that the open streams of one order take, KiB.
     fn streams(&self, order: &str) -> anyhow::Result<f64> {
         let before = self.system.memory_kib()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -182,7 +188,8 @@ impl<'a> Bench<'a> {
     async fn stream(&self, order: &str) -> anyhow::Result<TcpStream> {
         let mut stream = TcpStream::connect(&self.shop).await?;
         let request = format!(
-            "GET /v1/payments/{order}/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\n\r\n",
+            "GET /v1/payments/{order}/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer \
+             {}\r\n\r\n",
             self.token
         );
         stream.write_all(request.as_bytes()).await?;
@@ -196,9 +203,9 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// One part of the bench.
-struct Part {
-    seen: Seen,
+/// The measurements of payments created for some time.
+struct PaymentsResult {
+    seen: LoadResult,
     rate: f64,
     order: String,
 }
@@ -208,28 +215,31 @@ fn per(whole: u64, count: u64) -> f64 {
     whole as f64 / count as f64
 }
 
-/// The bound under which this share of the observations between two readings fell.
-fn quantile(before: &[(f64, f64)], after: &[(f64, f64)], share: f64) -> f64 {
+/// The bucket bound under which this fraction of the observations between two readings lies.
+fn quantile(before: &[(f64, f64)], after: &[(f64, f64)], fraction: f64) -> f64 {
     let under = |place: usize| after[place].1 - before.get(place).map_or(0.0, |(_, count)| *count);
     let all = after.len().checked_sub(1).map_or(0.0, under);
-    let found = (0..after.len()).find(|place| under(*place) >= all * share);
+    let found = (0..after.len()).find(|place| under(*place) >= all * fraction);
     found.map_or(f64::NAN, |place| after[place].0)
 }
 
-fn print(report: &Report) {
+fn print(report: &E2eReport) {
     output::line(&format!(
-        "payfold bench e2e: {}, {}; {}; {} s a part, {} connections; driver, sandbox and system on one machine",
+        "payfold bench e2e: {}, {}; {}; {} s a part, {} connections; driver, sandbox and system \
+         on one machine",
         report.engine, report.durability, report.machine, report.seconds, report.connections
     ));
     output::line(&format!(
-        "as fast as it goes  {:.0} payments/s (created, paid, folded, published); create p50 {:.1} ms, p99 {:.1} ms; {:.0} us CPU a payment, sandbox included",
+        "as fast as it goes  {:.0} payments/s (created, paid, folded, published); create p50 \
+         {:.1} ms, p99 {:.1} ms; {:.0} us CPU a payment, sandbox included",
         report.payments_per_s,
         report.create_p50_ms,
         report.create_p99_ms,
         report.cpu_micros_per_payment
     ));
     output::line(&format!(
-        "at half of that     {:.0} payments/s; ack to event p99 under {:.0} ms; create p99 {:.1} ms",
+        "at half of that     {:.0} payments/s; ack to event p99 under {:.0} ms; create p99 {:.1} \
+         ms",
         report.half_rate_per_s, report.half_ack_to_event_p99_ms, report.half_create_p99_ms
     ));
     output::line(&format!(
@@ -243,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quantile_is_the_bound_its_share_fell_under() {
+    fn a_quantile_is_the_bound_over_its_fraction_of_observations() {
         let before = [(0.1, 5.0), (1.0, 5.0), (f64::INFINITY, 5.0)];
         let after = [(0.1, 95.0), (1.0, 104.0), (f64::INFINITY, 105.0)];
         assert!((quantile(&before, &after, 0.9) - 0.1).abs() < 1e-9);

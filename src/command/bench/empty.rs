@@ -1,5 +1,5 @@
-//! Owns the server that does nothing: an empty POST handler on the same HTTP stack and settings as the
-//! public listener. It reads the body, as every server must, and answers 200 with none.
+//! Owns the server that does nothing: an empty POST handler on the same HTTP stack and settings as
+//! the public listener. It reads the body, as every server must, and answers 200 with none.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::output;
 use crate::settings::Settings;
 
 /// Serves until it is killed; prints its address first.
-pub fn run(args: &BenchServerArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &BenchServerArgs) -> anyhow::Result<()> {
     let settings = Settings { log: args.log.clone().unwrap_or_default(), ..Settings::default() };
     actix_web::rt::System::new().block_on(async {
         let socket = std::net::TcpListener::bind("127.0.0.1:0")?;

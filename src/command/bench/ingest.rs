@@ -1,31 +1,32 @@
-//! `payfold bench ingest`: the empty handler and the real ingest in turn, each in a process of its own, under
-//! the same load from this one; CPU of the server per request is the figure that counts.
+//! `payfold bench ingest`: the empty handler and the real ingest in alternating rounds. Each runs
+//! in a process of its own, under the same load from this process. The main figure is the server's
+//! CPU time per request.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
+use payfold_bench::figures::{describe_machine, median, notices_used, ratio};
+use payfold_bench::load::{self, Load};
+use payfold_bench::notices::{NoticeKind, RequestBuffer};
 use payfold_engines::clock::{Clock, SystemClock};
 use serde::Serialize;
 
-use super::cluster::Cluster;
-use super::load::{self, Load, Seen};
-use super::notices::{Kind, Notices};
-use super::process::Process;
-use super::{machine, median};
+use super::cluster::BenchCluster;
+use super::process::ServerProcess;
 use crate::args::BenchIngestArgs;
 use crate::output;
 
-/// Distinct notices of a round; it ends when they are used up.
+/// Distinct notices of a round. The round ends when they are used up.
 const NOTICES: usize = 400_000;
-/// A round nobody counts: connections, caches and clocks warm up.
+/// The first part of a round, which is not measured: connections, caches and clocks warm up.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// One server's figures, medians over the rounds.
+/// One server's figures: medians over the rounds.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Figures {
+struct ServerFigures {
     server: &'static str,
     connections: usize,
     requests_per_s: f64,
@@ -40,7 +41,7 @@ struct Figures {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct IngestReport {
     engine: &'static str,
     durability: String,
     machine: String,
@@ -54,11 +55,11 @@ struct Report {
     p50_ms: f64,
     p99_ms: f64,
     memory_peak_kib: u64,
-    figures: Vec<Figures>,
+    figures: Vec<ServerFigures>,
 }
 
-/// One round of one server.
-struct Round {
+/// The measurements of one round of one server.
+struct ServerRound {
     rate: f64,
     cpu_us: f64,
     p50_ms: f64,
@@ -67,33 +68,33 @@ struct Round {
     broker_cpu_us: Option<f64>,
 }
 
-struct Bench<'a> {
+struct IngestBench<'a> {
     args: &'a BenchIngestArgs,
-    empty: Process,
-    ingest: Process,
-    /// None for SQLite.
-    cluster: Option<Cluster>,
+    empty: ServerProcess,
+    ingest: ServerProcess,
+    /// `None` for SQLite.
+    cluster: Option<BenchCluster>,
     secret: String,
     progress: ProgressBar,
 }
 
 /// Runs all rounds and prints the report.
-pub fn run(args: &BenchIngestArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &BenchIngestArgs) -> anyhow::Result<()> {
     // On the disk of the working folder: a folder in memory would make every sync free.
     let folder = tempfile::Builder::new().prefix("payfold-bench-").tempdir_in(".")?;
     let folder_path = folder.path().canonicalize()?;
     let cluster = match &args.log {
-        Some(url) => Some(Cluster::make(url, args.partitions, &args.broker_pid)?),
+        Some(url) => Some(BenchCluster::make(url, args.partitions, &args.broker_pid)?),
         None => None,
     };
     let log = cluster.as_ref().map(|cluster| cluster.url.as_str());
-    let ingest = Process::ingest(&folder_path, log)?;
+    let ingest = ServerProcess::ingest(&folder_path, log)?;
     let secret = read_secret(&folder_path)?;
     let kinds = if args.refusals { 4 } else { 2 };
     let rounds = u64::try_from(args.connections.len() * args.rounds * kinds)?;
     let progress = if args.json { ProgressBar::hidden() } else { ProgressBar::new(rounds) };
-    let empty = Process::empty(log)?;
-    let bench = Bench { args, empty, ingest, cluster, secret, progress };
+    let empty = ServerProcess::empty(log)?;
+    let bench = IngestBench { args, empty, ingest, cluster, secret, progress };
     let mut figures = Vec::new();
     for connections in &args.connections {
         figures.extend(bench.rounds(*connections)?);
@@ -107,18 +108,18 @@ fn read_secret(folder: &Path) -> anyhow::Result<String> {
     Ok(std::fs::read_to_string(folder.join("payfold-data/sandbox.key"))?.trim().to_owned())
 }
 
-impl Bench<'_> {
-    /// Alternating rounds of every server at so many connections.
-    fn rounds(&self, connections: usize) -> anyhow::Result<Vec<Figures>> {
+impl IngestBench<'_> {
+    /// Runs alternating rounds of every server with this number of connections.
+    fn rounds(&self, connections: usize) -> anyhow::Result<Vec<ServerFigures>> {
         let mut servers = vec![
-            ("empty handler", &self.empty, Kind::Valid),
-            ("ingest", &self.ingest, Kind::Valid),
+            ("empty handler", &self.empty, NoticeKind::Valid),
+            ("ingest", &self.ingest, NoticeKind::Valid),
         ];
         if self.args.refusals {
-            servers.push(("ingest, bad signature", &self.ingest, Kind::Forged));
-            servers.push(("ingest, stale", &self.ingest, Kind::Stale));
+            servers.push(("ingest, bad signature", &self.ingest, NoticeKind::Forged));
+            servers.push(("ingest, stale", &self.ingest, NoticeKind::Stale));
         }
-        let mut rounds: Vec<Vec<Round>> = servers.iter().map(|_| Vec::new()).collect();
+        let mut rounds: Vec<Vec<ServerRound>> = servers.iter().map(|_| Vec::new()).collect();
         for _ in 0..self.args.rounds {
             for ((_, server, kind), seen) in servers.iter().zip(&mut rounds) {
                 seen.push(self.round(server, *kind, connections)?);
@@ -129,19 +130,25 @@ impl Bench<'_> {
         Ok(named.zip(rounds).map(|(name, rounds)| figures(name, connections, &rounds)).collect())
     }
 
-    fn round(&self, server: &Process, kind: Kind, connections: usize) -> anyhow::Result<Round> {
+    fn round(
+        &self,
+        server: &ServerProcess,
+        kind: NoticeKind,
+        connections: usize,
+    ) -> anyhow::Result<ServerRound> {
         let status = if server.admin_url.is_none() { 200 } else { kind.status() };
-        let notices = Arc::new(Notices::sign(NOTICES, kind, &self.secret, SystemClock.now())?);
+        let notices =
+            Arc::new(RequestBuffer::sign_notices(NOTICES, kind, &self.secret, SystemClock.now()));
         let address = &server.address;
         let rate = self.args.rate;
         let load = Load { address, status, connections, time: WARM_UP, rate, first: 0 };
-        let first = used(&load::run(load, &notices)?, connections)?;
+        let first = notices_used(&load::run(load, &notices)?, connections);
         let before = (server.cpu_micros()?, commits(server)?, self.broker_micros(server)?);
         let time = Duration::from_secs(self.args.seconds);
         let seen = load::run(Load { time, first, ..load }, &notices)?;
         let after = (server.cpu_micros()?, commits(server)?, self.broker_micros(server)?);
         let (commits, rows) = (after.1.0 - before.1.0, after.1.1 - before.1.1);
-        Ok(Round {
+        Ok(ServerRound {
             rate: seen.rate(),
             cpu_us: ratio(after.0 - before.0, seen.requests),
             p50_ms: seen.latency_ms(500),
@@ -152,8 +159,8 @@ impl Bench<'_> {
         })
     }
 
-    /// CPU time of the brokers behind a server.
-    fn broker_micros(&self, server: &Process) -> anyhow::Result<Option<u64>> {
+    /// CPU time of the brokers behind a server; `None` without brokers.
+    fn broker_micros(&self, server: &ServerProcess) -> anyhow::Result<Option<u64>> {
         match &self.cluster {
             Some(cluster) if server.admin_url.is_some() => cluster.cpu_micros(),
             _ => Ok(None),
@@ -161,13 +168,8 @@ impl Bench<'_> {
     }
 }
 
-/// How many notices a load used up at most: every connection may have drawn one it did not send.
-pub(super) fn used(seen: &Seen, connections: usize) -> anyhow::Result<usize> {
-    Ok(usize::try_from(seen.requests)? + connections)
-}
-
 /// Commits and rows of the server's log so far.
-fn commits(server: &Process) -> anyhow::Result<(f64, f64)> {
+fn commits(server: &ServerProcess) -> anyhow::Result<(f64, f64)> {
     if server.admin_url.is_none() {
         return Ok((0.0, 0.0));
     }
@@ -175,16 +177,11 @@ fn commits(server: &Process) -> anyhow::Result<(f64, f64)> {
     Ok((commits, server.metric("payfold_engine_rows_total")?))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "figures for people")]
-fn ratio(part: u64, whole: u64) -> f64 {
-    part as f64 / whole as f64
-}
-
-fn figures(server: &'static str, connections: usize, rounds: &[Round]) -> Figures {
-    let of = |figure: fn(&Round) -> f64| median(rounds.iter().map(figure).collect());
+fn figures(server: &'static str, connections: usize, rounds: &[ServerRound]) -> ServerFigures {
+    let of = |figure: fn(&ServerRound) -> f64| median(rounds.iter().map(figure).collect());
     let rows: Vec<f64> = rounds.iter().filter_map(|round| round.rows_per_commit).collect();
     let broker: Vec<f64> = rounds.iter().filter_map(|round| round.broker_cpu_us).collect();
-    Figures {
+    ServerFigures {
         server,
         connections,
         requests_per_s: of(|round| round.rate),
@@ -198,20 +195,20 @@ fn figures(server: &'static str, connections: usize, rounds: &[Round]) -> Figure
 
 fn report(
     args: &BenchIngestArgs,
-    figures: Vec<Figures>,
-    (cluster, memory_peak_kib): (Option<&Cluster>, u64),
+    figures: Vec<ServerFigures>,
+    (cluster, memory_peak_kib): (Option<&BenchCluster>, u64),
 ) -> anyhow::Result<()> {
     let of_first = |server: &str| figures.iter().find(|figure| figure.server == server).cloned();
     let (Some(empty), Some(ingest)) = (of_first("empty handler"), of_first("ingest")) else {
         anyhow::bail!("name at least one number of connections");
     };
-    let report = Report {
+    let report = IngestReport {
         engine: if cluster.is_some() { "Kafka" } else { "SQLite" },
         durability: cluster.map_or_else(
             || "WAL, synchronous=FULL, every 200 synced first".to_owned(),
             |cluster| cluster.durability.clone(),
         ),
-        machine: machine(),
+        machine: describe_machine(),
         rounds: args.rounds,
         seconds: args.seconds,
         rate: args.rate,
@@ -231,10 +228,11 @@ fn report(
     Ok(())
 }
 
-fn print(report: &Report) {
+fn print(report: &IngestReport) {
     let rate = report.rate.map(|rate| format!(", {rate} requests/s")).unwrap_or_default();
     output::line(&format!(
-        "payfold bench ingest: {}, {}; {}; medians of {} rounds of {} s{rate}, driver on the same machine",
+        "payfold bench ingest: {}, {}; {}; medians of {} rounds of {} s{rate}, driver on the same \
+         machine",
         report.engine, report.durability, report.machine, report.rounds, report.seconds
     ));
     let rows: Vec<Vec<String>> = report

@@ -1,4 +1,4 @@
-//! Owns a server process under measurement: started, asked for its CPU time and memory, ended by its pid.
+//! Owns a server process under measurement: its start, its CPU time and memory, and its end.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -6,18 +6,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use payfold_bench::usage::{cpu_micros_of, memory_kib, memory_peak_kib};
 
 use crate::data_dir::DataDir;
-use crate::running::RunFile;
+use crate::run_file::RunFile;
 use crate::settings::Settings;
 
-/// How long a server may take to be there.
+/// How long a server may take to start.
 const START_MAX: Duration = Duration::from_secs(20);
-/// Linux counts CPU time of `/proc` in hundredths of a second.
-const MICROS_PER_TICK: u64 = 10_000;
 
 /// A running server.
-pub struct Process {
+pub(crate) struct ServerProcess {
     child: Child,
     /// `host:port` of its public listener.
     pub address: String,
@@ -25,9 +24,9 @@ pub struct Process {
     pub admin_url: Option<String>,
 }
 
-impl Process {
-    /// The server that does nothing, with the settings of an ingest over this log.
-    pub fn empty(log: Option<&str>) -> anyhow::Result<Self> {
+impl ServerProcess {
+    /// Starts the server with the empty handler and the settings of an ingest over this log.
+    pub(crate) fn empty(log: Option<&str>) -> anyhow::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["bench", "server"])
             .args(log.into_iter().flat_map(|log| ["--log", log]))
@@ -41,22 +40,22 @@ impl Process {
         Ok(Self { child, address, admin_url: None })
     }
 
-    /// The real ingest role in a folder of its own, as `payfold run` starts it.
-    pub fn ingest(folder: &Path, log: Option<&str>) -> anyhow::Result<Self> {
+    /// Starts the real ingest role in this folder, as `payfold run` does.
+    pub(crate) fn ingest(folder: &Path, log: Option<&str>) -> anyhow::Result<Self> {
         Self::run(folder, "ingest", log).map(|(process, _)| process)
     }
 
-    /// What takes notices and folds them, in a folder of its own.
-    pub fn ingest_and_fold(folder: &Path) -> anyhow::Result<Self> {
+    /// Starts the roles that receive notices and fold them, in this folder.
+    pub(crate) fn ingest_and_fold(folder: &Path) -> anyhow::Result<Self> {
         Self::run(folder, "ingest,projector", None).map(|(process, _)| process)
     }
 
-    /// The whole demo in a folder of its own, and what it tells of itself.
-    pub fn demo(folder: &Path) -> anyhow::Result<(Self, RunFile)> {
+    /// Starts the whole demo in this folder. Returns its run file, too.
+    pub(crate) fn demo(folder: &Path) -> anyhow::Result<(Self, RunFile)> {
         Self::run(folder, "all", None)
     }
 
-    /// Over SQLite files in the folder, or over a log somewhere else.
+    /// Runs roles over SQLite files in the folder, or over the given log.
     fn run(folder: &Path, roles: &str, log: Option<&str>) -> anyhow::Result<(Self, RunFile)> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["run", "--roles", roles, "--data", "payfold-data"]);
@@ -64,7 +63,7 @@ impl Process {
             command.args([flag, "127.0.0.1:0"]);
         }
         let child = command
-            // Stale notices are all to be kept: the figure is that of an append, not of a budget.
+            // The budget of quarantine must not end: the bench measures appends of stale notices.
             .env("PAYFOLD_INGEST__QUARANTINE_BYTES_PER_HOUR", "1000000000000")
             .env("PAYFOLD_LOG_FILTER", "error")
             .envs(log.map(|log| ("PAYFOLD_LOG", log)))
@@ -91,13 +90,14 @@ impl Process {
         }
     }
 
-    /// Memory it has now, KiB.
-    pub fn memory_kib(&self) -> anyhow::Result<u64> {
-        memory_of(&format!("/proc/{}/status", self.child.id()), "VmRSS:")
+    /// Memory that the process uses now, KiB.
+    pub(crate) fn memory_kib(&self) -> anyhow::Result<u64> {
+        Ok(memory_kib(&format!("/proc/{}/status", self.child.id()))?)
     }
 
-    /// How often a histogram's observations fell under each bound so far, by bound; the last is all of them.
-    pub fn histogram(&self, name: &str) -> anyhow::Result<Vec<(f64, f64)>> {
+    /// A histogram's buckets: each bound with the number of observations under it. The last bucket
+    /// counts all.
+    pub(crate) fn histogram(&self, name: &str) -> anyhow::Result<Vec<(f64, f64)>> {
         let bucket = format!("{name}_bucket{{");
         let of_line = |line: &str| {
             let (_, rest) = line.strip_prefix(&bucket)?.split_once("le=\"")?;
@@ -112,18 +112,18 @@ impl Process {
         Ok(ureq::get(format!("{url}/metrics")).call()?.body_mut().read_to_string()?)
     }
 
-    /// CPU time it has used so far, all threads, user and system.
-    pub fn cpu_micros(&self) -> anyhow::Result<u64> {
-        cpu_micros_of(&self.child.id().to_string())
+    /// CPU time used so far: all threads, user and system.
+    pub(crate) fn cpu_micros(&self) -> anyhow::Result<u64> {
+        Ok(cpu_micros_of(&self.child.id().to_string())?)
     }
 
-    /// Greatest memory it ever had, KiB.
-    pub fn memory_peak_kib(&self) -> anyhow::Result<u64> {
-        memory_peak_kib(&format!("/proc/{}/status", self.child.id()))
+    /// Peak memory so far, KiB.
+    pub(crate) fn memory_peak_kib(&self) -> anyhow::Result<u64> {
+        Ok(memory_peak_kib(&format!("/proc/{}/status", self.child.id()))?)
     }
 
-    /// One number of its metrics page, summed over labels.
-    pub fn metric(&self, name: &str) -> anyhow::Result<f64> {
+    /// A metric's value, summed over its labels.
+    pub(crate) fn metric(&self, name: &str) -> anyhow::Result<f64> {
         let text = self.metrics()?;
         let of_name =
             |line: &&str| line.starts_with(name) && line[name.len()..].starts_with([' ', '{']);
@@ -133,37 +133,15 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to end.
+        // The process may have ended by itself; then both calls fail.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 /// `host:port` of a URL.
-pub fn address_of(url: &str) -> anyhow::Result<String> {
+pub(crate) fn address_of(url: &str) -> anyhow::Result<String> {
     Ok(url.strip_prefix("http://").with_context(|| format!("{url:?} is no address"))?.to_owned())
-}
-
-/// Greatest memory of a process so far, KiB, from its `/proc` status.
-pub fn memory_peak_kib(status_path: &str) -> anyhow::Result<u64> {
-    memory_of(status_path, "VmHWM:")
-}
-
-fn memory_of(status_path: &str, name: &'static str) -> anyhow::Result<u64> {
-    let status = std::fs::read_to_string(status_path).context("memory is read from /proc")?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).context(name)?;
-    Ok(line.trim().trim_end_matches(" kB").parse()?)
-}
-
-/// CPU time a process has used so far, all threads, user and system.
-pub fn cpu_micros_of(pid: &str) -> anyhow::Result<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .context("CPU time is read from /proc, which this system does not have")?;
-    // The command's name, in brackets, may hold blanks: count from behind it.
-    let (_, fields) = stat.rsplit_once(") ").context("/proc stat has a name in brackets")?;
-    let field = |n: usize| fields.split(' ').nth(n).and_then(|text| text.parse::<u64>().ok());
-    let (user, system) = (field(11).context("utime")?, field(12).context("stime")?);
-    Ok((user + system) * MICROS_PER_TICK)
 }

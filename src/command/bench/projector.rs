@@ -1,38 +1,39 @@
 //! `payfold bench projector`: facts read from a log, folded, published and committed, end to end.
-//! The log is filled first, then the projector alone is timed in a process whose memory is its own. Where the store is a
-//! database, it is timed once more on the same log without one: what is left is the client's own work.
+//! The log is filled first; then only the projector is timed. If the store is a database, the
+//! projector is timed a second time on the same log with a store that drops all rows. The second
+//! time is the client's own work.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use payfold_bench::figures::{describe_machine, per_second, ratio};
+use payfold_bench::fill::fill_log;
+use payfold_bench::in_memory::InMemoryOrderStore;
+use payfold_bench::usage::cpu_micros;
+use payfold_bench::usage::memory_peak_kib;
+use payfold_bench::world::FactGenerator;
 use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::log::walk;
 use payfold_engines::log::{EventLog, Topic};
 use payfold_engines::orders::OrderStore;
-use payfold_projector::{Metrics, Projector};
+use payfold_projector::{Projector, ProjectorMetrics};
 use prometheus::Registry;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::cluster::Cluster;
-use super::in_memory::InMemory;
-use super::machine;
-use super::process::memory_peak_kib;
-use super::world::World;
+use super::cluster::BenchCluster;
 use crate::args::{BenchProjectorArgs, Global};
-use crate::output;
-use crate::roles;
 use crate::settings::{self, Settings};
-use crate::walk;
-use crate::wiring::{Engines, Need};
+use crate::wiring::{self, Need};
+use crate::{output, roles};
 
-const FILL_BATCH: u64 = 5_000;
 const POLL: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct ProjectorReport {
     engine: &'static str,
     durability: String,
     machine: String,
@@ -44,27 +45,27 @@ struct Report {
     events: u64,
     memory_peak_kib: u64,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    database: Option<Database>,
+    database: Option<DatabaseFigures>,
 }
 
-/// What the database was asked, and what the client would do without it.
+/// Statements the database ran, and the client's rate without a database.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Database {
+struct DatabaseFigures {
     reads_per_fact: f64,
     writes_per_fact: f64,
     client_alone_facts_per_s: f64,
     client_alone_cpu_micros_per_fact: f64,
 }
 
-/// How long one folding of the log took.
-struct Took {
+/// Time and CPU time of one fold of the log.
+struct FoldMeasure {
     elapsed: Duration,
     cpu_micros: u64,
 }
 
-/// Fills, folds, reports.
-pub fn run(global: &Global, args: &BenchProjectorArgs) -> anyhow::Result<()> {
+/// Fills the log, folds it and prints the report.
+pub(crate) fn run(global: &Global, args: &BenchProjectorArgs) -> anyhow::Result<()> {
     let folder = tempfile::Builder::new().prefix("payfold-bench-").tempdir_in(".")?;
     let mut settings = Settings {
         data: folder.path().to_owned(),
@@ -76,19 +77,20 @@ pub fn run(global: &Global, args: &BenchProjectorArgs) -> anyhow::Result<()> {
         "log synchronous=FULL, orders synchronous=NORMAL (progress in the same transaction)"
             .to_owned();
     if let (Some(log), Some(orders)) = (&args.log, &args.orders_at) {
-        let cluster = Cluster::make(log, settings.kafka.partitions, &[])?;
+        let cluster = BenchCluster::make(log, settings.kafka.partitions, &[])?;
         durability = format!("{}; orders at {}", cluster.durability, settings.cql.consistency);
-        (settings.log, settings.orders) = (cluster.url, Cluster::keyspace(orders)?);
+        (settings.log, settings.orders) = (cluster.url, BenchCluster::keyspace(orders)?);
         settings.dev = true;
     }
     let runtime = roles::runtime("projector")?;
-    let report = Report { durability, ..runtime.block_on(measure(args, &settings))? };
+    let report = ProjectorReport { durability, ..runtime.block_on(measure(args, &settings))? };
     if args.json {
         output::line(&serde_json::to_string_pretty(&report)?);
         return Ok(());
     }
     output::line(&format!(
-        "payfold bench projector: {}, {}; {}; {} facts over {} orders, {} open at once, a fifth duplicates",
+        "payfold bench projector: {}, {}; {}; {} facts over {} orders, {} open at once, a fifth \
+         duplicates",
         report.engine,
         report.durability,
         report.machine,
@@ -97,7 +99,8 @@ pub fn run(global: &Global, args: &BenchProjectorArgs) -> anyhow::Result<()> {
         report.window
     ));
     output::line(&format!(
-        "{:.0} facts/s end to end (read, fold, publish, commit), cpu {:.1} us/fact, {} events, memory peak {} MiB",
+        "{:.0} facts/s end to end (read, fold, publish, commit), cpu {:.1} us/fact, {} events, \
+         memory peak {} MiB",
         report.facts_per_s,
         report.cpu_micros_per_fact,
         report.events,
@@ -116,15 +119,18 @@ pub fn run(global: &Global, args: &BenchProjectorArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn measure(args: &BenchProjectorArgs, settings: &Settings) -> anyhow::Result<Report> {
+async fn measure(
+    args: &BenchProjectorArgs,
+    settings: &Settings,
+) -> anyhow::Result<ProjectorReport> {
     let orders = args.orders.min(args.facts / 5).max(1);
-    let world = World::new(orders, args.window, SystemClock.now());
+    let world = FactGenerator::new(orders, args.window, SystemClock.now());
     let registry = Registry::new();
-    let engines = Engines::open(settings, &registry, Need::Both).await?.context("both engines")?;
+    let engines = wiring::open(settings, &registry, Need::Both).await?.context("both engines")?;
     let (log, store) = (&engines.log, engines.base()?);
     let facts = world.records();
     let progress = progress(args, facts);
-    fill(&**log, &world, &progress).await?;
+    fill_log(&**log, &world, |place| progress.set_position(place)).await?;
 
     let took = fold((log, store), ("fold", facts), settings, &progress).await?;
     let ends = walk::ends(&**log, Topic::Orders).await?;
@@ -133,9 +139,9 @@ async fn measure(args: &BenchProjectorArgs, settings: &Settings) -> anyhow::Resu
         Some(_) => {
             let [reads, writes] = [&["read"][..], &["write", "batch"]]
                 .map(|kinds| ratio(statements(&registry, kinds), facts));
-            let nothing: Arc<dyn OrderStore> = Arc::new(InMemory::dropping());
+            let nothing: Arc<dyn OrderStore> = Arc::new(InMemoryOrderStore::dropping());
             let alone = fold((log, &nothing), ("alone", facts), settings, &progress).await?;
-            Some(Database {
+            Some(DatabaseFigures {
                 reads_per_fact: reads,
                 writes_per_fact: writes,
                 client_alone_facts_per_s: per_second(facts, alone.elapsed),
@@ -146,10 +152,10 @@ async fn measure(args: &BenchProjectorArgs, settings: &Settings) -> anyhow::Resu
     };
     progress.finish_and_clear();
     engines.log.close().await?;
-    Ok(Report {
+    Ok(ProjectorReport {
         engine: if args.log.is_some() { "Kafka and CQL" } else { "SQLite" },
         durability: String::new(),
-        machine: machine(),
+        machine: describe_machine(),
         facts,
         orders,
         window: args.window,
@@ -161,24 +167,24 @@ async fn measure(args: &BenchProjectorArgs, settings: &Settings) -> anyhow::Resu
     })
 }
 
-/// Folds the whole log into a store that has nothing of it yet.
+/// Folds the whole log into an empty store.
 async fn fold(
     (log, store): (&Arc<dyn EventLog>, &Arc<dyn OrderStore>),
     (step, facts): (&'static str, u64),
     settings: &Settings,
     progress: &ProgressBar,
-) -> anyhow::Result<Took> {
+) -> anyhow::Result<FoldMeasure> {
     progress.set_message(step);
     progress.set_position(0);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let metrics = Arc::new(Metrics::new(&Registry::new(), clock)?);
-    let projector_settings = payfold_projector::Settings {
+    let metrics = Arc::new(ProjectorMetrics::new(&Registry::new(), clock)?);
+    let projector_settings = payfold_projector::ProjectorSettings {
         batch_records_max: settings.projector.batch_records,
         group: format!("bench-{step}"),
-        ..payfold_projector::Settings::default()
+        ..payfold_projector::ProjectorSettings::default()
     };
     let projector = Projector::new(Arc::clone(log), Arc::clone(store), metrics, projector_settings);
-    // What it tells of itself: asking the store would be counted.
+    // The progress comes from the projector's status: reads of the store would be counted.
     let mut committed = projector.status().folded();
     let (stop, stopped) = watch::channel(false);
     let cpu_before = cpu_micros()?;
@@ -194,7 +200,7 @@ async fn fold(
         anyhow::ensure!(!running.is_finished(), "the projector ended early");
         let _ = tokio::time::timeout(POLL, committed.changed()).await;
     }
-    let took = Took { elapsed: begun.elapsed(), cpu_micros: cpu_micros()? - cpu_before };
+    let took = FoldMeasure { elapsed: begun.elapsed(), cpu_micros: cpu_micros()? - cpu_before };
     stop.send(true).context("the projector listens")?;
     running.await??;
     Ok(took)
@@ -210,23 +216,7 @@ fn progress(args: &BenchProjectorArgs, records: u64) -> ProgressBar {
         .with_message("fill")
 }
 
-pub(super) async fn fill(
-    log: &dyn EventLog,
-    world: &World,
-    progress: &ProgressBar,
-) -> anyhow::Result<()> {
-    let mut place = 0;
-    while place < world.records() {
-        let until = (place + FILL_BATCH).min(world.records());
-        let messages = (place..until).map(|place| world.message(place)).collect();
-        log.append_all(Topic::Intake, messages).await?;
-        place = until;
-        progress.set_position(place);
-    }
-    Ok(())
-}
-
-/// How many statements of these kinds the order store's engine has run.
+/// The number of statements of these kinds that the order store's engine has run.
 fn statements(registry: &Registry, kinds: &[&str]) -> u64 {
     let families = registry.gather();
     let family = families
@@ -236,17 +226,4 @@ fn statements(registry: &Registry, kinds: &[&str]) -> u64 {
     let wanted = metrics
         .filter(|metric| metric.get_label().iter().any(|label| kinds.contains(&label.value())));
     wanted.map(|metric| metric.get_histogram().get_sample_count()).sum()
-}
-
-pub(super) fn cpu_micros() -> anyhow::Result<u64> {
-    super::process::cpu_micros_of("self")
-}
-
-pub(super) fn per_second(count: u64, elapsed: Duration) -> f64 {
-    ratio(count, 1) / elapsed.as_secs_f64()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "figures for people")]
-pub(super) fn ratio(part: u64, whole: u64) -> f64 {
-    part as f64 / whole as f64
 }

@@ -1,40 +1,41 @@
-//! `payfold bench rebuild`: a log folded into a generation nobody is told of: read, decode, fold, commit. SQLite into
-//! SQLite, and then the walk along two generations that a switch compares; or Kafka into memory, the fold without a
-//! store. The log is filled first; the folding alone is timed.
+//! `payfold bench rebuild`: a log folded into an unpublished build: read, decode, fold, commit. It
+//! folds either SQLite into SQLite and then compares two builds, as a switch does, or Kafka into
+//! memory, without a store. The log is filled first; only fold and comparison are timed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use indicatif::ProgressBar;
+use payfold_bench::figures::{describe_machine, per_second, ratio};
+use payfold_bench::fill::fill_log;
+use payfold_bench::in_memory::InMemoryOrderStore;
+use payfold_bench::usage::cpu_micros;
+use payfold_bench::usage::memory_peak_kib;
+use payfold_bench::world::FactGenerator;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::EventLog;
 use payfold_engines::orders::OrderStore;
 use payfold_projector::rebuild::difference::Comparison;
-use payfold_projector::{Metrics, Projector, Settings as ProjectorSettings};
+use payfold_projector::{Projector, ProjectorMetrics, ProjectorSettings};
 use payfold_schemas::order::OrderState;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use prometheus::Registry;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::cluster::Cluster;
-use super::in_memory::InMemory;
-use super::process::memory_peak_kib;
-use super::projector::{cpu_micros, fill, per_second, ratio};
-use super::world::World;
-use super::{beside, machine};
+use super::beside;
+use super::cluster::BenchCluster;
 use crate::args::{BenchRebuildArgs, Global};
 use crate::settings::{self, Settings};
-use crate::wiring::{Engines, Need};
+use crate::wiring::{self, Need};
 use crate::{output, roles};
 
-/// The generation that is built, and the one it is compared with: both of the bench's own log.
-const GENERATIONS: [u32; 2] = [2, 3];
+/// The measured build and the build it is compared with, both of the bench's log.
+const BUILDS: [u32; 2] = [2, 3];
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct RebuildReport {
     engine: &'static str,
     durability: String,
     machine: String,
@@ -50,15 +51,15 @@ struct Report {
     compared_orders_per_s: Option<f64>,
 }
 
-/// How long one folding of the log took.
-struct Took {
+/// Time, CPU time and memory of one fold of the log.
+struct RebuildMeasure {
     elapsed: Duration,
     cpu_micros: u64,
     memory_peak_kib: u64,
 }
 
-/// Fills, folds, compares, reports.
-pub fn run(global: &Global, args: &BenchRebuildArgs) -> anyhow::Result<()> {
+/// Fills the log, folds it, compares the builds and prints the report.
+pub(crate) fn run(global: &Global, args: &BenchRebuildArgs) -> anyhow::Result<()> {
     if args.beside_ingest {
         return beside::run(args);
     }
@@ -73,10 +74,10 @@ pub fn run(global: &Global, args: &BenchRebuildArgs) -> anyhow::Result<()> {
     let report = match &args.log {
         None => runtime.block_on(into_sqlite(args, &settings))?,
         Some(url) => {
-            let cluster = Cluster::make(url, settings.kafka.partitions, &[])?;
+            let cluster = BenchCluster::make(url, settings.kafka.partitions, &[])?;
             (settings.log, settings.dev) = (cluster.url, true);
             let report = runtime.block_on(into_memory(args, &settings))?;
-            Report { durability: cluster.durability, ..report }
+            RebuildReport { durability: cluster.durability, ..report }
         }
     };
     if args.json {
@@ -84,7 +85,8 @@ pub fn run(global: &Global, args: &BenchRebuildArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     output::line(&format!(
-        "payfold bench rebuild: {}, {}; {}; {} facts over {} orders, {} open at once, a fifth duplicates",
+        "payfold bench rebuild: {}, {}; {}; {} facts over {} orders, {} open at once, a fifth \
+         duplicates",
         report.engine,
         report.durability,
         report.machine,
@@ -94,7 +96,8 @@ pub fn run(global: &Global, args: &BenchRebuildArgs) -> anyhow::Result<()> {
     ));
     let bytes = report.bytes.map(|bytes| format!(", {bytes} bytes on disk")).unwrap_or_default();
     output::line(&format!(
-        "{:.0} facts/s (read, fold, commit; nothing told), cpu {:.1} us/fact, memory peak {} MiB{bytes}",
+        "{:.0} facts/s (read, fold, commit; nothing published), cpu {:.1} us/fact, memory peak {} \
+         MiB{bytes}",
         report.facts_per_s,
         report.cpu_micros_per_fact,
         report.memory_peak_kib / 1_024,
@@ -105,24 +108,27 @@ pub fn run(global: &Global, args: &BenchRebuildArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The world that is folded.
-fn world(args: &BenchRebuildArgs) -> (World, u64) {
+/// The facts to fold, and their number of orders.
+fn world(args: &BenchRebuildArgs) -> (FactGenerator, u64) {
     let orders = args.orders.min(args.facts / 5).max(1);
-    (World::new(orders, args.window, SystemClock.now()), orders)
+    (FactGenerator::new(orders, args.window, SystemClock.now()), orders)
 }
 
-async fn into_sqlite(args: &BenchRebuildArgs, settings: &Settings) -> anyhow::Result<Report> {
+async fn into_sqlite(
+    args: &BenchRebuildArgs,
+    settings: &Settings,
+) -> anyhow::Result<RebuildReport> {
     let (world, orders) = world(args);
     let facts = world.records();
     let engines =
-        Engines::open(settings, &Registry::new(), Need::Both).await?.context("both engines")?;
-    fill(&*engines.log, &world, &ProgressBar::hidden()).await?;
-    let built = engines.base()?.generation(GENERATIONS[0]).await?;
-    let took = fold(&engines.log, &built, (GENERATIONS[0], facts)).await?;
-    let other = engines.base()?.generation(GENERATIONS[1]).await?;
-    fold(&engines.log, &other, (GENERATIONS[1], facts)).await?;
+        wiring::open(settings, &Registry::new(), Need::Both).await?.context("both engines")?;
+    fill_log(&*engines.log, &world, |_| ()).await?;
+    let built = engines.base()?.build(BUILDS[0]).await?;
+    let took = fold(&engines.log, &built, (BUILDS[0], facts)).await?;
+    let other = engines.base()?.build(BUILDS[1]).await?;
+    fold(&engines.log, &other, (BUILDS[1], facts)).await?;
     let begun = Instant::now();
-    let tally = Comparison::new(&*built, &*other).tally().await?;
+    let tally = Comparison::new(&*built, &*other).tally_orders().await?;
     let compared = begun.elapsed();
     anyhow::ensure!(
         tally.orders == orders && tally.differing == 0 && tally.missing == 0,
@@ -130,7 +136,7 @@ async fn into_sqlite(args: &BenchRebuildArgs, settings: &Settings) -> anyhow::Re
     );
     let bytes = built.footprint().await?.bytes;
     engines.log.close().await?;
-    Ok(Report {
+    Ok(RebuildReport {
         engine: "SQLite into SQLite",
         durability: "synchronous=NORMAL, progress in the transaction of the rows".to_owned(),
         bytes,
@@ -139,25 +145,32 @@ async fn into_sqlite(args: &BenchRebuildArgs, settings: &Settings) -> anyhow::Re
     })
 }
 
-async fn into_memory(args: &BenchRebuildArgs, settings: &Settings) -> anyhow::Result<Report> {
+async fn into_memory(
+    args: &BenchRebuildArgs,
+    settings: &Settings,
+) -> anyhow::Result<RebuildReport> {
     let (world, orders) = world(args);
     let facts = world.records();
-    let engines = Engines::open(settings, &Registry::new(), Need::Log).await?.context("the log")?;
-    fill(&*engines.log, &world, &ProgressBar::hidden()).await?;
-    let memory = Arc::new(InMemory::keeping());
-    let store: Arc<dyn OrderStore> = Arc::<InMemory>::clone(&memory);
-    let took = fold(&engines.log, &store, (GENERATIONS[0], facts)).await?;
+    let engines = wiring::open(settings, &Registry::new(), Need::Log).await?.context("the log")?;
+    fill_log(&*engines.log, &world, |_| ()).await?;
+    let memory = Arc::new(InMemoryOrderStore::storing());
+    let store: Arc<dyn OrderStore> = Arc::<InMemoryOrderStore>::clone(&memory);
+    let took = fold(&engines.log, &store, (BUILDS[0], facts)).await?;
     let paid = memory.count(|order| order.summary.state == OrderState::Paid);
     anyhow::ensure!(paid == orders, "{paid} of {orders} orders were folded to their end");
     engines.log.close().await?;
-    Ok(Report { engine: "Kafka into memory", ..report(args, (orders, facts), &took) })
+    Ok(RebuildReport { engine: "Kafka into memory", ..report(args, (orders, facts), &took) })
 }
 
-fn report(args: &BenchRebuildArgs, (orders, facts): (u64, u64), took: &Took) -> Report {
-    Report {
+fn report(
+    args: &BenchRebuildArgs,
+    (orders, facts): (u64, u64),
+    took: &RebuildMeasure,
+) -> RebuildReport {
+    RebuildReport {
         engine: "",
         durability: String::new(),
-        machine: machine(),
+        machine: describe_machine(),
         facts,
         orders,
         window: args.window,
@@ -169,17 +182,16 @@ fn report(args: &BenchRebuildArgs, (orders, facts): (u64, u64), took: &Took) -> 
     }
 }
 
-/// Folds the whole log into a generation that has nothing of it yet.
+/// Folds the whole log into an empty build.
 async fn fold(
     log: &Arc<dyn EventLog>,
     store: &Arc<dyn OrderStore>,
-    (tables, facts): (u32, u64),
-) -> anyhow::Result<Took> {
+    (build, facts): (u32, u64),
+) -> anyhow::Result<RebuildMeasure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let metrics = Arc::new(Metrics::new(&Registry::new(), clock)?);
-    let group = format!("bench-{tables}");
-    let settings =
-        ProjectorSettings { tables, group, ..ProjectorSettings::default() }.for_a_build();
+    let metrics = Arc::new(ProjectorMetrics::new(&Registry::new(), clock)?);
+    let group = format!("bench-{build}");
+    let settings = ProjectorSettings { build, group, ..ProjectorSettings::default() }.for_rebuild();
     let projector = Projector::new(Arc::clone(log), Arc::clone(store), metrics, settings);
     let mut committed = projector.status().folded();
     let (stop, stopped) = watch::channel(false);
@@ -188,7 +200,7 @@ async fn fold(
     // Offsets count from 1 in every partition, so their sum is the number of facts.
     let is_all = |folded: &Vec<Position>| folded.iter().map(|at| at.offset).sum::<u64>() >= facts;
     let all = committed.wait_for(is_all).await;
-    let took = Took {
+    let took = RebuildMeasure {
         elapsed: begun.elapsed(),
         cpu_micros: cpu_micros()? - cpu_before,
         memory_peak_kib: memory_peak_kib("/proc/self/status")?,

@@ -1,6 +1,7 @@
-//! `payfold bench reconcile`: a day of orders in the order store against the partner's file of it. The store and the file
-//! are made first; then a process of its own compares them, so that its memory is its own. With `--beside` another
-//! program compares the same as files, in turns.
+//! `payfold bench reconcile`: compares a day of orders in the order store with the partner's file
+//! of that day. The store and the file are made first. Then each comparison runs in a process of
+//! its own, so that its peak memory can be measured. With `--beside` another program compares the
+//! same data as files, in alternating rounds.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,14 +14,18 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use arc_swap::ArcSwap;
 use indicatif::{ProgressBar, ProgressStyle};
+use payfold_bench::day::{DAY, MERCHANT, PARTNER, RECORDS, ReconciliationDay};
+use payfold_bench::figures::{describe_machine, median};
+use payfold_bench::usage::memory_peak_kib;
 use payfold_engines::clock::SystemClock;
 use payfold_partners::directory::Directory;
 use payfold_partners::document::{AccountEntry, VaultDocument};
 use payfold_partners::profile::{DEFAULT_PROFILE, Profile};
-use payfold_reconciler::books::day::{Request, Source};
-use payfold_reconciler::books::desk::Books;
-use payfold_reconciler::books::ledger::Ledger;
-use payfold_reconciler::books::shelf::Which;
+use payfold_reconcile::findings_store::FindingFilter;
+use payfold_reconcile::ledger::Ledger;
+use payfold_reconcile::request::{RecordsSource, RunRequest};
+use payfold_reconcile::service::ReconcileService;
+use payfold_reconcile::setup::ReconcileSetup;
 use payfold_reconciler::{Metrics, Reconciler};
 use payfold_schemas::finding::Code;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
@@ -29,21 +34,18 @@ use prometheus::Registry;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::books::{DAY, Day, MERCHANT, PARTNER, RECORDS};
-use super::process::memory_peak_kib;
-use super::{machine, median};
 use crate::args::BenchReconcileArgs;
 use crate::settings::Settings;
-use crate::wiring::{Engines, Need};
+use crate::wiring::{self, Need};
 use crate::{output, roles};
 
 const THEIRS: &str = "theirs.csv";
 const OURS: &str = "ours.csv";
 
-/// What one comparison took.
+/// Time, memory and findings of one comparison.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Took {
+struct ComparisonMeasure {
     seconds: f64,
     memory_peak_kib: u64,
     findings: u64,
@@ -51,7 +53,7 @@ struct Took {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct ReconcileReport {
     engine: &'static str,
     machine: String,
     orders: u64,
@@ -60,21 +62,21 @@ struct Report {
     memory_peak_mib: u64,
     rounds: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    beside: Option<Beside>,
+    beside: Option<OtherProgram>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Beside {
+struct OtherProgram {
     command: String,
     seconds: f64,
     memory_peak_mib: u64,
-    /// Ours by theirs.
+    /// Our time divided by the other program's time.
     time_ratio: f64,
 }
 
-/// Makes the world, compares in turns, reports.
-pub fn run(args: &BenchReconcileArgs) -> anyhow::Result<()> {
+/// Makes the data, compares in alternating rounds and prints the report.
+pub(crate) fn run(args: &BenchReconcileArgs) -> anyhow::Result<()> {
     if let Some(folder) = &args.compare_only {
         let took = compare(folder, args.orders)?;
         output::line(&serde_json::to_string(&took)?);
@@ -84,14 +86,15 @@ pub fn run(args: &BenchReconcileArgs) -> anyhow::Result<()> {
     make(folder.path(), args.orders)?;
     let (mut ours, mut others) = (Vec::new(), Vec::new());
     for _ in 0..args.rounds.max(1) {
-        ours.push(in_a_process(folder.path(), args.orders)?);
+        ours.push(compare_in_process(folder.path(), args.orders)?);
         if let Some(command) = &args.beside {
             others.push(beside(command, folder.path())?);
         }
     }
-    let seconds = |of: &[Took]| median(of.iter().map(|took| took.seconds).collect());
-    let peak_mib = |of: &[Took]| of.iter().map(|took| took.memory_peak_kib / 1_024).max();
-    let beside = args.beside.clone().map(|command| Beside {
+    let seconds = |of: &[ComparisonMeasure]| median(of.iter().map(|took| took.seconds).collect());
+    let peak_mib =
+        |of: &[ComparisonMeasure]| of.iter().map(|took| took.memory_peak_kib / 1_024).max();
+    let beside = args.beside.clone().map(|command| OtherProgram {
         command,
         seconds: seconds(&others),
         memory_peak_mib: peak_mib(&others).unwrap_or(0),
@@ -99,9 +102,9 @@ pub fn run(args: &BenchReconcileArgs) -> anyhow::Result<()> {
     });
     report(
         args,
-        &Report {
+        &ReconcileReport {
             engine: "SQLite order store and log",
-            machine: machine(),
+            machine: describe_machine(),
             orders: args.orders,
             findings: ours.first().map_or(0, |took| took.findings),
             seconds: seconds(&ours),
@@ -112,13 +115,14 @@ pub fn run(args: &BenchReconcileArgs) -> anyhow::Result<()> {
     )
 }
 
-fn report(args: &BenchReconcileArgs, report: &Report) -> anyhow::Result<()> {
+fn report(args: &BenchReconcileArgs, report: &ReconcileReport) -> anyhow::Result<()> {
     if args.json {
         output::line(&serde_json::to_string_pretty(report)?);
         return Ok(());
     }
     output::line(&format!(
-        "payfold bench reconcile: {} (findings synced); {}; {} orders against as many lines, median of {} rounds",
+        "payfold bench reconcile: {} (findings synced); {}; {} orders against as many lines, \
+         median of {} rounds",
         report.engine, report.machine, report.orders, report.rounds
     ));
     output::line(&format!(
@@ -141,25 +145,26 @@ fn settings(folder: &Path) -> Settings {
 fn make(folder: &Path, orders: u64) -> anyhow::Result<()> {
     let style = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len}")?;
     let progress = ProgressBar::new(orders).with_style(style).with_message("orders");
-    let day = Day::of(orders);
+    let day = ReconciliationDay::new(orders);
     let runtime = roles::runtime("bench")?;
     runtime.block_on(async {
         let registry = Registry::new();
-        let engines = Engines::open(&settings(folder), &registry, Need::Both).await?;
+        let engines = wiring::open(&settings(folder), &registry, Need::Both).await?;
         let engines = engines.context("both engines")?;
-        let tell = |done| progress.set_position(done);
-        day.fill(&*engines.log, &**engines.base()?, tell).await?;
+        let show = |done| progress.set_position(done);
+        day.fill(&*engines.log, &**engines.base()?, show).await?;
         engines.log.close().await?;
         anyhow::Ok(())
     })?;
     progress.finish_and_clear();
-    day.write(BufWriter::new(File::create(folder.join(THEIRS))?))?;
-    day.write_ours(BufWriter::new(File::create(folder.join(OURS))?))?;
+    day.write_partner_file(BufWriter::new(File::create(folder.join(THEIRS))?))?;
+    day.write_order_file(BufWriter::new(File::create(folder.join(OURS))?))?;
     Ok(())
 }
 
-/// One comparison whose memory is its own. What it has appended is taken back before: each begins with none.
-fn in_a_process(folder: &Path, orders: u64) -> anyhow::Result<Took> {
+/// Compares in a child process. Before that, restores the log as it was before the first
+/// comparison, so that each one starts without findings.
+fn compare_in_process(folder: &Path, orders: u64) -> anyhow::Result<ComparisonMeasure> {
     for name in ["log.db", "log.db-wal", "log.db-shm"] {
         let (file, kept) = (folder.join(name), folder.join(format!("kept-{name}")));
         match (kept.exists(), file.exists()) {
@@ -177,8 +182,8 @@ fn in_a_process(folder: &Path, orders: u64) -> anyhow::Result<Took> {
     Ok(serde_json::from_slice(&ran.stdout)?)
 }
 
-/// Another program, which is told both files and prints the same figures as JSON.
-fn beside(command: &str, folder: &Path) -> anyhow::Result<Took> {
+/// Runs another program with both files as arguments. It prints the same figures as JSON.
+fn beside(command: &str, folder: &Path) -> anyhow::Result<ComparisonMeasure> {
     let mut words = command.split_whitespace();
     let ran = Command::new(words.next().context("a command")?)
         .args(words)
@@ -191,14 +196,15 @@ fn beside(command: &str, folder: &Path) -> anyhow::Result<Took> {
     serde_json::from_slice(&ran.stdout).with_context(|| format!("{command} prints no figures"))
 }
 
-fn compare(folder: &Path, orders: u64) -> anyhow::Result<Took> {
+fn compare(folder: &Path, orders: u64) -> anyhow::Result<ComparisonMeasure> {
     roles::runtime("reconciler")?.block_on(async {
         let registry = Registry::new();
-        let engines = Engines::open(&settings(folder), &registry, Need::Both).await?;
+        let engines = wiring::open(&settings(folder), &registry, Need::Both).await?;
         let engines = engines.context("both engines")?;
         let (log, store) = (Arc::clone(&engines.log), Arc::clone(engines.base()?));
-        let (books, desk) =
-            Books::new(Arc::new(ArcSwap::from_pointee(directory()?)), folder.join("reconcile"));
+        let directory = Arc::new(ArcSwap::from_pointee(directory()?));
+        let setup = ReconcileSetup::new(directory, folder.join("reconcile"));
+        let (service, queue) = ReconcileService::open(&setup);
         let metrics = Arc::new(Metrics::new(&registry)?);
         let reconciler = Reconciler::new(
             Arc::clone(&log),
@@ -208,13 +214,13 @@ fn compare(folder: &Path, orders: u64) -> anyhow::Result<Took> {
             payfold_reconciler::Settings::default(),
         );
         let (stop, stopped) = watch::channel(false);
-        let running = tokio::spawn(reconciler.comparing(books).run(stopped));
+        let running = tokio::spawn(reconciler.with_reconciliation(setup, queue).run(stopped));
         let begun = Instant::now();
-        let ended = desk
-            .run(Request {
+        let ended = service
+            .run(RunRequest {
                 partner: PartnerCode::parse(PARTNER)?,
                 day: Some(DAY.parse()?),
-                source: Source::File(folder.join(THEIRS)),
+                source: RecordsSource::File(folder.join(THEIRS)),
                 name: THEIRS.to_owned(),
                 replace: false,
             })
@@ -229,9 +235,9 @@ fn compare(folder: &Path, orders: u64) -> anyhow::Result<Took> {
         let of = |finding: &payfold_schemas::finding::FindingChanged| {
             (finding.order_id.as_ref().map_or_else(String::new, ToString::to_string), finding.code)
         };
-        let findings = ledger.findings(Which::default()).collect::<Result<Vec<_>, _>>()?;
+        let findings = ledger.findings(FindingFilter::default()).collect::<Result<Vec<_>, _>>()?;
         let found: BTreeSet<(String, Code)> = findings.iter().map(of).collect();
-        let expected = Day::of(orders).expected();
+        let expected = ReconciliationDay::new(orders).expected();
         ensure!(
             found == expected && findings.len() == expected.len(),
             "{} findings, {} of them not seeded; {} seeded ones were not found",
@@ -241,7 +247,7 @@ fn compare(folder: &Path, orders: u64) -> anyhow::Result<Took> {
         );
         log.close().await?;
         let findings = u64::try_from(found.len())?;
-        Ok(Took { seconds, memory_peak_kib, findings })
+        Ok(ComparisonMeasure { seconds, memory_peak_kib, findings })
     })
 }
 

@@ -1,25 +1,26 @@
-//! Owns the checks of what this machine stores on: room on the disks, files that can be written, and whether the process
-//! that runs here takes what it is sent. Changes nothing.
+//! Owns the checks of this machine's storage: free disk space, writable files, and whether the
+//! process that runs here is ready. Changes nothing.
 
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use super::Row;
-use crate::data_dir::DataDir;
+use super::row::CheckRow;
+use crate::data_dir::{DataDir, disk_free_bytes};
 use crate::settings::{Loaded, Settings};
-use crate::wiring::{self, Chosen};
-use crate::{error, running};
+use crate::wiring::{self, ChosenEngines};
+use crate::{admin_client, error, run_file};
 
-/// Under this a day of notices may not fit.
+/// Below this (1 GiB) a day of notices may not fit.
 const DISK_FREE_MIN: u64 = 1 << 30;
-/// Under this the write-ahead logs of log, orders and claims don't fit: the disk is full.
+/// Below this (8 MiB) the write-ahead logs of log, orders and claims don't fit, so the disk is
+/// full.
 const DISK_FULL: u64 = 8 << 20;
-const FREE_SOME: &str =
-    "free room outside the data folder, or grow the disk: what runs goes on by itself then";
+const FREE_SOME: &str = "free space outside the data folder, or grow the disk; a running process \
+    then recovers by itself";
 
-/// All of them.
-pub(super) fn rows(loaded: &Loaded, data: &DataDir) -> Vec<Row> {
+/// The rows of all storage checks.
+pub(super) fn rows(loaded: &Loaded, data: &DataDir) -> Vec<CheckRow> {
     let files = files(&loaded.settings);
     let mut rows = vec![disk(data, &files)];
     rows.extend(files.iter().filter_map(|file| writable(file)));
@@ -27,19 +28,19 @@ pub(super) fn rows(loaded: &Loaded, data: &DataDir) -> Vec<Row> {
     rows
 }
 
-/// The databases of embedded engines; none where they are elsewhere.
+/// The database files of embedded engines; none for distributed engines.
 fn files(settings: &Settings) -> Vec<PathBuf> {
-    match wiring::chosen(settings) {
-        Ok(Chosen::Embedded(paths)) => {
+    match wiring::choose_engines(settings) {
+        Ok(ChosenEngines::Embedded(paths)) => {
             let claims = paths.claims();
             vec![paths.log, paths.orders, claims]
         }
-        Ok(Chosen::Distributed(_)) | Err(_) => Vec::new(),
+        Ok(ChosenEngines::Distributed(_)) | Err(_) => Vec::new(),
     }
 }
 
-/// The fullest of the disks that are stored on.
-fn disk(data: &DataDir, files: &[PathBuf]) -> Row {
+/// Checks the fullest of the disks that hold data.
+fn disk(data: &DataDir, files: &[PathBuf]) -> CheckRow {
     let folders = files.iter().filter_map(|file| file.parent());
     let free = std::iter::once(data.path())
         .chain(folders)
@@ -48,58 +49,53 @@ fn disk(data: &DataDir, files: &[PathBuf]) -> Row {
     let free = match free {
         Ok(free) => free.into_iter().min().unwrap_or(u64::MAX),
         Err(error) => {
-            let detail = format!("free space is not known: {error}");
-            return Row::warn("disk", detail, "look at it with df");
+            let detail = format!("the free space can't be read: {error}");
+            return CheckRow::warn("disk", detail, "check it with df");
         }
     };
     let detail = format!("{} MiB free", free >> 20);
     match free {
         ..DISK_FULL => {
             let detail = format!("{detail}: the disk is full, notices and payments get 503");
-            Row::refusing("disk", detail, FREE_SOME)
+            CheckRow::refusing("disk", detail, FREE_SOME)
         }
-        DISK_FULL..DISK_FREE_MIN => {
-            Row::warn("disk", detail, "free some: a full disk is answered 503")
-        }
-        DISK_FREE_MIN.. => Row::ok("disk", detail),
+        DISK_FULL..DISK_FREE_MIN => CheckRow::warn(
+            "disk",
+            detail,
+            "free space: on a full disk notices and payments get 503",
+        ),
+        DISK_FREE_MIN.. => CheckRow::ok("disk", detail),
     }
 }
 
-/// The nearest folder on a path that is there.
+/// The nearest existing folder on a path.
 fn existing(folder: &Path) -> &Path {
     folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."))
 }
 
-/// Bytes a process of this user may still write where `path` is.
-pub fn disk_free_bytes(path: &Path) -> std::io::Result<u64> {
-    let found =
-        rustix::fs::statvfs(if path.as_os_str().is_empty() { Path::new(".") } else { path })?;
-    Ok(found.f_bavail.saturating_mul(found.f_frsize))
-}
-
-/// What is wrong with a file that is there and can't be written.
-fn writable(file: &Path) -> Option<Row> {
+/// A row for a file that exists and can't be written.
+fn writable(file: &Path) -> Option<CheckRow> {
     let error = rustix::fs::access(file, Access::READ_OK | Access::WRITE_OK).err()?;
     if error == rustix::io::Errno::NOENT {
         return None;
     }
     let detail = format!("{} can't be written: {error}", file.display());
-    let fix = "run as its owner; look at its disk: `mount`, `dmesg | tail`";
-    Some(Row::refusing("storage", detail, fix))
+    let fix = "run as its owner; if you are, check its disk: `mount`, `dmesg | tail`";
+    Some(CheckRow::refusing("storage", detail, fix))
 }
 
-/// What the process that runs on this folder says of itself; nothing where none does.
-fn process(data: &DataDir) -> Option<Row> {
-    let url = running::RunFile::read(data).ok()?.admin_url;
-    Some(match running::ask_ready(&url) {
-        Ok(None) => Row::ok("process", format!("ready: {url}")),
+/// Checks the readiness of the process that runs on this folder; `None` if none does.
+fn process(data: &DataDir) -> Option<CheckRow> {
+    let url = run_file::RunFile::read(data).ok()?.admin_url;
+    Some(match admin_client::ask_ready(&url) {
+        Ok(None) => CheckRow::ok("process", format!("ready: {url}")),
         Ok(Some(said)) => {
-            let fix = "its log's last WARN or ERROR line says what to do";
-            Row::refusing("process", format!("{url} is not ready: {said}"), fix)
+            let fix = "see the last WARN or ERROR line of its log, which says what to do";
+            CheckRow::refusing("process", format!("{url} is not ready: {said}"), fix)
         }
         Err(error) => {
-            let (detail, fix) = error::told(&error);
-            Row::warn("process", detail, fix.unwrap_or_default())
+            let (detail, fix) = error::describe(&error);
+            CheckRow::warn("process", detail, fix.unwrap_or_default())
         }
     })
 }

@@ -1,8 +1,8 @@
-//! Owns what `payfold check` says of the vault: whether it opens, whether every account has a key that counts, and
-//! whether keys overlap as long as their partners send notices again.
+//! Owns the checks of the vault: it opens, every enabled account has a valid key, and keys overlap
+//! for as long as their partners send notices again.
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_partners::directory::{Directory, Problem};
+use payfold_partners::directory::{Directory, DirectoryProblem};
 use payfold_partners::document::{AccountEntry, KeyEntry, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::Profile;
@@ -11,42 +11,50 @@ use payfold_partners::validity;
 use payfold_partners::vault::VaultPlace;
 use payfold_schemas::time::Time;
 
-use super::Row;
+use super::row::CheckRow;
 use crate::command::return_keys;
 use crate::error::is_there;
 use crate::settings::Loaded;
 use crate::{keys, vault};
 
-/// How long before its end a key without a successor is warned of: a partner takes days to give out a new certificate.
+/// How long before its end a key without a successor is reported (14 days): a partner takes days to
+/// issue a new certificate.
 const SOON_MS: i64 = 14 * 24 * 3_600 * 1_000;
 
 /// The rows of the vault.
-pub(super) fn rows(loaded: &Loaded) -> Vec<Row> {
+pub(super) fn rows(loaded: &Loaded) -> Vec<CheckRow> {
     let place = match vault::place(&loaded.settings) {
         Ok(place) => place,
-        Err(error) => return vec![Row::of_error("vault", &error, "see payfold init")],
+        Err(error) => {
+            return vec![CheckRow::of_error(
+                "vault",
+                &error,
+                "correct vault; payfold init explains it",
+            )];
+        }
     };
     if let VaultPlace::File { vault, identity } = &place {
         match (is_there(vault), is_there(identity)) {
             (Err(error), _) | (_, Err(error)) => {
-                return vec![Row::of_error("vault", &error, "see the message")];
+                return vec![CheckRow::of_error("vault", &error, "see the message")];
             }
             (Ok(true), _) => {}
             (Ok(false), Ok(true)) => {
-                let detail = format!("{} is missing beside its identity", vault.display());
-                return vec![Row::failed("vault", detail, "put it back from its backup")];
+                let detail = format!("{} is missing, but its identity exists", vault.display());
+                return vec![CheckRow::failed("vault", detail, "restore it from its backup")];
             }
             (Ok(false), Ok(false)) => {
-                let detail = "will be made at the first run or by payfold key add";
-                return vec![Row::ok("vault", detail)];
+                let detail = "will be created by the first run or by payfold key add";
+                return vec![CheckRow::ok("vault", detail)];
             }
         }
     }
     let document = match place.read() {
         Ok(document) => document,
         Err(error) => {
-            let fix = "the system would not start with it, and one that runs keeps its old keys";
-            return vec![Row::failed("vault", error.to_string(), fix)];
+            let fix = "restore the vault from its backup: the system can't start with this one, \
+                and a running one keeps its old keys";
+            return vec![CheckRow::failed("vault", error.to_string(), fix)];
         }
     };
     let mut profiles = keys::profiles(&loaded.settings).unwrap_or_default();
@@ -59,27 +67,28 @@ pub(super) fn rows(loaded: &Loaded) -> Vec<Row> {
     accounts.into_iter().chain(overlaps).chain(bodies).collect()
 }
 
-/// Accounts whose notices are sealed and whose next month has no key. The running system makes those of an age file.
-fn bodies(document: &VaultDocument, place: &VaultPlace, now: Time) -> Option<Row> {
+/// Reports sealed accounts without a key for the next month, if the vault is a directory. A running
+/// system creates these keys in an age file.
+fn bodies(document: &VaultDocument, place: &VaultPlace, now: Time) -> Option<CheckRow> {
     let lacks = |account: &&AccountEntry| BodyKeys::of(account).lacks_next(now);
     let lacking = document.accounts.iter().filter(lacks);
     let names: Vec<_> = lacking.map(AccountEntry::name).collect();
     let is_dir = matches!(place, VaultPlace::Dir(_));
     (is_dir && !names.is_empty()).then(|| {
-        Row::warn(
+        CheckRow::warn(
             "bodies",
-            format!("no key of bodies begins next month for {}", names.join(" ")),
-            "put a file PARTNER.MERCHANT.body.KEYID with valid_from there; until then this month's key goes on, and its \
-             erasure takes the next month along",
+            format!("no key that seals notices begins next month for {}", names.join(" ")),
+            "add a file PARTNER.MERCHANT.body.KEYID with valid_from to the directory; without it \
+             this month's key also seals the next month, and its erasure erases both",
         )
     })
 }
 
-fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace) -> Vec<Row> {
+fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace) -> Vec<CheckRow> {
     let now = SystemClock.now();
     // Keys of another channel verify no notice.
     let counts = |account: &AccountEntry| {
-        account.keys.iter().any(|key| key.channel == Channel::Ipn && key.counts_at(now))
+        account.keys.iter().any(|key| key.channel == Channel::Ipn && key.is_valid_at(now))
     };
     let without = document.accounts.iter().filter(|account| account.enabled && !counts(account));
     let without: Vec<String> = without
@@ -90,7 +99,7 @@ fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace
         })
         .collect();
     if !without.is_empty() {
-        return vec![Row::failed(
+        return vec![CheckRow::failed(
             "vault",
             without.join("; "),
             "check the clock (timedatectl); if it is right, payfold key add PARTNER",
@@ -105,19 +114,20 @@ fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace
         VaultPlace::File { vault, .. } => vault.display(),
         VaultPlace::Dir(dir) => dir.display(),
     };
-    let row = Row::ok("vault", format!("{at}: {count} accounts, each with a key that counts now"));
+    let row = CheckRow::ok("vault", format!("{at}: {count} accounts, each with a valid key"));
     std::iter::once(row).chain(calls(&directory, now)).chain(returns(&directory)).collect()
 }
 
-/// Accounts whose payers can post a signed return as a notice.
-fn returns(directory: &Directory) -> Option<Row> {
+/// Reports accounts with payers who can post a signed return as a notice.
+fn returns(directory: &Directory) -> Option<CheckRow> {
     let sharing = return_keys::sharing(directory);
     let detail = return_keys::problem(&sharing)?;
-    Some(Row::warn("returns", detail, return_keys::fix(&sharing)))
+    Some(CheckRow::warn("returns", detail, return_keys::fix(&sharing)))
 }
 
-/// Accounts whose calls need a private key or a certificate that is missing, or soon will be.
-fn calls(directory: &Directory, now: Time) -> Vec<Row> {
+/// Reports accounts with calls that need a private key or certificate that is missing or ends
+/// soon.
+fn calls(directory: &Directory, now: Time) -> Vec<CheckRow> {
     let mut rows = Vec::new();
     for account in directory.accounts().iter().filter(|account| account.is_enabled()) {
         for channel in account.call_channels() {
@@ -126,34 +136,36 @@ fn calls(directory: &Directory, now: Time) -> Vec<Row> {
             let detail = if until <= now {
                 let keys = account.keys_of(channel.0).keys().iter();
                 format!(
-                    "{name} has no key of channel {} that counts now ({now}; it has {}): its partner can't be called",
+                    "{name} has no key of channel {} that is valid now ({now}; it has {}), so its \
+                     partner can't be called",
                     channel.1,
                     validity::of_keys(keys)
                 )
             } else if until < now.plus_ms(SOON_MS) {
-                format!("the last key of {name} of channel {} ends at {until}", channel.1)
+                format!("the last key of {name} for channel {} ends at {until}", channel.1)
             } else {
                 continue;
             };
             let fix =
                 format!("payfold key add PARTNER --channel {} --secret-file FILE.pem", channel.1);
-            rows.push(Row::warn("calls", detail, fix));
+            rows.push(CheckRow::warn("calls", detail, fix));
         }
     }
     rows
 }
 
-/// Messages of accounts say what is wrong, and behind a semicolon how it is mended.
-fn of_problem(problem: &Problem) -> Row {
+/// A row from a problem of accounts. The problem's text has the fix after a semicolon.
+fn of_problem(problem: &DirectoryProblem) -> CheckRow {
     let said = problem.to_string();
     let (detail, fix) =
-        said.split_once("; ").unwrap_or((&said, "the system would not start with it"));
-    Row::failed("vault", detail, fix)
+        said.split_once("; ").unwrap_or((&said, "correct it; the system can't start with it"));
+    CheckRow::failed("vault", detail, fix)
 }
 
-/// Of keys still to end, those that end sooner after the next began than their partner sends notices again. Where files
-/// are written by hand nothing else looks at it.
-fn overlaps(profiles: &[Profile], document: &VaultDocument, now: Time) -> Option<Row> {
+/// Reports keys that end too soon after their successor began: their partner still sends notices
+/// again that they signed. `key add` refuses such an overlap, but nothing else checks files that
+/// are written by hand.
+fn overlaps(profiles: &[Profile], document: &VaultDocument, now: Time) -> Option<CheckRow> {
     let mut short = Vec::new();
     for account in &document.accounts {
         let profile = profiles.iter().find(|profile| *profile.partner() == account.partner);
@@ -170,10 +182,11 @@ fn overlaps(profiles: &[Profile], document: &VaultDocument, now: Time) -> Option
         short.extend(ipn.filter(is_short).map(|key| format!("{of} {}", key.id)));
     }
     (!short.is_empty()).then(|| {
-        Row::warn(
+        CheckRow::warn(
             "overlaps",
-            format!("{} end sooner than the partner sends old notices again", short.join(", ")),
-            "give them longer beside the new key, unless they have leaked (retry_horizon_s of the profile)",
+            format!("{} end before the partner stops sending old notices again", short.join(", ")),
+            "end them later, unless they have leaked: the new key plus retry_horizon_s of the \
+             profile",
         )
     })
 }

@@ -1,31 +1,32 @@
-//! Owns the proof of `demo pay`: every notice that was answered 200 is in the log. A notice that came again as it
-//! was is one record; one that was stamped anew is another notice.
+//! Owns the check of `demo pay` that every notice answered 200 is in the log. An identical
+//! repetition of a notice is no new record; a notice with a new timestamp is another notice.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use payfold_engines::log::walk::Walk;
 use payfold_engines::log::{EventLog, Topic};
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
-use payfold_schemas::record::{IntakeRecord, Position, decode_intake};
+use payfold_schemas::position::Position;
+use payfold_schemas::record::{IntakeRecord, decode_intake};
 
-use super::shop::Said;
-use crate::walk::Walk;
+use super::shop::NoticeContent;
 
 const PAGE: usize = 1_024;
 
-/// How often each thing was said of each order.
-pub type Counts = HashMap<OrderKey, BTreeMap<Said, usize>>;
+/// For each order, how often each notice was acknowledged.
+pub(crate) type AckedCounts = HashMap<OrderKey, BTreeMap<NoticeContent, usize>>;
 
-/// The notices of each order that are in the log.
-pub type Stored = HashMap<OrderKey, BTreeSet<Said>>;
+/// For each order, its notices in the log.
+pub(crate) type StoredNotices = HashMap<OrderKey, BTreeSet<NoticeContent>>;
 
-/// What the log took of these orders from these places on.
-pub async fn taken(
+/// The notices of these orders that are in the log after these positions.
+pub(crate) async fn taken(
     log: &dyn EventLog,
     places: Vec<Position>,
-    of: &Counts,
-) -> anyhow::Result<Stored> {
-    let mut stored = Stored::new();
+    of: &AckedCounts,
+) -> anyhow::Result<StoredNotices> {
+    let mut stored = StoredNotices::new();
     let mut walk = Walk::from(log, Topic::Intake, places);
     while let Some(page) = walk.next(PAGE).await? {
         for message in &page {
@@ -34,11 +35,11 @@ pub async fn taken(
             if !of.contains_key(&record.order) {
                 continue;
             }
-            let said = Said {
-                provider_ref: ipn.provider_ref.to_string(),
-                status: ipn.status.as_str().to_owned(),
-                amount: ipn.money.amount.minor(),
-                currency: ipn.money.currency.code().to_owned(),
+            let said = NoticeContent {
+                provider_ref: ipn.provider_ref,
+                status: ipn.status,
+                amount: ipn.money.amount,
+                currency: ipn.money.currency,
                 paid_at: ipn.money.paid_at,
                 timestamp: ipn.timestamp,
             };
@@ -48,47 +49,50 @@ pub async fn taken(
     Ok(stored)
 }
 
-/// How many acknowledged notices there are, and how many of them the log has not.
-pub fn lost(acked: &Counts, stored: &Stored) -> (usize, usize) {
-    let mut told = 0;
+/// The number of acknowledged notices, and how many of them are missing in the log.
+pub(crate) fn lost(acked: &AckedCounts, stored: &StoredNotices) -> (usize, usize) {
+    let mut acknowledged = 0;
     let mut lost = 0;
     for (order, said) in acked {
         for (said, count) in said {
             let is_stored = stored.get(order).is_some_and(|stored| stored.contains(said));
-            told += count;
+            acknowledged += count;
             lost += if is_stored { 0 } else { *count };
         }
     }
-    (told, lost)
+    (acknowledged, lost)
 }
 
 #[cfg(test)]
 mod tests {
+    use payfold_schemas::ids::ProviderRef;
+    use payfold_schemas::ipn::Status;
+    use payfold_schemas::money::{Amount, Currency};
     use payfold_schemas::time::Time;
 
     use super::*;
 
     #[test]
-    fn what_the_log_has_not_is_lost_and_a_new_stamp_is_another_notice() {
+    fn a_notice_missing_in_the_log_is_lost_and_a_new_timestamp_makes_another_notice() {
         let order = OrderKey::parse("sandbox/DEMO/a").expect("a key");
-        let said = |(status, second): &(&str, i64)| Said {
-            provider_ref: "r".to_owned(),
-            status: (*status).to_owned(),
-            amount: 1,
-            currency: "VND".to_owned(),
+        let said = |(status, second): &(&str, i64)| NoticeContent {
+            provider_ref: ProviderRef::parse("r").unwrap(),
+            status: Status::parse(status).unwrap(),
+            amount: Amount::from_minor(1).unwrap(),
+            currency: Currency::parse("VND").unwrap(),
             paid_at: None,
             timestamp: Some(Time::from_unix_ms(1_000 * second)),
         };
         let sent = [(("SUCCESS", 1), 3), (("SUCCESS", 2), 1), (("REFUNDED", 1), 1)];
         let sent = sent.iter().map(|(notice, count)| (said(notice), *count)).collect();
-        let acked = Counts::from([(order.clone(), sent)]);
+        let acked = AckedCounts::from([(order.clone(), sent)]);
         let stored = |all: &[(&str, i64)]| {
-            Stored::from([(order.clone(), all.iter().map(said).collect::<BTreeSet<_>>())])
+            StoredNotices::from([(order.clone(), all.iter().map(said).collect::<BTreeSet<_>>())])
         };
         let all = [("SUCCESS", 1), ("SUCCESS", 2), ("REFUNDED", 1), ("FAILED", 9)];
         assert_eq!(lost(&acked, &stored(&all)), (5, 0));
         assert_eq!(lost(&acked, &stored(&all[1..])), (5, 3));
         assert_eq!(lost(&acked, &stored(&[("SUCCESS", 3)])), (5, 5));
-        assert_eq!(lost(&acked, &Stored::new()), (5, 5));
+        assert_eq!(lost(&acked, &StoredNotices::new()), (5, 5));
     }
 }

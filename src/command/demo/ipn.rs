@@ -1,5 +1,5 @@
-//! `payfold demo ipn`: plays shop and partner against a running demo: opens an order, signs one IPN as the
-//! partner would, posts it, and watches the order's state.
+//! `payfold demo ipn`: opens an order in a running demo, signs one IPN as the partner would, posts
+//! it, and waits for the order's state.
 
 use std::time::{Duration, Instant};
 
@@ -12,22 +12,23 @@ use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::order::{Order, OrderState};
 use payfold_schemas::time::Time;
 
+use crate::admin_client::AdminClient;
+use crate::api::demo::{DemoOrder, OPEN_ORDER, OpenedOrder};
 use crate::args::{DemoIpnArgs, Global};
-use crate::command::block_on;
+use crate::command::block_on::block_on;
 use crate::data_dir::DataDir;
-use crate::demo::{DemoOrder, MERCHANT, OpenedOrder, PARTNER};
+use crate::demo::{MERCHANT, PARTNER};
 use crate::error::Fixable;
-use crate::output;
-use crate::running::{AdminClient, RunFile};
+use crate::run_file::RunFile;
 use crate::settings::{self, Loaded};
-use crate::wiring::Engines;
+use crate::{output, wiring};
 
-/// How long the fold may take before this gives up watching.
+/// How long the command waits for the fold.
 const WATCH_MAX: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
 
-/// Runs it.
-pub fn run(global: &Global, args: &DemoIpnArgs) -> anyhow::Result<()> {
+/// Runs the command.
+pub(crate) fn run(global: &Global, args: &DemoIpnArgs) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     let data = DataDir::of(&loaded.settings);
     let asked = DemoOrder {
@@ -35,8 +36,7 @@ pub fn run(global: &Global, args: &DemoIpnArgs) -> anyhow::Result<()> {
         currency: Currency::parse(&args.currency)?,
     };
     let admin = AdminClient::find(global, &data)?;
-    let opened: OpenedOrder =
-        serde_json::from_value(admin.post("/v1/demo/orders", &serde_json::to_value(&asked)?)?)?;
+    let opened = admin.call(&OPEN_ORDER, &[], &asked)?;
     output::line(&format!("order     {}  (create request and session appended)", opened.order));
     let pending =
         watch(&loaded, &opened.order, |order| order.summary.state != OrderState::Requested)?;
@@ -48,7 +48,7 @@ pub fn run(global: &Global, args: &DemoIpnArgs) -> anyhow::Result<()> {
         None => RunFile::read(&data)?.public_url.ok_or_else(|| {
             Fixable::error(
                 "the running system has no public listener",
-                "start it with --roles all or ingest",
+                "start it with --roles all, or with ingest among them",
             )
         })?,
     };
@@ -81,7 +81,8 @@ fn signed_body(
     let secret = std::fs::read_to_string(&path).map_err(|error| {
         Fixable::error(
             format!("the sandbox key {} can't be read: {error}", path.display()),
-            "it is made by `payfold run` without a payfold.toml; this command is for that demo",
+            "this command is for the demo: start `payfold run` without a payfold.toml, which \
+             creates the key",
         )
     })?;
     let now = Time::from_unix_ms(SystemClock.now().unix_ms()).to_string();
@@ -121,24 +122,24 @@ fn post(url: &str, body: &str) -> anyhow::Result<String> {
         agent.post(url).content_type("application/json").send(body).map_err(|error| {
             Fixable::error(
                 format!("{url} does not answer: {error}"),
-                "is `payfold run` still running?",
+                "check that `payfold run` is still running",
             )
         })?;
     let text = answer.body_mut().read_to_string()?;
     if answer.status() != 200 {
         return Err(Fixable::error(
             format!("the notice was refused: {} {text}", answer.status()),
-            "the code says why",
+            "see the code in the answer; docs/contract.md explains each",
         ));
     }
     Ok(format!("{} and {} bytes of body", answer.status(), text.len()))
 }
 
-/// Waits until the order's row is as asked. Errors: it does not become so in time.
+/// Waits until `done` holds for the order. Errors: it does not hold within 10 s.
 fn watch(loaded: &Loaded, key: &OrderKey, done: impl Fn(&Order) -> bool) -> anyhow::Result<Order> {
     let begun = Instant::now();
     block_on(async {
-        let engines = Engines::open_to_read(&loaded.settings).await?;
+        let engines = wiring::open_to_read(&loaded.settings).await?;
         loop {
             let row = engines.store()?.load(vec![key.clone()]).await?.pop().flatten();
             if let Some(order) = row.filter(&done) {
@@ -147,7 +148,8 @@ fn watch(loaded: &Loaded, key: &OrderKey, done: impl Fn(&Order) -> bool) -> anyh
             if begun.elapsed() > WATCH_MAX {
                 return Err(Fixable::error(
                     format!("order {key} was not folded within {} s", WATCH_MAX.as_secs()),
-                    "does the running system have the projector role? payfold log stats shows its lag",
+                    "check that the running system has the projector role; payfold log stats \
+                     shows its lag",
                 ));
             }
             tokio::time::sleep(POLL).await;

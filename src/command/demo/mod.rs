@@ -9,7 +9,7 @@ mod shop;
 use crate::args::{DemoCommand, Global};
 
 /// Runs one of its commands.
-pub fn run(global: &Global, command: &DemoCommand) -> anyhow::Result<()> {
+pub(crate) fn run(global: &Global, command: &DemoCommand) -> anyhow::Result<()> {
     match command {
         DemoCommand::Ipn(args) => ipn::run(global, args),
         DemoCommand::Pay(args) => pay::run(global, args),

@@ -1,54 +1,72 @@
-//! Owns the demo's shop: what calls the shop listener with the demo's key, as any shop would.
+//! Owns the demo's clients: the shop, which calls the shop listener as any shop would, and the
+//! sandbox partner's observations.
 
 use std::time::Duration;
 
 use anyhow::Context;
-use payfold_schemas::ids::{OrderKey, RequestId};
+use payfold_sandbox::observe::{ObservedDelivery, OrderDeliveries, SentAttempt};
+use payfold_schemas::ids::{OrderId, OrderKey, ProviderRef, RequestId};
+use payfold_schemas::ipn::Status;
+use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::data_dir::DataDir;
 use crate::demo::{MERCHANT, PARTNER};
 use crate::error::Fixable;
-use crate::running::RunFile;
+use crate::run_file::RunFile;
 
 /// Longer than any create call may take.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// A shop with its key.
-pub struct Shop {
+/// A shop with its token.
+pub(crate) struct Shop {
     client: reqwest::Client,
     url: String,
     token: String,
 }
 
-/// A payment to ask for.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    /// The key under which it is asked for, however often.
+/// A create request of the shop.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ShopCreateRequest {
+    partner: &'static str,
+    merchant_code: &'static str,
+    currency: &'static str,
+    /// The Idempotency-Key, equal in all repetitions.
+    #[serde(skip)]
     pub idempotency_key: String,
-    /// The shop's name for it.
+    /// The shop's reference.
     pub reference: String,
-    /// Minor units.
+    /// The amount in minor units.
     pub amount: i64,
-    /// With the sandbox's words at its end.
+    /// Description that ends in the troubles, which the sandbox reads there.
     pub description: String,
 }
 
-/// What came of asking.
+/// The answer to a create request.
 #[derive(Clone, Debug)]
-pub struct Asked {
-    /// 201, 202, 502, …
+pub(crate) struct CreateAnswer {
+    /// Status of the answer: 201, 202, 502, …
     pub status: u16,
-    /// The problem's code, where there is one.
+    /// The code of the problem, if it is one.
     pub code: Option<String>,
-    /// The order, where the answer names one.
+    /// The order, if the answer names one.
     pub order: Option<OrderKey>,
 }
 
+/// The members of a payment or a problem that are read.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AnswerBody {
+    order_id: Option<OrderId>,
+    code: Option<String>,
+}
+
 impl Shop {
-    /// The shop of the demo that runs on this folder.
-    pub fn find(data: &DataDir, run: &RunFile) -> anyhow::Result<Self> {
+    /// The shop of the demo that runs on this folder. Errors: the system has no shop listener, or
+    /// is no demo.
+    pub(crate) fn find(data: &DataDir, run: &RunFile) -> anyhow::Result<Self> {
         let url = run.shop_url.clone().ok_or_else(|| {
             Fixable::error(
                 "the running system has no shop listener",
@@ -58,76 +76,71 @@ impl Shop {
         let path = data.shop_token();
         let token = std::fs::read_to_string(&path).map_err(|error| {
             Fixable::error(
-                format!("the demo shop's key {} can't be read: {error}", path.display()),
-                "it is made by `payfold run` without a payfold.toml; this command is for that demo",
+                format!("the token {} of the demo's shop can't be read: {error}", path.display()),
+                "this command is for the demo: start `payfold run` without a payfold.toml, which \
+                 creates the token",
             )
         })?;
         let client = reqwest::Client::builder().no_proxy().timeout(ANSWER_MAX).build()?;
         Ok(Self { client, url, token: token.trim().to_owned() })
     }
 
-    /// Asks for a payment. Errors: nothing answers.
-    pub async fn create(&self, wanted: &Wanted) -> anyhow::Result<Asked> {
-        let body = json!({
-            "partner": PARTNER, "merchantCode": MERCHANT, "reference": wanted.reference,
-            "amount": wanted.amount, "currency": "VND", "description": wanted.description,
-        });
+    /// Creates a payment. Errors: nothing answers.
+    pub(crate) async fn create(&self, payment: &ShopCreateRequest) -> anyhow::Result<CreateAnswer> {
         let request = self.client.post(format!("{}/v1/payments", self.url));
         let request = request
             .bearer_auth(&self.token)
-            .header("idempotency-key", &wanted.idempotency_key)
-            .json(&body);
+            .header("idempotency-key", &payment.idempotency_key)
+            .json(payment);
         let response = request.send().await.map_err(|error| {
             Fixable::error(
                 format!("{} does not answer: {error}", self.url),
-                "is `payfold run` still running?",
+                "check that `payfold run` is still running",
             )
         })?;
         let status = response.status().as_u16();
-        let answer: Value = response.json().await.context("the answer is JSON")?;
-        let order_id = answer["orderId"].as_str();
+        let AnswerBody { order_id, code } = response.json().await.context("the answer is JSON")?;
         let order = order_id.map(|id| OrderKey::parse(&format!("{PARTNER}/{MERCHANT}/{id}")));
-        let code = answer["code"].as_str().map(str::to_owned);
-        Ok(Asked { status, code, order: order.transpose()? })
+        Ok(CreateAnswer { status, code, order: order.transpose()? })
     }
 }
 
-/// What the sandbox tells of its notices for one order.
-pub struct Delivered {
-    /// Nothing more will be sent.
+/// What the sandbox partner reports about one order.
+pub(crate) struct OrderObservation {
+    /// Whether it has sent everything.
     pub finished: bool,
-    /// How many create calls it saw for the order.
-    pub create_calls: u64,
-    /// Every acknowledged attempt, by what it said.
-    pub acked: Vec<Said>,
+    /// Number of create calls for the order.
+    pub create_calls: u32,
+    /// The content of every acknowledged attempt.
+    pub acked: Vec<NoticeContent>,
 }
 
-/// What a notice said.
+/// The content of a notice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Said {
-    /// The partner's transaction.
-    pub provider_ref: String,
-    /// SUCCESS, …
-    pub status: String,
-    /// Minor units.
-    pub amount: i64,
-    /// ISO 4217.
-    pub currency: String,
+pub(crate) struct NoticeContent {
+    /// The partner's reference.
+    pub provider_ref: ProviderRef,
+    /// SUCCESS, FAILED, …
+    pub status: Status,
+    /// The amount in minor units.
+    pub amount: Amount,
+    /// The currency, an ISO 4217 code.
+    pub currency: Currency,
     /// When the payer paid.
     pub paid_at: Option<Time>,
-    /// When it was stamped: what is stamped anew is another notice, and a record of its own.
+    /// The timestamp of the notice. A new timestamp makes another notice with a record of its own.
     pub timestamp: Option<Time>,
 }
 
-/// The sandbox partner's own view of things.
-pub struct Partner {
+/// A client of the sandbox partner's observation API.
+pub(crate) struct SandboxObserver {
     client: reqwest::Client,
     url: String,
 }
 
-impl Partner {
-    /// The sandbox of a running system.
-    pub fn find(run: &RunFile) -> anyhow::Result<Self> {
+impl SandboxObserver {
+    /// The sandbox partner of a running system. Errors: it has none.
+    pub(crate) fn find(run: &RunFile) -> anyhow::Result<Self> {
         let url = run.sandbox_url.clone().ok_or_else(|| {
             Fixable::error(
                 "the running system has no sandbox partner",
@@ -137,46 +150,41 @@ impl Partner {
         Ok(Self { client: reqwest::Client::builder().no_proxy().build()?, url })
     }
 
-    /// How the notices of an order fared.
-    pub async fn delivered(&self, order: &OrderKey) -> anyhow::Result<Delivered> {
+    /// What the sandbox reports about an order.
+    pub(crate) async fn delivered(&self, order: &OrderKey) -> anyhow::Result<OrderObservation> {
         let url = format!("{}/sandbox/deliveries?orderId={}", self.url, order.order_id);
-        let told: Value = self.client.get(url).send().await?.error_for_status()?.json().await?;
-        let mut acked = Vec::new();
-        for delivery in told["deliveries"].as_array().into_iter().flatten() {
-            let said = Said {
-                provider_ref: text(&delivery["providerRef"]),
-                status: text(&delivery["status"]),
-                amount: delivery["amount"].as_i64().unwrap_or_default(),
-                currency: text(&delivery["currency"]),
-                paid_at: delivery["paidAt"].as_str().map(Time::parse).transpose()?,
-                timestamp: None,
-            };
-            let attempts = delivery["attempts"].as_array().into_iter().flatten();
-            for attempt in attempts.filter(|attempt| attempt["acked"] == true) {
-                let timestamp = attempt["timestamp"].as_str().map(Time::parse).transpose()?;
-                acked.push(Said { timestamp, ..said.clone() });
-            }
-        }
-        Ok(Delivered {
-            finished: told["finished"] == true,
-            create_calls: told["createCalls"].as_u64().unwrap_or_default(),
-            acked,
-        })
+        let response = self.client.get(url).send().await?.error_for_status()?;
+        let OrderDeliveries { finished, create_calls, deliveries, .. } = response.json().await?;
+        let acked = deliveries.into_iter().flat_map(|delivery| {
+            let ObservedDelivery { provider_ref, status, amount, currency, paid_at, .. } = delivery;
+            let attempts = delivery.attempts.into_iter().filter(|attempt| attempt.acked);
+            attempts.map(move |SentAttempt { timestamp, .. }| {
+                let provider_ref = provider_ref.clone();
+                NoticeContent { provider_ref, status, amount, currency, paid_at, timestamp }
+            })
+        });
+        Ok(OrderObservation { finished, create_calls, acked: acked.collect() })
     }
 }
 
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-/// The payment number `n` of a run: the same seed asks for the same payments, under keys of its own each time.
-pub fn wanted(run: RequestId, seed: u64, n: usize, words: &str) -> Wanted {
-    // Amounts that differ, so that a mixed-up order shows; even ones, so that a half can go back.
+/// The create request of payment `n` of a run. The same seed gives the same payments; each run has
+/// its own Idempotency-Keys.
+pub(crate) fn create_request(
+    run: RequestId,
+    seed: u64,
+    n: usize,
+    troubles: &str,
+) -> ShopCreateRequest {
+    // Amounts differ, so that mixed-up orders are visible, and are even, so that half can be
+    // refunded.
     let amount = 10_000 + i64::try_from(n % 40_000).unwrap_or_default() * 2;
-    Wanted {
+    ShopCreateRequest {
+        partner: PARTNER,
+        merchant_code: MERCHANT,
+        currency: "VND",
         idempotency_key: format!("demo-{run}-{n}"),
         reference: format!("demo-{run}-{n}"),
         amount,
-        description: format!("Payfold demo {seed}-{n} #{words}"),
+        description: format!("Payfold demo {seed}-{n} #{troubles}"),
     }
 }

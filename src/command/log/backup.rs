@@ -1,8 +1,9 @@
-//! `payfold log backup`: a copy of what can't be made again, beside a system that runs.
+//! `payfold log backup`: copies log, orders, claims and vault of a running system.
 //!
-//! Invariants: orders of all generations first, then the log, then the claims. Orders that are behind their log are folded on; orders
-//! ahead of it would be Corrupt. A claim without its fact is mended by the shop's retry; a fact without its claim would
-//! let the same payment be made twice.
+//! Invariant: the order of the copies is orders of all builds, then the log, then the claims.
+//! Orders that are behind their log are folded on after a restore; orders ahead of it would be
+//! corrupt. A claim without its fact is repaired by the shop's retry; a fact without its claim
+//! would let the same payment be created twice.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,25 +11,27 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::Topic;
+use payfold_engines::log::walk;
 use payfold_engines::{EngineError, copy};
 use payfold_partners::vault::VaultPlace;
 
 use super::manifest::{CLAIMS, LOG, Manifest, ORDERS, VAULT};
 use crate::error::Fixable;
 use crate::settings::Settings;
-use crate::wiring::{self, Chosen, Engines, Paths};
-use crate::{output, vault, walk};
+use crate::wiring::{self, ChosenEngines, Engines, Paths};
+use crate::{output, vault};
 
-const LOOK: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 
-/// Makes the copy and opens it; what it holds is folded once more by whoever wants to. Errors: the engines are not
-/// embedded; the folder is not empty; a file can't be read or written. A folder without `backup.json` is no backup.
-pub async fn run(settings: &Settings, to: &Path) -> anyhow::Result<Engines> {
+/// Makes the copy and returns its engines, opened read-only. `backup.json` is written last: a
+/// folder without it is no backup. Errors: the engines are not embedded; the folder is not empty; a
+/// file can't be read or written.
+pub(crate) async fn run(settings: &Settings, to: &Path) -> anyhow::Result<Engines> {
     let paths = embedded(settings, "backed up")?;
     paths.check_log()?;
     begin(to)?;
     let made_at = SystemClock.now();
-    for (name, from) in paths.generations()? {
+    for (name, from) in paths.builds()? {
         copied(&from, &to.join(name)).await?;
     }
     for (from, name) in [(&paths.orders, ORDERS), (&paths.log, LOG), (&paths.claims(), CLAIMS)] {
@@ -37,12 +40,12 @@ pub async fn run(settings: &Settings, to: &Path) -> anyhow::Result<Engines> {
     if let VaultPlace::File { vault, .. } = vault::place(settings)?
         && vault.is_file()
     {
-        // The identity that opens it stays where it is.
+        // The identity that opens the vault is not copied: it must be kept apart from the backup.
         std::fs::copy(&vault, to.join(VAULT))?;
         std::fs::File::open(to.join(VAULT))?.sync_all()?;
     }
     let copies = Paths { log: to.join(LOG), orders: to.join(ORDERS) };
-    let engines = Engines::open_files_to_read(&copies).await?;
+    let engines = copies.open_to_read().await?;
     engines.check_pair().await?;
     let ends = walk::ends(&*engines.log, Topic::Intake).await?;
     let log_end = ends.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
@@ -55,18 +58,19 @@ pub async fn run(settings: &Settings, to: &Path) -> anyhow::Result<Engines> {
         if to.join(VAULT).exists() { ", encrypted vault" } else { "" },
         manifest.bytes()
     ));
-    output::line("not in it: vault.key (keep it apart), payfold.toml, profiles");
+    output::line("not included: vault.key (back it up in another place), payfold.toml, profiles");
     Ok(engines)
 }
 
-/// The files of embedded engines. Errors: they are others, which have their own tools.
-pub fn embedded(settings: &Settings, what: &str) -> anyhow::Result<Paths> {
-    match wiring::chosen(settings)? {
-        Chosen::Embedded(paths) => Ok(paths),
-        Chosen::Distributed(_) => Err(Fixable::error(
-            format!("Kafka and a CQL database are not {what} by payfold"),
-            "use their own replication and snapshots, the claims' table after the log; docs/operations.md, \"Backup and \
-             restore\"",
+/// The files of embedded engines. Errors: the engines are Kafka and a CQL database, which have
+/// tools of their own.
+pub(crate) fn embedded(settings: &Settings, what: &str) -> anyhow::Result<Paths> {
+    match wiring::choose_engines(settings)? {
+        ChosenEngines::Embedded(paths) => Ok(paths),
+        ChosenEngines::Distributed(_) => Err(Fixable::error(
+            format!("Kafka and a CQL database can't be {what} by payfold"),
+            "use their replication and snapshots, the table of claims after the log; \
+             docs/how-to/back-up-and-restore.md",
         )),
     }
 }
@@ -80,17 +84,17 @@ fn begin(to: &Path) -> anyhow::Result<()> {
         Ok(true) => Ok(()),
         Ok(false) => Err(Fixable::error(
             format!("{} is not empty", to.display()),
-            "name a new folder for each backup, such as backup/$(date -u +%Y%m%dT%H%M%SZ)",
+            "give a new folder for each backup, such as backup/$(date -u +%Y%m%dT%H%M%SZ)",
         )),
         Err(error) => Err(Fixable::error(
-            format!("{} can't be made: {error}", to.display()),
-            "name a folder on a disk with room that this user may write",
+            format!("the folder {} can't be created: {error}", to.display()),
+            "give a folder that this user can write, on a disk with free space",
         )),
     }
 }
 
-/// Copies one database, then looks at every page of the copy.
-pub async fn copied(from: &Path, to: &Path) -> anyhow::Result<()> {
+/// Copies one database, then checks every page of the copy.
+pub(crate) async fn copied(from: &Path, to: &Path) -> anyhow::Result<()> {
     let bar = bar(from);
     let (source, target) = (from.to_owned(), to.to_owned());
     let mut work = tokio::task::spawn_blocking(move || {
@@ -100,7 +104,7 @@ pub async fn copied(from: &Path, to: &Path) -> anyhow::Result<()> {
     let done = loop {
         tokio::select! {
             done = &mut work => break done?,
-            () = tokio::time::sleep(LOOK) => bar.set_position(size(to)),
+            () = tokio::time::sleep(POLL) => bar.set_position(size(to)),
         }
     };
     bar.finish_and_clear();
@@ -110,11 +114,12 @@ pub async fn copied(from: &Path, to: &Path) -> anyhow::Result<()> {
 fn explain(error: EngineError) -> anyhow::Error {
     let fix = match &error {
         EngineError::Unavailable(_) => {
-            "make room on that disk and let this user write it, then back up into a new folder"
+            "free space on that disk and make it writable for this user, then back up into a new \
+             folder"
         }
         EngineError::Invalid(_) => "check the data folder with `payfold check`",
         EngineError::Corrupt(_) => {
-            "keep everything as it is; docs/operations.md, \"Corrupt\" says how to recover"
+            "don't change any file; docs/how-to/corrupt.md says how to recover"
         }
     };
     Fixable::error(error.to_string(), fix)

@@ -1,32 +1,34 @@
-//! `payfold log accept-lost-claims`: lets the next start go on without claims that no copy holds, when a person says so.
-//! Invariants: without `--yes` nothing is changed; claims of another log are never accepted; no process runs on the
-//! files meanwhile.
+//! `payfold log accept-lost-claims`: lets the next start go on without claims that no copy holds,
+//! once a person accepts the loss. Invariants: without `--yes` nothing is changed; claims of
+//! another log are never accepted; no other process runs on the files meanwhile.
 
+use payfold_checkout::paired_claims::{check_files, search};
 use payfold_engines::EngineError;
 use payfold_engines::log::EventLog;
 use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
 use payfold_engines::orders::sqlite::PairedClaims;
-use payfold_engines::pairing::claims::{check_files, search};
 
 use crate::args::AcceptLostClaimsArgs;
 use crate::error::Fixable;
 use crate::output;
 use crate::settings::Settings;
-use crate::wiring::{self, Chosen, explain, explain_pairing};
+use crate::wiring::explain::{explain, explain_pairing};
+use crate::wiring::{self, ChosenEngines};
 
-/// Tells which claims are missing; with `--yes` lets the next start go on without them. Errors: the engines are not
-/// embedded; there is no log, or the claims are another log's; somebody runs on the files.
-pub async fn run(settings: &Settings, args: &AcceptLostClaimsArgs) -> anyhow::Result<()> {
-    let Chosen::Embedded(paths) = wiring::chosen(settings)? else {
+/// Prints how many claims are missing; with `--yes` lets the next start go on without them. Errors:
+/// the engines are not embedded; the log does not exist; the claims are another log's; a process
+/// runs on the files.
+pub(crate) async fn run(settings: &Settings, args: &AcceptLostClaimsArgs) -> anyhow::Result<()> {
+    let ChosenEngines::Embedded(paths) = wiring::choose_engines(settings)? else {
         return Err(Fixable::error(
-            "the claims of a CQL database are not accepted as lost by payfold",
-            "docs/operations.md, \"Claims that are lost for good\"",
+            "this command is for SQLite files, and the claims are in a CQL database",
+            "follow docs/how-to/corrupt.md, \"Claims that are lost for good\"",
         ));
     };
     if paths.is_new()? {
         return Err(Fixable::error(
-            format!("there is no {}", paths.log.display()),
-            "name the data folder with --data DIR",
+            format!("the log {} does not exist", paths.log.display()),
+            "give the data folder with --data DIR",
         ));
     }
     let opened = match args.yes {
@@ -35,7 +37,7 @@ pub async fn run(settings: &Settings, args: &AcceptLostClaimsArgs) -> anyhow::Re
     };
     let (log, claims) = (opened.map_err(explain)?, PairedClaims::beside(&paths.orders));
     let Err(refusal) = check_files(&log, &claims).await else {
-        output::line("the claims belong to the log: there is nothing to accept");
+        output::line("the claims belong to the log; there is nothing to accept");
         return Ok(());
     };
     if !matches!(refusal, EngineError::Corrupt(_)) {
@@ -57,15 +59,16 @@ pub async fn run(settings: &Settings, args: &AcceptLostClaimsArgs) -> anyhow::Re
     ));
     if !args.yes {
         output::line(
-            "Nothing was done. Put the newest copy of the claims in place first; with --yes the next start goes on with what is \
-             there then.",
+            "Nothing was changed. First put the newest copy of the claims in place; then --yes \
+             lets the next start go on with the claims that exist.",
         );
         return Ok(());
     }
     log.unpair_claims().map_err(explain)?;
     output::line(
-        "The next start goes on without them. Tell shops: a create request of before, sent again under its Idempotency-Key, may make \
-         a second payment; they find theirs by GET /v1/payments?reference= first.",
+        "The next start goes on without them. Warn the shops: a create request repeated with an \
+         earlier Idempotency-Key may create a second payment, so they should first look for the \
+         payment with GET /v1/payments?reference=",
     );
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Owns what a backup says of itself: `backup.json`, written when all the rest is durable. A folder without it is no
-//! backup, and a file that is not what it says is not restored.
+//! Owns the manifest of a backup, `backup.json`. It is written after all other files are durable. A
+//! folder without it is no backup, and a file that does not match it is not restored.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,45 +14,45 @@ use crate::error::Fixable;
 const NAME: &str = "backup.json";
 const FORMAT: u32 = 1;
 
-/// The names of the copies.
-pub const ORDERS: &str = "orders.db";
-pub const LOG: &str = "log.db";
-pub const CLAIMS: &str = "orders.claims.db";
-pub const VAULT: &str = "vault.age";
+/// File names in a backup.
+pub(crate) const ORDERS: &str = "orders.db";
+pub(crate) const LOG: &str = "log.db";
+pub(crate) const CLAIMS: &str = "orders.claims.db";
+pub(crate) const VAULT: &str = "vault.age";
 
-/// What is in a backup.
+/// The content of a backup.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Manifest {
-    /// The manifest's own version.
+pub(crate) struct Manifest {
+    /// The format version of the manifest.
     format: u32,
-    /// The program that wrote it.
+    /// The version of the program that wrote the backup.
     pub version: String,
-    /// When it was begun, RFC 3339.
+    /// When the backup was begun, RFC 3339.
     pub made_at: Time,
-    /// The last position of the log in it, such as 0-1234.
+    /// The last position of the log in the backup, such as 0-1234.
     pub log_end: String,
-    /// Its files.
-    files: Vec<Copied>,
+    /// The files of the backup.
+    files: Vec<BackupFile>,
 }
 
-/// One file.
+/// A file of a backup.
 #[derive(Debug, Deserialize, Serialize)]
-struct Copied {
+struct BackupFile {
     name: String,
     bytes: u64,
     sha256: String,
 }
 
 impl Manifest {
-    /// Of these files of a folder. Errors: one can't be read.
-    pub fn of(folder: &Path, made_at: Time, log_end: String) -> anyhow::Result<Self> {
+    /// Makes the manifest of the files in a folder. Errors: a file can't be read.
+    pub(crate) fn of(folder: &Path, made_at: Time, log_end: String) -> anyhow::Result<Self> {
         let mut files = Vec::new();
         for entry in std::fs::read_dir(folder)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
             if is_of_a_backup(&name) {
                 let (bytes, sha256) = digest(&folder.join(&name))?;
-                files.push(Copied { name, bytes, sha256 });
+                files.push(BackupFile { name, bytes, sha256 });
             }
         }
         files.sort_by(|a, b| a.name.cmp(&b.name));
@@ -60,30 +60,31 @@ impl Manifest {
         Ok(Self { format: FORMAT, version, made_at, log_end, files })
     }
 
-    /// Writes it into the folder, durably.
-    pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
+    /// Writes the manifest into the folder, durably.
+    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let text = serde_json::to_vec_pretty(self)?;
         crate::data_dir::write_private(&folder.join(NAME), &text)?;
         File::open(folder)?.sync_all()?;
         Ok(())
     }
 
-    /// What all files take, bytes.
-    pub fn bytes(&self) -> u64 {
+    /// The size of all files together, bytes.
+    pub(crate) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Reads a folder's manifest. Errors: there is none, or none this version knows.
-    pub fn read(folder: &Path) -> anyhow::Result<Self> {
+    /// Reads the manifest of a folder. Errors: it is missing, can't be parsed, or has another
+    /// format.
+    pub(crate) fn read(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(NAME);
         let text = std::fs::read(&path).map_err(|error| {
             Fixable::error(
-                format!("{} is no backup: {NAME} in it can't be read: {error}", folder.display()),
-                "name a folder that `payfold log backup` wrote to its end",
+                format!("{} is no backup: its {NAME} can't be read: {error}", folder.display()),
+                "give a folder that `payfold log backup` has completed",
             )
         })?;
         let read: Self = serde_json::from_slice(&text).with_context(|| {
-            format!("{} is not what `payfold log backup` writes", path.display())
+            format!("{} was not written by `payfold log backup`", path.display())
         })?;
         if read.format != FORMAT {
             return Err(Fixable::error(
@@ -98,18 +99,19 @@ impl Manifest {
         Ok(read)
     }
 
-    /// The names of its files, each of which is what it was. Errors: one is missing or was changed.
-    pub fn whole(&self, folder: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
+    /// The names and paths of its files, after checking size and digest of each. Errors: a file is
+    /// missing or was changed.
+    pub(crate) fn whole(&self, folder: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
         let mut found = Vec::new();
         for file in &self.files {
             if !is_of_a_backup(&file.name) {
-                anyhow::bail!("{NAME} names {:?}, which no backup holds", file.name);
+                anyhow::bail!("{NAME} lists {:?}, which is no file of a backup", file.name);
             }
             let path = folder.join(&file.name);
             if digest(&path)? != (file.bytes, file.sha256.clone()) {
                 return Err(Fixable::error(
                     format!("{} is not the file that was written into this backup", path.display()),
-                    "take another backup; this one was changed or its disk is failing",
+                    "restore another backup; this one was changed, or its disk is failing",
                 ));
             }
             found.push((file.name.clone(), path));
@@ -118,7 +120,7 @@ impl Manifest {
     }
 }
 
-/// Whether a backup holds files of this name. A generation's is `orders.g2.db`.
+/// Whether a backup can hold a file of this name. The file of a further build is `orders.g2.db`.
 fn is_of_a_backup(name: &str) -> bool {
     let number = name.strip_prefix("orders.g").and_then(|rest| rest.strip_suffix(".db"));
     [ORDERS, LOG, CLAIMS, VAULT].contains(&name)
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn a_written_manifest_is_read_back() {
         let (folder, manifest) = backup();
         let read = Manifest::read(folder.path()).unwrap();
         assert_eq!((read.bytes(), read.log_end.as_str()), (15, "0-7"));
@@ -170,7 +172,7 @@ mod tests {
         let text = std::fs::read_to_string(folder.path().join(NAME)).unwrap();
         std::fs::write(folder.path().join(NAME), text.replace("log.db", "../x")).unwrap();
         let error = Manifest::read(folder.path()).unwrap().whole(folder.path()).unwrap_err();
-        assert!(error.to_string().contains("which no backup holds"), "{error}");
+        assert!(error.to_string().contains("which is no file of a backup"), "{error}");
         std::fs::write(folder.path().join(NAME), text.replace("\"format\": 1", "\"format\": 2"))
             .unwrap();
         let error = Manifest::read(folder.path()).unwrap_err().to_string();

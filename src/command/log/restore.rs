@@ -1,13 +1,14 @@
-//! `payfold log restore`: a backup becomes a data folder again.
-//! Invariants: a file that is there is never written over; nothing is copied from a backup that is not whole; what the
-//! restored log has lost is said; nothing it goes on with is told under a version that readers have seen.
+//! `payfold log restore`: restores a backup into a data folder. Invariants: an existing file is
+//! never overwritten; nothing is copied from an incomplete or changed backup; the output names
+//! what the restored log lacks; the restored system publishes under a new epoch, so that no event
+//! has a version that readers have seen.
 
 use std::path::Path;
 
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::follow_links;
-use payfold_engines::generations::Asked;
-use payfold_projector::rebuild::renumber::renumber;
+use payfold_projector::journal::DecisionRequest;
+use payfold_projector::rebuild::restored_epoch::raise_epoch_after_restore;
 use payfold_schemas::ids::Author;
 use payfold_schemas::publication::Publication;
 
@@ -18,10 +19,11 @@ use crate::error::Fixable;
 use crate::keys::LOCAL_ADMIN;
 use crate::output;
 use crate::settings::Settings;
-use crate::wiring::{Engines, Paths};
+use crate::wiring::Paths;
 
-/// Restores. Errors: the backup is not whole; there is a log or a store already; a file can't be written.
-pub async fn run(
+/// Restores a backup. Errors: the backup is incomplete or was changed; a log or an order store
+/// exists already; a file can't be written.
+pub(crate) async fn run(
     settings: &Settings,
     from: &Path,
     (claims, seen): (Option<&Path>, u32),
@@ -39,9 +41,10 @@ pub async fn run(
         });
         if let Some(there) = beside.iter().find(|path| path.exists()) {
             return Err(Fixable::error(
-                format!("there is a {} already", there.display()),
-                "stop payfold, move the old folder aside whole and keep it; its orders.claims.db, if it is sound, is newer \
-                 than the backup's: pass it with --claims",
+                format!("{} exists already", there.display()),
+                "stop payfold, move the whole old folder aside and keep it; if its \
+                 orders.claims.db is undamaged, it is newer than the backup's: give it with \
+                 --claims",
             ));
         }
     }
@@ -56,48 +59,49 @@ pub async fn run(
                 std::fs::copy(path, data.vault())?;
                 std::fs::File::open(data.vault())?.sync_all()?;
             }
-            generation => {
-                if let Some(to) = paths.generation(generation) {
+            build => {
+                if let Some(to) = paths.build(build) {
                     backup::copied(path, &to).await?;
                 }
             }
         }
     }
-    Engines::open_files_to_read(&paths).await?.check_pair().await?;
+    paths.open_to_read().await?.check_pair().await?;
     let publication = begin_anew(&paths, &manifest, seen).await?;
-    tell(&manifest, &data, publication);
+    print_result(&manifest, &data, publication);
     Ok(())
 }
 
-/// Whoever has seen what was told after the backup takes what is told from here on for newer.
+/// Starts a new publication epoch, so that readers who saw events from after the backup take the
+/// coming ones as newer.
 async fn begin_anew(paths: &Paths, manifest: &Manifest, seen: u32) -> anyhow::Result<Publication> {
-    let engines = Engines::open_files_to_write(paths).await?;
-    let asked = Asked {
+    let engines = paths.open_to_write().await?;
+    let asked = DecisionRequest {
         author: Author::parse(LOCAL_ADMIN).expect("a fixed name"),
         reason: format!("restored from the backup of {}", manifest.made_at),
         request_id: SystemClock.request_id(),
         at: SystemClock.now(),
     };
-    Ok(renumber(&*engines.log, engines.base()?, &asked, seen).await?)
+    Ok(raise_epoch_after_restore(&*engines.log, engines.base()?, &asked, seen).await?)
 }
 
-fn tell(manifest: &Manifest, data: &DataDir, publication: Publication) {
+fn print_result(manifest: &Manifest, data: &DataDir, publication: Publication) {
     output::line(&format!(
-        "restored into {}: the log to {}, as of {}",
+        "restored into {}: the log up to {}, as of {}",
         data.path().display(),
         manifest.log_end,
         output::time(manifest.made_at)
     ));
     output::line(&format!(
-        "what it tells from here on has generation {}: later than all that backup and claims know of; have readers seen a \
-         later one, restore again with --above",
-        publication.number
+        "coming events have publication epoch {}, which is later than all epochs in backup and \
+         claims; if subscribers have seen a later one, restore again with --above",
+        publication.epoch
     ));
     if !data.identity().exists() {
-        output::line(&format!("put vault.key back: {} is not there", data.identity().display()));
+        output::line(&format!("restore vault.key: {} does not exist", data.identity().display()));
     }
     output::line(
-        "what came after that time is not in it: start, then ask each partner to send its notices since then again, \
-         and tell subscribers and shops (docs/operations.md, \"Backup and restore\")",
+        "later records are lost: start payfold, then ask each partner to send its notices since \
+         that time again, and inform subscribers and shops (docs/how-to/back-up-and-restore.md)",
     );
 }

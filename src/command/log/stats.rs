@@ -1,49 +1,50 @@
-//! `payfold log stats`: how far each partition of each topic reaches, and how far behind the fold is.
+//! `payfold log stats`: the extent of each partition of each topic, and the lag of the fold.
 
-use payfold_engines::log::Topic;
-use payfold_schemas::record::Position;
+use payfold_engines::log::{Extent, Topic};
+use payfold_kit::search;
+use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
-use serde_json::json;
+use payfold_verify::through::{Through, folded};
+use serde::Serialize;
 
-use super::Through;
 use crate::args::OutputArgs;
-use crate::output::Listing;
-use crate::search;
+use crate::listing::{Listing, Row};
 use crate::wiring::Engines;
 
-/// Records beside the one that is asked for: as many may be damaged.
+/// Records that are read to find a readable one: so many in a row may be damaged.
 const NEAR: u64 = 16;
-const STATS: [&str; 6] = ["topic", "partition", "first", "last", "bytes", "lag_s"];
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PartitionRow {
+    topic: &'static str,
+    #[serde(flatten)]
+    extent: Extent,
+    /// Lag of the fold in seconds; for `intake` only.
+    lag_s: Option<f64>,
+}
+
+impl Row for PartitionRow {
+    const COLUMNS: &'static str = "topic partition first last bytes lag_s";
+}
 
 /// Prints a row for each partition of each topic.
-pub async fn print(engines: &Engines, output: &OutputArgs) -> anyhow::Result<()> {
-    let mut listing = Listing::new(output.output, &STATS);
-    let folded = super::folded(engines).await?;
+pub(crate) async fn print(engines: &Engines, output: &OutputArgs) -> anyhow::Result<()> {
+    let mut listing = Listing::of::<PartitionRow>(output.output);
+    let folded = folded(&**engines.store()?).await?;
     for topic in Topic::ALL {
         for extent in engines.log.extent(topic).await? {
             let lag_s = match topic {
                 Topic::Intake => Some(lag_s(engines, &folded, extent.end()).await?),
                 Topic::Orders | Topic::Findings | Topic::Quarantine => None,
             };
-            let cells = vec![
-                topic.name().to_owned(),
-                extent.partition.to_string(),
-                extent.first.to_string(),
-                extent.last.to_string(),
-                extent.bytes.map_or_else(String::new, |bytes| bytes.to_string()),
-                lag_s.map_or(String::new(), |lag| format!("{lag:.1}")),
-            ];
-            let object = json!({
-                "topic": topic.name(), "partition": extent.partition, "first": extent.first,
-                "last": extent.last, "bytes": extent.bytes, "lagS": lag_s,
-            });
-            listing.row(cells, &object)?;
+            listing.row(&PartitionRow { topic: topic.name(), extent, lag_s })?;
         }
     }
     listing.print()
 }
 
-/// Seconds of receipt between the last folded record and the last record.
+/// Seconds between the receipt of the last folded record and of the last record.
 async fn lag_s(engines: &Engines, folded: &Through, last: Position) -> anyhow::Result<f64> {
     let through = folded.offset(last.partition);
     if through >= last.offset {
@@ -58,7 +59,7 @@ async fn lag_s(engines: &Engines, folded: &Through, last: Position) -> anyhow::R
     })
 }
 
-/// When the readable ones of the next records were received: a damaged one may be the very record that is waited for.
+/// The receipt times of the next records, without damaged records, which have no readable time.
 async fn received(engines: &Engines, after: Position) -> anyhow::Result<Vec<Time>> {
     let near = usize::try_from(NEAR)?;
     let page = engines.log.read_after(Topic::Intake, after, near).await?;

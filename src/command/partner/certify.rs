@@ -1,58 +1,73 @@
-//! `payfold partner certify`: tries a partner's sandbox against the contract and writes the signed report, with a page
-//! for people beside it. Exit 3 if a rule failed. The vault is only read; nothing of a running system is touched.
+//! `payfold partner certify`: tests a partner's sandbox against the contract, and writes a signed
+//! report and an HTML page. Exit 3 if a rule failed. The vault is only read, and a running system
+//! is not touched.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use payfold_certify::judge::Verdict;
+use payfold_certify::observations::{Attestation, AttestedItem, PaymentCase};
+use payfold_certify::report::Report;
+use payfold_certify::target::{RunTarget, TargetRefusal, is_private_trial};
+use payfold_certify::{
+    CertifySettings, PageOperator, RunEvent, RunTimeouts, certify, render_report_page,
+    summarize_results,
+};
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::directory::Directory;
-use payfold_partners::outbound::Reach;
-use payfold_partners::profile::{Profile, Stage};
-use payfold_partners::remote::Remote;
-use payfold_partners::vault::signer::Signer;
-use payfold_sandbox::certify::judge::Verdict;
-use payfold_sandbox::certify::report::Report;
-use payfold_sandbox::certify::seen::{Attestation, Case, Item};
-use payfold_sandbox::certify::{Hands, News, Patience, Settings, certify, paper, summary};
-use payfold_sandbox::trouble::Troubles;
+use payfold_partners::profile::Stage;
+use payfold_partners::remote::PartnerClient;
+use payfold_partners::vault::signer::DocumentSigner;
+use payfold_sandbox::troubles::Troubles;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use url::Url;
 
 use crate::args::{CertifyArgs, Global};
 use crate::data_dir::DataDir;
 use crate::error::{DifferencesFound, Fixable};
-use crate::output::{self, Listing};
-use crate::running::RunFile;
+use crate::listing::{self, Row};
+use crate::run_file::RunFile;
 use crate::settings::{self, Loaded};
-use crate::{keys, listener};
+use crate::{keys, listener, output};
 
-/// The columns of a report on a terminal.
-pub(super) const COLUMNS: [&str; 4] = ["rule", "clause", "result", "evidence"];
+/// A row of a report: a rule with its result.
+#[derive(Deserialize, Serialize)]
+struct RuleRow {
+    rule: String,
+    clause: String,
+    result: String,
+    evidence: String,
+}
 
-/// Makes a report.
-pub fn run(global: &Global, args: &CertifyArgs) -> anyhow::Result<()> {
+impl Row for RuleRow {
+    const COLUMNS: &'static str = "rule clause result evidence";
+}
+
+/// Runs the certification and writes the report.
+pub(crate) fn run(global: &Global, args: &CertifyArgs) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     let data = DataDir::of(&loaded.settings);
     let report_path = args.report.as_deref().context("--report says where the report goes")?;
     let page_path = page_of(report_path)?;
     let signer = open_signer(&data, args)?;
     let settings = settings_of(&loaded, &data, args)?;
-    // A run can take long: that its report can't be written is better known before.
+    // A run can take long, so an unwritable report is detected before it starts.
     for path in [report_path, &page_path] {
         let options = std::fs::File::options().append(true).create(true).open(path);
         options.with_context(|| format!("{} can't be written", path.display()))?;
     }
-    tell_stage(&settings);
+    note_draft_stage(&settings);
     let report = watched(settings)?;
-    let sealed = report.sealed(&signer);
+    let sealed = report.sign(&signer);
     let digest = sealed["digest"].as_str().unwrap_or_default();
-    let page = paper(&report, digest, &hex::encode(signer.public_key()));
+    let page = render_report_page(&report, digest, &hex::encode(signer.public_key()));
     let mut text = serde_json::to_vec_pretty(&sealed)?;
     text.push(b'\n');
     for (path, bytes) in [(report_path, text.as_slice()), (&page_path, page.as_bytes())] {
@@ -60,7 +75,7 @@ pub fn run(global: &Global, args: &CertifyArgs) -> anyhow::Result<()> {
             .with_context(|| format!("{} can't be written", path.display()))?;
     }
     print(args, &sealed["report"])?;
-    output::error_line(&format!("{}: {}", report.verdict.as_str(), summary(&report)));
+    output::error_line(&format!("{}: {}", report.verdict.as_str(), summarize_results(&report)));
     output::error_line(&format!("{} and {}", report_path.display(), page_path.display()));
     match report.verdict {
         Verdict::Failed => Err(DifferencesFound.into()),
@@ -68,42 +83,40 @@ pub fn run(global: &Global, args: &CertifyArgs) -> anyhow::Result<()> {
     }
 }
 
-/// The rules of a report's body.
+/// Prints the rules of a report's body.
 pub(super) fn print(args: &CertifyArgs, body: &Value) -> anyhow::Result<()> {
-    let mut listing = Listing::new(args.output.output, &COLUMNS);
-    for rule in body["rules"].as_array().into_iter().flatten() {
-        let object: serde_json::Map<_, _> =
-            COLUMNS.iter().map(|name| ((*name).to_owned(), rule[*name].clone())).collect();
-        let cells = COLUMNS.map(|name| rule[name].as_str().unwrap_or_default().to_owned());
-        listing.row(cells.into(), &json!(object))?;
-    }
-    listing.print()
+    listing::print(args.output.output, Vec::<RuleRow>::deserialize(&body["rules"])?)
 }
 
-/// The page for people lies beside the report.
+/// The path of the HTML page: the report's, ending in `.html`.
 fn page_of(report: &Path) -> anyhow::Result<PathBuf> {
     let page = report.with_extension("html");
     if page != report {
         return Ok(page);
     }
-    let what = format!("--report {} is the name of the page beside it", report.display());
-    Err(Fixable::error(what, "give the report another ending, such as .json"))
+    let what = format!("--report {} is also the name of the HTML page", report.display());
+    Err(Fixable::error(what, "use another ending for the report, such as .json"))
 }
 
-/// Who signs: a key derived from the vault's identity, or the one that is named.
-pub(super) fn open_signer(data: &DataDir, args: &CertifyArgs) -> anyhow::Result<Signer> {
+/// Opens the signing key, which is derived from the vault's identity or the given one.
+pub(super) fn open_signer(data: &DataDir, args: &CertifyArgs) -> anyhow::Result<DocumentSigner> {
     let path = args.identity.clone().unwrap_or_else(|| data.identity());
-    Signer::open(&path).map_err(|error| {
-        let fix = "name an age identity with --identity FILE, or the data folder with --data DIR";
+    DocumentSigner::open(&path).map_err(|error| {
+        let fix = "give an age identity with --identity FILE, or the data folder with --data DIR";
         Fixable::error(error.to_string(), fix)
     })
 }
 
-fn settings_of(loaded: &Loaded, data: &DataDir, args: &CertifyArgs) -> anyhow::Result<Settings> {
+fn settings_of(
+    loaded: &Loaded,
+    data: &DataDir,
+    args: &CertifyArgs,
+) -> anyhow::Result<CertifySettings> {
     let named = args.partner.as_deref().context("which partner")?;
     let partner = PartnerCode::parse(named)?;
     let directory = keys::open_directory_with(loaded, |profile| {
-        if is_private_trial(&profile, &partner, args) { profile.on_trial() } else { profile }
+        let is_trial = is_private_trial(&profile, &partner, args.url.as_deref());
+        if is_trial { profile.on_trial() } else { profile }
     })?;
     let merchant_code = merchant_of(&directory, &partner, args.merchant.as_deref())?;
     let socket = listener::bind(&args.listen, "listen")?;
@@ -112,34 +125,27 @@ fn settings_of(loaded: &Loaded, data: &DataDir, args: &CertifyArgs) -> anyhow::R
         None => listener::url(&socket)?,
     };
     let api_url = api_url(loaded, data, args, &partner)?;
-    if let Some(account) = directory.account(&partner, &merchant_code) {
-        refuse_own_scheme(account.profile())?;
-        refuse_production(loaded, account.profile(), &api_url)?;
-    }
-    refuse_unreachable(&api_url, &public_url)?;
-    Ok(Settings {
+    let configured = loaded.settings.partners.get(partner.as_str());
+    let service_url = configured.map(|one| one.api_url.as_str());
+    let target = RunTarget { api_url: &api_url, public_url: &public_url, service_url };
+    let account = directory.account(&partner, &merchant_code);
+    target.check(account.map(|account| &**account.profile())).map_err(explain)?;
+    Ok(CertifySettings {
         api_url,
         directory: Arc::new(directory),
         partner,
         merchant_code,
         platforms: platforms(loaded, args)?,
-        remote: Remote::new().context("the system's certificates")?,
+        remote: PartnerClient::new().context("the system's certificates")?,
         socket,
         public_url,
         amount: Amount::from_minor(args.amount).context("--amount")?,
         currency: Currency::parse(&args.currency).context("--currency")?,
         troubles: args.trouble.as_deref().map(Troubles::parse).transpose().context("--trouble")?,
-        hands: if args.by_hand { Hands::Person } else { Hands::Ours },
+        operator: if args.by_hand { PageOperator::Person } else { PageOperator::Certifier },
         attested: attested(args, SystemClock.now())?,
-        patience: patience(args)?,
+        timeouts: timeouts(args)?,
     })
-}
-
-/// Whether a frozen profile is tried at a sandbox on this machine or a private network, because somebody says so.
-fn is_private_trial(profile: &Profile, partner: &PartnerCode, args: &CertifyArgs) -> bool {
-    let is_frozen = profile.partner() == partner && profile.stage() == Stage::Frozen;
-    let is_private = |url: &String| Reach::Public.check(url).is_err();
-    is_frozen && args.url.as_ref().is_some_and(is_private)
 }
 
 fn merchant_of(
@@ -155,11 +161,14 @@ fn merchant_of(
         (Some(only), None) => Ok(only.merchant_code().clone()),
         (None, _) => Err(Fixable::error(
             format!("partner {partner} has no account"),
-            format!("payfold key add {partner} --merchant CODE --secret-file FILE"),
+            format!(
+                "create it with its key: payfold key add {partner} --merchant CODE --secret-file \
+                 FILE"
+            ),
         )),
         (Some(_), Some(_)) => Err(Fixable::error(
             format!("partner {partner} has several accounts"),
-            "name one with --merchant CODE",
+            "choose one with --merchant CODE",
         )),
     }
 }
@@ -182,54 +191,27 @@ fn api_url(
     };
     found.ok_or_else(|| {
         Fixable::error(
-            format!("where partner {partner}'s sandbox is called is not known"),
-            "name it with --url URL",
+            format!("the address of partner {partner}'s sandbox is unknown"),
+            "give it with --url URL, or set api_url of the partner in payfold.toml",
         )
     })
 }
 
-/// What is tried are the contract's rules; a scheme of the partner's own keeps others.
-fn refuse_own_scheme(profile: &Profile) -> anyhow::Result<()> {
-    let partner = profile.partner();
-    profile.scheme().map_or(Ok(()), |_| {
-        Err(Fixable::error(
-            format!("partner {partner} has a scheme of its own, and the contract's rules are not its"),
-            format!("try its create with payfold partner draft {partner}, its notices with vectors and explain"),
-        ))
-    })
-}
-
-/// A run makes payments and leaves them: where a partner is live, its own address takes real ones.
-fn refuse_production(loaded: &Loaded, profile: &Profile, api_url: &str) -> anyhow::Result<()> {
-    let partner = profile.partner();
-    let configured = loaded.settings.partners.get(partner.as_str());
-    let own = configured.is_some_and(|one| same_origin(&one.api_url, api_url));
-    if profile.stage() != Stage::Live || !own {
-        return Ok(());
-    }
-    Err(Fixable::error(
-        format!("partner {partner} is live, and {api_url} is where its real payments are made"),
-        "name the partner's sandbox with --url URL",
-    ))
-}
-
-fn same_origin(one: &str, other: &str) -> bool {
-    let origin = |url: &str| Url::parse(url).map(|url| url.origin());
-    matches!((origin(one), origin(other)), (Ok(one), Ok(other)) if one == other)
-}
-
-/// A partner elsewhere can't reach this machine by an address of its own, and would be certified as silent.
-fn refuse_unreachable(api_url: &str, public_url: &str) -> anyhow::Result<()> {
-    let is_public = |url: &str| Reach::Public.check(url).is_ok();
-    if is_public(public_url) || !is_public(api_url) {
-        return Ok(());
-    }
-    Err(Fixable::error(
-        format!(
-            "{api_url} can't send anything to {public_url}, which is no https address of the internet"
+/// Adds the fix to a refused target.
+fn explain(refusal: TargetRefusal) -> anyhow::Error {
+    let fix = match &refusal {
+        TargetRefusal::CustomScheme(partner) => format!(
+            "test create calls with payfold partner draft {partner}, notices with payfold partner \
+             vectors and explain"
         ),
-        "name with --public-url how the partner reaches --listen, through your proxy or tunnel",
-    ))
+        TargetRefusal::Production { .. } => "give the partner's sandbox with --url URL".to_owned(),
+        TargetRefusal::Unreachable { .. } => {
+            "give with --public-url the URL at which the partner reaches --listen through your \
+             proxy or tunnel"
+                .to_owned()
+        }
+    };
+    Fixable::error(refusal.to_string(), fix)
 }
 
 fn platforms(loaded: &Loaded, args: &CertifyArgs) -> anyhow::Result<Vec<Url>> {
@@ -245,55 +227,59 @@ fn platforms(loaded: &Loaded, args: &CertifyArgs) -> anyhow::Result<Vec<Url>> {
 fn attested(args: &CertifyArgs, now: Time) -> anyhow::Result<Vec<Attestation>> {
     let one = |text: &String| {
         let found = text.split_once('=').and_then(|(name, by)| {
-            let item = Item::ALL.into_iter().find(|item| item.name() == name)?;
+            let item = AttestedItem::ALL.into_iter().find(|item| item.name() == name)?;
             let by = by.trim();
             (!by.is_empty()).then(|| Attestation { item, by: by.to_owned(), at: now })
         });
         found.ok_or_else(|| {
-            let items = Item::ALL.map(|item| format!("{}=NAME", item.name())).join(", ");
-            Fixable::error(format!("--attest {text} is none"), format!("write one of {items}"))
+            let items = AttestedItem::ALL.map(|item| format!("{}=NAME", item.name())).join(", ");
+            Fixable::error(
+                format!("--attest {text} can't be parsed"),
+                format!("write one of {items}"),
+            )
         })
     };
     args.attest.iter().map(one).collect()
 }
 
-fn patience(args: &CertifyArgs) -> anyhow::Result<Patience> {
+fn timeouts(args: &CertifyArgs) -> anyhow::Result<RunTimeouts> {
     let ms = |flag: &str, text: &str| -> anyhow::Result<i64> {
         let age = humantime::parse_duration(text).with_context(|| format!("--{flag} {text}"))?;
         Ok(i64::try_from(age.as_millis())?)
     };
-    Ok(Patience {
+    Ok(RunTimeouts {
         payer_ms: ms("wait", &args.wait)?,
         ipn_ms: ms("ipn-wait", &args.ipn_wait)?,
         retry_ms: ms("retry-wait", &args.retry_wait)?,
         return_ms: ms("return-wait", &args.return_wait)?,
         quiet_ms: ms("quiet", &args.quiet)?,
         hang_ms: ms("hang", &args.hang)?,
-        ..Patience::default()
+        ..RunTimeouts::default()
     })
 }
 
-/// A certificate is for what was agreed: a profile that may still change is told.
-fn tell_stage(settings: &Settings) {
+/// Notes on standard error that the profile is a draft, because a report is only valid for the
+/// frozen profile.
+fn note_draft_stage(settings: &CertifySettings) {
     let account = settings.directory.account(&settings.partner, &settings.merchant_code);
     if account.is_some_and(|account| account.profile().stage() == Stage::Draft) {
         output::error_line("note: the profile is a draft; certify again once it is frozen");
     }
 }
 
-/// Runs it, and shows how far it is.
-fn watched(settings: Settings) -> anyhow::Result<Report> {
+/// Runs the certification with a progress bar.
+fn watched(settings: CertifySettings) -> anyhow::Result<Report> {
     let style =
         ProgressStyle::with_template("{spinner} {elapsed} {pos}/{len} payments over; {msg}")
             .context("a style")?;
-    let progress = ProgressBar::new(Case::ALL.len().try_into()?).with_style(style);
+    let progress = ProgressBar::new(PaymentCase::ALL.len().try_into()?).with_style(style);
     progress.set_message("creating");
     progress.enable_steady_tick(std::time::Duration::from_millis(120));
-    let (news, mut told) = mpsc::unbounded_channel();
+    let (news, mut run_events) = mpsc::unbounded_channel();
     let report = actix_web::rt::System::new().block_on(async {
         let run = certify(settings, Arc::new(SystemClock), news);
         let watch = async {
-            while let Some(news) = told.recv().await {
+            while let Some(news) = run_events.recv().await {
                 show(&progress, &news);
             }
         };
@@ -304,17 +290,17 @@ fn watched(settings: Settings) -> anyhow::Result<Report> {
     Ok(report?)
 }
 
-fn show(progress: &ProgressBar, news: &News) {
+fn show(progress: &ProgressBar, news: &RunEvent) {
     match news {
-        News::Created(case) => progress.set_message(format!("{case} is created")),
-        News::Person { case, at } => {
-            let what = if *case == Case::Cancel { "give up" } else { "pay" };
+        RunEvent::Created(case) => progress.set_message(format!("{case} is created")),
+        RunEvent::PersonNeeded { case, at } => {
+            let what = if *case == PaymentCase::Cancel { "give up" } else { "pay" };
             progress.suspend(|| {
                 output::error_line(&format!("{case}: open (or scan) and {what}: {at}"))
             });
             progress.set_message("waiting for a person");
         }
-        News::Over(case) => {
+        RunEvent::Finished(case) => {
             progress.inc(1);
             progress.set_message(format!("{case} is over"));
         }

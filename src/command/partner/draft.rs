@@ -1,32 +1,31 @@
-//! Shows what would be sent to create a payment in a partner's own scheme, and what of it is signed. Nobody is called.
+//! `payfold partner draft`: shows the request that would create a payment in a partner's custom
+//! scheme, and its signing text. Nothing is sent.
 
 use std::sync::Arc;
 
 use payfold_engines::clock::{Clock, SystemClock, request_id};
-use payfold_partners::create::{CreateRequest, Wish};
+use payfold_partners::create::{CreateRequest, PresentationKind};
 use payfold_partners::directory::{Account, Directory};
-use payfold_partners::remote::{Draft, DraftedRequest};
+use payfold_partners::remote::{CreateDraft, DraftedRequest};
 use payfold_schemas::ids::{OrderId, PartnerCode, Reference};
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
-use serde_json::{Value, json};
 
-use super::Source;
-use crate::args::{DraftArgs, Form};
+use super::source::ProfileSource;
+use crate::args::{DraftArgs, OutputFormat};
 use crate::error::Fixable;
-use crate::keys;
-use crate::output;
 use crate::settings::Loaded;
+use crate::{keys, output};
 
 pub(super) fn run(loaded: &Loaded, args: &DraftArgs) -> anyhow::Result<()> {
-    let profile = Source::of(loaded, &args.profile)?.profile()?;
-    if profile.scheme().is_none_or(|scheme| scheme.describe_create().is_none()) {
+    let profile = ProfileSource::of(loaded, &args.profile)?.profile()?;
+    if profile.create_terms().is_none() {
         return Err(Fixable::error(
             format!(
-                "the profile of {} creates nothing in a scheme of its own",
+                "the profile of {} has no [create], so it creates no payments",
                 args.profile.partner
             ),
-            "write [create] into it: docs/partners.md",
+            "add [create] to it: docs/reference/profiles.md",
         ));
     }
     let directory = keys::directory_with(loaded, profile)?;
@@ -36,15 +35,15 @@ pub(super) fn run(loaded: &Loaded, args: &DraftArgs) -> anyhow::Result<()> {
     let api_url = args.url.clone().unwrap_or(configured);
     if api_url.is_empty() {
         return Err(Fixable::error(
-            "the partner's address is not known",
+            format!("the address of partner {} is unknown", args.profile.partner),
             "set api_url of the partner in payfold.toml, or give it with --url",
         ));
     }
     let now = SystemClock.now();
     let draft = account.draft_create(&api_url, &request(loaded, args, &account, now)?, now)?;
     match args.output.output {
-        Form::Table | Form::Csv => print(&draft),
-        Form::Json | Form::Jsonl => output::line(&as_json(&draft).to_string()),
+        OutputFormat::Table | OutputFormat::Csv => print(&draft),
+        format => output::object(format, &draft)?,
     }
     Ok(())
 }
@@ -59,11 +58,13 @@ fn account(directory: &Directory, args: &DraftArgs) -> anyhow::Result<Arc<Accoun
         (Some(account), None) => Ok(Arc::clone(account)),
         (None, _) => Err(Fixable::error(
             format!("partner {code} has no such account"),
-            format!("give it a key: payfold key add {code} --merchant CODE --secret-file FILE"),
+            format!(
+                "create it with its key: payfold key add {code} --merchant CODE --secret-file FILE"
+            ),
         )),
         (Some(_), Some(_)) => Err(Fixable::error(
             format!("partner {code} has several accounts"),
-            "name one with --merchant",
+            "choose one with --merchant CODE",
         )),
     }
 }
@@ -87,17 +88,17 @@ fn request(
         currency: Currency::parse(&args.currency)?,
         description: args.description.clone(),
         return_url: format!("{base}/api/payment/result"),
-        ipn_url: format!("{base}/api/payment/ipn/{}", account.partner()),
+        ipn_url: format!("{base}{}", account.profile().ipn_path()),
         expires_at: args.expires_at.as_deref().map(Time::parse).transpose()?,
-        wish: args.qr.then_some(Wish::Qr),
+        presentation: args.qr.then_some(PresentationKind::Qr),
         reference: Some(Reference::parse("draft")?),
         payer_ip: Some(args.payer_ip),
     })
 }
 
-fn print(draft: &Draft) {
+fn print(draft: &CreateDraft) {
     if let Some(token) = &draft.token {
-        output::line("first, unless a token is kept:");
+        output::line("first, unless an access token is cached:");
         request_lines(token.method, token);
         output::line("\nthen:");
     }
@@ -124,23 +125,4 @@ fn request_lines(to: &str, request: &DraftedRequest) {
     for (name, value) in [("signing text", text), ("signature", signature)] {
         output::line(&format!("{name:<13} {}", value.as_deref().unwrap_or("none")));
     }
-}
-
-fn as_json(draft: &Draft) -> Value {
-    let mut object = request_as_json(&draft.create);
-    object["goesOut"] = draft.goes_out.into();
-    object["expiresAt"] = json!(draft.expires_at);
-    if let Some(token) = &draft.token {
-        object["accessToken"] = request_as_json(token);
-    }
-    object
-}
-
-fn request_as_json(request: &DraftedRequest) -> Value {
-    let headers: serde_json::Map<String, Value> =
-        request.headers.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
-    json!({
-        "method": request.method, "url": request.url, "headers": headers, "body": request.body,
-        "signingText": request.signing_text, "signature": request.signature,
-    })
 }

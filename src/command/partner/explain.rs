@@ -1,45 +1,41 @@
-//! Explains one request: every place the scheme looks at, the text each key would sign, and what would have matched.
+//! `payfold partner explain`: explains one request: every field the scheme reads, the text each key
+//! would sign, and what would have matched.
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_partners::scheme::{Attempt, Explanation, Request};
+use payfold_partners::scheme::{Explanation, NoticeRequest, SignatureAttempt};
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::time::Time;
-use serde_json::json;
 
-use super::Source;
-use super::request::{self, Stored};
-use crate::args::{ExplainArgs, Form};
+use super::request::{self, StoredRequest};
+use super::source::ProfileSource;
+use crate::args::{ExplainArgs, OutputFormat};
 use crate::error::Fixable;
-use crate::keys;
-use crate::output;
 use crate::settings::Loaded;
+use crate::{keys, output};
 
 pub(super) fn run(loaded: &Loaded, args: &ExplainArgs) -> anyhow::Result<()> {
-    let profile = Source::of(loaded, &args.profile)?.profile()?;
+    let profile = ProfileSource::of(loaded, &args.profile)?.profile()?;
     let directory = keys::directory_with(loaded, profile)?;
     let stored = request::read(&args.request)?;
     let at = args.at.as_deref().map_or(Ok(SystemClock.now()), Time::parse)?;
     let code = PartnerCode::parse(&args.profile.partner)?;
     let set = args.public_url.as_ref().unwrap_or(&loaded.settings.public_url);
     let request = as_request(&stored, set.trim_end_matches('/'));
-    let explained = directory
-        .explain(code.as_str(), &request, at)
-        .or_else(|| directory.explain_contract(code.as_str(), &stored.body, at));
-    let Some(explanation) = explained else {
+    let Some(explanation) = directory.explain(code.as_str(), &request, at) else {
         return Err(Fixable::error(
             format!("partner {code} is not configured"),
-            format!("put [partners.{code}] into payfold.toml"),
+            format!("add [partners.{code}] to payfold.toml"),
         ));
     };
     match args.output.output {
-        Form::Table | Form::Csv => print(&explanation),
-        Form::Json | Form::Jsonl => output::line(&as_json(&explanation).to_string()),
+        OutputFormat::Table | OutputFormat::Csv => print(&explanation),
+        format => output::object(format, &explanation)?,
     }
     Ok(())
 }
 
-fn as_request<'r>(stored: &'r Stored, public_url: &'r str) -> Request<'r> {
-    let mut request = Request::of_url(&stored.url);
+fn as_request<'r>(stored: &'r StoredRequest, public_url: &'r str) -> NoticeRequest<'r> {
+    let mut request = NoticeRequest::of_url(&stored.url);
     if !public_url.is_empty() {
         request.base_url = public_url;
     }
@@ -72,17 +68,20 @@ fn print(explanation: &Explanation) {
     }
 }
 
-fn lines(attempt: &Attempt) -> Vec<(&'static str, String)> {
+fn lines(attempt: &SignatureAttempt) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("key", format!("{} of {}, [[sign]] {}", attempt.key, attempt.account, attempt.sign)),
         ("signing text", shown(&attempt.text)),
         (
             "expected",
-            attempt.expected.clone().unwrap_or_else(|| "only the partner can make it".to_owned()),
+            attempt
+                .expected
+                .clone()
+                .unwrap_or_else(|| "only the partner can sign with its private key".to_owned()),
         ),
     ];
     if attempt.received.is_empty() {
-        lines.push(("received", "nothing where the profile says the signature is".to_owned()));
+        lines.push(("received", "no signature where the profile expects it".to_owned()));
     }
     lines.extend(attempt.received.iter().map(|received| ("received", received.clone())));
     lines.push(("matches", if attempt.matches { "yes" } else { "no" }.to_owned()));
@@ -90,30 +89,10 @@ fn lines(attempt: &Attempt) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Control characters made visible.
+/// The text with control characters escaped.
 fn shown(value: &str) -> String {
     value
         .chars()
         .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
         .collect()
-}
-
-fn as_json(explanation: &Explanation) -> serde_json::Value {
-    let places: Vec<_> = explanation
-        .places
-        .iter()
-        .map(|place| json!({"field": place.token, "kind": place.kind, "value": place.value}))
-        .collect();
-    let attempts: Vec<_> = explanation
-        .attempts
-        .iter()
-        .map(|a| {
-            json!({
-                "account": a.account, "sign": a.sign, "key": a.key, "signingText": a.text,
-                "expected": a.expected, "received": a.received, "matches": a.matches,
-                "wouldMatchWith": a.would_match,
-            })
-        })
-        .collect();
-    json!({"verdict": explanation.verdict, "fields": places, "attempts": attempts})
 }

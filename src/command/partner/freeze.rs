@@ -1,20 +1,20 @@
-//! Moves a profile from stage to stage, and keeps what was frozen. The frozen copy stands beside the profile as
-//! `<name>.v<version>.frozen`, travels with it, and is what a profile of stage frozen or live must be the same as.
+//! `payfold partner freeze|promote|diff`: moves a profile between stages and keeps its frozen copy,
+//! `<name>.v<version>.frozen` beside the profile. A profile of stage frozen or live must equal this
+//! copy.
 
 use std::path::{Path, PathBuf};
 
+use payfold_certify::report;
 use payfold_partners::profile::{Profile, Stage};
-use payfold_sandbox::certify::report;
 use serde_json::Value;
 
-use super::Source;
 use super::show::stage_name;
+use super::source::ProfileSource;
 use crate::args::PromoteTo;
 use crate::error::{DifferencesFound, Fixable};
-use crate::frozen;
-use crate::output;
+use crate::{frozen, output};
 
-pub(super) fn freeze(source: &Source) -> anyhow::Result<()> {
+pub(super) fn freeze(source: &ProfileSource) -> anyhow::Result<()> {
     let (path, profile) = (source.file()?, source.profile()?);
     let version = profile.stamp().version;
     let copy = frozen::copy_of(path, version);
@@ -29,7 +29,7 @@ pub(super) fn freeze(source: &Source) -> anyhow::Result<()> {
                 "version {version} was frozen with other content:\n{}",
                 frozen::difference(&kept, &source.text)
             ),
-            "count version up in the profile, then freeze that",
+            "increment version in the profile, then freeze it",
         ));
     }
     let text = with_stage(source, Stage::Frozen)?;
@@ -41,16 +41,20 @@ pub(super) fn freeze(source: &Source) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What speaks for a profile that goes live.
+/// The evidence with which a profile may go live: a passed report, or a reason without one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Proof<'a> {
-    /// A certification's report.
+pub(super) struct CertificationProof<'a> {
+    /// The report of its certification.
     pub(super) report: Option<&'a Path>,
-    /// Why it goes live without one.
+    /// Why it goes live without a report.
     pub(super) uncertified: Option<&'a str>,
 }
 
-pub(super) fn promote(source: &Source, to: PromoteTo, proof: Proof<'_>) -> anyhow::Result<()> {
+pub(super) fn promote(
+    source: &ProfileSource,
+    to: PromoteTo,
+    proof: CertificationProof<'_>,
+) -> anyhow::Result<()> {
     let (path, profile) = (source.file()?, source.profile()?);
     let (from, to) = match to {
         PromoteTo::Sandbox => (Stage::Draft, Stage::Sandbox),
@@ -58,10 +62,16 @@ pub(super) fn promote(source: &Source, to: PromoteTo, proof: Proof<'_>) -> anyho
     };
     if profile.stage() != from {
         return Err(Fixable::error(
-            format!("the profile is at stage {}, not {}", stage_name(profile.stage()), stage_name(from)),
+            format!(
+                "the profile is at stage {}, not {}",
+                stage_name(profile.stage()),
+                stage_name(from)
+            ),
             match to {
                 Stage::Live => format!("freeze it first: payfold partner freeze {}", source.code),
-                _ => "a stage is only gone through once; count version up and write stage = \"draft\" to begin again".to_owned(),
+                _ => "a version passes each stage once; to begin again, increment version and \
+                    write stage = \"draft\""
+                    .to_owned(),
             },
         ));
     }
@@ -70,26 +80,38 @@ pub(super) fn promote(source: &Source, to: PromoteTo, proof: Proof<'_>) -> anyho
         output::line(&proven(source, &profile, proof)?);
     }
     write(path, &with_stage(source, to)?)?;
-    output::line(&format!("{} is at stage {} now; restart what runs", source.code, stage_name(to)));
+    output::line(&format!(
+        "{} is at stage {} now; restart the running system",
+        source.code,
+        stage_name(to)
+    ));
     Ok(())
 }
 
-/// What is to be said of how this profile was tried. Errors: it was not, or the report is not of it.
-fn proven(source: &Source, profile: &Profile, proof: Proof<'_>) -> anyhow::Result<String> {
+/// Checks the proof and returns a text about it. Errors: there is no proof; the report is of
+/// another profile, or not passed.
+fn proven(
+    source: &ProfileSource,
+    profile: &Profile,
+    proof: CertificationProof<'_>,
+) -> anyhow::Result<String> {
     let file = match (proof.report, proof.uncertified) {
         (Some(file), _) => file,
         (None, Some(reason)) => return Ok(format!("not certified: {reason}")),
-        (None, None) if profile.scheme().is_some() => {
+        (None, None) if !profile.is_default_scheme() => {
             return Ok(
-                "certification is for the contract's scheme; this partner has its own".to_owned()
+                "not certified: certification is for the default scheme, and this partner has a \
+                 custom scheme"
+                    .to_owned(),
             );
         }
         (None, None) => {
             return Err(Fixable::error(
-                "a profile goes live with the report of its certification",
+                "a profile needs the report of its certification to go live",
                 format!(
-                    "payfold partner certify {} --url … --report FILE, then promote with --report FILE; or say why not \
-                     with --uncertified REASON",
+                    "run payfold partner certify {} --url … --report FILE, then promote with \
+                     --report FILE; or give the reason to go live without one with --uncertified \
+                     REASON",
                     source.code
                 ),
             ));
@@ -97,7 +119,7 @@ fn proven(source: &Source, profile: &Profile, proof: Proof<'_>) -> anyhow::Resul
     };
     let text = std::fs::read(file)
         .map_err(|error| anyhow::anyhow!("{} can't be read: {error}", file.display()))?;
-    let verified = report::verify(&text)
+    let verified = report::verify_report(&text)
         .map_err(|error| anyhow::anyhow!("{} proves nothing: {error}", file.display()))?;
     let body = Value::Object(verified.report);
     let said = |pointer| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -111,13 +133,14 @@ fn proven(source: &Source, profile: &Profile, proof: Proof<'_>) -> anyhow::Resul
                 said("/profile/digest"),
                 source.code
             ),
-            "certify the profile as it is frozen now",
+            "certify the profile again as it is frozen now",
         ));
     }
     if said("/verdict") != "passed" {
         return Err(Fixable::error(
             format!("{} says {}", file.display(), said("/verdict")),
-            "mend what failed and certify again, or say why it goes live all the same with --uncertified REASON",
+            "correct what failed and certify again, or give the reason to go live all the same \
+             with --uncertified REASON",
         ));
     }
     Ok(format!(
@@ -128,7 +151,7 @@ fn proven(source: &Source, profile: &Profile, proof: Proof<'_>) -> anyhow::Resul
     ))
 }
 
-pub(super) fn diff(source: &Source, against: Option<&Path>) -> anyhow::Result<()> {
+pub(super) fn diff(source: &ProfileSource, against: Option<&Path>) -> anyhow::Result<()> {
     let version = source.profile()?.stamp().version;
     let other: PathBuf = match against {
         Some(file) => file.to_owned(),
@@ -137,23 +160,23 @@ pub(super) fn diff(source: &Source, against: Option<&Path>) -> anyhow::Result<()
     let kept = std::fs::read_to_string(&other).map_err(|error| {
         Fixable::error(
             format!("{} can't be read: {error}", other.display()),
-            "freeze the profile first, or name a file with --against",
+            "freeze the profile first, or give a file with --against",
         )
     })?;
     if frozen::is_same(&kept, &source.text) {
-        output::line(&format!("the same as {} (but for the stage)", other.display()));
+        output::line(&format!("the same as {} (except for the stage)", other.display()));
         return Ok(());
     }
     output::line(&frozen::difference(&kept, &source.text));
     Err(anyhow::Error::new(DifferencesFound))
 }
 
-/// The profile's text with another stage, all else as it stands.
-fn with_stage(source: &Source, stage: Stage) -> anyhow::Result<String> {
+/// The profile's text with another stage. Errors: it has no stage line, or several.
+fn with_stage(source: &ProfileSource, stage: Stage) -> anyhow::Result<String> {
     let is_stage = |line: &str| frozen::is_stage_line(line);
     if source.text.lines().filter(|line| is_stage(line)).count() != 1 {
         return Err(Fixable::error(
-            "the profile has no line of its own for the stage",
+            "the profile needs exactly one line that sets the stage",
             "write stage = \"…\" on a line of its own before the first section",
         ));
     }
@@ -161,7 +184,7 @@ fn with_stage(source: &Source, stage: Stage) -> anyhow::Result<String> {
     Ok(frozen::with_stage_line(&source.text, &line))
 }
 
-/// Writes a file whole or not at all.
+/// Replaces a file atomically.
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     use std::io::Write;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -1,29 +1,30 @@
-//! Writes the files a new partner begins with: a commented profile, and test vectors that fit it.
+//! `payfold partner new`: writes a commented profile for a new partner, and test vectors for it.
 
 use std::path::Path;
 
 use anyhow::Context;
-use payfold_partners::profile::{Profile, STARTERS, Shipped, Starter};
+use payfold_partners::profile::{Profile, STARTERS, ShippedProfile, StarterProfile};
 use payfold_schemas::ids::PartnerCode;
 
 use crate::args::NewPartnerArgs;
 use crate::error::Fixable;
 use crate::output;
 
-/// What editors check a profile with; it stands beside the profiles that name it.
+/// The file name of the JSON Schema with which editors check a profile; it is written beside the
+/// profile.
 const SCHEMA: &str = "profile.schema.json";
 
 pub(super) fn run(args: &NewPartnerArgs) -> anyhow::Result<()> {
     let code = PartnerCode::parse(&args.partner)?;
     let (profile, vectors) = texts(&args.from)?;
-    // What is written must be taken as it stands.
+    // The written profile must be valid for this partner code.
     Profile::parse(&code, profile)?;
     let path = args.dir.join(format!("{code}.toml"));
     write_new(&path, &format!("#:schema ./{SCHEMA}\n{profile}"))?;
     output::line(&format!("profile  {}", path.display()));
     let schema = args.dir.join(SCHEMA);
     if !schema.exists() {
-        write_new(&schema, &super::schema())?;
+        write_new(&schema, &super::source::schema())?;
         output::line(&format!("schema   {}", schema.display()));
     }
     if let Some(vectors) = vectors {
@@ -34,15 +35,20 @@ pub(super) fn run(args: &NewPartnerArgs) -> anyhow::Result<()> {
     let path = path.display();
     let with_vectors = |step: String| Some(step).filter(|_| vectors.is_some());
     let steps = [
-        Some("change the profile to what the partner's documents say, and put their sample into the vectors".to_owned()),
+        Some(
+            "adapt the profile to the partner's documentation, and put its sample into the vectors"
+                .to_owned(),
+        ),
         with_vectors(format!("payfold partner vectors {code} --profile {path}")),
         Some(format!("in payfold.toml: [partners.{code}] profile = \"{path}\"")),
         Some(format!("payfold key add {code} --merchant <merchantCode> --secret-file <file>")),
         Some(format!(
-            "notices go to /api/payment/ipn/{code}; payfold partner explain {code} says why one is refused"
+            "the partner sends notices to /api/payment/ipn/{code}; payfold partner explain {code} \
+             says why one is refused"
         )),
         with_vectors(format!(
-            "where [create] stands in it: api_url in payfold.toml; payfold partner draft {code} shows what is sent"
+            "if the profile has [create]: set api_url in payfold.toml; payfold partner draft \
+             {code} shows the request"
         )),
     ];
     output::line("\nnext:");
@@ -56,30 +62,30 @@ fn texts(name: &str) -> anyhow::Result<(&'static str, Option<&'static str>)> {
     if name == "contract" {
         return Ok((payfold_partners::profile::DEFAULT_PROFILE, None));
     }
-    if let Some(Starter { profile, vectors, .. }) = Starter::of(name) {
+    if let Some(StarterProfile { profile, vectors, .. }) = StarterProfile::of(name) {
         return Ok((profile, Some(vectors)));
     }
-    if let Some(Shipped { profile, vectors, .. }) = Shipped::of(name) {
+    if let Some(ShippedProfile { profile, vectors, .. }) = ShippedProfile::of(name) {
         return Ok((profile, Some(vectors)));
     }
     let starters = STARTERS.iter().map(|starter| starter.name);
     let shipped = payfold_partners::profile::SHIPPED.iter().map(|shipped| shipped.name);
     let known: Vec<_> = ["contract"].into_iter().chain(starters).chain(shipped).collect();
     Err(Fixable::error(
-        format!("there is nothing named {name} to begin with"),
-        format!("choose one of {}", known.join(", ")),
+        format!("the starter {name} does not exist"),
+        format!("use one of {}", known.join(", ")),
     ))
 }
 
-/// Writes a file that is not there yet.
+/// Writes a new file. Errors: it exists already.
 fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     let file = options.write(true).create_new(true).open(path);
     let mut file = match file {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             return Err(Fixable::error(
-                format!("{} is there already", path.display()),
-                "move it away, or write elsewhere with --dir",
+                format!("{} exists already", path.display()),
+                "move it away, or choose another folder with --dir",
             ));
         }
         other => other.with_context(|| format!("{} can't be written", path.display()))?,

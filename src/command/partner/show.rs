@@ -1,16 +1,36 @@
-//! Shows profiles: all that are configured in a list, or one with everything it says.
+//! `payfold partner list|show`: the configured profiles, and one profile in detail.
 
 use payfold_partners::profile::{Profile, Stage};
-use serde_json::json;
+use payfold_schemas::digest::Digest;
+use serde::Serialize;
+use serde_json::Value;
 
-use super::Source;
-use crate::args::OutputArgs;
-use crate::output::{self, Listing};
+use super::source::ProfileSource;
+use crate::args::{OutputArgs, OutputFormat};
+use crate::listing::{Listing, Row};
 use crate::settings::Loaded;
-use crate::{accounts, keys};
+use crate::{accounts, keys, output};
 
-const COLUMNS: [&str; 8] =
-    ["partner", "profile", "version", "stage", "scheme", "accounts", "exceptions", "digest"];
+#[derive(Serialize)]
+struct ProfileRow<'a> {
+    partner: &'a str,
+    profile: &'a str,
+    version: u32,
+    stage: &'static str,
+    scheme: &'static str,
+    accounts: usize,
+    exceptions: &'a [String],
+    digest: Digest,
+}
+
+impl Row for ProfileRow<'_> {
+    const COLUMNS: &'static str = "partner profile version stage scheme accounts exceptions digest";
+
+    fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
+        let short = || self.digest.to_string().chars().take(12).collect::<String>();
+        (column == "digest").then(|| short().into())
+    }
+}
 
 pub(in crate::command) const fn stage_name(stage: Stage) -> &'static str {
     match stage {
@@ -22,40 +42,30 @@ pub(in crate::command) const fn stage_name(stage: Stage) -> &'static str {
 }
 
 fn scheme_name(profile: &Profile) -> &'static str {
-    if profile.scheme().is_some() { "own" } else { "contract" }
+    if profile.is_default_scheme() { "default" } else { "custom" }
 }
 
 pub(super) fn list(loaded: &Loaded, output: &OutputArgs) -> anyhow::Result<()> {
     let accounts = accounts::accounts(loaded).unwrap_or_default();
-    let mut listing = Listing::new(output.output, &COLUMNS);
+    let mut listing = Listing::of::<ProfileRow<'_>>(output.output);
     for profile in keys::profiles(&loaded.settings)? {
         let code = profile.partner();
-        let count = accounts.iter().filter(|(partner, _)| partner == code).count();
-        let exceptions = profile.scheme().map(|s| s.exceptions().to_vec()).unwrap_or_default();
-        let from = loaded.settings.partners.get(code.as_str()).map(|p| p.profile.clone());
-        let from = from.unwrap_or_default();
-        let (stage, scheme) = (stage_name(profile.stage()), scheme_name(&profile));
-        let (version, digest) = (profile.stamp().version, profile.digest().to_string());
-        let object = json!({
-            "partner": code, "profile": from, "version": version, "stage": stage, "scheme": scheme,
-            "accounts": count, "exceptions": exceptions, "digest": digest,
-        });
-        let cells = vec![
-            code.to_string(),
-            from,
-            version.to_string(),
-            stage.to_owned(),
-            scheme.to_owned(),
-            count.to_string(),
-            exceptions.join(" "),
-            digest.chars().take(12).collect(),
-        ];
-        listing.row(cells, &object)?;
+        let from = loaded.settings.partners.get(code.as_str());
+        listing.row(&ProfileRow {
+            partner: code.as_str(),
+            profile: from.map_or("", |partner| &partner.profile),
+            version: profile.stamp().version,
+            stage: stage_name(profile.stage()),
+            scheme: scheme_name(&profile),
+            accounts: accounts.iter().filter(|(partner, _)| partner == code).count(),
+            exceptions: profile.scheme().exceptions(),
+            digest: profile.digest(),
+        })?;
     }
     listing.print()
 }
 
-pub(super) fn show(source: &Source) -> anyhow::Result<()> {
+pub(super) fn show(source: &ProfileSource) -> anyhow::Result<()> {
     let profile = source.profile()?;
     let (stamp, limits) = (profile.stamp(), profile.limits());
     let mut lines = vec![
@@ -70,35 +80,25 @@ pub(super) fn show(source: &Source) -> anyhow::Result<()> {
         ),
         ("retries for", format!("{} s", profile.retry_horizon_ms() / 1_000)),
     ];
-    match profile.scheme() {
-        None => {
-            let fields: Vec<_> = profile.signed_fields().iter().map(ToString::to_string).collect();
-            let separator = char::from(profile.separator());
-            lines.push(("signs", format!("{} joined with {separator:?}", fields.join(" "))));
-            lines.push(("exceptions", "none".to_owned()));
-        }
-        Some(scheme) => {
-            for sign in scheme.describe() {
-                lines.push(("signs", sign));
-            }
-            lines.push(("accounts", scheme.describe_accounts()));
-            let created = scheme.describe_create().unwrap_or_else(|| "nothing".to_owned());
-            lines.push(("creates", created));
-            lines.push(("asks", scheme.describe_query().unwrap_or_else(|| "nothing".to_owned())));
-            if let Some(token) = scheme.describe_oauth() {
-                lines.push(("access token", token));
-            }
-            lines.push(("headers kept", scheme.headers().join(" ")));
-            for (name, why) in scheme.exceptions_explained(&profile) {
-                lines.push(("exception", format!("{name}: {why}")));
-            }
-            if scheme.exceptions().is_empty() {
-                lines.push(("exceptions", "none".to_owned()));
-            }
-        }
+    let scheme = profile.scheme();
+    for sign in scheme.describe() {
+        lines.push(("signs", sign));
+    }
+    lines.push(("accounts", scheme.describe_accounts()));
+    lines.push(("creates", scheme.describe_create().unwrap_or_else(|| "nothing".to_owned())));
+    lines.push(("asks", scheme.describe_query().unwrap_or_else(|| "nothing".to_owned())));
+    if let Some(token) = scheme.describe_oauth() {
+        lines.push(("access token", token));
+    }
+    lines.push(("headers kept", scheme.headers().join(" ")));
+    for (name, why) in scheme.exceptions_explained(&profile) {
+        lines.push(("exception", format!("{name}: {why}")));
+    }
+    if scheme.exceptions().is_empty() {
+        lines.push(("exceptions", "none".to_owned()));
     }
     if profile.needs_client_certificate() {
-        lines.push(("TLS", "is shown the certificate of the account's channel tls".to_owned()));
+        lines.push(("TLS", "client certificate from the account's channel tls".to_owned()));
     }
     if let Some(records) = profile.records() {
         lines.push(("records", records.describe()));

@@ -1,17 +1,33 @@
-//! Checks a profile against test vectors.
+//! `payfold partner vectors`: checks a profile against test vectors.
 
 use anyhow::Context;
-use payfold_partners::scheme::check_vectors;
-use serde_json::json;
+use payfold_partners::scheme::{VectorReport, check_vectors};
+use serde::Serialize;
+use serde_json::Value;
 
-use super::Source;
-use crate::args::VectorsArgs;
+use super::source::ProfileSource;
+use crate::args::{OutputFormat, VectorsArgs};
 use crate::error::{DifferencesFound, Fixable};
-use crate::output::Listing;
+use crate::listing::{self, Row};
 
-const COLUMNS: [&str; 4] = ["vector", "result", "sign", "detail"];
+#[derive(Serialize)]
+struct VectorRow {
+    result: &'static str,
+    #[serde(flatten)]
+    report: VectorReport,
+}
 
-pub(super) fn run(source: &Source, args: &VectorsArgs) -> anyhow::Result<()> {
+impl Row for VectorRow {
+    const COLUMNS: &'static str = "vector result sign detail";
+
+    fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
+        let VectorReport { problem, warning, .. } = &self.report;
+        let detail = if problem.is_empty() { warning } else { problem };
+        (column == "detail").then(|| detail.as_str().into())
+    }
+}
+
+pub(super) fn run(source: &ProfileSource, args: &VectorsArgs) -> anyhow::Result<()> {
     let profile = source.profile()?;
     let file = match (&args.file, source.shipped, &source.path) {
         (Some(file), _, _) => read(file)?,
@@ -19,30 +35,22 @@ pub(super) fn run(source: &Source, args: &VectorsArgs) -> anyhow::Result<()> {
         (None, None, Some(path)) => read(&path.with_extension("vectors.json"))?,
         (None, None, None) => {
             return Err(Fixable::error(
-                "this profile has no vectors of its own",
-                "name a file with --file",
+                "this shipped profile has no test vectors",
+                "give a file with --file",
             ));
         }
     };
-    let reports = check_vectors(&profile, &file).map_err(anyhow::Error::msg)?;
-    let mut listing = Listing::new(args.output.output, &COLUMNS);
-    let mut failed = false;
-    for report in reports {
-        failed |= !report.problem.is_empty();
+    let reports = check_vectors(&profile, &file)?;
+    let failed = reports.iter().any(|report| !report.problem.is_empty());
+    let rows = reports.into_iter().map(|report| {
         let result = if report.problem.is_empty() { "ok" } else { "differs" };
-        let detail = if report.problem.is_empty() { &report.warning } else { &report.problem };
-        let object = json!({
-            "vector": report.name, "result": result, "sign": report.sign, "problem": report.problem,
-            "warning": report.warning,
-        });
-        let sign = report.sign.clone().unwrap_or_default();
-        listing.row(vec![report.name.clone(), result.to_owned(), sign, detail.clone()], &object)?;
-    }
-    listing.print()?;
+        VectorRow { result, report }
+    });
+    listing::print(args.output.output, rows)?;
     if failed { Err(anyhow::Error::new(DifferencesFound)) } else { Ok(()) }
 }
 
 fn read(file: &std::path::Path) -> anyhow::Result<String> {
     std::fs::read_to_string(file)
-        .with_context(|| format!("the vectors {} can't be read", file.display()))
+        .with_context(|| format!("the test vectors {} can't be read", file.display()))
 }

@@ -1,10 +1,11 @@
-//! `payfold partner certify --verify FILE`: checks that a report was not changed and who signed it, and prints it.
-//! Exit 1 if it proves nothing, 3 if it is genuine and says that a rule failed.
+//! `payfold partner certify --verify FILE`: checks that a report is unchanged and who signed it,
+//! and prints it. Exit 1 if the report is not authenticated, 3 if it is and says that a rule
+//! failed.
 
 use std::path::Path;
 
 use anyhow::Context;
-use payfold_sandbox::certify::report;
+use payfold_certify::report;
 use serde_json::Value;
 
 use super::certify::{open_signer, print};
@@ -14,9 +15,9 @@ use crate::error::{DifferencesFound, Fixable};
 use crate::{output, settings};
 
 /// Checks a report.
-pub fn run(global: &Global, args: &CertifyArgs, file: &Path) -> anyhow::Result<()> {
+pub(crate) fn run(global: &Global, args: &CertifyArgs, file: &Path) -> anyhow::Result<()> {
     let text = std::fs::read(file).with_context(|| format!("{} can't be read", file.display()))?;
-    let verified = report::verify(&text)
+    let verified = report::verify_report(&text)
         .map_err(|error| anyhow::anyhow!("{} proves nothing: {error}", file.display()))?;
     let signed_by = hex::encode(verified.public_key);
     let wanted = match &args.signer {
@@ -28,15 +29,15 @@ pub fn run(global: &Global, args: &CertifyArgs, file: &Path) -> anyhow::Result<(
     };
     if signed_by != wanted {
         return Err(Fixable::error(
-            format!("{} is whole, and signed by {signed_by}, not by {wanted}", file.display()),
-            "if you know that key as one of yours, name it with --signer",
+            format!("{} is unchanged, but signed by {signed_by}, not by {wanted}", file.display()),
+            "if you trust that key, give it with --signer",
         ));
     }
     let body = Value::Object(verified.report);
     print(args, &body)?;
     let text = |pointer| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     output::error_line(&format!(
-        "genuine: {} of {}/{}, profile version {} {}, {}",
+        "authenticated: {} of {}/{}, profile version {} {}, {}",
         text("/verdict"),
         text("/partner"),
         text("/merchantCode"),

@@ -1,62 +1,84 @@
-//! Releasing and dismissing: one call of the admin listener for each notice, so that one that can't be released holds up no
-//! other; doing it again does no harm.
+//! Releases, dismisses and withdraws: one call of the admin listener for each notice, so that a
+//! notice that can't be released does not stop the others. Repeating a command does no harm.
 
 use std::ops::ControlFlow;
 
-use payfold_reconciler::books::ledger::Ledger;
-use payfold_schemas::record::Position;
-use payfold_schemas::release::{Because, NoticeVerdict};
+use payfold_reconcile::decide::{Decided, ReplacedDecision};
+use payfold_reconcile::ledger::Ledger;
+use payfold_schemas::position::Position;
+use payfold_schemas::release::NoticeVerdict;
+use payfold_schemas::released::Because;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::pick::{self, Filter};
-use super::{in_words, list, reading};
-use crate::args::{DismissArgs, Global, OutputArgs, ReleaseArgs, WithdrawNoticesArgs};
+use super::list;
+use super::pick::{self, NoticeFilter};
+use super::reading::{in_words, reading};
+use crate::admin_client::AdminClient;
+use crate::api::decisions::WithdrawRequest;
+use crate::api::quarantine::{DECIDE, DecideNotice, JUDGE, Judge, ReadNotice, WITHDRAW};
+use crate::args::{
+    DismissArgs, Global, OutputArgs, OutputFormat, ReleaseArgs, WithdrawNoticesArgs,
+};
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
-use crate::output::{self, Listing};
-use crate::running::AdminClient;
-use crate::settings;
+use crate::listing::{self, Row, show_money};
+use crate::{output, settings};
 
-const COLUMNS: [&str; 6] = ["position", "order", "status", "amount", "result", "detail"];
-/// The only code a rule on time refuses with.
+/// The only refusal code of the rule on time.
 const STALE: &str = "timestamp_out_of_window";
 
-/// A notice that is to be decided, and what was decided on it.
-struct Chosen {
+/// A notice to release, and its earlier release.
+struct NoticeToRelease {
     position: Position,
     released: Option<String>,
 }
 
-/// What became of one.
+/// The result for one notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Result {
+enum NoticeResult {
     Released,
     Dismissed,
-    /// It takes a second person.
+    /// The decision needs a second person.
     Waits,
     /// Its author took the decision back.
     Withdrawn,
-    /// It was released before.
+    /// The notice was released earlier.
     Already,
-    /// A dry run: it can be.
+    /// Dry run: the notice can be released.
     WouldBe,
     Refused,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Row {
+struct NoticeRow {
     position: String,
     #[serde(flatten)]
-    reads: Value,
-    result: Result,
+    reads: Option<ReadNotice>,
+    result: NoticeResult,
     detail: String,
 }
 
-/// Releases what is named, or what the filters name.
-pub fn release(global: &Global, args: &ReleaseArgs) -> anyhow::Result<()> {
+impl Row for NoticeRow {
+    const COLUMNS: &'static str = "position order status amount result detail";
+    /// The currency and the minor units have columns of their own.
+    const CSV_COLUMNS: &'static str =
+        "position order status amount amount_minor currency result detail";
+
+    fn shown(&self, column: &str, format: OutputFormat) -> Option<Value> {
+        let reads = self.reads.as_ref();
+        match column {
+            "order" => Some(json!(reads.map(|reads| reads.order.to_string()))),
+            "status" => Some(json!(reads.map(|reads| reads.status))),
+            _ => show_money(column, reads.map(|reads| (reads.amount, reads.currency)), format),
+        }
+    }
+}
+
+/// Releases the given notices, or those that the filters match.
+pub(crate) fn release(global: &Global, args: &ReleaseArgs) -> anyhow::Result<()> {
     let because = Because::from(args.because);
     let chosen = reading(global, async |engines| {
         let ledger = list::ledger(engines).await?;
@@ -75,35 +97,37 @@ pub fn release(global: &Global, args: &ReleaseArgs) -> anyhow::Result<()> {
         progress.inc(1);
     }
     progress.finish_and_clear();
-    tell(&rows, &args.output)
+    print_results(&rows, &args.output)
 }
 
-fn named(args: &ReleaseArgs) -> anyhow::Result<Vec<Chosen>> {
+fn named(args: &ReleaseArgs) -> anyhow::Result<Vec<NoticeToRelease>> {
     let filters = &args.notices;
     let has_filter = [&filters.partner, &filters.code, &filters.since, &filters.until];
     anyhow::ensure!(
         has_filter.iter().all(|filter| filter.is_none()),
-        "give positions or filters, not both"
+        "both positions and filters are given; give only one of them"
     );
-    let position = |text: &String| Ok(Chosen { position: text.parse()?, released: None });
+    let position = |text: &String| Ok(NoticeToRelease { position: text.parse()?, released: None });
     args.positions.iter().map(position).collect()
 }
 
-/// What the filters name and nobody has dismissed; where a rule on time is set aside, of that rule's only.
+/// The notices that the filters match, without dismissed ones. If the reason is about time, only
+/// notices that the rule on time refused.
 async fn by_filter(
     engines: &crate::wiring::Engines,
     ledger: &Ledger,
     args: &ReleaseArgs,
-) -> anyhow::Result<Vec<Chosen>> {
+) -> anyhow::Result<Vec<NoticeToRelease>> {
     let filters = &args.notices;
     if [&filters.partner, &filters.code, &filters.since, &filters.until].iter().all(|f| f.is_none())
     {
         return Err(Fixable::error(
-            "which notices? neither a position nor a filter is given",
-            "name positions, or narrow it with --partner, --code, --since, --until; --dry-run shows what that names",
+            "neither positions nor filters are given",
+            "give positions, or filter with --partner, --code, --since, --until; --dry-run shows \
+             which notices match",
         ));
     }
-    let filter = Filter::of(filters)?;
+    let filter = NoticeFilter::of(filters)?;
     let is_about_time = Because::from(args.because).is_about_time();
     let mut chosen = Vec::new();
     pick::each(engines, &filter, None, |picked| {
@@ -112,7 +136,7 @@ async fn by_filter(
         let is_dismissed = decided.is_some_and(|said| said.verdict == NoticeVerdict::Dismiss);
         if !is_dismissed && (!is_about_time || picked.record.code == STALE) {
             let released = decided.map(in_words);
-            chosen.push(Chosen { position, released });
+            chosen.push(NoticeToRelease { position, released });
         }
         Ok(ControlFlow::Continue(()))
     })
@@ -123,99 +147,98 @@ async fn by_filter(
 fn released(
     client: &AdminClient,
     args: &ReleaseArgs,
-    (one, because): (&Chosen, Because),
-) -> anyhow::Result<Row> {
-    let (position, word) = (one.position.to_string(), because.as_str());
-    let looked = client.get(&format!("/v1/quarantine/{position}?because={word}"))?;
-    let row = |result, detail: String| Row {
-        position: position.clone(),
-        reads: looked["reads"].clone(),
-        result,
-        detail,
+    (one, because): (&NoticeToRelease, Because),
+) -> anyhow::Result<NoticeRow> {
+    let position = one.position.to_string();
+    let judged = client.call(&JUDGE, &[&position], &Judge { because: Some(because) })?;
+    let needs_second_person = judged.reads.as_ref().is_some_and(|reads| reads.needs_second_person);
+    let (result, detail) = match (&one.released, judged.problem) {
+        (Some(by), _) => (NoticeResult::Already, by.clone()),
+        (None, Some(problem)) => (NoticeResult::Refused, problem),
+        (None, None) if args.dry_run => {
+            let people = if needs_second_person { "two people" } else { "one person" };
+            (NoticeResult::WouldBe, format!("takes {people}"))
+        }
+        (None, None) => {
+            let (verdict, because) = (NoticeVerdict::Release, Some(because));
+            let reason = args.reason.clone().unwrap_or_default();
+            let request = DecideNotice { verdict, because, reason };
+            decided(client, &position, &request)
+        }
     };
-    if let Some(by) = &one.released {
-        return Ok(row(Result::Already, by.clone()));
-    }
-    if let Some(problem) = looked["problem"].as_str() {
-        return Ok(row(Result::Refused, problem.to_owned()));
-    }
-    if args.dry_run {
-        let takes = if looked["reads"]["takesTwo"] == true { "two people" } else { "one person" };
-        return Ok(row(Result::WouldBe, format!("takes {takes}")));
-    }
-    let said = json!({ "verdict": "release", "because": word, "reason": args.reason });
-    let (result, detail) = decided(client, &position, (&said, Result::Released));
-    Ok(row(result, detail))
+    Ok(NoticeRow { position, reads: judged.reads, result, detail })
 }
 
-/// Says a word on one notice.
-fn decided(
-    client: &AdminClient,
-    position: &str,
-    (said, done): (&Value, Result),
-) -> (Result, String) {
-    let decided = match client.post(&format!("/v1/quarantine/{position}/decision"), said) {
+/// Decides one notice.
+fn decided(client: &AdminClient, position: &str, request: &DecideNotice) -> (NoticeResult, String) {
+    let decided = match client.call(&DECIDE, &[position], request) {
         Ok(decided) => decided,
-        Err(problem) => return (Result::Refused, format!("{problem:#}")),
+        Err(problem) => return (NoticeResult::Refused, format!("{problem:#}")),
     };
-    let author = decided["author"].as_str().unwrap_or_default();
-    let by = match decided["secondedBy"].as_str() {
-        Some(second) => format!("by {author} and {second}"),
-        None => format!("by {author}"),
-    };
-    match decided["decided"] == true {
-        true => (done, by),
-        false => (Result::Waits, waiting(author, &decided["replaces"])),
+    let Decided { author, seconded_by, replaces, .. } = &decided;
+    if !decided.decided {
+        return (NoticeResult::Waits, waiting(author, replaces.as_ref()));
     }
-}
-
-/// What waits, and what it takes the place of.
-fn waiting(author: &str, replaces: &Value) -> String {
-    let first = match (replaces["author"].as_str(), replaces["said"].as_str()) {
-        (Some(before), Some(said)) if before == author => {
-            format!("said by {author} in place of {said}")
-        }
-        (Some(before), Some(said)) => {
-            format!("said by {author}, who disagrees with {before}: {said}, which counts no longer")
-        }
-        _ => format!("said by {author}"),
+    let done = match request.verdict {
+        NoticeVerdict::Release => NoticeResult::Released,
+        NoticeVerdict::Dismiss => NoticeResult::Dismissed,
     };
-    format!("{first}; a second person has to say the same")
+    let second = seconded_by.as_ref().map_or(String::new(), |second| format!(" and {second}"));
+    (done, format!("by {author}{second}"))
 }
 
-/// Takes decisions back.
-pub fn withdraw(global: &Global, args: &WithdrawNoticesArgs) -> anyhow::Result<()> {
+/// The text for a decision that waits for a second person, with the decision that it replaces.
+fn waiting(author: &str, replaces: Option<&ReplacedDecision>) -> String {
+    let first = match replaces {
+        Some(ReplacedDecision { author: before, said }) if before == author => {
+            format!("decided by {author} in place of {said}")
+        }
+        Some(ReplacedDecision { author: before, said }) => {
+            format!("decided by {author}, who disagrees with {before}: {said}, which is replaced")
+        }
+        None => format!("decided by {author}"),
+    };
+    format!("{first}; a second person must decide the same")
+}
+
+/// Withdraws the caller's first decisions.
+pub(crate) fn withdraw(global: &Global, args: &WithdrawNoticesArgs) -> anyhow::Result<()> {
     let client = client(global)?;
-    let mut rows = Vec::new();
-    for text in &args.positions {
-        let position = text.parse::<Position>()?.to_string();
-        let looked = client.get(&format!("/v1/quarantine/{position}"))?;
-        let path = format!("/v1/quarantine/{position}/withdrawal");
-        let (result, detail) = match client.post(&path, &json!({ "reason": args.reason })) {
+    let request = WithdrawRequest { reason: args.reason.clone() };
+    each(&args.positions, &args.output, &client, |position| {
+        match client.call(&WITHDRAW, &[position], &request) {
             Ok(withdrawn) => {
-                let said = withdrawn["said"].as_str().unwrap_or_default();
-                (Result::Withdrawn, format!("{said} counts no longer; the notice is undecided"))
+                let said = withdrawn.said;
+                (NoticeResult::Withdrawn, format!("{said} is withdrawn; the notice is undecided"))
             }
-            Err(problem) => (Result::Refused, format!("{problem:#}")),
-        };
-        rows.push(Row { position, reads: looked["reads"].clone(), result, detail });
-    }
-    tell(&rows, &args.output)
+            Err(problem) => (NoticeResult::Refused, format!("{problem:#}")),
+        }
+    })
 }
 
-/// Dismisses what is named.
-pub fn dismiss(global: &Global, args: &DismissArgs) -> anyhow::Result<()> {
+/// Dismisses the given notices.
+pub(crate) fn dismiss(global: &Global, args: &DismissArgs) -> anyhow::Result<()> {
     let client = client(global)?;
-    let said = json!({ "verdict": "dismiss", "reason": args.reason });
+    let (verdict, reason) = (NoticeVerdict::Dismiss, args.reason.clone());
+    let request = DecideNotice { verdict, because: None, reason };
+    each(&args.positions, &args.output, &client, |position| decided(&client, position, &request))
+}
+
+/// Acts on each of these notices and prints a row for each.
+fn each(
+    positions: &[String],
+    output: &OutputArgs,
+    client: &AdminClient,
+    act: impl Fn(&str) -> (NoticeResult, String),
+) -> anyhow::Result<()> {
     let mut rows = Vec::new();
-    for text in &args.positions {
-        let position: Position = text.parse()?;
-        let looked = client.get(&format!("/v1/quarantine/{position}"))?;
-        let position = position.to_string();
-        let (result, detail) = decided(&client, &position, (&said, Result::Dismissed));
-        rows.push(Row { position, reads: looked["reads"].clone(), result, detail });
+    for text in positions {
+        let position = text.parse::<Position>()?.to_string();
+        let reads = client.call(&JUDGE, &[&position], &Judge::default())?.reads;
+        let (result, detail) = act(&position);
+        rows.push(NoticeRow { position, reads, result, detail });
     }
-    tell(&rows, &args.output)
+    print_results(&rows, output)
 }
 
 fn client(global: &Global) -> anyhow::Result<AdminClient> {
@@ -223,44 +246,22 @@ fn client(global: &Global) -> anyhow::Result<AdminClient> {
     AdminClient::find(global, &DataDir::of(&settings))
 }
 
-/// A row each, and what it came to. Errors: some could not be decided.
-fn tell(rows: &[Row], output: &OutputArgs) -> anyhow::Result<()> {
-    let mut listing = Listing::new(output.output, &COLUMNS);
-    for row in rows {
-        let text = |name: &str| match &row.reads[name] {
-            Value::String(text) => text.clone(),
-            Value::Null => "-".to_owned(),
-            other => other.to_string(),
-        };
-        let amount = match row.reads["currency"].as_str() {
-            Some(currency) => format!("{} {currency}", text("amount")),
-            None => "-".to_owned(),
-        };
-        let result = serde_json::to_value(row.result)?;
-        let cells = vec![
-            row.position.clone(),
-            text("order"),
-            text("status"),
-            amount,
-            result.as_str().unwrap_or_default().to_owned(),
-            row.detail.clone(),
-        ];
-        listing.row(cells, row)?;
-    }
-    listing.print()?;
-    let count = |wanted: Result| rows.iter().filter(|row| row.result == wanted).count();
-    let refused = count(Result::Refused);
-    if count(Result::Waits) > 0 {
+/// Prints a row for each notice, and a summary. Errors: a notice could not be decided.
+fn print_results(rows: &[NoticeRow], output: &OutputArgs) -> anyhow::Result<()> {
+    listing::print(output.output, rows)?;
+    let count = |wanted: NoticeResult| rows.iter().filter(|row| row.result == wanted).count();
+    let refused = count(NoticeResult::Refused);
+    if count(NoticeResult::Waits) > 0 {
         output::error_line(&format!(
-            "{} wait for a second person: the same command with another token (payfold token add NAME, then \
-             --admin-token-file FILE)",
-            count(Result::Waits)
+            "{} wait for a second person, who runs the same command with their own token (payfold \
+             token add NAME, then --admin-token-file FILE)",
+            count(NoticeResult::Waits)
         ));
     }
     if refused > 0 {
         return Err(Fixable::error(
             format!("{refused} of {} notices could not be decided", rows.len()),
-            "the last column says why, notice by notice",
+            "see the last column for the reason of each",
         ));
     }
     Ok(())

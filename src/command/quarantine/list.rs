@@ -1,38 +1,70 @@
-//! Listing and showing quarantined notices, with what people said of them.
+//! `payfold quarantine list|show`: quarantined notices with people's decisions on them.
 
 use std::ops::ControlFlow;
 
 use payfold_engines::log::Topic;
-use payfold_reconciler::books::ledger::Ledger;
+use payfold_kit::search;
+use payfold_reconcile::ledger::Ledger;
 use payfold_schemas::digest::Digest;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use payfold_schemas::release::NoticeDecided;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::in_words;
-use super::pick::{self, Filter, Picked};
-use crate::args::{OutputArgs, QuarantineListArgs};
-use crate::command::tail;
+use super::pick::{self, NoticeFilter, QuarantinedNotice};
+use super::reading::in_words;
+use crate::args::{OutputArgs, OutputFormat, QuarantineListArgs};
+use crate::command::message::ShownMessage;
 use crate::error::Fixable;
-use crate::output::{self, Listing};
-use crate::search;
+use crate::listing::{Listing, Row};
+use crate::output;
 use crate::wiring::Engines;
 
-const COLUMNS: [&str; 8] =
-    ["position", "received", "account", "code", "detail", "bytes", "request_id", "decided"];
+/// A quarantined notice, with its decision or the decision that waits for a second person.
+#[derive(Serialize)]
+struct QuarantineRow<'a> {
+    #[serde(flatten)]
+    message: ShownMessage,
+    evidence: Digest,
+    decision: Option<&'a NoticeDecided>,
+    #[serde(skip)]
+    picked: &'a QuarantinedNotice,
+}
 
-/// What was said on findings, flags and notices.
-pub async fn ledger(engines: &Engines) -> anyhow::Result<Ledger> {
+impl Row for QuarantineRow<'_> {
+    const COLUMNS: &'static str =
+        "position received:receivedAt account code detail bytes request_id decided";
+
+    fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
+        Some(match column {
+            "bytes" => self.picked.raw_bytes.into(),
+            "decided" => json!(self.decision.map(in_words)),
+            _ => return None,
+        })
+    }
+}
+
+/// A quarantined notice, with every decision on it.
+#[derive(Serialize)]
+struct ShownNotice<'a> {
+    #[serde(flatten)]
+    message: ShownMessage,
+    evidence: Digest,
+    decisions: Vec<&'a NoticeDecided>,
+}
+
+/// Reads the ledger of decisions from the log.
+pub(crate) async fn ledger(engines: &Engines) -> anyhow::Result<Ledger> {
     let mut ledger = Ledger::in_memory()?;
     ledger.catch_up(&*engines.log).await?;
     Ok(ledger)
 }
 
-/// Rows, oldest first.
-pub async fn list(engines: &Engines, args: &QuarantineListArgs) -> anyhow::Result<()> {
+/// Prints quarantined notices, oldest first.
+pub(crate) async fn list(engines: &Engines, args: &QuarantineListArgs) -> anyhow::Result<()> {
     let ledger = ledger(engines).await?;
-    let filter = Filter::of(&args.notices)?;
-    let mut listing = Listing::new(args.output.output, &COLUMNS);
+    let filter = NoticeFilter::of(&args.notices)?;
+    let mut listing = Listing::of::<QuarantineRow<'_>>(args.output.output);
     let after: Option<Position> = args.page.after.as_deref().map(str::parse).transpose()?;
     let (mut rows, mut last) = (0, after);
     pick::each(engines, &filter, after, |picked| {
@@ -44,11 +76,12 @@ pub async fn list(engines: &Engines, args: &QuarantineListArgs) -> anyhow::Resul
             output::error_line(&format!("more: --after {}", last.unwrap_or_default()));
             return Ok(ControlFlow::Break(()));
         }
-        let said = of_notice(&ledger, position, picked.evidence);
-        let mut shown = tail::show(&picked.message)?;
-        shown["evidence"] = picked.evidence.to_string().into();
-        shown["decision"] = said.map_or(Value::Null, |said| json!(said));
-        listing.row(cells(&picked, said), &shown)?;
+        listing.row(&QuarantineRow {
+            message: ShownMessage::of(&picked.message)?,
+            evidence: picked.evidence,
+            decision: of_notice(&ledger, position, picked.evidence),
+            picked: &picked,
+        })?;
         (rows, last) = (rows + 1, Some(position));
         Ok(ControlFlow::Continue(()))
     })
@@ -56,39 +89,23 @@ pub async fn list(engines: &Engines, args: &QuarantineListArgs) -> anyhow::Resul
     listing.print()
 }
 
-/// What stands: the decision, or the word that waits.
+/// The decision on a notice, or the one that waits for a second person.
 fn of_notice(ledger: &Ledger, position: Position, evidence: Digest) -> Option<&NoticeDecided> {
     let decided = ledger.decided_notice(position, evidence);
     decided.or_else(|| ledger.waiting_notice(position, evidence))
 }
 
-fn cells(picked: &Picked, said: Option<&NoticeDecided>) -> Vec<String> {
-    let record = &picked.record;
-    vec![
-        picked.message.position.to_string(),
-        output::time(record.received_at),
-        record.account.clone(),
-        record.code.clone(),
-        record.detail.clone(),
-        picked.raw_bytes.to_string(),
-        record.request_id.to_string(),
-        said.map_or_else(|| "-".to_owned(), in_words),
-    ]
-}
-
-/// One notice, and every word on it.
-pub async fn show(
+/// Prints one notice with every decision on it.
+pub(crate) async fn show(
     engines: &Engines,
     position: Position,
     output: &OutputArgs,
 ) -> anyhow::Result<()> {
     let message = at(engines, position).await?;
     let evidence = Digest::of_bytes(&message.value);
-    let mut shown = tail::show(&message)?;
     let ledger = ledger(engines).await?;
-    let words: Vec<_> = ledger.words_on_notice(position, evidence).collect();
-    shown["evidence"] = evidence.to_string().into();
-    shown["decisions"] = json!(words);
+    let decisions = ledger.decisions_on_notice(position, evidence).collect();
+    let shown = ShownNotice { message: ShownMessage::of(&message)?, evidence, decisions };
     output::object(output.output, &shown)
 }
 
@@ -98,8 +115,8 @@ async fn at(
 ) -> anyhow::Result<payfold_engines::log::Delivered> {
     search::message_at(&*engines.log, Topic::Quarantine, position).await?.ok_or_else(|| {
         Fixable::error(
-            format!("there is nothing at {position} in quarantine"),
-            "payfold quarantine list",
+            format!("quarantine has no notice at {position}"),
+            "list the notices with payfold quarantine list",
         )
     })
 }

@@ -1,27 +1,28 @@
-//! Which quarantined notices are meant: filters over the topic, page by page.
+//! Owns the filter of quarantined notices, which reads the topic page by page.
 
 use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::log::walk::{self, Walk};
 use payfold_engines::log::{Delivered, Topic};
 use payfold_schemas::digest::Digest;
-use payfold_schemas::record::{Parts, Position, QuarantineRecord, Record};
+use payfold_schemas::position::Position;
+use payfold_schemas::record::{Parts, QuarantineRecord, Record};
 use payfold_schemas::time::Time;
 
 use crate::args::NoticesArgs;
 use crate::error::Fixable;
-use crate::walk::{self, Walk};
 use crate::wiring::Engines;
 
 const PAGE: usize = 500;
 
-/// A notice that is meant.
-pub struct Picked {
-    /// The message it stands in.
+/// A notice that matches the filter.
+pub(crate) struct QuarantinedNotice {
+    /// The stored message.
     pub message: Delivered,
-    /// The digest of the stored record: what decisions name it by.
+    /// The digest of the stored record, by which decisions name it.
     pub evidence: Digest,
-    /// What it says.
+    /// The decoded record.
     pub record: QuarantineRecord,
-    /// How many bytes came: the body's, and of a notice that is all in its address the query's.
+    /// Number of bytes of the body, or of the query for a notice without a body.
     pub raw_bytes: usize,
 }
 
@@ -30,16 +31,16 @@ fn bytes_of(record: &QuarantineRecord, raw: &[u8]) -> usize {
     if raw.is_empty() { query } else { raw.len() }
 }
 
-/// What is asked for.
-pub struct Filter<'a> {
+/// The filter of a command.
+pub(crate) struct NoticeFilter<'a> {
     args: &'a NoticesArgs,
     since: Option<Time>,
     until: Option<Time>,
 }
 
-impl<'a> Filter<'a> {
-    /// As the arguments say. Errors: a time that is none.
-    pub fn of(args: &'a NoticesArgs) -> anyhow::Result<Self> {
+impl<'a> NoticeFilter<'a> {
+    /// Parses the arguments. Errors: a time can't be parsed.
+    pub(crate) fn of(args: &'a NoticesArgs) -> anyhow::Result<Self> {
         let moment = |text: &Option<String>| text.as_deref().map(moment).transpose();
         Ok(Self { args, since: moment(&args.since)?, until: moment(&args.until)? })
     }
@@ -53,7 +54,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// A time, or so long ago.
+/// Parses a time, or an age before now.
 fn moment(text: &str) -> anyhow::Result<Time> {
     if let Ok(time) = Time::parse(text) {
         return Ok(time);
@@ -67,13 +68,13 @@ fn moment(text: &str) -> anyhow::Result<Time> {
     Ok(SystemClock.now().plus_ms(-i64::try_from(age.as_millis())?))
 }
 
-/// Hands on what the filter takes, from a place on, until it is told to stop. Errors: the log's; a record that can't be
-/// read.
-pub async fn each(
+/// Calls `take` with each matching notice after a position, until it breaks. Errors: the log's; a
+/// record that can't be read.
+pub(crate) async fn each(
     engines: &Engines,
-    filter: &Filter<'_>,
+    filter: &NoticeFilter<'_>,
     after: Option<Position>,
-    mut take: impl FnMut(Picked) -> anyhow::Result<std::ops::ControlFlow<()>>,
+    mut take: impl FnMut(QuarantinedNotice) -> anyhow::Result<std::ops::ControlFlow<()>>,
 ) -> anyhow::Result<()> {
     let places = walk::places_after(&*engines.log, Topic::Quarantine, after).await?;
     let mut walk = Walk::from(&*engines.log, Topic::Quarantine, places);
@@ -86,7 +87,7 @@ pub async fn each(
             }
             let evidence = Digest::of_bytes(&message.value);
             let raw_bytes = bytes_of(&record, &raw);
-            if take(Picked { message, evidence, record, raw_bytes })?.is_break() {
+            if take(QuarantinedNotice { message, evidence, record, raw_bytes })?.is_break() {
                 return Ok(());
             }
         }

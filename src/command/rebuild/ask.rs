@@ -1,91 +1,96 @@
-//! The verbs that change something, each with its reason.
+//! `payfold rebuild start|pause|resume|switch|rollback|drop`: the commands that change something,
+//! each with a reason.
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use payfold_projector::rebuild::service::DecidedSwitch;
+use payfold_projector::rebuild::status::BuildState;
 
 use super::status;
-use crate::args::{MoveArgs, StartArgs, WhyArgs};
+use crate::admin_client::AdminClient;
+use crate::api::call::{Call, Nothing};
+use crate::api::rebuild::{
+    BUILDS, DROP, DropBuild, MovePublication, PaceBuild, PacedBuild, START, StartBuild,
+};
+use crate::args::{MoveArgs, ReasonArgs, StartArgs};
 use crate::error::Fixable;
 use crate::output;
-use crate::running::AdminClient;
 
-/// Between two looks whether a switch is through.
+/// Interval between two checks whether a switch is complete.
 const POLL: Duration = Duration::from_millis(200);
 
-pub fn start(client: &AdminClient, args: &StartArgs) -> anyhow::Result<()> {
-    let wish = json!({ "reason": args.why.reason, "drill": args.drill, "throttle": args.throttle });
-    let answer = client.post("/v1/rebuild", &wish)?;
+pub(crate) fn start(client: &AdminClient, args: &StartArgs) -> anyhow::Result<()> {
+    let (reason, drill, throttle) = (args.why.reason.clone(), args.drill, args.throttle);
+    let build = client.call(&START, &[], &StartBuild { reason, drill, throttle })?;
     output::line(&format!(
-        "generation {} is in the making; payfold rebuild status --watch shows how far it is",
-        answer["generation"]
+        "build {} has started; payfold rebuild status --watch shows its progress",
+        build.build
     ));
     Ok(())
 }
 
 /// `pause` and `resume`.
-pub fn pace(
+pub(crate) fn pace(
     client: &AdminClient,
-    (verb, throttle): (&str, Option<u32>),
-    why: &WhyArgs,
+    call: &Call<PaceBuild, PacedBuild>,
+    throttle: Option<u32>,
+    why: &ReasonArgs,
 ) -> anyhow::Result<()> {
-    let wish = json!({ "reason": why.reason, "throttle": throttle });
-    let answer = client.post(&format!("/v1/rebuild/{verb}"), &wish)?;
-    let how = if verb == "pause" { "stands still" } else { "goes on" };
-    output::line(&format!("generation {} {how}", answer["generation"]));
+    let build = client.call(call, &[], &PaceBuild { reason: why.reason.clone(), throttle })?;
+    let how = if build.paused { "is paused" } else { "goes on" };
+    output::line(&format!("build {} {how}", build.build));
     Ok(())
 }
 
-/// `switch` and `rollback`: decided, then waited for.
-pub fn switch(client: &AdminClient, verb: &str, args: &MoveArgs) -> anyhow::Result<()> {
-    let wish = json!({
-        "reason": args.why.reason, "generation": args.generation, "force": args.force,
-    });
-    let answer = client.post_patiently(&format!("/v1/rebuild/{verb}"), &wish)?;
-    let (publication, tally) = (&answer["publication"], &answer["tally"]);
-    let generation = publication["tables"].as_u64().unwrap_or_default();
+/// `switch` and `rollback`: requests the switch, then waits until every partition has passed its
+/// marker.
+pub(crate) fn switch(
+    client: &AdminClient,
+    call: &Call<MovePublication, DecidedSwitch>,
+    args: &MoveArgs,
+) -> anyhow::Result<()> {
+    let (reason, build, force) = (args.why.reason.clone(), args.build, args.force);
+    let DecidedSwitch { publication, tally } =
+        client.call(call, &[], &MovePublication { reason, build, force })?;
     output::line(&format!(
-        "generation {generation} is told from here on, under number {}; of {} orders {} are seen in another way and told of",
-        publication["number"], tally["orders"], tally["differing"]
+        "build {} is published from its markers on, under epoch {}; of {} orders {} differ, and \
+         each of these gets an event",
+        publication.build, publication.epoch, tally.orders, tally.differing
     ));
     let until = Instant::now() + args.wait;
     loop {
-        let standings = client.get("/v1/rebuild")?;
-        if state_of(&standings, generation) == Some("live") {
-            output::line("every partition has passed it, and readers follow");
+        let mut builds = client.call(&BUILDS, &[], &Nothing {})?.builds.into_iter();
+        if builds.any(|one| one.build == publication.build && one.state == BuildState::Live) {
+            output::line(
+                "the switch is complete: every partition has passed its marker, and readers follow",
+            );
             return Ok(());
         }
         if Instant::now() >= until {
             return Err(Fixable::error(
-                "not every partition has passed it yet; events of orders wait for that, notices are taken all the while",
-                "payfold rebuild status shows which; payfold rebuild rollback takes it back once it is through",
+                "the switch is not complete: not every partition has passed its marker; order \
+                 events wait for it, notices are received as usual",
+                "watch it with payfold rebuild status; once complete, payfold rebuild rollback \
+                 can revert it",
             ));
         }
         std::thread::sleep(POLL);
     }
 }
 
-fn state_of(standings: &Value, generation: u64) -> Option<&str> {
-    let mut all = standings["generations"].as_array()?.iter();
-    all.find(|one| one["generation"].as_u64() == Some(generation))?["state"].as_str()
-}
-
-pub fn throw_away(
+pub(crate) fn throw_away(
     client: &AdminClient,
-    (generation, yes): (u32, bool),
-    why: &WhyArgs,
+    (build, yes): (u32, bool),
+    why: &ReasonArgs,
 ) -> anyhow::Result<()> {
     if !yes {
-        status::print(&client.get("/v1/rebuild")?, crate::args::Form::Table)?;
+        status::print(client, crate::args::OutputFormat::Table)?;
         return Err(Fixable::error(
-            format!(
-                "generation {generation} would be thrown away, and no rollback to it be possible"
-            ),
-            "add --yes if that is meant",
+            format!("build {build} would be deleted, and a rollback to it would be impossible"),
+            "to delete it, repeat the command with --yes",
         ));
     }
-    let wish = json!({ "reason": why.reason, "generation": generation });
-    client.post("/v1/rebuild/drop", &wish)?;
-    output::line(&format!("generation {generation} is thrown away"));
+    client.call(&DROP, &[], &DropBuild { reason: why.reason.clone(), build })?;
+    output::line(&format!("build {build} is dropped"));
     Ok(())
 }

@@ -1,31 +1,37 @@
-//! `payfold rebuild diff --order|--merchant`: folds some orders from the log in memory by the rules of this program, and
-//! compares that with their rows. It makes no tables and changes nothing.
+//! `payfold rebuild diff --order|--merchant`: folds some orders in memory by the rules of this
+//! program, and compares the result with their rows. It creates no tables and changes nothing.
 
 use std::collections::BTreeMap;
 
 use payfold_engines::log::Topic;
+use payfold_engines::log::walk::Walk;
 use payfold_projector::fold;
-use payfold_projector::rebuild::difference::between;
+use payfold_projector::rebuild::difference::compare_orders;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
-use payfold_schemas::record::{FactRecord, IntakeRecord, Position, decode_intake};
+use payfold_schemas::position::Position;
+use payfold_schemas::record::{FactRecord, IntakeRecord, decode_intake};
 
-use super::diff::Told;
+use super::difference_report::DifferenceReport;
 use crate::args::DiffArgs;
 use crate::error::Fixable;
-use crate::walk::Walk;
 use crate::wiring::Engines;
 
 const PAGE: usize = 5_000;
 
-/// Folds and compares. Beside a running system an order may move meanwhile: such are left out of the comparison.
-pub async fn run(engines: &Engines, args: &DiffArgs, told: &mut Told<'_>) -> anyhow::Result<()> {
+/// Folds and compares. An order that a running system changes meanwhile is left out of the
+/// comparison.
+pub(crate) async fn run(
+    engines: &Engines,
+    args: &DiffArgs,
+    report: &mut DifferenceReport<'_>,
+) -> anyhow::Result<()> {
     let prefix = match (&args.order, &args.merchant) {
         (Some(order), _) => OrderKey::parse(order)?.to_string(),
         (None, Some(merchant)) if merchant.split('/').count() == 2 => format!("{merchant}/"),
         _ => {
             return Err(Fixable::error(
-                "--merchant takes a partner and a merchant code",
+                "--merchant needs a partner and a merchant code",
                 "write it as PARTNER/MERCHANT",
             ));
         }
@@ -34,23 +40,26 @@ pub async fn run(engines: &Engines, args: &DiffArgs, told: &mut Told<'_>) -> any
     let orders =
         folded(engines, |key| if whole { key == prefix } else { key.starts_with(&prefix) }).await?;
     for (key, new) in orders {
-        told.compared += 1;
+        report.compared += 1;
         match engines.store()?.load(vec![key]).await?.pop().flatten() {
             Some(live) if live.position == new.position => {
-                if let Some(difference) = between(&live, &new) {
-                    told.tell(&difference, None)?;
+                if let Some(difference) = compare_orders(&live, &new) {
+                    report.add(&difference, None)?;
                 }
             }
             Some(_) | None => {}
         }
     }
-    if told.compared == 0 {
-        return Err(Fixable::error("the log has no fact of it", "payfold order list names orders"));
+    if report.compared == 0 {
+        return Err(Fixable::error(
+            "the log has no fact of these orders",
+            "check the spelling; payfold order list lists orders",
+        ));
     }
     Ok(())
 }
 
-/// The orders of these keys, folded from the log.
+/// Folds the orders with the wanted keys.
 async fn folded(
     engines: &Engines,
     wanted: impl Fn(&str) -> bool,
@@ -63,7 +72,8 @@ async fn folded(
                 Ok(IntakeRecord::Fact(record)) => fold_into(&mut orders, &record, message.position),
                 Ok(IntakeRecord::Switch(_) | IntakeRecord::Parked(_)) => {}
                 Err(error) if error.is_newer() => return Err(error.into()),
-                // Nobody folds it: where nobody has parked it, the projector stands there and says so.
+                // The projector does not fold a damaged record, either: it is parked, or the
+                // projector has stopped there with an error.
                 Err(_) => {}
             }
         }

@@ -1,54 +1,47 @@
-//! `payfold rebuild status`: how far each generation is, once or until the one in the making is ready.
+//! `payfold rebuild status`: state and progress of each build, once or until the build in progress
+//! is ready.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::Value;
+use payfold_projector::rebuild::status::{BuildState, BuildStatus};
+use serde_json::{Value, json};
 
-use crate::args::{Form, StatusArgs};
-use crate::output::{self, Listing};
-use crate::running::AdminClient;
+use crate::admin_client::AdminClient;
+use crate::api::call::Nothing;
+use crate::api::rebuild::BUILDS;
+use crate::args::{OutputFormat, StatusArgs};
+use crate::listing::{self, Row};
+use crate::output;
 
-const COLUMNS: [&str; 9] =
-    ["generation", "state", "number", "folded", "of", "facts_per_s", "left", "throttle", "note"];
 const POLL: Duration = Duration::from_millis(500);
 
-pub fn run(client: &AdminClient, args: &StatusArgs) -> anyhow::Result<()> {
+pub(crate) fn run(client: &AdminClient, args: &StatusArgs) -> anyhow::Result<()> {
     if args.watch {
         watch(client)?;
     }
-    print(&client.get("/v1/rebuild")?, args.output.output)
+    print(client, args.output.output)
 }
 
-/// Prints the answer as a listing.
-pub fn print(answer: &Value, form: Form) -> anyhow::Result<()> {
-    let mut listing = Listing::new(form, &COLUMNS);
-    for one in answer["generations"].as_array().into_iter().flatten() {
-        let text = |name: &str| match &one[name] {
-            Value::Null => String::new(),
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        let whole = |name: &str| one[name].as_f64().map_or(String::new(), |n| format!("{n:.0}"));
-        let left = one["secondsLeft"].as_f64().map_or(String::new(), time_left);
-        let mut note = text("error");
-        if one["drill"] == true {
-            note = format!("{note} a rule is broken on purpose").trim().to_owned();
-        }
-        let cells = vec![
-            text("generation"),
-            text("state"),
-            text("number"),
-            text("folded"),
-            text("of"),
-            whole("factsPerS"),
-            left,
-            text("throttle"),
-            note,
-        ];
-        listing.row(cells, one)?;
+/// Prints all builds.
+pub(crate) fn print(client: &AdminClient, format: OutputFormat) -> anyhow::Result<()> {
+    listing::print(format, client.call(&BUILDS, &[], &Nothing {})?.builds)
+}
+
+impl Row for BuildStatus {
+    const COLUMNS: &'static str = "build state epoch folded of facts_per_s left throttle note";
+
+    fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
+        Some(match column {
+            "facts_per_s" => json!(self.facts_per_s.map(|rate| format!("{rate:.0}"))),
+            "left" => json!(self.seconds_left.map(time_left)),
+            "note" => {
+                let drill = self.drill.then_some("a rule is broken on purpose");
+                json!(drill.into_iter().chain(self.error.as_deref()).collect::<Vec<_>>())
+            }
+            _ => return None,
+        })
     }
-    listing.print()
 }
 
 fn time_left(seconds: f64) -> String {
@@ -56,7 +49,7 @@ fn time_left(seconds: f64) -> String {
     humantime::format_duration(whole).to_string()
 }
 
-/// Waits until the generation in the making is ready, or there is none, or it can't go on.
+/// Shows progress until no build is in state building.
 fn watch(client: &AdminClient) -> anyhow::Result<()> {
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} facts, {msg}")?;
     let bar = match output::is_terminal() {
@@ -64,19 +57,15 @@ fn watch(client: &AdminClient) -> anyhow::Result<()> {
         false => ProgressBar::hidden(),
     };
     loop {
-        let answer = client.get("/v1/rebuild")?;
-        let all = answer["generations"].as_array().cloned().unwrap_or_default();
-        let Some(one) = all.iter().find(|one| one["state"] == "building") else {
+        let builds = client.call(&BUILDS, &[], &Nothing {})?.builds;
+        let Some(one) = builds.iter().find(|one| one.state == BuildState::Building) else {
             bar.finish_and_clear();
             return Ok(());
         };
-        bar.set_length(one["of"].as_u64().unwrap_or_default());
-        bar.set_position(one["folded"].as_u64().unwrap_or_default());
-        let left = one["secondsLeft"].as_f64().map_or("no estimate yet".to_owned(), time_left);
-        bar.set_message(format!(
-            "{:.0} a second, {left} left",
-            one["factsPerS"].as_f64().unwrap_or(0.0)
-        ));
+        bar.set_length(one.of);
+        bar.set_position(one.folded);
+        let left = one.seconds_left.map_or("no estimate yet".to_owned(), time_left);
+        bar.set_message(format!("{:.0} a second, {left} left", one.facts_per_s.unwrap_or(0.0)));
         std::thread::sleep(POLL);
     }
 }

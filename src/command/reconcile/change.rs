@@ -1,23 +1,32 @@
-//! The verbs that change something: a run, a decision, the closing of a day.
+//! `payfold reconcile run|decide|withdraw|close`: the commands that change something.
 
 use std::time::Duration;
 
-use anyhow::Context;
 use chrono::NaiveDate;
 use indicatif::{ProgressBar, ProgressStyle};
-use payfold_reconciler::books::day::Request;
+use payfold_reconcile::decide::{Decided, ReplacedDecision};
+use payfold_reconcile::request::RunRequest;
+use payfold_report::money::{major, signed};
 use payfold_schemas::fact::Verdict;
+use payfold_schemas::ids::OrderKey;
 use payfold_schemas::run::{RunEnded, RunResult};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use crate::args::{DecideArgs, Form, Global, RunBooksArgs, WithdrawArgs};
+use crate::admin_client::AdminClient;
+use crate::api::call::{Call, Nothing};
+use crate::api::decisions::{
+    DECIDE_FINDING, DECIDE_FLAG, DecideRequest, WITHDRAW_FINDING, WITHDRAW_FLAG, WithdrawRequest,
+};
+use crate::api::reconcile::{
+    CLOSE, COMPARE, CompareFile, QUERY, QueryPartner, RUN, RunState, Ticket,
+};
+use crate::args::{DecideArgs, Global, OutputFormat, ReconcileRunArgs, WithdrawArgs};
 use crate::data_dir::DataDir;
-use crate::error::{DifferencesFound, Fixable};
-use crate::money::{major, signed};
-use crate::running::AdminClient;
+use crate::error::{DifferencesFound, Fixable, unreadable};
 use crate::{output, settings};
 
-/// Between two questions how far it is.
+/// Interval between two checks of a run's progress.
 const POLL: Duration = Duration::from_millis(200);
 
 fn client(global: &Global) -> anyhow::Result<AdminClient> {
@@ -25,38 +34,30 @@ fn client(global: &Global) -> anyhow::Result<AdminClient> {
     AdminClient::find(global, &DataDir::of(&settings))
 }
 
-/// Sends the file, waits for the end, tells what it came to. Errors: `DifferencesFound`; a run that is refused or
-/// incomplete.
-pub fn run(global: &Global, args: &RunBooksArgs) -> anyhow::Result<()> {
+/// Starts a run, waits for its end and prints the result. Errors: `DifferencesFound`; the run is
+/// refused or incomplete.
+pub(crate) fn run(global: &Global, args: &ReconcileRunArgs) -> anyhow::Result<()> {
     let client = client(global)?;
     let day = args.day.map(|day| day.to_string());
-    let mut query: Vec<_> = day.as_deref().map(|day| ("day", day)).into_iter().collect();
-    query.extend(args.replace.then_some(("replace", "true")));
-    let path = format!("/v1/reconcile/{}", args.partner);
-    let taken = match &args.records {
-        None => {
-            let words: Vec<_> =
-                query.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            client.post(&format!("{path}/query?{}", words.join("&")), &json!({}))?
-        }
+    let (replace, names) = (args.replace, [args.partner.as_str()]);
+    let Ticket { ticket } = match &args.records {
+        None => client.call(&QUERY, &names, &QueryPartner { day, replace })?,
         Some(records) => {
-            let file = std::fs::File::open(records)
-                .with_context(|| format!("{} can't be read", records.display()))?;
-            let name = Request::name_of(records);
-            query.push(("name", name.as_str()));
-            client.send_file(&path, &query, file)?
+            let file = std::fs::File::open(records).map_err(|error| unreadable(records, &error))?;
+            let request = CompareFile { day, name: RunRequest::name_of(records), replace };
+            client.upload(&COMPARE, &names, &request, file)?
         }
     };
-    let ticket = taken["ticket"].as_str().context("a ticket")?;
-    let ended = wait(&client, ticket)?;
+    let ended = wait(&client, &ticket)?;
     match args.output.output {
-        Form::Table => tell(&ended),
-        form => output::object(form, &ended)?,
+        OutputFormat::Table => print_run(&ended),
+        format => output::object(format, &ended)?,
     }
     if ended.result == RunResult::Incomplete {
         return Err(Fixable::error(
             format!("the run is incomplete: {}", ended.problems.join("; ")),
-            "nothing may be concluded from what was not found; mend that and run it again",
+            "correct the cause and run it again; until then a payment that was not found may \
+             still exist",
         ));
     }
     if ended.findings.open > 0 {
@@ -69,16 +70,16 @@ fn wait(client: &AdminClient, ticket: &str) -> anyhow::Result<RunEnded> {
     let style = ProgressStyle::with_template("{spinner} {msg}")?;
     let bar = ProgressBar::new_spinner().with_style(style);
     loop {
-        let answer = client.get(&format!("/v1/reconcile/runs/{ticket}"))?;
-        match answer["state"].as_str() {
-            Some("running") => bar.set_message(progress(&answer)),
-            Some("ended") => {
+        match client.call(&RUN, &[ticket], &Nothing {})? {
+            RunState::Running { stage, done: 0 } => bar.set_message(stage),
+            RunState::Running { stage, done } => bar.set_message(format!("{stage}: {done}")),
+            RunState::Ended { run } => {
                 bar.finish_and_clear();
-                return Ok(serde_json::from_value(answer["run"].clone())?);
+                return Ok(*run);
             }
-            _ => {
+            RunState::Refused { problem } => {
                 bar.finish_and_clear();
-                anyhow::bail!("{}", answer["problem"].as_str().unwrap_or("no reason given"));
+                anyhow::bail!("{problem}");
             }
         }
         bar.tick();
@@ -86,16 +87,8 @@ fn wait(client: &AdminClient, ticket: &str) -> anyhow::Result<RunEnded> {
     }
 }
 
-fn progress(answer: &Value) -> String {
-    let stage = answer["stage"].as_str().unwrap_or_default();
-    match answer["done"].as_u64() {
-        None | Some(0) => stage.to_owned(),
-        Some(done) => format!("{stage}: {done}"),
-    }
-}
-
-/// A run in few lines.
-fn tell(ended: &RunEnded) {
+/// Prints a run for people.
+fn print_run(ended: &RunEnded) {
     let RunEnded { records, compared, findings, .. } = ended;
     output::line(&format!(
         "run       {} of {} {} ({})",
@@ -137,76 +130,92 @@ fn tell(ended: &RunEnded) {
     }
 }
 
-/// Where decisions on a finding, or on a flag of an order, are made.
-fn path_of(what: &str, flag: Option<&str>) -> anyhow::Result<String> {
-    match (flag, what.contains('/')) {
-        (None, false) => Ok(format!("/v1/findings/{what}")),
-        (Some(flag), true) => Ok(format!("/v1/orders/{what}/flags/{flag}")),
-        (None, true) => Err(Fixable::error(
-            format!("{what} is an order: which of its flags is decided?"),
-            format!("payfold reconcile decide {what} FLAG --accept … --reason …"),
-        )),
-        (Some(flag), false) => Err(Fixable::error(
-            format!("{what} names no order, so {flag} is nothing of it"),
-            "name the order as PARTNER/MERCHANT/ORDER, or leave the flag out for a finding",
-        )),
+/// The finding or flag that a decision is on.
+enum DecisionTarget {
+    Finding(String),
+    Flag(OrderKey, String),
+}
+
+impl DecisionTarget {
+    fn of(what: &str, flag: Option<&str>) -> anyhow::Result<Self> {
+        match (flag, what.contains('/')) {
+            (None, false) => Ok(Self::Finding(what.to_owned())),
+            (Some(flag), true) => Ok(Self::Flag(OrderKey::parse(what)?, flag.to_owned())),
+            (None, true) => Err(Fixable::error(
+                format!("{what} is an order, and no flag of it is given"),
+                format!(
+                    "give the flag: payfold reconcile decide {what} FLAG --accept … --reason …"
+                ),
+            )),
+            (Some(flag), false) => Err(Fixable::error(
+                format!("{what} is not an order, so it has no flag {flag}"),
+                "write the order as PARTNER/MERCHANT/ORDER, or leave the flag out for a finding",
+            )),
+        }
+    }
+
+    /// Makes the first call for a finding, the second for a flag.
+    fn call<Q: Serialize, A: DeserializeOwned>(
+        &self,
+        global: &Global,
+        [on_finding, on_flag]: [&Call<Q, A>; 2],
+        request: &Q,
+    ) -> anyhow::Result<A> {
+        let client = client(global)?;
+        match self {
+            Self::Finding(finding) => client.call(on_finding, &[finding], request),
+            Self::Flag(OrderKey { partner, merchant_code, order_id }, flag) => {
+                let names = [partner.as_str(), merchant_code.as_str(), order_id.as_str(), flag];
+                client.call(on_flag, &names, request)
+            }
+        }
     }
 }
 
-/// Takes back a first decision on a finding or a flag.
-pub fn withdraw(global: &Global, args: &WithdrawArgs) -> anyhow::Result<()> {
-    let path = format!("{}/withdrawal", path_of(&args.what, args.flag.as_deref())?);
-    let withdrawn = client(global)?.post(&path, &json!({ "reason": args.reason }))?;
-    let text = |name: &str| withdrawn[name].as_str().unwrap_or_default().to_owned();
+/// Withdraws the caller's first decision on a finding or a flag.
+pub(crate) fn withdraw(global: &Global, args: &WithdrawArgs) -> anyhow::Result<()> {
+    let request = WithdrawRequest { reason: args.reason.clone() };
+    let on = DecisionTarget::of(&args.what, args.flag.as_deref())?;
+    let withdrawn = on.call(global, [&WITHDRAW_FINDING, &WITHDRAW_FLAG], &request)?;
     output::line(&format!(
-        "{} is undecided: {} took back {}, which stays in the history",
-        text("what"),
-        text("author"),
-        text("said")
+        "{} is undecided: {} withdrew {}, which stays in the history",
+        withdrawn.what, withdrawn.author, withdrawn.said
     ));
     Ok(())
 }
 
 /// Decides a finding or a flag.
-pub fn decide(global: &Global, args: &DecideArgs) -> anyhow::Result<()> {
-    let path = format!("{}/decision", path_of(&args.what, args.flag.as_deref())?);
+pub(crate) fn decide(global: &Global, args: &DecideArgs) -> anyhow::Result<()> {
     let accept: Verdict = args.accept.into();
-    let word = json!({ "accept": accept, "reason": args.reason });
-    let decided = client(global)?.post(&path, &word)?;
-    let (what, author) = (&decided["what"], &decided["author"]);
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    if decided["decided"] == true {
-        let second =
-            decided["secondedBy"].as_str().map_or(String::new(), |by| format!(" and {by}"));
-        output::line(&format!("{} is decided by {}{second}", text(what), text(author)));
-    } else {
-        if let (Some(before), Some(said)) =
-            (decided["replaces"]["author"].as_str(), decided["replaces"]["said"].as_str())
-        {
-            output::line(&format!(
-                "{} takes the place of what {before} decided, {said}, which stays in the history",
-                accept.as_str()
-            ));
-        }
+    let request = DecideRequest { accept, reason: args.reason.clone() };
+    let on = DecisionTarget::of(&args.what, args.flag.as_deref())?;
+    let Decided { what, decided, author, seconded_by, replaces } =
+        on.call(global, [&DECIDE_FINDING, &DECIDE_FLAG], &request)?;
+    if decided {
+        let second = seconded_by.map_or(String::new(), |by| format!(" and {by}"));
+        output::line(&format!("{what} is decided by {author}{second}"));
+        return Ok(());
+    }
+    if let Some(ReplacedDecision { author: before, said }) = replaces {
         output::line(&format!(
-            "{} is critical: {} has decided, a second person has to say the same with another token (payfold token \
-             add NAME, then --admin-token-file FILE)",
-            text(what),
-            text(author)
+            "{} replaces the decision of {before}, {said}, which stays in the history",
+            accept.as_str()
         ));
     }
+    output::line(&format!(
+        "{what} is critical and needs a second person: {author} has decided; another person runs \
+         the same command with their token (payfold token add NAME, then --admin-token-file FILE)"
+    ));
     Ok(())
 }
 
 /// Closes a day.
-pub fn close(global: &Global, partner: &str, day: NaiveDate) -> anyhow::Result<()> {
-    let closed = client(global)?.post(&format!("/v1/periods/{partner}/{day}/close"), &json!({}))?;
-    let text = |name: &str| closed[name].as_str().unwrap_or_default().to_owned();
+pub(crate) fn close(global: &Global, partner: &str, day: NaiveDate) -> anyhow::Result<()> {
+    let names = [partner, &day.to_string()];
+    let closed = client(global)?.call(&CLOSE, &names, &Nothing {})?;
     output::line(&format!(
         "{day} of {partner} is closed by {}: run {}, seal {}",
-        text("author"),
-        text("run"),
-        text("seal")
+        closed.author, closed.run, closed.seal
     ));
     Ok(())
 }

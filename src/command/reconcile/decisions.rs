@@ -1,125 +1,190 @@
-//! The listing of `payfold reconcile decisions`: who decided what on findings, flags and quarantined notices, and which first
-//! decisions were taken back or replaced.
+//! `payfold reconcile decisions`: who decided what on findings, flags and quarantined notices, and
+//! which first decisions were withdrawn or replaced.
 
-use payfold_reconciler::books::ledger::Ledger;
-use payfold_reconciler::books::shelf::Which;
-use payfold_schemas::finding::{DecisionEnd, EarlierDecision, FindingChanged};
-use payfold_schemas::release::{Because, NoticeDecided};
-use serde_json::json;
+use payfold_reconcile::findings_store::FindingFilter;
+use payfold_reconcile::ledger::Ledger;
+use payfold_schemas::decision::FlagDecided;
+use payfold_schemas::digest::Digest;
+use payfold_schemas::finding::{
+    Code, DecisionEnd, EarlierDecision, FindingChanged, FindingDecision, FindingStatus,
+};
+use payfold_schemas::ids::Author;
+use payfold_schemas::release::NoticeDecided;
+use payfold_schemas::released::Because;
+use payfold_schemas::time::Time;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::list::is_wanted;
-use crate::args::DayArgs;
-use crate::output::{self, Listing};
+use crate::args::{DayArgs, OutputFormat};
+use crate::listing::{self, Row};
 
-/// Behind what was decided, where its author took it back.
+/// Suffix of a decision that its author withdrew.
 const WITHDRAWN: &str = " (withdrawn)";
 
-const DECISIONS: [&str; 8] =
-    ["at", "what", "code", "accept", "author", "seconded_by", "reason", "evidence"];
-
-fn cells_of_notice(said: &NoticeDecided) -> Vec<String> {
-    let second = said.seconded_by.as_ref().map(ToString::to_string);
-    vec![
-        output::time(said.at),
-        format!("quarantine {}", said.position),
-        said.code.clone(),
-        format!(
-            "{}{}",
-            said.because.map_or(said.verdict.as_str(), Because::as_str),
-            if said.withdrawn { WITHDRAWN } else { "" }
-        ),
-        said.author.to_string(),
-        second.unwrap_or_else(|| "-".to_owned()),
-        said.reason.clone(),
-        said.evidence.to_string().chars().take(12).collect(),
-    ]
+/// A decision on a finding, as JSON output shows it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownFindingDecision {
+    finding: String,
+    code: Code,
+    status: FindingStatus,
+    day: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<FindingDecision>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earlier_decision: Option<EarlierDecision>,
 }
 
-fn earlier_cells(finding: &FindingChanged, earlier: &EarlierDecision) -> Vec<String> {
+impl ShownFindingDecision {
+    fn of(finding: &FindingChanged) -> Self {
+        Self {
+            finding: finding.finding_id.clone(),
+            code: finding.code,
+            status: finding.status,
+            day: finding.day.clone(),
+            decision: None,
+            earlier_decision: None,
+        }
+    }
+}
+
+/// The table cells of a decision.
+#[derive(Serialize)]
+struct DecisionCells {
+    at: Time,
+    what: String,
+    code: String,
+    accept: String,
+    author: Author,
+    seconded_by: Option<Author>,
+    reason: String,
+    evidence: String,
+}
+
+/// A row of a decision: the event for JSON, the cells for tables.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct DecisionRow {
+    event: Value,
+    #[serde(skip)]
+    cells: DecisionCells,
+}
+
+impl Row for DecisionRow {
+    const COLUMNS: &'static str = "at what code accept author seconded_by reason evidence";
+
+    fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
+        Some(json!(self.cells)[column].take())
+    }
+}
+
+/// The last decision on a finding.
+fn of_finding(finding: &FindingChanged, decision: &FindingDecision) -> anyhow::Result<DecisionRow> {
+    let event = ShownFindingDecision {
+        decision: Some(decision.clone()),
+        ..ShownFindingDecision::of(finding)
+    };
+    let cells = DecisionCells {
+        at: decision.at,
+        what: finding.finding_id.clone(),
+        code: finding.code.to_string(),
+        accept: decision.accept.as_str().to_owned(),
+        author: decision.author.clone(),
+        seconded_by: decision.seconded_by.clone(),
+        reason: decision.reason.clone(),
+        evidence: short(decision.evidence),
+    };
+    Ok(DecisionRow { event: serde_json::to_value(event)?, cells })
+}
+
+/// A first decision on a finding that was withdrawn or replaced.
+fn of_earlier(finding: &FindingChanged, earlier: &EarlierDecision) -> anyhow::Result<DecisionRow> {
+    let event = ShownFindingDecision {
+        earlier_decision: Some(earlier.clone()),
+        ..ShownFindingDecision::of(finding)
+    };
     let ended = match earlier.ended {
         DecisionEnd::Withdrawn => "withdrawn".to_owned(),
         DecisionEnd::Replaced => format!("replaced by {}", earlier.ended_by),
     };
-    vec![
-        output::time(earlier.at),
-        finding.finding_id.clone(),
-        finding.code.to_string(),
-        format!("{} ({ended})", earlier.accept.as_str()),
-        earlier.author.to_string(),
-        "-".to_owned(),
-        earlier.reason.clone(),
-        finding.evidence.to_string().chars().take(12).collect(),
-    ]
+    let cells = DecisionCells {
+        at: earlier.at,
+        what: finding.finding_id.clone(),
+        code: finding.code.to_string(),
+        accept: format!("{} ({ended})", earlier.accept.as_str()),
+        author: earlier.author.clone(),
+        seconded_by: None,
+        reason: earlier.reason.clone(),
+        evidence: short(finding.evidence),
+    };
+    Ok(DecisionRow { event: serde_json::to_value(event)?, cells })
 }
 
-/// Who decided what: of findings the last decision on each and those it took the place of, of flags and of notices all.
-pub fn list(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
+fn of_flag(said: &FlagDecided) -> anyhow::Result<DecisionRow> {
+    let cells = DecisionCells {
+        at: said.at,
+        what: said.order.to_string(),
+        code: said.flag.to_string(),
+        accept: format!("{}{}", said.accept.as_str(), if said.withdrawn { WITHDRAWN } else { "" }),
+        author: said.author.clone(),
+        seconded_by: said.seconded_by.clone(),
+        reason: said.reason.clone(),
+        evidence: short(said.evidence),
+    };
+    Ok(DecisionRow { event: serde_json::to_value(said)?, cells })
+}
+
+fn of_notice(said: &NoticeDecided) -> anyhow::Result<DecisionRow> {
+    let verdict = said.because.map_or(said.verdict.as_str(), Because::as_str);
+    let cells = DecisionCells {
+        at: said.at,
+        what: format!("quarantine {}", said.position),
+        code: said.code.clone(),
+        accept: format!("{verdict}{}", if said.withdrawn { WITHDRAWN } else { "" }),
+        author: said.author.clone(),
+        seconded_by: said.seconded_by.clone(),
+        reason: said.reason.clone(),
+        evidence: short(said.evidence),
+    };
+    Ok(DecisionRow { event: serde_json::to_value(said)?, cells })
+}
+
+/// The first digits of a digest, to distinguish digests.
+fn short(evidence: Digest) -> String {
+    evidence.to_string().chars().take(12).collect()
+}
+
+/// Prints decisions by time: for each finding the last one and the first decisions that ended; for
+/// flags and notices all.
+pub(crate) fn list(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
-    for finding in ledger.findings(Which::default()) {
+    for finding in ledger.findings(FindingFilter::default()) {
         let finding = finding?;
         if !is_wanted(args, finding.partner.as_str(), &finding.day) {
             continue;
         }
-        // Without a day the words on its flag are listed below.
+        // The decisions on the finding's flag are listed below, unless a day is given.
         if finding.flag.is_some() && args.day.is_none() {
             continue;
         }
         for earlier in &finding.earlier_decisions {
-            let object = json!({
-                "finding": finding.finding_id, "code": finding.code, "status": finding.status,
-                "day": finding.day, "earlierDecision": earlier,
-            });
-            rows.push((earlier.at, earlier_cells(&finding, earlier), object));
+            rows.push(of_earlier(&finding, earlier)?);
         }
         if let Some(decision) = &finding.decision {
-            let object = json!({
-                "finding": finding.finding_id, "code": finding.code, "status": finding.status,
-                "day": finding.day, "decision": decision,
-            });
-            let second = decision.seconded_by.as_ref().map(ToString::to_string);
-            let cells = vec![
-                output::time(decision.at),
-                finding.finding_id.clone(),
-                finding.code.to_string(),
-                decision.accept.as_str().to_owned(),
-                decision.author.to_string(),
-                second.unwrap_or_else(|| "-".to_owned()),
-                decision.reason.clone(),
-                decision.evidence.to_string().chars().take(12).collect(),
-            ];
-            rows.push((decision.at, cells, object));
+            rows.push(of_finding(&finding, decision)?);
         }
     }
-    // A flag is of no day of the partner's.
-    for said in ledger.flags().filter(|_| args.day.is_none()) {
-        if args.partner.as_deref().is_some_and(|only| only != said.order.partner.as_str()) {
-            continue;
+    // Flags and quarantined notices belong to no day of the partner's records.
+    if args.day.is_none() {
+        let is_of = |partner| args.partner.as_deref().is_none_or(|only| partner == Some(only));
+        for said in ledger.flags().filter(|said| is_of(Some(said.order.partner.as_str()))) {
+            rows.push(of_flag(said)?);
         }
-        let second = said.seconded_by.as_ref().map(ToString::to_string);
-        let cells = vec![
-            output::time(said.at),
-            said.order.to_string(),
-            said.flag.to_string(),
-            format!("{}{}", said.accept.as_str(), if said.withdrawn { WITHDRAWN } else { "" }),
-            said.author.to_string(),
-            second.unwrap_or_else(|| "-".to_owned()),
-            said.reason.clone(),
-            said.evidence.to_string().chars().take(12).collect(),
-        ];
-        rows.push((said.at, cells, serde_json::to_value(said)?));
-    }
-    // Nor is a notice in quarantine.
-    for said in ledger.notices().filter(|_| args.day.is_none()) {
-        if args.partner.as_deref().is_some_and(|only| said.account.split('/').next() != Some(only))
-        {
-            continue;
+        for said in ledger.notices().filter(|said| is_of(said.account.split('/').next())) {
+            rows.push(of_notice(said)?);
         }
-        rows.push((said.at, cells_of_notice(said), serde_json::to_value(said)?));
     }
-    rows.sort_by_key(|(at, ..)| *at);
-    let mut listing = Listing::new(args.output.output, &DECISIONS);
-    for (_, cells, object) in rows {
-        listing.row(cells, &object)?;
-    }
-    listing.print()
+    rows.sort_by_key(|row| row.cells.at);
+    listing::print(args.output.output, rows)
 }

@@ -1,85 +1,164 @@
-//! The listings: findings, totals and runs.
+//! `payfold reconcile findings|totals|runs`: the listings.
 
 use chrono::NaiveDate;
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_reconciler::books::ledger::Ledger;
-use payfold_reconciler::books::shelf::{Standing, Which};
+use payfold_reconcile::findings_store::{FindingFilter, StatusFilter};
+use payfold_reconcile::ledger::Ledger;
+use payfold_report::money::{major, major_named, plain, plain_named};
+use payfold_report::values::{OurCurrencies, ValueFormat, format_sides};
 use payfold_schemas::finding::{Code, DecisionEnd, FindingChanged, FindingDecision, FindingStatus};
-use payfold_schemas::ids::{OrderKey, PartnerCode};
+use payfold_schemas::ids::{Author, MerchantCode, OrderId, OrderKey, PartnerCode};
+use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
 use payfold_schemas::run::{ControlTotal, RunEnded, Sum};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::args::{DayArgs, FindingsArgs, Form};
-use crate::command::stuck::{Asking, Askings};
+use super::folded::folded;
+use crate::args::{DayArgs, FindingsArgs, OutputFormat};
+use crate::command::stuck::{QuerySchedule, QueryStatus};
 use crate::error::Fixable;
-use crate::money::{major, named, plain, plain_named};
-use crate::output::{self, Listing};
-use crate::report::values::{Currencies, Manner, sides};
+use crate::listing::{self, Listing, Row, money_writer};
+use crate::output;
 use crate::settings::Loaded;
-use crate::wiring::Engines;
+use crate::wiring::{self, Engines};
 
-/// Amounts are in major units; in a spreadsheet with the currency and the minor units in columns of their own.
-const FINDINGS: [&str; 13] = [
-    "finding", "status", "severity", "code", "order", "ref", "field", "ours", "partners",
-    "at_risk", "age_days", "asking", "action",
-];
-const FINDINGS_CSV: [&str; 15] = [
-    "finding",
-    "status",
-    "severity",
-    "code",
-    "order",
-    "ref",
-    "field",
-    "ours",
-    "partners",
-    "at_risk",
-    "currency",
-    "at_risk_minor",
-    "age_days",
-    "asking",
-    "action",
-];
-const TOTALS: [&str; 10] = [
-    "partner",
-    "day",
-    "currency",
-    "status",
-    "ours",
-    "our_count",
-    "partners",
-    "their_count",
-    "difference",
-    "run",
-];
-const TOTALS_CSV: [&str; 13] = [
-    "partner",
-    "day",
-    "currency",
-    "status",
-    "ours",
-    "ours_minor",
-    "our_count",
-    "partners",
-    "partners_minor",
-    "their_count",
-    "difference",
-    "difference_minor",
-    "run",
-];
-const RUNS: [&str; 10] = [
-    "partner",
-    "day",
-    "run",
-    "result",
-    "records",
-    "entries",
-    "bad",
-    "open",
-    "decided",
-    "closed_by",
-];
+/// A finding, and the status of the queries about its order.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FindingRow<'a> {
+    #[serde(flatten)]
+    finding: &'a FindingChanged,
+    money_at_risk_minor: i64,
+    exponent: Option<u16>,
+    query: Option<QueryStatus>,
+    #[serde(skip)]
+    age_days: i64,
+    #[serde(skip)]
+    currencies: &'a OurCurrencies<'a>,
+}
+
+impl Row for FindingRow<'_> {
+    /// Amounts are in major units of the currency.
+    const COLUMNS: &'static str = "finding status severity code order ref:paymentRef field ours \
+        partners at_risk age_days query action";
+    /// The currency and the minor units have columns of their own.
+    const CSV_COLUMNS: &'static str = "finding status severity code order ref:paymentRef field \
+        ours partners at_risk currency at_risk_minor:moneyAtRisk age_days query action";
+
+    fn shown(&self, column: &str, format: OutputFormat) -> Option<Value> {
+        let finding = self.finding;
+        let money = if format == OutputFormat::Csv { plain_named } else { major_named };
+        let sides = || format_sides(finding, self.currencies, ValueFormat::with_money(money));
+        Some(match column {
+            "finding" => finding.finding_id.chars().take(12).collect::<String>().into(),
+            "status" => status_in_words(finding).into(),
+            "order" => place(finding).into(),
+            "field" => match finding.flag {
+                Some(flag) => json!(flag),
+                None => json!(finding.field),
+            },
+            "ours" => sides().0.into(),
+            "partners" => format!("{} ({})", sides().1, finding.partners.source).into(),
+            "at_risk" => {
+                let minor = i128::from(finding.money_at_risk);
+                let in_major = |currency| money_writer(format)(minor, currency);
+                finding.currency.map_or_else(|| minor.to_string(), in_major).into()
+            }
+            "age_days" => self.age_days.into(),
+            "query" => json!(self.query.as_ref().map(QueryStatus::in_words)),
+            _ => return None,
+        })
+    }
+}
+
+/// A control total of a day.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TotalRow<'a> {
+    partner: &'a PartnerCode,
+    day: &'a str,
+    currency: Currency,
+    exponent: u16,
+    status: Status,
+    ours: SumCell,
+    partners: SumCell,
+    difference_minor: i64,
+    run: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SumCell {
+    count: u64,
+    amount_minor: i64,
+}
+
+impl<'a> TotalRow<'a> {
+    fn of(run: &'a RunEnded, total: &'a ControlTotal) -> Self {
+        let sum = |sum: &Sum| SumCell { count: sum.count, amount_minor: sum.amount };
+        Self {
+            partner: &run.partner,
+            day: &total.day,
+            currency: total.currency,
+            exponent: total.currency.exponent(),
+            status: total.status,
+            ours: sum(&total.ours),
+            partners: sum(&total.partners),
+            difference_minor: total.difference(),
+            run: &run.run,
+        }
+    }
+}
+
+impl Row for TotalRow<'_> {
+    /// Amounts are in major units of the currency.
+    const COLUMNS: &'static str = "partner day currency status ours our_count:ours.count partners \
+        their_count:partners.count difference run";
+    /// Each amount has a column with its minor units.
+    const CSV_COLUMNS: &'static str = "partner day currency status ours \
+        ours_minor:ours.amountMinor our_count:ours.count partners \
+        partners_minor:partners.amountMinor their_count:partners.count difference difference_minor \
+        run";
+
+    fn shown(&self, column: &str, format: OutputFormat) -> Option<Value> {
+        let write = if format == OutputFormat::Csv { plain } else { major };
+        let minor = match column {
+            "ours" => self.ours.amount_minor,
+            "partners" => self.partners.amount_minor,
+            "difference" => self.difference_minor,
+            _ => return None,
+        };
+        Some(write(minor.into(), self.currency).into())
+    }
+}
+
+/// The last run of a day, and the current number of open and decided findings of the day.
+#[derive(Serialize)]
+struct RunRow<'a> {
+    #[serde(flatten)]
+    run: &'a RunEnded,
+    now: DayNow<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DayNow<'a> {
+    open: u64,
+    decided: u64,
+    closed_by: Option<&'a Author>,
+}
+
+impl Row for RunRow<'_> {
+    const COLUMNS: &'static str = "partner day run result records:records.name \
+        entries:records.entries bad:records.bad open:now.open decided:now.decided \
+        closed_by:now.closedBy";
+
+    fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
+        let closed_by = self.now.closed_by.filter(|_| column == "closed_by")?;
+        self.run.adjusts.as_ref().map(|_| format!("{closed_by} (adjusted since)").into())
+    }
+}
 
 pub(super) fn is_wanted(args: &DayArgs, partner: &str, day: &str) -> bool {
     args.partner.as_deref().is_none_or(|only| only == partner) && is_day(args.day, day)
@@ -89,18 +168,18 @@ fn is_day(only: Option<NaiveDate>, day: &str) -> bool {
     only.is_none_or(|only| only.to_string() == day)
 }
 
-/// Findings, the most at risk first within a day; of those whose order is being asked about, when and how often.
-pub async fn findings(loaded: &Loaded, args: &FindingsArgs) -> anyhow::Result<()> {
-    let engines = Engines::open_to_read(&loaded.settings).await?;
-    let ledger = super::folded(&engines).await?;
+/// Prints findings by day and severity, with the status of the queries about their orders.
+pub(crate) async fn findings(loaded: &Loaded, args: &FindingsArgs) -> anyhow::Result<()> {
+    let engines = wiring::open_to_read(&loaded.settings).await?;
+    let ledger = folded(&engines).await?;
     let code = args.code.as_deref().map(code).transpose()?;
     let partner = args.partner.as_deref().map(PartnerCode::parse).transpose()?;
     let day = args.day.map(|day| day.to_string());
-    let wanted = Which {
+    let wanted = FindingFilter {
         partner: partner.as_ref(),
         day: day.as_deref(),
         code,
-        standing: args.open.then_some(Standing::Open),
+        status: args.open.then_some(StatusFilter::Open),
         after: args.page.after.as_deref().unwrap_or_default(),
     };
     let mut page = ledger.findings(wanted);
@@ -111,22 +190,20 @@ pub async fn findings(loaded: &Loaded, args: &FindingsArgs) -> anyhow::Result<()
         let place = |f: &FindingChanged| (std::cmp::Reverse(f.severity), f.code);
         a.day.cmp(&b.day).then_with(|| place(a).cmp(&place(b)))
     });
-    let form = args.output.output;
-    let columns = if form == Form::Csv { &FINDINGS_CSV[..] } else { &FINDINGS[..] };
-    let mut listing = Listing::new(form, columns);
+    let mut listing = Listing::of::<FindingRow<'_>>(args.output.output);
     let beside = other_currencies(&ledger, &shown)?;
-    let currencies = Currencies::of(&beside);
+    let currencies = OurCurrencies::new(&beside);
     let now = SystemClock.now();
-    let askings = Askings::of(loaded)?;
+    let queries = QuerySchedule::of(loaded)?;
     for finding in &shown {
-        let asking = asking(&engines, &askings, finding).await?;
-        let age_days = now.nanos_since(finding.first_seen) / 86_400_000_000_000;
-        let mut object = serde_json::to_value(finding)?;
-        object["moneyAtRiskMinor"] = finding.money_at_risk.into();
-        object["exponent"] = finding.currency.map(|currency| currency.exponent()).into();
-        object["asking"] = asking.as_ref().map_or(Value::Null, Asking::object);
-        let cells = cells((finding, &currencies), (age_days, asking.as_ref()), form);
-        listing.row(cells, &object)?;
+        listing.row(&FindingRow {
+            finding,
+            money_at_risk_minor: finding.money_at_risk,
+            exponent: finding.currency.map(|currency| currency.exponent()),
+            query: query_status(&engines, &queries, finding).await?,
+            age_days: now.nanos_since(finding.first_seen) / 86_400_000_000_000,
+            currencies: &currencies,
+        })?;
     }
     listing.print()?;
     if let (Some(last), Some(_)) = (last, page.next().transpose()?) {
@@ -135,7 +212,8 @@ pub async fn findings(loaded: &Loaded, args: &FindingsArgs) -> anyhow::Result<()
     Ok(())
 }
 
-/// The findings that say in which other currency the amounts of these are, whether they are on the page or not.
+/// The `CURRENCY_DIFFERS` findings of the same orders, on the page or not. They give the partner's
+/// currency for the amounts of the shown findings.
 fn other_currencies(
     ledger: &Ledger,
     shown: &[FindingChanged],
@@ -155,81 +233,47 @@ fn code(word: &str) -> anyhow::Result<Code> {
     Code::parse(word).ok_or_else(|| {
         let codes: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
         Fixable::error(
-            format!("{word} is no kind of finding"),
-            format!("one of {}", codes.join(", ")),
+            format!("{word} is not a code of findings"),
+            format!("use one of {}", codes.join(", ")),
         )
     })
 }
 
-/// What the partner is being asked of a finding's order: what it answers may clear it.
-async fn asking(
+/// The status of the queries about the order of an open finding. An answer may clear the finding.
+async fn query_status(
     engines: &Engines,
-    askings: &Askings,
+    queries: &QuerySchedule,
     finding: &FindingChanged,
-) -> anyhow::Result<Option<Asking>> {
+) -> anyhow::Result<Option<QueryStatus>> {
     let named = finding.merchant_code.clone().zip(finding.order_id.clone());
     let named = named.filter(|_| finding.status == FindingStatus::Open);
     let Some((merchant_code, order_id)) = named else { return Ok(None) };
     let key = OrderKey { partner: finding.partner.clone(), merchant_code, order_id };
     match engines.store()?.load(vec![key]).await?.pop().flatten() {
-        Some(order) => askings.of_order(engines, &order).await,
+        Some(order) => queries.of_order(engines, &order).await,
         None => Ok(None),
     }
 }
 
-/// A row of the listing: amounts as people or as spreadsheets read them.
-fn cells(
-    (finding, currencies): (&FindingChanged, &Currencies<'_>),
-    (age_days, asking): (i64, Option<&Asking>),
-    form: Form,
-) -> Vec<String> {
-    let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let place = [
-        Some(finding.partner.to_string()),
-        finding.merchant_code.as_ref().map(ToString::to_string),
-        finding.order_id.as_ref().map(ToString::to_string),
-    ];
-    let status = match (&finding.decision, finding.status) {
+/// `partner/merchantCode/orderId`, as far as it is known.
+fn place(finding: &FindingChanged) -> String {
+    let merchant_code = finding.merchant_code.as_ref().map(MerchantCode::as_str);
+    let names = [merchant_code, finding.order_id.as_ref().map(OrderId::as_str)];
+    let names = std::iter::once(finding.partner.as_str()).chain(names.into_iter().flatten());
+    names.collect::<Vec<_>>().join("/")
+}
+
+fn status_in_words(finding: &FindingChanged) -> &'static str {
+    match (&finding.decision, finding.status) {
         (Some(decision), FindingStatus::Open) if is_contested(finding, decision) => {
             "open (people disagree, needs a second person)"
         }
         (Some(_), FindingStatus::Open) => "open (needs a second person)",
         (_, status) => status.as_str(),
-    };
-    let is_csv = form == Form::Csv;
-    let manner = Manner { zone: None, money: if is_csv { plain_named } else { named } };
-    let (ours, partners) = sides(finding, currencies, manner);
-    let what = finding.flag.map(|flag| flag.to_string()).or_else(|| finding.field.clone());
-    let mut cells = vec![
-        finding.finding_id.chars().take(12).collect(),
-        status.to_owned(),
-        finding.severity.as_str().to_owned(),
-        finding.code.to_string(),
-        place.into_iter().flatten().collect::<Vec<_>>().join("/"),
-        dash(finding.payment_ref.as_ref().map(ToString::to_string)),
-        dash(what),
-        ours,
-        format!("{partners} ({})", finding.partners.source),
-    ];
-    let (minor, currency) = (i128::from(finding.money_at_risk), finding.currency);
-    let written = |write: fn(i128, Currency) -> String| {
-        currency.map_or_else(|| minor.to_string(), |currency| write(minor, currency))
-    };
-    if is_csv {
-        let named = currency.map_or_else(String::new, |currency| currency.to_string());
-        cells.extend([written(plain), named, minor.to_string()]);
-    } else {
-        cells.push(written(named));
     }
-    cells.extend([
-        age_days.to_string(),
-        dash(asking.map(Asking::in_words)),
-        finding.action.clone(),
-    ]);
-    cells
 }
 
-/// Whether another person decided something else before.
+/// Whether another person has decided something else.
 fn is_contested(finding: &FindingChanged, decision: &FindingDecision) -> bool {
     finding
         .earlier_decisions
@@ -237,90 +281,28 @@ fn is_contested(finding: &FindingChanged, decision: &FindingDecision) -> bool {
         .any(|earlier| earlier.ended == DecisionEnd::Replaced && earlier.author != decision.author)
 }
 
-/// Control totals of the last run of each day.
-pub fn totals(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
-    let form = args.output.output;
-    let columns = if form == Form::Csv { &TOTALS_CSV[..] } else { &TOTALS[..] };
-    let mut listing = Listing::new(form, columns);
+/// Prints the control totals of the last run of each day.
+pub(crate) fn totals(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
+    let wanted = ledger.runs().filter(|run| is_wanted(args, run.partner.as_str(), &run.day));
+    let totals =
+        wanted.flat_map(|run| run.totals.iter().map(move |total| TotalRow::of(run, total)));
+    listing::print(args.output.output, totals)
+}
+
+/// Prints the last run of each day, with the current number of open and decided findings.
+pub(crate) fn runs(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
+    let mut listing = Listing::of::<RunRow<'_>>(args.output.output);
     for run in ledger.runs().filter(|run| is_wanted(args, run.partner.as_str(), &run.day)) {
-        for total in &run.totals {
-            listing.row(total_cells(run, total, form), &total_object(run, total))?;
-        }
+        listing.row(&run_row(ledger, run)?)?;
     }
     listing.print()
 }
 
-fn total_object(run: &RunEnded, total: &ControlTotal) -> Value {
-    let sum = |sum: &Sum| json!({ "count": sum.count, "amountMinor": sum.amount });
-    json!({
-        "partner": run.partner, "day": total.day, "currency": total.currency,
-        "exponent": total.currency.exponent(), "status": total.status, "ours": sum(&total.ours),
-        "partners": sum(&total.partners), "differenceMinor": total.difference(), "run": run.run,
-    })
-}
-
-fn total_cells(run: &RunEnded, total: &ControlTotal, form: Form) -> Vec<String> {
-    let is_csv = form == Form::Csv;
-    let amount = |minor: i64| {
-        let write = if is_csv { plain } else { major };
-        let mut cells = vec![write(i128::from(minor), total.currency)];
-        cells.extend(is_csv.then(|| minor.to_string()));
-        cells
-    };
-    let mut cells = vec![
-        run.partner.to_string(),
-        total.day.clone(),
-        total.currency.to_string(),
-        total.status.to_string(),
-    ];
-    for sum in [&total.ours, &total.partners] {
-        cells.extend(amount(sum.amount));
-        cells.push(sum.count.to_string());
-    }
-    cells.extend(amount(total.difference()));
-    cells.push(run.run.clone());
-    cells
-}
-
-/// The last run of each day, with what is open and decided of the day now.
-pub fn runs(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
-    let mut listing = Listing::new(args.output.output, &RUNS);
-    for run in ledger.runs().filter(|run| is_wanted(args, run.partner.as_str(), &run.day)) {
-        let day = (run.partner.clone(), run.day.clone());
-        let (now, closed) = (ledger.open_and_decided(&day)?, ledger.closed(&day));
-        let closed_by = closed.map(|closed| closed.author.to_string());
-        let mut object = serde_json::to_value(run)?;
-        object["now"] = json!({ "open": now.0, "decided": now.1, "closedBy": closed_by });
-        listing.row(run_cells(run, now, closed_by), &object)?;
-    }
-    listing.print()
-}
-
-fn run_cells(
-    run: &RunEnded,
-    (open, decided): (u64, u64),
-    closed_by: Option<String>,
-) -> Vec<String> {
-    let closed_by = closed_by.map_or_else(
-        || "-".to_owned(),
-        |by| match run.adjusts {
-            None => by,
-            Some(_) => format!("{by} (adjusted since)"),
-        },
-    );
-    let result = format!("{:?}", run.result).to_lowercase();
-    vec![
-        run.partner.to_string(),
-        run.day.clone(),
-        run.run.clone(),
-        result,
-        run.records.name.clone(),
-        run.records.entries.to_string(),
-        run.records.bad.to_string(),
-        open.to_string(),
-        decided.to_string(),
-        closed_by,
-    ]
+fn run_row<'a>(ledger: &'a Ledger, run: &'a RunEnded) -> anyhow::Result<RunRow<'a>> {
+    let day = (run.partner.clone(), run.day.clone());
+    let (open, decided) = ledger.open_and_decided(&day)?;
+    let closed_by = ledger.closed(&day).map(|closed| &closed.author);
+    Ok(RunRow { run, now: DayNow { open, decided, closed_by } })
 }
 
 #[cfg(test)]
@@ -336,7 +318,7 @@ mod tests {
     /// A day with an open finding of 12,500.00 EUR, as a run found it.
     fn day() -> (RunEnded, FindingChanged) {
         let sample: Value =
-            serde_json::from_str(include_str!("../../report/tests/sample.json")).unwrap();
+            serde_json::from_str(include_str!("../../../report/src/tests/sample.json")).unwrap();
         let run: RunEnded = serde_json::from_value(sample["ended"].clone()).unwrap();
         let mut finding: FindingChanged =
             serde_json::from_value(sample["findings"][0].clone()).unwrap();
@@ -351,29 +333,27 @@ mod tests {
     #[test]
     fn money_is_written_in_major_units() {
         let (run, finding) = day();
-        let currencies = Currencies::default();
-        let row = |form| cells((&finding, &currencies), (1, None), form);
-        let table = row(Form::Table);
-        assert_eq!((&*table[7], &*table[9]), ("12,500.00 EUR", "12,500.00 EUR"));
-        assert_eq!(table.len(), FINDINGS.len());
-        let csv = row(Form::Csv);
-        assert_eq!((csv[7].as_str(), csv.len()), ("12500.00 EUR", FINDINGS_CSV.len()));
-        assert_eq!(csv[9..12], ["12500.00", "EUR", "1250000"]);
-        // 61 payments of each side, ours more by 0.50 USD.
-        let total = &run.totals[1];
-        let csv: Vec<_> = TOTALS_CSV.into_iter().zip(total_cells(&run, total, Form::Csv)).collect();
-        for (column, cell) in [
-            ("ours", "12049.99"),
-            ("ours_minor", "1204999"),
-            ("our_count", "61"),
-            ("partners", "12049.49"),
-            ("difference", "0.50"),
-            ("difference_minor", "50"),
-        ] {
-            assert!(csv.contains(&(column, cell.to_owned())), "{column}: {csv:?}");
+        let currencies = OurCurrencies::default();
+        let row = FindingRow {
+            finding: &finding,
+            money_at_risk_minor: 1_250_000,
+            exponent: Some(2),
+            query: None,
+            age_days: 1,
+            currencies: &currencies,
+        };
+        for column in ["ours", "at_risk"] {
+            assert_eq!(row.shown(column, OutputFormat::Table).unwrap(), "12,500.00 EUR");
         }
-        assert_eq!(total_cells(&run, total, Form::Table)[4], "12,049.99");
-        assert_eq!(total_object(&run, total)["ours"]["amountMinor"], 1_204_999);
+        assert_eq!(row.shown("ours", OutputFormat::Csv).unwrap(), "12500.00 EUR");
+        assert_eq!(row.shown("at_risk", OutputFormat::Csv).unwrap(), "12500.00");
+        // 61 payments of each side, ours more by 0.50 USD.
+        let total = TotalRow::of(&run, &run.totals[1]);
+        let shown = |column| total.shown(column, OutputFormat::Csv).unwrap();
+        assert_eq!((shown("ours"), shown("partners")), ("12049.99".into(), "12049.49".into()));
+        assert_eq!((shown("difference"), total.difference_minor), ("0.50".into(), 50));
+        assert_eq!(total.shown("ours", OutputFormat::Table).unwrap(), "12,049.99");
+        assert_eq!(json!(total)["ours"], json!({ "count": 61, "amountMinor": 1_204_999 }));
     }
 
     #[tokio::test]
@@ -402,8 +382,7 @@ mod tests {
         ledger.catch_up(&log).await.unwrap();
         assert!(run.findings.open > 0, "the run found it open");
         let run = ledger.runs().next().unwrap();
-        let now = ledger.open_and_decided(&(run.partner.clone(), run.day.clone())).unwrap();
-        let row = run_cells(run, now, None);
-        assert_eq!((&*row[7], &*row[8]), ("0", "1"));
+        let row = run_row(&ledger, run).unwrap();
+        assert_eq!((row.now.open, row.now.decided), (0, 1));
     }
 }

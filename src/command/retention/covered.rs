@@ -1,33 +1,56 @@
-//! Owns what an erasure covers: the records whose bytes certain keys of one account seal, counted in the log itself.
+//! Owns the count of what an erasure covers: the records in the log with bytes that the given keys
+//! of an account seal.
 
+use payfold_engines::log::walk::Walk;
 use payfold_engines::log::{Delivered, Topic};
+use payfold_kit::search;
 use payfold_schemas::ids::KeyId;
 use payfold_schemas::month::Month;
 use payfold_schemas::record::{Parts, Record};
 use payfold_schemas::time::Time;
-use serde_json::json;
+use serde::Serialize;
 
-use crate::args::{Form, OutputArgs};
+use crate::args::{OutputArgs, OutputFormat};
 use crate::output;
-use crate::search;
-use crate::walk::Walk;
 use crate::wiring::Engines;
 
 const PAGE: usize = 2_000;
 
-/// Records of both topics.
-#[derive(Debug, Default)]
-pub struct Covered {
+/// The keys of a month that an erasure would destroy.
+pub(crate) struct ErasableKeys<'a> {
+    /// `partner/merchantCode`.
+    pub account: &'a str,
+    /// The month.
+    pub month: Month,
+    /// The ids of the keys.
+    pub keys: &'a [KeyId],
+}
+
+/// What an erasure covers, as JSON output shows it.
+#[derive(Serialize)]
+struct ErasureReport<'a> {
+    account: &'a str,
+    month: String,
+    keys: &'a [KeyId],
+    #[serde(flatten)]
+    covered: &'a SealedCounts,
+}
+
+/// Counts of sealed records in both topics.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct SealedCounts {
     intake: u64,
     quarantine: u64,
     bytes: u64,
-    /// When the first and the last of them came.
-    span: Option<(Time, Time)>,
+    /// When the first of them was received.
+    first: Option<Time>,
+    /// When the last of them was received.
+    last: Option<Time>,
 }
 
-impl Covered {
-    /// Reads the log. Errors: the engines'; a record that can't be read.
-    pub async fn count(
+impl SealedCounts {
+    /// Counts by reading the log. Errors: the engines'; a newer program wrote a record.
+    pub(crate) async fn count(
         engines: &Engines,
         (account, keys): (&str, &[KeyId]),
         output: &OutputArgs,
@@ -54,7 +77,7 @@ impl Covered {
         message: &Delivered,
         (account, keys): (&str, &[KeyId]),
     ) -> anyhow::Result<()> {
-        let Some(record) = search::readable(message)? else { return Ok(()) };
+        let Some(record) = search::decode_undamaged(message)? else { return Ok(()) };
         let Record { parts, raw_key_id, raw } = record;
         if !raw_key_id.is_some_and(|id| keys.contains(&id)) {
             return Ok(());
@@ -69,35 +92,34 @@ impl Covered {
         if of == account {
             *counter += 1;
             self.bytes += u64::try_from(raw.len())?;
-            let (first, last) = self.span.unwrap_or((came, came));
-            self.span = Some((first.min(came), last.max(came)));
+            self.first = Some(self.first.map_or(came, |first| first.min(came)));
+            self.last = self.last.max(Some(came));
         }
         Ok(())
     }
 
-    /// Tells it.
-    pub fn print(
+    /// Prints the counts.
+    pub(crate) fn print(
         &self,
-        (account, month, keys): (&str, Month, &[KeyId]),
-        form: &OutputArgs,
+        erasable: &ErasableKeys<'_>,
+        output: &OutputArgs,
     ) -> anyhow::Result<()> {
-        let Self { intake, quarantine, bytes, span } = self;
-        let keys: Vec<&str> = keys.iter().map(KeyId::as_str).collect();
-        if form.output != Form::Table {
+        let ErasableKeys { account, month, keys } = *erasable;
+        if output.output != OutputFormat::Table {
+            let month = month.to_string();
             return output::object(
-                form.output,
-                &json!({
-                    "account": account, "month": month.to_string(), "keys": keys, "intake": intake,
-                    "quarantine": quarantine, "bytes": bytes, "first": span.map(|span| span.0),
-                    "last": span.map(|span| span.1),
-                }),
+                output.output,
+                &ErasureReport { account, month, keys, covered: self },
             );
         }
-        let came = span.map_or(String::new(), |(first, last)| {
+        let Self { intake, quarantine, bytes, first, last } = self;
+        let came = first.zip(*last).map_or(String::new(), |(first, last)| {
             format!(", received {} to {}", output::time(first), output::time(last))
         });
+        let keys: Vec<&str> = keys.iter().map(KeyId::as_str).collect();
         output::line(&format!(
-            "{account} {month}: {} {} the bytes of {intake} facts and {quarantine} quarantined notices, {bytes} bytes{came}",
+            "{account} {month}: {} {} the bytes of {intake} facts and {quarantine} quarantined \
+             notices, {bytes} bytes{came}",
             keys.join(" "),
             if keys.len() == 1 { "seals" } else { "seal" }
         ));

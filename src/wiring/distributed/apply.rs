@@ -1,4 +1,4 @@
-//! Owns making topics and tables, and looking whether they are as they must be.
+//! Owns the creation and the checks of topics and tables.
 
 use std::time::Duration;
 
@@ -7,101 +7,115 @@ use payfold_engines::log::kafka::topics::{self, Footing, Severity, TopicStep, To
 use payfold_engines::orders::cql::CqlSettings;
 use payfold_engines::orders::cql::schema::{self, State};
 
-use super::Distributed;
+use super::connection::DistributedEngines;
 use crate::error;
 use crate::settings::Settings;
-use crate::wiring::asked::{ClusterLook, Doing, Found, Step};
-use crate::wiring::explain;
+use crate::wiring::cluster_state::{ApplyMode, ApplyStep, ClusterCheck, EngineState};
+use crate::wiring::explain::explain;
 
-impl Distributed {
-    /// Makes the topics, or tells what would be made. Errors: the broker's.
-    pub async fn apply_topics(
+impl DistributedEngines {
+    /// Creates the topics, or lists what would be created. Errors: the broker's.
+    pub(crate) async fn apply_topics(
         &self,
         settings: &Settings,
-        doing: Doing,
-    ) -> anyhow::Result<Vec<Step>> {
+        mode: ApplyMode,
+    ) -> anyhow::Result<Vec<ApplyStep>> {
         let wanted = wanted(settings);
-        let steps = match doing {
-            Doing::Tell => topics::plan(&self.kafka, &wanted).await,
-            Doing::Make => topics::apply(&self.kafka, &wanted).await,
+        let steps = match mode {
+            ApplyMode::Plan => topics::plan(&self.kafka, &wanted).await,
+            ApplyMode::Apply => topics::apply(&self.kafka, &wanted).await,
         };
-        let of = |step: &TopicStep| Step {
+        let of = |step: &TopicStep| ApplyStep {
             line: step.to_string(),
             left: matches!(step, TopicStep::Leave(_)),
         };
         Ok(steps.map_err(explain)?.iter().map(of).collect())
     }
 
-    /// Makes keyspace and tables, or tells what would be made; nothing of what is there. Errors: the database's.
-    pub async fn apply_schema(&self, doing: Doing) -> anyhow::Result<Vec<Step>> {
+    /// Creates keyspace and tables, or lists what would be created. Existing tables that are right
+    /// are left out. Errors: the database's.
+    pub(crate) async fn apply_schema(&self, mode: ApplyMode) -> anyhow::Result<Vec<ApplyStep>> {
         let cql = self.cql()?;
-        let steps = match doing {
-            Doing::Tell => schema::plan(cql).await,
-            Doing::Make => schema::apply(cql).await,
+        let steps = match mode {
+            ApplyMode::Plan => schema::plan(cql).await,
+            ApplyMode::Apply => schema::apply(cql).await,
         };
         let steps = steps.map_err(explain)?;
         let open = steps.iter().filter(|step| step.state != State::Present);
         Ok(open
-            .map(|step| Step {
+            .map(|step| ApplyStep {
                 line: step.to_string(),
                 left: matches!(step.state, State::Differs(_)),
             })
             .collect())
     }
 
-    /// Notes that the nodes hold as many copies as the keyspace says, on a person's word. Errors: the database's.
-    pub async fn note_copies_repaired(&self) -> anyhow::Result<()> {
+    /// Records a person's confirmation that the nodes hold all replicas that the keyspace names.
+    /// Errors: the database's.
+    pub(crate) async fn note_copies_repaired(&self) -> anyhow::Result<()> {
         schema::change_copies(self.cql()?).await.map_err(explain)
     }
 
-    /// Looks at topics and tables. Changes nothing.
-    pub async fn look(&self) -> ClusterLook {
-        ClusterLook { topics: self.look_at_topics().await, tables: self.look_at_tables().await }
+    /// Checks topics and tables. Changes nothing.
+    pub(crate) async fn check(&self) -> ClusterCheck {
+        ClusterCheck { topics: self.check_topics().await, tables: self.check_tables().await }
     }
 
-    async fn look_at_topics(&self) -> Vec<Found> {
+    async fn check_topics(&self) -> Vec<EngineState> {
         match topics::check(&self.kafka, self.footing).await {
-            Err(error) => vec![bad(error.to_string(), "mend that first")],
+            Err(error) => vec![bad(
+                error.to_string(),
+                "correct this first, then run payfold check --connect again",
+            )],
             Ok(findings) if findings.is_empty() => {
-                vec![Found::Good {
-                    detail: "all there, with the settings they must have".to_owned(),
+                vec![EngineState::Good {
+                    detail: "all exist, with the required settings".to_owned(),
                 }]
             }
             Ok(findings) => (findings.into_iter())
                 .map(|finding| {
                     let detail = format!("{}: {}", finding.subject, finding.what);
                     match finding.severity {
-                        Severity::Refuse => Found::Bad { detail, fix: finding.fix },
-                        Severity::Warn => Found::Doubtful { detail, fix: finding.fix },
+                        Severity::Refuse => EngineState::Bad { detail, fix: finding.fix },
+                        Severity::Warn => EngineState::Doubtful { detail, fix: finding.fix },
                     }
                 })
                 .collect(),
         }
     }
 
-    async fn look_at_tables(&self) -> Found {
+    async fn check_tables(&self) -> EngineState {
         if self.cql().is_err() {
-            return Found::Doubtful {
-                detail: "no order store is named: only ingest does without".to_owned(),
-                fix: "elsewhere write orders = \"cql://HOST:PORT,HOST:PORT/KEYSPACE\"".to_owned(),
+            return EngineState::Doubtful {
+                detail: "orders names no database, so this process can only run ingest".to_owned(),
+                fix: "for other roles set orders = \"cql://HOST:PORT,HOST:PORT/KEYSPACE\""
+                    .to_owned(),
             };
         }
-        let steps = match self.apply_schema(Doing::Tell).await {
-            Err(error) => return bad(error::told(&error).0, "mend that first"),
-            Ok(steps) if steps.is_empty() => return Found::Good { detail: "all there".to_owned() },
+        let steps = match self.apply_schema(ApplyMode::Plan).await {
+            Err(error) => {
+                return bad(
+                    error::describe(&error).0,
+                    "correct this first, then run payfold check --connect again",
+                );
+            }
+            Ok(steps) if steps.is_empty() => {
+                return EngineState::Good { detail: "all exist".to_owned() };
+            }
             Ok(steps) => steps,
         };
         let lines: Vec<String> = steps.iter().map(|step| step.line.replace('\n', " ")).collect();
-        // Nothing is made beside what differs.
+        // `schema apply` creates nothing while a table differs.
         let fix = match steps.iter().any(|step| step.left) {
-            true => "mend it by hand or name another keyspace",
+            true => "alter the table by hand, or use another keyspace",
             false => "payfold schema apply",
         };
         bad(lines.join("; "), fix)
     }
 
-    /// Makes topics of a bench at the URL; how many copies each has. Errors: the URL, the broker's.
-    pub async fn make_bench_topics(url: &str, partitions: u32) -> anyhow::Result<i32> {
+    /// Creates the topics of a bench at the URL. Returns their replication factor. Errors: the
+    /// URL's, the broker's.
+    pub(crate) async fn make_bench_topics(url: &str, partitions: u32) -> anyhow::Result<i32> {
         let settings = KafkaSettings::parse_url(url).map_err(explain)?;
         let replication = i32::try_from(settings.brokers.len().clamp(1, 3))?;
         let footing = Footing::Dev;
@@ -110,8 +124,8 @@ impl Distributed {
         Ok(replication)
     }
 
-    /// Makes the keyspace of a bench at the URL. Errors: the URL, the database's.
-    pub async fn make_bench_keyspace(url: &str) -> anyhow::Result<()> {
+    /// Creates the keyspace of a bench at the URL. Errors: the URL's, the database's.
+    pub(crate) async fn make_bench_keyspace(url: &str) -> anyhow::Result<()> {
         let mut settings = CqlSettings::parse_url(url).map_err(explain)?;
         settings.dev = true;
         schema::apply(&settings).await.map_err(explain)?;
@@ -119,11 +133,11 @@ impl Distributed {
     }
 }
 
-fn bad(detail: String, fix: &str) -> Found {
-    Found::Bad { detail, fix: fix.to_owned() }
+fn bad(detail: String, fix: &str) -> EngineState {
+    EngineState::Bad { detail, fix: fix.to_owned() }
 }
 
-/// What topics are made with.
+/// The settings with which topics are created.
 fn wanted(settings: &Settings) -> TopicsWanted {
     let section = &settings.kafka;
     let replication = match (section.replication, settings.dev) {

@@ -1,45 +1,45 @@
-//! Owns what is told of Kafka and the CQL database in metrics.
+//! Owns the metrics of Kafka and the CQL database.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use payfold_engines::log::kafka::Observers;
 use payfold_engines::log::sqlite::CommitObserver;
 use payfold_engines::orders::cql::{StatementKind, StatementObserver};
 use prometheus::{
-    GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,
+    IntCounterVec, Registry, register_gauge_vec_with_registry,
+    register_histogram_vec_with_registry, register_int_counter_vec_with_registry,
+    register_int_gauge_vec_with_registry,
 };
 
-/// Puts what the producer and librdkafka tell into metrics.
+/// Makes the observers that export statistics of the producer and of librdkafka.
 pub(super) fn observers(registry: &Registry, commits: CommitObserver) -> anyhow::Result<Observers> {
-    let gauge = |name: &str, help: &str| -> anyhow::Result<IntGaugeVec> {
-        let gauge = IntGaugeVec::new(Opts::new(name, help), &["broker"])?;
-        registry.register(Box::new(gauge.clone())).context("a metric")?;
-        Ok(gauge)
-    };
-    let waiting = gauge(
+    let waiting = register_int_gauge_vec_with_registry!(
         "payfold_engine_kafka_outbuf_requests",
         "Requests that wait to be sent to a broker.",
-    )?;
-    let rtt = GaugeVec::new(
-        Opts::new("payfold_engine_kafka_rtt_seconds", "99th percentile of a broker's round trips."),
         &["broker"],
+        registry
     )?;
-    let counter = |name: &str, help: &str| -> anyhow::Result<IntCounterVec> {
-        let counter = IntCounterVec::new(Opts::new(name, help), &["broker"])?;
-        registry.register(Box::new(counter.clone())).context("a metric")?;
-        Ok(counter)
-    };
-    registry.register(Box::new(rtt.clone()))?;
-    let errors = counter(
+    let rtt = register_gauge_vec_with_registry!(
+        "payfold_engine_kafka_rtt_seconds",
+        "99th percentile of the round trips to a broker.",
+        &["broker"],
+        registry
+    )?;
+    let errors = register_int_counter_vec_with_registry!(
         "payfold_engine_kafka_tx_errors_total",
         "Requests to a broker that could not be sent.",
+        &["broker"],
+        registry
     )?;
-    let disconnects =
-        counter("payfold_engine_kafka_disconnects_total", "Connections to a broker that broke.")?;
-    let statistics = move |told: &payfold_engines::log::kafka::Statistics| {
-        for broker in told.brokers.values().filter(|broker| broker.nodeid >= 0) {
+    let disconnects = register_int_counter_vec_with_registry!(
+        "payfold_engine_kafka_disconnects_total",
+        "Broken connections to a broker.",
+        &["broker"],
+        registry
+    )?;
+    let statistics = move |reported: &payfold_engines::log::kafka::Statistics| {
+        for broker in reported.brokers.values().filter(|broker| broker.nodeid >= 0) {
             let label = [broker.nodeid.to_string()];
             let label = [label[0].as_str()];
             waiting.with_label_values(&label).set(broker.outbuf_cnt);
@@ -58,23 +58,21 @@ pub(super) fn observers(registry: &Registry, commits: CommitObserver) -> anyhow:
     Ok(Observers { statistics: Some(Arc::new(statistics)), commits: Some(commits) })
 }
 
-/// Puts the statements on the order store into metrics.
+/// Makes the observer that exports the statements on the order store.
 pub(super) fn statements(registry: &Registry) -> anyhow::Result<StatementObserver> {
-    let options = HistogramOpts::new(
+    let took = register_histogram_vec_with_registry!(
         "payfold_engine_cql_statement_duration_seconds",
-        "One statement on the order store, until its answer was there or its time was over.",
-    );
-    let buckets = prometheus::exponential_buckets(0.000_25, 2.5, 12)?;
-    let took = HistogramVec::new(options.buckets(buckets), &["kind"])?;
-    let failed = IntCounterVec::new(
-        Opts::new(
-            "payfold_engine_cql_statement_failures_total",
-            "Statements on the order store that came to nothing.",
-        ),
+        "Duration of a statement on the order store, until its answer or its timeout.",
         &["kind"],
+        prometheus::exponential_buckets(0.000_25, 2.5, 12)?,
+        registry,
     )?;
-    registry.register(Box::new(took.clone()))?;
-    registry.register(Box::new(failed.clone()))?;
+    let failed = register_int_counter_vec_with_registry!(
+        "payfold_engine_cql_statement_failures_total",
+        "Statements on the order store that failed.",
+        &["kind"],
+        registry
+    )?;
     let took = StatementKind::ALL.map(|kind| took.with_label_values(&[kind.name()]));
     let failed = StatementKind::ALL.map(|kind| failed.with_label_values(&[kind.name()]));
     Ok(Arc::new(move |run| {
@@ -83,7 +81,7 @@ pub(super) fn statements(registry: &Registry) -> anyhow::Result<StatementObserve
     }))
 }
 
-/// Raises a counter to what its source has counted.
+/// Raises a counter to the total that its source reports.
 fn raise(counter: &IntCounterVec, label: &[&str], counted: u64) {
     let counter = counter.with_label_values(label);
     counter.inc_by(counted.saturating_sub(counter.get()));

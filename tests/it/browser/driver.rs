@@ -1,5 +1,5 @@
-//! Owns the browser: a headless Chromium behind its own ChromeDriver, both ended with the test. Pictures of what it
-//! shows go to the target folder, for people to look at.
+//! Owns the browser: a headless Chromium behind its own ChromeDriver, both ended with the test.
+//! Screenshots go to the target folder, for people to check.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::support::needs::{self, Need};
-use crate::support::system::until;
+use crate::support::waits::until;
 
 /// A window on a desk.
 pub const DESKTOP: (u32, u32) = (1_280, 900);
@@ -40,9 +40,9 @@ fn installed() -> Result<(), String> {
 }
 
 impl Browser {
-    /// Starts one with a window of this size; `None` where there is none to start.
+    /// Starts a browser with a window of this size; `None` where none is installed.
     pub fn start((width, height): (u32, u32)) -> Option<Self> {
-        needs::met(Need::Browser, installed())?;
+        needs::require(Need::Browser, installed())?;
         let port = free_port();
         let driver = Command::new("chromedriver")
             .arg(format!("--port={port}"))
@@ -102,12 +102,12 @@ impl Browser {
         });
     }
 
-    /// From now on the whole window is looked at.
-    pub fn leave_frame(&self) {
+    /// Selects the whole window for what follows.
+    pub fn select_window(&self) {
         self.runtime.block_on(self.client.enter_parent_frame()).expect("there is a window");
     }
 
-    /// What a script of ours returns, whatever the page allows its own.
+    /// The result of a test's script, whatever scripts the page allows.
     pub fn ask(&self, script: &str) -> Value {
         let asked = self.client.execute(script, Vec::new());
         self.runtime.block_on(asked).expect("scripts run")

@@ -1,7 +1,7 @@
-//! The report of a run as it is read: from a file, without network or script, on a phone and a desk, light, dark and on
-//! paper.
+//! Checks how a run's report is read: from a file, without network or script, on a phone and a
+//! desktop, light, dark and on paper.
 
-use payfold::report::{Report, page};
+use payfold_report::{Report, render_page};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::finding::FindingChanged;
 use payfold_schemas::run::{BadLine, PeriodClosed, RunEnded, RunResult};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::driver::{Browser, DESKTOP, pictures};
 
 /// A day with most kinds of findings.
-const SAMPLE: &str = include_str!("../../../src/report/tests/sample.json");
+const SAMPLE: &str = include_str!("../../../report/src/tests/sample.json");
 
 #[derive(Deserialize)]
 struct Day {
@@ -71,7 +71,7 @@ impl Day {
     fn incomplete() -> Self {
         let mut day = Self::sample();
         day.ended.result = RunResult::Incomplete;
-        day.ended.problems = vec![format!("{}: 2 lines can't be read", day.ended.records.name)];
+        day.ended.problems = vec![format!("2 lines of {} can't be parsed", day.ended.records.name)];
         day.ended.records.bad = 2;
         let bad = |(line, problem): (u64, &str)| BadLine { line, problem: problem.to_owned() };
         let problems =
@@ -83,7 +83,8 @@ impl Day {
     /// Its page as a file; its address.
     fn saved(&self, name: &str) -> String {
         let (ended, findings) = (&self.ended, self.findings.as_slice());
-        let page = page(&Report { ended, findings, closed: self.closed.as_ref(), now: self.now });
+        let page =
+            render_page(&Report { ended, findings, closed: self.closed.as_ref(), now: self.now });
         let path = pictures().join(format!("{name}.html"));
         std::fs::write(&path, page).expect("the target folder can be written");
         url::Url::from_file_path(path).expect("a whole path").into()
@@ -188,7 +189,7 @@ fn a_report_prints_on_a4_with_nothing_cut() {
     assert!((2..=6).contains(&pages), "{pages} pages");
     assert!(text.contains("/MediaBox [0 0 594.95996 841.91998]"), "A4");
 
-    // The width of A4 between the margins, in points of the screen: what is wider is cut.
+    // The width of A4 between the margins, in CSS pixels; wider content is cut.
     browser.command("Emulation.setEmulatedMedia", json!({ "media": "print" }));
     let width = 688;
     in_width(&browser, width);

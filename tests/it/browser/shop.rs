@@ -1,5 +1,5 @@
-//! Owns a shop's site: a page with the partner's in a frame, a page of thanks, and the stream both listen to, passed
-//! on from the shop listener with the key that no browser sees.
+//! Owns a shop's site: a page with the partner's in a frame, a page of thanks, and the stream both
+//! listen to, passed on from the shop listener with the key that no browser sees.
 
 use std::net::TcpListener;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::support::system::System;
 
-/// A site on a port of its own; it serves until the test's process ends.
+/// A site on its own port; it serves until the test's process ends.
 pub struct ShopSite {
     url: String,
     socket: TcpListener,
@@ -99,10 +99,11 @@ struct Visit {
     page: Option<String>,
 }
 
-/// Shows the state the stream tells.
+/// A page that shows the order's state as the event stream reports it.
 const LISTEN: &str = "<p>State: <b id='state'>?</b></p><script>
 const order = new URLSearchParams(location.search).get('orderId');
-new EventSource('/events?orderId=' + encodeURIComponent(order)).addEventListener('payment', event => {
+new EventSource('/events?orderId=' + encodeURIComponent(order))\
+.addEventListener('payment', event => {
   document.getElementById('state').textContent = JSON.parse(event.data).state;
 });
 </script>";

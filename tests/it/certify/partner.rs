@@ -1,20 +1,20 @@
-//! Owns a sandbox partner in this process that is quick to answer and to send again, and its certifier.
+//! Owns a sandbox partner in this process that answers and retries quickly, and its certifier.
 
 use std::net::TcpListener;
 use std::sync::Arc;
 
 use actix_web::{App, HttpServer};
+use payfold_certify::observations::{Attestation, AttestedItem, PaymentCase};
+use payfold_certify::report::Report;
+use payfold_certify::{CertifySettings, PageOperator, RunEvent, RunTimeouts, certify};
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::directory::Directory;
 use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
-use payfold_partners::remote::Remote;
+use payfold_partners::remote::PartnerClient;
 use payfold_partners::secret::Secret;
-use payfold_sandbox::certify::report::Report;
-use payfold_sandbox::certify::seen::{Attestation, Case, Item};
-use payfold_sandbox::certify::{Hands, News, Patience, Settings, certify};
-use payfold_sandbox::trouble::Troubles;
+use payfold_sandbox::troubles::Troubles;
 use payfold_sandbox::{RetrySchedule, Sandbox, SandboxAccount, SandboxSettings};
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
 use payfold_schemas::money::{Amount, Currency};
@@ -22,15 +22,15 @@ use tokio::sync::mpsc;
 
 const KEY: &[u8] = b"a test key, worth nothing at all";
 
-/// Long enough for a machine that is busy, short enough for a test.
-const PATIENCE: Patience = Patience {
+/// Long enough for a busy machine, short enough for a test.
+const TIMEOUTS: RunTimeouts = RunTimeouts {
     payer_ms: 20_000,
     ipn_ms: 4_000,
     retry_ms: 4_000,
     return_ms: 2_000,
     quiet_ms: 1_500,
     hang_ms: 6_000,
-    look_ms: 100,
+    poll_ms: 100,
 };
 
 pub struct Partner {
@@ -38,7 +38,7 @@ pub struct Partner {
     _sandbox: Sandbox,
     url: String,
     directory: Arc<Directory>,
-    remote: Remote,
+    remote: PartnerClient,
 }
 
 fn code() -> PartnerCode {
@@ -82,7 +82,7 @@ impl Partner {
         let settings = SandboxSettings {
             short_session_ms: 3_000,
             late_ms: 100,
-            // An answer that is late for want of a free core must not be taken for none.
+            // An answer that is late on a busy machine must not count as missing.
             answer_ms: 3_000,
             retry: RetrySchedule { first_ms: 30, longest_ms: 100, attempts_max: 4 },
             ..SandboxSettings::new(profile(), vec![account], &url)
@@ -99,31 +99,31 @@ impl Partner {
             _sandbox: sandbox,
             url,
             directory: Arc::new(directory()),
-            remote: Remote::new().expect("a client"),
+            remote: PartnerClient::new().expect("a client"),
         }
     }
 
     /// Certifies it, with this trouble in its payments.
     pub async fn certify(&self, troubles: Option<Troubles>) -> Report {
-        let (news, _told) = mpsc::unbounded_channel();
-        let settings = Settings { troubles, ..self.settings() };
+        let (news, _events) = mpsc::unbounded_channel();
+        let settings = CertifySettings { troubles, ..self.settings() };
         certify(settings, Arc::new(SystemClock), news).await.expect("it can be tried")
     }
 
     /// Certifies it with a person at its pages.
     pub async fn certify_by_hand(&self) -> Report {
-        let (news, told) = mpsc::unbounded_channel();
-        let settings = Settings { hands: Hands::Person, ..self.settings() };
+        let (news, events) = mpsc::unbounded_channel();
+        let settings = CertifySettings { operator: PageOperator::Person, ..self.settings() };
         let certified = certify(settings, Arc::new(SystemClock), news);
-        let (report, pages) = futures_util::join!(certified, people(told));
-        assert_eq!(pages, 4, "every page is told, and told once");
+        let (report, pages) = futures_util::join!(certified, people(events));
+        assert_eq!(pages, 4, "every page is reported once");
         report.expect("it can be tried")
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> CertifySettings {
         let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
         let attest = |item| Attestation { item, by: "Ana".to_owned(), at: SystemClock.now() };
-        Settings {
+        CertifySettings {
             directory: Arc::clone(&self.directory),
             partner: code(),
             merchant_code: merchant(),
@@ -135,21 +135,21 @@ impl Partner {
             amount: Amount::from_minor(150_000).expect("an amount"),
             currency: Currency::parse("VND").expect("a currency"),
             troubles: None,
-            hands: Hands::Ours,
-            attested: [Item::Width, Item::WebView].map(attest).into(),
-            patience: PATIENCE,
+            operator: PageOperator::Certifier,
+            attested: [AttestedItem::Width, AttestedItem::WebView].map(attest).into(),
+            timeouts: TIMEOUTS,
         }
     }
 }
 
-/// Does what the certifier asks of people, as a browser does it; how often it was asked.
-async fn people(mut told: mpsc::UnboundedReceiver<News>) -> usize {
+/// Acts as the person: presses a button at every reported page. Returns the count of pages.
+async fn people(mut events: mpsc::UnboundedReceiver<RunEvent>) -> usize {
     // Follows redirects, also the one back to the shop.
     let browser = reqwest::Client::builder().no_proxy().build().expect("a client");
     let mut asked = 0;
-    while let Some(news) = told.recv().await {
-        let News::Person { case, at } = news else { continue };
-        let button = if case == Case::Cancel { "cancel" } else { "pay" };
+    while let Some(news) = events.recv().await {
+        let RunEvent::PersonNeeded { case, at } = news else { continue };
+        let button = if case == PaymentCase::Cancel { "cancel" } else { "pay" };
         let pressed = browser.post(format!("{at}/{button}")).send().await.expect("an answer");
         assert_eq!(pressed.status(), 200, "{case}");
         asked += 1;

@@ -22,10 +22,10 @@ fn fails(done: &Done, words: &[&str]) {
 }
 
 #[test]
-fn exit_codes_tell_success_failure_usage_and_difference() {
+fn exit_codes_separate_success_failure_usage_and_difference() {
     let home = Home::new();
     let nothing = home.payfold(&["order", "list"]);
-    fails(&nothing, &["there is no", "payfold run"]);
+    fails(&nothing, &["does not exist", "payfold run"]);
     for usage in
         [&["frobnicate"][..], &["order"], &["order", "list", "--limit", "x"], &["run", "--no"]]
     {
@@ -61,9 +61,10 @@ fn exit_codes_tell_success_failure_usage_and_difference() {
     assert!(fix.contains("the path of a TOML file"), "{fix}");
 }
 
-/// Each account that can't be used has a row, with what is wrong and how it is mended apart.
+/// Each account that can't be used has a row; its detail says what is wrong, its fix how to correct
+/// it.
 #[test]
-fn what_is_wrong_with_accounts_is_told_apart_from_its_remedy() {
+fn check_separates_trouble_with_accounts_from_its_fix() {
     let home = Home::configured("[partners.acme]\nprofile = \"default\"\n");
     for merchant in ["A", "B"] {
         home.payfold(&["key", "add", "acme", "--merchant", merchant]).ok();
@@ -84,7 +85,7 @@ fn what_is_wrong_with_accounts_is_told_apart_from_its_remedy() {
     }
 }
 
-/// What stands under `[partners.acme]` and before it => result and a part of detail and fix.
+/// Lines under `[partners.acme]` and before it => result and a part of detail and fix.
 const PAYMENTS: [(&str, &str, &str, &str); 7] = [
     ("", "", "ok", "no partner has an api_url"),
     (
@@ -108,7 +109,8 @@ const PAYMENTS: [(&str, &str, &str, &str); 7] = [
         "checkout.shop_url",
     ),
     (
-        "public_url = \"https://pay.example\"\n[checkout]\nshop_url = \"https://shop.example/paid\"\n",
+        "public_url = \"https://pay.example\"\n[checkout]\n\
+         shop_url = \"https://shop.example/paid\"\n",
         "api_url = \"https://api.example\"",
         "ok",
         "notices to https://pay.example",
@@ -130,7 +132,7 @@ fn addresses_that_payments_need_are_checked() {
 }
 
 #[test]
-fn a_partner_that_cannot_be_called_is_told_of_at_the_start_and_the_rest_goes_on() {
+fn a_partner_that_cannot_be_called_is_reported_at_the_start_and_the_rest_goes_on() {
     let of = |code: &str, url: &str| {
         format!("[partners.{code}]\nprofile = \"default\"\napi_url = \"{url}\"\n")
     };
@@ -139,9 +141,9 @@ fn a_partner_that_cannot_be_called_is_told_of_at_the_start_and_the_rest_goes_on(
     let system = home.boot();
     let log = home.log();
     drop(system);
-    let told: Vec<_> = log.lines().filter(|line| line.contains("can't be called")).collect();
-    assert!(told.len() == 1 && told[0].contains("partner acme"), "{log}");
-    assert!(told[0].contains("write its https address"), "{log}");
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("can't be called")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("partner acme"), "{log}");
+    assert!(lines[0].contains("set api_url to the partner's https address"), "{log}");
 }
 
 pub fn a_running_demo_can_be_checked_and_tried(pair: Pair) {
@@ -221,11 +223,11 @@ fn a_row_that_does_not_follow_from_the_log_is_exit_code_3() {
     let verified = home.payfold(&["log", "verify", "--output", "json"]);
     assert_eq!(verified.code(), 3, "{verified:?}");
     let found: serde_json::Value = serde_json::from_str(&verified.stdout).expect("it is JSON");
-    let told =
+    let shown =
         |row: &serde_json::Value| format!("{} {} {}", row["order"], row["field"], row["folded"]);
-    let told: Vec<_> = found.as_array().expect("a list").iter().map(told).collect();
+    let shown: Vec<_> = found.as_array().expect("a list").iter().map(shown).collect();
     assert_eq!(
-        told,
+        shown,
         [
             "\"sandbox/DEMO/stranger\" \"row\" \"the log has no fact of it\"",
             "\"sandbox/DEMO/row-1\" \"version\" \"1\"",

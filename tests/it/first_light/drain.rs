@@ -1,4 +1,5 @@
-//! Owns the end of a process: SIGTERM takes no new work, finishes what is under way, and leaves with 0.
+//! Owns the end of a process: after SIGTERM it takes no new work, finishes the work that is under
+//! way, and exits with 0.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -6,7 +7,8 @@ use std::time::{Duration, Instant};
 use super::Demo;
 use crate::support::notice::Notice;
 use crate::support::pair::Pair;
-use crate::support::system::{post_request, until};
+use crate::support::waits::until;
+use crate::support::wire::post_request;
 
 pub fn a_request_under_way_is_finished_before_the_process_leaves(pair: Pair) {
     let Some(mut demo) = Demo::on(pair) else { return };
@@ -18,7 +20,7 @@ pub fn a_request_under_way_is_finished_before_the_process_leaves(pair: Pair) {
     assert_eq!(idle.answer().expect("an answer").status, 200);
     let mut under_way = demo.system.connect();
     under_way.send(begun);
-    // One more whole exchange on the one listener: what was sent before it has been read.
+    // One more whole exchange on the one listener: the bytes sent before it have been read.
     for _ in 0..20 {
         demo.take(&Notice::paid("DEMO", "before", "ref-1").signed(&demo.secret));
     }
@@ -34,7 +36,8 @@ pub fn a_request_under_way_is_finished_before_the_process_leaves(pair: Pair) {
     assert_eq!(under_way.answer().expect("what was begun is answered").status, 200);
     let status = demo.system.wait();
     assert_eq!(status.code(), Some(0), "{status}");
-    assert!(asked.elapsed() < Duration::from_secs(25));
+    let took = asked.elapsed();
+    assert!(took < Duration::from_secs(25), "[time] it ended after {took:?}");
     assert!(TcpStream::connect(demo.system.public()).is_err(), "the listener is gone");
 
     let home = demo.system.home();
@@ -50,6 +53,6 @@ pub fn a_request_under_way_is_finished_before_the_process_leaves(pair: Pair) {
         let shown = [&["order", "show"], &key[..], &["--output", "json"]].concat();
         assert_eq!(home.payfold(&shown).json()["state"], "UNMATCHED", "what was taken is folded");
     }
-    // What others share is folded by whoever reads it next: here the process after this one.
+    // The next process folds what this one left: intake is shared.
     home.boot().order_when(key, |order| order["state"] == "UNMATCHED");
 }

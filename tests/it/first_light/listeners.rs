@@ -1,4 +1,5 @@
-//! Owns what the admin listener shows: probes, metrics by the names that are promised, and nothing without a token.
+//! Owns what the admin listener shows: probes, metrics by the names that are promised, and nothing
+//! without a token.
 
 use super::Demo;
 use crate::support::notice::Notice;

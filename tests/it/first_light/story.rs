@@ -1,4 +1,5 @@
-//! Owns the story of an order: paid once whatever is repeated, flagged when the money differs, parked while unknown.
+//! Owns the story of an order: paid once whatever is repeated, flagged when the money differs,
+//! parked while unknown.
 
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::{Message, Topic};
@@ -18,7 +19,7 @@ fn flags(order: &Value) -> Vec<&str> {
     flags.iter().map(|flag| flag.as_str().expect("a flag")).collect()
 }
 
-pub fn an_order_is_paid_once_whatever_is_sent_again(pair: Pair) {
+pub fn an_order_is_paid_once_whatever_is_resent(pair: Pair) {
     let Some(demo) = Demo::on(pair) else { return };
     let [order, provider_ref] = demo.open_order();
     let key = ["sandbox", "DEMO", order.as_str()];
@@ -84,12 +85,13 @@ fn trace(system: &System, order: &str, provider_ref: &str, fact: &Value) {
     };
     let of_request: Vec<_> = steps(request).collect();
     assert_eq!(of_request, ["stored ipn SUCCESS, key sandbox-1", "published version 3"]);
-    // Two for opening, the notice, two repeats that are signed anew, three events; not the one that came as it was.
+    // Two for opening, the notice, two repeats that are signed anew, three events; not the
+    // unchanged repeat.
     let of_order: Vec<_> = steps(order).collect();
     assert_eq!(of_order.len(), 2 + 1 + 2 + 3, "{of_order:?}");
     assert_eq!(steps(provider_ref).collect::<Vec<_>>(), of_order);
     assert_eq!(steps(&format!("sandbox/DEMO/{order}")).collect::<Vec<_>>(), of_order);
-    let nothing = system.payfold(&["trace", "nobody-knows-this"]);
+    let nothing = system.payfold(&["trace", "an-unknown-id"]);
     assert_eq!(nothing.code(), 1);
     assert!(nothing.stderr.contains("fix:"), "{nothing:?}");
 }

@@ -1,10 +1,11 @@
-//! Owns what accounts are let do, by the commands that change it on a running system.
+//! Owns the permissions of accounts, with the commands that change them on a running system.
 
 use std::time::Duration;
 
 use super::{SECRET, home};
 use crate::support::notice::Notice;
-use crate::support::system::{System, until};
+use crate::support::system::System;
+use crate::support::waits::until;
 
 fn answers(system: &System, status: u16) {
     let post = || system.post_ipn(&Notice::paid("SHOP", "o", "r").signed(SECRET)).status;
@@ -37,10 +38,10 @@ fn an_account_is_changed_while_it_is_used() {
     assert!(table.contains("127.0.0.0/8"), "{table}");
 
     for (more, said) in [
-        (&[][..], "nothing of account acme/SHOP is told to change"),
+        (&[][..], "no change of account acme/SHOP is given"),
         (&["--constant", "x"], "--constant x has no value"),
         (&["--constant", "appId=42"], "no constant appId\n  fix: its profile has no [constants]"),
-        (&["--no-constant", "x"], "there is no constant x"),
+        (&["--no-constant", "x"], "the account has no constant x"),
     ] {
         let refused = set(more);
         assert_eq!(refused.code(), 1, "{refused:?}");

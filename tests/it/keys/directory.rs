@@ -1,11 +1,13 @@
-//! Owns a system on a mounted directory of keys: it starts on it, takes what is swapped in, keeps what it has when that
-//! is wrong, and says so; commands read it and change nothing.
+//! Owns a system on a mounted directory of keys. It starts on the directory and takes swapped
+//! files; if these are wrong, it keeps its keys and reports that. Commands read the directory and
+//! change nothing.
 
 use std::time::Duration;
 
 use super::mounted::{Mounted, file};
 use crate::support::notice::Notice;
-use crate::support::system::{System, until};
+use crate::support::system::System;
+use crate::support::waits::until;
 
 const A: &str = "the secret of the first key file";
 const B: &str = "the secret of the second key file";
@@ -19,7 +21,8 @@ fn key(id: &str, secret: &str, valid_from: &str) -> (String, String) {
 fn plain(more: &str) -> (String, String) {
     let digest = payfold_schemas::digest::Digest::of_bytes(SHOP_TOKEN.as_bytes());
     let text = format!(
-        "[[accounts]]\npartner = \"acme\"\nmerchant_code = \"SHOP\"\n{more}\n[[shops]]\nname = \"web\"\n\
+        "[[accounts]]\npartner = \"acme\"\nmerchant_code = \"SHOP\"\n\
+         {more}\n[[shops]]\nname = \"web\"\n\
          accounts = [{{ partner = \"acme\", merchant_code = \"SHOP\" }}]\n\
          tokens = [{{ sha256 = \"{digest}\", created_at = \"2026-01-31T00:00:00Z\" }}]\n"
     );
@@ -45,7 +48,7 @@ fn a_mounted_directory_is_taken_and_a_wrong_one_is_not() {
     let system = home.boot_as("ingest,checkout,projector,reconciler", &[]);
     assert_eq!(system.post_ipn(&signed(A)).status, 200);
     assert_eq!(system.post_ipn(&signed(B)).status, 401);
-    assert!(!home.data().join("vault.age").exists(), "nothing is made that nobody reads");
+    assert!(!home.data().join("vault.age").exists(), "no file is made that is not read");
 
     let b = || key("b", B, "2026-01-31T00:00:00Z");
     mounted.swap(&[file("acme.SHOP.ipn.a", format!("text:{A}\n")), b(), plain("")]);
@@ -60,7 +63,7 @@ fn a_mounted_directory_is_taken_and_a_wrong_one_is_not() {
     ]);
     let stale = |value: u8| {
         let wanted = format!("payfold_vault_stale {value}\n");
-        until("the metric tells", Duration::from_secs(10), || {
+        until("the metric shows it", Duration::from_secs(10), || {
             system.get("/metrics").text().contains(&wanted).then_some(())
         });
     };
@@ -70,7 +73,7 @@ fn a_mounted_directory_is_taken_and_a_wrong_one_is_not() {
     }
     let wrong = [
         "acme.SHOP.ipn.c: key c has 5 bytes",
-        "README: its name is no key's",
+        "README: its name is not that of a key",
         "vault.toml: line 4: unknown field",
     ];
     let log = home.log_with("the old keys stay in force");
@@ -86,7 +89,7 @@ fn a_mounted_directory_is_taken_and_a_wrong_one_is_not() {
     assert_eq!(
         log.matches("the old keys stay in force").count(),
         1,
-        "told once, and again in a minute"
+        "reported once, and once more after a minute"
     );
     assert!(!log.contains("hush hush"));
 
@@ -99,7 +102,7 @@ fn a_mounted_directory_is_taken_and_a_wrong_one_is_not() {
 
 /// What stands between two lines of the operations manual.
 fn manual(from: &str, to: &str) -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operations.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/how-to/rotate-keys.md");
     let text = std::fs::read_to_string(path).expect("it is there");
     let (_, rest) = text.split_once(from).expect("it begins there");
     rest.split_once(to).expect("it ends there").0.to_owned()
@@ -134,9 +137,9 @@ fn the_examples_of_the_manual_are_vaults() {
     ]);
     assert!(home.payfold(&["shop", "list"]).ok().contains("acme/SHOP"));
     let listed = home.payfold(&["key", "list", "--output", "json"]).json();
-    let told: Vec<_> = listed.as_array().expect("a list").iter().collect();
-    assert_eq!((&told[0]["keyId"], &told[1]["keyId"]), (&"b".into(), &"2026:a".into()));
-    assert_eq!((&told[1]["merchantCode"], &told[1]["serial"]), (&"SHOP:1".into(), &"2".into()));
+    let keys: Vec<_> = listed.as_array().expect("a list").iter().collect();
+    assert_eq!((&keys[0]["keyId"], &keys[1]["keyId"]), (&"b".into(), &"2026:a".into()));
+    assert_eq!((&keys[1]["merchantCode"], &keys[1]["serial"]), (&"SHOP:1".into(), &"2".into()));
 }
 
 #[test]
@@ -149,9 +152,9 @@ fn commands_read_a_directory_and_change_nothing() {
     assert!(home.payfold(&["account", "list"]).ok().contains('9'));
     assert!(home.payfold(&["shop", "list"]).ok().contains("web"));
     for (arguments, instead) in [
-        (&["key", "add", "acme"][..], "put a file PARTNER.MERCHANT.CHANNEL.KEYID"),
-        (&["key", "retire", "acme", "a"], "write valid_until into its file"),
-        (&["key", "rotate-identity"], "whoever keeps the secret"),
+        (&["key", "add", "acme"][..], "add a file PARTNER.MERCHANT.CHANNEL.KEYID"),
+        (&["key", "retire", "acme", "a"], "write valid_until into the key's file"),
+        (&["key", "rotate-identity"], "the tool that manages the secret"),
         (&["account", "set", "acme", "SHOP", "--disabled"], "change vault.toml"),
         (&["shop", "add", "web"], "change vault.toml"),
         (&["shop", "retire", "web"], "change vault.toml"),
@@ -178,12 +181,12 @@ fn a_directory_that_can_t_be_used_is_no_start() {
         }
         assert!(!ended.stderr.contains("hush"));
     };
-    ends(&["acme.SHOP.ipn.a: key a has 5 bytes", "x: its name is no key's", "x: line 1"]);
+    ends(&["acme.SHOP.ipn.a: key a has 5 bytes", "x: its name is not that of a key", "x: line 1"]);
     mounted.swap(&[]);
     ends(&["holds no file at all"]);
     let demo = crate::support::system::Home::new();
     let ended = demo.ends(&["run"], &[("PAYFOLD_VAULT", "dir:/nowhere")], Duration::from_secs(30));
-    assert!(ended.stderr.contains("a demo makes its own keys"), "{ended:?}");
+    assert!(ended.stderr.contains("a demo creates its own keys"), "{ended:?}");
 }
 
 #[test]
@@ -206,9 +209,9 @@ fn a_clock_before_every_key_is_named_as_such() {
     for word in words {
         assert!(done.stderr.contains(word), "{word}: {done:?}");
     }
-    assert!(!done.stderr.contains("nobody to play for"), "{done:?}");
+    assert!(!done.stderr.contains("no account to play"), "{done:?}");
 
-    // Whoever takes notices is warned: all of them are answered 401.
+    // A process that takes notices is warned: all of them are answered 401.
     let system = home.boot_as("ingest", &[]);
     assert_eq!(system.post_ipn(&signed(A)).status, 401);
     assert!(home.log().contains("no key of this account is valid at 20"), "{}", home.log());

@@ -1,5 +1,6 @@
-//! Owns an open-loop load of notices: each is due at its own instant, whatever became of those before it. Which key
-//! signs it follows a plan that rotations extend meanwhile, and its answer is judged by when that key counted.
+//! Owns an open-loop load of notices: each is sent at its own instant, whatever the outcome of
+//! those before it. A plan says which key signs it, and rotations extend the plan meanwhile. Its
+//! answer is judged by when that key was valid.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,12 +12,11 @@ use payfold_engines::clock::{Clock, SystemClock};
 use payfold_schemas::time::Time;
 
 use crate::support::notice::Notice;
-use crate::support::system::post_request;
-use crate::support::wire::Connection;
+use crate::support::wire::{Connection, post_request};
 
 /// Notices a second that are due.
 const DUE_PER_S: u64 = 1_000;
-/// Of these, in a shared machine's debug build, as many have to be sent.
+/// At least this many have to be sent, in a debug build on a shared machine.
 const SENT_PER_S_MIN: f64 = 300.0;
 /// So many may be under way at once.
 const CONNECTIONS: u64 = 64;
@@ -55,8 +55,9 @@ impl Plan {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Which key signs the notice of this number: of ten, eight are signed with a key that counts, old and new ones in
-    /// turn while two do; one with a key that has ended and one with a key that has not begun, where there are such.
+    /// The key that signs the notice of this number. Of ten notices, eight are signed with a valid
+    /// key, with the old and the new one in turn while both are valid. One is signed with a key
+    /// that has ended, and one with a key that has not begun, where there are such keys.
     fn pick(&self, number: u64, now: Time) -> usize {
         let keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let places = |wanted: &dyn Fn(&Planned) -> bool| -> Vec<usize> {
@@ -145,9 +146,9 @@ fn send(
 }
 
 impl Outcome {
-    /// Judges every answer: taken if its key counted from when it was sent until it was answered, refused with 401 if it
-    /// counted at no instant between; what was under way at a border may go either way. Every rotated key was tried
-    /// inside and after its time. Returns a line of figures.
+    /// Judges every answer. It is 200 if its key was valid from sending to answer, and 401 if the
+    /// key was valid at no instant between; at a border it may be either. Every rotated key was
+    /// tried inside and after its time. Returns a line of figures.
     pub fn judge(&self, plan: &Plan) -> String {
         let keys = plan.keys();
         let mut tried: BTreeMap<(usize, bool), u64> = BTreeMap::new();
@@ -156,14 +157,14 @@ impl Outcome {
             let key = &keys[post.key];
             let ended = key.until.is_some_and(|until| until <= post.sent);
             let counts = key.counts_at(post.sent) && key.counts_at(post.answered);
-            let told =
+            let describe =
                 || format!("{} sent {} answered {}: {key:?}", key.id, post.sent, post.answered);
             if counts {
-                assert_eq!(post.status, 200, "{}", told());
+                assert_eq!(post.status, 200, "{}", describe());
                 let newer = keys.get(post.key + 1);
                 in_overlap += u64::from(newer.is_some_and(|newer| newer.from <= post.sent));
             } else if ended || post.answered < key.from {
-                assert_eq!(post.status, 401, "{}", told());
+                assert_eq!(post.status, 401, "{}", describe());
             }
             if counts || ended {
                 *tried.entry((post.key, counts)).or_default() += 1;
@@ -180,7 +181,8 @@ impl Outcome {
         let rate = self.posts.len() as f64 / self.took.as_secs_f64();
         let of = |status| self.posts.iter().filter(|post| post.status == status).count();
         let figures = format!(
-            "{rotated} rotations under {rate:.0} IPN/s for {:.1} s: {} taken, {in_overlap} of them with the old key of an \
+            "{rotated} rotations under {rate:.0} IPN/s for {:.1} s: {} taken, \
+             {in_overlap} of them with the old key of an \
              overlap, {} refused for a key that did not count; sent {:.0} ms late at most",
             self.took.as_secs_f64(),
             of(200),

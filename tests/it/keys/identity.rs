@@ -1,11 +1,12 @@
-//! Owns the rotation of the identity that opens an age vault: a running system goes on with it, and killing it at any
-//! moment leaves a vault that opens.
+//! Owns the rotation of the identity that opens an age vault: a running system goes on with it, and
+//! killing it at any moment leaves a vault that opens.
 
 use std::time::Duration;
 
 use super::{SECRET, home};
 use crate::support::notice::Notice;
-use crate::support::system::{Home, until};
+use crate::support::system::Home;
+use crate::support::waits::until;
 
 const KILLS: u32 = 40;
 
@@ -49,7 +50,7 @@ fn a_vault_that_is_away_for_a_while_changes_nothing() {
     let system = home.boot_as("ingest", &[]);
     let stale = |value: u8| {
         let wanted = format!("payfold_vault_stale {value}\n");
-        until("the metric tells", Duration::from_secs(10), || {
+        until("the metric shows it", Duration::from_secs(10), || {
             system.get("/metrics").text().contains(&wanted).then_some(())
         });
     };
@@ -63,8 +64,8 @@ fn a_vault_that_is_away_for_a_while_changes_nothing() {
         stale(0);
         assert_eq!(system.post_ipn(&signed()).status, 200);
     }
-    let told = |line: &str| home.log().matches(line).count();
-    let both = || (told("the old keys stay in force"), told("again what is in force"));
+    let logged = |line: &str| home.log().matches(line).count();
+    let both = || (logged("the old keys stay in force"), logged("its content is in force again"));
     until("the log has all four", Duration::from_secs(10), || (both() == (2, 2)).then_some(()));
     assert!(
         system.get("/metrics").text().contains("payfold_vault_reloads_total{result=\"refused\"} 2")

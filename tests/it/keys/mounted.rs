@@ -1,5 +1,5 @@
-//! Owns a directory of keys as kubelet mounts a secret: the files in a folder of their time, `..data` that points to it
-//! and is swapped in one step, and a link beside it for each name.
+//! Owns a directory of keys as kubelet mounts a secret: the files in a folder of their time,
+//! `..data` that points to it and is swapped in one step, and a link beside it for each name.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Owns what an operator sees of an old key that is still used, and the overlap that is too short for its partner.
+//! Owns what an operator sees of an old key that is still used, and of an overlap that is too short
+//! for its partner.
 
 use payfold_partners::profile::DEFAULT_PROFILE;
 
@@ -24,9 +25,9 @@ fn an_old_key_that_is_still_used_shows_everywhere() {
     home.payfold(&["key", "add", "acme", "--key-id", "k1"]).ok();
     assert_eq!(states(&home), ["k0 old false 1", "k1 current false 0"]);
     let taken = || {
-        system.get("/metrics").text().contains("payfold_vault_reloads_total{result=\"taken\"} 1")
+        system.get("/metrics").text().contains("payfold_vault_reloads_total{result=\"applied\"} 1")
     };
-    crate::support::system::until(
+    crate::support::waits::until(
         "the new key is taken",
         std::time::Duration::from_secs(10),
         || taken().then_some(()),
@@ -41,7 +42,8 @@ fn an_old_key_that_is_still_used_shows_everywhere() {
     for line in [
         "payfold_ingest_old_key_uses_total{key_id=\"k0\",partner=\"acme\"} 3",
         "payfold_ingest_key_uses_total{key_id=\"k0\",partner=\"acme\"} 4",
-        "payfold_key_valid_until_timestamp_seconds{channel=\"ipn\",key_id=\"k0\",merchant=\"SHOP\",partner=\"acme\"} ",
+        "payfold_key_valid_until_timestamp_seconds{channel=\"ipn\",key_id=\"k0\",\
+         merchant=\"SHOP\",partner=\"acme\"} ",
     ] {
         assert!(metrics.contains(line), "{line} in\n{metrics}");
     }
@@ -65,7 +67,7 @@ fn an_overlap_shorter_than_the_partner_repeats_is_refused() {
         home.payfold(&[&add[..], more].concat())
     };
     add("k0", &["--overlap", "1s"]).ok();
-    // What begins now would not have counted before; the key is a moment old when the next begins.
+    // A key that begins now was not valid before; it is a moment old when the next begins.
     let refused = add("k1", &[]);
     assert_eq!(refused.code(), 1, "{refused:?}");
     for said in

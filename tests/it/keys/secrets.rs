@@ -1,11 +1,12 @@
-//! Owns where a secret may never show: what a whole run writes at its most talkative, what it leaves of its memory, and
-//! what anybody sees of its arguments.
+//! Owns where a secret may never show: in the output of a whole run with the fullest log, in a core
+//! file, and in the arguments that every user of the machine sees.
 
 use std::process::Stdio;
 use std::time::Duration;
 
 use crate::support::notice::Notice;
-use crate::support::system::{Home, System, until};
+use crate::support::system::{Home, System};
+use crate::support::waits::until;
 
 const PLANTED: &str = "pl4nted-secret-of-the-next-key-x";
 
@@ -45,7 +46,7 @@ fn secrets_of(home: &Home) -> Vec<(String, String)> {
     ["sandbox.key", "demo.key", "admin.token", "vault.key"].map(file).into()
 }
 
-fn told(home: &Home) -> String {
+fn output_of(home: &Home) -> String {
     format!("{}\n{}", home.log(), home.printed())
 }
 
@@ -64,7 +65,7 @@ fn talk(system: &System) -> Vec<(String, String)> {
     system.payfold(&["key", "add", "sandbox", "--channel", "unwrap", "--secret-file", "next"]).ok();
     let refused = Notice::paid("DEMO", "o", "r").sent(-4_000).signed(PLANTED);
     assert_eq!(system.post_ipn(&refused).status, 403);
-    assert_eq!(system.post_ipn(&signed("nobody's key, of some length at least")).status, 401);
+    assert_eq!(system.post_ipn(&signed("an unknown key, of some length at least")).status, 401);
     system.payfold(&["key", "rotate-identity"]).ok();
     secrets.extend(secrets_of(home));
     let vault = home.data().join("vault.age");
@@ -77,18 +78,19 @@ fn talk(system: &System) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_run_that_says_all_it_can_says_no_secret() {
+fn a_run_with_the_fullest_log_shows_no_secret() {
     let system =
         System::demo_with(&[("PAYFOLD_LOG_FILTER", "trace"), ("PAYFOLD_LOG_FORMAT", "json")]);
     let secrets = talk(&system);
     let arguments = std::fs::read_to_string(format!("/proc/{}/cmdline", system.pid()));
     let arguments = arguments.expect("it runs");
     let (home, _) = system.stop();
-    let told = told(&home);
-    assert!(told.contains("\"level\":\"TRACE\""), "it says all it can");
+    let output = output_of(&home);
+    assert!(output.contains("\"level\":\"TRACE\""), "it says all it can");
     for (name, secret) in secrets {
         for form in forms(&secret) {
-            let lines: Vec<_> = told.lines().filter(|line| line.contains(&form)).take(3).collect();
+            let lines: Vec<_> =
+                output.lines().filter(|line| line.contains(&form)).take(3).collect();
             assert!(lines.is_empty(), "{name}: {lines:?}");
             assert!(!arguments.contains(&form), "{name}: {arguments}");
         }
@@ -114,7 +116,7 @@ fn core_limit(settings: &str) -> String {
     child.kill().expect("it is our child");
     child.wait().expect("it is our child");
     let before = std::fs::read_to_string(home.path().join("core")).expect("the shell wrote it");
-    let limits = limits.expect("the kernel tells");
+    let limits = limits.expect("the kernel shows them");
     let line = limits.lines().find(|line| line.starts_with("Max core file size"));
     let now = line.and_then(|line| line.split_whitespace().nth(4)).expect("it is in the list");
     format!("{} then {now}", if before.trim() == "0" { "0" } else { "more" })
@@ -124,7 +126,7 @@ fn core_limit(settings: &str) -> String {
 fn no_core_file_is_left_of_what_holds_keys() {
     let without = core_limit("debuggable = true\n");
     if without.starts_with('0') {
-        // Where this machine lets nobody write core files there is nothing to forbid.
+        // Where this machine allows no core files there is nothing to forbid.
         return;
     }
     assert_ne!(without, "more then 0");

@@ -1,4 +1,4 @@
-//! Owns a partner's API on a socket of its own: it says what it was told to say, and keeps what it was asked.
+//! Owns a partner's API on its own socket: it gives the scripted answer and records every request.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::thread;
 
 use serde_json::Value;
 
-/// A gateway that says the same to every request.
+/// A gateway that gives the same answer to every request, until the test scripts another.
 pub(super) struct Gateway {
     pub(super) url: String,
     says: Arc<Mutex<(String, String)>>,
@@ -25,17 +25,17 @@ impl Gateway {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let says = Arc::new(Mutex::new(("200 OK".to_owned(), answer.to_string())));
         let asked = Arc::<Mutex<Vec<_>>>::default();
-        let (told, books) = (Arc::clone(&says), Arc::clone(&asked));
+        let (scripted, received) = (Arc::clone(&says), Arc::clone(&asked));
         // It ends with the test's process.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                serve(stream, &told, &books);
+                serve(stream, &scripted, &received);
             }
         });
         Self { url, says, asked }
     }
 
-    pub(super) fn says(&self, head: &str, answer: &Value) {
+    pub(super) fn script_answer(&self, head: &str, answer: &Value) {
         *lock(&self.says) = (head.to_owned(), answer.to_string());
     }
 

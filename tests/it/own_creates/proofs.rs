@@ -1,5 +1,5 @@
-//! What our calls prove themselves with, on the real binary: a partner behind TLS that wants a certificate of ours, grants
-//! access tokens, and takes payments that are signed with our private key.
+//! Owns how calls authenticate to a partner, on the real binary: a partner behind TLS that wants a
+//! client certificate, grants access tokens, and takes payments signed with our private key.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -100,7 +100,7 @@ struct Seen {
     body: String,
 }
 
-/// A partner behind TLS that lets in who shows a certificate of its authority.
+/// A partner behind TLS that accepts clients with a certificate of its authority.
 struct Partner {
     url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -196,7 +196,7 @@ fn is_signed(call: &Seen) -> bool {
     let signature = STANDARD.decode(part("signature")).expect("base64");
     let spki: String = PUBLIC.lines().filter(|line| !line.contains([' ', '-'])).collect();
     let spki = STANDARD.decode(spki).expect("base64");
-    // What stands around the key itself in the SubjectPublicKeyInfo of RSA 2048 has 24 bytes.
+    // In the SubjectPublicKeyInfo of RSA 2048, 24 bytes precede the key itself.
     let key = aws_lc_rs::signature::UnparsedPublicKey::new(
         &aws_lc_rs::signature::RSA_PKCS1_2048_8192_SHA256,
         &spki[24..],
@@ -236,7 +236,7 @@ fn world(partner: &Partner) -> World {
     World { system: Rc::clone(&home).boot_as("all", &[("SSL_CERT_FILE", &authority)]), token }
 }
 
-/// Without the line above it, that says whose test it is of.
+/// The PEM block alone, without the marker line above it.
 fn pem(marked: &str) -> String {
     marked[marked.find("-----BEGIN").expect("PEM")..].to_owned()
 }
@@ -250,7 +250,7 @@ fn add_certificate(world: &World, file: &str, overlap: &str) {
 /// Tries until the running system has taken a change of the vault.
 fn created_when(world: &World, wanted: u16) -> Value {
     let mut number = 0;
-    crate::support::system::until(
+    crate::support::waits::until(
         "the change is in force",
         std::time::Duration::from_secs(10),
         || {
@@ -266,10 +266,10 @@ fn a_payment_is_asked_for_with_a_token_a_signature_and_a_certificate() {
     let partner = Partner::start();
     let world = world(&partner);
     let check = world.system.payfold(&["check"]).stdout;
-    assert!(check.contains("no key of channel tls that counts now"), "{check}");
+    assert!(check.contains("no key of channel tls that is valid now"), "{check}");
     let (status, refused) = world.create("none", &json!({}));
     assert_eq!((status, text(&refused, "code")), (503, "account_not_ready"));
-    assert!(partner.seen().is_empty(), "nobody was called without it");
+    assert!(partner.seen().is_empty(), "the partner was not called without it");
 
     add_certificate(&world, "client.pem", "0s");
     let payment = created_when(&world, 201);
@@ -279,7 +279,8 @@ fn a_payment_is_asked_for_with_a_token_a_signature_and_a_certificate() {
     let order = text(&payment, "orderId");
     assert_eq!(
         token.body,
-        "grant_type=client_credentials&client_id=c-1&client_secret=the%20client%27s%20test%20secret%2C%20worth%20nothing"
+        "grant_type=client_credentials&client_id=c-1\
+         &client_secret=the%20client%27s%20test%20secret%2C%20worth%20nothing"
     );
     assert!(call.head.contains("authorization: Bearer granted-1\r\n"), "{}", call.head);
     assert!(
@@ -291,12 +292,12 @@ fn a_payment_is_asked_for_with_a_token_a_signature_and_a_certificate() {
 
     // A renewed certificate is shown from the next call on.
     add_certificate(&world, "renewed.pem", "0s");
-    crate::support::system::until("it is shown", std::time::Duration::from_secs(10), || {
+    crate::support::waits::until("it is shown", std::time::Duration::from_secs(10), || {
         let (status, _) = world.create(&format!("renewed-{}", partner.seen().len()), &json!({}));
         assert_eq!(status, 201);
         (partner.seen().last()?.certificate == certificate_of(RENEWED)).then_some(())
     });
-    // Another authority's certificate is no way in, and nothing was created.
+    // A certificate of another authority is refused, and nothing was created.
     add_certificate(&world, "stranger.pem", "0s");
     let refused = created_when(&world, 502);
     assert_eq!(text(&refused, "code"), "partner_unreachable");
@@ -323,7 +324,7 @@ fn what_can_t_prove_anything_is_named_and_not_taken() {
     for (arguments, expected) in [
         (&["--channel", "tls", "--secret-file", "signs.pem"][..], "has no certificate"),
         (&["--channel", "sign", "--secret-file", "weak.pem"], "of fewer than 2048 bits"),
-        (&["--channel", "sign", "--secret-file", "create.txt"], "is no private key"),
+        (&["--channel", "sign", "--secret-file", "create.txt"], "is not a private key"),
         (
             &["--channel", "sign", "--secret-file", "renewed.pem"],
             "is of another kind than rsa-sha256",

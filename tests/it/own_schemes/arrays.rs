@@ -2,16 +2,19 @@
 
 use super::*;
 
-/// The first item is refused for good and kept, the second would be refused, too, and its account's hour has no room for
-/// it: it is kept nowhere, so the request has to come again.
+/// The first item is refused for good and kept, the second would be refused, too, and its account's
+/// hour has no room for it: it is kept nowhere, so the request has to come again.
 #[test]
-fn an_item_that_is_kept_nowhere_is_asked_for_again_behind_one_that_is_refused() {
+fn an_item_that_is_not_stored_makes_the_partner_retry_even_after_a_refused_one() {
     early_in_hour(Duration::from_secs(20));
     let home = Home::new();
     home.write("items.toml", ITEMS);
     let item = |order: &str, amount: u32| {
         let signature = sha256(&format!("r-{order}:{order}:{amount}:true"));
-        json!({"ref": format!("r-{order}"), "order": order, "amount": amount, "success": "true", "sig": signature})
+        json!({
+            "ref": format!("r-{order}"), "order": order, "amount": amount, "success": "true",
+            "sig": signature,
+        })
     };
     let post = |system: &System, items: [Value; 2]| {
         let body = json!({ "items": items }).to_string();
@@ -29,7 +32,7 @@ fn an_item_that_is_kept_nowhere_is_asked_for_again_behind_one_that_is_refused() 
     let kept = system.payfold(&["quarantine", "list", "--output", "json"]).json();
     let codes: Vec<_> = kept.as_array().expect("a list").iter().map(|one| &one["code"]).collect();
     assert_eq!(codes, ["amount_out_of_range"], "{kept}");
-    // What is durable beside it stays so, and is a duplicate when it comes again.
+    // A durable item beside it stays so, and is a duplicate when it comes again.
     for _ in 0..2 {
         assert_eq!(post(&system, [item("b", 0), item("c", 100)]).status, 503);
     }

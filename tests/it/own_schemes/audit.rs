@@ -1,5 +1,6 @@
-//! Owns the proof that years later it can be told which stored notices a partner has signed: in the contract's scheme and
-//! in partners' own, quarantined ones too; and that nobody who can write the log can make one up or change one.
+//! Owns the proof that stored notices can be verified years later: those in the default scheme, in
+//! custom schemes and in quarantine. A person who can write the log can neither make up a signed
+//! notice nor change one.
 
 use payfold_schemas::fact::Fact;
 use payfold_schemas::money::Amount;
@@ -11,14 +12,16 @@ use crate::support::notice::Notice;
 use crate::support::system::Done;
 
 const CONTRACT_SECRET: &str = "another published test key, worth no more";
-/// The array names no account, so its partner has a key of its own.
+/// The array names no account, so its partner has its own key.
 const ITEMS_SECRET: &str = "a third published test key, worth nothing";
 
-/// A stopped system that has taken a notice of each kind: the contract's scheme (one refused for its time), MoMo's on the
-/// shared route, one signed in a header, one in the query of a GET, and two in one array.
+/// A stopped system that has taken a notice of each kind: the contract's scheme (one refused for
+/// its time), MoMo's on the shared route, one signed in a header, one in the query of a GET, and
+/// two in one array.
 fn filled() -> Rc<Home> {
     let home = Home::new();
-    let shipped = payfold_partners::profile::Shipped::of("momo").expect("it is shipped").profile;
+    let shipped =
+        payfold_partners::profile::ShippedProfile::of("momo").expect("it is shipped").profile;
     home.write("momo.toml", &shipped.replace("accessKey = \"\"", "accessKey = \"F8BBA842ECF85\""));
     home.write("pairs.toml", PAIRS);
     home.write("items.toml", ITEMS);
@@ -59,21 +62,25 @@ fn send_all(system: &System) {
     assert_eq!(stale.code(), "timestamp_out_of_window");
     assert_eq!(ask(system, "POST /api/payment/ipn", &[], &momo(0)).status, 204);
     let at = now_ms() / 1_000;
-    let body = format!(
-        r#"{{"event":"payment.captured","account_id":"RZP","created_at":{at},"payload":{{"payment":{{"entity":{{"id":"pay_1","amount":5000,"currency":"INR","notes":{{"order_id":"o-1"}}}}}}}}}}"#
-    );
+    let head = format!(r#""event":"payment.captured","account_id":"RZP","created_at":{at}"#);
+    let entity = r#"{"id":"pay_1","amount":5000,"currency":"INR","notes":{"order_id":"o-1"}}"#;
+    let body = format!(r#"{{{head},"payload":{{"payment":{{"entity":{entity}}}}}}}"#);
     let signed = [("X-Razorpay-Signature", &*sha256(&body))];
     assert_eq!(ask(system, "POST /api/payment/ipn/razorpay", &signed, &body).status, 200);
     let at = chrono_like(now_ms());
     let query = format!(
-        "amount=150000&created_at={at}&currency=VND&merchant_id=PAIRS&note=a&order_id=o-1&status=paid&transaction_id=t-1"
+        "amount=150000&created_at={at}&currency=VND&merchant_id=PAIRS&note=a\
+         &order_id=o-1&status=paid&transaction_id=t-1"
     );
     let signature = hmac::<Hmac<Sha512>>(&query);
     let get = format!("GET /api/payment/ipn/pairs?signature={signature}&{query}");
     assert_eq!(ask(system, &get, &[], "").status, 200);
     let item = |order: &str| {
         let text = format!("r-{order}:{order}:100:true");
-        json!({"ref": format!("r-{order}"), "order": order, "amount": 100, "success": "true", "sig": hmac_with::<Hmac<Sha256>>(ITEMS_SECRET, &text)})
+        json!({
+            "ref": format!("r-{order}"), "order": order, "amount": 100, "success": "true",
+            "sig": hmac_with::<Hmac<Sha256>>(ITEMS_SECRET, &text),
+        })
     };
     let both = json!({"items": [item("a"), item("b")]}).to_string();
     assert_eq!(ask(system, "POST /api/payment/ipn/items", &[], &both).status, 200);
@@ -121,11 +128,11 @@ fn is_found(
 ) {
     put(home, (topic, position), forged);
     let done = verify(home, &[]);
-    let told = found(&done);
+    let lines = found(&done);
     assert_eq!(done.code(), 3, "{topic} {position}: {done:?}");
-    assert_eq!(told.len(), 1, "{topic} {position}: {told:?}");
-    assert!(told[0].starts_with(&format!("fails {topic} 0-{position} ")), "{told:?}");
-    assert!(told[0].contains(why), "{why}: {told:?}");
+    assert_eq!(lines.len(), 1, "{topic} {position}: {lines:?}");
+    assert!(lines[0].starts_with(&format!("fails {topic} 0-{position} ")), "{lines:?}");
+    assert!(lines[0].contains(why), "{why}: {lines:?}");
     put(home, (topic, position), whole);
 }
 
@@ -169,7 +176,7 @@ fn flip_in_request(record: &mut Record) -> bool {
 }
 
 #[test]
-fn what_partners_signed_is_told_from_what_was_made_up() {
+fn signed_notices_are_verified_and_forged_ones_found() {
     let home = filled();
     let done = verify(&home, &[]);
     assert_eq!(done.code(), 0, "{done:?}");
@@ -205,21 +212,21 @@ fn what_partners_signed_is_told_from_what_was_made_up() {
 }
 
 #[test]
-fn what_can_t_be_judged_is_told_with_what_is_missing() {
+fn what_cannot_be_judged_is_reported_with_what_is_missing() {
     let home = filled();
     let before = std::fs::read_to_string(home.path().join("momo.toml")).expect("it is there");
     home.write("momo.toml", &format!("{before}# another\n"));
     let done = verify(&home, &[]);
     assert_eq!(done.code(), 3, "{done:?}");
-    let told = found(&done);
-    assert!(told[0].starts_with("no profile - momo version 1, digest "), "{told:?}");
+    let lines = found(&done);
+    assert!(lines[0].starts_with("no profile - momo version 1, digest "), "{lines:?}");
     assert!(done.stderr.contains("6 verified") && done.stderr.contains("--profile"), "{done:?}");
-    // What is known to be lost can be listed: by its kind, or by exactly what is missing.
-    let missing = told[0].strip_prefix("no profile - ").expect("it begins so");
+    // Known losses can be accepted: by their kind, or by exactly what is missing.
+    let missing = lines[0].strip_prefix("no profile - ").expect("it begins so");
     for accepted in ["no-profile", missing] {
         let done = verify(&home, &["--accept-unjudged", accepted]);
         assert_eq!(done.code(), 0, "{accepted}: {done:?}");
-        assert!(done.stderr.contains("1 not judged (1 of them accepted)"), "{done:?}");
+        assert!(done.stderr.contains("1 not verifiable (1 of them accepted)"), "{done:?}");
     }
     assert_eq!(verify(&home, &["--accept-unjudged", "no-key"]).code(), 3);
     home.write("momo-old.toml", &before);
@@ -231,8 +238,8 @@ fn what_can_t_be_judged_is_told_with_what_is_missing() {
     home.ends(&add, &elsewhere, Duration::from_secs(20)).ok();
     let verify = ["log", "verify", "--signatures", "--output", "json"];
     let done = home.ends(&verify, &elsewhere, Duration::from_secs(20));
-    let told = found(&done);
+    let lines = found(&done);
     assert_eq!(done.code(), 3, "{done:?}");
-    assert!(told.contains(&"no key - key first of acme/ACME".to_owned()), "{told:?}");
+    assert!(lines.contains(&"no key - key first of acme/ACME".to_owned()), "{lines:?}");
     assert!(done.stderr.contains(" 0 verified"), "{done:?}");
 }

@@ -1,17 +1,19 @@
-//! Whose notices are found where: partners on the shared route, and money that names no order.
+//! Where notices are looked for: partners on the shared route, and money that names no order.
 
 use base64::Engine as _;
 
 use super::*;
 
-/// A partner that knows one address for everybody is found by the account its notice names and signs for.
+/// A partner that knows one address for everybody is found by the account its notice names and
+/// signs for.
 #[test]
 fn a_notice_on_the_shared_route_is_found_by_its_merchant() {
     let home = Home::new();
-    let shipped = payfold_partners::profile::Shipped::of("momo").expect("it is shipped").profile;
+    let shipped =
+        payfold_partners::profile::ShippedProfile::of("momo").expect("it is shipped").profile;
     let momo_profile = shipped.replace("accessKey = \"\"", "accessKey = \"F8BBA842ECF85\"");
     home.write("momo.toml", &momo_profile);
-    // Whose notices anybody could have made is not looked for there.
+    // Notices that anybody could have made are not looked for there.
     let anybodys = ITEMS
         .replace("exceptions = [", "confirm = \"always\"\nexceptions = [\"needs_confirmation\", ")
         .replace(
@@ -45,13 +47,14 @@ fn a_notice_on_the_shared_route_is_found_by_its_merchant() {
     assert_eq!(ask(&system, path, &[], unsigned).status, 401);
 }
 
-/// Money that names no order of ours is acknowledged, so that the partner is content, and kept whole first; where it
-/// can't be kept it is not acknowledged.
+/// Money without an order of ours is stored whole and then acknowledged, so that the partner does
+/// not retry; where it can't be stored it is not acknowledged.
 #[test]
 fn money_of_no_order_is_kept_before_it_is_acknowledged() {
     early_in_hour(Duration::from_secs(20));
     let home = Home::new();
-    let square = payfold_partners::profile::Shipped::of("square").expect("it is shipped").profile;
+    let square =
+        payfold_partners::profile::ShippedProfile::of("square").expect("it is shipped").profile;
     let square =
         square.replacen("notification_url = \"\"", "notification_url = \"https://n.example/\"", 1);
     home.write("square.toml", &square);
@@ -69,9 +72,8 @@ fn money_of_no_order_is_kept_before_it_is_acknowledged() {
     };
     let notice = |kind: &str, object: &str| {
         let at = SystemClock.now().to_rfc3339();
-        format!(
-            r#"{{"merchant_id":"SHOP","type":"{kind}","created_at":"{at}","data":{{"object":{{{object}}}}}}}"#
-        )
+        let data = format!(r#"{{"object":{{{object}}}}}"#);
+        format!(r#"{{"merchant_id":"SHOP","type":"{kind}","created_at":"{at}","data":{data}}}"#)
     };
     let money = r#""amount_money":{"amount":500,"currency":"USD"}"#;
     let elsewhere = notice(
@@ -94,7 +96,7 @@ fn money_of_no_order_is_kept_before_it_is_acknowledged() {
     let position = kept[0]["position"].as_str().expect("a position").to_owned();
     let raw = system.payfold(&["quarantine", "show", &position, "--raw", "--reason", "to see"]);
     assert_eq!(raw.stdout.trim_end(), elsewhere);
-    // The account's hour is full now: what is not kept is not acknowledged either.
+    // The account's hour is full now: a notice that is not stored is not acknowledged either.
     let full = post(&notice(
         "payment.updated",
         &format!(
@@ -107,7 +109,8 @@ fn money_of_no_order_is_kept_before_it_is_acknowledged() {
     assert_eq!(listed().as_array().expect("a list").len(), 2);
 }
 
-/// The ninth account of a partner gets its notices where they name it, and is refused where they name nobody.
+/// The ninth account of a partner gets its notices where they name it, and is refused where they
+/// name no account.
 #[test]
 fn a_ninth_account_is_found_by_its_merchant_or_refused() {
     let starters = payfold_partners::profile::STARTERS;
@@ -134,7 +137,8 @@ fn a_ninth_account_is_found_by_its_merchant_or_refused() {
     for n in 1..=8 {
         add(n).ok();
     }
-    let said = "partner many has 9 enabled accounts, and its profile reads no merchant before a key is tried";
+    let said = "partner many has 9 enabled accounts, \
+        and its profile reads no merchant before a key is tried";
     let refused = add(9);
     assert!(refused.code() == 1 && refused.stderr.contains(said), "{}", refused.stderr);
 
@@ -142,8 +146,8 @@ fn a_ninth_account_is_found_by_its_merchant_or_refused() {
     add(9).ok();
     let system = home.boot();
     let body = json!({
-        "merchant_id": "M-9", "order_id": "o-1", "transaction_id": "t-1", "amount": 100, "currency": "EUR",
-        "status": "paid", "created_at": now_ms() / 1_000,
+        "merchant_id": "M-9", "order_id": "o-1", "transaction_id": "t-1", "amount": 100,
+        "currency": "EUR", "status": "paid", "created_at": now_ms() / 1_000,
     });
     let body = body.to_string();
     let mut mac = Hmac::<Sha256>::new_from_slice(secret(9).as_bytes()).expect("any key will do");

@@ -1,8 +1,10 @@
-//! What a replay is in a custom scheme: all that is signed and all that decides has to be the same.
+//! What a replay is in a custom scheme: every signed field and every field that decides is the
+//! same.
 
 use super::*;
 
-/// Posts notices of one item each, signed over `text`, to a partner of its own, and returns how many records there are.
+/// Posts notices of one item each, signed over `text`, to a new partner, and returns how many
+/// records there are.
 fn records_after(profile: &str, text: &str, items: &[String]) -> usize {
     let home = Home::new();
     home.write("items.toml", profile);
@@ -16,10 +18,10 @@ fn records_after(profile: &str, text: &str, items: &[String]) -> usize {
     system.payfold(&intake).json_lines().len()
 }
 
-/// Fields that decide nothing make no other notice. Where a query confirms what is not signed, another amount is another
-/// notice, however often the same text was signed.
+/// A difference in fields that decide nothing makes no other notice. Where a query confirms
+/// unsigned fields, another amount makes another notice, although the same text was signed.
 #[test]
-fn a_replay_says_all_that_decides_as_the_first_did() {
+fn a_replay_repeats_every_field_that_decides() {
     let said = |amount: u32, more: &str| {
         format!(r#""ref":"r-1","order":"o-1","amount":{amount},"success":true{more}"#)
     };

@@ -1,5 +1,6 @@
-//! A partner like Midtrans, whose signature leaves out what decides money: its notices count once its own word on them was
-//! fetched, and not otherwise. The partner is a server of this test.
+//! A partner like Midtrans with a signature that leaves out fields that decide money. Its notices
+//! count once its own answer about them was fetched, and not otherwise. The partner is a server of
+//! this test.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -8,25 +9,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_partners::profile::Shipped;
+use payfold_partners::profile::ShippedProfile;
 use payfold_schemas::time::Time;
 use serde_json::json;
 use sha2::{Digest, Sha512};
 
 use super::{WAIT_MAX, World, flags, order_when, queries};
-use crate::support::system::{System, until};
+use crate::support::system::System;
+use crate::support::waits::until;
 
 #[derive(Default)]
-struct Books {
+struct Requests {
     /// By order: which one the answer names, its transaction and the word on it.
-    says: BTreeMap<String, [String; 3]>,
+    answers: BTreeMap<String, [String; 3]>,
     asked: Vec<String>,
     credentials: Vec<String>,
 }
 
 /// A partner that answers `GET /v2/<order>/status`.
 struct Gateway {
-    books: Arc<Mutex<Books>>,
+    requests: Arc<Mutex<Requests>>,
     url: String,
 }
 
@@ -34,37 +36,37 @@ impl Gateway {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let books = Arc::<Mutex<Books>>::default();
-        let served = Arc::clone(&books);
+        let requests = Arc::<Mutex<Requests>>::default();
+        let served = Arc::clone(&requests);
         // It ends with the test's process.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 serve(stream, &served);
             }
         });
-        Self { books, url }
+        Self { requests, url }
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn requests(&self) -> MutexGuard<'_, Requests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn says(&self, order: &str, told: [&str; 3]) {
-        self.books().says.insert(order.to_owned(), told.map(str::to_owned));
+    fn script_answer(&self, order: &str, answer: [&str; 3]) {
+        self.requests().answers.insert(order.to_owned(), answer.map(str::to_owned));
     }
 
     fn asked(&self, order: &str) -> usize {
-        self.books().asked.iter().filter(|asked| *asked == order).count()
+        self.requests().asked.iter().filter(|asked| *asked == order).count()
     }
 
     /// Waits until it was asked for an order once more.
-    fn asked_again(&self, order: &str) {
+    fn wait_for_query(&self, order: &str) {
         let before = self.asked(order);
         until("the order is asked for", WAIT_MAX, || (self.asked(order) > before).then_some(()));
     }
 }
 
-fn serve(mut stream: TcpStream, books: &Mutex<Books>) {
+fn serve(mut stream: TcpStream, requests: &Mutex<Requests>) {
     let (mut read, mut chunk) = (Vec::new(), [0; 4_096]);
     while !read.ends_with(b"\r\n\r\n") {
         match stream.read(&mut chunk) {
@@ -77,9 +79,9 @@ fn serve(mut stream: TcpStream, books: &Mutex<Books>) {
     let order = target.strip_prefix("/v2/").and_then(|rest| rest.strip_suffix("/status"));
     let order = order.unwrap_or_default().to_owned();
     let credential = head.lines().find_map(|line| line.strip_prefix("authorization: "));
-    let mut books = books.lock().unwrap_or_else(PoisonError::into_inner);
-    books.credentials.push(credential.unwrap_or_default().to_owned());
-    let (head, body) = match books.says.get(&order) {
+    let mut requests = requests.lock().unwrap_or_else(PoisonError::into_inner);
+    requests.credentials.push(credential.unwrap_or_default().to_owned());
+    let (head, body) = match requests.answers.get(&order) {
         None => ("404 Not Found", json!({"status_code": "404"})),
         Some([named, transaction, word]) => (
             "200 OK",
@@ -89,8 +91,8 @@ fn serve(mut stream: TcpStream, books: &Mutex<Books>) {
             }),
         ),
     };
-    books.asked.push(order);
-    drop(books);
+    requests.asked.push(order);
+    drop(requests);
     let body = body.to_string();
     let answer = format!(
         "HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
@@ -99,7 +101,8 @@ fn serve(mut stream: TcpStream, books: &Mutex<Books>) {
     let _ = stream.write_all(answer.as_bytes());
 }
 
-/// A notice that says paid, signed as the partner signs: neither the transaction nor the word is covered.
+/// A notice that says paid, signed as the partner signs: neither the transaction nor the word is
+/// covered.
 fn paid_notice(order: &str, transaction: &str, secret: &str) -> String {
     let there = Time::from_unix_ms(SystemClock.now().unix_ms()).plus_ms(7 * 3_600_000);
     let local = there.to_rfc3339().replace('T', " ").chars().take(19).collect::<String>();
@@ -124,9 +127,10 @@ fn is_unconfirmed(order: &serde_json::Value) -> bool {
 }
 
 #[test]
-fn a_notice_counts_once_the_partners_own_word_on_it_was_fetched() {
+fn a_notice_counts_once_the_partners_own_answer_was_fetched() {
     let (world, gateway) = (World::new(), Gateway::start());
-    // The payments are made while the partner speaks the contract; then it gets the profile of its own.
+    // The payments are made while the partner uses the default scheme; then it gets its own
+    // profile.
     let system = world.home.boot();
     let orders = ["confirmed", "denied", "mixed"].map(|name| world.create(&system, name));
     let [confirmed, denied, mixed] = orders.each_ref().map(String::as_str);
@@ -134,26 +138,26 @@ fn a_notice_counts_once_the_partners_own_word_on_it_was_fetched() {
     let settings = std::fs::read_to_string(home.path().join("payfold.toml")).expect("settings");
     let settings = settings.replace("profile = \"sandbox\"", "profile = \"acme.toml\"");
     home.write("payfold.toml", &settings.replace(&world.partner.url(), &gateway.url));
-    let shipped = Shipped::of("midtrans").expect("it is shipped").profile;
+    let shipped = ShippedProfile::of("midtrans").expect("it is shipped").profile;
     home.write("acme.toml", &shipped.replace("stage = \"draft\"", "stage = \"sandbox\""));
     let check = home.payfold(&["check"]);
-    assert!(check.stdout.contains("when a payment is stuck: acme"), "{}", check.stdout);
+    assert!(check.stdout.contains("about a stuck payment: acme"), "{}", check.stdout);
 
     let of = |order: &str| format!("t-{order}");
     for order in orders.each_ref() {
-        gateway.says(order, [order, &of(order), "pending"]);
+        gateway.script_answer(order, [order, &of(order), "pending"]);
     }
     let system = home.boot();
     for order in orders.each_ref() {
         notify(&system, order, &of(order), &world.secret);
         order_when(&system, order, is_unconfirmed);
-        gateway.asked_again(order);
+        gateway.wait_for_query(order);
         order_when(&system, order, is_unconfirmed);
     }
-    gateway.says(confirmed, [confirmed, &of(confirmed), "settlement"]);
-    gateway.says(denied, [denied, &of(denied), "deny"]);
-    // What the answer says of another order is believed nothing of.
-    gateway.says(mixed, [confirmed, &of(mixed), "settlement"]);
+    gateway.script_answer(confirmed, [confirmed, &of(confirmed), "settlement"]);
+    gateway.script_answer(denied, [denied, &of(denied), "deny"]);
+    // Nothing is believed of an answer about another order.
+    gateway.script_answer(mixed, [confirmed, &of(mixed), "settlement"]);
     let paid = order_when(&system, confirmed, |order| order["state"] == "PAID");
     assert_eq!(
         (&paid["paymentRef"], &paid["fulfil"]),
@@ -163,20 +167,21 @@ fn a_notice_counts_once_the_partners_own_word_on_it_was_fetched() {
     assert!(!flags(&paid).contains(&"UNCONFIRMED".to_owned()), "{paid}");
     let refused = order_when(&system, denied, |order| order["state"] == "FAILED");
     assert_ne!(refused["fulfil"], true, "{refused}");
-    gateway.asked_again(mixed);
-    gateway.asked_again(mixed);
+    gateway.wait_for_query(mixed);
+    gateway.wait_for_query(mixed);
     order_when(&system, mixed, is_unconfirmed);
     assert!(queries(&system, "wrong_answer") >= 1);
     assert_eq!(queries(&system, "not_asked"), 0);
 
-    // A forged transaction of a true payment: the partner tells of its own, and that is what is paid.
-    gateway.says(mixed, [mixed, "t-9", "settlement"]);
+    // A forged transaction of a true payment: the partner names its own transaction, and that one
+    // counts as paid.
+    gateway.script_answer(mixed, [mixed, "t-9", "settlement"]);
     let paid = order_when(&system, mixed, |order| order["state"] == "PAID");
     assert_eq!(paid["paymentRef"], "t-9", "{paid}");
 
-    let books = gateway.books();
-    assert!(books.credentials.iter().all(|credential| credential.starts_with("Basic ")));
-    drop(books);
+    let requests = gateway.requests();
+    assert!(requests.credentials.iter().all(|credential| credential.starts_with("Basic ")));
+    drop(requests);
     let (home, _) = system.stop();
     assert!(!home.log().contains(&world.secret), "the log holds no secret");
 }

@@ -1,5 +1,6 @@
-//! Owns a partner that a test scripts: it opens every payment, and answers queries as it is told to. It checks their
-//! signatures by itself, sharing nothing with the program, and remembers when it was asked for what.
+//! Owns a partner that a test scripts: it opens every payment and gives scripted answers to
+//! queries. It verifies their signatures with code of its own, and records when it was asked for
+//! which payment.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Write};
@@ -13,9 +14,9 @@ use hmac::{Hmac, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-/// What is said of a payment when it is asked for.
+/// The answer to a query for a payment.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Says {
+pub enum ScriptedAnswer {
     /// 404.
     Nothing,
     /// This status with the money that was asked for.
@@ -27,7 +28,7 @@ pub enum Says {
     /// 429 with so many seconds.
     Busy(u64),
     /// A redirect.
-    Elsewhere,
+    Redirect,
 }
 
 /// What was asked: a path's ref or an order, and when.
@@ -38,19 +39,19 @@ pub struct Asked {
 }
 
 #[derive(Default)]
-struct Books {
+struct PartnerState {
     secret: String,
     /// By order: its ref, amount, currency.
     payments: BTreeMap<String, (String, u64, String)>,
-    says: HashMap<String, Says>,
+    answers: HashMap<String, ScriptedAnswer>,
     asked: Vec<Asked>,
     badly_signed: Vec<String>,
-    /// Orders whose create call is answered 500.
+    /// Create calls are answered 500, and make the payment all the same.
     silent: bool,
 }
 
 pub struct Partner {
-    books: Arc<Mutex<Books>>,
+    state: Arc<Mutex<PartnerState>>,
     url: String,
     is_away: Arc<AtomicBool>,
 }
@@ -60,24 +61,24 @@ impl Partner {
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let partner = Self { books: Arc::default(), url, is_away: Arc::default() };
-        let (is_away, books) = (Arc::clone(&partner.is_away), Arc::clone(&partner.books));
+        let partner = Self { state: Arc::default(), url, is_away: Arc::default() };
+        let (is_away, state) = (Arc::clone(&partner.is_away), Arc::clone(&partner.state));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if !is_away.load(Ordering::SeqCst) {
-                    let books = Arc::clone(&books);
-                    thread::spawn(move || serve(stream, &books));
+                    let state = Arc::clone(&state);
+                    thread::spawn(move || serve(stream, &state));
                 }
             }
         });
         partner
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, PartnerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hangs up on everybody. It keeps its port: another test might get it.
+    /// Closes every new connection at once. It keeps its port: another test could get a free one.
     pub fn goes_away(&self) {
         self.is_away.store(true, Ordering::SeqCst);
     }
@@ -92,57 +93,57 @@ impl Partner {
 
     /// The key of the account here.
     pub fn knows_secret(&self, secret: &str) {
-        secret.clone_into(&mut self.books().secret);
+        secret.clone_into(&mut self.state().secret);
     }
 
     /// From now on create calls are answered 500; the payments are made all the same.
     pub fn opens_in_silence(&self) {
-        self.books().silent = true;
+        self.state().silent = true;
     }
 
-    /// What it says of an order from now on.
-    pub fn says(&self, order: &str, says: Says) {
-        self.books().says.insert(order.to_owned(), says);
+    /// Sets the answer for an order from now on.
+    pub fn script_answer(&self, order: &str, answer: ScriptedAnswer) {
+        self.state().answers.insert(order.to_owned(), answer);
     }
 
     /// The ref of an order.
     pub fn ref_of(&self, order: &str) -> String {
-        self.books().payments[order].0.clone()
+        self.state().payments[order].0.clone()
     }
 
     /// The orders it has, in the order of their ids.
     pub fn orders(&self) -> Vec<String> {
-        self.books().payments.keys().cloned().collect()
+        self.state().payments.keys().cloned().collect()
     }
 
     /// When an order was asked for, by its ref or itself.
     pub fn asked(&self, order: &str) -> Vec<Asked> {
-        let books = self.books();
-        let provider_ref = &books.payments[order].0;
+        let state = self.state();
+        let provider_ref = &state.payments[order].0;
         let of_order = |asked: &&Asked| asked.what == order || asked.what == *provider_ref;
-        books.asked.iter().filter(of_order).cloned().collect()
+        state.asked.iter().filter(of_order).cloned().collect()
     }
 
     pub fn badly_signed(&self) -> Vec<String> {
-        self.books().badly_signed.clone()
+        self.state().badly_signed.clone()
     }
 }
 
-fn serve(mut stream: TcpStream, books: &Mutex<Books>) {
+fn serve(mut stream: TcpStream, state: &Mutex<PartnerState>) {
     let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
     let Some((head, body)) = read(&mut stream) else { return };
     let mut words = head.split_whitespace();
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let mut books = books.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
     let (head, body) = match method {
-        "POST" => books.create(&body),
-        _ => books.query(target),
+        "POST" => state.create(&body),
+        _ => state.query(target),
     };
-    drop(books);
+    drop(state);
     let length = body.len();
     let answer =
         format!("HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
-    // Whoever asked may be dead by now.
+    // The client may be dead by now.
     let _ = stream.write_all(answer.as_bytes());
 }
 
@@ -166,7 +167,7 @@ fn read(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     }
 }
 
-impl Books {
+impl PartnerState {
     fn create(&mut self, body: &[u8]) -> (String, String) {
         let asked: Value = serde_json::from_slice(body).expect("a create call is JSON");
         let text = |name: &str| asked[name].as_str().expect("a text").to_owned();
@@ -213,22 +214,24 @@ impl Books {
         else {
             return ("404 Not Found".to_owned(), "{}".to_owned());
         };
-        let told = |order: &str, status: &str, amount: u64| {
+        let payment_answer = |order: &str, status: &str, amount: u64| {
             let body = json!({
                 "merchantCode": "M", "orderId": order, "providerRef": provider_ref,
                 "status": status, "amount": amount, "currency": currency,
             });
             ("200 OK".to_owned(), body.to_string())
         };
-        match self.says.get(order).unwrap_or(&Says::Status("PENDING")) {
-            Says::Nothing => ("404 Not Found".to_owned(), "{}".to_owned()),
-            Says::Status(status) => told(order, status, *amount),
-            Says::OfAnotherOrder => told("ord-somebody-else's", "SUCCESS", *amount),
-            Says::OtherAmount => told(order, "SUCCESS", *amount + 1),
-            Says::Busy(seconds) => {
+        match self.answers.get(order).unwrap_or(&ScriptedAnswer::Status("PENDING")) {
+            ScriptedAnswer::Nothing => ("404 Not Found".to_owned(), "{}".to_owned()),
+            ScriptedAnswer::Status(status) => payment_answer(order, status, *amount),
+            ScriptedAnswer::OfAnotherOrder => {
+                payment_answer("ord-somebody-else's", "SUCCESS", *amount)
+            }
+            ScriptedAnswer::OtherAmount => payment_answer(order, "SUCCESS", *amount + 1),
+            ScriptedAnswer::Busy(seconds) => {
                 (format!("429 Too Many Requests\r\nretry-after: {seconds}"), String::new())
             }
-            Says::Elsewhere => ("302 Found\r\nlocation: /else".to_owned(), String::new()),
+            ScriptedAnswer::Redirect => ("302 Found\r\nlocation: /else".to_owned(), String::new()),
         }
     }
 }

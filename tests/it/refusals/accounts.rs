@@ -1,5 +1,5 @@
-//! Owns the system the refusals are tried on: its partners with their profiles, and its accounts, each with a key
-//! whose secret is known here.
+//! Owns the system that refusals are tried on: its partners with their profiles, and its accounts,
+//! each with a key that these tests know.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -16,7 +16,8 @@ use payfold_schemas::record::Record;
 
 use crate::support::notice::Notice;
 use crate::support::pair::{Inside, Pair};
-use crate::support::system::{Home, System, alone, within};
+use crate::support::system::{Home, System, alone};
+use crate::support::waits::within;
 
 const PARTNERS: &str = r#"
 [partners.acme]
@@ -61,11 +62,13 @@ impl Accounts {
     }
 
     fn boot_in(home: Rc<Home>) -> Self {
-        // Facts that nobody sent (X, K) would stand between the notices these tests count. Its open files are counted.
+        // Facts without a notice (X, K) would stand between the records these tests count. A test
+        // counts the program's open files.
         Self { system: home.boot_as("ingest,projector", &[("PAYFOLD_DEBUGGABLE", "true")]) }
     }
 
-    /// Waits until nobody has a connection to it open. An idle one is ended after 75 s: none may wait for that.
+    /// Waits until it has no open connection. An idle one is ended after 75 s, which no test may
+    /// wait for.
     pub fn settle(&self) {
         let settled = || Some(()).filter(|()| connections(&self.system) == 0);
         within("no connection is left open", Duration::from_secs(45), settled);
@@ -84,9 +87,10 @@ impl Accounts {
     }
 }
 
-/// How many of the process's open files are TCP connections to its public listener; those to its own engines are none.
+/// How many of the process's open files are TCP connections to its public listener, without those
+/// to its own engines.
 fn connections(system: &System) -> usize {
-    let table = std::fs::read_to_string("/proc/self/net/tcp").expect("the kernel tells");
+    let table = std::fs::read_to_string("/proc/self/net/tcp").expect("the kernel shows it");
     let port = format!(":{:04X}", system.public().port());
     let is_of_listener = |line: &&str| {
         let mut fields = line.split_whitespace().skip(1);
@@ -153,7 +157,7 @@ fn account(partner: &str, merchant: &str, key: &str) -> AccountEntry {
 
 /// The secret of a key.
 pub fn secret(key: &str) -> String {
-    format!("the secret of {key}, which nobody else may know")
+    format!("the secret of {key}, which only these tests know")
 }
 
 /// Every secret.

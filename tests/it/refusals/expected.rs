@@ -1,4 +1,4 @@
-//! Owns what a case of a table expects, how it is written, and how an answer is held against it.
+//! Owns what a case of a table expects, how it is written, and how an answer is compared with it.
 
 use crate::support::wire::Answer;
 

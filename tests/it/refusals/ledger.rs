@@ -1,5 +1,5 @@
-//! Owns the account of a run: what should be in the log and in quarantine, and that just this is there,
-//! with nothing secret in what the process wrote and no connection left open.
+//! Owns the account of a run: what should be in the log and in quarantine, and that just this is
+//! there, with nothing secret in what the process wrote and no connection left open.
 
 use payfold_engines::log::Topic;
 use payfold_schemas::record::Parts;

@@ -1,5 +1,6 @@
-//! Owns the macros of the tables, for what can't be written in a line: `{x*64}` a text 64 times, `{hex:00 ff}` bytes,
-//! `{bomb}` gzip of 10 MB of blanks, `{now-299}` a time so many seconds from now in UTC, `{now+07:00}` now in another offset.
+//! Owns the macros of the tables, for what can't be written in a line: `{x*64}` a text 64 times,
+//! `{hex:00 ff}` bytes, `{bomb}` gzip of 10 MB of blanks, `{now-299}` a time so many seconds from
+//! now in UTC, `{now+07:00}` now in another offset.
 
 use chrono::{DateTime, FixedOffset};
 

@@ -1,5 +1,5 @@
-//! Owns the table of bodies: one notice a case, altered before or after it is signed, on a good request.
-//! What each edit does stands at the head of the table.
+//! Owns the table of bodies: one notice a case, altered before or after it is signed, on a good
+//! request. What each edit does stands at the head of the table.
 
 use std::net::SocketAddr;
 
@@ -7,8 +7,7 @@ use super::accounts::secret;
 use super::expected::{Expected, Kept, Outcome, try_all};
 use super::macros::{expand, expand_text};
 use crate::support::notice::Notice;
-use crate::support::system::post_request;
-use crate::support::wire::Connection;
+use crate::support::wire::{Connection, post_request};
 
 const TABLE: &str = include_str!("notices.txt");
 

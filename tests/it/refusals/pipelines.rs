@@ -1,11 +1,10 @@
-//! Owns the proof that requests on one connection are never mixed up: each has its own answer, in order, and bytes
-//! of a refused body never become a request.
+//! Owns the proof that requests on one connection are never mixed up: each has its own answer, in
+//! order, and bytes of a refused body never become a request.
 
 use payfold_engines::log::Topic;
 
 use super::accounts::Accounts;
-use crate::support::system::post_request;
-use crate::support::wire::Connection;
+use crate::support::wire::{Connection, post_request};
 
 const IPN: &str = "/api/payment/ipn";
 
@@ -23,8 +22,9 @@ fn statuses(connection: &mut Connection, count: usize) -> Vec<u16> {
     (0..count).map(|_| connection.answer().expect("an answer").status).collect()
 }
 
-/// The answers to requests that are all sent at once. Where an answer announces that it is the last (the library
-/// does so when the next request is there in part), the rest is sent again: it must not have been taken.
+/// The answers to requests that are all sent at once. An answer may announce that it is the last:
+/// the library does so when only a part of the next request is there. Then the rest is sent again,
+/// because it must not have been taken.
 fn pipeline(accounts: &Accounts, mut requests: &[Vec<u8>]) -> Vec<u16> {
     let mut statuses = Vec::new();
     while !requests.is_empty() {
@@ -59,7 +59,7 @@ fn pipelined_requests_get_their_own_answers_in_order() {
         (404, get.clone()),
         (401, post_request(IPN, b"{\"merchantCode\":\"SHOP\"}")),
         (200, good("m-1")),
-        (401, post_request("/api/payment/ipn/nobody", &accounts.notice("m-2"))),
+        (401, post_request("/api/payment/ipn/unknown", &accounts.notice("m-2"))),
         (400, post_request(IPN, b"")),
         (405, b"GET /api/payment/ipn HTTP/1.1\r\nhost: x\r\n\r\n".to_vec()),
         (415, b"POST /api/payment/ipn HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n{".to_vec()),

@@ -1,5 +1,5 @@
-//! Owns the table of requests: heads and framing byte by byte around a good notice, and what becomes of the
-//! connection. What each edit does stands at the head of the table.
+//! Owns the table of requests: heads and framing byte by byte around a good notice, and what
+//! becomes of the connection. What each edit does stands at the head of the table.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -8,8 +8,7 @@ use super::accounts::secret;
 use super::expected::{Expected, Kept, Outcome, try_all};
 use super::macros::expand;
 use crate::support::notice::Notice;
-use crate::support::system::post_request;
-use crate::support::wire::{Answer, Body, Connection};
+use crate::support::wire::{Answer, Body, Connection, post_request};
 
 const TABLE: &str = include_str!("requests.txt");
 
@@ -41,7 +40,8 @@ fn attempt(public: SocketAddr, number: usize, line: &str) -> Outcome {
     let allow = (answer.status == 405).then_some("POST");
     wrong.extend((answer.header("allow") != allow).then(|| "allow".to_owned()));
     let announced = answer.header("connection") == Some("close");
-    // What fails before there is a request is answered by the library, which closes and says nothing.
+    // What fails before there is a request is answered by the library, which closes and says
+    // nothing.
     if announced != (fate == "close") && !(expected.code.is_empty() && answer.status >= 400) {
         wrong.push(format!("connection: close is announced: {announced}"));
     }

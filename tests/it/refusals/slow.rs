@@ -1,13 +1,12 @@
-//! Owns the proof that nobody can hold a connection by being slow: in the head, in the body, or idle; and that
-//! others are served meanwhile. The times are lowered through `payfold.toml`.
+//! Owns the proof that a slow client can't hold a connection: in the head, in the body, or idle;
+//! and that others are served meanwhile. `payfold.toml` lowers the times.
 
 use std::time::{Duration, Instant};
 
 use payfold_engines::log::Topic;
 
 use super::accounts::Accounts;
-use crate::support::system::post_request;
-use crate::support::wire::Connection;
+use crate::support::wire::{Connection, post_request};
 
 const SETTINGS: &str = "
 [ingest]
@@ -23,7 +22,7 @@ const EARLY: Duration = Duration::from_millis(600);
 /// How long the rest of a refused body is read, so that its sender sees the answer.
 const DISCONNECT: Duration = Duration::from_secs(1);
 /// Head, body and answer of a request after the first on its connection.
-const PATIENCE: Duration = Duration::from_millis(1_000 + 500 + 6_000);
+const KEPT_OPEN: Duration = Duration::from_millis(1_000 + 500 + 6_000);
 /// What a busy machine may add.
 const LATE: Duration = Duration::from_secs(4);
 const APART: Duration = Duration::from_millis(20);
@@ -52,7 +51,7 @@ fn ends_in_the_body(mut connection: Connection, begun: Instant) {
 
 #[test]
 #[ignore = "nightly: limits"]
-fn slow_heads_slow_bodies_and_idle_connections_end_and_hold_up_nobody() {
+fn slow_heads_slow_bodies_and_idle_connections_end_and_others_are_served() {
     let accounts = Accounts::boot(SETTINGS);
     let notice = accounts.notice("slow");
     let request = post_request("/api/payment/ipn", &notice);
@@ -136,6 +135,6 @@ fn a_later_head_and_the_rest_of_a_refused_body_are_not_waited_for_without_end() 
     assert!(begun.elapsed() < DISCONNECT + LATE, "{:?}", begun.elapsed());
     assert!(second.is_closed());
     let took = begun.elapsed();
-    assert!((PATIENCE..PATIENCE + LATE).contains(&took), "{took:?}");
+    assert!((KEPT_OPEN..KEPT_OPEN + LATE).contains(&took), "{took:?}");
     accounts.settle();
 }

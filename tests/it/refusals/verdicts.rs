@@ -1,5 +1,5 @@
-//! Owns the verdicts that need more than one request: the one and same 401, keys that change, rates, sources behind
-//! a proxy, the quarantine's budget.
+//! Owns the verdicts that need more than one request: the identical 401s, keys that change, rates,
+//! sources behind a proxy, the quarantine's budget.
 
 use std::time::{Duration, Instant};
 
@@ -7,28 +7,28 @@ use payfold_engines::log::Topic;
 
 use super::accounts::{Accounts, secret};
 use crate::support::notice::Notice;
-use crate::support::system::{early_in_hour, post_request, until};
-use crate::support::wire::Answer;
+use crate::support::waits::{early_in_hour, until};
+use crate::support::wire::{Answer, post_request};
 
 fn of(merchant: &str, key: &str) -> Vec<u8> {
     Notice::paid(merchant, "v-1", "ref-1").signed(&secret(key))
 }
 
 #[test]
-fn nobody_learns_from_a_401_who_is_known() {
+fn a_401_does_not_reveal_which_accounts_exist() {
     let accounts = Accounts::boot("");
     let unsigned = Notice::paid("SHOP", "v-1", "ref-1").body().into_bytes();
     let stale = Notice::paid("SHOP", "v-1", "ref-1").sent(-4_000).signed(&secret("nobodys"));
     let cases = [
-        ("/api/payment/ipn", of("NOBODY", "main")),
+        ("/api/payment/ipn", of("STRANGER", "main")),
         ("/api/payment/ipn", of("GONE", "gone")),
         ("/api/payment/ipn/acme", of("GONE", "gone")),
         ("/api/payment/ipn", of("SHOP", "other")),
         ("/api/payment/ipn", of("SHOP", "nobodys")),
         ("/api/payment/ipn", of("FAR", "nobodys")),
         ("/api/payment/ipn/bolt", of("SHOP", "main")),
-        ("/api/payment/ipn/nobody", of("SHOP", "main")),
-        ("/api/payment/ipn/nobody", of("NOBODY", "nobodys")),
+        ("/api/payment/ipn/unknown", of("SHOP", "main")),
+        ("/api/payment/ipn/unknown", of("STRANGER", "nobodys")),
         ("/api/payment/ipn/strict", of("SHOP-S", "nobodys")),
         ("/api/payment/ipn", unsigned),
         ("/api/payment/ipn", stale),
@@ -76,7 +76,7 @@ fn an_old_key_counts_in_its_overlap_and_not_after_it() {
 }
 
 #[test]
-fn an_account_over_its_rate_is_told_to_wait_and_others_are_not() {
+fn an_account_over_its_rate_is_answered_to_wait_and_others_are_not() {
     let accounts = Accounts::boot("");
     let mut connection = accounts.system.connect();
     let begun = Instant::now();
@@ -109,7 +109,7 @@ fn an_account_over_its_rate_is_told_to_wait_and_others_are_not() {
 }
 
 #[test]
-fn an_address_over_its_rate_is_told_to_wait_before_its_signature_is_looked_at() {
+fn an_address_over_its_rate_is_answered_to_wait_before_its_signature_is_verified() {
     let accounts = Accounts::boot("[ingest]\naddress_rate_per_s = 4\n");
     let mut statuses = Vec::new();
     for _ in 0..30 {

@@ -1,5 +1,5 @@
-//! Owns the input: generated worlds, one for each order, put in turns as a log has them.
-//! Invariant: the same everywhere and every time; the facts of one order come in the order of its world.
+//! Owns the input: generated worlds, one for each order, put in turns as a log has them. Invariant:
+//! the same everywhere and every time; the facts of one order come in the order of its world.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use payfold_projector::fold::{apply, summarize};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::{KeyId, OrderKey, PartnerCode, RequestId};
+use payfold_schemas::notice_source::{NoticeSource, ProfileStamp, RecordedRequest};
 use payfold_schemas::order::{Flag, KnownFacts, OrderState};
-use payfold_schemas::record::{
-    FactRecord, NoticeRequest, NoticeSource, Position, ProfileStamp, Record,
-};
+use payfold_schemas::position::Position;
+use payfold_schemas::record::{FactRecord, Record};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -59,7 +59,7 @@ impl Given {
         self.worlds.iter().map(|(key, _)| key)
     }
 
-    /// Fails if the worlds are too plain for what is to be shown by them.
+    /// Fails if the worlds are too plain to prove anything.
     pub fn reaches_enough(&self) {
         let facts = self.messages.len() / self.worlds.len();
         assert!((4..=7).contains(&facts), "{facts} facts an order");
@@ -74,7 +74,7 @@ impl Given {
             flags.extend(summary.flags.iter().map(|raised| raised.flag));
         }
         assert_eq!(states.len(), OrderState::ALL.len(), "reached {states:?}");
-        // Nobody decides anything here, and no world is a flood.
+        // No person decides anything here, and no world is a flood.
         assert!(flags.len() + 3 >= Flag::ALL.len(), "raised {flags:?}");
         assert!(repeats > 1_000, "{repeats} records repeat what is known");
     }
@@ -86,7 +86,7 @@ impl Given {
         alone(|| with_log(home, async |log: &dyn EventLog| append(log, most).await));
     }
 
-    /// Appends the last tenth: what is shared out by then is folded by everybody.
+    /// Appends the last tenth: by then every projector has partitions to fold.
     pub async fn finish(&self, log: &dyn EventLog) {
         append(log, &self.messages[self.most()..]).await;
     }
@@ -103,7 +103,7 @@ async fn append(log: &dyn EventLog, messages: &[Message]) {
     }
 }
 
-/// In each window every order tells its first fact, then every order its second, and so on.
+/// In each window comes the first fact of every order, then the second of every order, and so on.
 fn messages(worlds: &[(OrderKey, Vec<Fact>)]) -> Vec<Message> {
     let mut messages = Vec::new();
     for window in worlds.chunks(WINDOW) {
@@ -126,9 +126,9 @@ fn message(order: &OrderKey, fact: Fact, number: usize) -> Message {
             digest: Digest::of_bytes(b"profile"),
         },
         key_id: KeyId::parse("k1").expect("a key id"),
-        request: NoticeRequest {
+        request: RecordedRequest {
             target: "/api/payment/ipn".to_owned(),
-            ..NoticeRequest::default()
+            ..RecordedRequest::default()
         },
         released: None,
     });

@@ -1,4 +1,5 @@
-//! Owns what came of an input: the row and the events of every order, and what is compared of them.
+//! Owns the outcome of an input: the row and the events of every order, and the comparison of two
+//! outcomes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +36,9 @@ impl Outcome {
         for message in inside.messages(Topic::Orders) {
             let event = message.event.expect("it is an event");
             if let Some(before) = seen.get(&event.id) {
-                // What a projector takes over it may publish once more: subscribers drop it by its id.
-                assert!(*before == message.value, "{} was told in two ways", event.id);
+                // What a projector takes over it may publish once more: subscribers drop it by its
+                // id.
+                assert!(*before == message.value, "{} was published with two contents", event.id);
                 continue;
             }
             let data: Value = serde_json::from_slice(&message.value).expect("events are JSON");
@@ -59,11 +61,12 @@ impl Outcome {
     }
 }
 
-/// What has to be the same whatever the engines: everything but *positions*. They say where in its log a record stands
-/// (of an order: the last record, and the first of each fact; of an event: its cause), and another log has other places
-/// and other partitions. The order of events across orders is left out by whoever compares order by order. Versions
-/// stay: they count an order's own changes, and its records stand in one sequence in every log; so do the ids that are
-/// made of them.
+/// What has to be the same whatever the engines: everything but *positions*. They say where in its
+/// log a record stands (of an order: the last record, and the first of each fact; of an event: its
+/// cause), and another log has other places and other partitions. A caller that compares order by
+/// order leaves out the order of events across orders. Versions stay: they count an order's own
+/// changes, and its records stand in one sequence in every log; so do the ids that are made of
+/// them.
 fn comparable(mut value: Value) -> Value {
     strip_positions(&mut value);
     value

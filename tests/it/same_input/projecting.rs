@@ -1,21 +1,22 @@
-//! Owns the folding of a log that is filled: real projectors over real engines, until everything is folded.
+//! Owns the folding of a filled log: real projectors over real engines, until everything is folded.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_projector::{Metrics, Projector, Settings};
+use payfold_projector::{Projector, ProjectorMetrics, ProjectorSettings};
 use prometheus::Registry;
 use tokio::sync::watch;
 
 use super::given::Given;
 use crate::support::pair::{Engines, runtime};
-use crate::support::system::{Home, alone, until};
+use crate::support::system::{Home, alone};
+use crate::support::waits::until;
 
 const FOLDED_MAX: Duration = Duration::from_secs(120);
 
-/// Lets so many projectors fold an input, of which the end comes when each has its partitions; how many records each has
-/// folded.
+/// Lets so many projectors fold an input, of which the end comes when each has its partitions; how
+/// many records each has folded.
 pub fn fold(home: &Home, (projectors, given): (usize, &Given)) -> Vec<u64> {
     let runtime = runtime();
     let (stop, stopped) = watch::channel(false);
@@ -23,9 +24,10 @@ pub fn fold(home: &Home, (projectors, given): (usize, &Given)) -> Vec<u64> {
         let engines = alone(|| runtime.block_on(Engines::of(home)));
         let registry = Registry::new();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let metrics = Arc::new(Metrics::new(&registry, clock).expect("they are registered once"));
+        let metrics =
+            Arc::new(ProjectorMetrics::new(&registry, clock).expect("they are registered once"));
         let Engines { log, store } = engines.clone();
-        let projector = Projector::new(log, store, metrics, Settings::default());
+        let projector = Projector::new(log, store, metrics, ProjectorSettings::default());
         let status = projector.status();
         (engines, registry, status, runtime.spawn(projector.run(stopped.clone())))
     };
@@ -36,7 +38,7 @@ pub fn fold(home: &Home, (projectors, given): (usize, &Given)) -> Vec<u64> {
     let Engines { log, store } = &started[0].0;
     runtime.block_on(given.finish(&**log));
     until("everything is folded", FOLDED_MAX, || {
-        let progress = runtime.block_on(store.progress()).expect("it tells");
+        let progress = runtime.block_on(store.progress()).expect("the store can be read");
         let folded = progress.into_iter().flat_map(|progress| progress.folded);
         let folded: u64 = folded.map(|one| one.position.offset).sum();
         (folded >= given.records()).then_some(())

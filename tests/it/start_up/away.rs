@@ -1,23 +1,24 @@
-//! The servers that are away: a start waits for them some seconds, says so once, and gives up with their addresses.
+//! The servers that are away: a start waits for them some seconds, says so once, and gives up with
+//! their addresses.
 
 use std::time::{Duration, Instant};
 
 use super::{Start, Variables, settle};
 
-/// What a start waits for servers, and what it may take beside.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// How long a start waits for servers.
+const WAIT: Duration = Duration::from_secs(15);
 const GIVEN_UP_MAX: Duration = Duration::from_secs(45);
-/// Nobody listens at the lowest port.
-const NOBODY: &str = "127.0.0.1:1";
+/// No server listens at the lowest port.
+const CLOSED_PORT: &str = "127.0.0.1:1";
 
-/// The variables that lead to nobody, what is waited for, and what is said in the end.
+/// The variables that lead to no server, what is waited for, and what is said in the end.
 struct Row(Variables<'static>, &'static str, &'static [&'static str]);
 
 static AWAY: [Row; 3] = [
     Row(
         &[("PAYFOLD_LOG", "kafka://127.0.0.1:1/pay")],
-        "can't look at the topics yet",
-        &["Kafka did not answer", NOBODY],
+        "can't check the topics yet",
+        &["Kafka did not answer", CLOSED_PORT],
     ),
     Row(
         &[("PAYFOLD_ORDERS", "cql://127.0.0.1:1/pay")],
@@ -27,7 +28,7 @@ static AWAY: [Row; 3] = [
     Row(
         &[("PAYFOLD_CQL__DATACENTER", "moon")],
         "can't open the order store yet",
-        &["cql.datacenter names one that has none"],
+        &["cql.datacenter names a datacenter without nodes"],
     ),
 ];
 
@@ -54,9 +55,13 @@ impl Row {
         let run = start.run(variables, GIVEN_UP_MAX);
         let took = begun.elapsed();
         let mut failures = super::missing("run", &run.stderr, words);
-        failures.extend(super::missing("run", &run.stderr, &["fix: mend that, then start again"]));
+        failures.extend(super::missing(
+            "run",
+            &run.stderr,
+            &["fix: correct the cause, then start again"],
+        ));
         // It says once that it waits.
-        if (run.code(), run.stderr.matches(waits).count()) != (1, 1) || took < PATIENCE {
+        if (run.code(), run.stderr.matches(waits).count()) != (1, 1) || took < WAIT {
             failures.push(format!("after {took:.1?}: {run:?}"));
         }
         let check = ["check", "--connect", "--output", "json"];

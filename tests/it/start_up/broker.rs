@@ -1,4 +1,4 @@
-//! Owns what an administrator can do to topics behind our back, on the real broker.
+//! Owns what an administrator can do to topics without payfold, on the real broker.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::Start;
 use crate::support::pair::runtime;
-use crate::support::system::until;
+use crate::support::waits::until;
 
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
@@ -110,7 +110,7 @@ impl Broker {
         producer.flush(ANSWER_MAX).expect("it is written");
     }
 
-    /// Writes a marker as it would stand in a topic of this log id, topic and epoch.
+    /// Writes the marker of a topic with this log id, topic and epoch.
     pub fn mark(&self, topic: &str, (log_id, of, epoch): (u8, &str, u32)) {
         let log_id = format!("{log_id:02x}").repeat(16);
         let marker = json!({ "logId": log_id, "topic": of, "epoch": epoch, "partitions": 2 });

@@ -5,10 +5,10 @@ use scylla::client::session_builder::SessionBuilder;
 use super::{Start, settle};
 use crate::support::pair::runtime;
 
-const BY_HAND: &str = "mend it by hand or name another keyspace";
+const BY_HAND: &str = "alter the table by hand, or use another keyspace";
 
-/// One thing that is broken in a keyspace that `payfold schema apply` made before: the statements that break it, where
-/// `KS` is the keyspace, and what is said.
+/// One way to break a keyspace that `payfold schema apply` made: the statements that break it,
+/// where `KS` is the keyspace, and the words of the report.
 struct Row(&'static [&'static str], &'static [&'static str]);
 
 const ALTERED: [Row; 5] = [
@@ -56,7 +56,7 @@ fn tables_that_are_not_as_they_must_be_are_refused() {
 
 #[test]
 #[ignore = "nightly: servers"]
-fn a_keyspace_that_nobody_made_is_refused() {
+fn a_missing_keyspace_is_refused() {
     let Some(start) = Start::new() else { return };
     start.make_topics();
     let missing = format!("keyspace {}", start.names.cql().keyspace);
@@ -72,6 +72,6 @@ fn one_copy_of_the_tables_is_not_for_money() {
     let check = ["check", "--connect", "--output", "json"];
     let production = [("PAYFOLD_DEV", "false")];
     let checked = start.home.ends(&check, &production, super::REFUSED_MAX);
-    let words = [" has 1 of at least 3 copies (`dev` allows it)", BY_HAND];
+    let words = [" has 1 replicas, needs at least 3 (`dev` allows fewer)", BY_HAND];
     settle(&super::not_failed(&checked, 1, &words));
 }

@@ -1,4 +1,5 @@
-//! The order stores a start refuses because they don't belong to the log, or are not as far as they must be.
+//! The order stores a start refuses because they don't belong to the log, or are not as far as they
+//! must be.
 
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::{EventLog, Message, Topic};
@@ -8,15 +9,16 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::{Create, Fact};
 use payfold_schemas::ids::{OrderKey, Reference};
 use payfold_schemas::money::{Amount, Currency};
-use payfold_schemas::record::{FactRecord, Position, Record};
+use payfold_schemas::position::Position;
+use payfold_schemas::record::{FactRecord, Record};
 
 use super::{Start, settle};
 use crate::support::pair::{runtime, with_log};
 
-const CORRUPT: &str = "docs/operations.md, \"Corrupt\"";
+const CORRUPT: &str = "docs/how-to/corrupt.md";
 const RESTORE: &str = "restore the log that the order store was folded from";
 
-/// A start whose topics and tables are made.
+/// A start with topics and tables that are made.
 fn made() -> Option<Start> {
     let start = Start::new()?;
     start.make_topics();
@@ -24,7 +26,7 @@ fn made() -> Option<Start> {
     Some(start)
 }
 
-/// Appends a record to intake; where it stands, and the log's id.
+/// Appends a record to intake. Returns its position and the log's id.
 fn append(start: &Start) -> (Position, [u8; 16]) {
     with_log(&start.home, async |log: &dyn EventLog| {
         let message = Message { key: "a/b/c".to_owned(), event: None, value: b"1".to_vec() };
@@ -73,7 +75,7 @@ fn a_log_with_other_records_is_refused() {
     settle(&start.differs(&[&said, RESTORE, CORRUPT]));
 }
 
-/// A create request as checkout appends it, with the shop's request behind it.
+/// A create request as checkout appends it, with the shop's request as its raw bytes.
 fn create_request(order: &OrderKey) -> Message {
     let create = Create {
         amount: Amount::from_minor(10_000).expect("an amount"),
@@ -105,7 +107,7 @@ fn a_table_of_claims_that_lost_all_is_refused() {
     settle(&start.differs(&words));
 }
 
-/// What the old epoch still holds nobody would ever fold.
+/// No process would ever fold what the old epoch still holds.
 #[test]
 #[ignore = "nightly: servers"]
 fn an_epoch_that_was_opened_too_early_is_refused() {
@@ -115,7 +117,7 @@ fn an_epoch_that_was_opened_too_early_is_refused() {
     start.home.ends(&["topics", "apply"], &epoch, super::REFUSED_MAX).ok();
     let words = [
         "intake has grown to epoch 1, but what came before is not folded to its end",
-        "docs/operations.md, \"Growing intake\"",
+        "docs/how-to/grow-intake.md, \"Growing intake\"",
         "kafka.epoch = 0",
     ];
     settle(&start.is_refused(&epoch, &words));

@@ -2,10 +2,11 @@
 
 use super::{Start, Variables, settle};
 
-/// Lines of `payfold.toml`, variables, and what is said. `KAFKA` and `CQL` are the servers' addresses.
+/// Lines of `payfold.toml`, variables, and words of the error. `KAFKA` and `CQL` are the servers'
+/// addresses.
 struct Row(&'static str, Variables<'static>, &'static [&'static str]);
 
-const BOTH: &str = "name both engines as sqlite:";
+const BOTH: &str = "write both as sqlite:";
 const INIT: &str = "payfold init";
 
 const REFUSED: [Row; 28] = [
@@ -44,9 +45,9 @@ const REFUSED: [Row; 28] = [
         &[("PAYFOLD_ORDERS", "cql://me:secret@CQL/k")],
         &["cql.username and cql.password_file"],
     ),
-    Row("", &[("PAYFOLD_ORDERS", "cql://CQL/Pay")], &["\"Pay\" is no keyspace"]),
-    Row("[kafka]\nepoch = 64\n", &[], &["kafka.epoch = 64 is above 63"]),
-    Row("[kafka]\nlinger_ms = -1\n", &[], &["kafka.linger_ms = -1 is not 0 to 1000"]),
+    Row("", &[("PAYFOLD_ORDERS", "cql://CQL/Pay")], &["\"Pay\" is not a keyspace"]),
+    Row("[kafka]\nepoch = 64\n", &[], &["kafka.epoch = 64: the highest is 63"]),
+    Row("[kafka]\nlinger_ms = -1\n", &[], &["kafka.linger_ms = -1 is not within 0 to 1000"]),
     Row("[kafka]\ndelivery_timeout_ms = 0\n", &[], &["kafka.delivery_timeout_ms = 0"]),
     Row(
         "[kafka]\ngroup_protocol = \"classic\"\nsession_timeout_ms = 0\n",
@@ -62,12 +63,12 @@ const REFUSED: [Row; 28] = [
     Row(
         "[kafka.client]\n\"message.timeout.ms\" = \"0\"\n",
         &[],
-        &["kafka.client.message.timeout.ms", "kafka.delivery_timeout_ms does that"],
+        &["kafka.client.message.timeout.ms", "set kafka.delivery_timeout_ms instead"],
     ),
     Row(
         "[kafka.client]\n\"session.timeout.ms\" = \"6000\"\n",
         &[],
-        &["kafka.client.session.timeout.ms", "kafka.session_timeout_ms does that"],
+        &["kafka.client.session.timeout.ms", "set kafka.session_timeout_ms instead"],
     ),
     Row(
         "[kafka.client]\n\"no.such.thing\" = \"1\"\n",
@@ -82,12 +83,15 @@ const REFUSED: [Row; 28] = [
     Row(
         "[kafka]\nusername = \"me\"\npassword_file = \"none\"\n",
         &[],
-        &["kafka.password_file = \"none\" can't be read", "name the file that holds the password"],
+        &[
+            "kafka.password_file = \"none\" can't be read",
+            "give a file that holds only the password",
+        ],
     ),
     Row(
         "[cql]\nusername = \"me\"\n",
         &[],
-        &["cql.password_file = \"\" can't be read", "name the file that holds the password"],
+        &["cql.password_file = \"\" can't be read", "give a file that holds only the password"],
     ),
     Row(
         "[cql]\nconsistency = \"MOST\"\n",
@@ -130,7 +134,7 @@ fn a_store_that_is_not_named_is_refused_and_only_warned_of() {
     let Some(start) = Start::new() else { return };
     start.make_topics();
     let none = [("PAYFOLD_ORDERS", "")];
-    let words = ["no order store is named", "write orders = \"cql://"];
+    let words = ["orders names no database", "set orders = \"cql://"];
     let mut failures = super::not_refused(&start.run(&none, super::REFUSED_MAX), 1, &words);
     let check = ["check", "--connect", "--output", "jsonl"];
     let checked = start.home.ends(&check, &none, super::REFUSED_MAX).json_lines();

@@ -5,20 +5,20 @@ use std::time::Duration;
 use super::broker::Broker;
 use super::{Start, Variables, settle};
 use crate::latest::latest;
-use crate::support::system::until;
+use crate::support::waits::until;
 
-/// A keeper looks for what is missing every half minute in the end.
+/// In the end the copier checks for missing topics every half minute.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 const APPLY: &str = "run `payfold topics apply`";
 const ALTER: &str = "kafka-configs.sh --bootstrap-server";
 const RESTORE: &str = "restore the topic from a mirror or backup";
-const MOVE: &str = "delete none of them; the order store names the log";
+const MOVE: &str = "delete no topic; restore the topics of the log";
 
 const EPOCH_1: Variables = &[("PAYFOLD_KAFKA__EPOCH", "1")];
 const PRODUCTION: Variables = &[("PAYFOLD_DEV", "false")];
 
-/// One thing that is broken: in what way, under which settings the start is tried, and what it must say.
+/// One broken thing: how it is broken, the settings of the start, and the words of the error.
 struct Row(&'static str, fn(&Broker), Variables<'static>, &'static [&'static str]);
 
 /// What is broken in topics that `payfold topics apply` made before.
@@ -113,7 +113,7 @@ const ALTERED: [Row; 15] = [
             broker.mark("findings", (7, "orders", 0));
         },
         &[],
-        &[".findings: partition 0 has the marker of orders in epoch 0", RESTORE],
+        &[".findings: partition 0 has the marker of orders in log epoch 0", RESTORE],
     ),
     Row(
         "the topic is of another log",
@@ -123,7 +123,7 @@ const ALTERED: [Row; 15] = [
             broker.mark("quarantine", (7, "quarantine", 0));
         },
         &[],
-        &[".quarantine: partition 0 is of log 0707", MOVE],
+        &[".quarantine: partition 0 belongs to log 0707", MOVE],
     ),
     Row(
         "somebody else wrote first",
@@ -134,8 +134,8 @@ const ALTERED: [Row; 15] = [
         },
         &[],
         &[
-            ".findings: partition 0 does not begin with a marker",
-            "use another prefix, and leave that topic as it is",
+            ".findings: partition 0 does not start with a marker",
+            "use another prefix, and do not change that topic",
         ],
     ),
     Row(
@@ -165,7 +165,7 @@ fn topics_that_are_not_as_they_must_be_are_refused() {
 
 #[test]
 #[ignore = "nightly: servers"]
-fn topics_that_nobody_made_are_refused() {
+fn missing_topics_are_refused() {
     let Some(start) = Start::new() else { return };
     let all = ["intake", "orders", "findings", "quarantine"];
     let all = all.map(|topic| format!(".{topic}: there is no such topic"));
@@ -174,22 +174,23 @@ fn topics_that_nobody_made_are_refused() {
     settle(&start.is_refused(&[], &words));
 }
 
-/// A process of the old epoch would write where nobody reads any more.
+/// A process of the old epoch would write where no process reads any more.
 #[test]
 #[ignore = "nightly: servers"]
 fn an_epoch_that_is_over_is_refused_and_so_is_one_without_those_before() {
     let Some(start) = Start::new() else { return };
     start.make_topics();
     start.home.ends(&["topics", "apply"], EPOCH_1, super::REFUSED_MAX).ok();
-    let mut failures =
-        start.is_refused(&[], &["intake goes on in this topic of epoch 1", "set kafka.epoch = 1"]);
+    let mut failures = start
+        .is_refused(&[], &["intake continues in this topic of log epoch 1", "set kafka.epoch = 1"]);
     Broker::of(&start).delete("intake");
-    let words = [".intake: there is no such topic, and epoch 1 comes after it", RESTORE];
+    let words = [".intake: there is no such topic, but log epoch 1 follows it", RESTORE];
     failures.extend(start.is_refused(EPOCH_1, &words));
     settle(&failures);
 }
 
-/// Marked by hand in spite of its setting, a topic is packed so that nothing of it can be read; we don't make it so.
+/// The program can't read a topic that an administrator compresses with zstd: `topics apply`
+/// refuses to mark it, and a start is refused.
 #[test]
 #[ignore = "nightly: servers"]
 fn a_topic_in_a_codec_we_have_not_is_refused_before_and_after() {
@@ -203,7 +204,8 @@ fn a_topic_in_a_codec_we_have_not_is_refused_before_and_after() {
     let words = [".findings: compression.type is zstd", "--add-config compression.type=producer"];
     let mut failures = super::missing("apply", &applied.stderr, &words);
     broker.mark("findings", (7, "findings", 0));
-    let words = [".findings: its messages are packed with a codec", "compression.type=producer"];
+    let words =
+        [".findings: its messages are compressed with a codec", "compression.type=producer"];
     failures.extend(start.is_refused(&[], &words));
     settle(&failures);
 }
@@ -212,10 +214,10 @@ fn a_topic_in_a_codec_we_have_not_is_refused_before_and_after() {
 const UNMADE: [(Variables, &[&str]); 4] = [
     (
         &[("PAYFOLD_DEV", "false"), ("PAYFOLD_KAFKA__REPLICATION", "1")],
-        &["kafka.replication = 1 is below 3", "`dev = true` allows it"],
+        &["kafka.replication = 1 is below 3", "or `dev = true` for development"],
     ),
-    (PRODUCTION, &["kafka.replication asks for more copies than there are brokers"]),
-    (&[("PAYFOLD_KAFKA__PARTITIONS", "0")], &["kafka.partitions = 0 is not 1 to"]),
+    (PRODUCTION, &["kafka.replication is higher than the number of brokers"]),
+    (&[("PAYFOLD_KAFKA__PARTITIONS", "0")], &["kafka.partitions = 0: set it to 1 to"]),
     (&[("PAYFOLD_KAFKA__RETENTION_HOURS", "0")], &["kafka.retention_hours = 0"]),
 ];
 
@@ -232,10 +234,10 @@ fn topics_that_could_not_keep_a_promise_are_not_made() {
     settle(&failures);
 }
 
-/// As after an upgrade: it is told of and made, and keeps nobody from starting.
+/// After an upgrade the missing topic is reported, can be made, and prevents no start.
 #[test]
 #[ignore = "nightly: servers"]
-fn a_start_goes_on_without_the_twin_of_orders() {
+fn a_start_goes_on_without_the_compacted_copy_of_orders() {
     let Some(start) = Start::new() else { return };
     start.make_topics();
     start.make_tables();
@@ -245,8 +247,8 @@ fn a_start_goes_on_without_the_twin_of_orders() {
         let check = ["check", "--connect", "--output", "json"];
         let rows = start.home.ends(&check, variables, super::REFUSED_MAX).json();
         let rows = rows.as_array().expect("a list").iter();
-        let of_twin = rows.filter(|row| row["detail"].to_string().contains(".orders.latest"));
-        of_twin.map(|row| format!("{} {}", row["result"], row["fix"])).collect::<Vec<_>>()
+        let of_copy = rows.filter(|row| row["detail"].to_string().contains(".orders.latest"));
+        of_copy.map(|row| format!("{} {}", row["result"], row["fix"])).collect::<Vec<_>>()
     };
     assert_eq!(warned(&[]), [format!("\"warn\" \"{APPLY}\"")]);
     assert_eq!(warned(&[("PAYFOLD_KAFKA__ORDERS_LATEST", "false")]), [""; 0]);
@@ -260,10 +262,10 @@ fn a_start_goes_on_without_the_twin_of_orders() {
     assert!(start.home.log().contains("orders.latest is kept again"));
 }
 
-/// Nothing moves, so nobody is refused; what an operator should know is said.
+/// No record moves, so the start is not refused; the operator is warned.
 #[test]
 #[ignore = "nightly: servers"]
-fn partitions_that_somebody_added_are_named_and_keep_nobody_from_starting() {
+fn added_partitions_are_named_and_do_not_keep_a_process_from_starting() {
     let Some(start) = Start::new() else { return };
     start.make_topics();
     start.make_tables();

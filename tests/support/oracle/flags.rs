@@ -1,4 +1,5 @@
-//! Owns the oracle's flags: for each, the comprehension of the facts that raise it, and the overflow.
+//! Owns the oracle's flags: for each, the comprehension of the facts that raise it, and the
+//! overflow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +12,8 @@ use payfold_schemas::time::Time;
 use super::{By, Oracle, Saying};
 
 const NEGATIVE: [Status; 2] = [Status::Failed, Status::Expired];
-/// The caps: of C, O, CF and X each; of contents of one (ref, status) of IPNs and of answers each; of refs
-/// that somebody says something of; of K; of D.
+/// The caps: of C, O, CF and X each; of contents of one (ref, status) of IPNs and of answers each;
+/// of refs that somebody says something of; of K; of D.
 const OWN_MAX: usize = 8;
 const CONTENTS_MAX: usize = 8;
 const REFS_MAX: usize = 32;
@@ -60,7 +61,7 @@ impl Oracle {
             .collect()
     }
 
-    /// Whether these are more facts than are kept: whatever gives way then, it is a fact too many.
+    /// Whether there are more facts than are kept: whichever is dropped then, one fact is too many.
     pub fn overflows(&self) -> bool {
         let most = |counts: BTreeMap<_, usize>| counts.into_values().max().unwrap_or(0);
         let by_status = |ipn: bool| {
@@ -110,8 +111,8 @@ impl Oracle {
         })
     }
 
-    /// The IPNs of every dedup key with two contents whose difference is this severe. An R without an event
-    /// reference has no key: it may be a refund of its own.
+    /// The IPNs of every dedup key that has two contents with a difference of this severity. An R
+    /// without an event reference has no key: it may be a refund of its own.
     fn variants(&self, severity: Severity) -> Vec<Digest> {
         type Key<'a> = (&'a ProviderRef, Status, Option<&'a EventRef>);
         let mut groups: BTreeMap<Key<'_>, Vec<&Saying>> = BTreeMap::new();
@@ -146,7 +147,8 @@ impl Oracle {
         })
     }
 
-    /// The sayings of `one` and of any of `others` on the refs that have both, whether they count or not.
+    /// The sayings of `one` and of any of `others` on the refs that have both, whether they count
+    /// or not.
     fn both(&self, one: Status, others: &[Status]) -> Vec<Digest> {
         let has = |name: &ProviderRef, status: Status| !self.said(name, status).is_empty();
         self.pick(|saying| {

@@ -32,7 +32,7 @@ impl Oracle {
         refunds
     }
 
-    /// What the partner's own names of its refunds add up to: each name is one refund.
+    /// The sum of the refunds that have a name of the partner: each name is one refund.
     fn named_sum(&self, name: &ProviderRef, currency: Currency) -> i64 {
         let partials = self.partials(name, currency);
         let largest = |event: &EventRef| -> i64 {
@@ -46,7 +46,8 @@ impl Oracle {
         events.into_iter().map(largest).sum()
     }
 
-    /// The amounts of refunds that nobody named; an answer that says what an IPN says is that IPN's refund.
+    /// The amounts of refunds without an event ref. An answer with the amount of an IPN is that
+    /// IPN's refund.
     fn nameless(&self, name: &ProviderRef, currency: Currency) -> BTreeSet<i64> {
         let partials = self.partials(name, currency);
         let by_ipn =
@@ -58,7 +59,8 @@ impl Oracle {
             .collect()
     }
 
-    /// Whether it says all that went back so far: an IPN whose profile says so, and what answers say of its ref.
+    /// Whether it states all that went back so far: an IPN with a profile that says so, and an
+    /// answer for a ref that such an IPN names.
     fn is_total(&self, saying: &Saying) -> bool {
         let says_all = |saying: &Saying| match &saying.by {
             By::Ipn { event_ref: None, policy, .. } => policy.refund_so_far,
@@ -80,14 +82,15 @@ impl Oracle {
                 .any(|(currency, amount)| self.named_sum(name, currency) >= amount)
     }
 
-    /// More may have gone back than can be told: refunds without names, on a ref that is not refunded.
+    /// Whether more may have gone back than is known: refunds without names, on a ref that is not
+    /// refunded.
     pub(super) fn is_at_least(&self, name: &ProviderRef) -> bool {
         let nameless = self.asked().into_iter().any(|(of, _)| !self.nameless(name, of).is_empty());
         nameless && !self.is_refunded(name)
     }
 
-    /// What is said of the refunds of a ref with an R below C, unless these alone, all named, come to C, or all of
-    /// them are totals that a full R in their currency outgrew.
+    /// What is said of the refunds of a ref with an R below C, unless these alone, all named, come
+    /// to C, or all of them are totals that a full R in their currency outgrew.
     pub(super) fn open_partials(&self, name: &ProviderRef) -> Vec<&Saying> {
         let full = self.full_refunds(name);
         let full_in = |currency: Currency| -> i64 {
@@ -108,7 +111,7 @@ impl Oracle {
         if open { partials.chain(full.iter().copied()).collect() } else { Vec::new() }
     }
 
-    /// What went back on a ref, in the currency in which it is most.
+    /// The refunded amount of a ref, in the currency in which it is largest.
     fn went_back(&self, name: &ProviderRef) -> i64 {
         let of = |currency: Currency, amount: i64| {
             let full = self.full_refunds(name).into_iter();

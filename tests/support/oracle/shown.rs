@@ -1,4 +1,5 @@
-//! Owns how a fold's summary reads in the oracle's words, so that the two can be compared.
+//! Owns the conversion of a fold's summary into the oracle's terms, so that the two can be
+//! compared.
 
 use payfold_schemas::order::Summary;
 

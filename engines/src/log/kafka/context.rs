@@ -1,6 +1,6 @@
-//! Owns what librdkafka tells a client of ours besides results: its log, its errors, its statistics.
-//! A broker that is away is told there again and again; who waits for it says so once, so here it is kept and
-//! logged at debug level only.
+//! Owns librdkafka's callbacks besides results: log lines, errors and statistics. librdkafka
+//! reports an unreachable broker again and again. The code that waits for the broker reports it
+//! once, so the callback only keeps the error as a reason, and logs it at debug level.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -12,10 +12,10 @@ use rdkafka::statistics::Statistics;
 
 use crate::lock;
 
-/// Is told librdkafka's own statistics of a client, on that client's thread: keep it short.
+/// Called with librdkafka's statistics of a client, on that client's thread, so it must be quick.
 pub type StatisticsObserver = Arc<dyn Fn(&Statistics) + Send + Sync>;
 
-/// What a client of ours is told.
+/// The context of a librdkafka client.
 #[derive(Clone, Default)]
 pub(super) struct Context {
     observer: Option<StatisticsObserver>,
@@ -27,7 +27,7 @@ impl Context {
         Self { observer, last_error: Arc::default() }
     }
 
-    /// The last error, as the reason behind a time-out.
+    /// The last error, which is usually the reason of a timeout.
     pub(super) fn last_error(&self) -> Option<String> {
         lock(&self.last_error).clone()
     }

@@ -1,9 +1,10 @@
-//! Owns what consumers are told by librdkafka: errors, and which partitions come and go.
+//! Owns a consumer's callbacks from librdkafka: errors, and rebalances of its group.
 //!
-//! A partition that is given stands still (paused) until somebody says where it begins; one that is taken is not
-//! delivered any more from that moment, and is let go when its reader has finished, or after `RELEASE_MAX`.
-//! Invariant: `Held` has exactly the partitions this consumer may deliver, each with the offset that comes next, so
-//! that a gap is seen and nothing is delivered twice or out of order between two changes of hands.
+//! An assigned partition stays paused until its start offset is set. A revoked partition delivers
+//! nothing from that moment on; it goes back to the group when its reader has finished, or after
+//! `RELEASE_MAX`. Invariant: `HeldPartitions` has exactly the partitions this consumer may deliver,
+//! each with its next offset. So a gap is detected, and between two rebalances no message is
+//! delivered twice or out of order.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,34 +20,33 @@ use rdkafka::{Offset, Statistics, TopicPartitionList};
 use tokio::sync::mpsc;
 
 use super::context::Context;
-use super::missed::{Counted, Missed};
+use super::rejoin::{AnswerCounts, MissedAnswers};
 use crate::log::{Delivered, RELEASE_MAX};
 use crate::{EngineError, lock};
 
-/// What the reader thread tells.
+/// What the polling thread sends to its reader. Partitions have Kafka's numbers.
 #[derive(Debug)]
-pub(super) enum News {
-    /// With the round (`Held::round`) they came in.
+pub(super) enum ConsumerEvent {
+    /// Messages, and the rebalance round (`HeldPartitions::round`) in which they were polled.
     Messages(u64, Vec<Delivered>),
-    /// Kafka's partitions.
-    Given(Vec<i32>),
-    Taken(Vec<i32>),
+    Assigned(Vec<i32>),
+    Revoked(Vec<i32>),
     Lost(Vec<i32>),
     Failed(EngineError),
 }
 
-/// Hears what a client says, and says it on.
+/// A client context that keeps the last error as the reason of later failures, and logs quietly.
 #[derive(Debug, Default)]
-pub(super) struct Quiet(Context);
+pub(super) struct QuietContext(Context);
 
-impl Quiet {
-    /// A request that failed.
+impl QuietContext {
+    /// The error of a request that failed.
     pub(super) fn unavailable(&self, error: &KafkaError) -> EngineError {
         EngineError::Unavailable(format!("Kafka: {error}{}", self.reason()))
     }
 
-    /// An answer that did not come in time.
-    pub(super) fn late(&self, what: &str) -> EngineError {
+    /// The error of a request that was not answered in time.
+    pub(super) fn timed_out(&self, what: &str) -> EngineError {
         EngineError::Unavailable(format!("Kafka did not send {what} in time{}", self.reason()))
     }
 
@@ -55,7 +55,7 @@ impl Quiet {
     }
 }
 
-impl ClientContext for Quiet {
+impl ClientContext for QuietContext {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         self.0.log(level, facility, message);
     }
@@ -65,131 +65,134 @@ impl ClientContext for Quiet {
     }
 }
 
-impl ConsumerContext for Quiet {}
+impl ConsumerContext for QuietContext {}
 
 /// The partitions a consumer may deliver.
 #[derive(Debug, Default)]
-pub(super) struct Held {
-    /// Those given, each with the offset its next message has; none until it begins, or while it begins at
-    /// its first message whatever that is.
+pub(super) struct HeldPartitions {
+    /// The assigned partitions, each with the offset of its next message. `None` until the
+    /// partition starts, and while it starts at its first message, whatever offset that has.
     pub(super) partitions: BTreeMap<i32, Option<i64>>,
-    /// Handed to the reader and not begun.
-    pub(super) standing: Vec<i32>,
-    /// The offset after the last one the group was told is done; it never goes back.
+    /// Assigned partitions that were not started yet.
+    pub(super) not_started: Vec<i32>,
+    /// The offset that was committed to the group; it never goes back.
     pub(super) acked: BTreeMap<i32, i64>,
-    /// How often partitions went so far.
+    /// How often partitions were revoked so far. Messages that were polled in an earlier round than
+    /// their partition was last assigned in are dropped.
     pub(super) round: u64,
-    /// The round in which each of `partitions` came.
+    /// The round in which each of `partitions` was assigned.
     pub(super) since: BTreeMap<i32, u64>,
-    /// Of partitions that went, the offset after the last one that was delivered.
-    pub(super) before: BTreeMap<i32, i64>,
-    /// Taken, and not let go by the reader yet.
-    taken: bool,
-    /// The reader is gone: nobody finishes anything.
+    /// For partitions that were revoked, the offset after the last delivered message.
+    pub(super) delivered_before: BTreeMap<i32, i64>,
+    /// Whether the reader still has to release revoked partitions.
+    release_pending: bool,
+    /// Whether the reader was dropped and so will not release anything.
     closing: bool,
 }
 
 /// How a reader's consumer takes part in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Not at all.
-    Alone,
-    /// Goes on after what the group acknowledged.
-    Member,
-    /// Its reader says where each partition begins, and finishes what is taken.
-    Keeper,
+pub(super) enum GroupRole {
+    /// It is outside any group.
+    Standalone,
+    /// It starts partitions after the offsets that the group committed.
+    Subscriber,
+    /// Its caller names each partition's start, and finishes revoked partitions.
+    AssignedReader,
 }
 
-/// What a reader's consumer is told.
-pub(super) struct Group {
-    quiet: Quiet,
-    part: Part,
-    /// How many partitions the log has in the topic a group shares out; none for who reads alone.
+/// The context of a reader's consumer, which librdkafka calls back.
+pub(super) struct GroupContext {
+    quiet: QuietContext,
+    role: GroupRole,
+    /// How many partitions of the topic belong to the log; `None` outside a group.
     partitions: Option<u32>,
-    held: Mutex<Held>,
+    held: Mutex<HeldPartitions>,
     released: Condvar,
-    missed: Mutex<Missed>,
-    /// Its partitions may not be all that are its own: it has to join anew.
-    join_anew: AtomicBool,
-    news: mpsc::UnboundedSender<News>,
+    missed: Mutex<MissedAnswers>,
+    /// Whether the consumer must rejoin its group, because it may have missed an assignment.
+    rejoin: AtomicBool,
+    events: mpsc::UnboundedSender<ConsumerEvent>,
 }
 
-impl Group {
+impl GroupContext {
     pub(super) fn new(
-        part: Part,
+        role: GroupRole,
         partitions: Option<u32>,
-        news: mpsc::UnboundedSender<News>,
+        events: mpsc::UnboundedSender<ConsumerEvent>,
     ) -> Self {
         Self {
-            quiet: Quiet::default(),
-            part,
+            quiet: QuietContext::default(),
+            role,
             partitions,
             held: Mutex::default(),
             released: Condvar::new(),
             missed: Mutex::default(),
-            join_anew: AtomicBool::new(false),
-            news,
+            rejoin: AtomicBool::new(false),
+            events,
         }
     }
 
-    pub(super) fn quiet(&self) -> &Quiet {
+    pub(super) fn quiet(&self) -> &QuietContext {
         &self.quiet
     }
 
-    /// Looks at what is held, or changes it.
-    pub(super) fn held<T>(&self, look: impl FnOnce(&mut Held) -> T) -> T {
-        look(&mut lock(&self.held))
+    /// Reads or changes the held partitions under their lock.
+    pub(super) fn with_held<T>(&self, access: impl FnOnce(&mut HeldPartitions) -> T) -> T {
+        access(&mut lock(&self.held))
     }
 
-    /// The reader has finished what was taken.
+    /// Records that the reader has finished the revoked partitions.
     pub(super) fn release(&self) {
-        self.held(|held| held.taken = false);
+        self.with_held(|held| held.release_pending = false);
         self.released.notify_all();
     }
 
-    /// The reader is gone.
+    /// Records that the reader was dropped.
     pub(super) fn close(&self) {
-        self.held(|held| held.closing = true);
+        self.with_held(|held| held.closing = true);
         self.released.notify_all();
     }
 
-    /// Whether it has to leave its group and join it anew; it is said once.
-    pub(super) fn has_to_join_anew(&self) -> bool {
-        self.join_anew.swap(false, Ordering::AcqRel)
+    /// Returns once whether the consumer must leave its group and join it again.
+    pub(super) fn take_rejoin(&self) -> bool {
+        self.rejoin.swap(false, Ordering::AcqRel)
     }
 
-    pub(super) fn tell(&self, news: News) {
-        // Nobody listens any more while a reader is dropped.
-        let _ = self.news.send(news);
+    pub(super) fn send_event(&self, event: ConsumerEvent) {
+        // Fails only while the reader is dropped.
+        let _ = self.events.send(event);
     }
 
-    /// Whether a partition of Kafka is one of the log. Those that somebody added to the topic are shared out among the
-    /// members, too: they stay assigned and paused, and are told to nobody.
+    /// Whether a partition of the topic belongs to the log. The group also assigns partitions that
+    /// were added to the topic later. They stay assigned and paused, and the reader never learns of
+    /// them.
     pub(super) fn is_of_log(&self, partition: i32) -> bool {
         let number = u32::try_from(partition).unwrap_or(u32::MAX);
         self.partitions.is_none_or(|partitions| number < partitions)
     }
 
     /// The partitions of the log among these, by Kafka's numbers.
-    fn of_log(&self, list: &TopicPartitionList) -> Vec<i32> {
+    fn log_partitions(&self, list: &TopicPartitionList) -> Vec<i32> {
         let numbers = list.elements().into_iter().map(|element| element.partition());
         numbers.filter(|partition| self.is_of_log(*partition)).collect()
     }
 
-    /// Partitions came. They stand until they begin.
-    fn given(&self, consumer: &BaseConsumer<Self>, list: &mut TopicPartitionList) {
-        let partitions = self.of_log(list);
+    /// Takes over assigned partitions, paused until they are started.
+    fn on_assigned(&self, consumer: &BaseConsumer<Self>, list: &mut TopicPartitionList) {
+        let partitions = self.log_partitions(list);
         if partitions.len() < list.count() {
             let (added, topic) = (list.count() - partitions.len(), list.elements());
             let topic = topic.first().map(|element| element.topic().to_owned());
             tracing::warn!(
                 topic,
                 added,
-                "partitions were added to a topic of the log: no key belongs there, and nothing reads them; \
-                 `payfold check --connect` says what they hold"
+                "partitions were added to a topic of the log: payfold neither writes nor reads \
+                 them; `payfold check --connect` says what they hold"
             );
         }
-        // An offset that is known, not "the beginning": the client would ask for that again after it was sought away.
+        // A fixed offset, not `Beginning`: the client would resolve `Beginning` with a request, and
+        // its late answer would undo a seek.
         let assigned = list
             .set_all_offsets(Offset::Offset(0))
             .and_then(|()| match consumer.rebalance_protocol() {
@@ -198,44 +201,46 @@ impl Group {
             })
             .and_then(|()| consumer.pause(list));
         if let Err(error) = assigned {
-            self.tell(News::Failed(broken("take over partitions", &error)));
+            self.send_event(ConsumerEvent::Failed(must_restart("take over partitions", &error)));
             return;
         }
-        self.held(|held| {
+        self.with_held(|held| {
             held.partitions.extend(partitions.iter().map(|partition| (*partition, None)));
             let round = held.round;
             held.since.extend(partitions.iter().map(|partition| (*partition, round)));
-            held.standing.extend(&partitions);
+            held.not_started.extend(&partitions);
         });
-        if self.part == Part::Keeper && !partitions.is_empty() {
-            self.tell(News::Given(partitions));
+        if self.role == GroupRole::AssignedReader && !partitions.is_empty() {
+            self.send_event(ConsumerEvent::Assigned(partitions));
         }
     }
 
-    /// Partitions go. Their reader may finish what it has of them, unless they are another's already.
-    fn taken(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
-        let partitions = self.of_log(list);
+    /// Gives revoked partitions back. Waits until their reader has finished them, unless they are
+    /// lost: then another reader may have them already.
+    fn on_revoked(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
+        let partitions = self.log_partitions(list);
         let lost = consumer.assignment_lost();
-        let begun = self.held(|held| {
+        let await_reader = self.with_held(|held| {
             partitions.iter().for_each(|partition| {
                 if let Some(Some(next)) = held.partitions.remove(partition) {
-                    held.before.insert(*partition, next);
+                    held.delivered_before.insert(*partition, next);
                 }
                 held.acked.remove(partition);
                 held.since.remove(partition);
             });
             held.round += 1;
-            held.standing.retain(|one| !partitions.contains(one));
-            held.taken = self.part == Part::Keeper && !lost && !partitions.is_empty();
-            held.taken
+            held.not_started.retain(|one| !partitions.contains(one));
+            held.release_pending =
+                self.role == GroupRole::AssignedReader && !lost && !partitions.is_empty();
+            held.release_pending
         });
-        if lost && self.part == Part::Keeper && !partitions.is_empty() {
-            self.tell(News::Lost(partitions.clone()));
+        if lost && self.role == GroupRole::AssignedReader && !partitions.is_empty() {
+            self.send_event(ConsumerEvent::Lost(partitions.clone()));
         }
-        if begun {
-            self.tell(News::Taken(partitions.clone()));
+        if await_reader {
+            self.send_event(ConsumerEvent::Revoked(partitions.clone()));
             if !self.await_release() {
-                self.tell(News::Lost(partitions));
+                self.send_event(ConsumerEvent::Lost(partitions));
             }
         }
         let unassigned = match consumer.rebalance_protocol() {
@@ -243,18 +248,18 @@ impl Group {
             RebalanceProtocol::Eager | RebalanceProtocol::None => consumer.unassign(),
         };
         if let Err(error) = unassigned {
-            self.tell(News::Failed(broken("let partitions go", &error)));
+            self.send_event(ConsumerEvent::Failed(must_restart("give partitions back", &error)));
         }
     }
 
-    /// Waits until the reader has let go; false when it took too long.
+    /// Waits until the reader has released the revoked partitions; false after `RELEASE_MAX`.
     fn await_release(&self) -> bool {
         let until = Instant::now() + RELEASE_MAX;
         let mut held = lock(&self.held);
-        while held.taken && !held.closing {
+        while held.release_pending && !held.closing {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                held.taken = false;
+                held.release_pending = false;
                 return false;
             }
             let waited = self.released.wait_timeout(held, left);
@@ -264,19 +269,20 @@ impl Group {
     }
 }
 
-/// The group goes on to count on this consumer, which does not go on: only leaving helps.
-pub(super) fn broken(what: &str, error: &KafkaError) -> EngineError {
-    EngineError::Invalid(format!("this reader could not {what}: {error}; start the process again"))
+/// The error of a consumer that can't go on although its group still counts on it: the process has
+/// to restart to leave the group.
+pub(super) fn must_restart(what: &str, error: &KafkaError) -> EngineError {
+    EngineError::Invalid(format!("this reader could not {what}: {error}; restart the process"))
 }
 
-impl ClientContext for Group {
+impl ClientContext for GroupContext {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         self.quiet.log(level, facility, message);
     }
 
     fn stats(&self, statistics: Statistics) {
-        if lock(&self.missed).looked(Counted::of(&statistics), Instant::now()) {
-            self.join_anew.store(true, Ordering::Release);
+        if lock(&self.missed).needs_rejoin(AnswerCounts::of(&statistics), Instant::now()) {
+            self.rejoin.store(true, Ordering::Release);
         }
     }
 
@@ -285,7 +291,7 @@ impl ClientContext for Group {
     }
 }
 
-impl ConsumerContext for Group {
+impl ConsumerContext for GroupContext {
     fn rebalance(
         &self,
         consumer: &BaseConsumer<Self>,
@@ -293,14 +299,16 @@ impl ConsumerContext for Group {
         list: &mut TopicPartitionList,
     ) {
         match what {
-            RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => self.given(consumer, list),
-            _ => self.taken(consumer, list),
+            RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => {
+                self.on_assigned(consumer, list);
+            }
+            _ => self.on_revoked(consumer, list),
         }
     }
 
     fn commit_callback(&self, result: KafkaResult<()>, _offsets: &TopicPartitionList) {
         if let Err(error) = result {
-            tracing::debug!(%error, "a group's place was not remembered");
+            tracing::debug!(%error, "a group's offsets were not committed");
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Owns which partition a key belongs to: as Kafka's Java client places it, over the number of partitions that the log's
-//! markers name. The broker's number plays no part, because partitions that somebody adds would move the keys.
-//! Pure. From: Apache Kafka's `Utils.murmur2` (MurmurHash2 by Austin Appleby, 32 bit, seed 0x9747b28c) and
+//! Owns the partition of a key: the one that Kafka's Java client chooses, over the number of
+//! partitions in the log's markers. The broker's present number is not used, because partitions
+//! that were added later would move the keys. Pure. Source: Apache Kafka's `Utils.murmur2`
+//! (MurmurHash2 by Austin Appleby, 32 bit, seed 0x9747b28c) and
 //! `BuiltInPartitioner.partitionForKey`.
 
 use crate::log::Topic;
@@ -9,17 +10,17 @@ const SEED: u32 = 0x9747_b28c;
 const MULTIPLIER: u32 = 0x5bd1_e995;
 const SHIFT: u32 = 24;
 
-/// How many partitions the topics have that are appended to.
+/// How many partitions each topic has in its newest log epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PartitionCounts([u32; Topic::ALL.len()]);
 
 impl PartitionCounts {
-    /// The counts of the topics, in the order of `Topic::ALL`. None is 0.
+    /// Takes the counts of the topics in the order of `Topic::ALL`. Panics if one is 0.
     pub(super) const fn new(counts: [u32; Topic::ALL.len()]) -> Self {
         let [intake, orders, findings, quarantine] = counts;
         assert!(
             intake > 0 && orders > 0 && findings > 0 && quarantine > 0,
-            "none has no partition"
+            "every topic has a partition"
         );
         Self(counts)
     }
@@ -30,14 +31,14 @@ impl PartitionCounts {
         self.0[place.expect("all topics are in `ALL`")]
     }
 
-    /// Kafka's number of the partition a key of a topic belongs to.
+    /// Kafka's number of the partition that a key of a topic belongs to.
     pub(super) fn partition_of_key(&self, topic: Topic, key: &str) -> i32 {
         let number = (murmur2(key.as_bytes()) & 0x7fff_ffff) % self.count(topic);
         i32::try_from(number).expect("it has 31 bits")
     }
 }
 
-/// The hash of a key's bytes.
+/// Hashes a key's bytes.
 fn murmur2(bytes: &[u8]) -> u32 {
     let length = u32::try_from(bytes.len()).expect("no message is that long");
     let mut hash = SEED ^ length;
@@ -62,7 +63,8 @@ fn murmur2(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// Made by `org.apache.kafka.common.utils.Utils.murmur2` of kafka-clients 4.1.0; six are in Kafka's own test.
+    /// Computed by `org.apache.kafka.common.utils.Utils.murmur2` of kafka-clients 4.1.0; six of
+    /// them are in Kafka's own test.
     const OF_JAVA: [(&str, i32); 14] = [
         ("", 275_646_681),
         ("a", -1_563_381_124),
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_placed_by_the_count_of_its_topic() {
+    fn a_keys_partition_depends_on_the_count_of_its_topic() {
         let counts = PartitionCounts::new([8, 12, 1, 8]);
         let order = "acme/SHOP/ord-0192f8a0-7c11-7000-8000-000000000001";
         let placed = Topic::ALL.map(|topic| counts.partition_of_key(topic, order));

@@ -1,12 +1,13 @@
-//! Owns how messages get into Kafka: the handle appenders hold, in front of the one thread that talks to the
-//! client (`producer/pump.rs`).
-//! Invariants: a message is told durable only after every in-sync replica has it; messages of one key are
-//! handed to the client in the order of the calls; nobody waits longer than `delivery_timeout` and a little.
+//! Owns appending to Kafka: the handle that appenders use, in front of the one thread that talks to
+//! librdkafka (`producer/pump.rs`). Invariants: an append is answered with a position only after
+//! every in-sync replica has the message; messages with the same key go to librdkafka in the order
+//! of the calls; every append is answered within `delivery_timeout` and half a second.
 
 pub(super) mod client;
-mod failed;
-mod flight;
+mod delivery_error;
+mod in_flight;
 mod pump;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -16,40 +17,34 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use tokio::sync::watch;
 
-use self::client::Factory;
+use self::client::ClientFactory;
 use self::pump::Pump;
-use self::work::Work;
+use self::shared::ProducerShared;
+use self::work::ProducerWork;
 use super::context::StatisticsObserver;
 use super::partitioner::PartitionCounts;
 use super::settings::KafkaSettings;
-use crate::log::queue::Queue;
+use crate::log::queue::AppendQueue;
 use crate::log::sqlite::CommitObserver;
 use crate::log::{Message, Topic, check_size};
 use crate::{EngineError, SeamFuture, lock};
 
-/// Who is told what the producer does.
+/// Callbacks of a producer.
 #[derive(Clone, Default)]
 pub struct Observers {
-    /// Of the client's own statistics.
+    /// Called with librdkafka's statistics.
     pub statistics: Option<StatisticsObserver>,
-    /// Of every round that made messages durable: how many, and how long the oldest took.
+    /// Called after every round that made messages durable, with their number and the time that the
+    /// oldest one took.
     pub commits: Option<CommitObserver>,
-}
-
-/// What the pump and the handle share.
-struct Shared {
-    queue: Queue<Work>,
-    commits: Option<CommitObserver>,
-    /// True once the pump is gone and everything it took in is settled.
-    ended: watch::Sender<bool>,
 }
 
 /// The one producer of a log.
 pub(super) struct Producer {
-    shared: Arc<Shared>,
+    shared: Arc<ProducerShared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -60,17 +55,17 @@ impl fmt::Debug for Producer {
 }
 
 impl Producer {
-    /// Makes the client, which reaches for the brokers by itself, and starts the pump.
-    /// Errors: `Invalid` for settings the client refuses.
+    /// Makes the client, which connects to the brokers in the background, and starts the pump.
+    /// Errors: `Invalid` for settings that librdkafka refuses.
     pub(super) fn start(
         settings: &KafkaSettings,
         counts: PartitionCounts,
         observers: Observers,
     ) -> Result<Self, EngineError> {
-        let factory = Factory::new(settings, observers.statistics);
-        let client = factory.make()?;
-        let shared = Arc::new(Shared {
-            queue: Queue::new(settings.queue_max),
+        let factory = ClientFactory::new(settings, observers.statistics);
+        let client = factory.make_client()?;
+        let shared = Arc::new(ProducerShared {
+            queue: AppendQueue::new(settings.queue_max),
             commits: observers.commits,
             ended: watch::Sender::new(false),
         });
@@ -91,7 +86,7 @@ impl Producer {
         message: Message,
     ) -> SeamFuture<'static, Position, EngineError> {
         let queued = check_size(std::slice::from_ref(&message))
-            .and_then(|()| self.shared.queue.push_bounded(Work::One(topic, message)));
+            .and_then(|()| self.shared.queue.push_bounded(ProducerWork::One(topic, message)));
         match queued {
             Ok(waiter) => Box::pin(waiter),
             Err(error) => Box::pin(ready(Err(error))),
@@ -108,15 +103,15 @@ impl Producer {
             return Box::pin(ready(Ok(Vec::new())));
         }
         let positions = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&positions);
+        let result = Arc::clone(&positions);
         let length = messages.len();
         let queued = check_size(&messages).and_then(|()| {
-            self.shared.queue.push(Work::Many { topic, messages, positions }, length)
+            self.shared.queue.push(ProducerWork::Many { topic, messages, positions }, length)
         });
         match queued {
             Ok(waiter) => Box::pin(async move {
                 waiter.await?;
-                Ok(std::mem::take(&mut *lock(&told)))
+                Ok(std::mem::take(&mut *lock(&result)))
             }),
             Err(error) => Box::pin(ready(Err(error))),
         }
@@ -127,11 +122,12 @@ impl Producer {
         self.shared.queue.depth()
     }
 
-    /// Refuses new appends; returns when all that were taken in are settled, within the time-out of delivery.
+    /// Refuses new appends; returns when every accepted append has its outcome, within the delivery
+    /// timeout.
     pub(super) async fn close(&self) {
         self.shared.queue.close();
         let mut ended = self.shared.ended.subscribe();
-        // The sender lives in `shared`, so it can't be gone; if it were, the pump would be too.
+        // The sender is in `shared`, so it exists as long as this producer.
         let _ = ended.wait_for(|ended| *ended).await;
     }
 }
@@ -140,7 +136,7 @@ impl Drop for Producer {
     fn drop(&mut self) {
         self.shared.queue.close();
         if let Some(thread) = lock(&self.thread).take() {
-            // A pump that panicked has failed its waiters already.
+            // The end guard of a pump that panicked has failed its waiters already.
             let _ = thread.join();
         }
     }

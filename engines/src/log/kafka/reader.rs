@@ -1,8 +1,9 @@
-//! Owns a consumer and the thread that polls it, for a subscription or a share.
+//! Owns a consumer and the thread that polls it, for a subscription or an assigned reader.
 //!
-//! Invariants: the consumer is polled at least every `POLL`, whatever its reader does, so that its group never takes
-//! a slow reader for a dead one; at most `AHEAD_BYTES` of messages wait for the reader, then fetching is paused;
-//! of each partition messages come without a gap. Dropping a reader leaves the group at once.
+//! Invariants: the consumer is polled at least every `POLL`, whatever its reader does, so that the
+//! group doesn't expel a slow reader (`max.poll.interval.ms`); at most about `AHEAD_BYTES` of
+//! messages wait for the reader, then fetching is paused; the messages of each partition have no
+//! gap. Dropping a reader leaves the group at once.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,109 +17,115 @@ use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use tokio::sync::mpsc;
 
-use super::delivered::delivered;
-use super::group::{Group, News, Part, broken};
+use super::group::{ConsumerEvent, GroupContext, GroupRole, must_restart};
 use super::layout::Layout;
+use super::message_decoder::decode_message;
 use crate::EngineError;
 use crate::log::epoch::{broker_number, partition_of};
 use crate::log::{Delivered, Topic};
 
-/// How long the consumer is waited on before its thread looks around.
+/// The longest one poll waits before the thread checks its other tasks.
 pub(super) const POLL: Duration = Duration::from_millis(100);
-/// Messages told at once.
+/// The most messages in one `ConsumerEvent::Messages`.
 const BATCH_MAX: usize = 1_024;
-/// What may wait for the reader, bytes of values.
+/// How many bytes of keys and values may wait for the reader before fetching is paused.
 const AHEAD_BYTES: usize = 8 << 20;
-/// How long too much waits before fetching is paused: pausing throws away what was fetched.
+/// How long more than `AHEAD_BYTES` wait before fetching is paused. Pausing discards messages that
+/// librdkafka has fetched, so short peaks must not pause.
 const PAUSE_AFTER: Duration = Duration::from_millis(500);
 
-/// What the thread and its reader share.
-pub(super) struct Shared {
-    pub(super) consumer: BaseConsumer<Group>,
+/// State shared by the polling thread and its reader.
+pub(super) struct ConsumerShared {
+    pub(super) consumer: BaseConsumer<GroupContext>,
     pub(super) layout: Layout,
     pub(super) topic: Topic,
-    /// The epoch of the topic a group reads; who reads alone reads all of them.
+    /// The log epoch of the topic that a group reads. A standalone reader reads all log epochs.
     pub(super) epoch: u32,
-    pub(super) part: Part,
-    /// Bytes of values told and not taken by the reader yet.
+    pub(super) role: GroupRole,
+    /// Bytes of keys and values that were sent to the reader and not received yet.
     ahead: AtomicUsize,
-    /// An `Unavailable` was told and not taken by the reader yet: a second one would tell nothing new, and a reader
-    /// that was busy meanwhile would wait once for each.
+    /// Whether an `Unavailable` was sent to the reader and not received yet. A second one adds
+    /// nothing, and a reader that was busy meanwhile would back off once for each.
     failing: AtomicBool,
-    /// Something began since the thread looked last: it is fetched also while the rest is paused.
-    pub(super) begun: AtomicBool,
+    /// Whether partitions were started since the thread last checked. Starting resumes them, so the
+    /// thread must pause them again if fetching is paused.
+    pub(super) started: AtomicBool,
     stop: AtomicBool,
 }
 
-/// A consumer's reader.
-pub(super) struct Reader {
-    pub(super) shared: Arc<Shared>,
-    news: mpsc::UnboundedReceiver<News>,
+/// The receiving side of a consumer and its polling thread.
+pub(super) struct ConsumerReader {
+    pub(super) shared: Arc<ConsumerShared>,
+    events: mpsc::UnboundedReceiver<ConsumerEvent>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Reader {
-    /// Makes the consumer and starts its thread; `partitions` are those of the log in the topic a group shares out.
-    /// Errors: `Invalid`, the client refuses its settings.
+impl ConsumerReader {
+    /// Makes the consumer and starts its thread. `partitions` is how many partitions of the topic
+    /// belong to the log. Errors: `Invalid` if librdkafka refuses its settings.
     pub(super) fn start(
         config: &ClientConfig,
         layout: &Layout,
         topic: Topic,
-        part: Part,
+        role: GroupRole,
         partitions: u32,
     ) -> Result<Self, EngineError> {
-        let (told, news) = mpsc::unbounded_channel();
+        let (sender, events) = mpsc::unbounded_channel();
         let refused =
             |error: KafkaError| EngineError::Invalid(format!("the Kafka client: {error}"));
-        let group = Group::new(part, (part != Part::Alone).then_some(partitions), told);
-        let consumer: BaseConsumer<Group> = config.create_with_context(group).map_err(refused)?;
+        let group =
+            GroupContext::new(role, (role != GroupRole::Standalone).then_some(partitions), sender);
+        let consumer: BaseConsumer<GroupContext> =
+            config.create_with_context(group).map_err(refused)?;
         let epoch = *layout.epochs(topic).end();
-        let (ahead, failing, begun, stop) = Default::default();
+        let (ahead, failing, started, stop) = Default::default();
         let layout = layout.clone();
-        let shared = Shared { consumer, layout, topic, epoch, part, ahead, failing, begun, stop };
+        let shared =
+            ConsumerShared { consumer, layout, topic, epoch, role, ahead, failing, started, stop };
         let shared = Arc::new(shared);
-        if part != Part::Alone {
+        if role != GroupRole::Standalone {
             let name = shared.layout.current(topic);
             shared.consumer.subscribe(&[&name]).map_err(refused)?;
         }
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("payfold-reader".to_owned())
-            .spawn(move || of_thread.run_loudly())
+            .spawn(move || of_thread.run_and_report_panic())
             .map_err(|error| EngineError::Unavailable(format!("can't start a reader: {error}")))?;
-        Ok(Self { shared, news, thread: Some(thread) })
+        Ok(Self { shared, events, thread: Some(thread) })
     }
 
-    /// Waits for what comes next. Cancel-safe. Of messages only those are left that may still be delivered.
-    pub(super) async fn next(&mut self) -> Result<News, EngineError> {
+    /// Waits for the next event. Cancel-safe. Messages of partitions that are not held any more are
+    /// left out. Errors: what the thread reported.
+    pub(super) async fn next(&mut self) -> Result<ConsumerEvent, EngineError> {
         loop {
-            let Some(news) = self.news.recv().await else {
+            let Some(event) = self.events.recv().await else {
                 return Err(EngineError::Unavailable("the reader's thread has ended".to_owned()));
             };
-            match news {
-                News::Messages(round, mut messages) => {
+            match event {
+                ConsumerEvent::Messages(round, mut messages) => {
                     self.shared.ahead.fetch_sub(bytes(&messages), Ordering::AcqRel);
-                    self.shared.keep_held(round, &mut messages);
+                    self.shared.retain_held(round, &mut messages);
                     if !messages.is_empty() {
-                        return Ok(News::Messages(round, messages));
+                        return Ok(ConsumerEvent::Messages(round, messages));
                     }
                 }
-                News::Failed(error) => {
+                ConsumerEvent::Failed(error) => {
                     self.shared.failing.store(false, Ordering::Release);
                     return Err(error);
                 }
-                moved => return Ok(moved),
+                rebalance => return Ok(rebalance),
             }
         }
     }
 }
 
-impl Drop for Reader {
+impl Drop for ConsumerReader {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
         self.shared.consumer.context().close();
         let Some(thread) = self.thread.take() else { return };
-        // The last to let go of the consumer closes it, which takes a round trip to the group.
+        // Dropping the consumer closes it, which takes a round trip to the group's coordinator.
         let shared = Arc::clone(&self.shared);
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(move || end(thread, shared))),
@@ -127,9 +134,9 @@ impl Drop for Reader {
     }
 }
 
-/// Ends the thread, then the consumer.
-fn end(thread: JoinHandle<()>, shared: Arc<Shared>) {
-    // A thread that panicked has nothing left to do either.
+/// Waits for the thread's end, then drops the consumer.
+fn end(thread: JoinHandle<()>, shared: Arc<ConsumerShared>) {
+    // A thread that panicked has reported it already.
     let _ = thread.join();
     drop(shared);
 }
@@ -138,20 +145,23 @@ fn bytes(messages: &[Delivered]) -> usize {
     messages.iter().map(|one| one.value.len() + one.key.len()).sum()
 }
 
-impl Shared {
-    /// A panic here would leave the reader waiting for ever: the channel's sender lives in the consumer it shares.
-    fn run_loudly(&self) {
+impl ConsumerShared {
+    /// Runs the thread and sends a panic to the reader as an error. Without this the reader would
+    /// wait for ever, because the channel's sender is in the consumer that the reader itself
+    /// shares.
+    fn run_and_report_panic(&self) {
         if catch_unwind(AssertUnwindSafe(|| self.run())).is_err() {
-            let text = "a reader's thread panicked; the log has the place";
-            self.consumer.context().tell(News::Failed(EngineError::Corrupt(text.to_owned())));
+            let text = "a Kafka reader's thread panicked; the process's log shows where";
+            let failed = ConsumerEvent::Failed(EngineError::Corrupt(text.to_owned()));
+            self.consumer.context().send_event(failed);
         }
     }
 
-    /// Tells of a failure; of one that may pass only while none waits to be taken.
+    /// Sends an error to the reader; a transient one only if the reader has received the last one.
     pub(super) fn fail(&self, error: EngineError) {
-        let passing = matches!(error, EngineError::Unavailable(_));
-        if !passing || !self.failing.swap(true, Ordering::AcqRel) {
-            self.consumer.context().tell(News::Failed(error));
+        let transient = matches!(error, EngineError::Unavailable(_));
+        if !transient || !self.failing.swap(true, Ordering::AcqRel) {
+            self.consumer.context().send_event(ConsumerEvent::Failed(error));
         }
     }
 
@@ -159,10 +169,10 @@ impl Shared {
         let mut full_since = None;
         let mut paused = false;
         while !self.stop.load(Ordering::Acquire) {
-            if self.consumer.context().has_to_join_anew() {
-                self.join_anew();
+            if self.consumer.context().take_rejoin() {
+                self.rejoin_group();
             }
-            self.begin_members();
+            self.start_subscriber();
             if self.ahead.load(Ordering::Acquire) < AHEAD_BYTES {
                 full_since = None;
                 if std::mem::take(&mut paused) {
@@ -172,8 +182,8 @@ impl Shared {
                 continue;
             }
             let since = *full_since.get_or_insert_with(Instant::now);
-            let begun = paused && self.begun.swap(false, Ordering::AcqRel);
-            if begun || (!paused && since.elapsed() >= PAUSE_AFTER) {
+            let resumed = paused && self.started.swap(false, Ordering::AcqRel);
+            if resumed || (!paused && since.elapsed() >= PAUSE_AFTER) {
                 paused = true;
                 self.pause_or_resume(Flow::Pause);
             }
@@ -185,41 +195,42 @@ impl Shared {
         }
     }
 
-    /// Leaves the group and joins it again; what it holds goes and comes as in any change of hands.
-    fn join_anew(&self) {
+    /// Leaves the group and joins it again, which revokes and assigns its partitions as any
+    /// rebalance does.
+    fn rejoin_group(&self) {
         let topic = self.layout.current(self.topic);
         tracing::warn!(
             topic,
-            "Kafka answered this member of a group too late: it leaves the group and joins it again, because which \
-             partitions are its own may have been in the answer"
+            "Kafka's group coordinator answered too late: this reader leaves the group and joins \
+             it again, because it may have missed its assignment"
         );
         self.consumer.unsubscribe();
         if let Err(error) = self.consumer.subscribe(&[&topic]) {
-            self.fail(broken("join its group again", &error));
+            self.fail(must_restart("join its group again", &error));
         }
     }
 
-    /// Waits for something, then takes what else is there, and tells it.
+    /// Waits for a first message or error, polls what else is ready, and sends it to the reader.
     fn poll(&self, wait: Duration) {
         let mut messages = Vec::new();
         let mut wait = wait;
         let mut failed = None;
-        let round = || self.consumer.context().held(|held| held.round);
-        let mut of = round();
+        let current_round = || self.consumer.context().with_held(|held| held.round);
+        let mut round = current_round();
         while messages.len() < BATCH_MAX
             && let Some(polled) = self.consumer.poll(wait)
         {
             wait = Duration::ZERO;
-            // Partitions went while it was waited: what came before is of another round.
-            let before = std::mem::replace(&mut of, round());
-            if before != of {
-                self.tell(before, std::mem::take(&mut messages));
+            // A rebalance runs inside `poll`: the messages polled before it are of the last round.
+            let before = std::mem::replace(&mut round, current_round());
+            if before != round {
+                self.send_messages(before, std::mem::take(&mut messages));
             }
-            let taken = match polled {
-                Ok(message) => self.take(&message),
-                Err(error) => self.failure(&error).map_or(Ok(None), Err),
+            let accepted = match polled {
+                Ok(message) => self.accept(&message),
+                Err(error) => self.reader_error(&error).map_or(Ok(None), Err),
             };
-            match taken {
+            match accepted {
                 Ok(message) => messages.extend(message),
                 Err(error) => {
                     failed = Some(error);
@@ -227,29 +238,30 @@ impl Shared {
                 }
             }
         }
-        self.tell(of, messages);
+        self.send_messages(round, messages);
         if let Some(error) = failed {
             self.fail(error);
         }
     }
 
-    fn tell(&self, round: u64, messages: Vec<Delivered>) {
+    fn send_messages(&self, round: u64, messages: Vec<Delivered>) {
         if !messages.is_empty() {
             self.ahead.fetch_add(bytes(&messages), Ordering::AcqRel);
-            self.consumer.context().tell(News::Messages(round, messages));
+            self.consumer.context().send_event(ConsumerEvent::Messages(round, messages));
         }
     }
 
-    /// A message that comes next of a partition that is held.
-    fn take(&self, message: &BorrowedMessage<'_>) -> Result<Option<Delivered>, EngineError> {
+    /// Decodes a message if it is the next one of a held partition; `None` for any other, and for
+    /// a marker. Errors: `Corrupt` at a gap.
+    fn accept(&self, message: &BorrowedMessage<'_>) -> Result<Option<Delivered>, EngineError> {
         let (partition, offset) = (message.partition(), message.offset());
-        let epoch = match self.part {
-            Part::Alone => self.epoch_of(message.topic()),
-            Part::Member | Part::Keeper => self.epoch,
+        let epoch = match self.role {
+            GroupRole::Standalone => self.epoch_of(message.topic()),
+            GroupRole::Subscriber | GroupRole::AssignedReader => self.epoch,
         };
         let key = self.held_key(epoch, partition);
-        let expected = self.consumer.context().held(|held| {
-            if held.standing.contains(&key) {
+        let expected = self.consumer.context().with_held(|held| {
+            if held.not_started.contains(&key) {
                 return None;
             }
             let next = held.partitions.get_mut(&key)?;
@@ -261,31 +273,34 @@ impl Shared {
         match expected {
             None => Ok(None),
             Some(Some(next)) if offset < next => {
-                self.send_forward(message.topic(), partition, next);
+                self.seek_forward(message.topic(), partition, next);
                 Ok(None)
             }
             Some(Some(next)) if next != offset => Err(EngineError::Corrupt(format!(
-                "{} goes on at {position} after offset {}: messages are missing",
+                "messages are missing in {} between offset {} and {position}: restore the topic \
+                 from a mirror or backup",
                 message.topic(),
                 next - 1
             ))),
-            Some(_) => delivered(&self.layout, epoch, message),
+            Some(_) => decode_message(&self.layout, epoch, message),
         }
     }
 
-    /// Lets the client go on at what comes next, after it went back by itself: when the answer to a question for
-    /// the first offset comes after a seek, librdkafka 2.12 drops it, asks once more and goes where that says.
-    fn send_forward(&self, topic: &str, partition: i32, next: i64) {
+    /// Seeks to the next offset again, after the client went back by itself. When the answer to a
+    /// request for the first offset comes after a seek, librdkafka 2.12 drops the answer, asks
+    /// again, and goes where the second answer points.
+    fn seek_forward(&self, topic: &str, partition: i32, next: i64) {
         if let Err(error) =
             self.consumer.seek(topic, partition, Offset::Offset(next), Duration::ZERO)
         {
-            // It is told of the next message, and tries again.
-            tracing::debug!(%error, partition, next, "a reader could not be sent forward");
+            // The next message that is too old leads here again.
+            tracing::debug!(%error, partition, next, "a reader could not seek to its next offset");
         }
     }
 
-    /// What an error of the consumer means to the reader; none for what mends itself.
-    fn failure(&self, error: &KafkaError) -> Option<EngineError> {
+    /// The error that a consumer error means to the reader; `None` for errors that librdkafka
+    /// recovers from by itself.
+    fn reader_error(&self, error: &KafkaError) -> Option<EngineError> {
         let code = match error {
             KafkaError::MessageConsumption(code) => *code,
             KafkaError::MessageConsumptionFatal(code) => {
@@ -297,12 +312,13 @@ impl Shared {
             RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange => {
                 let topic = self.topic.name();
                 Some(EngineError::Invalid(format!(
-                    "topic {topic} does not hold the place this reader stands at any more ({code})"
+                    "topic {topic} does not hold this reader's next offset any more ({code}): \
+                     messages were removed before they were read"
                 )))
             }
-            // Told once, and never gone: the client does not join its group again.
+            // librdkafka reports this once and never recovers: it does not join its group again.
             RDKafkaErrorCode::Fatal => Some(EngineError::Invalid(format!(
-                "the Kafka client has failed for good{}",
+                "the Kafka client has failed and can't recover{}; restart the process",
                 self.consumer.context().quiet().reason()
             ))),
             RDKafkaErrorCode::AllBrokersDown
@@ -315,22 +331,22 @@ impl Shared {
             | RDKafkaErrorCode::UnknownTopicOrPartition => {
                 Some(self.consumer.context().quiet().unavailable(error))
             }
-            // One connection of many, a leader that moves: the client goes on by itself.
+            // One of several connections broke, or a leader moved: librdkafka retries by itself.
             _ => None,
         }
     }
 
-    /// Drops messages of partitions that went since they were told in this round, also where they came back: then they
-    /// are delivered once more, from where the group stands.
-    pub(super) fn keep_held(&self, round: u64, messages: &mut Vec<Delivered>) {
-        if self.part == Part::Alone {
+    /// Drops messages, polled in this round, of partitions that were revoked since. A partition
+    /// that was assigned again delivers them once more, after the group's committed offset.
+    pub(super) fn retain_held(&self, round: u64, messages: &mut Vec<Delivered>) {
+        if self.role == GroupRole::Standalone {
             return;
         }
-        self.consumer.context().held(|held| {
+        self.consumer.context().with_held(|held| {
             messages.retain(|one| {
                 let number = broker_number(one.position.partition);
                 held.since.get(&number).is_some_and(|since| *since <= round)
-                    && !held.standing.contains(&number)
+                    && !held.not_started.contains(&number)
             });
         });
     }
@@ -338,11 +354,12 @@ impl Shared {
     fn pause_or_resume(&self, flow: Flow) {
         let done = self.consumer.assignment().and_then(|mut list| {
             if flow == Flow::Resume {
-                let standing = self.consumer.context().held(|held| held.standing.clone());
+                let not_started =
+                    self.consumer.context().with_held(|held| held.not_started.clone());
                 let mut resumed = TopicPartitionList::new();
                 for element in list.elements() {
                     let is_of_log = self.consumer.context().is_of_log(element.partition());
-                    if is_of_log && !standing.contains(&element.partition()) {
+                    if is_of_log && !not_started.contains(&element.partition()) {
                         resumed.add_partition(element.topic(), element.partition());
                     }
                 }
@@ -352,26 +369,29 @@ impl Shared {
             self.consumer.pause(&list)
         });
         if let Err(error) = done {
-            tracing::debug!(%error, "a reader could not be slowed down");
+            tracing::debug!(%error, "a reader's fetching could not be paused or resumed");
         }
     }
 
-    /// What a partition is held under: who reads alone may read several epochs.
+    /// The key of a partition in `HeldPartitions`: Kafka's number, or the log's number for a
+    /// standalone reader, which reads several log epochs.
     pub(super) fn held_key(&self, epoch: u32, partition: i32) -> i32 {
-        match self.part {
-            Part::Alone => i32::try_from(partition_of(epoch, partition)).unwrap_or(i32::MAX),
-            Part::Member | Part::Keeper => partition,
+        match self.role {
+            GroupRole::Standalone => {
+                i32::try_from(partition_of(epoch, partition)).unwrap_or(i32::MAX)
+            }
+            GroupRole::Subscriber | GroupRole::AssignedReader => partition,
         }
     }
 
-    /// The epoch a topic of this log is of.
+    /// The log epoch of one of Kafka's topics.
     fn epoch_of(&self, name: &str) -> u32 {
         let mut epochs = self.layout.epochs(self.topic);
         epochs.find(|epoch| self.layout.name(self.topic, *epoch) == name).unwrap_or(0)
     }
 }
 
-/// Whether messages are fetched.
+/// Whether to fetch messages.
 #[derive(Clone, Copy, PartialEq)]
 enum Flow {
     Pause,

@@ -1,6 +1,7 @@
-//! Owns how a Kafka cluster is reached and how this program's clients of it are set up.
-//! Invariants: whatever is set, a producer is idempotent and waits for all in-sync replicas, a consumer commits
-//! nothing by itself and never jumps to another place on its own; the password is in no `Debug` and no error.
+//! Owns the settings of the Kafka log and of its librdkafka clients. Invariants, whatever a person
+//! sets: a producer is idempotent and waits for all in-sync replicas; a consumer never commits
+//! offsets or resets its position by itself; the password appears in no `Debug` output and no
+//! error.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,24 +11,24 @@ use rdkafka::ClientConfig;
 use zeroize::Zeroizing;
 
 use super::layout::Layout;
-use super::missed::LOOK_MS;
+use super::rejoin::CHECK_MS;
 use crate::EngineError;
 use crate::log::epoch::EPOCHS;
 
-/// Greatest message, bytes, of the producer and of the topics: the greatest value an append takes, with room for key,
-/// headers and frame.
+/// The longest message of the producer and of the topics, bytes: the longest value an append
+/// accepts, with room for key, headers and framing.
 pub(super) const MESSAGE_BYTES_MAX: u32 = 20_000_000;
 
-/// How members of a group find out who reads what.
+/// How a group assigns partitions to its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupProtocol {
-    /// KIP-848: the broker assigns. Kafka 4.0 and later.
+    /// The broker assigns (KIP-848). Kafka 4.0 and later.
     Consumer,
-    /// The members assign, cooperatively. For older brokers.
+    /// A member assigns, with cooperative rebalances. For older brokers.
     Classic,
 }
 
-/// Who we are to the cluster.
+/// Payfold's SASL login to the cluster.
 #[derive(Clone)]
 pub struct KafkaLogin {
     /// `PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`.
@@ -45,39 +46,43 @@ impl fmt::Debug for KafkaLogin {
     }
 }
 
-/// How the log is kept in Kafka.
+/// Settings of a log in Kafka.
 #[derive(Clone, Debug)]
 pub struct KafkaSettings {
-    /// `host:port` of some brokers; the others are found through them.
+    /// `host:port` of some brokers; clients discover the others through them.
     pub brokers: Vec<String>,
-    /// What the names of the log's topics begin with.
+    /// The prefix of the log's topic names.
     pub prefix: String,
-    /// Intake's epoch: how often it was replaced by a topic with more partitions.
+    /// Intake's log epoch: how often it was continued in a topic with more partitions.
     pub epoch: u32,
     /// How many messages may wait for durability before `append` refuses more.
     pub queue_max: usize,
-    /// How long a message waits for company in its batch.
+    /// How long a message waits for others to share its batch.
     pub linger: Duration,
-    /// How long a message may take until it is durable; then its append fails.
+    /// How long a message may take to become durable before its append fails.
     pub delivery_timeout: Duration,
-    /// Whether `orders` has its compacted twin, `orders.latest`.
+    /// Whether `orders` has a compacted copy, the topic `orders.latest`.
     pub orders_latest: bool,
-    /// How groups are formed.
+    /// The rebalance protocol of groups.
     pub group_protocol: GroupProtocol,
-    /// Under the classic protocol: who is not heard of for so long is out.
+    /// Under the classic protocol, how long a member may miss heartbeats before the group removes
+    /// it.
     pub session_timeout: Duration,
-    /// TLS to the brokers.
+    /// Whether connections to the brokers use TLS.
     pub tls: bool,
-    /// The authorities the brokers' certificates are checked against; none: the system's.
+    /// The certificate authorities that the brokers' certificates are checked against; `None` for
+    /// the system's.
     pub ca_file: Option<PathBuf>,
-    /// Who we are; none: nobody asks.
+    /// The SASL login; `None` for a cluster without authentication.
     pub login: Option<KafkaLogin>,
-    /// Further settings of librdkafka by their names, laid over ours; those that durability rests on are refused.
+    /// More librdkafka settings by their names. They override the defaults here, except those in
+    /// `FIXED` and `WITH_OWN_SETTING`, which `check` refuses.
     pub client: Vec<(String, String)>,
 }
 
-/// What has a setting of its own, and which: laid over it, it could lift what that was checked for.
-const OWN: [(&str, &str); 7] = [
+/// librdkafka settings that have a payfold setting, and which. Setting them here would bypass the
+/// checks of that setting.
+const WITH_OWN_SETTING: [(&str, &str); 7] = [
     ("delivery.timeout.ms", "kafka.delivery_timeout_ms"),
     ("message.timeout.ms", "kafka.delivery_timeout_ms"),
     ("linger.ms", "kafka.linger_ms"),
@@ -87,7 +92,7 @@ const OWN: [(&str, &str); 7] = [
     ("sasl.password", "kafka.password_file"),
 ];
 
-/// What can't be set freely: each promise of the log rests on one of them.
+/// librdkafka settings that can't be set, because a guarantee of the log depends on each of them.
 const FIXED: [&str; 10] = [
     "bootstrap.servers",
     "acks",
@@ -102,7 +107,7 @@ const FIXED: [&str; 10] = [
 ];
 
 impl KafkaSettings {
-    /// Settings for brokers and a prefix, everything else by default.
+    /// Makes settings for these brokers and this prefix, with defaults for everything else.
     pub fn new(brokers: Vec<String>, prefix: &str) -> Self {
         Self {
             brokers,
@@ -121,11 +126,13 @@ impl KafkaSettings {
         }
     }
 
-    /// Reads `kafka://b1:9092,b2:9092/prefix`, or `kafka+ssl://…` for TLS. Errors: `Invalid` with how it is written.
+    /// Parses `kafka://b1:9092,b2:9092/prefix`, or `kafka+ssl://…` for TLS. Errors: `Invalid` with
+    /// the expected format.
     pub fn parse_url(url: &str) -> Result<Self, EngineError> {
         let bad = |what: &str| {
             EngineError::Invalid(format!(
-                "log URL: {what}; write it as kafka://HOST:PORT,HOST:PORT/PREFIX, with kafka+ssl:// for TLS"
+                "log URL: {what}; write it as kafka://HOST:PORT,HOST:PORT/PREFIX, with \
+                 kafka+ssl:// for TLS"
             ))
         };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("this is no URL"))?;
@@ -135,17 +142,18 @@ impl KafkaSettings {
             _ => return Err(bad("the scheme is not kafka")),
         };
         if rest.contains('@') {
-            // Not repeated in the message: it may be a password.
+            // The message doesn't repeat the URL, which may contain a password.
             return Err(bad(
-                "a name or password can't stand in the URL, which is shown in logs and process lists: set \
-                 kafka.username and kafka.password_file instead",
+                "a user name or password can't be in the URL, which is shown in logs and process \
+                 lists: set kafka.username and kafka.password_file instead",
             ));
         }
         let (brokers, prefix) = rest.split_once('/').ok_or_else(|| bad("the prefix is missing"))?;
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if prefix.is_empty() || prefix.len() > 100 || !prefix.chars().all(allowed) {
             return Err(bad(
-                "the prefix is 1 to 100 letters, digits, '-', '_' or '.', because topics are named by it",
+                "the prefix is 1 to 100 letters, digits, '-', '_' or '.', because topic names \
+                 start with it",
             ));
         }
         let brokers: Vec<String> = brokers.split(',').map(str::to_owned).collect();
@@ -160,45 +168,48 @@ impl KafkaSettings {
         Ok(Self { tls, ..Self::new(brokers, prefix) })
     }
 
-    /// Checks what a person may have set. Errors: `Invalid`.
+    /// Checks the values that a person may have set. Errors: `Invalid` with the setting.
     pub fn check(&self) -> Result<(), EngineError> {
         let bad = |text: String| Err(EngineError::Invalid(text));
         if self.epoch >= EPOCHS {
-            return bad(format!("kafka.epoch = {} is above {}", self.epoch, EPOCHS - 1));
+            return bad(format!("kafka.epoch = {}: the highest is {}", self.epoch, EPOCHS - 1));
         }
         if let Some((name, _)) = self.client.iter().find(|(name, _)| FIXED.contains(&&**name)) {
             return bad(format!(
-                "kafka.client.{name} can't be set: what the log promises rests on it"
+                "kafka.client.{name} can't be set, because a guarantee of the log depends on it: \
+                 remove it"
             ));
         }
-        let own = |(name, _): &(String, String)| OWN.iter().find(|(other, _)| name == other);
+        let own =
+            |(name, _): &(String, String)| WITH_OWN_SETTING.iter().find(|(other, _)| name == other);
         if let Some((name, setting)) = self.client.iter().find_map(own) {
-            return bad(format!("kafka.client.{name} can't be set: {setting} does that"));
+            return bad(format!("kafka.client.{name} can't be set: set {setting} instead"));
         }
         if self.delivery_timeout.is_zero() {
-            // No end at all to the client, and none of its messages in time to us.
-            return bad("kafka.delivery_timeout_ms = 0: it is 1 or more".to_owned());
+            // librdkafka takes 0 as no timeout, and the pump would fail every message at once.
+            return bad("kafka.delivery_timeout_ms = 0: set it to 1 or more".to_owned());
         }
         if self.group_protocol == GroupProtocol::Classic && self.session_timeout.is_zero() {
-            return bad("kafka.session_timeout_ms = 0: it is 1 or more".to_owned());
+            return bad("kafka.session_timeout_ms = 0: set it to 1 or more".to_owned());
         }
         if let Some(login) = &self.login
             && !["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"].contains(&&*login.mechanism)
         {
             let mechanism = &login.mechanism;
             return bad(format!(
-                "kafka.sasl_mechanism = \"{mechanism}\" is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"
+                "kafka.sasl_mechanism = \"{mechanism}\" is not PLAIN, SCRAM-SHA-256 or \
+                 SCRAM-SHA-512"
             ));
         }
         Ok(())
     }
 
-    /// The topics these settings name.
+    /// The layout of the topics that these settings name.
     pub fn layout(&self) -> Layout {
         Layout::new(&self.prefix, self.epoch)
     }
 
-    /// What all clients have in common.
+    /// The settings of every client.
     pub(super) fn base(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
         config
@@ -232,7 +243,8 @@ impl KafkaSettings {
         config
     }
 
-    /// A producer's settings: in order per key, once each, durable on all in-sync replicas.
+    /// The settings of a producer: per key in order, without duplicates, durable on all in-sync
+    /// replicas.
     pub(super) fn producer(&self) -> ClientConfig {
         let mut config = self.base();
         let linger_ms = self.linger.as_secs_f64() * 1_000.0;
@@ -246,7 +258,7 @@ impl KafkaSettings {
         config
     }
 
-    /// The settings of a consumer that never goes anywhere by itself.
+    /// The settings of a consumer that never commits offsets or resets its position by itself.
     pub(super) fn consumer(&self, group: &str) -> ClientConfig {
         let mut config = self.base();
         config
@@ -261,18 +273,18 @@ impl KafkaSettings {
             .set("queued.min.messages", "10000")
             .set("fetch.message.max.bytes", "4194304")
             .set("isolation.level", "read_uncommitted")
-            // Nobody asks, except members.
+            // Only group members read the statistics.
             .set("statistics.interval.ms", "0");
         config
     }
 
-    /// The settings of a consumer that shares partitions with its group.
+    /// The settings of a consumer that is a member of its group.
     pub(super) fn member(&self, group: &str) -> ClientConfig {
         let mut config = self.consumer(group);
         match self.group_protocol {
-            // The broker has the time-outs here, and the client refuses to be told them.
+            // Under KIP-848 the broker sets the timeouts, and librdkafka refuses to have them set.
             GroupProtocol::Consumer => {
-                config.set("group.protocol", "consumer").set("statistics.interval.ms", LOOK_MS)
+                config.set("group.protocol", "consumer").set("statistics.interval.ms", CHECK_MS)
             }
             GroupProtocol::Classic => config
                 .set("group.protocol", "classic")
@@ -288,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_name_brokers_and_prefix() {
+    fn a_url_names_brokers_and_prefix() {
         let settings = KafkaSettings::parse_url("kafka://a:9092,b:9093/pay.live").unwrap();
         assert_eq!(settings.brokers, ["a:9092", "b:9093"]);
         assert_eq!((settings.prefix.as_str(), settings.tls), ("pay.live", false));
@@ -309,13 +321,13 @@ mod tests {
     }
 
     #[test]
-    fn what_durability_rests_on_can_not_be_set() {
+    fn settings_that_durability_depends_on_can_not_be_set() {
         let mut settings = KafkaSettings::parse_url("kafka://a:1/p").unwrap();
         settings.client = vec![("acks".to_owned(), "1".to_owned())];
         assert!(settings.check().unwrap_err().to_string().contains("kafka.client.acks"));
         settings.client = vec![("message.timeout.ms".to_owned(), "0".to_owned())];
         let refused = settings.check().unwrap_err().to_string();
-        assert!(refused.contains("kafka.delivery_timeout_ms does that"), "{refused}");
+        assert!(refused.contains("set kafka.delivery_timeout_ms instead"), "{refused}");
         settings.client = vec![("socket.timeout.ms".to_owned(), "5000".to_owned())];
         assert_eq!(settings.check(), Ok(()));
         assert_eq!(settings.producer().get("acks"), Some("all"));

@@ -1,22 +1,22 @@
-//! Owns a subscription: messages in batches of at most what is asked for.
+//! Owns the subscription to a Kafka log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use rdkafka::consumer::CommitMode;
 
-use super::group::{News, Part};
-use super::reader::Reader;
+use super::group::{ConsumerEvent, GroupRole};
+use super::reader::ConsumerReader;
 use crate::blocking::blocking;
 use crate::log::{Delivered, Subscription};
 use crate::{EngineError, SeamFuture};
 
-/// A reader of a topic, alone or as a member of its group.
+/// A reader of a topic, outside any group or as a subscriber of one.
 pub(super) struct KafkaSubscription {
-    pub(super) reader: Reader,
-    /// Read and not asked for yet.
-    pub(super) left: VecDeque<Delivered>,
+    pub(super) reader: ConsumerReader,
+    /// Messages that were polled and not returned yet.
+    pub(super) unread: VecDeque<Delivered>,
 }
 
 impl KafkaSubscription {
@@ -24,15 +24,18 @@ impl KafkaSubscription {
         if limit == 0 {
             return Err(EngineError::Invalid("a batch needs a limit of at least 1".to_owned()));
         }
-        while self.left.is_empty() {
+        while self.unread.is_empty() {
             match self.reader.next().await? {
-                News::Messages(_, messages) => self.left.extend(messages),
-                // Of what goes, what is left is delivered once more to whoever has it next.
-                News::Given(_) | News::Taken(_) | News::Lost(_) | News::Failed(_) => {}
+                ConsumerEvent::Messages(_, messages) => self.unread.extend(messages),
+                // Unread messages of a revoked partition are delivered again by its next reader.
+                ConsumerEvent::Assigned(_)
+                | ConsumerEvent::Revoked(_)
+                | ConsumerEvent::Lost(_)
+                | ConsumerEvent::Failed(_) => {}
             }
         }
-        let count = limit.min(self.left.len());
-        Ok(self.left.drain(..count).collect())
+        let count = limit.min(self.unread.len());
+        Ok(self.unread.drain(..count).collect())
     }
 }
 
@@ -43,9 +46,9 @@ impl Subscription for KafkaSubscription {
 
     fn ack(&mut self, through: Vec<Position>) -> SeamFuture<'_, (), EngineError> {
         Box::pin(async move {
-            if self.reader.shared.part == Part::Alone {
+            if self.reader.shared.role == GroupRole::Standalone {
                 return Err(EngineError::Invalid(
-                    "who reads alone acknowledges nothing".to_owned(),
+                    "a subscription outside a group can't ack".to_owned(),
                 ));
             }
             let shared = Arc::clone(&self.reader.shared);

@@ -1,4 +1,4 @@
-//! What tests of the Kafka log have in common.
+//! Owns what the tests of the Kafka log share.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -7,15 +7,15 @@ use payfold_testing::stack;
 
 use super::settings::KafkaSettings;
 
-/// Settings of a log of its own, whose messages have more time than a busy machine takes; none when real servers are
-/// left out.
-pub(super) fn settings(name: &str) -> Option<KafkaSettings> {
-    let broker = stack::wanted().then(stack::broker)?;
+/// Settings with a prefix of their own. Their messages have more time than a busy machine takes.
+/// `None` when tests with real servers are left out.
+pub(super) fn fresh_settings(name: &str) -> Option<KafkaSettings> {
+    let broker = stack::is_available().then(stack::broker)?;
     let settings = KafkaSettings::new(vec![broker], &fresh(name));
     Some(KafkaSettings { delivery_timeout: Duration::from_secs(30), ..settings })
 }
 
-/// A prefix no other test has.
+/// Makes a prefix that no other test uses.
 fn fresh(name: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

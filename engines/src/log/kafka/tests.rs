@@ -1,4 +1,5 @@
-//! A log whose topics are given more partitions while it runs, on a real broker: nothing moves.
+//! Tests on a real broker that keys and readers are unaffected when partitions are added to the
+//! topics of a running log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,15 +11,15 @@ use rdkafka::consumer::Consumer;
 use super::topics::{Footing, TopicsWanted};
 use super::*;
 use crate::lock;
-use crate::log::Turn;
-use crate::log::kafka::producer::client::{Factory, Outgoing};
+use crate::log::kafka::producer::client::{ClientFactory, OutgoingMessage};
+use crate::log::{ReaderOutput, Rebalance};
 
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Settings of a log of its own with two partitions a topic, whose clients learn of new ones soon; none when real
-/// servers are left out.
+/// Makes a log with two partitions per topic. Its clients learn of new partitions soon. `None` when
+/// tests with real servers are left out.
 async fn log_of_two() -> Option<KafkaSettings> {
-    let mut settings = testing::settings("grown")?;
+    let mut settings = testing::fresh_settings("grown")?;
     let client = [("topic.metadata.refresh.interval.ms", "200"), ("statistics.interval.ms", "100")];
     settings.client = client.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let wanted = TopicsWanted {
@@ -31,7 +32,7 @@ async fn log_of_two() -> Option<KafkaSettings> {
     Some(settings)
 }
 
-/// Gives a topic more partitions, as `kafka-topics --alter` does.
+/// Adds partitions to a topic, as `kafka-topics --alter` does.
 async fn grow(settings: &KafkaSettings, name: &str, partitions: usize) {
     let admin = topics::admin(settings).expect("a client");
     let grown = NewPartitions::new(name, partitions);
@@ -44,18 +45,18 @@ fn message(topic: Topic, key: usize) -> (Topic, Message) {
     (topic, Message { key: format!("acme/SHOP/{key}"), event: None, value: b"v".to_vec() })
 }
 
-/// Appends one message for each of 40 keys to every topic; which partitions they came to.
+/// Appends one message for each of 40 keys to every topic; returns their partitions.
 async fn append_keys(log: &KafkaLog) -> Vec<u32> {
     let all = Topic::ALL.into_iter().flat_map(|topic| (0..40).map(move |key| message(topic, key)));
     let appended = try_join_all(all.map(|(topic, message)| log.append(topic, message))).await;
     appended.expect("they are appended").iter().map(|position| position.partition).collect()
 }
 
-/// The partitions a client knows of each topic, as its statistics say.
+/// The partitions of each topic that a client knows, from its statistics.
 type Known = Arc<std::sync::Mutex<BTreeMap<String, BTreeSet<i32>>>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keys_stay_where_they_are_when_partitions_are_added() {
+async fn keys_keep_their_partitions_when_partitions_are_added() {
     let Some(settings) = log_of_two().await else { return };
     let known = Known::default();
     let of_observer = Arc::clone(&known);
@@ -73,7 +74,7 @@ async fn keys_stay_where_they_are_when_partitions_are_added() {
         grow(&settings, name, 7).await;
     }
     let learnt = async {
-        // It looks at what it writes to.
+        // A client refreshes the metadata of topics it writes to.
         while !names.iter().all(|name| lock(&known).get(name).is_some_and(|all| all.contains(&6))) {
             append_keys(&log).await;
         }
@@ -92,19 +93,19 @@ async fn keys_stay_where_they_are_when_partitions_are_added() {
 
     let again = KafkaLog::open(&settings, Observers::default()).await.expect("it opens again");
     assert_eq!(append_keys(&again).await, before);
-    assert_eq!(again.extent(Topic::Intake).await.expect("told").len(), 2);
+    assert_eq!(again.extent(Topic::Intake).await.expect("extents").len(), 2);
 }
 
-/// Writes something into one partition, as somebody else may, and waits until it is stored.
+/// Writes a message into one partition, as another program may, and waits until it is stored.
 async fn write_foreign(settings: &KafkaSettings, name: &str, partition: i32) {
-    let client = Factory::new(settings, None).make().expect("a client");
-    client.send(Outgoing::message((name, partition), &FOREIGN), 0).expect("it is queued");
-    let mut fates = Vec::new();
-    while fates.is_empty() {
-        client.collect(&mut fates);
+    let client = ClientFactory::new(settings, None).make_client().expect("a client");
+    client.send(OutgoingMessage::message((name, partition), &FOREIGN), 0).expect("it is queued");
+    let mut outcomes = Vec::new();
+    while outcomes.is_empty() {
+        client.collect_outcomes(&mut outcomes);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(fates, [(0, Ok((partition, 0)))]);
+    assert_eq!(outcomes, [(0, Ok((partition, 0)))]);
 }
 
 static FOREIGN: std::sync::LazyLock<Message> = std::sync::LazyLock::new(|| Message {
@@ -113,12 +114,13 @@ static FOREIGN: std::sync::LazyLock<Message> = std::sync::LazyLock::new(|| Messa
     value: b"foreign".to_vec(),
 });
 
-/// What a reader was told until it has had so many messages: the messages of each partition.
-async fn read_share(share: &mut KafkaShare, messages: usize) -> BTreeMap<u32, usize> {
+/// Reads this many messages from an assigned reader; returns their number by partition.
+async fn read_assigned(reader: &mut KafkaAssignedReader, messages: usize) -> BTreeMap<u32, usize> {
     let mut read = BTreeMap::new();
     while read.values().sum::<usize>() < messages {
-        match share.next(1_000).await.expect("it reads on") {
-            Turn::Messages(all) => {
+        let next = tokio::time::timeout(WAIT_MAX, reader.next(1_000)).await;
+        match next.expect("[time] messages come").expect("it reads on") {
+            ReaderOutput::Messages(all) => {
                 all.iter().for_each(|one| *read.entry(one.position.partition).or_default() += 1);
             }
             other => panic!("no partition of the log comes or goes: {other:?}"),
@@ -127,37 +129,41 @@ async fn read_share(share: &mut KafkaShare, messages: usize) -> BTreeMap<u32, us
     read
 }
 
-async fn read_member(member: &mut KafkaSubscription, messages: usize) -> BTreeMap<u32, usize> {
+async fn read_subscriber(
+    subscriber: &mut KafkaSubscription,
+    messages: usize,
+) -> BTreeMap<u32, usize> {
     let mut read = BTreeMap::new();
     while read.values().sum::<usize>() < messages {
-        for one in member.next_batch(1_000).await.expect("it reads on") {
+        let next = tokio::time::timeout(WAIT_MAX, subscriber.next_batch(1_000)).await;
+        for one in next.expect("[time] messages come").expect("it reads on") {
             *read.entry(one.position.partition).or_default() += 1;
         }
     }
     read
 }
 
-fn is_assigned(reader: &Reader, partitions: usize) -> bool {
+fn is_assigned(reader: &ConsumerReader, partitions: usize) -> bool {
     reader.shared.consumer.assignment().is_ok_and(|all| all.count() == partitions)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readers_go_on_when_partitions_are_added_and_leave_those_alone() {
+async fn readers_ignore_partitions_that_are_added() {
     let Some(settings) = log_of_two().await else { return };
     let log = KafkaLog::open(&settings, Observers::default()).await.expect("the log opens");
-    let mut share = log.keeper(Topic::Intake, "projector").expect("a reader");
-    let mut member = log.member(Topic::Intake, "reconciler").expect("a reader");
-    assert_eq!(share.next(1).await, Ok(Turn::Given(vec![0, 1])));
-    share.begin(Vec::new()).await.expect("it begins");
+    let mut reader = log.open_assigned_reader(Topic::Intake, "projector").expect("a reader");
+    let mut subscriber = log.open_subscriber(Topic::Intake, "reconciler").expect("a reader");
+    assert_eq!(reader.next(1).await, Ok(assigned(&[0, 1])));
+    reader.start_after(Vec::new()).await.expect("it begins");
     append_keys(&log).await;
-    let first = read_share(&mut share, 40).await;
+    let first = read_assigned(&mut reader, 40).await;
     assert_eq!(first.keys().collect::<Vec<_>>(), [&0, &1]);
-    assert_eq!(read_member(&mut member, 40).await, first);
+    assert_eq!(read_subscriber(&mut subscriber, 40).await, first);
 
     let name = settings.layout().current(Topic::Intake);
     grow(&settings, &name, 5).await;
     let learnt = async {
-        while !is_assigned(&share.reader, 5) || !is_assigned(&member.reader, 5) {
+        while !is_assigned(&reader.reader, 5) || !is_assigned(&subscriber.reader, 5) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -166,34 +172,37 @@ async fn readers_go_on_when_partitions_are_added_and_leave_those_alone() {
         .expect("[time] the groups learn of the partitions");
     write_foreign(&settings, &name, 4).await;
     append_keys(&log).await;
-    assert_eq!(read_share(&mut share, 40).await, first);
-    assert_eq!(read_member(&mut member, 40).await, first);
-    let through: Vec<_> = log.extent(Topic::Intake).await.expect("told");
+    assert_eq!(read_assigned(&mut reader, 40).await, first);
+    assert_eq!(read_subscriber(&mut subscriber, 40).await, first);
+    let through: Vec<_> = log.extent(Topic::Intake).await.expect("extents");
     assert_eq!(through.len(), 2);
-    member.ack(through.iter().map(Extent::end).collect()).await.expect("acknowledged");
+    subscriber.ack(through.iter().map(Extent::end).collect()).await.expect("acknowledged");
 
-    // Another reader joins, then it is alone: of what changes hands only the partitions of the log are told.
-    let mut other = log.keeper(Topic::Intake, "projector").expect("a reader");
-    let mut told = BTreeSet::new();
+    // A second reader joins, and then the first one leaves: both learn of rebalances of the log's
+    // partitions only.
+    let mut other = log.open_assigned_reader(Topic::Intake, "projector").expect("a reader");
+    let mut assigned_partitions = BTreeSet::new();
     let shared_out = async {
         while is_assigned(&other.reader, 0) {
             tokio::select! {
-                turn = share.next(1) => match turn.expect("it reads on") {
-                    Turn::Taken(taken) if taken.iter().all(|one| *one < 2) => {
-                        share.release().await.expect("released");
+                output = reader.next(1) => match output.expect("it reads on") {
+                    ReaderOutput::Rebalance(Rebalance::Revoked(revoked))
+                        if revoked.iter().all(|one| *one < 2) =>
+                    {
+                        reader.release_revoked().await.expect("released");
                     }
-                    turn => panic!("nothing else goes: {turn:?}"),
+                    output => panic!("nothing else goes: {output:?}"),
                 },
-                turn = other.next(1) => take_given(turn, &mut told),
+                output = other.next(1) => take_assigned(output, &mut assigned_partitions),
                 () = tokio::time::sleep(Duration::from_millis(20)) => {}
             }
         }
     };
     tokio::time::timeout(WAIT_MAX, shared_out).await.expect("[time] partitions change hands");
-    drop(share);
+    drop(reader);
     let taken_over = async {
-        while told.len() < 2 {
-            take_given(other.next(1).await, &mut told);
+        while assigned_partitions.len() < 2 {
+            take_assigned(other.next(1).await, &mut assigned_partitions);
         }
     };
     tokio::time::timeout(WAIT_MAX, taken_over)
@@ -202,9 +211,20 @@ async fn readers_go_on_when_partitions_are_added_and_leave_those_alone() {
     assert!(is_assigned(&other.reader, 5));
 }
 
-fn take_given(turn: Result<Turn, EngineError>, told: &mut BTreeSet<u32>) {
-    match turn.expect("it reads") {
-        Turn::Given(given) if given.iter().all(|one| *one < 2) => told.extend(given),
-        turn => panic!("only partitions of the log come: {turn:?}"),
+fn assigned(partitions: &[u32]) -> ReaderOutput {
+    ReaderOutput::Rebalance(Rebalance::Assigned(partitions.to_vec()))
+}
+
+fn take_assigned(
+    output: Result<ReaderOutput, EngineError>,
+    assigned_partitions: &mut BTreeSet<u32>,
+) {
+    match output.expect("it reads") {
+        ReaderOutput::Rebalance(Rebalance::Assigned(partitions))
+            if partitions.iter().all(|one| *one < 2) =>
+        {
+            assigned_partitions.extend(partitions);
+        }
+        output => panic!("only partitions of the log come: {output:?}"),
     }
 }

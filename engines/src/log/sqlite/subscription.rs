@@ -1,46 +1,49 @@
-//! Owns a reader of one topic: its own connection, its place, and the wait for what comes next.
-//! Invariants: only committed rows are seen; every batch starts right after the last one and has no gap;
-//! the place moves only when a batch is handed out, so a dropped `next_batch` loses nothing.
+//! Owns a reader of one topic: its connection, its offset, and the wait for more messages.
+//! Invariants: a batch holds committed rows only; every batch starts right after the last one and
+//! has no gap; the offset moves only when a batch is returned, so a dropped `next_batch` loses
+//! nothing.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::tables;
-use super::work::Work;
-use super::writer::Shared;
+use super::work::WriterWork;
+use super::writer::WriterShared;
 use crate::blocking::blocking;
 use crate::log::{Delivered, Subscription, Topic};
 use crate::sqlite::{at, open_reader};
 use crate::{EngineError, SeamFuture, lock};
 
-/// Page cache of a subscription: it walks forward, so it only needs the pages under its feet.
+/// Page cache of a subscription, KiB. It reads forward, so it needs the current pages only.
 const CACHE_KIB: u32 = 1_024;
 
+/// A reader of one topic of a SQLite log.
 pub(super) struct SqliteSubscription {
     pub(super) topic: Topic,
-    /// None for one that reads alone.
+    /// `None` for a subscription outside any group.
     pub(super) group: Option<String>,
-    /// The offset of the last message handed out.
+    /// The offset of the last message returned.
     pub(super) after: u64,
     pub(super) head: watch::Receiver<u64>,
-    /// None for a log opened for reading only.
-    pub(super) writer: Option<Arc<Shared>>,
+    /// `None` for a log opened for reading only.
+    pub(super) writer: Option<Arc<WriterShared>>,
     pub(super) path: PathBuf,
-    /// Opened by the first read; a read whose future was dropped may still hold it.
+    /// The first read opens it. A read on a blocking thread holds it even if its future was
+    /// dropped.
     pub(super) connection: Arc<Mutex<Option<Connection>>>,
 }
 
 impl SqliteSubscription {
-    /// Goes on after this offset. Errors: `Invalid` past the end.
-    pub(super) fn place(&mut self, after: u64) -> Result<(), EngineError> {
+    /// Continues after this offset. Errors: `Invalid` past the end.
+    pub(super) fn start_after(&mut self, after: u64) -> Result<(), EngineError> {
         let stored = *self.head.borrow();
         if after > stored {
             return Err(EngineError::Invalid(format!(
-                "a subscription after 0-{after}, but topic {} ends at 0-{stored}",
+                "can't read after 0-{after}: topic {} ends at 0-{stored}",
                 self.topic.name()
             )));
         }
@@ -74,7 +77,8 @@ impl SqliteSubscription {
         .await?;
         let Some(last) = batch.last() else {
             return Err(EngineError::Corrupt(format!(
-                "topic {} ends at {after} and was longer before: restore the log from a backup",
+                "topic {} ends at offset {after} and was longer before: restore the log from a \
+                 backup",
                 topic.name()
             )));
         };
@@ -82,22 +86,24 @@ impl SqliteSubscription {
         Ok(batch)
     }
 
-    async fn remember(&self, through: Vec<Position>) -> Result<(), EngineError> {
+    async fn commit_ack(&self, through: Vec<Position>) -> Result<(), EngineError> {
         let Some(shared) = &self.writer else {
             return Err(EngineError::Invalid("this log is open for reading only".to_owned()));
         };
         let Some(group) = &self.group else {
-            return Err(EngineError::Invalid("who reads alone acknowledges nothing".to_owned()));
+            return Err(EngineError::Invalid(
+                "a subscription outside a group can't ack".to_owned(),
+            ));
         };
         for position in through {
             let head = *self.head.borrow();
             if position.partition != 0 || position.offset > head {
                 let text =
-                    format!("ack of {position}, but topic {} ends at 0-{head}", self.topic.name());
+                    format!("can't ack {position}: topic {} ends at 0-{head}", self.topic.name());
                 return Err(EngineError::Invalid(text));
             }
             let (group, topic, offset) = (group.clone(), self.topic, position.offset);
-            shared.queue.push(Work::Ack { group, topic, offset }, 0)?.await?;
+            shared.queue.push(WriterWork::Ack { group, topic, offset }, 0)?.await?;
         }
         Ok(())
     }
@@ -109,6 +115,6 @@ impl Subscription for SqliteSubscription {
     }
 
     fn ack(&mut self, through: Vec<Position>) -> SeamFuture<'_, (), EngineError> {
-        Box::pin(self.remember(through))
+        Box::pin(self.commit_ack(through))
     }
 }

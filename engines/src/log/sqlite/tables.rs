@@ -1,11 +1,11 @@
-//! Owns the log's tables: what is in the file, how rows are written and read.
-//! Invariants: a topic's positions are 1, 2, 3, … without a gap, given by the one writer as last + 1 and
-//! never reused, for nothing is ever deleted (so no AUTOINCREMENT: its sequence table would cost every
-//! commit one more page); readers prove the absence of gaps on every read.
+//! Owns the log's tables and their SQL. Invariants: a topic's offsets are 1, 2, 3, … without a gap;
+//! the one writer assigns last + 1, and no offset is reused, because nothing is ever deleted. Every
+//! read checks that there is no gap. (AUTOINCREMENT isn't needed for this, and its sequence table
+//! would cost one more page per commit.)
 
 use std::path::Path;
 
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::EngineError;
@@ -14,14 +14,14 @@ use crate::sqlite::{at, from_sql, open_writer, reopen_writer, seam_error, to_sql
 
 const SCHEMA_VERSION: i64 = 1;
 
-/// Rows whose size tells what a topic's values take.
+/// How many of the last rows the estimate of a topic's size is made from.
 const SAMPLE_ROWS: u64 = 256;
 
-/// Page cache of the writer: it only ever touches the ends of the tables.
+/// Page cache of the writer, KiB. The writer touches the last pages of the tables only.
 const CACHE_KIB: u32 = 2_048;
 
-// FULL syncs the write-ahead log before a commit returns. Checkpoints are the writer's, between groups,
-// so that no appender waits for one.
+// FULL syncs the write-ahead log before a commit returns. The writer itself runs checkpoints,
+// between groups, so that no append waits for one.
 const PRAGMAS: &str = "PRAGMA page_size = 8192; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
     PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -2048;";
 
@@ -43,22 +43,23 @@ pub(super) fn position(offset: u64) -> Position {
     Position { partition: 0, offset }
 }
 
-/// Opens the writer's connection; makes the tables and the log's id if they are not there.
+/// Opens the writer's connection; creates the tables and the log's id in a new file.
 pub(super) fn open(path: &Path) -> Result<Connection, EngineError> {
     let connection = open_writer(path, PRAGMAS)?;
     create(&connection).map_err(seam_error)?;
     Ok(connection)
 }
 
-/// Opens the writer's connection anew, to the log of this id. It makes nothing: a new file would be an empty log.
-/// Errors: `Unavailable` if there is no file, `Corrupt` if it is another log.
+/// Opens the writer's connection again, to the log with this id. Creates nothing, because a new
+/// file would be an empty log. Errors: `Unavailable` if there is no file, `Corrupt` if it is
+/// another log.
 pub(super) fn reopen(path: &Path, id: [u8; 16]) -> Result<Connection, EngineError> {
     let connection = reopen_writer(path, PRAGMAS)?;
     if log_id(&connection).map_err(|error| at(path, error))? == id {
         return Ok(connection);
     }
-    let text =
-        "the file holds another log than the one that was open: stop, and restore the right one";
+    let text = "the file holds another log than the one that was open: stop payfold, and restore \
+        the right file";
     Err(at(path, EngineError::Corrupt(text.to_owned())))
 }
 
@@ -82,18 +83,21 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
             topic.name()
         ))?;
     }
-    // SQLite seeds its generator from the system's.
+    // SQLite seeds its random generator from the operating system's.
     connection.execute("INSERT INTO meta VALUES ('log_id', randomblob(16))", [])?;
     connection.execute("INSERT INTO meta VALUES ('schema_version', ?)", [SCHEMA_VERSION])?;
     connection.execute_batch("COMMIT")
 }
 
-/// Makes the write-ahead log's file `bytes` long before anybody waits for it: syncing a file that grew has
-/// to write its new length and blocks too. How much that saves was not measured on a quiet machine yet.
+/// Makes the write-ahead log's file `bytes` long before the first append. Syncing a file that grew
+/// must also write its new length and blocks, which makes commits slower. The gain was not measured
+/// on an idle machine yet.
 pub(super) fn reserve(connection: &Connection, bytes: u32) -> rusqlite::Result<()> {
-    // First what is there goes into the database, so that the file can be cut again on a full disk.
+    // The present content goes into the database first, so that the file can be truncated again if
+    // the disk is full.
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
-    // What does not fit the cache is spilled to the write-ahead log; rolled back, it leaves the length.
+    // A row larger than the cache is spilled to the write-ahead log. The rollback drops the row,
+    // and the file keeps its length.
     connection.execute_batch("PRAGMA cache_size = -256; BEGIN IMMEDIATE;")?;
     let sql = "INSERT INTO meta VALUES ('reserve', zeroblob(?))";
     let spilled = connection.execute(sql, [bytes]);
@@ -102,25 +106,29 @@ pub(super) fn reserve(connection: &Connection, bytes: u32) -> rusqlite::Result<(
     }
     connection.execute_batch(&format!("PRAGMA cache_size = -{CACHE_KIB}"))?;
     if spilled.is_err() {
-        // A disk too small for it needs the room for the database.
+        // On a disk this full the database needs the space.
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     }
     spilled.map(|_| ())
 }
 
-/// The log's id. Errors: `Invalid` if a newer program made the file, `Corrupt` if it is no log.
+/// Reads the log's id. Errors: `Invalid` if another version created the file, `Corrupt` if it is no
+/// log.
 pub(super) fn log_id(connection: &Connection) -> Result<[u8; 16], EngineError> {
     let meta = |name: &str| {
         let sql = "SELECT value FROM meta WHERE name = ?";
         let value =
             connection.query_row(sql, [name], |row| row.get::<_, rusqlite::types::Value>(0));
-        value.map_err(|error| EngineError::Corrupt(format!("this is not a payfold log: {error}")))
+        value.map_err(|error| {
+            EngineError::Corrupt(format!("this file is not a payfold log: {error}"))
+        })
     };
     match meta("schema_version")? {
         rusqlite::types::Value::Integer(SCHEMA_VERSION) => {}
         other => {
             return Err(EngineError::Invalid(format!(
-                "the log has schema version {other:?}, this program reads {SCHEMA_VERSION}: use the program that made it"
+                "the log has schema version {other:?}, and this program reads {SCHEMA_VERSION}: \
+                 run the payfold version that created the log"
             )));
         }
     }
@@ -131,28 +139,28 @@ pub(super) fn log_id(connection: &Connection) -> Result<[u8; 16], EngineError> {
     id.ok_or_else(|| EngineError::Corrupt("the log's id is not 16 bytes".to_owned()))
 }
 
-/// The offset of intake behind which every create request has its claim beside the order store; `None` while no claims
-/// are paired with the log.
+/// The offset of intake after which every create request has its claim beside the order store;
+/// `None` while no claims are paired with the log.
 pub(super) fn claims_since(connection: &Connection) -> Result<Option<u64>, EngineError> {
     let sql = "SELECT value FROM meta WHERE name = 'claims_since'";
     let offset = connection.query_row(sql, [], |row| row.get(0)).optional();
     offset.map_err(seam_error)?.map(from_sql).transpose()
 }
 
-/// Says that claims are paired with the log from here on, unless that is said already.
+/// Records that claims are paired with the log from its end on, unless a pairing is recorded.
 pub(super) fn pair_claims(path: &Path) -> Result<(), EngineError> {
     let sql =
         "INSERT OR IGNORE INTO meta SELECT 'claims_since', coalesce(max(position), 0) FROM intake";
-    change(path, sql)
+    run_statement(path, sql)
 }
 
-/// Says that no claims are paired with the log.
+/// Records that no claims are paired with the log.
 pub(super) fn unpair_claims(path: &Path) -> Result<(), EngineError> {
-    change(path, "DELETE FROM meta WHERE name = 'claims_since'")
+    run_statement(path, "DELETE FROM meta WHERE name = 'claims_since'")
 }
 
-/// Runs one statement on a connection of its own, beside the writer's.
-fn change(path: &Path, sql: &str) -> Result<(), EngineError> {
+/// Runs one statement on a new connection, beside the writer's.
+fn run_statement(path: &Path, sql: &str) -> Result<(), EngineError> {
     let connection = open_writer(path, PRAGMAS)?;
     connection.execute(sql, []).map(drop).map_err(|error| at(path, seam_error(error)))
 }
@@ -206,7 +214,7 @@ pub(super) fn append(
     Ok(())
 }
 
-/// Remembers a group's ack; one that is behind the last changes nothing.
+/// Stores a group's ack; an ack before the last one changes nothing.
 pub(super) fn ack(
     connection: &Connection,
     group: &str,
@@ -220,7 +228,7 @@ pub(super) fn ack(
     Ok(())
 }
 
-/// A group's last ack; 0 if it never acked.
+/// The offset of a group's last ack; 0 if it never acked.
 pub(super) fn acked(
     connection: &Connection,
     group: &str,
@@ -231,7 +239,7 @@ pub(super) fn acked(
     from_sql(offset.map_err(seam_error)?.unwrap_or(0))
 }
 
-/// Up to `limit` messages after an offset. Errors: `Corrupt` at a gap.
+/// Reads up to `limit` messages after an offset. Errors: `Corrupt` at a gap.
 pub(super) fn read_after(
     connection: &Connection,
     topic: Topic,
@@ -239,7 +247,8 @@ pub(super) fn read_after(
     limit: usize,
 ) -> Result<Vec<Delivered>, EngineError> {
     let sql = format!(
-        "SELECT position, key, id, type, time, value FROM {} WHERE position > ? ORDER BY position LIMIT ?",
+        "SELECT position, key, id, type, time, value FROM {} WHERE position > ? ORDER BY position \
+         LIMIT ?",
         topic.name()
     );
     let mut statement = connection.prepare_cached(&sql).map_err(seam_error)?;
@@ -252,7 +261,8 @@ pub(super) fn read_after(
         let offset = message.position.offset;
         if offset != last + 1 {
             return Err(EngineError::Corrupt(format!(
-                "topic {} goes from {last} to {offset}: messages are missing; restore the log from a backup",
+                "messages are missing in topic {} between offsets {last} and {offset}: restore the \
+                 log from a backup",
                 topic.name()
             )));
         }
@@ -276,10 +286,11 @@ fn delivered_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Delivered> {
     })
 }
 
-/// How far a topic reaches.
+/// Reads the offsets a topic holds, and estimates its size.
 pub(super) fn extent(connection: &Connection, topic: Topic) -> Result<Extent, EngineError> {
     let name = topic.name();
-    // Two statements, not min and max in one: only alone is each a look at one end of the table.
+    // Two statements, because SQLite answers min or max alone from one end of the table, and both
+    // in one statement by a scan.
     let end = |which: &str| {
         let sql = format!("SELECT coalesce({which}(position), 0) FROM {name}");
         connection.query_row(&sql, [], |row| row.get(0)).map_err(seam_error).and_then(from_sql)
@@ -290,7 +301,7 @@ pub(super) fn extent(connection: &Connection, topic: Topic) -> Result<Extent, En
     let sample_after = to_sql(last.saturating_sub(SAMPLE_ROWS));
     let average: f64 =
         connection.query_row(&sample_sql, [sample_after], |row| row.get(0)).map_err(seam_error)?;
-    // Rounded to whole bytes first: an estimate, and whole numbers need no cast that could lose.
+    // Rounded to whole bytes by way of text: a float to integer cast isn't allowed here.
     let average: u64 = format!("{average:.0}").parse().unwrap_or(0);
     let count = if last == 0 { 0 } else { last - first + 1 };
     Ok(Extent { partition: 0, first, last, bytes: Some(count.saturating_mul(average)) })

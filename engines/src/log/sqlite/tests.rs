@@ -1,4 +1,4 @@
-//! The SQLite log opened again: what was appended is there.
+//! Tests of the SQLite log across restarts and lost files.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn file(database: &Path, suffix: &str) -> PathBuf {
     path.into()
 }
 
-/// Appends; the error, which has to be one to try again after, and names the file.
+/// Appends, which must fail with an `Unavailable` that names the file; returns its text.
 async fn refused(log: &SqliteLog, n: usize, path: &Path) -> String {
     let error = log.append(Topic::Intake, message(n)).await.unwrap_err();
     let EngineError::Unavailable(text) = error else { panic!("{error}") };
@@ -55,7 +55,7 @@ async fn stored(log: &SqliteLog) -> Vec<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn a_deleted_file_acknowledges_nothing_and_is_not_made_anew() {
+async fn a_deleted_file_acknowledges_nothing_and_is_not_recreated() {
     for suffix in ["", "-wal"] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.db");
@@ -73,7 +73,7 @@ async fn a_deleted_file_acknowledges_nothing_and_is_not_made_anew() {
 }
 
 #[tokio::test]
-async fn the_very_file_that_comes_back_is_gone_on_with() {
+async fn a_lost_file_is_reused_when_it_comes_back() {
     for suffix in ["", "-wal"] {
         let dir = tempfile::tempdir().unwrap();
         let (path, away) = (dir.path().join("log.db"), dir.path().join("away"));
@@ -87,7 +87,7 @@ async fn the_very_file_that_comes_back_is_gone_on_with() {
         assert_eq!(log.check_storage().await, Ok(()));
         let next = log.append(Topic::Intake, message(4)).await.unwrap();
         let values = stored(&log).await;
-        // What was refused while the file was away may be stored or not; what was acknowledged is.
+        // A refused message may be stored or not; an acknowledged one is stored.
         assert_eq!(values.last().unwrap(), b"v4");
         assert_eq!(usize::try_from(next.offset).unwrap(), values.len());
         let mut reader = log.subscribe(Topic::Intake, "g", Start::Group).await.unwrap();
@@ -98,12 +98,12 @@ async fn the_very_file_that_comes_back_is_gone_on_with() {
 }
 
 #[tokio::test]
-async fn another_file_at_the_path_takes_nothing_and_keeps_its_write_ahead_log() {
+async fn another_file_at_the_path_is_not_written_to_and_keeps_its_write_ahead_log() {
     let dir = tempfile::tempdir().unwrap();
     let (path, other) = (dir.path().join("log.db"), dir.path().join("other.db"));
     let log = open(&path);
     assert_eq!(log.append(Topic::Intake, message(1)).await, Ok(position(1)));
-    // A log that ended without a checkpoint: what it took is in its write-ahead log alone.
+    // A log that ended without a checkpoint: its messages are in its write-ahead log only.
     let there = open(&other);
     there.append(Topic::Intake, message(7)).await.unwrap();
     let copy = |suffix: &str| dir.path().join(format!("copy{suffix}"));
@@ -127,14 +127,14 @@ async fn another_file_at_the_path_takes_nothing_and_keeps_its_write_ahead_log() 
 }
 
 #[tokio::test]
-async fn a_connection_that_broke_is_not_opened_on_another_file() {
+async fn a_failed_connection_is_not_opened_on_another_log() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log.db");
     let log = open(&path);
     assert_eq!(log.append(Topic::Intake, message(1)).await, Ok(position(1)));
     let id = log.id();
     drop(log);
-    // The same inode with another log's content: only the id tells them apart.
+    // The same inode with another log's content: only the id distinguishes them.
     let other = dir.path().join("other.db");
     drop(open(&other));
     std::fs::copy(&other, &path).unwrap();
@@ -150,7 +150,7 @@ async fn a_connection_that_broke_is_not_opened_on_another_file() {
 }
 
 #[tokio::test]
-async fn a_log_behind_a_link_is_watched_where_it_is() {
+async fn a_log_behind_a_symlink_is_checked_at_its_target() {
     for lost in ["log.db", "real/log.db", "real/log.db-wal"] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.db");

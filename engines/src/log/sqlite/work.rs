@@ -1,19 +1,19 @@
-//! Owns what the writer is asked to do.
+//! Owns the kinds of work the writer makes durable.
 
 use crate::log::{Message, Topic};
 
-/// What the writer is asked to make durable.
+/// One job's work for the writer.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) enum WriterWork {
     /// One message.
     One(Topic, Message),
     /// Messages that get consecutive positions.
     Many(Topic, Vec<Message>),
-    /// A group is done with a topic up to this offset.
+    /// A group acks a topic up to this offset.
     Ack { group: String, topic: Topic, offset: u64 },
 }
 
-impl Work {
+impl WriterWork {
     /// The messages to append.
     pub(super) fn messages(&self) -> (Topic, &[Message]) {
         match self {

@@ -1,8 +1,9 @@
-//! Owns the writer thread: the one place that writes the log. It takes everything queued as one group,
-//! commits it as one transaction, and only then tells anybody.
-//! Invariants: a group is acknowledged only after COMMIT returned Ok and the path still named the file it went into; a
-//! group that fails is rolled back whole, all its waiters learn why, and the next group starts from what the file
-//! really holds. What was committed into a file that was lost meanwhile fails too, and is there if the file comes back.
+//! Owns the writer thread, the only code that appends to the log. It takes everything queued as one
+//! group, commits the group in one transaction, and then answers its waiters and readers.
+//! Invariants: a group is acknowledged only after COMMIT returned Ok and the path still named the
+//! file it went into; a failed group is rolled back whole, every waiter gets the error, and the
+//! next group starts after what the file really holds. A group that was committed into a file that
+//! was lost meanwhile fails, too; its messages are in the file if that comes back.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,89 +14,71 @@ use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::tables::{self, PerTopic, index};
-use super::work::Work;
+use super::work::WriterWork;
 use crate::EngineError;
 use crate::log::Topic;
-use crate::log::queue::{Job, Queue, Taken};
+use crate::log::queue::{AppendJob, AppendQueue, TakenJobs};
 use crate::log::waiters::{HANDOVER_MAX, Wakeups};
 use crate::sqlite::{FileIdentity, checkpoint, seam_error};
 
-/// A commit writes every page it touches whole: about what it adds, and the last page of the table and the
-/// one above it.
+/// What a commit adds to the write-ahead log besides its messages, bytes: it writes whole pages, so
+/// also the rest of the table's last page and the page above it.
 const COMMIT_BYTES_MIN: usize = 2 * 8_192;
 
-/// Is told after every commit how many rows it made durable and how long begin to synced took.
+/// Called after every commit with the number of rows it made durable and the time from BEGIN until
+/// they were synced.
 pub type CommitObserver = Arc<dyn Fn(usize, Duration) + Send + Sync>;
 
-/// What the log's writer has done since it was opened.
+/// Counters of the log's writer since the log was opened.
 #[derive(Debug, Default)]
 pub struct LogStats {
-    commits: AtomicU64,
-    rows: AtomicU64,
-    commit_nanos: AtomicU64,
     failures: AtomicU64,
 }
 
 impl LogStats {
-    /// Groups committed.
-    pub fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
-    }
-
-    /// Messages made durable.
-    pub fn rows(&self) -> u64 {
-        self.rows.load(Ordering::Relaxed)
-    }
-
-    /// Time spent in committed groups, begin to synced.
-    pub fn commit_time(&self) -> Duration {
-        Duration::from_nanos(self.commit_nanos.load(Ordering::Relaxed))
-    }
-
-    /// Groups that failed.
+    /// How many groups failed.
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
-
-    fn committed(&self, rows: usize, took: Duration) {
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.commits.fetch_add(1, Ordering::Relaxed);
-        self.rows.fetch_add(u64::try_from(rows).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.commit_nanos.fetch_add(nanos, Ordering::Relaxed);
-    }
 }
 
-/// What the writer and the log's handle share.
-pub(super) struct Shared {
+/// State shared by the writer's thread and the log's handle.
+pub(super) struct WriterShared {
     pub(super) path: PathBuf,
     /// The log's random id.
     pub(super) id: [u8; 16],
     /// The files the writer has open.
     pub(super) files: Arc<FileIdentity>,
-    pub(super) queue: Queue<Work>,
+    pub(super) queue: AppendQueue<WriterWork>,
     pub(super) heads: PerTopic<watch::Sender<u64>>,
     pub(super) stats: LogStats,
     pub(super) observer: Option<CommitObserver>,
-    /// About how long the write-ahead log may get before it is copied into the database.
+    /// About how many bytes the write-ahead log may have before a checkpoint copies it into the
+    /// database.
     pub(super) wal_bytes: usize,
-    /// True once the writer is gone and everything it took in is settled.
+    /// True once the writer has ended and every accepted job has its outcome.
     pub(super) ended: watch::Sender<bool>,
 }
 
 /// The writer thread's own state.
 pub(super) struct Writer {
-    shared: Arc<Shared>,
-    /// None after it broke, until it can be opened again.
+    shared: Arc<WriterShared>,
+    /// `None` after a connection failed, until it is opened again.
     connection: Option<Connection>,
     heads: PerTopic<u64>,
-    /// A group went into files that were lost: the heads are read anew before the next one.
+    /// Whether the heads must be read from the file before the next group: a commit may have gone
+    /// into files that were lost.
     heads_are_stale: bool,
     wakeups: Wakeups,
     bytes_since_checkpoint: usize,
 }
 
 impl Writer {
-    pub(super) fn new(shared: Arc<Shared>, connection: Connection, heads: PerTopic<u64>) -> Self {
+    pub(super) fn new(
+        shared: Arc<WriterShared>,
+        connection: Connection,
+        heads: PerTopic<u64>,
+    ) -> Self {
         Self {
             shared,
             connection: Some(connection),
@@ -109,14 +92,14 @@ impl Writer {
     /// Commits group after group until the queue is closed and empty.
     pub(super) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
-        let _ended = Ended(&shared);
+        let _ended = WriterEndGuard(&shared);
         let mut group = Vec::new();
         loop {
-            let patience = self.wakeups.sweep().then_some(HANDOVER_MAX);
-            match shared.queue.take(&mut group, patience) {
-                Taken::Group => self.settle(&mut group),
-                Taken::Nothing => {}
-                Taken::End => break,
+            let timeout = self.wakeups.sweep().then_some(HANDOVER_MAX);
+            match shared.queue.take(&mut group, timeout) {
+                TakenJobs::Group => self.commit_group(&mut group),
+                TakenJobs::TimedOut => {}
+                TakenJobs::Closed => break,
             }
         }
         if shared.files.check().is_ok() {
@@ -127,24 +110,24 @@ impl Writer {
         }
     }
 
-    /// Commits a group and tells its waiters.
-    fn settle(&mut self, group: &mut Vec<Job<Work>>) {
+    /// Commits a group and answers its waiters.
+    fn commit_group(&mut self, group: &mut Vec<AppendJob<WriterWork>>) {
+        assert!(!group.is_empty(), "a group has at least one job");
         let rows = group.iter().map(|job| job.work.messages().1.len()).sum();
         let started = Instant::now();
-        let result = self.commit(group);
+        let result = self.write_group(group);
         let took = started.elapsed();
         self.shared.queue.release(rows);
         match result {
             Ok(heads) => {
-                self.shared.stats.committed(rows, took);
-                self.tell_done(group, heads);
+                self.answer_group(group, heads);
                 if let Some(observer) = &self.shared.observer {
                     observer(rows, took);
                 }
                 self.checkpoint_if_due();
             }
             Err(error) => {
-                // Whoever appended tells of it, once: a full disk fails group after group.
+                // Not logged here: appenders report the error, and a full disk fails every group.
                 self.shared.stats.failures.fetch_add(1, Ordering::Relaxed);
                 for job in group.drain(..) {
                     self.wakeups.complete(job.promise, Err(error.clone()));
@@ -156,7 +139,10 @@ impl Writer {
     }
 
     /// Writes a group in one transaction. Returns the heads after it.
-    fn commit(&mut self, group: &[Job<Work>]) -> Result<PerTopic<u64>, EngineError> {
+    fn write_group(
+        &mut self,
+        group: &[AppendJob<WriterWork>],
+    ) -> Result<PerTopic<u64>, EngineError> {
         self.prepare()?;
         let connection = self.connection.as_ref().expect("it was opened above if it was not open");
         let mut heads = self.heads;
@@ -165,7 +151,7 @@ impl Writer {
             connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
             let mut appenders = [const { None }; Topic::ALL.len()];
             for job in group {
-                if let Work::Ack { group, topic, offset } = &job.work {
+                if let WriterWork::Ack { group, topic, offset } = &job.work {
                     tables::ack(connection, group, *topic, *offset)?;
                 }
                 let (topic, messages) = job.work.messages();
@@ -184,13 +170,16 @@ impl Writer {
         };
         write().map_err(seam_error)?;
         assert!(connection.is_autocommit(), "a committed group leaves no transaction open");
+        let grew = heads.iter().zip(&self.heads).all(|(new, old)| new >= old);
+        assert!(grew, "positions only grow");
         self.bytes_since_checkpoint += bytes + COMMIT_BYTES_MIN;
-        // After the commit: a file that is lost before it is lost for this group too.
+        // Checked after the commit, so that a file that was lost before it fails this group.
         self.shared.files.check()?;
         Ok(heads)
     }
 
-    /// Makes sure that a group goes into the log itself, after what it really holds. Errors: its files are lost.
+    /// Makes the connection and the heads ready for a group: opens the file again and reads the
+    /// heads if needed. Errors: `Unavailable` while the log's files are lost.
     fn prepare(&mut self) -> Result<(), EngineError> {
         let Some(connection) = &self.connection else { return self.reopen() };
         if self.shared.files.is_lost() {
@@ -207,8 +196,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes a committed group visible to its waiters and to readers.
-    fn tell_done(&mut self, group: &mut Vec<Job<Work>>, heads: PerTopic<u64>) {
+    /// Answers the waiters of a committed group and makes its messages visible to readers.
+    fn answer_group(&mut self, group: &mut Vec<AppendJob<WriterWork>>, heads: PerTopic<u64>) {
         let mut next = self.heads;
         for job in group.drain(..) {
             let (topic, messages) = job.work.messages();
@@ -216,7 +205,7 @@ impl Writer {
             next[index(topic)] += u64::try_from(messages.len()).expect("a count fits 64 bits");
             self.wakeups.complete(job.promise, Ok(tables::position(first)));
         }
-        assert_eq!(next, heads, "positions told are the positions written");
+        assert_eq!(next, heads, "the returned positions are the written ones");
         self.wakeups.flush();
         for (sender, (old, new)) in self.shared.heads.iter().zip(self.heads.into_iter().zip(heads))
         {
@@ -227,8 +216,9 @@ impl Writer {
         self.heads = heads;
     }
 
-    /// After a failed group: leaves its transaction and learns anew where the topics end. A connection
-    /// that can't do that is given up, unless its files are lost: then it may be all that is left of them.
+    /// Rolls a failed group back and checks where the topics end. A connection that fails at this
+    /// is closed, unless its files are lost: then the open connection may be the only way to their
+    /// data.
     fn recover(&mut self) {
         let Some(connection) = &self.connection else { return };
         let rolled_back =
@@ -246,7 +236,8 @@ impl Writer {
         if self.shared.files.is_lost()
             && let Some(connection) = &self.connection
         {
-            // Where the database is where it was, a restart finds what it takes in from the lost file now.
+            // If only the write-ahead log is lost, this copies it into the database at its path,
+            // where a restart finds it.
             self.shared.files.save(connection);
         }
     }
@@ -262,12 +253,17 @@ impl Writer {
         Ok(())
     }
 
-    /// Goes on from where the file ends. Errors: `Corrupt` if that is before what was acknowledged.
+    /// Continues from where the file ends. Errors: `Corrupt` if acknowledged messages are missing.
     fn adopt(&mut self, heads: PerTopic<u64>) -> Result<(), EngineError> {
-        // A commit that failed after its frames reached the disk may have happened after all.
-        let behind = self.heads.iter().zip(&heads).any(|(told, stored)| stored < told);
+        // More than the acknowledged messages is fine: a commit that returned an error after its
+        // frames reached the disk may be stored.
+        let behind = self.heads.iter().zip(&heads).any(|(acked, stored)| stored < acked);
         if behind {
-            let text = format!("the log ends at {heads:?} and {:?} was acknowledged", self.heads);
+            let text = format!(
+                "the log's topics end at offsets {heads:?}, but {:?} were acknowledged: restore \
+                 the log from a backup",
+                self.heads
+            );
             return Err(EngineError::Corrupt(text));
         }
         self.heads = heads;
@@ -283,21 +279,22 @@ impl Writer {
         }
     }
 
-    /// A checkpoint that fails (a full disk), or ends before what a reader holds, loses nothing: the write-ahead log at
-    /// its path keeps what it has.
+    /// Copies the write-ahead log into the database. A checkpoint that fails (a full disk) or stops
+    /// at an older state that a reader holds loses nothing: the write-ahead log keeps the rest.
     fn checkpoint(&mut self, mode: &str) {
         self.bytes_since_checkpoint = 0;
         let Some(connection) = &self.connection else { return };
         if let Err(error) = checkpoint(connection, mode) {
-            tracing::warn!(%error, "a checkpoint of the log failed; it is tried again later");
+            tracing::warn!(%error, "a checkpoint of the log failed; the writer tries again later");
         }
     }
 }
 
-/// Leaves nobody waiting, however the writer ends.
-struct Ended<'a>(&'a Shared);
+/// Closes the queue and fails the jobs left in it, however the writer's thread ends (also by a
+/// panic).
+struct WriterEndGuard<'a>(&'a WriterShared);
 
-impl Drop for Ended<'_> {
+impl Drop for WriterEndGuard<'_> {
     fn drop(&mut self) {
         self.0.queue.close();
         let mut left = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests of the hand-over: every waiter that lives is woken, whatever is dropped when.
+//! Tests of the wake-ups: every live waiter is woken, whatever is dropped and when.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc;
@@ -10,7 +10,7 @@ fn at(offset: u64) -> Position {
     Position { partition: 0, offset }
 }
 
-/// A waker that counts.
+/// A waker that counts its wakes.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -28,15 +28,15 @@ struct Case {
 }
 
 impl Case {
-    /// Polled once on this thread.
+    /// A waiter that was polled once on this thread.
     fn parked() -> Self {
-        let (promise, waiter) = pair();
+        let (promise, waiter) = promise_pair();
         let mut case = Self { waiter: Some(waiter), promise: Some(promise), woken: Arc::default() };
         assert!(case.poll().is_pending());
         case
     }
 
-    fn poll(&mut self) -> Poll<Outcome> {
+    fn poll(&mut self) -> Poll<AppendOutcome> {
         let waker = Waker::from(Arc::clone(&self.woken));
         let waiter = self.waiter.as_mut().unwrap();
         Pin::new(waiter).poll(&mut Context::from_waker(&waker))
@@ -51,7 +51,7 @@ impl Case {
     }
 }
 
-/// Three on one lane, outcomes set, not flushed.
+/// Three waiters on one lane with their outcomes set, before the flush.
 fn group() -> (Wakeups, [Case; 3]) {
     let mut wakeups = Wakeups::default();
     let mut cases = [Case::parked(), Case::parked(), Case::parked()];
@@ -62,7 +62,7 @@ fn group() -> (Wakeups, [Case; 3]) {
 }
 
 #[test]
-fn the_head_alone_is_woken_from_afar_and_wakes_its_mates() {
+fn flush_wakes_the_head_only_and_the_head_wakes_its_mates() {
     let (mut wakeups, mut cases) = group();
     assert_eq!(cases.each_ref().map(Case::woken), [0, 0, 0]);
     wakeups.flush();
@@ -82,7 +82,7 @@ fn a_head_dropped_unpolled_wakes_its_mates() {
 }
 
 #[test]
-fn a_head_that_has_its_outcome_before_the_flush_strands_nobody() {
+fn a_head_that_takes_its_outcome_before_the_flush_strands_no_mate() {
     let (mut wakeups, mut cases) = group();
     assert_eq!(cases[0].poll(), Poll::Ready(Ok(at(1))));
     wakeups.flush();
@@ -90,7 +90,7 @@ fn a_head_that_has_its_outcome_before_the_flush_strands_nobody() {
 }
 
 #[test]
-fn whoever_is_polled_next_on_the_lane_wakes_the_mates() {
+fn the_next_waiter_polled_on_the_lane_wakes_the_mates() {
     let (mut wakeups, cases) = group();
     wakeups.flush();
     let _another = Case::parked();
@@ -98,7 +98,7 @@ fn whoever_is_polled_next_on_the_lane_wakes_the_mates() {
 }
 
 #[test]
-fn a_head_that_is_kept_unpolled_delays_its_mates_a_moment_only() {
+fn sweep_wakes_the_mates_of_a_head_that_is_never_polled() {
     let (mut wakeups, cases) = group();
     wakeups.flush();
     while wakeups.sweep() {
@@ -108,7 +108,7 @@ fn a_head_that_is_kept_unpolled_delays_its_mates_a_moment_only() {
 }
 
 #[test]
-fn a_writer_that_ends_leaves_nobody_behind() {
+fn dropping_the_wakeups_wakes_every_waiter() {
     let (wakeups, cases) = group();
     drop(wakeups);
     assert_eq!(cases.each_ref().map(Case::woken), [1, 1, 1]);
@@ -125,14 +125,14 @@ fn each_lane_has_its_own_head() {
     wakeups.flush();
     assert_eq!(here.each_ref().map(Case::woken), [1, 0]);
     assert_eq!(there.each_ref().map(Case::woken), [1, 0]);
-    // Moved here and polled here, it still wakes the lane it waited on.
+    // A head that is moved to this thread and polled here wakes the lane it waited on.
     assert_eq!(there[0].poll(), Poll::Ready(Ok(at(1))));
     assert_eq!(there[1].woken(), 1);
     assert_eq!(here[1].woken(), 0);
 }
 
 #[test]
-fn a_promise_that_is_dropped_is_an_error_and_a_waiter_that_is_dropped_is_none() {
+fn a_dropped_promise_fails_its_waiter_and_a_dropped_waiter_is_ignored() {
     let mut case = Case::parked();
     case.promise = None;
     assert_eq!(case.woken(), 1);
@@ -147,8 +147,8 @@ fn a_promise_that_is_dropped_is_an_error_and_a_waiter_that_is_dropped_is_none() 
 }
 
 #[test]
-fn an_outcome_set_before_the_first_poll_is_there() {
-    let (promise, waiter) = pair();
+fn the_first_poll_returns_an_outcome_that_was_set_before() {
+    let (promise, waiter) = promise_pair();
     let mut wakeups = Wakeups::default();
     wakeups.complete(promise, Ok(at(9)));
     wakeups.flush();
@@ -156,8 +156,8 @@ fn an_outcome_set_before_the_first_poll_is_there() {
     assert_eq!(case.poll(), Poll::Ready(Ok(at(9))));
 }
 
-/// What a writer does, over promises alone.
-fn settle_all(promises: &mpsc::Receiver<Promise>) {
+/// Completes all promises, as a writer does.
+fn complete_all(promises: &mpsc::Receiver<Promise>) {
     let mut wakeups = Wakeups::default();
     loop {
         let first = if wakeups.sweep() {
@@ -176,26 +176,38 @@ fn settle_all(promises: &mpsc::Receiver<Promise>) {
     }
 }
 
-/// One task: waits for most of what it asks for, drops some unpolled, some polled, and keeps some polled
-/// and never again.
+/// A task that awaits most of its waiters, drops some before and some after a poll, keeps some
+/// without polling them again, and sends some to another thread.
 async fn appender(seed: u64, promises: mpsc::Sender<Promise>, moved: mpsc::Sender<Waiter>) {
     let mut random = seed;
     let mut kept = Vec::new();
     for _ in 0..400 {
         random =
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let (promise, mut waiter) = pair();
+        let (promise, mut waiter) = promise_pair();
         promises.send(promise).unwrap();
         match random >> 60 {
             0 => drop(waiter),
             1 => {
-                tokio::select! { biased; _ = &mut waiter => {}, () = tokio::task::yield_now() => {} }
+                tokio::select! {
+                    biased;
+                    _ = &mut waiter => {}
+                    () = tokio::task::yield_now() => {}
+                }
             }
             2 => {
-                tokio::select! { biased; _ = &mut waiter => {}, () = tokio::task::yield_now() => kept.push(waiter) }
+                tokio::select! {
+                    biased;
+                    _ = &mut waiter => {}
+                    () = tokio::task::yield_now() => kept.push(waiter),
+                }
             }
             3 => {
-                tokio::select! { biased; _ = &mut waiter => {}, () = tokio::task::yield_now() => moved.send(waiter).unwrap() }
+                tokio::select! {
+                    biased;
+                    _ = &mut waiter => {}
+                    () = tokio::task::yield_now() => moved.send(waiter).unwrap(),
+                }
             }
             _ => assert_eq!(waiter.await, Ok(at(1))),
         }
@@ -203,9 +215,9 @@ async fn appender(seed: u64, promises: mpsc::Sender<Promise>, moved: mpsc::Sende
 }
 
 #[test]
-fn every_waiter_that_lives_is_woken() {
+fn every_live_waiter_is_woken() {
     let (promises, queue) = mpsc::channel();
-    let writer = std::thread::spawn(move || settle_all(&queue));
+    let writer = std::thread::spawn(move || complete_all(&queue));
     let (moved, strays) = mpsc::channel();
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let threads: Vec<_> = (0..4_u64)
@@ -225,17 +237,17 @@ fn every_waiter_that_lives_is_woken() {
                     let all = futures_util::future::join_all(tasks);
                     tokio::time::timeout(Duration::from_secs(60), all)
                         .await
-                        .expect("a waiter was stranded")
+                        .expect("[time] a waiter was stranded")
                 })
             })
         })
         .collect();
     drop((promises, moved));
-    // Waiters that were polled on another thread first.
+    // Waiters that were first polled on another thread.
     runtime().block_on(async {
         for stray in strays {
             let outcome = tokio::time::timeout(Duration::from_secs(60), stray).await;
-            assert_eq!(outcome.expect("a moved waiter was stranded"), Ok(at(1)));
+            assert_eq!(outcome.expect("[time] a moved waiter was stranded"), Ok(at(1)));
         }
     });
     for thread in threads {

@@ -1,28 +1,29 @@
-//! Owns where an entry of a time view lies: buckets of ten minutes, each spread over shards, so that the
-//! entries of now are not all one partition's; and which buckets there are.
-//! Invariants: bucket and shard are functions of time and key, the same for ever (entries lie by them); a
-//! bucket is listed before the first entry is in it, so that a walk along the list misses none.
+//! Owns the partitions of the time views: buckets of ten minutes, each spread over shards, so that
+//! current entries don't all go to one partition of the database; and the list of existing buckets.
+//! Invariants: bucket and shard are functions of time and key and never change, because entries are
+//! stored by them; a bucket is listed before its first entry is written, so that a walk along the
+//! list misses no entry.
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::time::Time;
 use scylla::statement::prepared::PreparedStatement;
 
 use super::link::Link;
-use super::recent::Recent;
+use super::recent::RecentWrites;
 use super::timestamp;
 use crate::EngineError;
 use crate::orders::ViewEntry;
 
-/// How many partitions the entries of one bucket are spread over.
+/// How many partitions of the database one bucket is spread over.
 pub(super) const SHARDS: u8 = 8;
 
 const BUCKET_S: i64 = 600;
 const NANOS_PER_S: i64 = 1_000_000_000;
 
-/// Buckets remembered as listed: weeks of them.
+/// How many buckets are remembered as listed, some eight weeks of them.
 const LISTED_MAX: usize = 1 << 13;
 
-/// The views that go by time.
+/// The views that are sorted by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum TimeView {
     Created,
@@ -46,7 +47,7 @@ impl TimeView {
     }
 }
 
-/// The bucket of an instant: its first second, unix.
+/// The bucket of an instant, named by its first second (Unix time).
 pub(super) fn bucket_of(nanos: i64) -> i64 {
     nanos.div_euclid(BUCKET_S * NANOS_PER_S) * BUCKET_S
 }
@@ -57,16 +58,16 @@ pub(super) fn shard_of(key: &str) -> i8 {
     i8::try_from(first % SHARDS).expect("there are fewer than 128 shards")
 }
 
-/// The list of buckets.
+/// The list of existing buckets, and its statements.
 pub(super) struct Buckets {
     insert: PreparedStatement,
     select: PreparedStatement,
-    listed: Recent<(TimeView, i64)>,
+    listed: RecentWrites<(TimeView, i64)>,
 }
 
 impl Buckets {
-    pub(super) async fn prepare(link: &Link, generation: u32) -> Result<Self, EngineError> {
-        let table = format!("{}.buckets_g{generation}", link.keyspace);
+    pub(super) async fn prepare(link: &Link, build: u32) -> Result<Self, EngineError> {
+        let table = format!("{}.buckets_g{build}", link.keyspace);
         let insert = format!(
             "INSERT INTO {table} (name, bucket) VALUES (?, ?) USING TIMESTAMP {}",
             timestamp::OF_ENTRIES
@@ -75,11 +76,11 @@ impl Buckets {
             "SELECT bucket FROM {table} WHERE name = ? AND bucket >= ? AND bucket <= ? LIMIT ?"
         );
         let (insert, select) = (link.prepare(&insert).await?, link.prepare(&select).await?);
-        Ok(Self { insert, select, listed: Recent::new(LISTED_MAX) })
+        Ok(Self { insert, select, listed: RecentWrites::new(LISTED_MAX) })
     }
 
-    /// Lists buckets. Done before an entry is written to one of them.
-    pub(super) async fn list(
+    /// Adds buckets to the list. Must come before an entry is written to one of them.
+    pub(super) async fn add_to_list(
         &self,
         link: &Link,
         buckets: impl Iterator<Item = (TimeView, i64)>,
@@ -92,7 +93,7 @@ impl Buckets {
         Ok(())
     }
 
-    /// Up to `limit` of the buckets that there are, from `first` to `last`.
+    /// Reads up to `limit` existing buckets from `first` to `last`.
     pub(super) async fn between(
         &self,
         link: &Link,
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_and_shards_stay_what_they_are() {
+    fn buckets_and_shards_never_change() {
         let minute = 60 * NANOS_PER_S;
         for (nanos, bucket) in [
             (0, 0),

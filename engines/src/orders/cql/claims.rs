@@ -1,8 +1,8 @@
-//! Owns the claims: who asked for a payment attempt first. Outside the generations, for rows can be rebuilt
-//! from the log and claims can't: back them up.
-//! Invariants: a key has one record for ever; the insert is conditional, is sent once and never repeated
-//! (a repeat that found its own first try would not know whose it is); what is not known to have been made
-//! is `Unavailable`, so that at most one caller is ever told `Mine`.
+//! Owns the claims in a CQL database. All builds share them, because rows can be rebuilt from the
+//! log and claims can't; they must be backed up. Invariants: a key has one record for ever; the
+//! conditional insert is sent once and never retried, because a retry that finds its own first
+//! attempt could take it for another caller's claim; a claim without a known outcome is
+//! `Unavailable`, so that at most one caller ever gets `Mine`.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use crate::EngineError;
 use crate::orders::claim_key::names_agreeing_copies;
 use crate::orders::{ClaimKey, Claimed};
 
-/// How many keys are read to find a claim that a person or a role made: the list of agreeing copies is written at every
-/// first start, so a table that holds nothing else has lost its claims. It gains an entry when the settings change.
+/// How many keys `has_any` reads. The table always holds the list of agreeing replicas, which has
+/// one entry for each change of the settings, so this is enough to find any other claim.
 const KEYS_READ: i32 = 256;
 
 /// The statements on claims.
-pub(super) struct Claims {
+pub(super) struct CqlClaims {
     insert: PreparedStatement,
     select: PreparedStatement,
     select_keys: PreparedStatement,
 }
 
-impl Claims {
+impl CqlClaims {
     pub(super) async fn prepare(link: &Link, settings: &CqlSettings) -> Result<Self, EngineError> {
         let table = format!("{}.claims", link.keyspace);
         let insert = format!("INSERT INTO {table} (key, record) VALUES (?, ?) IF NOT EXISTS");
@@ -36,7 +36,8 @@ impl Claims {
         insert.set_is_idempotent(false);
         insert.set_retry_policy(Some(Arc::new(FallthroughRetryPolicy::new())));
         let mut select = link.prepare(&format!("SELECT record FROM {table} WHERE key = ?")).await?;
-        // A read of this kind ends whatever claim is under way, so that it is seen or can't come true.
+        // A serial read completes or aborts a claim in progress, so that the claim is either seen
+        // here or can't be granted later.
         select.set_consistency(match settings.serial_consistency {
             SerialConsistency::Serial => Consistency::Serial,
             SerialConsistency::LocalSerial => Consistency::LocalSerial,
@@ -46,7 +47,7 @@ impl Claims {
         Ok(Self { insert, select, select_keys })
     }
 
-    /// Makes a claim, or finds whose it is.
+    /// Makes a claim, or returns the record of the existing one.
     pub(super) async fn claim(
         &self,
         link: &Link,
@@ -55,7 +56,8 @@ impl Claims {
     ) -> Result<Claimed, EngineError> {
         let rows = link.claim(&self.insert, (key.as_str(), record)).await?;
         let row = rows.single_row::<Row>().map_err(|error| link.undecodable(&error))?;
-        // Cassandra answers with the row that is there only if there is one, ScyllaDB always.
+        // Cassandra returns the existing row only if there is one; ScyllaDB always returns its
+        // columns.
         let column = |name| {
             let (index, _) = rows.column_specs().get_by_name(name)?;
             row.columns.get(index)?.as_ref()
@@ -65,11 +67,11 @@ impl Claims {
             (Some(CqlValue::Boolean(false)), Some(CqlValue::Blob(record))) => {
                 Ok(Claimed::Taken(record.clone()))
             }
-            _ => Err(link.place.corrupt("a claim is neither new nor there")),
+            _ => Err(link.address.corrupt("a claim was not applied, and there is no earlier one")),
         }
     }
 
-    /// Whether there is any claim but the list of agreeing copies.
+    /// Whether any claim exists, apart from the list of agreeing replicas.
     pub(super) async fn has_any(&self, link: &Link) -> Result<bool, EngineError> {
         let rows = link.read(&self.select_keys, ()).await?;
         let keys = rows.rows::<(String,)>().map_err(|error| link.undecodable(&error))?;
@@ -82,7 +84,7 @@ impl Claims {
         Ok(false)
     }
 
-    /// The record of a key.
+    /// Reads the record of a key.
     pub(super) async fn claimed(
         &self,
         link: &Link,

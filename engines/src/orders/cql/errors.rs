@@ -1,6 +1,6 @@
-//! Owns what the driver's errors mean at the seam, and how they are told: where, then the cause, in one line.
-//! Invariants: whatever may pass by itself is `Unavailable`; a message never holds a credential (the driver
-//! shows none, and the place is built from nodes and keyspace).
+//! Owns the mapping of the driver's errors to `EngineError`. A message has the store's address and
+//! the cause, in one line. Invariants: an error that may be transient is `Unavailable`; a message
+//! never has a credential (the driver shows none, and the address has nodes and keyspace only).
 
 use scylla::errors::{
     ConnectionError, ConnectionPoolError, ConnectionSetupRequestErrorKind, DbError, ExecutionError,
@@ -9,36 +9,35 @@ use scylla::errors::{
 
 use crate::EngineError;
 
-/// What mends a keyspace or table that is not there.
+/// The remedy for a missing keyspace or table.
 pub(super) const MEND: &str = "run `payfold schema apply`";
 
-/// Where the store is, for messages.
+/// The address of the store, for messages.
 #[derive(Clone, Debug)]
-pub(super) struct Place(pub(super) String);
+pub(super) struct StoreAddress(pub(super) String);
 
-impl Place {
+impl StoreAddress {
     pub(super) fn unavailable(&self, what: &str) -> EngineError {
-        EngineError::Unavailable(self.tell(what))
+        EngineError::Unavailable(self.format_message(what))
     }
 
     pub(super) fn invalid(&self, what: &str) -> EngineError {
-        EngineError::Invalid(self.tell(what))
+        EngineError::Invalid(self.format_message(what))
     }
 
     pub(super) fn corrupt(&self, what: &str) -> EngineError {
-        EngineError::Corrupt(self.tell(what))
+        EngineError::Corrupt(self.format_message(what))
     }
 
-    /// What a statement's failure means.
+    /// The error of a statement that failed.
     pub(super) fn execution(&self, error: &ExecutionError) -> EngineError {
         match error {
             ExecutionError::BadQuery(_) => self.invalid(&error.to_string()),
             ExecutionError::PrepareError(error) => self.prepare(error),
             ExecutionError::ConnectionPoolError(error) => self.pool(error),
             ExecutionError::LastAttemptError(error) => self.attempt(error),
-            ExecutionError::EmptyPlan => {
-                self.unavailable("no node to ask is up, or cql.datacenter names one that has none")
-            }
+            ExecutionError::EmptyPlan => self
+                .unavailable("no node is up, or cql.datacenter names a datacenter without nodes"),
             _ => self.unavailable(&error.to_string()),
         }
     }
@@ -78,7 +77,7 @@ impl Place {
         };
         match &setup.error {
             ConnectionSetupRequestErrorKind::MissingAuthentication => self.invalid(
-                "the database asks who we are: set a user name and a password for the order store",
+                "the database requires a login: set a user name and a password for the order store",
             ),
             ConnectionSetupRequestErrorKind::DbError(error, reason) => self.db(error, reason),
             other => self.unavailable(&format!("no connection: {other}")),
@@ -91,7 +90,7 @@ impl Place {
             RequestAttemptError::SerializationError(_)
             | RequestAttemptError::CqlRequestSerialization(_) => self.invalid(&error.to_string()),
             RequestAttemptError::RepreparedIdChanged { .. } => self.invalid(
-                "a table was changed in a way that changed a statement: restart this process",
+                "a table was altered, which changed a prepared statement: restart this process",
             ),
             _ => self.unavailable(&error.to_string()),
         }
@@ -99,14 +98,17 @@ impl Place {
 
     fn db(&self, error: &DbError, reason: &str) -> EngineError {
         match error {
-            // Also what Cassandra says while it can't read its own users: that passes.
+            // Cassandra reports this, too, while it can't read its own table of users, which is
+            // transient.
             DbError::AuthenticationError if reason.contains("Unable to perform") => {
                 self.unavailable(reason)
             }
             DbError::AuthenticationError => {
-                self.invalid(&format!("the database refuses our user name or password: {reason}"))
+                self.invalid(&format!("the database refuses the user name or password: {reason}"))
             }
-            DbError::Invalid if no_such_thing(reason) => self.invalid(&format!("{reason}: {MEND}")),
+            DbError::Invalid if names_missing_schema(reason) => {
+                self.invalid(&format!("{reason}: {MEND}"))
+            }
             DbError::SyntaxError
             | DbError::Invalid
             | DbError::Unauthorized
@@ -118,14 +120,14 @@ impl Place {
         }
     }
 
-    fn tell(&self, what: &str) -> String {
+    fn format_message(&self, what: &str) -> String {
         let line = what.split_whitespace().collect::<Vec<_>>().join(" ");
         format!("{}: {}", self.0, line.trim_end_matches('.'))
     }
 }
 
-/// Cassandra and ScyllaDB say it in different words.
-fn no_such_thing(reason: &str) -> bool {
+/// Whether the reason is a missing table or column; Cassandra and ScyllaDB word it differently.
+fn names_missing_schema(reason: &str) -> bool {
     let reason = reason.to_ascii_lowercase();
     ["unconfigured table", "unconfigured columnfamily", "does not exist", "undefined column"]
         .iter()

@@ -1,17 +1,17 @@
-//! Owns the heads of the log's chain, one for each commit and partition, in buckets of offsets.
-//! Invariants: a head is a function of the log up to its place, so that whoever writes it writes the same; it is written
-//! before the progress that has it.
+//! Owns the heads of the log's hash chain, one for each commit and partition, in buckets of
+//! offsets. Invariants: a head is a function of the log up to its position, so every writer writes
+//! the same head; a head is written before the progress of its commit.
 
 use payfold_schemas::chain::Head;
 use payfold_schemas::digest::Digest;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use scylla::statement::prepared::PreparedStatement;
 
 use super::link::Link;
 use super::timestamp;
 use crate::EngineError;
 
-/// Offsets of one bucket: a partition of the database of some MiB at most.
+/// A bucket has 2^16 offsets, so that a partition of the database has a few MiB at most.
 const BUCKET_BITS: u32 = 16;
 
 /// The statements on heads.
@@ -21,13 +21,14 @@ pub(super) struct Heads {
 }
 
 impl Heads {
-    pub(super) async fn prepare(link: &Link, generation: u32) -> Result<Self, EngineError> {
-        let table = format!("{}.heads_g{generation}", link.keyspace);
+    pub(super) async fn prepare(link: &Link, build: u32) -> Result<Self, EngineError> {
+        let table = format!("{}.heads_g{build}", link.keyspace);
         let select = format!(
             "SELECT at, head FROM {table} WHERE partition = ? AND bucket = ? AND at > ? LIMIT ?"
         );
         let insert = format!(
-            "INSERT INTO {table} (partition, bucket, at, head) VALUES (?, ?, ?, ?) USING TIMESTAMP {}",
+            "INSERT INTO {table} (partition, bucket, at, head) VALUES (?, ?, ?, ?) USING TIMESTAMP \
+             {}",
             timestamp::OF_ENTRIES
         );
         Ok(Self { select: link.prepare(&select).await?, insert: link.prepare(&insert).await? })
@@ -48,7 +49,7 @@ impl Heads {
         .await
     }
 
-    /// Up to `limit` heads of a partition after a position and up to an offset, in order.
+    /// Reads up to `limit` heads of a partition after a position, up to an offset, in order.
     pub(super) async fn after(
         &self,
         link: &Link,
@@ -70,7 +71,7 @@ impl Heads {
                 let (at, head) = row.map_err(|error| link.undecodable(&error))?;
                 let digest = <[u8; 32]>::try_from(head).ok().map(Digest::from_bytes);
                 let (Some(digest), Ok(at)) = (digest, u64::try_from(at)) else {
-                    return Err(link.place.corrupt("a head of the log's chain does not decode"));
+                    return Err(link.address.corrupt("a head of the log's chain does not decode"));
                 };
                 heads.push((Position { offset: at, ..after }, Head::kept(digest)));
             }
@@ -82,5 +83,5 @@ impl Heads {
 
 fn to_cql(offset: u64) -> Result<i64, EngineError> {
     i64::try_from(offset)
-        .map_err(|_| EngineError::Invalid(format!("offset {offset} is past what CQL counts to")))
+        .map_err(|_| EngineError::Invalid(format!("offset {offset} is larger than a CQL bigint")))
 }

@@ -1,6 +1,6 @@
-//! Owns the connection to the database: how it is made, and how statements are prepared and run on it.
-//! Invariants: every statement has a time-out; nothing is repeated by the driver but what is idempotent; each
-//! prepared statement that ran is told to the observer, once.
+//! Owns the connection to the database, and preparing and running statements. Invariants: every
+//! statement has a timeout; the driver retries idempotent statements only; the observer is called
+//! once for each run of a prepared statement.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use scylla::statement::Statement;
 use scylla::statement::batch::Batch;
 use scylla::statement::prepared::PreparedStatement;
 
-use super::errors::Place;
+use super::errors::StoreAddress;
 use super::settings::{CqlSettings, CqlTls};
 use crate::{EngineError, SeamFuture};
 
-/// How often a silent connection is asked whether it lives, and how long it may take to answer: a node that
-/// vanished is found out well before a statement's time-out has passed a few times.
+/// The interval and the timeout of keepalive requests on a silent connection, so that a vanished
+/// node is noticed after few timed-out statements.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 
 /// What a statement does.
@@ -38,15 +38,15 @@ pub enum StatementKind {
     Write,
     /// Writes entries of one partition together.
     Batch,
-    /// Writes on a condition.
+    /// Writes conditionally (a lightweight transaction).
     Claim,
 }
 
 impl StatementKind {
-    /// All of them.
+    /// Every kind.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Batch, Self::Claim];
 
-    /// Its name in metrics.
+    /// The kind's name in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -60,22 +60,22 @@ impl StatementKind {
 /// A statement that was run.
 #[derive(Clone, Copy, Debug)]
 pub struct StatementRun {
-    /// What it does.
+    /// What the statement does.
     pub kind: StatementKind,
-    /// How long its answer took, retries included.
+    /// How long it took, retries included.
     pub took: Duration,
-    /// Whether it came to nothing.
+    /// Whether it failed.
     pub failed: bool,
 }
 
-/// Is told of every statement that was run, on the thread that asked: keep it short.
+/// Called after every statement, on the caller's thread, so it must be quick.
 pub type StatementObserver = Arc<dyn Fn(StatementRun) + Send + Sync>;
 
-/// The session and what every user of it needs.
+/// The session with the database and its settings.
 pub(super) struct Link {
     session: Session,
     observer: Option<StatementObserver>,
-    pub(super) place: Place,
+    pub(super) address: StoreAddress,
     pub(super) keyspace: String,
     pub(super) concurrency: usize,
 }
@@ -84,7 +84,7 @@ impl Link {
     /// Connects. Errors: `Invalid` (settings, credentials), `Unavailable`.
     pub(super) async fn open(settings: &CqlSettings) -> Result<Self, EngineError> {
         settings.check()?;
-        let place = Place(settings.place());
+        let address = StoreAddress(settings.address());
         let profile = ExecutionProfile::builder()
             .consistency(settings.consistency)
             .serial_consistency(Some(settings.serial_consistency))
@@ -108,45 +108,45 @@ impl Link {
             builder = builder.user(user, password.reveal());
         }
         if let Some(tls) = &settings.tls {
-            builder = builder.tls_context(Some(Arc::new(client_config(tls, &place)?)));
+            builder = builder.tls_context(Some(Arc::new(client_config(tls, &address)?)));
         }
-        // The driver tries every address of every node, one after the other.
+        // A timeout over all attempts: the driver tries every address of every node in turn.
         let session = tokio::time::timeout(settings.request_timeout, builder.build())
             .await
-            .map_err(|_| place.unavailable("no node answers"))?
-            .map_err(|error| place.connecting(&error))?;
+            .map_err(|_| address.unavailable("no node answered in time"))?
+            .map_err(|error| address.connecting(&error))?;
         let (keyspace, concurrency) = (settings.keyspace.clone(), settings.concurrency);
-        Ok(Self { session, observer: None, place, keyspace, concurrency })
+        Ok(Self { session, observer: None, address, keyspace, concurrency })
     }
 
-    /// The datacenters that have nodes, in order.
+    /// The datacenters that have nodes, sorted.
     pub(super) fn datacenters(&self) -> Vec<String> {
         let cluster = self.session.get_cluster_state();
         let named = cluster.get_nodes_info().iter().filter_map(|node| node.datacenter.clone());
         named.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// From now on tells of each statement.
-    pub(super) fn observed(self, observer: Option<StatementObserver>) -> Self {
+    /// Sets the observer of statements.
+    pub(super) fn with_observer(self, observer: Option<StatementObserver>) -> Self {
         Self { observer, ..self }
     }
 
-    /// Prepares a statement that may be repeated.
+    /// Prepares a statement that the driver may retry.
     pub(super) async fn prepare(&self, cql: &str) -> Result<PreparedStatement, EngineError> {
         let prepared = self.session.prepare(cql).await;
-        let mut prepared = prepared.map_err(|error| self.place.prepare(&error))?;
+        let mut prepared = prepared.map_err(|error| self.address.prepare(&error))?;
         prepared.set_is_idempotent(true);
         Ok(prepared)
     }
 
-    /// Runs a statement whose answer holds nothing.
+    /// Runs a statement without a result.
     pub(super) async fn write(
         &self,
         statement: &PreparedStatement,
         values: impl SerializeRow,
     ) -> Result<(), EngineError> {
         let run = self.session.execute_unpaged(statement, values);
-        self.told(StatementKind::Write, run).await.map(|_| ())
+        self.observe(StatementKind::Write, run).await.map(|_| ())
     }
 
     /// Runs a batch of one statement, once for each of `values`.
@@ -156,10 +156,10 @@ impl Link {
         values: &[impl SerializeRow],
     ) -> Result<(), EngineError> {
         let run = self.session.batch(batch, values);
-        self.told(StatementKind::Batch, run).await.map(|_| ())
+        self.observe(StatementKind::Batch, run).await.map(|_| ())
     }
 
-    /// Runs a statement that reads, and returns all it finds.
+    /// Runs a query and returns all its rows.
     pub(super) async fn read(
         &self,
         statement: &PreparedStatement,
@@ -168,7 +168,7 @@ impl Link {
         self.rows(StatementKind::Read, statement, values).await
     }
 
-    /// Runs a write on a condition, and returns what became of it.
+    /// Runs a conditional write and returns its result row.
     pub(super) async fn claim(
         &self,
         statement: &PreparedStatement,
@@ -184,11 +184,12 @@ impl Link {
         values: impl SerializeRow,
     ) -> Result<QueryRowsResult, EngineError> {
         let run = self.session.execute_unpaged(statement, values);
-        let result = self.told(kind, run).await?;
+        let result = self.observe(kind, run).await?;
         result.into_rows_result().map_err(|error| self.undecodable(&error))
     }
 
-    async fn told(
+    /// Awaits a run and calls the observer.
+    async fn observe(
         &self,
         kind: StatementKind,
         run: impl Future<Output = Result<QueryResult, ExecutionError>>,
@@ -198,21 +199,22 @@ impl Link {
         if let Some(observer) = &self.observer {
             observer(StatementRun { kind, took: begun.elapsed(), failed: result.is_err() });
         }
-        result.map_err(|error| self.place.execution(&error))
+        result.map_err(|error| self.address.execution(&error))
     }
 
-    /// Runs a statement once that is not worth preparing.
+    /// Runs a statement without preparing it, for statements that run once.
     pub(super) async fn run(
         &self,
         statement: Statement,
         values: impl SerializeRow,
     ) -> Result<QueryResult, EngineError> {
         let result = self.session.query_unpaged(statement, values).await;
-        result.map_err(|error| self.place.execution(&error))
+        result.map_err(|error| self.address.execution(&error))
     }
 
-    /// Awaits all of `work`, so much of it at a time; ends at the first error. Boxed, as is `in_order`: the
-    /// compiler can't tell that a future is `Send` that holds an iterator of closures.
+    /// Awaits all of `work`, at most `concurrency` at a time; ends at the first error. Boxed, as
+    /// `in_order` is, because the compiler can't prove that a future with an iterator of closures
+    /// is `Send`.
     pub(super) fn all<'a, F>(
         &self,
         work: impl Iterator<Item = F> + Send + 'a,
@@ -224,7 +226,8 @@ impl Link {
         Box::pin(running.try_collect())
     }
 
-    /// Awaits all of `work`, so much of it at a time, and returns what came of it in its order.
+    /// Awaits all of `work`, at most `concurrency` at a time; returns the results in the order of
+    /// `work`.
     pub(super) fn in_order<'a, T: Send + 'a, F>(
         &self,
         work: impl Iterator<Item = F> + Send + 'a,
@@ -236,18 +239,18 @@ impl Link {
         Box::pin(running.try_collect())
     }
 
-    /// What it means that an answer is not of the form it must have.
+    /// The error of a result that has other columns or types than expected.
     pub(super) fn undecodable(&self, error: &dyn std::error::Error) -> EngineError {
-        self.place.corrupt(&format!("an answer does not decode: {error}"))
+        self.address.corrupt(&format!("an answer does not decode: {error}"))
     }
 }
 
-fn client_config(tls: &CqlTls, place: &Place) -> Result<ClientConfig, EngineError> {
+fn client_config(tls: &CqlTls, address: &StoreAddress) -> Result<ClientConfig, EngineError> {
     let mut roots = RootCertStore::empty();
     match &tls.ca_file {
         Some(path) => {
             let bad = |error: &dyn std::error::Error| {
-                place.invalid(&format!("the authorities in {}: {error}", path.display()))
+                address.invalid(&format!("can't read the CA file {}: {error}", path.display()))
             };
             for one in CertificateDer::pem_file_iter(path).map_err(|error| bad(&error))? {
                 let one = one.map_err(|error| bad(&error))?;
@@ -255,16 +258,18 @@ fn client_config(tls: &CqlTls, place: &Place) -> Result<ClientConfig, EngineErro
             }
         }
         None => {
-            // Of the system's, some may be of a kind rustls does not take.
+            // Some of the system's certificates may be of a kind that rustls refuses.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
     }
     if roots.is_empty() {
-        return Err(place.invalid("no authority to trust was found for TLS: name a file of them"));
+        return Err(address.invalid(
+            "no certificate authority was found for TLS: name a CA file in the settings",
+        ));
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| place.invalid(&error.to_string()))?;
+    let builder = builder.map_err(|error| address.invalid(&error.to_string()))?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }

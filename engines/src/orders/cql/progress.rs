@@ -1,16 +1,16 @@
-//! Owns how far the folding has come: one cell for each partition of the log, all in one partition of the
-//! database, so that one read finds them.
-//! Invariants: progress is written after the rows; it never goes back (its timestamp is its position); a
-//! commit from another log, or with another record at a position that was folded, is refused before
-//! anything of it is written.
+//! Owns the progress of the fold: one cell for each partition of the log, all in one partition of
+//! the database, so that one query reads them. Invariants: progress is written after the rows; it
+//! never goes back, because its write timestamp is made from its position; a commit from another
+//! log, or with another record at the position that was folded last, as far as this process knows,
+//! is refused before any of it is written.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use payfold_schemas::chain::Head;
 use payfold_schemas::digest::Digest;
+use payfold_schemas::position::Position;
 use payfold_schemas::publication::Publication;
-use payfold_schemas::record::Position;
 use scylla::statement::prepared::PreparedStatement;
 
 use super::link::Link;
@@ -18,43 +18,45 @@ use super::timestamp;
 use crate::EngineError;
 use crate::orders::{Commit, Folded, Progress};
 
-/// The key of all progress: the topic that is folded.
+/// The partition key of all progress: the topic that is folded.
 const TOPIC: &str = "intake";
 
 const CELL_VERSION: u8 = 1;
 const CELL_BYTES: usize = 1 + 16 + 8 + 32;
-/// The version that also has a publication; one that was never switched is written as ever.
+/// Version 2 adds the publication, version 3 the head. A cell has the lowest version that fits.
 const CELL_VERSION_SWITCHED: u8 = 2;
 const SWITCHED_BYTES: usize = CELL_BYTES + 4 + 4;
 const CELL_VERSION_CHAINED: u8 = 3;
 const CHAINED_BYTES: usize = SWITCHED_BYTES + 32;
 
-/// What was last read or written here. Another process may have come further since; never less far.
+/// The progress that this process last read or wrote. Other processes may have folded further
+/// since; progress never goes back.
 #[derive(Default)]
-struct Known {
+struct KnownProgress {
     log_id: Option<[u8; 16]>,
     folded: HashMap<u32, Folded>,
 }
 
-/// The statements on progress.
+/// The statements on progress, and the last known progress.
 pub(super) struct Advance {
     select: PreparedStatement,
     insert: PreparedStatement,
-    known: Mutex<Known>,
+    known: Mutex<KnownProgress>,
 }
 
 impl Advance {
-    pub(super) async fn prepare(link: &Link, generation: u32) -> Result<Self, EngineError> {
-        let table = format!("{}.progress_g{generation}", link.keyspace);
+    pub(super) async fn prepare(link: &Link, build: u32) -> Result<Self, EngineError> {
+        let table = format!("{}.progress_g{build}", link.keyspace);
         let select = format!("SELECT partition, folded FROM {table} WHERE topic = '{TOPIC}'");
         let insert = format!(
-            "INSERT INTO {table} (topic, partition, folded) VALUES ('{TOPIC}', ?, ?) USING TIMESTAMP ?"
+            "INSERT INTO {table} (topic, partition, folded) VALUES ('{TOPIC}', ?, ?) USING \
+             TIMESTAMP ?"
         );
         let (select, insert) = (link.prepare(&select).await?, link.prepare(&insert).await?);
         Ok(Self { select, insert, known: Mutex::default() })
     }
 
-    /// How far the store has been folded.
+    /// Reads how far the store is folded.
     pub(super) async fn read(&self, link: &Link) -> Result<Option<Progress>, EngineError> {
         let rows = link.read(&self.select, ()).await?;
         let rows = rows.rows::<(i64, &[u8])>().map_err(|error| link.undecodable(&error))?;
@@ -62,13 +64,14 @@ impl Advance {
         for row in rows {
             let (partition, cell) = row.map_err(|error| link.undecodable(&error))?;
             let (log_id, folded) = decode(partition, cell).ok_or_else(|| {
-                link.place
+                link.address
                     .corrupt(&format!("the progress of partition {partition} does not decode"))
             })?;
             let known = progress.get_or_insert_with(|| Progress { log_id, folded: Vec::new() });
             if known.log_id != log_id {
-                return Err(link.place.corrupt(
-                    "the order store's progress names two logs: restore topics and tables of one log",
+                return Err(link.address.corrupt(
+                    "the order store's progress names two logs: restore the topics and the tables \
+                     of one log",
                 ));
             }
             known.folded.push(folded);
@@ -79,16 +82,17 @@ impl Advance {
         Ok(progress)
     }
 
-    /// Refuses a commit that can't follow what was folded. Errors: `Corrupt`. One that comes late is not
-    /// refused: it loses.
+    /// Checks that a commit belongs to the log that was folded, and that the record folded last is
+    /// the same. A late commit is fine; its writes lose by their timestamps. Errors: `Corrupt`, or
+    /// the read's.
     pub(super) async fn check(&self, link: &Link, commit: &Commit) -> Result<(), EngineError> {
-        if self.goes_on(commit) {
+        if self.is_ahead(commit) {
             return Ok(());
         }
         let Some(progress) = self.read(link).await? else { return Ok(()) };
         if progress.log_id != commit.log_id {
             return Err(link
-                .place
+                .address
                 .corrupt("a commit was folded from another log than this order store"));
         }
         let rewritten = commit.folded.iter().find(|one| {
@@ -99,15 +103,16 @@ impl Advance {
         });
         match rewritten {
             None => Ok(()),
-            Some(one) => Err(link.place.corrupt(&format!(
+            Some(one) => Err(link.address.corrupt(&format!(
                 "the record at {} is not the one that was folded before",
                 one.position
             ))),
         }
     }
 
-    /// Whether a commit lies beyond all that is known here, so that there is nothing to look up.
-    fn goes_on(&self, commit: &Commit) -> bool {
+    /// Whether a commit is ahead of the known progress in every partition, so that no read is
+    /// needed.
+    fn is_ahead(&self, commit: &Commit) -> bool {
         let known = self.lock();
         known.log_id == Some(commit.log_id)
             && commit.folded.iter().all(|one| {
@@ -116,7 +121,7 @@ impl Advance {
             })
     }
 
-    /// Writes how far a commit came.
+    /// Writes the progress of a commit.
     pub(super) async fn store(&self, link: &Link, commit: &Commit) -> Result<(), EngineError> {
         link.all(commit.folded.iter().map(async |one| {
             let (partition, cell) = (i64::from(one.position.partition), encode(commit.log_id, one));
@@ -130,7 +135,9 @@ impl Advance {
         Ok(())
     }
 
-    /// The heads a commit comes with; before the first one of a partition that was folded without, the one it begins at.
+    /// The heads to write with a commit: after `check`, which loads the progress, and before
+    /// `store`, which replaces it. Where a partition was folded without heads before, its
+    /// first head comes with the head that the chain resumes from.
     pub(super) fn heads_of(&self, commit: &Commit) -> Vec<(Position, Head)> {
         let known = self.lock();
         let mut heads = Vec::new();
@@ -158,18 +165,19 @@ impl Advance {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, KnownProgress> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A version byte, the log's id, the offset (big-endian) and the record's digest; then, in version 2, the tables and the
-/// number that are told (big-endian); then, in version 3, the head of the chain.
+/// Encodes a cell: a version byte, the log's id, the offset (big-endian) and the record's digest;
+/// from version 2 on the published build and the publication epoch (big-endian); from version 3 on
+/// the head of the chain.
 fn encode(log_id: [u8; 16], folded: &Folded) -> Vec<u8> {
     let mut cell = Vec::with_capacity(CHAINED_BYTES);
-    let Publication { tables, number } = folded.publication;
-    let switched = folded.publication != Publication::FIRST || folded.head.is_some();
-    cell.push(match (switched, folded.head) {
+    let Publication { build, epoch } = folded.publication;
+    let has_publication = folded.publication != Publication::FIRST || folded.head.is_some();
+    cell.push(match (has_publication, folded.head) {
         (_, Some(_)) => CELL_VERSION_CHAINED,
         (true, None) => CELL_VERSION_SWITCHED,
         (false, None) => CELL_VERSION,
@@ -177,9 +185,9 @@ fn encode(log_id: [u8; 16], folded: &Folded) -> Vec<u8> {
     cell.extend_from_slice(&log_id);
     cell.extend_from_slice(&folded.position.offset.to_be_bytes());
     cell.extend_from_slice(folded.digest.as_bytes());
-    if switched {
-        cell.extend_from_slice(&tables.to_be_bytes());
-        cell.extend_from_slice(&number.to_be_bytes());
+    if has_publication {
+        cell.extend_from_slice(&build.to_be_bytes());
+        cell.extend_from_slice(&epoch.to_be_bytes());
     }
     if let Some(head) = folded.head {
         cell.extend_from_slice(head.digest().as_bytes());
@@ -200,10 +208,10 @@ fn decode(partition: i64, cell: &[u8]) -> Option<([u8; 16], Folded)> {
     let (rest, publication) = match *version {
         CELL_VERSION => (rest, Publication::FIRST),
         CELL_VERSION_SWITCHED | CELL_VERSION_CHAINED => {
-            let (rest, number) = rest.split_last_chunk::<4>()?;
-            let (rest, tables) = rest.split_last_chunk::<4>()?;
-            let (tables, number) = (u32::from_be_bytes(*tables), u32::from_be_bytes(*number));
-            (rest, Publication { tables, number })
+            let (rest, epoch) = rest.split_last_chunk::<4>()?;
+            let (rest, build) = rest.split_last_chunk::<4>()?;
+            let (build, epoch) = (u32::from_be_bytes(*build), u32::from_be_bytes(*epoch));
+            (rest, Publication { build, epoch })
         }
         _ => return None,
     };
@@ -219,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_read_back_and_never_guessed_at() {
+    fn a_cell_is_read_back_and_an_unknown_one_is_refused() {
         let position = Position { partition: 1 << 16 | 3, offset: 1 << 43 };
         let folded = Folded::new(position, Digest::of_bytes(b"x"));
         let cell = encode([7; 16], &folded);
@@ -229,7 +237,7 @@ mod tests {
         assert_eq!(decode(0, &cell[..CELL_BYTES - 1]), None);
         assert_eq!(decode(0, &[&cell[..], &[0]].concat()), None);
         assert_eq!(decode(0, &[&[9], &cell[1..]].concat()), None);
-        let publication = Publication { tables: 2, number: 7 };
+        let publication = Publication { build: 2, epoch: 7 };
         let switched = Folded { publication, ..folded };
         let cell = encode([7; 16], &switched);
         assert_eq!((cell.len(), cell[0]), (SWITCHED_BYTES, 2));

@@ -1,29 +1,29 @@
-//! Owns the memory of what was lately written and needs no second writing.
-//! Invariants: only what was acknowledged is in it; it never grows beyond its bound, and to forget costs a
-//! write that changes nothing.
+//! Owns a bounded memory of recent writes that need not be repeated. Invariants: it has
+//! acknowledged writes only; it never exceeds its limit. Forgetting a write costs one more write
+//! that changes nothing.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A bounded set, cleared when it is full.
-pub(super) struct Recent<T> {
+pub(super) struct RecentWrites<T> {
     max: usize,
     set: Mutex<HashSet<T>>,
 }
 
-impl<T: Copy + Eq + Hash> Recent<T> {
+impl<T: Copy + Eq + Hash> RecentWrites<T> {
     pub(super) fn new(max: usize) -> Self {
         Self { max, set: Mutex::default() }
     }
 
-    /// Those of `all` that are not remembered, each once.
+    /// The members of `all` that are not remembered, without duplicates.
     pub(super) fn unknown(&self, all: impl Iterator<Item = T>) -> HashSet<T> {
         let set = self.lock();
         all.filter(|one| !set.contains(one)).collect()
     }
 
-    /// Remembers what was acknowledged.
+    /// Remembers acknowledged writes.
     pub(super) fn add(&self, written: HashSet<T>) {
         let mut set = self.lock();
         if set.len() + written.len() > self.max {
@@ -42,8 +42,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_forgets_rather_than_grow() {
-        let recent = Recent::new(3);
+    fn a_full_set_forgets_rather_than_grows() {
+        let recent = RecentWrites::new(3);
         recent.add(HashSet::from([1, 2]));
         assert_eq!(recent.unknown([1, 2, 3, 3].into_iter()), HashSet::from([3]));
         recent.add(HashSet::from([3]));

@@ -1,6 +1,6 @@
-//! Owns the order rows: one blob cell each, under the order's key.
-//! Invariant: a row never gives way to one of an older position, whoever writes it and in whatever order the
-//! writes arrive: its timestamp is its position.
+//! Owns the order rows: one blob cell each, under the order's key. Invariant: a row is never
+//! replaced by one of an older position, whichever process writes it and in whatever order the
+//! writes arrive, because its write timestamp is made from its position.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use payfold_schemas::order::Order;
 use scylla::statement::prepared::PreparedStatement;
 
 use super::link::Link;
-use super::scan::CHUNK_ROWS_MAX;
 use super::timestamp;
+use super::view_entry::CHUNK_ROWS_MAX;
 use crate::EngineError;
 use crate::orders::{Cursor, Walked, row, walked};
 
@@ -22,8 +22,8 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) async fn prepare(link: &Link, generation: u32) -> Result<Self, EngineError> {
-        let table = format!("{}.orders_g{generation}", link.keyspace);
+    pub(super) async fn prepare(link: &Link, build: u32) -> Result<Self, EngineError> {
+        let table = format!("{}.orders_g{build}", link.keyspace);
         let insert = format!("INSERT INTO {table} (key, row) VALUES (?, ?) USING TIMESTAMP ?");
         let walk =
             format!("SELECT token(key), key, row FROM {table} WHERE token(key) >= ? LIMIT ?");
@@ -34,7 +34,7 @@ impl Rows {
         })
     }
 
-    /// Rows by key, in the keys' order.
+    /// Loads the rows of these keys, in the same order.
     pub(super) async fn load(
         &self,
         link: &Link,
@@ -50,7 +50,7 @@ impl Rows {
         row.map(|(bytes,)| row::decode(&key, bytes)).transpose()
     }
 
-    /// Up to `limit` rows after a cursor, by token.
+    /// Reads up to `limit` rows after a cursor, by token.
     pub(super) async fn walk(
         &self,
         link: &Link,
@@ -59,7 +59,8 @@ impl Rows {
     ) -> Result<Vec<Walked>, EngineError> {
         let after = after.map(walked::after).transpose()?;
         let (place, _) = after.unwrap_or((i64::MIN, ""));
-        // Those of the same token up to the cursor come again, and a token is one row's but for a miracle.
+        // The query starts at the cursor's token, so the rows of that token come again and are
+        // dropped below. Nearly always that is one row.
         let mut fetch = limit.saturating_add(1).min(CHUNK_ROWS_MAX);
         loop {
             let rows =
@@ -71,7 +72,7 @@ impl Rows {
                 let (place, key, row) = row.map_err(|error| link.undecodable(&error))?;
                 walk.push(Walked { place, key: key.to_owned(), row: row.to_vec() });
             }
-            // The database has rows of one token in an order of its own.
+            // The database sorts the rows of one token in an order of its own.
             walk.sort_by(Walked::compare_place);
             walk.retain(|row| after.is_none_or(|after| (row.place, row.key.as_str()) > after));
             if walk.is_empty() && rows.rows_num() == fetch {
@@ -83,7 +84,7 @@ impl Rows {
         }
     }
 
-    /// Writes rows, each over an older one of its key.
+    /// Writes rows; each replaces an older row of its key.
     pub(super) async fn store(
         &self,
         link: &Link,

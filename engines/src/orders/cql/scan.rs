@@ -1,28 +1,26 @@
-//! Owns the walk along the views in pages.
-//! Invariants: entries come in the order the seam promises, though those of one bucket lie in several
-//! partitions; a walk asks only for buckets that there are; no statement needs to filter.
+//! Owns listing the views page by page. Invariants: entries come in the order that
+//! `OrderStore::scan` specifies, although those of one bucket are in several partitions; a scan
+//! reads existing buckets only; no statement needs ALLOW FILTERING.
 
 use futures_util::future::try_join_all;
-use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode};
-use payfold_schemas::text::TextError;
+use payfold_schemas::ids::OrderKey;
 use payfold_schemas::time::Time;
 use scylla::statement::prepared::PreparedStatement;
 
 use super::buckets::{self, Buckets, SHARDS, TimeView, bucket_of};
 use super::link::Link;
-use super::names::Names;
+use super::name_views::Names;
+use super::view_entry::{CHUNK_ROWS_MAX, unreadable};
 use crate::EngineError;
 use crate::orders::cursor::{self, Entries};
 use crate::orders::{Cursor, Page, Scan};
 
-/// Rows one statement fetches at most, so that no answer grows beyond a few hundred KiB.
-pub(super) const CHUNK_ROWS_MAX: usize = 2_000;
-
-/// Buckets that are read at once, once the first few have shown that they hold little.
+/// How many buckets are read at once, at most. A scan starts with one and doubles the number while
+/// the buckets hold little.
 const AHEAD_MAX: usize = 16;
 
-/// Where a walk along a time view goes on: after this instant and key.
-type Place = (i64, String);
+/// The instant and the key of an entry of a time view.
+type TimeEntry = (i64, String);
 
 /// The statements that read views.
 pub(super) struct Scans {
@@ -32,12 +30,12 @@ pub(super) struct Scans {
 }
 
 impl Scans {
-    pub(super) async fn prepare(link: &Link, generation: u32) -> Result<Self, EngineError> {
+    pub(super) async fn prepare(link: &Link, build: u32) -> Result<Self, EngineError> {
         let by_time = async |view: TimeView| {
-            // Both bounds are of two columns: mixing them with one of a single column is not allowed. No key
-            // is empty, so that (until, '') lies before every entry of that instant.
+            // Both bounds have two columns, because CQL can't mix them with a bound of one column.
+            // No key is empty, so (until, '') sorts before every entry of that instant.
             link.prepare(&format!(
-                "SELECT at, key FROM {}.view_{}_g{generation} WHERE bucket = ? AND shard = ?
+                "SELECT at, key FROM {}.view_{}_g{build} WHERE bucket = ? AND shard = ?
                  AND (at, key) > (?, ?) AND (at, key) < (?, '') LIMIT ?",
                 link.keyspace,
                 view.name()
@@ -47,11 +45,11 @@ impl Scans {
         Ok(Self {
             created: by_time(TimeView::Created).await?,
             deadline: by_time(TimeView::Deadline).await?,
-            names: Names::prepare(link, generation).await?,
+            names: Names::prepare(link, build).await?,
         })
     }
 
-    /// One page of a view.
+    /// Reads one page of a view.
     pub(super) async fn scan(
         &self,
         link: &Link,
@@ -59,7 +57,7 @@ impl Scans {
         (scan, after): (&Scan, Option<&Cursor>),
         limit: usize,
     ) -> Result<Page, EngineError> {
-        let fetch = cursor::fetch(limit)?;
+        let fetch = cursor::fetch_count(limit)?;
         let walk = match scan {
             Scan::Created { from, until } => (TimeView::Created, *from, *until),
             Scan::Deadline { from, until } => (TimeView::Deadline, *from, *until),
@@ -105,14 +103,14 @@ impl Scans {
         Ok(entries)
     }
 
-    /// Up to `want` entries of a bucket, merged from its shards.
+    /// Reads up to `want` entries of a bucket, merged from its shards.
     async fn bucket(
         &self,
         link: &Link,
         (view, bucket): (TimeView, i64),
-        (start, until): (&Place, i64),
+        (start, until): (&TimeEntry, i64),
         want: usize,
-    ) -> Result<Vec<Place>, EngineError> {
+    ) -> Result<Vec<TimeEntry>, EngineError> {
         let statement = match view {
             TimeView::Created => &self.created,
             TimeView::Deadline => &self.deadline,
@@ -126,11 +124,12 @@ impl Scans {
                 let limit = i32::try_from(rows).expect("it is at most CHUNK_ROWS_MAX");
                 let values = (bucket, shard, start.0, &start.1, until, limit);
                 let rows = link.read(statement, values).await?;
-                let rows = rows.rows::<Place>().map_err(|error| link.undecodable(&error))?;
+                let rows = rows.rows::<TimeEntry>().map_err(|error| link.undecodable(&error))?;
                 rows.collect::<Result<Vec<_>, _>>().map_err(|error| link.undecodable(&error))
             });
             let shards = try_join_all(shards).await?;
-            // What lies beyond the end of a shard's full answer may not be the next in order.
+            // A shard that returned its full number of rows may have more after its last one, so
+            // entries beyond the smallest such last row are not known to be next in order.
             let full = shards.iter().filter(|shard| shard.len() == rows);
             let bound = full.filter_map(|shard| shard.last()).min().cloned();
             let mut merged: Vec<_> = shards.into_iter().flatten().collect();
@@ -146,23 +145,9 @@ impl Scans {
     }
 }
 
-/// An even share of what is wanted and a quarter more: shards are never quite even.
+/// How many rows to read from each shard: an equal part of what is wanted and a quarter more,
+/// because the entries are not spread evenly.
 fn rows_per_shard(want: usize) -> usize {
-    let share = want.div_ceil(usize::from(SHARDS));
-    (share + share / 4 + 8).min(want).min(CHUNK_ROWS_MAX)
-}
-
-/// What a view entry that names no order means.
-pub(super) fn unreadable(link: &Link, error: &TextError) -> EngineError {
-    link.place.corrupt(&format!("a view entry does not decode: {error}"))
-}
-
-/// The order of an entry of an account's view.
-pub(super) fn order_of(
-    link: &Link,
-    (partner, merchant_code): (&PartnerCode, &MerchantCode),
-    order_id: &str,
-) -> Result<OrderKey, EngineError> {
-    let order_id = OrderId::parse(order_id).map_err(|error| unreadable(link, &error))?;
-    Ok(OrderKey { partner: partner.clone(), merchant_code: merchant_code.clone(), order_id })
+    let even = want.div_ceil(usize::from(SHARDS));
+    (even + even / 4 + 8).min(want).min(CHUNK_ROWS_MAX)
 }

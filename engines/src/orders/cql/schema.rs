@@ -1,114 +1,42 @@
-//! Owns the tables of a CQL store: what they are, whether they are there, and how they are made.
-//! Invariants: nothing that is there is ever changed or dropped, it is told; making them twice is the same as
-//! once; a row is one cell, so that two writers' halves never meet in it.
+//! Owns checking and making the tables of a CQL store. Invariants: an existing table is never
+//! altered, and dropped only with its build; a table that differs is reported; making the tables is
+//! idempotent; a row is one cell, so that it can't be mixed from two writes.
 
 use std::fmt;
 use std::time::Duration;
 
 use scylla::statement::Statement;
 
-use super::agreeing;
-use super::claims::Claims;
+use super::agreeing_replicas;
+use super::claims::CqlClaims;
+use super::database_schema::{self, DatabaseSchema};
+pub use super::definitions::State;
+use super::definitions::{Column, InBuild, TABLES, Table};
 use super::errors::MEND;
-use super::found::{self, Found};
 use super::link::Link;
 use super::settings::CqlSettings;
 use crate::EngineError;
 
-/// The generation whose tables `apply` makes; a rebuild makes those of others. Claims are outside of generations.
+/// The build for which `apply` makes the tables; a rebuild makes those of other builds. Claims
+/// belong to no build.
 const FIRST: u32 = 1;
 
-/// Copies without which the loss of one node stops the store or loses what was told.
-pub(super) const REPLICATION_MIN: usize = 3;
-
-/// The step that makes the claims.
+/// The name of the step that makes the table of claims.
 const CLAIMS: &str = "table claims";
 
-/// Making a table waits until all nodes agree about it.
+/// The timeout of a schema change, which waits until all nodes agree on the schema.
 const DDL_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(super) type Column = (&'static str, &'static str);
-
-/// A table's columns, name and type.
-pub(super) struct Table {
-    name: &'static str,
-    in_generation: InGeneration,
-    pub(super) partition_key: &'static [Column],
-    pub(super) clustering: &'static [Column],
-    pub(super) regular: &'static [Column],
-}
-
-#[derive(PartialEq)]
-enum InGeneration {
-    Yes,
-    No,
-}
-
-/// A time view: buckets of ten minutes, each spread over shards.
-const BY_TIME: (&[Column], &[Column]) =
-    (&[("bucket", "bigint"), ("shard", "tinyint")], &[("at", "bigint"), ("key", "text")]);
-
-static TABLES: [Table; 10] = [
-    Table {
-        in_generation: InGeneration::No,
-        ..table("claims", (&[("key", "text")], &[]), &[("record", "blob")])
-    },
-    table("orders", (&[("key", "text")], &[]), &[("row", "blob")]),
-    table("progress", (&[("topic", "text")], &[("partition", "bigint")]), &[("folded", "blob")]),
-    table(
-        "heads",
-        (&[("partition", "bigint"), ("bucket", "bigint")], &[("at", "bigint")]),
-        &[("head", "blob")],
-    ),
-    table("buckets", (&[("name", "text")], &[("bucket", "bigint")]), &[]),
-    table("view_created", BY_TIME, &[]),
-    table("view_deadline", BY_TIME, &[]),
-    table(
-        "view_reference",
-        (&[("account", "text"), ("reference", "text")], &[("order_id", "text")]),
-        &[],
-    ),
-    table(
-        "view_provider_ref",
-        (&[("account", "text"), ("provider_ref", "text")], &[("order_id", "text")]),
-        &[],
-    ),
-    table(
-        "view_nonce",
-        (&[("account", "text"), ("nonce", "text")], &[("digest", "blob"), ("order_id", "text")]),
-        &[],
-    ),
-];
-
-const fn table(
-    name: &'static str,
-    (partition_key, clustering): (&'static [Column], &'static [Column]),
-    regular: &'static [Column],
-) -> Table {
-    Table { name, in_generation: InGeneration::Yes, partition_key, clustering, regular }
-}
-
-/// One thing the store needs, how it is made, and whether it is there. Prints as a line to read and, where
-/// something is to be done, the statement.
+/// A keyspace or table that the store needs: its statement and its state. Prints one line, and the
+/// statement where it is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The keyspace's or table's name.
     pub name: String,
     /// The statement that makes it.
     pub statement: String,
-    /// How it stands.
+    /// Whether it exists as it must be.
     pub state: State,
-}
-
-/// How something the store needs stands in the database.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
-    /// It is there.
-    Present,
-    /// It is not there; `apply` makes it.
-    Missing,
-    /// It is there and not as it must be: in what. `apply` leaves it alone.
-    Differs(String),
 }
 
 impl fmt::Display for Step {
@@ -121,7 +49,8 @@ impl fmt::Display for Step {
     }
 }
 
-/// What the store needs and how it stands. Errors: `Unavailable`, `Invalid` (settings, credentials).
+/// Returns everything the store needs, with its state. Errors: `Unavailable`, `Invalid` (settings,
+/// credentials).
 pub async fn plan(settings: &CqlSettings) -> Result<Vec<Step>, EngineError> {
     let link = Link::open(settings).await?;
     let steps = compare(&link, settings).await?;
@@ -129,7 +58,7 @@ pub async fn plan(settings: &CqlSettings) -> Result<Vec<Step>, EngineError> {
     Ok(steps)
 }
 
-/// Makes what is missing and returns how everything stood before. Errors: as `plan`; `Invalid` if anything
+/// Makes what is missing; returns the states before. Errors: as `plan`; `Invalid` if anything
 /// differs, and then nothing is made.
 pub async fn apply(settings: &CqlSettings) -> Result<Vec<Step>, EngineError> {
     let link = Link::open(settings).await?;
@@ -142,17 +71,18 @@ pub async fn apply(settings: &CqlSettings) -> Result<Vec<Step>, EngineError> {
     Ok(steps)
 }
 
-/// From now on other copies of the keyspace have to agree than so far: those that it has now, as the settings say.
-/// Nothing of this keyspace may run, and all copies have to be repaired. Errors: as `plan`; `Invalid` if a table is
-/// missing or another.
+/// Records the keyspace's present replicas as those that have to agree (`agreeing_replicas`). No
+/// process of this keyspace may run, and all replicas must be repaired. Errors: as `plan`;
+/// `Invalid` if a table is missing or differs.
 pub async fn change_copies(settings: &CqlSettings) -> Result<(), EngineError> {
     let link = Link::open(settings).await?;
     check(&link, settings).await?;
-    let claims = Claims::prepare(&link, settings).await?;
-    agreeing::change(&link, settings, &claims).await
+    let claims = CqlClaims::prepare(&link, settings).await?;
+    agreeing_replicas::record_change(&link, settings, &claims).await
 }
 
-/// Refuses settings that the keyspace or the claims contradict. Errors: `Invalid`, `Unavailable`.
+/// Checks the settings against the keyspace and the recorded replicas. Errors: `Invalid`,
+/// `Unavailable`.
 async fn check_copies(
     link: &Link,
     settings: &CqlSettings,
@@ -160,12 +90,12 @@ async fn check_copies(
 ) -> Result<(), EngineError> {
     let is_there = |step: &Step| step.name == CLAIMS && step.state == State::Present;
     if !steps.iter().any(is_there) {
-        return agreeing::refuse_apart(link, settings).await;
+        return agreeing_replicas::check_settings(link, settings).await;
     }
-    agreeing::check(link, settings, &Claims::prepare(link, settings).await?).await
+    agreeing_replicas::check(link, settings, &CqlClaims::prepare(link, settings).await?).await
 }
 
-/// Refuses a store that is not whole. Errors: `Invalid` naming what is missing and what mends it.
+/// Checks that the store is complete. Errors: `Invalid` with what is missing and how to mend it.
 pub(super) async fn check(link: &Link, settings: &CqlSettings) -> Result<(), EngineError> {
     let steps = compare(link, settings).await?;
     refuse_differences(link, &steps)?;
@@ -173,11 +103,11 @@ pub(super) async fn check(link: &Link, settings: &CqlSettings) -> Result<(), Eng
     let missing: Vec<_> = missing.map(|step| step.name.as_str()).collect();
     match missing[..] {
         [] => Ok(()),
-        // Without it there can't be a table in it.
+        // Without the keyspace every table is missing, too.
         [keyspace, ..] if missing.len() == steps.len() => {
-            Err(link.place.invalid(&format!("{keyspace} missing: {MEND}")))
+            Err(link.address.invalid(&format!("{keyspace} missing: {MEND}")))
         }
-        _ => Err(link.place.invalid(&format!("{} missing: {MEND}", missing.join(", ")))),
+        _ => Err(link.address.invalid(&format!("{} missing: {MEND}", missing.join(", ")))),
     }
 }
 
@@ -190,7 +120,7 @@ fn refuse_differences(link: &Link, steps: &[Step]) -> Result<(), EngineError> {
         return Ok(());
     }
     let what = differing.join("; ");
-    Err(link.place.invalid(&format!("{what}; mend it by hand or name another keyspace")))
+    Err(link.address.invalid(&format!("{what}; alter the table by hand, or use another keyspace")))
 }
 
 async fn compare(link: &Link, settings: &CqlSettings) -> Result<Vec<Step>, EngineError> {
@@ -201,9 +131,9 @@ async fn compare(link: &Link, settings: &CqlSettings) -> Result<Vec<Step>, Engin
             settings.keyspace,
             settings.replication()
         ),
-        state: found::keyspace_state(link, settings).await?,
+        state: database_schema::keyspace_state(link, settings).await?,
     };
-    let found = Found::read(link).await?;
+    let found = DatabaseSchema::read(link).await?;
     let tables = TABLES.iter().map(|table| Step {
         name: format!("table {}", table.full_name(FIRST)),
         statement: table.statement(&settings.keyspace, FIRST),
@@ -212,37 +142,37 @@ async fn compare(link: &Link, settings: &CqlSettings) -> Result<Vec<Step>, Engin
     Ok(std::iter::once(keyspace).chain(tables).collect())
 }
 
-/// Whether all tables of a generation are there. Errors: `Invalid` for one that is another.
-pub(super) async fn has(link: &Link, generation: u32) -> Result<bool, EngineError> {
-    let found = Found::read(link).await?;
+/// Whether all tables of a build are there. Errors: `Invalid` for one that is another.
+pub(super) async fn has(link: &Link, build: u32) -> Result<bool, EngineError> {
+    let found = DatabaseSchema::read(link).await?;
     let mut all = true;
-    for table in of_generations() {
-        match found.table_state(table, generation) {
+    for table in of_builds() {
+        match found.table_state(table, build) {
             State::Present => {}
             State::Missing => all = false,
             State::Differs(how) => {
-                let name = table.full_name(generation);
-                return Err(link.place.invalid(&format!("table {name}: differs: {how}")));
+                let name = table.full_name(build);
+                return Err(link.address.invalid(&format!("table {name}: differs: {how}")));
             }
         }
     }
     Ok(all)
 }
 
-/// Makes what is missing of a generation's tables.
-pub(super) async fn make(link: &Link, generation: u32) -> Result<(), EngineError> {
-    for table in of_generations() {
-        define(link, table.statement(&link.keyspace, generation)).await?;
+/// Makes what is missing of a build's tables.
+pub(super) async fn make(link: &Link, build: u32) -> Result<(), EngineError> {
+    for table in of_builds() {
+        define(link, table.statement(&link.keyspace, build)).await?;
     }
     Ok(())
 }
 
-/// Throws a generation away: its tables, or, of the first, what is in them, for every process asks for those when it
-/// starts.
-pub(super) async fn drop(link: &Link, generation: u32) -> Result<(), EngineError> {
-    for table in of_generations() {
-        let name = format!("{}.{}", link.keyspace, table.full_name(generation));
-        let statement = match generation {
+/// Throws a build away: its tables, or, of the first, what is in them, for every process asks
+/// for those when it starts.
+pub(super) async fn drop(link: &Link, build: u32) -> Result<(), EngineError> {
+    for table in of_builds() {
+        let name = format!("{}.{}", link.keyspace, table.full_name(build));
+        let statement = match build {
             FIRST => format!("TRUNCATE TABLE {name}"),
             _ => format!("DROP TABLE IF EXISTS {name}"),
         };
@@ -251,10 +181,11 @@ pub(super) async fn drop(link: &Link, generation: u32) -> Result<(), EngineError
     Ok(())
 }
 
-fn of_generations() -> impl Iterator<Item = &'static Table> {
-    TABLES.iter().filter(|table| table.in_generation == InGeneration::Yes)
+fn of_builds() -> impl Iterator<Item = &'static Table> {
+    TABLES.iter().filter(|table| table.in_build == InBuild::Yes)
 }
 
+/// Runs a schema statement.
 async fn define(link: &Link, statement: String) -> Result<(), EngineError> {
     let mut statement = Statement::new(statement);
     statement.set_is_idempotent(true);
@@ -263,14 +194,14 @@ async fn define(link: &Link, statement: String) -> Result<(), EngineError> {
 }
 
 impl Table {
-    pub(super) fn full_name(&self, generation: u32) -> String {
-        match self.in_generation {
-            InGeneration::Yes => format!("{}_g{generation}", self.name),
-            InGeneration::No => self.name.to_owned(),
+    pub(super) fn full_name(&self, build: u32) -> String {
+        match self.in_build {
+            InBuild::Yes => format!("{}_g{build}", self.name),
+            InBuild::No => self.name.to_owned(),
         }
     }
 
-    fn statement(&self, keyspace: &str, generation: u32) -> String {
+    fn statement(&self, keyspace: &str, build: u32) -> String {
         let names =
             |columns: &[Column]| -> Vec<_> { columns.iter().map(|(name, _)| *name).collect() };
         let columns: Vec<_> = [self.partition_key, self.clustering, self.regular]
@@ -282,7 +213,7 @@ impl Table {
         key.extend(names(self.clustering).into_iter().map(str::to_owned));
         format!(
             "CREATE TABLE IF NOT EXISTS {keyspace}.{} ({}, PRIMARY KEY ({}))",
-            self.full_name(generation),
+            self.full_name(build),
             columns.join(", "),
             key.join(", ")
         )

@@ -1,6 +1,6 @@
-//! Owns how a CQL store is named and set: its URL, its settings, and what of them is refused.
-//! Invariants: a password is never shown and never comes in a URL; outside development no consistency is
-//! taken under which a read could miss what was written, for a fold over a stale row loses facts.
+//! Owns the URL and the settings of a CQL store, and their checks. Invariants: a password is never
+//! shown and never accepted in a URL; outside development no consistency is accepted under which a
+//! read could miss an acknowledged write, because a fold over a stale row loses facts.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,13 +13,14 @@ use crate::EngineError;
 
 const PORT: u16 = 9042;
 
-/// How a URL is written.
-const FORM: &str = "write it as cql://node1:9042,node2:9042/keyspace, with cql+ssl:// for TLS";
+/// The format of a URL, for messages.
+const URL_FORMAT: &str =
+    "write it as cql://node1:9042,node2:9042/keyspace, with cql+ssl:// for TLS";
 
-/// What Cassandra takes for a keyspace's name.
+/// The longest name of a keyspace that Cassandra accepts.
 const KEYSPACE_CHARS_MAX: usize = 48;
 
-/// A password that no output shows and whose memory is cleared.
+/// A password. No output shows it, and its memory is cleared on drop.
 #[derive(Clone)]
 pub struct CqlPassword(Zeroizing<String>);
 
@@ -40,41 +41,44 @@ impl fmt::Debug for CqlPassword {
     }
 }
 
-/// TLS to the nodes. Their certificates must name their IP addresses: the driver finds nodes by address.
+/// TLS to the nodes. Their certificates must name their IP addresses, because the driver finds
+/// nodes by address.
 #[derive(Clone, Debug, Default)]
 pub struct CqlTls {
-    /// The authorities to trust, PEM; none for those of the system.
+    /// The trusted certificate authorities, PEM; `None` for the system's.
     pub ca_file: Option<PathBuf>,
 }
 
-/// How a store is reached and run.
+/// Settings of a CQL store.
 #[derive(Clone, Debug)]
 pub struct CqlSettings {
-    /// Nodes to begin with, `host:port`; the others are learnt from them.
+    /// Contact points, `host:port`; the driver discovers the other nodes from them.
     pub nodes: Vec<String>,
     /// The keyspace of the tables.
     pub keyspace: String,
-    /// The datacenter whose nodes are asked. Needed for a keyspace in several under a local consistency, and the same in
-    /// every process then.
+    /// The datacenter with the nodes that the driver uses. It is required for a keyspace in several
+    /// datacenters with a local consistency, and must then be the same in every process.
     pub datacenter: Option<String>,
-    /// Of reads and writes.
+    /// Consistency level of reads and writes.
     pub consistency: Consistency,
-    /// Serial consistency of claims (lightweight transactions). `Serial` where several datacenters have copies.
+    /// Serial consistency of claims (lightweight transactions). Must be `Serial` where several
+    /// datacenters have replicas.
     pub serial_consistency: SerialConsistency,
-    /// Statements one call keeps in flight.
+    /// The most statements that one call keeps in flight.
     pub concurrency: usize,
-    /// How long one statement may take, its retries included, and how long connecting may.
+    /// The timeout of one statement, retries included, and of connecting.
     pub request_timeout: Duration,
-    /// The user to log in as; none for a database without users.
+    /// The user to log in as; `None` for a database without users.
     pub username: Option<String>,
     /// The user's password.
     pub password: Option<CqlPassword>,
-    /// None for plain TCP.
+    /// TLS settings; `None` for plain TCP.
     pub tls: Option<CqlTls>,
-    /// What a new keyspace is made with, as CQL writes it; none for the default. Other options of the
+    /// The replication of a new keyspace, in CQL; `None` for the default. Other options of the
     /// keyspace may follow it: `{…} AND tablets = {'enabled': false}`.
     pub replication: Option<String>,
-    /// A single node will do: replication and consistency are not judged.
+    /// Whether a single node is enough, for development: replication and consistency are not
+    /// checked.
     pub dev: bool,
 }
 
@@ -98,14 +102,15 @@ impl Default for CqlSettings {
 }
 
 impl CqlSettings {
-    /// Default settings for the nodes and the keyspace of a URL such as `cql://n1:9042,n2:9042/keyspace`
-    /// (`cql+ssl://` for TLS; a port left out is 9042). Errors: `Invalid` with what is wrong.
+    /// Default settings for the nodes and the keyspace of a URL such as
+    /// `cql://n1:9042,n2:9042/keyspace` (`cql+ssl://` for TLS; a port left out is 9042). Errors:
+    /// `Invalid` with what is wrong.
     pub fn parse_url(url: &str) -> Result<Self, EngineError> {
-        // Said before anything that would repeat a part of the text.
+        // Checked first, because other messages repeat parts of the URL.
         if url.contains('@') {
             return Err(EngineError::Invalid(format!(
-                "a user name or password in the orders URL ends up in logs and process lists: take it out and set \
-                 cql.username and cql.password_file; {FORM}"
+                "a user name or password in the orders URL ends up in logs and process lists: \
+                 remove it and set cql.username and cql.password_file; {URL_FORMAT}"
             )));
         }
         let (tls, rest) = match url.split_once("://") {
@@ -114,7 +119,7 @@ impl CqlSettings {
             _ => return Err(wrong(format!("{url:?} does not begin with cql:// or cql+ssl://"))),
         };
         if rest.contains(['?', '#']) {
-            return Err(wrong(format!("{url:?} has options behind the keyspace")));
+            return Err(wrong(format!("{url:?} has options after the keyspace; remove them")));
         }
         let (nodes, keyspace) =
             rest.split_once('/').ok_or_else(|| wrong(format!("{url:?} names no keyspace")))?;
@@ -123,18 +128,18 @@ impl CqlSettings {
         Ok(Self { nodes, keyspace: keyspace.to_owned(), tls, ..Self::default() })
     }
 
-    /// Refuses what can't work or would lose facts. Errors: `Invalid`.
+    /// Refuses settings that can't work or would lose facts. Errors: `Invalid`.
     pub(super) fn check(&self) -> Result<(), EngineError> {
         let invalid = |text: &str| Err(EngineError::Invalid(text.to_owned()));
         check_keyspace(&self.keyspace)?;
         if self.nodes.is_empty() {
-            return invalid("no node of the order store is named");
+            return invalid("the order store's URL names no node");
         }
         if self.concurrency == 0 {
-            return invalid("cql.concurrency = 0: no statement could be sent, it is 1 or more");
+            return invalid("cql.concurrency = 0: set it to 1 or more");
         }
         if self.request_timeout.is_zero() {
-            return invalid("cql.request_timeout_ms = 0: no statement could be answered in time");
+            return invalid("cql.request_timeout_ms = 0: set it to 1 or more");
         }
         if self.username.is_some() != self.password.is_some() {
             return invalid(
@@ -152,33 +157,35 @@ impl CqlSettings {
                 Ok(())
             }
             weak => Err(EngineError::Invalid(format!(
-                "cql.consistency = {} lets a read miss what was written, and a fold over an old row loses facts: use LOCAL_QUORUM or QUORUM",
-                as_set(&weak.to_string())
+                "cql.consistency = {} lets a read miss acknowledged writes, and a fold over a \
+                 stale row loses facts: set LOCAL_QUORUM or QUORUM",
+                setting_name(&weak.to_string())
             ))),
         }
     }
 
-    /// Where the store is, for messages.
-    pub(super) fn place(&self) -> String {
+    /// The store's address, for messages.
+    pub(super) fn address(&self) -> String {
         format!("cql://{}/{}", self.nodes.join(","), self.keyspace)
     }
 
     pub(super) fn replication(&self) -> String {
-        let factor = if self.dev { 1 } else { super::schema::REPLICATION_MIN };
+        let factor = if self.dev { 1 } else { super::definitions::REPLICATION_MIN };
         self.replication.clone().unwrap_or_else(|| {
             format!("{{'class': 'NetworkTopologyStrategy', 'replication_factor': {factor}}}")
         })
     }
 }
 
-/// Reads a consistency by its name, `LOCAL_QUORUM` or `LocalQuorum`. Errors: `Invalid` naming those there are.
+/// Parses a consistency level, `LOCAL_QUORUM` or `LocalQuorum`. Errors: `Invalid` with all levels.
 pub fn parse_consistency(name: &str) -> Result<Consistency, EngineError> {
     use Consistency::{All, EachQuorum, LocalOne, LocalQuorum, One, Quorum, Three, Two};
     let all = [LocalQuorum, Quorum, EachQuorum, All, LocalOne, One, Two, Three];
     by_name(&all, name, "cql.consistency")
 }
 
-/// Reads a serial consistency, `LOCAL_SERIAL` or `SERIAL`. Errors: `Invalid` naming both.
+/// Parses a serial consistency level, `LOCAL_SERIAL` or `SERIAL`. Errors: `Invalid` with both
+/// levels.
 pub fn parse_serial_consistency(name: &str) -> Result<SerialConsistency, EngineError> {
     let all = [SerialConsistency::LocalSerial, SerialConsistency::Serial];
     by_name(&all, name, "cql.serial_consistency")
@@ -188,13 +195,13 @@ fn by_name<T: Copy + fmt::Display>(all: &[T], name: &str, setting: &str) -> Resu
     let plain = |text: &str| text.replace(['_', '-'], "").to_ascii_lowercase();
     let found = all.iter().copied().find(|one| plain(&one.to_string()) == plain(name));
     found.ok_or_else(|| {
-        let names: Vec<_> = all.iter().map(|one| as_set(&one.to_string())).collect();
+        let names: Vec<_> = all.iter().map(|one| setting_name(&one.to_string())).collect();
         EngineError::Invalid(format!("{setting} = {name:?} is none of {}", names.join(", ")))
     })
 }
 
-/// `LocalQuorum`, as the driver has it, in the form of settings and of CQL's own tools: `LOCAL_QUORUM`.
-fn as_set(name: &str) -> String {
+/// Converts the driver's `LocalQuorum` to `LOCAL_QUORUM`, as settings and CQL's tools write it.
+fn setting_name(name: &str) -> String {
     let mut set = String::new();
     for (at, c) in name.char_indices() {
         if at > 0 && c.is_ascii_uppercase() {
@@ -206,13 +213,13 @@ fn as_set(name: &str) -> String {
 }
 
 fn wrong(what: String) -> EngineError {
-    EngineError::Invalid(format!("orders URL: {what}; {FORM}"))
+    EngineError::Invalid(format!("orders URL: {what}; {URL_FORMAT}"))
 }
 
-/// A node as the driver takes it.
+/// Parses a node into the driver's format, with a port.
 fn node(text: &str) -> Result<String, EngineError> {
-    let bad = || wrong(format!("{text:?} is no node: host, host:port or [address]:port"));
-    // An IPv6 address has colons of its own and stands in brackets.
+    let bad = || wrong(format!("{text:?} is not a node: write host, host:port or [address]:port"));
+    // An IPv6 address contains colons and is written in brackets.
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, port.parse().map_err(|_| bad())?),
         _ => (text, PORT),
@@ -227,7 +234,8 @@ fn node(text: &str) -> Result<String, EngineError> {
     if fits { Ok(format!("{host}:{port}")) } else { Err(bad()) }
 }
 
-/// Only names that need no quotes, and mean the same with and without.
+/// Checks a keyspace's name. Only names that mean the same with and without CQL's quotes are
+/// accepted.
 fn check_keyspace(name: &str) -> Result<(), EngineError> {
     let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let fits = name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -237,7 +245,8 @@ fn check_keyspace(name: &str) -> Result<(), EngineError> {
         return Ok(());
     }
     Err(wrong(format!(
-        "{name:?} is no keyspace: a lower-case letter, then lower-case letters, digits and _, up to {KEYSPACE_CHARS_MAX}"
+        "{name:?} is not a keyspace: write a lower-case letter, then lower-case letters, digits \
+         and _, up to {KEYSPACE_CHARS_MAX} characters"
     )))
 }
 
@@ -262,24 +271,24 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_url_is_told_what_is_wrong_and_how_it_is_written() {
+    fn the_error_of_a_wrong_url_names_the_mistake_and_the_format() {
         for (url, why) in [
             ("http://n/k", "does not begin with cql://"),
             ("n1:9042/k", "does not begin with cql://"),
             ("cql://n1:9042", "names no keyspace"),
-            ("cql://n1:9042/", "\"\" is no keyspace"),
-            ("cql://n1/Payfold", "is no keyspace"),
-            ("cql://n1/a/b", "is no keyspace"),
+            ("cql://n1:9042/", "\"\" is not a keyspace"),
+            ("cql://n1/Payfold", "is not a keyspace"),
+            ("cql://n1/a/b", "is not a keyspace"),
             ("cql://n1/k?tls=1", "options"),
-            ("cql:///k", "\"\" is no node"),
-            ("cql://n1,,n2/k", "\"\" is no node"),
-            ("cql://n1:70000/k", "is no node"),
-            ("cql://n1:x/k", "is no node"),
-            ("cql://::1/k", "is no node"),
-            ("cql://n 1/k", "is no node"),
+            ("cql:///k", "\"\" is not a node"),
+            ("cql://n1,,n2/k", "\"\" is not a node"),
+            ("cql://n1:70000/k", "is not a node"),
+            ("cql://n1:x/k", "is not a node"),
+            ("cql://::1/k", "is not a node"),
+            ("cql://n 1/k", "is not a node"),
         ] {
             let text = refused(url);
-            assert!(text.contains(why) && text.contains(FORM), "{url}: {text}");
+            assert!(text.contains(why) && text.contains(URL_FORMAT), "{url}: {text}");
         }
     }
 
@@ -297,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_consistency_under_which_facts_get_lost_is_for_development_only() {
+    fn a_consistency_that_may_lose_facts_is_for_development_only() {
         for (name, dev, taken) in [
             ("LOCAL_QUORUM", false, true),
             ("quorum", false, true),

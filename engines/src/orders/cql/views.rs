@@ -1,6 +1,6 @@
-//! Owns the writing of view entries: immutable, so that writing one again changes nothing.
-//! Invariants: an entry is there once however often it is written; what was acknowledged lately is not
-//! written again, what was not acknowledged is.
+//! Owns writing view entries, which are immutable. Invariants: an entry exists once, however often
+//! it is written; an entry that was acknowledged recently is not written again, and one that was
+//! not acknowledged is.
 
 use std::collections::HashMap;
 
@@ -12,19 +12,19 @@ use scylla::statement::prepared::PreparedStatement;
 
 use super::buckets::{Buckets, TimeView, bucket_of, shard_of};
 use super::link::Link;
-use super::recent::Recent;
+use super::recent::RecentWrites;
 use super::timestamp;
 use crate::EngineError;
 use crate::orders::ViewEntry;
 
-/// Entries remembered as written, 32 bytes each.
+/// How many entries are remembered as written, 32 bytes each.
 const WRITTEN_MAX: usize = 1 << 16;
 
-/// What one batch may hold. Databases warn of batches from 5 KiB on.
+/// The limits of one batch. The databases warn about batches of 5 KiB or more.
 const BATCH_ENTRIES_MAX: usize = 50;
 const BATCH_BYTES_MAX: usize = 4 << 10;
 
-/// What an entry takes besides its key: bucket, shard, instant, and their lengths.
+/// The bytes of an entry besides its key: bucket, shard, instant, and their lengths.
 const ENTRY_BYTES: usize = 40;
 
 /// The values of one entry of a time view.
@@ -37,15 +37,24 @@ pub(super) struct Views {
     reference: PreparedStatement,
     provider_ref: PreparedStatement,
     nonce: PreparedStatement,
-    written: Recent<Digest>,
+    written: RecentWrites<Digest>,
+}
+
+/// An entry of a view by name, with its order and the text of the order's key.
+#[derive(Clone, Copy)]
+struct NameEntry<'a> {
+    order: &'a OrderKey,
+    key: &'a str,
+    entry: &'a ViewEntry,
 }
 
 impl Views {
-    pub(super) async fn prepare(link: &Link, generation: u32) -> Result<Self, EngineError> {
+    pub(super) async fn prepare(link: &Link, build: u32) -> Result<Self, EngineError> {
         let insert = async |view: &str, columns: &str| {
             let marks = columns.split(',').map(|_| "?").collect::<Vec<_>>().join(", ");
             link.prepare(&format!(
-                "INSERT INTO {}.view_{view}_g{generation} ({columns}) VALUES ({marks}) USING TIMESTAMP {}",
+                "INSERT INTO {}.view_{view}_g{build} ({columns}) VALUES ({marks}) USING TIMESTAMP \
+                 {}",
                 link.keyspace,
                 timestamp::OF_ENTRIES
             ))
@@ -57,7 +66,7 @@ impl Views {
             reference: insert("reference", "account, reference, order_id").await?,
             provider_ref: insert("provider_ref", "account, provider_ref, order_id").await?,
             nonce: insert("nonce", "account, nonce, digest, order_id").await?,
-            written: Recent::new(WRITTEN_MAX),
+            written: RecentWrites::new(WRITTEN_MAX),
         })
     }
 
@@ -84,7 +93,7 @@ impl Views {
                 ViewEntry::Created(time) => (TimeView::Created, time.unix_nanos()),
                 ViewEntry::Deadline(time) => (TimeView::Deadline, time.unix_nanos()),
                 ViewEntry::Reference(_) | ViewEntry::ProviderRef(_) | ViewEntry::Nonce(..) => {
-                    by_name.push((order, key.as_str(), entry));
+                    by_name.push(NameEntry { order, key: key.as_str(), entry });
                     continue;
                 }
             };
@@ -96,7 +105,7 @@ impl Views {
                 key.as_str(),
             ));
         }
-        buckets.list(link, by_time.keys().map(|(view, bucket, _)| (*view, *bucket))).await?;
+        buckets.add_to_list(link, by_time.keys().map(|(view, bucket, _)| (*view, *bucket))).await?;
         let by_name = by_name.into_iter().map(|named| Either::Left(self.write_name(link, named)));
         let by_time = (by_time.iter())
             .flat_map(|((view, ..), values)| in_batches(values).map(move |batch| (*view, batch)))
@@ -106,7 +115,7 @@ impl Views {
         Ok(())
     }
 
-    /// Writes entries of one partition: the database takes the batch as one write, all or nothing.
+    /// Writes entries of one partition in a batch, which the database applies as one write.
     async fn write_times(
         &self,
         link: &Link,
@@ -120,18 +129,15 @@ impl Views {
         if let [one] = values {
             return link.write(statement, one).await;
         }
-        // Unlogged: within one partition there is nothing a log of the batch would add.
+        // Unlogged, because a batch within one partition is atomic without the batch log.
         let statements = values.iter().map(|_| statement.clone().into()).collect();
         let mut batch = Batch::new_with_statements(BatchType::Unlogged, statements);
         batch.set_is_idempotent(true);
         link.write_batch(&batch, values).await
     }
 
-    async fn write_name(
-        &self,
-        link: &Link,
-        (order, key, entry): (&OrderKey, &str, &ViewEntry),
-    ) -> Result<(), EngineError> {
+    async fn write_name(&self, link: &Link, named: NameEntry<'_>) -> Result<(), EngineError> {
+        let NameEntry { order, key, entry } = named;
         let order_id = order.order_id.as_str();
         let account = account_of(key, order);
         match entry {
@@ -158,7 +164,7 @@ fn account_of<'a>(key: &'a str, order: &OrderKey) -> &'a str {
     account.expect("a key ends with its order id")
 }
 
-/// Cuts the entries of one partition into batches.
+/// Splits the entries of one partition into batches.
 fn in_batches<'v, 'k>(
     mut values: &'v [TimeValues<'k>],
 ) -> impl Iterator<Item = &'v [TimeValues<'k>]> {
@@ -168,14 +174,16 @@ fn in_batches<'v, 'k>(
             bytes += key.len() + ENTRY_BYTES;
             bytes <= BATCH_BYTES_MAX
         });
-        // A key is short, but a batch of none would never end.
+        // At least one entry, even if a key is longer than a batch: an empty batch would loop for
+        // ever.
         let (batch, rest) = values.split_at(fits.count().max(1).min(values.len()));
         values = rest;
         (!batch.is_empty()).then_some(batch)
     })
 }
 
-/// What an entry is remembered by. No text holds a NUL, so that no two entries have the same bytes.
+/// The digest that an entry is remembered by. No text contains a NUL, so different entries have
+/// different bytes.
 fn digest_of(key: &str, entry: &ViewEntry, bytes: &mut Vec<u8>) -> Digest {
     bytes.clear();
     bytes.extend_from_slice(key.as_bytes());
@@ -201,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_are_cut_by_count_and_by_size() {
+    fn batches_are_limited_by_count_and_by_size() {
         let cut = |count: usize, key_bytes: usize| -> Vec<usize> {
             let key = "k".repeat(key_bytes);
             let values: Vec<TimeValues<'_>> = vec![(0, 0, 0, &key); count];

@@ -1,8 +1,9 @@
-//! Owns the claims of the embedded store: who asked for a payment attempt first. A file of its own beside the
-//! order rows, because rows can be rebuilt from the log and claims can't: back it up with the log.
-//! Invariants: a key has one record for ever; `Mine` is answered once, and only after the claim is synced and the path
-//! still named the file it went into: a claim in a lost file would be a second payment after a restart; the newest claims
-//! are listed in the transaction that makes them (`paired` finds them by their records).
+//! Owns the claims of the embedded store. They have a file of their own, because order rows can be
+//! rebuilt from the log and claims can't; the file must be backed up with the log. Invariants: a
+//! key has one record for ever; `Mine` is answered once per key, and only after the claim is synced
+//! and the path still named the file it went into, because a claim in a lost file would allow a
+//! second payment after a restart; the newest claims are listed in the transaction that makes them
+//! (`paired` searches that list by record).
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
@@ -18,55 +19,55 @@ use crate::sqlite::{
 };
 use crate::{EngineError, lock};
 
-/// Claims made durable by one sync at most.
+/// The most claims that one sync makes durable.
 const GROUP_MAX: usize = 256;
 
 /// How many of the newest claims are listed.
 const LATEST_MAX: u32 = 1_024;
 
-/// Page cache of a connection that looks a claim up.
+/// Page cache of a connection that looks claims up, KiB.
 const READER_CACHE_KIB: u32 = 512;
 
 type Answer = oneshot::Sender<Result<Claimed, EngineError>>;
 
-/// A claim that waits for its turn.
-struct Waiting {
+/// A claim in the writer's queue.
+struct PendingClaim {
     key: ClaimKey,
     record: Vec<u8>,
     answer: Answer,
 }
 
 /// The claims beside an order store.
-pub(super) struct Claims {
-    /// None where claims are looked up alone, and after the end.
+pub(super) struct SqliteClaims {
+    /// `None` if the claims are open for look-ups only, and after `close`.
     writer: Mutex<Option<ClaimsWriter>>,
     path: PathBuf,
     readers: Arc<ReadPool>,
-    /// The files the writer has open; none for look-ups alone.
+    /// The files that the writer has open; `None` for look-ups only.
     files: Option<Arc<FileIdentity>>,
 }
 
-/// The thread that writes claims, and the way to it.
+/// The thread that writes claims, and its queue.
 struct ClaimsWriter {
-    queue: mpsc::Sender<Waiting>,
+    queue: mpsc::Sender<PendingClaim>,
     thread: thread::JoinHandle<()>,
 }
 
 impl ClaimsWriter {
-    /// Waits until it has settled what it was sent and its files are closed.
+    /// Waits until every queued claim is answered and the files are closed.
     fn end(self) {
         drop(self.queue);
-        // A writer that panicked has told its callers; there is nobody else to tell.
+        // The callers of a writer that panicked get an error from their channels.
         let _ = self.thread.join();
     }
 }
 
-/// Where the claims of the store at `orders` are.
+/// The path of the claims of the store at `orders`.
 pub(super) fn path_beside(orders: &Path) -> PathBuf {
     orders.with_extension("claims.db")
 }
 
-impl Claims {
+impl SqliteClaims {
     /// Opens the claims beside the store at `orders` for look-ups.
     pub(super) fn open_read_only(orders: &Path) -> Self {
         let readers = Arc::new(ReadPool::new(&path_beside(orders), READER_CACHE_KIB));
@@ -84,7 +85,7 @@ impl Claims {
             path: path.clone(),
             files: Arc::clone(&files),
         };
-        let (queue, waiting) = mpsc::channel::<Waiting>();
+        let (queue, waiting) = mpsc::channel::<PendingClaim>();
         let run = move || {
             while let Ok(first) = waiting.recv() {
                 let mut group = vec![first];
@@ -95,13 +96,13 @@ impl Claims {
         };
         let thread =
             thread::Builder::new().name("claims".to_owned()).spawn(run).map_err(|error| {
-                EngineError::Unavailable(format!("no thread for the claims: {error}"))
+                EngineError::Unavailable(format!("can't start the claims' writer: {error}"))
             })?;
         let writer = Mutex::new(Some(ClaimsWriter { queue, thread }));
         Ok(Self { writer, path, readers, files: Some(files) })
     }
 
-    /// Makes a claim durable, or finds whose it is.
+    /// Makes a claim durable, or returns the record of the existing one.
     pub(super) async fn claim(
         &self,
         key: ClaimKey,
@@ -110,12 +111,13 @@ impl Claims {
         let (answer, answered) = oneshot::channel();
         let gone = || EngineError::Unavailable("the claims' writer has ended".to_owned());
         let queue = lock(&self.writer).as_ref().map(|writer| writer.queue.clone());
-        let sent = queue.map(|queue| queue.send(Waiting { key, record, answer }));
+        let sent = queue.map(|queue| queue.send(PendingClaim { key, record, answer }));
         sent.ok_or_else(gone)?.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
-    /// Ends the writer: what it was sent is settled, and where a restart finds it, when this returns.
+    /// Ends the writer. When it returns, every queued claim is answered and a restart finds the
+    /// claims.
     pub(super) async fn close(&self) -> Result<(), EngineError> {
         let writer = lock(&self.writer).take();
         blocking(move || {
@@ -127,24 +129,24 @@ impl Claims {
         .await
     }
 
-    /// Checks that the claims' files are where they were opened. Errors: `Unavailable`.
+    /// Checks that the claims' paths still name the open files. Errors: `Unavailable`.
     pub(super) async fn check_storage(&self) -> Result<(), EngineError> {
         let files = self.files.clone();
         blocking(move || files.map_or(Ok(()), |files| files.check())).await
     }
 
-    /// The record of a key.
+    /// Reads the record of a key.
     pub(super) async fn claimed(&self, key: ClaimKey) -> Result<Option<Vec<u8>>, EngineError> {
         let readers = Arc::clone(&self.readers);
         if self.files.is_none() && !file_exists(&self.path)? {
-            // A store that nobody has run since there are claims.
+            // No process has opened the store for writing since claims were introduced.
             return Ok(None);
         }
         blocking(move || readers.with(|connection| record_of(connection, key.as_str()))).await
     }
 }
 
-impl Drop for Claims {
+impl Drop for SqliteClaims {
     fn drop(&mut self) {
         if let Some(writer) = lock(&self.writer).take() {
             writer.end();
@@ -152,13 +154,15 @@ impl Drop for Claims {
     }
 }
 
-/// FULL: a claim that was answered must survive a power cut, or two calls could be made under one key.
+/// FULL, because an answered claim must survive a power cut; otherwise two create calls could be
+/// made with one key.
 const PRAGMAS: &str = "PRAGMA synchronous = FULL;";
 
 pub(super) fn open(path: &Path) -> Result<Connection, EngineError> {
     let connection = open_writer(path, PRAGMAS)?;
     let tables = "BEGIN IMMEDIATE;
-        CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT \
+        ROWID;
         CREATE TABLE IF NOT EXISTS latest (number INTEGER PRIMARY KEY, key TEXT NOT NULL);
         CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
         COMMIT";
@@ -168,17 +172,18 @@ pub(super) fn open(path: &Path) -> Result<Connection, EngineError> {
 
 struct ClaimsFile {
     path: PathBuf,
-    /// None after it broke, until the next claim.
+    /// `None` after the connection failed, until the next claim.
     connection: Option<Connection>,
     files: Arc<FileIdentity>,
 }
 
 impl ClaimsFile {
-    fn settle(&mut self, group: Vec<Waiting>) {
+    fn settle(&mut self, group: Vec<PendingClaim>) {
         match self.write(&group) {
             Ok(claimed) => {
+                assert_eq!(claimed.len(), group.len(), "every claim is answered");
                 for (waiting, claimed) in group.into_iter().zip(claimed) {
-                    // Whoever has stopped waiting comes again under the same key.
+                    // A caller that has stopped waiting retries with the same key.
                     let _ = waiting.answer.send(Ok(claimed));
                 }
             }
@@ -191,7 +196,7 @@ impl ClaimsFile {
         }
     }
 
-    fn write(&mut self, group: &[Waiting]) -> Result<Vec<Claimed>, EngineError> {
+    fn write(&mut self, group: &[PendingClaim]) -> Result<Vec<Claimed>, EngineError> {
         if self.connection.is_none() {
             self.reopen()?;
         } else if self.files.is_lost() {
@@ -203,7 +208,8 @@ impl ClaimsFile {
         Ok(claimed)
     }
 
-    /// Opens the very file that was open. It makes nothing: in a new file every key would be new.
+    /// Opens the same file again. Creates nothing, because in a new file every key would be
+    /// unclaimed.
     fn reopen(&mut self) -> Result<(), EngineError> {
         self.files.check()?;
         let connection = reopen_writer(&self.path, PRAGMAS)?;
@@ -213,8 +219,8 @@ impl ClaimsFile {
         Ok(())
     }
 
-    /// After a failed group: the connection is opened anew, unless its files are lost, for it may be all that is left of
-    /// them.
+    /// Closes the connection after a failed group, so that it is opened again. Keeps it if its
+    /// files are lost, because it may be the only way to their data.
     fn recover(&mut self) {
         if let Some(connection) = self.connection.take() {
             self.connection = self.files.close(connection);
@@ -228,7 +234,7 @@ impl ClaimsFile {
     }
 }
 
-fn claim_all(connection: &Connection, group: &[Waiting]) -> Result<Vec<Claimed>, EngineError> {
+fn claim_all(connection: &Connection, group: &[PendingClaim]) -> Result<Vec<Claimed>, EngineError> {
     if !connection.is_autocommit() {
         connection.execute_batch("ROLLBACK").map_err(seam_error)?;
     }
@@ -240,10 +246,11 @@ fn claim_all(connection: &Connection, group: &[Waiting]) -> Result<Vec<Claimed>,
         .and_then(|mut delete| delete.execute([LATEST_MAX]))
         .map_err(seam_error)?;
     connection.execute_batch("COMMIT").map_err(seam_error)?;
+    assert!(connection.is_autocommit(), "a claim is answered after its commit");
     Ok(claimed)
 }
 
-fn claim(connection: &Connection, waiting: &Waiting) -> Result<Claimed, EngineError> {
+fn claim(connection: &Connection, waiting: &PendingClaim) -> Result<Claimed, EngineError> {
     let made = connection
         .prepare_cached("INSERT OR IGNORE INTO claims VALUES (?, ?)")
         .and_then(|mut insert| insert.execute(params![waiting.key.as_str(), waiting.record]))
@@ -255,9 +262,9 @@ fn claim(connection: &Connection, waiting: &Waiting) -> Result<Claimed, EngineEr
             .map_err(seam_error)?;
         return Ok(Claimed::Mine);
     }
-    record_of(connection, waiting.key.as_str())?
-        .map(Claimed::Taken)
-        .ok_or_else(|| EngineError::Corrupt("a claim is neither new nor there".to_owned()))
+    record_of(connection, waiting.key.as_str())?.map(Claimed::Taken).ok_or_else(|| {
+        EngineError::Corrupt("a claim was not inserted, and there is no earlier one".to_owned())
+    })
 }
 
 fn record_of(connection: &Connection, key: &str) -> Result<Option<Vec<u8>>, EngineError> {

@@ -1,41 +1,44 @@
-//! Owns what the generations of one store share: where their files are, the lock, the claims, and which are open.
-//! Invariants: a generation is a file of its own (the first is the store's), so that one is built, read and thrown away
-//! without the others waiting; each is open once in the process, whoever asks for it.
+//! Owns what the builds of one store share: the folder of their files, the lock, the claims, and
+//! the list of open builds. Invariants: each build has its own file (the first build has the
+//! store's), so building, reading or dropping one never blocks the others; each build is open at
+//! most once in the process.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::claims::Claims;
-use super::{READ_ONLY, Shared, SqliteOrdersSettings, tables};
+use super::claims::SqliteClaims;
+use super::settings::SqliteOrdersSettings;
+use super::shared::{READ_ONLY, Shared};
+use super::tables;
 use crate::sqlite::{LockFile, at, seam_error};
 use crate::{EngineError, lock};
 
-/// The generation whose file is the store's own.
+/// The build in the store's own file.
 const FIRST: u32 = 1;
 
 pub(super) struct Family {
     path: PathBuf,
     settings: SqliteOrdersSettings,
     open: Mutex<BTreeMap<u32, Weak<Shared>>>,
-    pub(super) claims: Claims,
-    /// None when opened for reading only. Dropped last, for it guards the files of all.
+    pub(super) claims: SqliteClaims,
+    /// `None` when opened for listings. Dropped last, because it guards every file.
     lock: Option<LockFile>,
 }
 
 impl Family {
-    /// Takes the store at `path` for this process.
-    pub(super) fn take(path: &Path, settings: SqliteOrdersSettings) -> Result<Self, EngineError> {
+    /// Locks and opens the store at `path` for writing.
+    pub(super) fn open(path: &Path, settings: SqliteOrdersSettings) -> Result<Self, EngineError> {
         let lock = LockFile::take(path)?;
-        let claims = Claims::open(path)?;
+        let claims = SqliteClaims::open(path)?;
         let (path, open) = (path.to_owned(), Mutex::default());
         Ok(Self { path, settings, open, claims, lock: Some(lock) })
     }
 
-    /// Looks at the store at `path`, beside whoever writes it.
-    pub(super) fn look(path: &Path) -> Self {
+    /// Opens the store at `path` for listings; another process may write it.
+    pub(super) fn open_read_only(path: &Path) -> Self {
         let (settings, open) = (SqliteOrdersSettings::default(), Mutex::default());
-        let claims = Claims::open_read_only(path);
+        let claims = SqliteClaims::open_read_only(path);
         Self { path: path.to_owned(), settings, open, claims, lock: None }
     }
 
@@ -43,21 +46,21 @@ impl Family {
         self.lock.is_some()
     }
 
-    /// The file of a generation.
-    fn file(&self, generation: u32) -> PathBuf {
-        match generation {
+    /// The file of a build.
+    fn file(&self, build: u32) -> PathBuf {
+        match build {
             FIRST => self.path.clone(),
             other => self.path.with_extension(format!("g{other}.db")),
         }
     }
 
-    /// A generation, opened if it is not. Blocks.
-    pub(super) fn generation(&self, generation: u32) -> Result<Arc<Shared>, EngineError> {
+    /// A build, opened if it is not. Blocks.
+    pub(super) fn build(&self, build: u32) -> Result<Arc<Shared>, EngineError> {
         let mut open = lock(&self.open);
-        if let Some(shared) = open.get(&generation).and_then(Weak::upgrade) {
+        if let Some(shared) = open.get(&build).and_then(Weak::upgrade) {
             return Ok(shared);
         }
-        let path = self.file(generation);
+        let path = self.file(build);
         let writer = match self.writes() {
             true => {
                 let connection = tables::open(&path, &self.settings)?;
@@ -70,23 +73,24 @@ impl Family {
         if !self.writes() {
             shared.readers.with(tables::check)?;
         }
-        open.insert(generation, Arc::downgrade(&shared));
+        open.insert(build, Arc::downgrade(&shared));
         Ok(shared)
     }
 
-    /// Throws a generation away: its file, or what is in the store's own file. Blocks.
-    pub(super) fn drop_generation(&self, generation: u32) -> Result<(), EngineError> {
+    /// Throws a build away: its file, or what is in the store's own file. Blocks.
+    pub(super) fn drop_build(&self, build: u32) -> Result<(), EngineError> {
         if !self.writes() {
             return Err(EngineError::Invalid(READ_ONLY.to_owned()));
         }
-        if generation == FIRST {
+        if build == FIRST {
             return self
-                .generation(FIRST)?
+                .build(FIRST)?
                 .change(|connection| tables::empty(connection).map_err(seam_error));
         }
-        lock(&self.open).remove(&generation);
-        let path = self.file(generation);
-        // The database last: a file that is there is opened, and its write-ahead log would be missed.
+        lock(&self.open).remove(&build);
+        let path = self.file(build);
+        // The database last: a file that is there is opened, and its write-ahead log would be
+        // missed.
         for suffix in ["-shm", "-wal", ""] {
             let mut file = path.clone().into_os_string();
             file.push(suffix);

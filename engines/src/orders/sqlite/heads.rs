@@ -1,25 +1,27 @@
-//! Owns the heads of the log's chain, one for each commit and partition: what the records up to there were when they were
-//! folded. Invariants: a head is written in the transaction of its commit and never changed; where a store of before
-//! there were heads is folded on, the first one says so (`Head::resumed`).
+//! Owns the heads of the log's hash chain, one for each commit and partition: proof of the records
+//! that were folded. Invariants: a head is written in the transaction of its commit and never
+//! changed; in a store that was folded before heads were kept, the first head records that
+//! (`Head::resumed`).
 
 use payfold_schemas::chain::Head;
 use payfold_schemas::digest::Digest;
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use rusqlite::{Connection, params};
 
-use super::tables::LAYOUT;
+use super::layout::LAYOUT;
 use crate::EngineError;
 use crate::sqlite::{from_sql, seam_error, to_sql};
 
-/// Makes the table if it is not there.
+/// Creates the table if it doesn't exist.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
-        "CREATE TABLE IF NOT EXISTS heads_g{LAYOUT} (partition INTEGER, offset INTEGER, head BLOB NOT NULL,
+        "CREATE TABLE IF NOT EXISTS heads_g{LAYOUT} (partition INTEGER, offset INTEGER, head BLOB \
+         NOT NULL,
              PRIMARY KEY (partition, offset)) WITHOUT ROWID"
     ))
 }
 
-/// Adds one, inside the transaction of its commit.
+/// Adds a head, inside the transaction of its commit.
 pub(super) fn add(
     connection: &Connection,
     position: Position,
@@ -35,7 +37,8 @@ pub(super) fn add(
         .map_err(seam_error)
 }
 
-/// Up to `limit` heads of a partition after a position, in order. A file only readers have opened may have none.
+/// Reads up to `limit` heads of a partition after a position, in order. A file that this version
+/// has opened for reading only may lack the table.
 pub(super) fn after(
     connection: &Connection,
     after: Position,

@@ -1,27 +1,28 @@
-//! Owns the reading of a window's orders in one statement: the walk along the view holds the place in the table of rows,
-//! which orders that came after each other mostly share.
-//! Invariant: no row of another partner is looked up.
+//! Owns reading the amounts of a window's orders in one statement. SQLite keeps its position in the
+//! table of rows between two look-ups, and successive orders are mostly on the same page.
+//! Invariant: rows of other partners are not looked up.
 
-use payfold_schemas::order::OrderMoney;
+use payfold_schemas::order_money::OrderMoney;
 use rusqlite::{Connection, Row, params};
 
-use super::tables::LAYOUT;
+use super::layout::LAYOUT;
 use crate::EngineError;
 use crate::orders::{Cursor, MoneyPage, Window, cursor, row};
 use crate::sqlite::seam_error;
 
-/// One page of a window.
+/// Reads one page of a window.
 pub(super) fn page(
     connection: &Connection,
     window: &Window,
     after: Option<&Cursor>,
     limit: usize,
 ) -> Result<MoneyPage, EngineError> {
-    let fetch = i64::try_from(cursor::fetch(limit)?).unwrap_or(i64::MAX);
+    let fetch = i64::try_from(cursor::fetch_count(limit)?).unwrap_or(i64::MAX);
     let (time, key) = cursor::after_time("created", after, window.from)?;
-    // No partner's code has a slash; 0 stands behind it.
+    // The range of the partner's keys: no partner's code has a slash, and `0` is the character
+    // after `/`.
     let (first, beyond) = (format!("{}/", window.partner), format!("{}0", window.partner));
-    // The outer join also keeps the view outside: SQLite walks it, and looks up each key it finds.
+    // The outer join makes SQLite use the view as the outer loop and look each of its keys up.
     let sql = format!(
         "SELECT v.time, v.key, o.row FROM view_created_g{LAYOUT} v LEFT JOIN orders_g{LAYOUT} o
          ON o.key = CASE WHEN v.key >= ?4 AND v.key < ?5 THEN v.key END
@@ -44,7 +45,7 @@ pub(super) fn page(
     Ok(MoneyPage { orders, next: None })
 }
 
-/// The order of an entry, unless it is another partner's or has no row.
+/// Decodes the order of an entry; `None` for another partner's, and for an entry without a row.
 fn order(found: &Row<'_>) -> Result<Option<OrderMoney>, EngineError> {
     let columns = || {
         let key = found.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;

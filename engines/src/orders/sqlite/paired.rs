@@ -1,6 +1,6 @@
-//! Owns what pairs the file of claims with its log: the log's id, written into the file once, and the search for
-//! claims by their records. The rules are in `crate::pairing::claims`.
-//! Invariant: a log id that is written is never replaced.
+//! Owns the pairing of the claims' file with its log: the log's id, written into the file once, and
+//! the search for claims by record. The caller decides which records must have a claim. Invariant:
+//! a stored log id is never replaced.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -25,24 +25,25 @@ pub struct PairedClaims {
 }
 
 impl PairedClaims {
-    /// The claims beside the store at `orders`; the file may not be there.
+    /// The claims beside the store at `orders`; the file may not exist.
     pub fn beside(orders: &Path) -> Self {
         let path = claims::path_beside(orders);
         let readers = ReadPool::new(&path, CACHE_KIB);
         Self { path, readers }
     }
 
-    /// Where the file is.
+    /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the file is there. Errors: `Unavailable`, it can't be read.
+    /// Whether the file exists. Errors: `Unavailable` if it can't be read.
     pub fn exists(&self) -> Result<bool, EngineError> {
         file_exists(&self.path)
     }
 
-    /// The id of the log that the claims belong to; `None` in a file of before logs and claims were paired. Blocks.
+    /// Reads the id of the log that the claims belong to; `None` in a file of a version that didn't
+    /// pair logs and claims. Blocks.
     pub fn log_id(&self) -> Result<Option<[u8; 16]>, EngineError> {
         self.readers.with(|connection| {
             if !has_table(connection, "meta")? {
@@ -53,7 +54,8 @@ impl PairedClaims {
         })
     }
 
-    /// Writes the id of the log that the claims belong to, unless one is written. Durable when it returns. Blocks.
+    /// Writes the id of the log that the claims belong to, unless an id is stored. Durable when it
+    /// returns. Blocks.
     pub fn pair(&self, log_id: [u8; 16]) -> Result<(), EngineError> {
         let connection = claims::open(&self.path)?;
         let sql = "INSERT OR IGNORE INTO meta VALUES ('log_id', ?)";
@@ -61,15 +63,15 @@ impl PairedClaims {
         written.map(drop).map_err(|error| at(&self.path, seam_error(error)))
     }
 
-    /// Those of the records that no claim holds. The newest claims are searched first; all of them only if a record
-    /// is not among those. Blocks.
+    /// Returns the records that no claim has. It searches the newest claims first, and all claims
+    /// only if a record is not among those. Blocks.
     pub fn unclaimed<'a>(&self, records: &[&'a [u8]]) -> Result<HashSet<&'a [u8]>, EngineError> {
         let mut wanted: HashSet<&[u8]> = records.iter().copied().collect();
         self.readers.with(|connection| {
             if has_table(connection, "latest")? {
-                take_found(connection, LATEST, &mut wanted)?;
+                remove_found(connection, LATEST, &mut wanted)?;
             }
-            take_found(connection, ALL, &mut wanted)
+            remove_found(connection, ALL, &mut wanted)
         })?;
         Ok(wanted)
     }
@@ -81,8 +83,8 @@ fn has_table(connection: &Connection, name: &str) -> Result<bool, EngineError> {
     found.map(|found| found.is_some()).map_err(seam_error)
 }
 
-/// Takes out of `wanted` the records that a query yields; ends as soon as nothing is wanted.
-fn take_found(
+/// Removes the records that a query returns from `wanted`; ends as soon as `wanted` is empty.
+fn remove_found(
     connection: &Connection,
     sql: &str,
     wanted: &mut HashSet<&[u8]>,
@@ -104,10 +106,10 @@ fn take_found(
 mod tests {
     use super::*;
     use crate::orders::ClaimKey;
-    use crate::orders::sqlite::claims::Claims;
+    use crate::orders::sqlite::claims::SqliteClaims;
 
     async fn claim(orders: &Path, keys: impl Iterator<Item = u32>) {
-        let claims = Claims::open(orders).unwrap();
+        let claims = SqliteClaims::open(orders).unwrap();
         for key in keys {
             let claim_key = ClaimKey::journal_entry(key.into());
             claims.claim(claim_key, key.to_be_bytes().to_vec()).await.unwrap();

@@ -1,5 +1,5 @@
-//! Owns how order rows are read and replaced.
-//! Invariant: a row never gives way to one of an older position.
+//! Owns reading and replacing order rows. Invariant: a row is never replaced by one of an older
+//! position.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::tables::LAYOUT;
+use super::layout::LAYOUT;
 use crate::EngineError;
 use crate::orders::{Cursor, Walked, row, walked};
 use crate::sqlite::{seam_error, to_sql};
 
-/// Rows by key, in the keys' order.
+/// Loads the rows of these keys, in the same order.
 pub(super) fn load(
     connection: &Connection,
     keys: &[OrderKey],
 ) -> Result<Vec<Option<Order>>, EngineError> {
-    // In the table's order the same pages are not read twice.
+    // Sorted as the table is, so that no page is read twice.
     let mut sorted: Vec<_> = keys.iter().map(OrderKey::to_string).enumerate().collect();
     sorted.sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
-    // One read transaction for all: each on its own would lock and unlock the file once more. It ends when
-    // it is dropped.
+    // One read transaction for all queries, because each transaction locks and unlocks the file. It
+    // ends on drop.
     let _reading = connection.unchecked_transaction().map_err(seam_error)?;
     let sql = format!("SELECT row FROM orders_g{LAYOUT} WHERE key = ?");
     let mut statement = connection.prepare_cached(&sql).map_err(seam_error)?;
@@ -41,7 +41,7 @@ pub(super) fn load(
     Ok(found)
 }
 
-/// Up to `limit` rows after a cursor, by key.
+/// Reads up to `limit` rows after a cursor, by key.
 pub(super) fn walk(
     connection: &Connection,
     after: Option<&Cursor>,
@@ -56,7 +56,7 @@ pub(super) fn walk(
     rows.map(|row| row.map_err(seam_error)).collect()
 }
 
-/// Writes rows, each over an older one of its key.
+/// Writes rows; each replaces an older row of its key.
 pub(super) fn store(connection: &Connection, orders: &[Arc<Order>]) -> Result<(), EngineError> {
     let mut sorted: Vec<_> = orders.iter().map(|order| (order.key.to_string(), order)).collect();
     sorted.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));

@@ -1,37 +1,36 @@
-//! Owns the tables in the file of a generation, and how far its folding has come.
-//! Invariants: progress moves in the transaction that writes the rows; it never goes back, never changes
-//! its log, and one position never gets two digests.
+//! Owns the tables in the file of a build, and how far its folding has come. Invariants:
+//! progress moves in the transaction that writes the rows; it never goes back, never changes its
+//! log, and one position never gets two digests.
 
 use std::path::Path;
 
 use payfold_schemas::chain::Head;
 use payfold_schemas::digest::Digest;
+use payfold_schemas::position::Position;
 use payfold_schemas::publication::Publication;
-use payfold_schemas::record::Position;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{SqliteOrdersSettings, heads};
+use super::heads;
+use super::layout::LAYOUT;
+use super::settings::SqliteOrdersSettings;
 use crate::EngineError;
 use crate::orders::{Folded, Footprint, Progress};
 use crate::sqlite::{from_sql, open_writer, seam_error, to_sql};
 
 const SCHEMA_VERSION: i64 = 1;
 
-/// Columns of progress that the first version had not.
-const COLUMNS_SINCE: [(&str, &str); 3] = [
+/// Columns of the progress table that the first version did not have.
+const ADDED_COLUMNS: [(&str, &str); 3] = [
     ("tables", "INTEGER NOT NULL DEFAULT 1"),
     ("number", "INTEGER NOT NULL DEFAULT 1"),
     ("head", "BLOB"),
 ];
 
-/// The layout of every table this version makes, which stands in their names. A generation is a file.
-pub(super) const LAYOUT: u32 = 1;
-
-/// Opens the writer's connection and makes the tables that are not there.
+/// Opens the writer's connection and creates missing tables.
 ///
-/// NORMAL syncs at checkpoints only. After a power cut the store may stand where it stood a little earlier,
-/// rows and progress together, and what is missing is folded again. It is never ahead of the log, for the
-/// log is synced before anybody can read it.
+/// `synchronous = NORMAL` syncs at checkpoints only. After a power cut the store may be in a
+/// slightly older state, rows and progress together, and the missing records are folded again. It
+/// is never ahead of the log, because the log is synced before its records can be read.
 pub(super) fn open(
     path: &Path,
     settings: &SqliteOrdersSettings,
@@ -53,7 +52,8 @@ fn create(connection: &Connection, layout: u32) -> rusqlite::Result<()> {
          CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
          CREATE TABLE IF NOT EXISTS progress_g{layout} (partition INTEGER PRIMARY KEY,
              offset INTEGER NOT NULL, digest BLOB NOT NULL, log_id BLOB NOT NULL);
-         CREATE TABLE IF NOT EXISTS orders_g{layout} (key TEXT PRIMARY KEY, partition INTEGER NOT NULL,
+         CREATE TABLE IF NOT EXISTS orders_g{layout} (key TEXT PRIMARY KEY, partition INTEGER NOT \
+         NULL,
              offset INTEGER NOT NULL, row BLOB NOT NULL);
          CREATE TABLE IF NOT EXISTS view_created_g{layout} (time INTEGER, key TEXT,
              PRIMARY KEY (time, key)) WITHOUT ROWID;
@@ -70,9 +70,9 @@ fn create(connection: &Connection, layout: u32) -> rusqlite::Result<()> {
     ))
 }
 
-/// Files of before there were publications or heads lack their columns.
+/// Adds the columns and the table that files of older versions lack.
 fn add_columns(connection: &Connection) -> rusqlite::Result<()> {
-    for (name, kind) in COLUMNS_SINCE {
+    for (name, kind) in ADDED_COLUMNS {
         let sql = format!("SELECT 1 FROM pragma_table_info('progress_g{LAYOUT}') WHERE name = ?");
         if connection.query_row(&sql, [name], |_| Ok(())).optional()?.is_none() {
             let sql = format!("ALTER TABLE progress_g{LAYOUT} ADD COLUMN {name} {kind}");
@@ -82,7 +82,7 @@ fn add_columns(connection: &Connection) -> rusqlite::Result<()> {
     heads::create(connection)
 }
 
-/// Empties the file of a generation that is thrown away and can't be taken away itself.
+/// Empties the file of a build that is thrown away and can't be taken away itself.
 pub(super) fn empty(connection: &Connection) -> rusqlite::Result<()> {
     let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'meta'";
     let mut statement = connection.prepare(sql)?;
@@ -96,7 +96,8 @@ pub(super) fn empty(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("VACUUM")
 }
 
-/// What the file takes, and how many orders it has: rows are never taken away, so they are numbered without a gap.
+/// Reads the size of the file and the number of orders. Rows are never deleted, so they are
+/// numbered without a gap.
 pub(super) fn footprint(connection: &Connection) -> Result<Footprint, EngineError> {
     let of = |sql: &str| {
         connection.query_row(sql, [], |row| row.get(0)).map_err(seam_error).and_then(from_sql)
@@ -107,23 +108,26 @@ pub(super) fn footprint(connection: &Connection) -> Result<Footprint, EngineErro
     Ok(Footprint { orders: Some(orders), bytes: Some(bytes) })
 }
 
-/// Refuses a file this program does not know. Errors: `Invalid` for another version, `Corrupt` for no store.
+/// Checks the file's schema version. Errors: `Invalid` for another version, `Corrupt` if the file
+/// is not an order store.
 pub(super) fn check(connection: &Connection) -> Result<(), EngineError> {
     let sql = "SELECT value FROM meta WHERE name = 'schema_version'";
     let version: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(|error| {
-        EngineError::Corrupt(format!("this is not a payfold order store: {error}"))
+        EngineError::Corrupt(format!("this file is not a payfold order store: {error}"))
     })?;
     if version == SCHEMA_VERSION {
         return Ok(());
     }
     Err(EngineError::Invalid(format!(
-        "the order store has schema version {version}, this program reads {SCHEMA_VERSION}: use the program that made it, or a later one"
+        "the order store has schema version {version}, and this program reads {SCHEMA_VERSION}: \
+         run the payfold version that created it, or a later one"
     )))
 }
 
-/// How far the store has been folded.
+/// Reads how far the store is folded.
 pub(super) fn progress(connection: &Connection) -> Result<Option<Progress>, EngineError> {
-    // All columns: a file that only readers have opened may lack the last three.
+    // `SELECT *`, because a file that this version has opened for reading only may lack the last
+    // three columns.
     let sql = format!("SELECT * FROM progress_g{LAYOUT} ORDER BY partition");
     let mut statement = connection.prepare_cached(&sql).map_err(seam_error)?;
     let columns = statement.column_count();
@@ -138,20 +142,22 @@ pub(super) fn progress(connection: &Connection) -> Result<Option<Progress>, Engi
             },
             digest: Digest::from_bytes(row.get(2).map_err(seam_error)?),
             publication: if columns > 4 {
-                let (tables, number) = (row.get(4).map_err(seam_error)?, row.get(5));
-                Publication { tables, number: number.map_err(seam_error)? }
+                let (build, epoch) = (row.get(4).map_err(seam_error)?, row.get(5));
+                Publication { build, epoch: epoch.map_err(seam_error)? }
             } else {
                 Publication::FIRST
             },
             head: match columns > 6 {
-                true => row.get::<_, Option<_>>(6).map_err(seam_error)?.map(kept_head),
+                true => row.get::<_, Option<_>>(6).map_err(seam_error)?.map(head_from_bytes),
                 false => None,
             },
         };
         let known = progress.get_or_insert_with(|| Progress { log_id, folded: Vec::new() });
         if known.log_id != log_id {
             return Err(EngineError::Corrupt(
-                "the order store's progress names two logs: restore log and order store from one backup".to_owned(),
+                "the order store's progress names two logs: restore log and order store from one \
+                 backup"
+                    .to_owned(),
             ));
         }
         known.folded.push(folded);
@@ -207,9 +213,9 @@ fn advance_partition(
     }
     let sql = format!("INSERT OR REPLACE INTO progress_g{LAYOUT} VALUES (?, ?, ?, ?, ?, ?, ?)");
     let (offset, digest) = (to_sql(position.offset), digest.as_bytes());
-    let Publication { tables, number } = publication;
+    let Publication { build, epoch } = publication;
     let head = head.map(|head| *head.digest().as_bytes());
-    let values = params![position.partition, offset, digest, log_id, tables, number, head];
+    let values = params![position.partition, offset, digest, log_id, build, epoch, head];
     connection
         .prepare_cached(&sql)
         .and_then(|mut statement| statement.execute(values))
@@ -217,14 +223,14 @@ fn advance_partition(
     Ok(())
 }
 
-/// How far a partition is folded, as it stands.
-struct Stored {
+/// The stored progress of a partition.
+struct StoredProgress {
     offset: u64,
     digest: Digest,
     head: Option<Head>,
 }
 
-fn stored(connection: &Connection, partition: u32) -> Result<Option<Stored>, EngineError> {
+fn stored(connection: &Connection, partition: u32) -> Result<Option<StoredProgress>, EngineError> {
     let sql = format!("SELECT offset, digest, head FROM progress_g{LAYOUT} WHERE partition = ?");
     let read = |row: &rusqlite::Row<'_>| {
         Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get::<_, Option<_>>(2)?))
@@ -234,10 +240,10 @@ fn stored(connection: &Connection, partition: u32) -> Result<Option<Stored>, Eng
         .and_then(|mut statement| statement.query_row([partition], read).optional())
         .map_err(seam_error)?;
     let Some((offset, digest, head)) = found else { return Ok(None) };
-    let (digest, head) = (Digest::from_bytes(digest), head.map(kept_head));
-    Ok(Some(Stored { offset: from_sql(offset)?, digest, head }))
+    let (digest, head) = (Digest::from_bytes(digest), head.map(head_from_bytes));
+    Ok(Some(StoredProgress { offset: from_sql(offset)?, digest, head }))
 }
 
-fn kept_head(bytes: [u8; 32]) -> Head {
+fn head_from_bytes(bytes: [u8; 32]) -> Head {
     Head::kept(Digest::from_bytes(bytes))
 }

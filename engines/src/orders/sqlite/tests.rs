@@ -1,9 +1,9 @@
-//! The SQLite order store opened again: what was committed is there.
+//! Tests of the SQLite order store across restarts and lost files.
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::ShopName;
 use payfold_schemas::order::{KnownFacts, OrderState, Summary};
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
 
 use super::*;
@@ -72,7 +72,7 @@ async fn a_commit_is_read_back_after_reopening() {
 }
 
 #[tokio::test]
-async fn no_claim_is_answered_into_a_lost_file() {
+async fn no_claim_is_granted_in_a_lost_file() {
     for suffix in ["", "-wal"] {
         let dir = tempfile::tempdir().unwrap();
         let (path, away) = (dir.path().join("orders.db"), dir.path().join("away"));
@@ -96,7 +96,7 @@ async fn no_claim_is_answered_into_a_lost_file() {
             assert!(!lost.exists());
         }
         assert!(matches!(store.check_storage().await, Err(EngineError::Unavailable(_))));
-        // Another file there is none of ours either.
+        // Another file at the path is not used.
         std::fs::write(&lost, b"").unwrap();
         assert!(matches!(claim("d").await, Err(EngineError::Unavailable(_))));
         assert_eq!(lost.metadata().unwrap().len(), 0);
@@ -107,7 +107,7 @@ async fn no_claim_is_answered_into_a_lost_file() {
     }
 }
 
-/// What claims go through: a key is claimed, or its record is found.
+/// Claims a create request's key.
 async fn claim(store: &SqliteOrders, key: &str) -> Result<Claimed, EngineError> {
     let shop = ShopName::parse("shop").unwrap();
     store.claim(ClaimKey::create_request(&shop, key).unwrap(), b"record".to_vec()).await
@@ -120,7 +120,7 @@ fn wal_of(path: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn claims_outlive_the_loss_of_their_write_ahead_log() {
+async fn claims_survive_the_loss_of_their_write_ahead_log() {
     for is_noticed in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("orders.db");
@@ -139,7 +139,7 @@ async fn claims_outlive_the_loss_of_their_write_ahead_log() {
 }
 
 #[tokio::test]
-async fn a_group_that_failed_while_its_file_was_lost_holds_no_lock() {
+async fn a_group_that_fails_while_its_file_is_lost_keeps_no_lock() {
     let dir = tempfile::tempdir().unwrap();
     let (path, away) = (dir.path().join("orders.db"), dir.path().join("away"));
     let store = SqliteOrders::open(&path).unwrap();
@@ -154,7 +154,7 @@ async fn a_group_that_failed_while_its_file_was_lost_holds_no_lock() {
 }
 
 #[tokio::test]
-async fn claims_behind_a_link_are_watched_where_they_are() {
+async fn claims_behind_a_symlink_are_checked_at_their_target() {
     let dir = tempfile::tempdir().unwrap();
     let (path, real) = (dir.path().join("orders.db"), dir.path().join("real.db"));
     std::os::unix::fs::symlink(&real, claims_beside(&path)).unwrap();

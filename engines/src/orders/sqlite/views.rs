@@ -1,12 +1,12 @@
-//! Owns the views: immutable entries that list orders, and the walk along them in pages.
-//! Invariant: an entry is there once however often it is written.
+//! Owns the views, which list orders by immutable entries, and reading them page by page.
+//! Invariant: an entry exists once, however often it is written.
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode};
 use payfold_schemas::time::Time;
 use rusqlite::{Connection, Row, ToSql, params};
 
-use super::tables::LAYOUT;
+use super::layout::LAYOUT;
 use crate::EngineError;
 use crate::orders::cursor::{self, Entries};
 use crate::orders::{Cursor, Page, Scan, ViewEntry};
@@ -17,7 +17,8 @@ pub(super) fn store(
     connection: &Connection,
     entries: &[(OrderKey, ViewEntry)],
 ) -> Result<(), EngineError> {
-    // By view, then in its table's order as far as that is one of the entry: inserts walk the tree forward.
+    // Sorted by view and mostly as the view's table is, so that inserts go forward through its
+    // tree.
     let mut sorted: Vec<_> = entries.iter().collect();
     sorted.sort_unstable_by(|(a_key, a), (b_key, b)| (a, a_key).cmp(&(b, b_key)));
     let sql = |view: &str, marks: &str| {
@@ -52,14 +53,14 @@ pub(super) fn store(
     Ok(())
 }
 
-/// One page of a view.
+/// Reads one page of a view.
 pub(super) fn scan(
     connection: &Connection,
     scan: &Scan,
     after: Option<&Cursor>,
     limit: usize,
 ) -> Result<Page, EngineError> {
-    let fetch = cursor::fetch(limit)?;
+    let fetch = cursor::fetch_count(limit)?;
     let entries = match scan {
         Scan::Created { from, until } => {
             by_time(connection, "created", (*from, *until), after, fetch)?
@@ -68,24 +69,16 @@ pub(super) fn scan(
             by_time(connection, "deadline", (*from, *until), after, fetch)?
         }
         Scan::Reference(partner, merchant, text) => {
+            let (view, name) = ("reference", text.as_str());
             let entry = ViewEntry::Reference(text.clone());
-            by_name(
-                connection,
-                ("reference", text.as_str()),
-                (partner, merchant, entry),
-                after,
-                fetch,
-            )?
+            let wanted = NameQuery { view, name, partner, merchant_code: merchant, entry };
+            by_name(connection, wanted, after, fetch)?
         }
         Scan::ProviderRef(partner, merchant, text) => {
+            let (view, name) = ("provider_ref", text.as_str());
             let entry = ViewEntry::ProviderRef(text.clone());
-            by_name(
-                connection,
-                ("provider_ref", text.as_str()),
-                (partner, merchant, entry),
-                after,
-                fetch,
-            )?
+            let wanted = NameQuery { view, name, partner, merchant_code: merchant, entry };
+            by_name(connection, wanted, after, fetch)?
         }
         Scan::Nonce(..) => by_nonce(connection, scan, after, fetch)?,
     };
@@ -116,13 +109,23 @@ fn by_time(
     })
 }
 
+/// A query for the orders of one account with a name.
+struct NameQuery<'a> {
+    view: &'a str,
+    name: &'a str,
+    partner: &'a PartnerCode,
+    merchant_code: &'a MerchantCode,
+    /// The view's entry for each of these orders.
+    entry: ViewEntry,
+}
+
 fn by_name(
     connection: &Connection,
-    (view, name): (&str, &str),
-    (partner, merchant_code, entry): (&PartnerCode, &MerchantCode, ViewEntry),
+    wanted: NameQuery<'_>,
     after: Option<&Cursor>,
     limit: usize,
 ) -> Result<Entries, EngineError> {
+    let NameQuery { view, name, partner, merchant_code, entry } = wanted;
     let start = cursor::after_name(view, after)?;
     let sql = format!(
         "SELECT order_id FROM view_{view}_g{LAYOUT} WHERE account = ? AND {view} = ?

@@ -1,5 +1,5 @@
 // What is kept of orders, in one JSON file that is replaced whole: it is the old one or the new one, never half of either.
-// Invariant: (generation, version) of an order only ever rises, whatever comes, however often and in whatever order.
+// Invariant: (epoch, version) of an order only ever rises, whatever comes, however often and in whatever order.
 // A file this simple is written once a batch and is fine for some thousands of orders; a service has its database here.
 
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
@@ -10,7 +10,7 @@ export interface OrderChanged {
   partner: string;
   merchantCode: string;
   orderId: string;
-  generation: number;
+  epoch: number;
   version: number;
   state: string;
   fulfil: boolean;
@@ -32,8 +32,8 @@ export class Kept {
     if (known !== undefined && !isAbove(data, known)) {
       return false;
     }
-    const before = known?.generation === data.generation ? known.version : 0;
-    const begins = known === undefined || known.generation === data.generation;
+    const before = known?.epoch === data.epoch ? known.version : 0;
+    const begins = known === undefined || known.epoch === data.epoch;
     if (begins && data.version > before + 1) {
       console.error(`gap: ${key} goes from version ${before} to ${data.version}`);
     }
@@ -55,14 +55,14 @@ export class Kept {
 
   show(): void {
     const orders = [...this.#orders].sort(([a], [b]) => (a < b ? -1 : 1));
-    for (const [order, { generation, version, state, fulfil }] of orders) {
-      console.log(JSON.stringify({ order, generation, version, state, fulfil }));
+    for (const [order, { epoch, version, state, fulfil }] of orders) {
+      console.log(JSON.stringify({ order, epoch, version, state, fulfil }));
     }
   }
 }
 
 function isAbove(data: OrderChanged, known: OrderChanged): boolean {
-  return data.generation > known.generation || (data.generation === known.generation && data.version > known.version);
+  return data.epoch > known.epoch || (data.epoch === known.epoch && data.version > known.version);
 }
 
 function read(path: string): [string, OrderChanged][] {

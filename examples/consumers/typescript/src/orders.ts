@@ -1,4 +1,4 @@
-// Keeps what becomes of orders, as a subscriber in another team would.
+// Stores the newest state of each order, as a subscriber in another team would.
 // Stop it, kill it, start it again: what it keeps is right. `--show` prints that.
 
 import { parseArgs } from "node:util";
@@ -67,7 +67,7 @@ async function take({ batch, heartbeat, isRunning, isStale, resolveOffset }: Eac
     const key = message.key?.toString() ?? "";
     if (data !== undefined && kept.take(key, data)) {
       const attention = data.attention.length > 0 ? `  ! ${data.attention.join(" ")}` : "";
-      console.log(`${key}  v${data.generation}.${data.version}  ${data.state}${attention}`);
+      console.log(`${key}  v${data.epoch}.${data.version}  ${data.state}${attention}`);
     }
     resolveOffset(message.offset);
     last = message.offset;

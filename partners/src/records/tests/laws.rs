@@ -1,4 +1,5 @@
-//! Laws: what is written in any dialect is read back exactly; how bytes arrive changes nothing; any bytes have an end.
+//! Properties: what is written in any dialect is read back exactly; the result does not depend on
+//! how the bytes arrive; any bytes can be read to an end.
 
 use std::io;
 
@@ -9,19 +10,19 @@ use payfold_schemas::time::Time;
 use proptest::prelude::*;
 
 use super::{LINES, SHOP, gzipped, read, spec};
-use crate::records::{Entry, Read};
+use crate::records::types::{PartnerEntry, ReadLine};
 
-/// Hands out as many bytes as it is told to, over and over.
+/// A source that returns its bytes in pieces of the given sizes, repeatedly.
 struct Chunks<'b> {
     bytes: &'b [u8],
     sizes: Vec<usize>,
-    turn: usize,
+    reads: usize,
 }
 
 impl io::Read for Chunks<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let size = self.sizes[self.turn % self.sizes.len()];
-        self.turn += 1;
+        let size = self.sizes[self.reads % self.sizes.len()];
+        self.reads += 1;
         let count = size.min(buffer.len()).min(self.bytes.len());
         buffer[..count].copy_from_slice(&self.bytes[..count]);
         self.bytes = &self.bytes[count..];
@@ -42,7 +43,7 @@ struct Writing {
     is_packed: bool,
     point: char,
     group: Option<char>,
-    /// The order of the columns, and how many others stand between them.
+    /// The order of the columns.
     columns: Vec<usize>,
     ends: bool,
 }
@@ -120,14 +121,14 @@ fn section(writing: &Writing) -> String {
         .replace("{r.Booked}", &place("Booked"))
 }
 
-fn entry() -> impl Strategy<Value = (Entry, String)> {
+fn entry() -> impl Strategy<Value = (PartnerEntry, String)> {
     let ids = ("[A-Za-z0-9._:-]{1,64}", "[!-~][ -~]{0,60}[!-~]", "[A-Z0-9-]{1,20}", "[!-~]{0,12}");
     let currency = proptest::sample::select(&["VND", "USD", "KWD", "EUR"][..]);
     let seconds = 0_i64..4_000_000_000;
     let note = "[ -~\né\"',;|\t`=]{0,20}";
     (ids, currency, 1_i64..=1_000_000_000_000_000, seconds, any::<bool>(), note).prop_map(
         |((order, provider, merchant, event), currency, minor, seconds, is_refund, note)| {
-            let entry = Entry {
+            let entry = PartnerEntry {
                 line: 0,
                 merchant_code: Some(MerchantCode::parse(&merchant).unwrap()),
                 order_id: Some(OrderId::parse(&order).unwrap()),
@@ -146,8 +147,8 @@ fn entry() -> impl Strategy<Value = (Entry, String)> {
     )
 }
 
-/// An amount in units of its currency, as this partner writes it.
-fn amount(entry: &Entry, writing: &Writing) -> String {
+/// An amount in major units, as this partner writes it.
+fn amount(entry: &PartnerEntry, writing: &Writing) -> String {
     let scale = usize::from(entry.currency.exponent());
     let digits = format!("{:0>width$}", entry.amount.minor(), width = scale + 1);
     let (whole, fraction) = digits.split_at(digits.len() - scale);
@@ -163,7 +164,7 @@ fn amount(entry: &Entry, writing: &Writing) -> String {
     format!("{sign}{grouped}{point}{fraction}")
 }
 
-fn written(entries: &[(Entry, String)], writing: &Writing) -> Vec<u8> {
+fn written(entries: &[(PartnerEntry, String)], writing: &Writing) -> Vec<u8> {
     let style =
         if writing.always_quotes { csv::QuoteStyle::Always } else { csv::QuoteStyle::Necessary };
     let end = if writing.crlf { csv::Terminator::CRLF } else { csv::Terminator::Any(b'\n') };
@@ -195,7 +196,8 @@ fn written(entries: &[(Entry, String)], writing: &Writing) -> Vec<u8> {
             _ => note.clone(),
         };
         let prefixed = |cell: String| match writing.prefix {
-            // An honest partner writes it before every value, or a value that begins so would lose it.
+            // The partner writes the prefix before every value. Without it a value that begins with
+            // the prefix character would lose that character.
             Some(prefix) if !cell.is_empty() => format!("{prefix}{cell}"),
             _ => cell,
         };
@@ -210,8 +212,9 @@ fn written(entries: &[(Entry, String)], writing: &Writing) -> Vec<u8> {
     if writing.is_packed { gzipped(&file) } else { file }
 }
 
-/// Whether the writing can say this entry: `="…"` is taken for what it is.
-fn is_sayable((entry, _): &(Entry, String), writing: &Writing) -> bool {
+/// Whether this dialect can express the entry: after the prefix `=`, quotes around a value are
+/// lost.
+fn is_expressible((entry, _): &(PartnerEntry, String), writing: &Writing) -> bool {
     let texts = [
         entry.provider_ref.as_ref().map(|r| r.as_str().to_owned()),
         entry.event_ref.as_ref().map(|r| r.as_str().to_owned()),
@@ -219,6 +222,9 @@ fn is_sayable((entry, _): &(Entry, String), writing: &Writing) -> bool {
     let is_wrapped = |text: &String| text.len() > 1 && text.starts_with('"') && text.ends_with('"');
     writing.prefix != Some('=') || !texts.iter().flatten().any(is_wrapped)
 }
+
+/// Bytes that are special in a file, and some that are not.
+const FILE_BYTES: &[u8] = b"payment,refund\",\n\r\0\xff`=o-1 2026{}[]:";
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
@@ -229,10 +235,10 @@ proptest! {
         entries in proptest::collection::vec(entry(), 0..12),
         sizes in proptest::collection::vec(1_usize..200, 1..8),
     ) {
-        let entries: Vec<_> = entries.into_iter().filter(|e| is_sayable(e, &writing)).collect();
+        let entries: Vec<_> = entries.into_iter().filter(|e| is_expressible(e, &writing)).collect();
         let spec = spec(&section(&writing));
         let file = written(&entries, &writing);
-        // A file without a byte is never whole.
+        // An empty file is always unfit.
         prop_assume!(writing.has_header || !entries.is_empty());
         let (reads, facts) = read(&spec, file.as_slice());
         let facts = facts.map_err(|unfit| TestCaseError::fail(format!("{unfit}")))?;
@@ -240,45 +246,48 @@ proptest! {
         let mut line = 0;
         for read in &reads {
             match read {
-                Read::Entry(entry) => {
+                ReadLine::Entry(entry) => {
                     prop_assert!(entry.line > line);
                     line = entry.line;
-                    back.push(Entry { line: 0, ..entry.clone() });
+                    back.push(PartnerEntry { line: 0, ..entry.clone() });
                 }
-                Read::Ignored { why, .. } => prop_assert!(why == "the header" || why == "blank"),
-                Read::Bad { .. } => prop_assert!(false, "{:?}", read),
+                ReadLine::Ignored { why, .. } => {
+                    prop_assert!(why == "the header" || why == "blank");
+                }
+                ReadLine::Bad { .. } => prop_assert!(false, "{:?}", read),
             }
         }
         let wanted: Vec<_> = entries.iter().map(|(entry, _)| entry.clone()).collect();
         prop_assert_eq!(back, wanted);
-        prop_assert_eq!(facts.entries + facts.ignored + facts.bad, u64::try_from(reads.len()).unwrap());
-        let chunks = Chunks { bytes: &file, sizes, turn: 0 };
+        let count = facts.entries + facts.ignored + facts.bad;
+        prop_assert_eq!(count, u64::try_from(reads.len()).unwrap());
+        let chunks = Chunks { bytes: &file, sizes, reads: 0 };
         prop_assert_eq!(read(&spec, chunks), (reads, Ok(facts)));
     }
 
     #[test]
-    fn any_bytes_are_told_alike_however_they_arrive(
-        bytes in proptest::collection::vec(proptest::sample::select(&b"payment,refund\",\n\r\0\xff`=o-1 2026{}[]:"[..]), 0..400),
+    fn any_bytes_have_one_result_however_they_arrive(
+        bytes in proptest::collection::vec(proptest::sample::select(FILE_BYTES), 0..400),
         sizes in proptest::collection::vec(1_usize..50, 1..5),
         head in any::<bool>(),
     ) {
         let start: &[u8] = if head { b"Type,Order,Ref,Amount,Currency,Booked\n" } else { b"" };
         let file = [start, bytes.as_slice()].concat();
         let tail = "\n[records.tail]\nlines = 1\n";
-        for section in [SHOP.to_owned(), LINES.to_owned(), format!("{SHOP}{tail}"), format!("{LINES}{tail}")] {
-            let spec = spec(&section);
+        for (section, tail) in [(SHOP, ""), (LINES, ""), (SHOP, tail), (LINES, tail)] {
+            let spec = spec(&format!("{section}{tail}"));
             let whole = read(&spec, file.as_slice());
             if let Ok(facts) = &whole.1 {
                 let count = facts.entries + facts.ignored + facts.bad;
                 prop_assert_eq!(count, u64::try_from(whole.0.len()).unwrap());
             }
-            let chunks = Chunks { bytes: &file, sizes: sizes.clone(), turn: 0 };
+            let chunks = Chunks { bytes: &file, sizes: sizes.clone(), reads: 0 };
             prop_assert_eq!(&read(&spec, chunks), &whole);
         }
     }
 }
 
-/// Records longer than any buffer, in pieces of every size.
+/// A file with records longer than the buffer, in pieces of several sizes.
 #[test]
 fn a_large_file_is_the_same_in_any_pieces() {
     let spec = spec(SHOP);
@@ -299,7 +308,7 @@ fn a_large_file_is_the_same_in_any_pieces() {
     let facts = whole.1.clone().unwrap();
     assert_eq!((facts.entries, facts.bad), (4_000, 4));
     for size in [997, 8_192, 65_536, 65_537, 262_144] {
-        let chunks = Chunks { bytes: &file, sizes: vec![size], turn: 0 };
+        let chunks = Chunks { bytes: &file, sizes: vec![size], reads: 0 };
         assert_eq!(read(&spec, chunks), whole, "{size}");
     }
 }

@@ -1,14 +1,14 @@
-//! What is wrong in a section, and what is told of it.
+//! Mistakes in a section, and the report on each.
 
 use super::{LINES, SHOP, parsed};
 
-/// What stands in a section => what is put there => part of the error.
+/// Text in a section => its replacement => part of the error.
 const OF_SHOP: &[(&str, &str, &str)] = &[
     ("format = \"csv\"", "format = \"xlsx\"", "3:10 unknown variant `xlsx`"),
     ("format = \"csv\"", "format = \"csv\"\ncolour = 1", "4:1 unknown field `colour`"),
     ("format = \"csv\"", "", "missing field `format`"),
     ("zone = \"Asia/Ho_Chi_Minh\"", "", "missing field `zone`"),
-    ("zone = \"Asia/Ho_Chi_Minh\"", "zone = \"+07:00\"", "4:8 records.zone is whose days"),
+    ("zone = \"Asia/Ho_Chi_Minh\"", "zone = \"+07:00\"", "4:8 records.zone is the time zone"),
     ("refunds = \"negative\"", "refunds = \"minus\"", "5:11 unknown variant `minus`"),
     ("#head", "delimiter = \"::\"", "6:13 records.delimiter is one ASCII character"),
     ("#head", "delimiter = \"0\"", "records.delimiter is one ASCII character"),
@@ -23,7 +23,11 @@ const OF_SHOP: &[(&str, &str, &str)] = &[
     ("#head", "header = false\ncolumns = 0", "records.columns must be 1 to 1000"),
     ("#head", "header = false\ncolumns = 6", "{r.Order}: there is no header to find it in"),
     ("#head", "skip_head = 1001", "records.skip_head must be 0 to 1000"),
-    ("#head", "comment = \",\"", "records.comment means something else already"),
+    (
+        "#head",
+        "comment = \",\"",
+        "records.comment is already the delimiter, the quote or a prefix; choose another character",
+    ),
     ("#head", "comment = \"//\"", "records.comment is one ASCII character"),
     ("#head", "lists = []", "records.lists is empty"),
     ("#head", "lists = [\"PAID\"]", "6:10 records.lists takes SUCCESS"),
@@ -53,7 +57,7 @@ const OF_SHOP: &[(&str, &str, &str)] = &[
     (
         "order = \"{r.Order}\"",
         "order = \"{merchant}\"",
-        "{merchant} is nothing a line says; write {r.NAME} or {n.3}",
+        "{merchant} is not read from a line; write {r.NAME} or {n.3}",
     ),
     ("order = \"{r.Order}\"", "order = \"{c.app}\"", "there is no constant app"),
     ("order = \"{r.Order}\"", "order = \"{n.0}\"", "{n.0}: columns are counted from 1"),
@@ -81,14 +85,14 @@ const OF_SHOP: &[(&str, &str, &str)] = &[
     (
         "{ value = \"{r.Type}\", is = \"payment\" }",
         "",
-        "it has no when, so those behind it are never reached",
+        "it has no when, so the events after it are never reached",
     ),
     ("outcome = \"refuse\"", "outcome = \"drop\"", "event.outcome is SUCCESS"),
     ("outcome = \"refuse\"", "outcome = \"refuse\"\nnonce = \"{r.Ref}\"", "an entry has no nonce"),
     (
         "outcome = \"refuse\"",
         "outcome = \"FAILED\"\npaid_at = \"{r.Ref}\"",
-        "paid_at of one kind alone has no format",
+        "paid_at of a single event has no format",
     ),
     (
         "outcome = \"refuse\"",
@@ -123,10 +127,14 @@ const OF_LINES: &[(&str, &str, &str)] = &[
     ("#head", "delimiter = \",\"", "records.delimiter is for format = \"csv\""),
     ("#head", "header = true", "records.header is for format = \"csv\""),
     ("#head", "skip_head = 1", "records.skip_head is for format = \"csv\""),
-    ("#head", "comment = \"{\"", "records.comment means something else already"),
+    (
+        "#head",
+        "comment = \"{\"",
+        "records.comment is already the delimiter, the quote or a prefix; choose another character",
+    ),
     ("#head", "match = \"order\"", "[records.map] has no place for order"),
     ("ref = \"{r.tx.id}\"", "ref = \"{n.1}\"", "there is no document n before this; there are: r"),
-    ("ref = \"{r.tx.id}\"", "ref = \"{body}\"", "{body} is nothing a line says; write {r.PATH}"),
+    ("ref = \"{r.tx.id}\"", "ref = \"{body}\"", "{body} is not read from a line; write {r.PATH}"),
     (
         "at_format = \"rfc3339\"",
         "at_format = \"rfc3339\"\nat_zone = \"UTC\"",
@@ -147,7 +155,7 @@ fn check(section: &str, table: &[(&str, &str, &str)]) {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_place() {
+fn a_mistake_is_reported_with_its_place() {
     check(SHOP, OF_SHOP);
     check(LINES, OF_LINES);
 }

@@ -1,4 +1,5 @@
-//! Creates of shipped profiles over real sockets: what the gateway is sent, and what each of its answers is worth.
+//! Create calls of the shipped profiles over real sockets: the request that the gateway gets, and
+//! the outcome of each answer.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,12 +13,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::create::Violation;
+use crate::create::CreateViolation;
 use crate::directory::Directory;
 use crate::document::{AccountEntry, NewKey, VaultDocument};
 use crate::keys::Channel;
-use crate::profile::{Profile, Shipped, Starter};
-use crate::remote::{Created, Failure, install_tls};
+use crate::profile::Profile;
+use crate::profile::shipped::{ShippedProfile, StarterProfile};
+use crate::remote::exchange::{CreateFailure, CreateOutcome};
+use crate::remote::partner_client::install_tls;
 use crate::secret::Secret;
 
 const ORDER_ID: &str = "ord-019c137e-c100-7abc-8000-00000000000f";
@@ -26,7 +29,7 @@ fn now() -> Time {
     Time::parse("2026-01-31T10:00:00Z").unwrap()
 }
 
-/// acme/SHOP under this profile, let to this machine.
+/// The account acme/SHOP under this profile, which may call this machine.
 fn account(profile: &str, constants: &[(&str, &str)]) -> Arc<Account> {
     let partner = PartnerCode::parse("acme").unwrap();
     let mut entry = AccountEntry::new(partner.clone(), MerchantCode::parse("SHOP").unwrap());
@@ -61,17 +64,17 @@ fn wanted(amount: i64, currency: &str) -> CreateRequest {
         return_url: "https://pay.example/r".to_owned(),
         ipn_url: "https://pay.example/n".to_owned(),
         expires_at: None,
-        wish: None,
+        presentation: None,
         reference: None,
         payer_ip: None,
     }
 }
 
-/// A gateway that answers one request with these bytes; where it is, and what it was sent.
+/// Starts a gateway that answers one request with these bytes. Returns its address and the request.
 async fn gateway(bytes: String) -> (String, tokio::task::JoinHandle<io::Result<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let told = tokio::spawn(async move {
+    let received = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await?;
         let (mut read, mut chunk) = (String::new(), [0; 4_096]);
         while !is_whole(&read) {
@@ -79,11 +82,11 @@ async fn gateway(bytes: String) -> (String, tokio::task::JoinHandle<io::Result<S
             read.push_str(&String::from_utf8_lossy(&chunk[..count]));
         }
         stream.write_all(bytes.as_bytes()).await?;
-        // Whoever waits for more than was sent waits for the end of the connection.
+        // Closes the connection, so that a client that waits for more bytes gets its end.
         drop(stream);
         Ok(read)
     });
-    (url, told)
+    (url, received)
 }
 
 fn is_whole(read: &str) -> bool {
@@ -98,25 +101,26 @@ fn http(head: &str, body: &str) -> String {
 
 const PAY_URL: &str = r#"{"resultCode":0,"payUrl":"https://payment.momo.vn/pay?t=1"}"#;
 
-async fn ask_momo(bytes: String) -> (Created, String) {
+async fn ask_momo(bytes: String) -> (CreateOutcome, String) {
     install_tls();
-    let (url, told) = gateway(bytes).await;
-    let account = account(Shipped::of("momo").unwrap().profile, &[("accessKey", "A-7")]);
-    let remote = Remote::new().unwrap();
-    let call = remote.prepare(&account, &format!("{url}/base/"), &wanted(150_000, "VND"), now());
+    let (url, received) = gateway(bytes).await;
+    let account = account(ShippedProfile::of("momo").unwrap().profile, &[("accessKey", "A-7")]);
+    let remote = PartnerClient::new().unwrap();
+    let call =
+        remote.prepare_create(&account, &format!("{url}/base/"), &wanted(150_000, "VND"), now());
     let call = call.unwrap_or_else(|error| panic!("{error}"));
     assert!(call.goes_out());
-    (call.make(now).await, told.await.unwrap().unwrap())
+    (call.make(now).await, received.await.unwrap().unwrap())
 }
 
 #[tokio::test]
 async fn a_session_is_opened_and_named_by_its_order() {
-    let (created, told) = ask_momo(http("200 OK", PAY_URL)).await;
-    let Created::Opened(offer) = created else { panic!("{created:?}") };
+    let (created, received) = ask_momo(http("200 OK", PAY_URL)).await;
+    let CreateOutcome::Opened(offer) = created else { panic!("{created:?}") };
     assert_eq!(offer.provider_ref.as_str(), ORDER_ID);
     let page = Presentation::RedirectUrl("https://payment.momo.vn/pay?t=1".to_owned());
     assert_eq!((offer.presentation, offer.expires_at), (page, now().plus_ms(6_000_000)));
-    let (head, body) = told.split_once("\r\n\r\n").unwrap();
+    let (head, body) = received.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("POST /base/v2/gateway/api/create HTTP/1.1\r\n"), "{head}");
     assert!(head.contains("content-type: application/json\r\n"), "{head}");
     let body: serde_json::Value = serde_json::from_str(body).unwrap();
@@ -124,19 +128,22 @@ async fn a_session_is_opened_and_named_by_its_order() {
 }
 
 #[tokio::test]
-async fn every_end_is_worth_what_it_is() {
+async fn every_answer_has_its_outcome() {
     let huge = format!("{}{PAY_URL}", " ".repeat(70_000));
-    let violation = |rule| Created::Failed(Failure::Violation(rule));
-    let unknown = |text: &str| Created::Unknown(text.to_owned());
+    let violation = |rule| CreateOutcome::Failed(CreateFailure::Violation(rule));
+    let unknown = |text: &str| CreateOutcome::Unknown(text.to_owned());
     for (bytes, expected) in [
-        (http("200 OK", r#"{"resultCode":41}"#), Created::Failed(Failure::Declined("41".into()))),
-        (http("201 Created", "[]"), Created::Failed(Failure::Declined(String::new()))),
-        (http("200 OK", "<html>"), violation(Violation::NotJson)),
-        (http("200 OK", ""), violation(Violation::NotJson)),
-        (http("200 OK", r#"{"resultCode":0}"#), violation(Violation::NoPresentation)),
-        (http("302 Found\r\nlocation: /else", PAY_URL), violation(Violation::Redirect)),
-        (http("400 Bad Request", PAY_URL), Created::Failed(Failure::Refused(400))),
-        (http("429 Too Many Requests", ""), Created::Failed(Failure::Refused(429))),
+        (
+            http("200 OK", r#"{"resultCode":41}"#),
+            CreateOutcome::Failed(CreateFailure::Declined("41".into())),
+        ),
+        (http("201 Created", "[]"), CreateOutcome::Failed(CreateFailure::Declined(String::new()))),
+        (http("200 OK", "<html>"), violation(CreateViolation::NotJson)),
+        (http("200 OK", ""), violation(CreateViolation::NotJson)),
+        (http("200 OK", r#"{"resultCode":0}"#), violation(CreateViolation::NoPresentation)),
+        (http("302 Found\r\nlocation: /else", PAY_URL), violation(CreateViolation::Redirect)),
+        (http("400 Bad Request", PAY_URL), CreateOutcome::Failed(CreateFailure::Refused(400))),
+        (http("429 Too Many Requests", ""), CreateOutcome::Failed(CreateFailure::Refused(429))),
         (http("408 Request Timeout", ""), unknown("the partner answered 408")),
         (http("500 Oops", PAY_URL), unknown("the partner answered 500")),
         (http("200 OK", &huge), unknown("the answer is over 65536 bytes")),
@@ -146,11 +153,11 @@ async fn every_end_is_worth_what_it_is() {
     }
     let cut = http("200 OK", PAY_URL).replace("t=1\"}", "");
     let (created, _) = ask_momo(cut).await;
-    assert!(matches!(created, Created::Unknown(_)), "{created:?}");
-    assert_eq!(Failure::Declined("41".into()).code(), "partner_refused");
+    assert!(matches!(created, CreateOutcome::Unknown(_)), "{created:?}");
+    assert_eq!(CreateFailure::Declined("41".into()).code(), "partner_refused");
 }
 
-/// The gateway, its currency and amount, what it answers, and the path it is called at.
+/// The gateway, its currency and amount, its answer, and the path of the create call.
 const GATEWAYS: [(&str, &str, i64, &str, &str); 5] = [
     ("momo", "VND", 150_000, PAY_URL, "/v2/gateway/api/create"),
     (
@@ -183,8 +190,8 @@ const GATEWAYS: [(&str, &str, i64, &str, &str); 5] = [
     ),
 ];
 
-/// How a gateway checks who calls it, from what it was sent alone.
-fn is_from_us(name: &str, head: &str, body: &str) -> bool {
+/// Authenticates a create call as the gateway does, from the request alone.
+fn is_authenticated(name: &str, head: &str, body: &str) -> bool {
     let secret = "x".repeat(32);
     let header = |name: &str| {
         let mut lines = head.lines().filter_map(|line| line.split_once(": "));
@@ -201,7 +208,7 @@ fn is_from_us(name: &str, head: &str, body: &str) -> bool {
     };
     let basic = |both: String| Some(format!("Basic {}", STANDARD.encode(both)));
     match name {
-        // Everything that was sent but language and signature, and the access key, by name.
+        // Signed: the access key and all members except language and signature, sorted by name.
         "momo" => {
             let mut all: BTreeMap<String, serde_json::Value> = serde_json::from_str(body).unwrap();
             let signature = all.remove("signature").unwrap();
@@ -228,71 +235,73 @@ fn mac_key(secret: &[u8]) -> aws_lc_rs::hmac::Key {
 }
 
 #[tokio::test]
-async fn every_shipped_gateway_knows_who_calls_and_opens_a_session() {
+async fn every_shipped_gateway_authenticates_the_call_and_opens_a_session() {
     install_tls();
-    let remote = Remote::new().unwrap();
+    let remote = PartnerClient::new().unwrap();
     for (name, currency, amount, answer, path) in GATEWAYS {
-        let (url, told) = gateway(http("200 OK", answer)).await;
+        let (url, received) = gateway(http("200 OK", answer)).await;
         let constants = match name {
             "momo" => vec![("accessKey", "A-7")],
             "midtrans" => vec![("snap_url", url.as_str())],
             "square" => vec![("notification_url", "u"), ("location_id", "L1")],
             _ => Vec::new(),
         };
-        let account = account(Shipped::of(name).unwrap().profile, &constants);
-        let call = remote.prepare(&account, &url, &wanted(amount, currency), now());
+        let account = account(ShippedProfile::of(name).unwrap().profile, &constants);
+        let call = remote.prepare_create(&account, &url, &wanted(amount, currency), now());
         let created = call.unwrap_or_else(|error| panic!("{error}")).make(now).await;
-        let Created::Opened(offer) = created else { panic!("{name}: {created:?}") };
+        let CreateOutcome::Opened(offer) = created else { panic!("{name}: {created:?}") };
         assert_eq!(offer.provider_ref.as_str(), ORDER_ID, "{name}");
-        let told = told.await.unwrap().unwrap();
-        let (head, body) = told.split_once("\r\n\r\n").unwrap();
+        let received = received.await.unwrap().unwrap();
+        let (head, body) = received.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with(&format!("POST {path} HTTP/1.1\r\n")), "{name}: {head}");
-        assert!(is_from_us(name, head, body), "{name}: {told}");
+        assert!(is_authenticated(name, head, body), "{name}: {received}");
     }
 }
 
 #[tokio::test]
-async fn another_address_is_asked_where_the_profile_says_so() {
+async fn a_profile_may_send_its_create_calls_to_another_address() {
     install_tls();
     let offer = r#"{"token":"t","redirect_url":"https://app.midtrans.com/s/t"}"#;
-    let (url, told) = gateway(http("201 Created", offer)).await;
-    let account = account(Shipped::of("midtrans").unwrap().profile, &[("snap_url", &url)]);
-    let remote = Remote::new().unwrap();
+    let (url, received) = gateway(http("201 Created", offer)).await;
+    let account = account(ShippedProfile::of("midtrans").unwrap().profile, &[("snap_url", &url)]);
+    let remote = PartnerClient::new().unwrap();
     let wanted = wanted(15_000_000, "IDR");
-    let call = remote.prepare(&account, "https://api.midtrans.com", &wanted, now()).unwrap();
-    assert!(matches!(call.make(now).await, Created::Opened(_)));
-    let told = told.await.unwrap().unwrap();
-    assert!(told.starts_with("POST /snap/v1/transactions HTTP/1.1\r\n"), "{told}");
-    assert!(told.contains("\r\nx-override-notification: https://pay.example/n\r\n"), "{told}");
+    let call = remote.prepare_create(&account, "https://api.midtrans.com", &wanted, now()).unwrap();
+    assert!(matches!(call.make(now).await, CreateOutcome::Opened(_)));
+    let received = received.await.unwrap().unwrap();
+    assert!(received.starts_with("POST /snap/v1/transactions HTTP/1.1\r\n"), "{received}");
+    let header = "\r\nx-override-notification: https://pay.example/n\r\n";
+    assert!(received.contains(header), "{received}");
 }
 
 #[tokio::test]
-async fn nobody_is_called_for_a_signed_address() {
+async fn a_signed_address_needs_no_call() {
     install_tls();
-    let account = account(Starter::of("sorted-pairs").unwrap().profile, &[]);
-    let remote = Remote::new().unwrap();
-    // Where nobody listens.
-    let call =
-        remote.prepare(&account, "http://127.0.0.1:9", &wanted(1_500, "EUR"), now()).unwrap();
+    let account = account(StarterProfile::of("sorted-pairs").unwrap().profile, &[]);
+    let remote = PartnerClient::new().unwrap();
+    // Nothing listens at this address.
+    let call = remote
+        .prepare_create(&account, "http://127.0.0.1:9", &wanted(1_500, "EUR"), now())
+        .unwrap();
     assert!(!call.goes_out());
-    let Created::Opened(offer) = call.make(now).await else { panic!("it is built") };
+    let CreateOutcome::Opened(offer) = call.make(now).await else { panic!("it is built") };
     let Presentation::RedirectUrl(url) = offer.presentation else { panic!("it is a page") };
     assert!(url.starts_with("http://127.0.0.1:9/pay?merchant_id=SHOP&order_id=ord-"), "{url}");
     let mut long = wanted(1_500, "EUR");
     long.return_url = format!("https://pay.example/{}", "x".repeat(2_100));
-    let refused = remote.prepare(&account, "http://127.0.0.1:9", &long, now()).err();
-    let why = "no browser opens it: redirect_url".to_owned();
-    assert_eq!(refused, Some(CallError::Uncallable("acme".to_owned(), why)));
+    let refused = remote.prepare_create(&account, "http://127.0.0.1:9", &long, now()).err();
+    let why = "a browser can't open its address: redirect_url".to_owned();
+    assert_eq!(refused, Some(CreateError::Uncallable("acme".to_owned(), why)));
 }
 
 #[tokio::test]
-async fn what_is_wrong_on_our_side_is_told_before_anything_is_sent() {
+async fn a_mistake_on_our_side_is_reported_before_anything_is_sent() {
     install_tls();
-    let remote = Remote::new().unwrap();
-    let momo = Shipped::of("momo").unwrap().profile;
+    let remote = PartnerClient::new().unwrap();
+    let momo = ShippedProfile::of("momo").unwrap().profile;
     let constants = [("accessKey", "A-7")];
     let refused = |account: &Arc<Account>, url: &str, at: Time, wanted: &CreateRequest| {
-        let prepared = remote.prepare(account, url, wanted, at);
+        let prepared = remote.prepare_create(account, url, wanted, at);
         prepared.err().expect("it is refused").to_string()
     };
     let sandbox = account(momo, &constants);
@@ -306,8 +315,8 @@ async fn what_is_wrong_on_our_side_is_told_before_anything_is_sent() {
         (&sandbox, "", now(), &good, "not an absolute"),
         (&sandbox, here, now(), &self::wanted(1_050, "USD"), "takes no such currency"),
     ] {
-        let told = refused(account, url, at, wanted);
-        assert!(told.contains(expected), "{told}");
+        let message = refused(account, url, at, wanted);
+        assert!(message.contains(expected), "{message}");
     }
     assert!(sandbox.can_sign_creates(now()) && !without.can_sign_creates(now()));
     assert!(!sandbox.can_sign_creates(now().plus_ms(-60_000)));

@@ -1,4 +1,4 @@
-//! The call over real sockets: what each answer is worth, and what is never sent or read.
+//! Status queries over real sockets: the outcome of each answer, and what is never sent or read.
 
 use std::io;
 use std::net::SocketAddr;
@@ -39,15 +39,15 @@ fn directory(profile: &str) -> Directory {
     Directory::build(vec![Profile::parse(&partner, profile).unwrap()], &vault).unwrap()
 }
 
-fn question() -> Question {
-    Question {
+fn payment_query() -> PaymentQuery {
+    PaymentQuery {
         merchant_code: MerchantCode::parse("M").unwrap(),
         order_id: OrderId::parse("o1").unwrap(),
         provider_ref: Some(ProviderRef::parse("r1").unwrap()),
     }
 }
 
-/// A partner that answers one question with these bytes and keeps the connection; what it was asked.
+/// Starts a partner that answers one query with these bytes. Returns its address and the request.
 async fn answers(bytes: String) -> (SocketAddr, tokio::task::JoinHandle<io::Result<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -56,21 +56,21 @@ async fn answers(bytes: String) -> (SocketAddr, tokio::task::JoinHandle<io::Resu
         let mut read = vec![0; 4_096];
         let count = stream.read(&mut read).await?;
         stream.write_all(bytes.as_bytes()).await?;
-        // Whoever waits for more than was sent waits for the end of the connection.
+        // Closes the connection, so that a client that waits for more bytes gets its end.
         drop(stream);
         Ok(String::from_utf8_lossy(&read[..count]).into_owned())
     });
     (address, asked)
 }
 
-async fn ask(profile: &str, bytes: String) -> (Queried, String) {
-    super::super::install_tls();
+async fn ask(profile: &str, bytes: String) -> (QueryOutcome, String) {
+    crate::remote::partner_client::install_tls();
     let (address, asked) = answers(bytes).await;
     let directory = directory(profile);
     let account = &directory.accounts()[0];
-    let remote = Remote::new().unwrap();
+    let remote = PartnerClient::new().unwrap();
     let url = format!("http://{address}/base/");
-    let call = remote.prepare_query(account, &url, question(), now()).unwrap();
+    let call = remote.prepare_query(account, &url, payment_query(), now()).unwrap();
     let queried = call.make(now).await;
     (queried, asked.await.unwrap().unwrap())
 }
@@ -82,15 +82,19 @@ fn http(head: &str, body: &str) -> String {
 const PAID: &str = r#"{"merchantCode":"M","orderId":"o1","providerRef":"r1","status":"SUCCESS","amount":5,"currency":"EUR"}"#;
 
 #[tokio::test]
-async fn an_answer_is_told_and_the_question_is_signed() {
+async fn an_answer_is_read_and_the_query_is_signed() {
     let (queried, asked) = ask(SANDBOX_PROFILE, http("200 OK", PAID)).await;
-    let Queried::Told(Told::Ended(QueryAnswer { provider_ref, status, amount, currency })) =
-        queried
+    let QueryOutcome::Answered(PaymentStatus::Terminal(QueryAnswer {
+        provider_ref,
+        status,
+        amount,
+        currency,
+    })) = queried
     else {
         panic!("{queried:?}")
     };
-    let told = (provider_ref.as_str(), status, amount.minor(), currency.code());
-    assert_eq!(told, ("r1", Status::Success, 5, "EUR"));
+    let answered = (provider_ref.as_str(), status, amount.minor(), currency.code());
+    assert_eq!(answered, ("r1", Status::Success, 5, "EUR"));
     let line = asked.lines().next().unwrap();
     let expected =
         "GET /base/payments/r1?merchantCode=M&timestamp=2026-01-31T10%3A00%3A00Z&signature=";
@@ -98,50 +102,54 @@ async fn an_answer_is_told_and_the_question_is_signed() {
 }
 
 #[tokio::test]
-async fn every_end_is_worth_what_it_is() {
+async fn every_answer_has_its_outcome() {
     let huge = format!("{}{}", " ".repeat(70_000), PAID);
     let date = "retry-after: Sat, 31 Jan 2026 10:02:00 GMT\r\nx: y";
     for (bytes, expected) in [
-        (http("404 Not Found", "{}"), Queried::Told(Told::Unknown)),
-        (http("429 Too Many Requests\r\nretry-after: 7", ""), Queried::Busy(Some(7_000))),
-        (http(&format!("503 Service Unavailable\r\n{date}"), ""), Queried::Busy(Some(120_000))),
-        (http("429 Too Many Requests\r\nretry-after: soon", ""), Queried::Busy(None)),
-        (http("429 Too Many Requests", ""), Queried::Busy(None)),
-        (http("401 Unauthorized", PAID), Queried::Refused(401)),
-        (http("302 Found\r\nlocation: /else", ""), Queried::Wrong(WrongAnswer::Redirect)),
-        (http("200 OK", "<html>"), Queried::Wrong(WrongAnswer::NotJson)),
-        (http("200 OK", &PAID.replace("o1", "o2")), Queried::Wrong(WrongAnswer::OrderId)),
-        (http("500 Oops", PAID), Queried::Unanswered("the partner answered 500".into())),
-        (http("204 No Content", ""), Queried::Unanswered("the partner answered 204".into())),
-        (http("200 OK", &huge), Queried::Unanswered("the answer is over 65536 bytes".into())),
+        (http("404 Not Found", "{}"), QueryOutcome::Answered(PaymentStatus::Unknown)),
+        (http("429 Too Many Requests\r\nretry-after: 7", ""), QueryOutcome::Busy(Some(7_000))),
+        (
+            http(&format!("503 Service Unavailable\r\n{date}"), ""),
+            QueryOutcome::Busy(Some(120_000)),
+        ),
+        (http("429 Too Many Requests\r\nretry-after: soon", ""), QueryOutcome::Busy(None)),
+        (http("429 Too Many Requests", ""), QueryOutcome::Busy(None)),
+        (http("401 Unauthorized", PAID), QueryOutcome::Refused(401)),
+        (http("302 Found\r\nlocation: /else", ""), QueryOutcome::Invalid(QueryViolation::Redirect)),
+        (http("200 OK", "<html>"), QueryOutcome::Invalid(QueryViolation::NotJson)),
+        (http("200 OK", &PAID.replace("o1", "o2")), QueryOutcome::Invalid(QueryViolation::OrderId)),
+        (http("500 Oops", PAID), QueryOutcome::Unanswered("the partner answered 500".into())),
+        (http("204 No Content", ""), QueryOutcome::Unanswered("the partner answered 204".into())),
+        (http("200 OK", &huge), QueryOutcome::Unanswered("the answer is over 65536 bytes".into())),
     ] {
         assert_eq!(ask(SANDBOX_PROFILE, bytes.clone()).await.0, expected, "{bytes:.80}");
     }
     let cut = http("200 OK", PAID).replace("EUR\"}", "");
     let (queried, _) = ask(SANDBOX_PROFILE, cut).await;
-    assert!(matches!(queried, Queried::Unanswered(_)), "{queried:?}");
+    assert!(matches!(queried, QueryOutcome::Unanswered(_)), "{queried:?}");
 }
 
 #[tokio::test]
-async fn who_hangs_is_left_after_the_profiles_time() {
-    super::super::install_tls();
+async fn a_partner_that_hangs_is_left_after_the_profiles_timeout() {
+    crate::remote::partner_client::install_tls();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let quick = SANDBOX_PROFILE.rsplit_once("timeout_s = 10").unwrap();
     let directory = directory(&format!("{}timeout_s = 1{}", quick.0, quick.1));
-    let remote = Remote::new().unwrap();
-    let call = remote.prepare_query(&directory.accounts()[0], &url, question(), now()).unwrap();
-    let expected = Queried::Unanswered("no whole answer within 1000 ms".into());
+    let remote = PartnerClient::new().unwrap();
+    let call =
+        remote.prepare_query(&directory.accounts()[0], &url, payment_query(), now()).unwrap();
+    let expected = QueryOutcome::Unanswered("no whole answer within 1000 ms".into());
     assert_eq!(call.make(now).await, expected);
 }
 
 #[tokio::test]
-async fn what_is_wrong_on_our_side_is_told_before_anything_is_sent() {
-    super::super::install_tls();
-    let remote = Remote::new().unwrap();
+async fn a_mistake_on_our_side_is_reported_before_anything_is_sent() {
+    crate::remote::partner_client::install_tls();
+    let remote = PartnerClient::new().unwrap();
     let refused = |profile: &str, url: &str, at: Time| {
         let directory = directory(profile);
-        let prepared = remote.prepare_query(&directory.accounts()[0], url, question(), at);
+        let prepared = remote.prepare_query(&directory.accounts()[0], url, payment_query(), at);
         prepared.err().expect("it is refused").to_string()
     };
     let without = SANDBOX_PROFILE.split("[query]").next().unwrap();
@@ -158,43 +166,48 @@ async fn what_is_wrong_on_our_side_is_told_before_anything_is_sent() {
         (public, "https://127.0.0.1:1", now(), "private network"),
         (public, "", now(), "not an absolute"),
     ] {
-        let told = refused(profile, url, at);
-        assert!(told.contains(expected), "{told}");
+        let message = refused(profile, url, at);
+        assert!(message.contains(expected), "{message}");
     }
 }
 
-/// Midtrans as it is shipped, let to this machine.
-fn of_its_own() -> String {
-    let profile = crate::profile::Shipped::of("midtrans").unwrap().profile;
+/// The shipped profile of Midtrans, which may call this machine.
+fn custom_scheme() -> String {
+    let profile = crate::profile::shipped::ShippedProfile::of("midtrans").unwrap().profile;
     profile.replace("stage = \"draft\"", "stage = \"sandbox\"")
 }
 
 #[tokio::test]
-async fn a_partner_with_a_scheme_of_its_own_is_asked_in_its_way() {
+async fn a_partner_with_a_custom_scheme_is_queried_by_its_profile() {
     let paid = r#"{"status_code":"200","order_id":"o1","transaction_id":"t1","transaction_status":"settlement","gross_amount":"5.00","currency":"EUR"}"#;
-    let (queried, asked) = ask(&of_its_own(), http("200 OK", paid)).await;
-    let Queried::Told(Told::Ended(end)) = queried else { panic!("{queried:?}") };
+    let (queried, asked) = ask(&custom_scheme(), http("200 OK", paid)).await;
+    let QueryOutcome::Answered(PaymentStatus::Terminal(end)) = queried else {
+        panic!("{queried:?}")
+    };
     assert_eq!((end.provider_ref.as_str(), end.amount.minor()), ("t1", 500));
     assert!(asked.starts_with("GET /base/v2/o1/status HTTP/1.1\r\n"), "{asked}");
-    // base64 of 32 times x, and a colon.
+    // The base64 of 32 times x, and a colon.
     let basic = "authorization: Basic eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHg6\r\n";
     assert!(asked.contains(basic) && asked.contains("accept: application/json\r\n"), "{asked}");
     for (bytes, expected) in [
-        (http("404 Not Found", "{}"), Queried::Told(Told::Unknown)),
-        (http("201 Created", &paid.replace("settlement", "pending")), Queried::Told(Told::Pending)),
-        (http("200 OK", &paid.replace("o1", "o2")), Queried::Wrong(WrongAnswer::OrderId)),
-        (http("200 OK", ""), Queried::Wrong(WrongAnswer::NotJson)),
-        (http("400 Bad Request", "{}"), Queried::Refused(400)),
-        (http("401 Unauthorized", paid), Queried::Refused(401)),
-        (http("429 Too Many Requests\r\nretry-after: 7", ""), Queried::Busy(Some(7_000))),
-        (http("302 Found\r\nlocation: /else", ""), Queried::Wrong(WrongAnswer::Redirect)),
-        (http("500 Oops", paid), Queried::Unanswered("the partner answered 500".into())),
+        (http("404 Not Found", "{}"), QueryOutcome::Answered(PaymentStatus::Unknown)),
+        (
+            http("201 Created", &paid.replace("settlement", "pending")),
+            QueryOutcome::Answered(PaymentStatus::Pending),
+        ),
+        (http("200 OK", &paid.replace("o1", "o2")), QueryOutcome::Invalid(QueryViolation::OrderId)),
+        (http("200 OK", ""), QueryOutcome::Invalid(QueryViolation::NotJson)),
+        (http("400 Bad Request", "{}"), QueryOutcome::Refused(400)),
+        (http("401 Unauthorized", paid), QueryOutcome::Refused(401)),
+        (http("429 Too Many Requests\r\nretry-after: 7", ""), QueryOutcome::Busy(Some(7_000))),
+        (http("302 Found\r\nlocation: /else", ""), QueryOutcome::Invalid(QueryViolation::Redirect)),
+        (http("500 Oops", paid), QueryOutcome::Unanswered("the partner answered 500".into())),
     ] {
-        assert_eq!(ask(&of_its_own(), bytes.clone()).await.0, expected, "{bytes:.80}");
+        assert_eq!(ask(&custom_scheme(), bytes.clone()).await.0, expected, "{bytes:.80}");
     }
-    let directory = directory(of_its_own().split("[query]").next().unwrap());
-    let remote = Remote::new().unwrap();
+    let directory = directory(custom_scheme().split("[query]").next().unwrap());
+    let remote = PartnerClient::new().unwrap();
     let account = &directory.accounts()[0];
-    let refused = remote.prepare_query(account, "https://a.example", question(), now()).err();
+    let refused = remote.prepare_query(account, "https://a.example", payment_query(), now()).err();
     assert_eq!(refused, Some(QueryError::NoQuery("acme".to_owned())));
 }

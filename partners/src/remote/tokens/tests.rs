@@ -1,4 +1,4 @@
-//! Access tokens over real sockets: a gateway that grants them and takes calls with the last one it granted.
+//! Access tokens over real sockets: the gateway grants tokens, and accepts calls with one of them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,9 +13,10 @@ use crate::directory::Directory;
 use crate::document::{AccountEntry, NewKey, VaultDocument};
 use crate::keys::Channel;
 use crate::profile::Profile;
-use crate::query::{Question, Told};
-use crate::remote::query::Queried;
-use crate::remote::{Created, Failure, Remote, install_tls};
+use crate::query::{PaymentQuery, PaymentStatus};
+use crate::remote::exchange::{CreateFailure, CreateOutcome};
+use crate::remote::partner_client::{PartnerClient, install_tls};
+use crate::remote::query::QueryOutcome;
 use crate::scheme::oauth::tests::{CREATE, OAUTH, with};
 
 const CLIENT_SECRET: &str = "the client's test secret, worth nothing";
@@ -37,14 +38,14 @@ outcome = "SUCCESS"
 outcome = "pending"
 "#;
 
-/// What the gateway was asked, and how it is to answer.
+/// A gateway: the requests it got, and how it answers.
 #[derive(Default)]
 struct Gateway {
     granted: AtomicU64,
     called: AtomicU64,
-    /// The number of the token that it takes; others are 401.
+    /// The number of the token that it accepts. A call with another token gets 401.
     takes: AtomicU64,
-    /// 0: it grants; else the status it answers with.
+    /// The status that refuses a token request; 0 if it grants tokens.
     refuses: AtomicU64,
     delay_ms: AtomicU64,
     asked: Mutex<Vec<String>>,
@@ -98,8 +99,8 @@ impl Gateway {
         if !request.contains(&takes) {
             return (401, String::new());
         }
-        let told = r#"{"id":"p-1","url":"https://pay.example/p-1","order":"o-1","state":"NEW"}"#;
-        (200, told.to_owned())
+        let body = r#"{"id":"p-1","url":"https://pay.example/p-1","order":"o-1","state":"NEW"}"#;
+        (200, body.to_owned())
     }
 
     fn counts(&self) -> (u64, u64) {
@@ -107,7 +108,7 @@ impl Gateway {
     }
 }
 
-/// A clock that stands so many ms after the beginning of the test.
+/// A stopped clock, this many ms after the beginning of the test.
 fn at(ms: i64) -> impl Fn() -> Time {
     move || Time::from_unix_ms(1_769_853_600_000 + ms)
 }
@@ -116,7 +117,7 @@ fn account_of(profile: &str) -> Arc<Account> {
     account_from(profile, &[0])
 }
 
-/// With keys of creates that begin at these ms, each when the one before ends.
+/// An account with create keys that begin at these ms. Each begins when the previous key ends.
 fn account_from(profile: &str, begins: &[i64]) -> Arc<Account> {
     let partner = PartnerCode::parse("acme").unwrap();
     let mut entry = AccountEntry::new(partner.clone(), MerchantCode::parse("SHOP").unwrap());
@@ -154,37 +155,42 @@ fn wanted() -> CreateRequest {
         return_url: "https://pay.example/r".to_owned(),
         ipn_url: "https://pay.example/n".to_owned(),
         expires_at: None,
-        wish: None,
+        presentation: None,
         reference: None,
         payer_ip: None,
     }
 }
 
-async fn create(remote: &Remote, account: &Arc<Account>, url: &str, ms: i64) -> Created {
-    let call = remote.prepare(account, url, &wanted(), at(ms)());
+async fn create(
+    remote: &PartnerClient,
+    account: &Arc<Account>,
+    url: &str,
+    ms: i64,
+) -> CreateOutcome {
+    let call = remote.prepare_create(account, url, &wanted(), at(ms)());
     call.unwrap_or_else(|error| panic!("{error}")).make(at(ms)).await
 }
 
-async fn query(remote: &Remote, account: &Arc<Account>, url: &str, ms: i64) -> Queried {
-    let question = Question {
+async fn query(remote: &PartnerClient, account: &Arc<Account>, url: &str, ms: i64) -> QueryOutcome {
+    let payment_query = PaymentQuery {
         merchant_code: account.merchant_code().clone(),
         order_id: OrderId::parse("o-1").unwrap(),
         provider_ref: None,
     };
-    let call = remote.prepare_query(account, url, question, at(ms)());
+    let call = remote.prepare_query(account, url, payment_query, at(ms)());
     call.unwrap_or_else(|error| panic!("{error}")).make(at(ms)).await
 }
 
-fn is_open(created: &Created) -> bool {
-    matches!(created, Created::Opened(_))
+fn is_open(created: &CreateOutcome) -> bool {
+    matches!(created, CreateOutcome::Opened(_))
 }
 
 #[tokio::test]
-async fn one_token_serves_all_calls_until_shortly_before_it_ends() {
+async fn one_token_serves_all_calls_until_shortly_before_it_expires() {
     let (gateway, url) = Gateway::start().await;
     gateway.takes.store(1, Ordering::SeqCst);
     gateway.delay_ms.store(100, Ordering::SeqCst);
-    let (remote, account) = (Remote::new().unwrap(), account());
+    let (remote, account) = (PartnerClient::new().unwrap(), account());
     let calls = (0..20).map(|_| {
         let (remote, account, url) = (remote.clone(), Arc::clone(&account), url.clone());
         tokio::spawn(async move { create(&remote, &account, &url, 0).await })
@@ -194,7 +200,10 @@ async fn one_token_serves_all_calls_until_shortly_before_it_ends() {
         assert!(is_open(&created), "{created:?}");
     }
     assert_eq!(gateway.counts(), (1, 20));
-    assert_eq!(query(&remote, &account, &url, 1_000).await, Queried::Told(Told::Pending));
+    assert_eq!(
+        query(&remote, &account, &url, 1_000).await,
+        QueryOutcome::Answered(PaymentStatus::Pending)
+    );
     let last = 3_600_000 - MARGIN_MS - 1;
     assert!(is_open(&create(&remote, &account, &url, last).await));
     assert_eq!(gateway.counts(), (1, 22));
@@ -203,7 +212,7 @@ async fn one_token_serves_all_calls_until_shortly_before_it_ends() {
     assert_eq!(gateway.counts(), (2, 23));
     let asked = gateway.asked.lock().unwrap();
     let token = asked.iter().find(|request| request.starts_with("POST /oauth2")).unwrap();
-    // base64 of `c-1:` and the client's secret.
+    // The base64 of `c-1:` and the client's secret.
     assert!(
         token.contains(
             "authorization: Basic Yy0xOnRoZSBjbGllbnQncyB0ZXN0IHNlY3JldCwgd29ydGggbm90aGluZw==\r\n"
@@ -214,49 +223,57 @@ async fn one_token_serves_all_calls_until_shortly_before_it_ends() {
     assert!(asked.iter().any(|request| request.contains("x-token: token-1\r\n")));
 }
 
-/// The partner ended a token early: a new one is asked for, once for each call, and only where it was an old one.
+/// The partner ended a token early: each call requests at most one new token, and only if it used a
+/// cached one.
 #[tokio::test]
-async fn a_token_that_is_no_longer_taken_is_asked_for_once_more() {
+async fn a_refused_cached_token_is_replaced_once() {
     let (gateway, url) = Gateway::start().await;
     gateway.takes.store(1, Ordering::SeqCst);
-    let (remote, account) = (Remote::new().unwrap(), account());
+    let (remote, account) = (PartnerClient::new().unwrap(), account());
     assert!(is_open(&create(&remote, &account, &url, 0).await));
     gateway.takes.store(2, Ordering::SeqCst);
     assert!(is_open(&create(&remote, &account, &url, 0).await));
     assert_eq!(gateway.counts(), (2, 3));
     gateway.takes.store(3, Ordering::SeqCst);
-    assert_eq!(query(&remote, &account, &url, 0).await, Queried::Told(Told::Pending));
+    assert_eq!(
+        query(&remote, &account, &url, 0).await,
+        QueryOutcome::Answered(PaymentStatus::Pending)
+    );
     assert_eq!(gateway.counts(), (3, 5));
     gateway.takes.store(99, Ordering::SeqCst);
-    let refused = Created::Failed(Failure::Refused(401));
+    let refused = CreateOutcome::Failed(CreateFailure::Refused(401));
     assert_eq!(create(&remote, &account, &url, 0).await, refused);
     assert_eq!(gateway.counts(), (4, 7));
-    // The one it has now was new and refused, and is tried as an old one.
-    assert_eq!(query(&remote, &account, &url, 0).await, Queried::Refused(401));
+    // The refused new token is now in the cache, so the next call replaces it.
+    assert_eq!(query(&remote, &account, &url, 0).await, QueryOutcome::Refused(401));
     assert_eq!(gateway.counts(), (5, 9));
-    let fresh = Remote::new().unwrap();
+    let fresh = PartnerClient::new().unwrap();
     assert_eq!(create(&fresh, &account, &url, 0).await, refused);
-    assert_eq!(gateway.counts(), (6, 10), "a new one that is refused is not asked for again");
+    assert_eq!(gateway.counts(), (6, 10), "a refused new token is not replaced");
 }
 
-/// A partner may remember nonces, and look at the clock: a call made again is not the same to it.
+/// A partner may refuse a nonce that it has seen, or an old time: a repeated call has new ones.
 #[tokio::test]
-async fn a_call_made_again_is_of_another_moment() {
+async fn a_repeated_call_has_a_new_nonce_and_time() {
     let (gateway, url) = Gateway::start().await;
     gateway.takes.store(1, Ordering::SeqCst);
     let query = QUERY.replace("X-Token", "X-Nonce = \"{nonce}\", X-Now = \"{now_ms}\", X-Token");
-    let (remote, account) = (Remote::new().unwrap(), account_of(&with(&[CREATE, &query, OAUTH])));
-    assert_eq!(self::query(&remote, &account, &url, 0).await, Queried::Told(Told::Pending));
+    let (remote, account) =
+        (PartnerClient::new().unwrap(), account_of(&with(&[CREATE, &query, OAUTH])));
+    assert_eq!(
+        self::query(&remote, &account, &url, 0).await,
+        QueryOutcome::Answered(PaymentStatus::Pending)
+    );
     gateway.takes.store(2, Ordering::SeqCst);
-    let question = Question {
+    let payment_query = PaymentQuery {
         merchant_code: account.merchant_code().clone(),
         order_id: OrderId::parse("o-1").unwrap(),
         provider_ref: None,
     };
-    let call = remote.prepare_query(&account, &url, question, at(1_000)()).unwrap();
+    let call = remote.prepare_query(&account, &url, payment_query, at(1_000)()).unwrap();
     let ms = std::sync::atomic::AtomicI64::new(1_000);
-    let told = call.make(|| at(ms.fetch_add(1_000, Ordering::SeqCst))()).await;
-    assert_eq!(told, Queried::Told(Told::Pending));
+    let outcome = call.make(|| at(ms.fetch_add(1_000, Ordering::SeqCst))()).await;
+    assert_eq!(outcome, QueryOutcome::Answered(PaymentStatus::Pending));
     assert_eq!(gateway.counts(), (2, 3));
     let asked = gateway.asked.lock().unwrap();
     for name in ["x-nonce: ", "x-now: "] {
@@ -269,18 +286,21 @@ async fn a_call_made_again_is_of_another_moment() {
     }
 }
 
-/// Without a token nothing is sent: that is never an end nobody knows.
+/// Without a token nothing is sent, so the outcome is a failure and never unknown.
 #[tokio::test]
-async fn without_a_token_nothing_was_sent() {
+async fn without_a_token_nothing_is_sent() {
     let (gateway, url) = Gateway::start().await;
     gateway.refuses.store(401, Ordering::SeqCst);
-    let (remote, account) = (Remote::new().unwrap(), account());
+    let (remote, account) = (PartnerClient::new().unwrap(), account());
     let why = "no access token: the partner answered 401 invalid_client".to_owned();
-    let failed = Created::Failed(Failure::Unreachable(why.clone()));
+    let failed = CreateOutcome::Failed(CreateFailure::Unreachable(why.clone()));
     assert_eq!(create(&remote, &account, &url, 0).await, failed);
     assert_eq!(failed_code(&failed), "partner_unreachable");
-    // Whoever waited for the same is told the same; a second later it is asked again.
-    assert_eq!(query(&remote, &account, &url, FAILED_FOR_MS - 1).await, Queried::Unanswered(why));
+    // Within a second another call gets the same failure; after it, the token is requested again.
+    assert_eq!(
+        query(&remote, &account, &url, FAILED_FOR_MS - 1).await,
+        QueryOutcome::Unanswered(why)
+    );
     assert_eq!(gateway.counts(), (1, 0));
     gateway.refuses.store(0, Ordering::SeqCst);
     gateway.takes.store(2, Ordering::SeqCst);
@@ -291,22 +311,25 @@ async fn without_a_token_nothing_was_sent() {
     gateway.delay_ms.store(3_000, Ordering::SeqCst);
     let late = create(&remote, &slow, &url, 0).await;
     let why = "no access token: none within 1000 ms".to_owned();
-    assert_eq!(late, Created::Failed(Failure::Unreachable(why)));
+    assert_eq!(late, CreateOutcome::Failed(CreateFailure::Unreachable(why)));
     assert_eq!(gateway.counts().1, 1, "nothing was sent");
 
-    let nowhere = create(&Remote::new().unwrap(), &account, "http://127.0.0.1:1", 0).await;
-    let Created::Failed(Failure::Unreachable(why)) = nowhere else { panic!("{nowhere:?}") };
+    let nowhere = create(&PartnerClient::new().unwrap(), &account, "http://127.0.0.1:1", 0).await;
+    let CreateOutcome::Failed(CreateFailure::Unreachable(why)) = nowhere else {
+        panic!("{nowhere:?}")
+    };
     assert!(why.starts_with("no access token: ") && !why.contains(CLIENT_SECRET), "{why}");
 }
 
-/// One asks in vain for as long as it may; whoever waits for it is told the same at once, and nobody's asking is cut short.
+/// One token request runs into its timeout. The calls that wait for it then fail at once, and no
+/// request is cut short.
 #[tokio::test]
 #[ignore = "nightly: limits"]
-async fn a_gateway_that_hangs_is_not_asked_by_everybody_in_turn() {
+async fn calls_that_wait_do_not_repeat_a_token_request_that_timed_out() {
     let (gateway, url) = Gateway::start().await;
     gateway.delay_ms.store(5_000, Ordering::SeqCst);
     let account = account_of(&with(&[CREATE, &OAUTH.replace("[oauth]", "[oauth]\ntimeout_s = 1")]));
-    let (remote, begun) = (Remote::new().unwrap(), std::time::Instant::now());
+    let (remote, begun) = (PartnerClient::new().unwrap(), std::time::Instant::now());
     let mut calls = Vec::new();
     for _ in 0..4 {
         let (remote, account, url) = (remote.clone(), Arc::clone(&account), url.clone());
@@ -315,38 +338,41 @@ async fn a_gateway_that_hangs_is_not_asked_by_everybody_in_turn() {
     }
     let why = "no access token: none within 1000 ms".to_owned();
     for call in calls {
-        assert_eq!(call.await.unwrap(), Created::Failed(Failure::Unreachable(why.clone())));
+        assert_eq!(
+            call.await.unwrap(),
+            CreateOutcome::Failed(CreateFailure::Unreachable(why.clone()))
+        );
     }
     assert_eq!(gateway.counts(), (1, 0));
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(4), "[time] {:?}", begun.elapsed());
 }
 
 #[tokio::test]
-async fn a_token_ends_with_the_key_it_was_asked_for_with() {
+async fn a_token_is_used_only_with_the_key_it_was_requested_with() {
     let (gateway, url) = Gateway::start().await;
     gateway.takes.store(1, Ordering::SeqCst);
     let change = at(60_000)().unix_ms();
     let account = account_from(&with(&[CREATE, OAUTH]), &[0, change]);
-    let remote = Remote::new().unwrap();
+    let remote = PartnerClient::new().unwrap();
     assert!(is_open(&create(&remote, &account, &url, 0).await));
     assert!(is_open(&create(&remote, &account, &url, 59_999).await));
     assert_eq!(gateway.counts(), (1, 2));
     gateway.takes.store(2, Ordering::SeqCst);
     assert!(is_open(&create(&remote, &account, &url, 60_000).await));
-    assert_eq!(gateway.counts(), (2, 3), "it was not tried with the old one first");
+    assert_eq!(gateway.counts(), (2, 3), "the old token was not tried first");
 }
 
-fn failed_code(created: &Created) -> String {
-    let Created::Failed(failure) = created else { panic!("{created:?}") };
+fn failed_code(created: &CreateOutcome) -> String {
+    let CreateOutcome::Failed(failure) = created else { panic!("{created:?}") };
     failure.code()
 }
 
-/// Another vault or profile is another account: what was granted to the one before is not used.
+/// Another vault or profile makes another `Account` value, which does not use the old token.
 #[tokio::test]
-async fn a_changed_account_asks_anew() {
+async fn a_changed_account_requests_a_new_token() {
     let (gateway, url) = Gateway::start().await;
     gateway.takes.store(1, Ordering::SeqCst);
-    let remote = Remote::new().unwrap();
+    let remote = PartnerClient::new().unwrap();
     assert!(is_open(&create(&remote, &account(), &url, 0).await));
     gateway.takes.store(2, Ordering::SeqCst);
     assert!(is_open(&create(&remote, &account(), &url, 0).await));

@@ -1,94 +1,100 @@
-//! Owns the compiling of what `[query]` and `[create]` have in common: the request of a call. What would send a secret
-//! in an address, or sign what the signature stands in, is refused.
+//! Owns compiling the request of a call, which `[query]`, `[create]` and `[oauth]` have in common.
+//! A template that names a token outside the token's allowed parts is refused. `call_checks` checks
+//! the whole call.
 
 use reqwest::header::HeaderName;
-use toml::Spanned;
 
-use super::Compiler;
-use crate::scheme::BODY;
-use crate::scheme::call::{
-    ACCESS_TOKEN, BodyContent, COMMON, CallRule, Fields, FieldsPlace, Method, ORDER, SIGN, mentions,
+use crate::profile::bounds::Bounds;
+use crate::profile::spanned::Spanned;
+use crate::scheme::call::rule::{
+    ACCESS_TOKEN, BodyContent, COMMON, CallFields, CallMethod, CallRule, ORDER, SIGN,
 };
-use crate::scheme::clock::Format;
-use crate::scheme::encoding::Encoding;
-use crate::scheme::file::Text;
+use crate::scheme::clock::TimeFormat;
+use crate::scheme::compile::compiler::ProfileCompiler;
+use crate::scheme::encoding::PairEncoding;
 use crate::scheme::file::call::{BodyFile, CallFile, CredentialFile, MethodFile};
+use crate::scheme::file::tables::SpannedText;
 use crate::scheme::filter::Filter;
-use crate::scheme::template::{Names, Source, Template};
+use crate::scheme::template::{Template, TemplateNames, TokenSource};
 
-/// Headers that are the connection's own.
+/// Headers that the HTTP client sets.
 const NOT_OURS: [&str; 5] = ["host", "content-length", "transfer-encoding", "connection", "expect"];
-/// The document of the fields, in the templates of a call.
+/// The name of the fields' document in a call's templates: `{s.name}`.
 pub(super) const FIELDS: &str = "s";
 
-/// The section of a call that is of no one payment.
+/// The section of the token call, which is for no single payment.
 const OAUTH: &str = "oauth";
 
-/// Where a template of a call stands, for what may be in it.
+/// Where a template is used; it decides which tokens the template may name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum CallPart {
     Address,
     Body,
     SignText,
     Header,
-    /// What another is made of: it may stand anywhere.
+    /// A `[[….text]]`, which other templates may name anywhere.
     Text,
 }
 
-impl Compiler {
-    /// Whether the secret stands in a text, or in one it is made of.
-    pub(super) fn mentions_secret(&self, text: &Template) -> bool {
+impl ProfileCompiler {
+    /// Whether a template names the secret, directly or through a text.
+    pub(super) fn names_secret(&self, text: &Template) -> bool {
         text.tokens().into_iter().any(|token| match &token.source {
-            Source::Secret => true,
-            Source::Text(number) => {
-                self.texts.get(*number).is_some_and(|t| self.mentions_secret(t))
+            TokenSource::Secret => true,
+            TokenSource::Text(number) => {
+                self.texts.get(*number).is_some_and(|t| self.names_secret(t))
             }
             _ => false,
         })
     }
 
-    /// Templates may name constants and the values of a call from now on. What they could name before is given back.
-    pub(super) fn begin_call(&mut self, own: &[&str]) -> Names {
+    /// From now on templates may name constants and the values of a call. Returns the names that
+    /// were valid before.
+    pub(super) fn begin_call_names(&mut self, own: &[&str]) -> TemplateNames {
         let constants = self.names.constants.clone();
         let values = COMMON.iter().chain(own).map(|name| (*name).to_owned()).collect();
-        std::mem::replace(&mut self.names, Names { constants, values, ..Names::default() })
+        std::mem::replace(
+            &mut self.names,
+            TemplateNames { constants, values, ..TemplateNames::default() },
+        )
     }
 
-    /// Templates may name the answer to that call from now on; what was sent only to be told that it can't be.
-    pub(super) fn begin_answer(&mut self) {
-        let Names { constants, values, .. } = std::mem::take(&mut self.names);
+    /// From now on templates may name the answer, `{a.…}`. The call's values stay known, so that
+    /// naming one gives a better message.
+    pub(super) fn begin_answer_names(&mut self) {
+        let TemplateNames { constants, values, .. } = std::mem::take(&mut self.names);
         let documents = vec!["a".to_owned()];
-        self.names = Names { documents, constants, values, ..Names::default() };
+        self.names = TemplateNames { documents, constants, values, ..TemplateNames::default() };
     }
 
-    pub(super) fn or_default(
+    pub(super) fn bounded_or_default(
         &mut self,
         name: &str,
         value: &Option<Spanned<usize>>,
-        (default, range): (usize, std::ops::RangeInclusive<usize>),
+        (default, bounds): (usize, Bounds),
     ) -> usize {
-        value.as_ref().map_or(default, |value| self.within(name, value, range))
+        value.as_ref().map_or(default, |value| self.check_bounds(name, value, bounds))
     }
 
-    /// A call of the section `name`; what its templates may name stands in `names`.
-    pub(super) fn call(
+    /// Compiles the call of the section `name`; `names` holds what its templates may name.
+    pub(super) fn compile_call(
         &mut self,
         name: &'static str,
         file: &CallFile,
-        method: Method,
+        method: CallMethod,
     ) -> Option<CallRule> {
         self.section = name;
         let head = &file.head;
-        let texts = self.texts_of_call(file);
-        let fields = self.fields(file, method);
-        let base = head.base.as_ref().map(|base| self.base(base));
-        let path = self.of_call(&head.path, Part::Address);
-        self.address(&head.path, path.as_ref());
-        let headers = self.headers(file);
-        let credential = self.credential(file);
-        let body = self.body(file, method);
-        let sign = file.sign.as_ref().map(|sign| self.call_sign(sign));
-        let now = self.now(file);
+        let texts = self.compile_call_texts(file);
+        let fields = self.compile_fields(file, method);
+        let base = head.base.as_ref().map(|base| self.compile_base(base));
+        let path = self.parse_call_template(&head.path, CallPart::Address);
+        self.check_path(&head.path, path.as_ref());
+        let headers = self.compile_headers(file);
+        let credential = self.compile_credential(file);
+        let body = self.compile_body(file, method);
+        let sign = file.sign.as_ref().map(|sign| self.compile_call_sign(sign));
+        let now = self.compile_now_format(file);
         let (content, body) = body?;
         let rule = CallRule {
             method,
@@ -104,105 +110,106 @@ impl Compiler {
             sign: sign.map_or(Some(None), |sign| sign.map(Some))?,
             now: now?,
         };
-        self.whole(file, &rule);
+        self.check_whole_call(file, &rule);
         Some(rule)
     }
 
-    /// The method a call has to name.
-    pub(super) fn method(&mut self, name: &str, file: &CallFile) -> Option<Method> {
+    /// The call's method, which must be set.
+    pub(super) fn parse_method(&mut self, name: &str, file: &CallFile) -> Option<CallMethod> {
         let Some(method) = &file.head.method else {
-            self.wrong(file.span.clone(), format!("{name}.method is missing: GET or POST"));
+            self.report(file.span.clone(), format!("{name}.method is missing: GET or POST"));
             return None;
         };
         Some(match method.get_ref() {
-            MethodFile::Get => Method::Get,
-            MethodFile::Post => Method::Post,
+            MethodFile::Get => CallMethod::Get,
+            MethodFile::Post => CallMethod::Post,
         })
     }
 
-    /// A template of the call; `Part` says what may stand in it.
-    pub(super) fn of_call(&mut self, text: &Text, part: Part) -> Option<Template> {
-        let template = self.template(text)?;
+    /// Parses a template of the call and checks its tokens against `part`.
+    pub(super) fn parse_call_template(
+        &mut self,
+        text: &SpannedText,
+        part: CallPart,
+    ) -> Option<Template> {
+        let template = self.parse_template(text)?;
         for token in template.tokens() {
-            let is_sent = part == Part::Header || part == Part::SignText;
-            let is_hidden = part != Part::Address && part != Part::Text;
+            let is_sent = part == CallPart::Header || part == CallPart::SignText;
+            let is_hidden = part != CallPart::Address && part != CallPart::Text;
             let may = match &token.source {
-                Source::Value(SIGN) => part != Part::SignText && part != Part::Text,
-                Source::Value(ORDER) => self.section != OAUTH,
-                Source::Value(ACCESS_TOKEN) => self.has_token && self.section != OAUTH && is_hidden,
-                Source::Value(_) | Source::Merchant | Source::Constant(_) => true,
-                Source::Field(..) | Source::Pairs(_) => true,
-                Source::Secret => is_hidden,
-                Source::Body | Source::Method | Source::Path | Source::Query | Source::Url => {
-                    is_sent
+                TokenSource::Value(SIGN) => part != CallPart::SignText && part != CallPart::Text,
+                TokenSource::Value(ORDER) => self.section != OAUTH,
+                TokenSource::Value(ACCESS_TOKEN) => {
+                    self.has_token && self.section != OAUTH && is_hidden
                 }
-                // Those of a call stand where none of these may be, and name none.
-                Source::Text(_) => true,
-                Source::Header(_) => false,
+                TokenSource::Value(_) | TokenSource::Merchant | TokenSource::Constant(_) => true,
+                TokenSource::Field(..) | TokenSource::Pairs(_) => true,
+                TokenSource::Secret => is_hidden,
+                TokenSource::Body
+                | TokenSource::Method
+                | TokenSource::Path
+                | TokenSource::Query
+                | TokenSource::Url => is_sent,
+                // A call's texts were checked as `CallPart::Text`, so they name nothing that is
+                // refused here.
+                TokenSource::Text(_) => true,
+                TokenSource::Header(_) => false,
             };
             if !may {
                 let problem = match (&token.source, part) {
-                    (Source::Secret, Part::Text) => {
-                        "the secret must not stand in a text, which may stand anywhere; sign with it".to_owned()
-                    }
-                    (Source::Secret, Part::Address) => {
-                        "the secret must not stand in an address; sign with it, or write a credential".to_owned()
-                    }
-                    (Source::Value(ACCESS_TOKEN), _) if !self.has_token => {
-                        "{access_token} needs [oauth]: how it is asked for".to_owned()
-                    }
-                    (Source::Value(ACCESS_TOKEN), Part::Address) => {
-                        "an access token must not stand in an address; write credential = \"bearer\" and token = \"{access_token}\""
+                    (TokenSource::Secret, CallPart::Text) => {
+                        "a text must not name the secret, because other templates may use it \
+                         anywhere; sign with it"
                             .to_owned()
                     }
-                    (Source::Value(ORDER), _) => {
-                        "an access token is of no one payment: {order} can't stand here".to_owned()
+                    (TokenSource::Secret, CallPart::Address) => {
+                        "the secret must not stand in an address; sign with it, or write a \
+                         credential"
+                            .to_owned()
+                    }
+                    (TokenSource::Value(ACCESS_TOKEN), _) if !self.has_token => {
+                        "{access_token} needs [oauth]: how it is asked for".to_owned()
+                    }
+                    (TokenSource::Value(ACCESS_TOKEN), CallPart::Address) => {
+                        "an access token must not stand in an address; write \
+                         credential = \"bearer\" and token = \"{access_token}\""
+                            .to_owned()
+                    }
+                    (TokenSource::Value(ORDER), _) => {
+                        "the token call is for no single payment: {order} can't stand here"
+                            .to_owned()
                     }
                     _ => format!("{} can't stand here", token.written),
                 };
-                self.wrong(text.span(), problem);
+                self.report(text.span(), problem);
                 return None;
             }
         }
         Some(template)
     }
 
-    /// Another address: a text, or constants.
-    fn base(&mut self, text: &Text) -> Option<Template> {
-        let template = self.template(text)?;
+    /// Parses `base`: literals and constants only.
+    fn compile_base(&mut self, text: &SpannedText) -> Option<Template> {
+        let template = self.parse_template(text)?;
         let mut tokens = template.tokens().into_iter();
-        if let Some(other) = tokens.find(|token| !matches!(token.source, Source::Constant(_))) {
+        if let Some(other) = tokens.find(|token| !matches!(token.source, TokenSource::Constant(_)))
+        {
             let problem = format!(
                 "{}.base is an address or a constant; {} can't stand here",
                 self.section, other.written
             );
-            self.wrong(text.span(), problem);
+            self.report(text.span(), problem);
             return None;
         }
         Some(template)
     }
 
-    fn address(&mut self, path: &Text, template: Option<&Template>) {
-        let text = path.get_ref();
-        let is_plain = |literal: &&str| {
-            literal.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '#' | '\\'))
-        };
-        let all_plain = template.is_none_or(|template| template.literals().iter().all(is_plain));
-        if !text.starts_with('/') || text.starts_with("//") || !all_plain {
-            let problem = format!(
-                "{}.path must be a path that starts with /, without blanks and #",
-                self.section
-            );
-            self.wrong(path.span(), problem);
-        }
-    }
-
-    /// The texts in the order of the file; those behind may name those before.
-    fn texts_of_call(&mut self, file: &CallFile) -> Option<Vec<Template>> {
+    /// Parses the texts in the order of the file. A text may name those before it.
+    fn compile_call_texts(&mut self, file: &CallFile) -> Option<Vec<Template>> {
         let mut texts = Some(Vec::new());
         for text in &file.texts {
-            let template = self.of_call(&text.text, Part::Text);
-            self.new_name(&text.name, "text");
+            let template = self.parse_call_template(&text.text, CallPart::Text);
+            self.check_name(&text.name, "text");
             self.names.texts.push(text.name.get_ref().clone());
             match (template, &mut texts) {
                 (Some(template), Some(texts)) => texts.push(template),
@@ -212,14 +219,15 @@ impl Compiler {
         texts
     }
 
-    /// The fields in the order of the file, and the lists of pairs made of them; from then on templates may name them.
-    fn fields(&mut self, file: &CallFile, method: Method) -> Option<Fields> {
+    /// Parses the fields in the order of the file, and the lists of pairs made of them. From then
+    /// on templates may name them.
+    fn compile_fields(&mut self, file: &CallFile, method: CallMethod) -> Option<CallFields> {
         let mut listed: Vec<_> = file.fields.iter().collect();
         listed.sort_by_key(|(name, _)| name.span().start);
-        let part = if method == Method::Get { Part::Address } else { Part::Body };
+        let part = if method == CallMethod::Get { CallPart::Address } else { CallPart::Body };
         let mut all = Some(Vec::new());
         for (name, text) in listed {
-            match (self.of_call(text, part), &mut all) {
+            match (self.parse_call_template(text, part), &mut all) {
                 (Some(template), Some(all)) => all.push((name.get_ref().clone(), template)),
                 _ => all = None,
             }
@@ -229,21 +237,24 @@ impl Compiler {
             let encoding = file.head.encoding.as_ref().map(Spanned::span);
             if let Some(span) = first.or(encoding) {
                 let section = self.section;
-                self.wrong(span, format!("it is about fields; write [{section}.fields]"));
+                self.report(
+                    span,
+                    format!("pairs and encoding are for fields; write [{section}.fields]"),
+                );
             }
-            return Some(Fields::default());
+            return Some(CallFields::default());
         }
         self.names.documents = vec![FIELDS.to_owned()];
-        let pairs: Vec<_> = file.pairs.iter().map(|pairs| self.pairs(pairs)).collect();
-        let encoding = file.head.encoding.as_ref().map_or(Encoding::Rfc3986, |e| *e.get_ref());
+        let pairs: Vec<_> = file.pairs.iter().map(|pairs| self.compile_pairs(pairs)).collect();
+        let encoding = file.head.encoding.as_ref().map_or(PairEncoding::Rfc3986, |e| *e.get_ref());
         if encoding.lets_marks_through() {
             let at = file.head.encoding.as_ref().map_or(file.span.clone(), Spanned::span);
-            self.wrong(at, "what is sent is encoded; none and raw are for texts that are signed");
+            self.report(at, "fields are sent encoded; none and raw are for signed texts");
         }
-        Some(Fields { all: all?, encoding, pairs: pairs.into_iter().collect::<Option<_>>()? })
+        Some(CallFields { all: all?, encoding, pairs: pairs.into_iter().collect::<Option<_>>()? })
     }
 
-    fn headers(&mut self, file: &CallFile) -> Option<Vec<(String, Template)>> {
+    fn compile_headers(&mut self, file: &CallFile) -> Option<Vec<(String, Template)>> {
         let head = &file.head;
         let mut headers = Some(Vec::new());
         for (name, text) in &head.headers {
@@ -253,14 +264,14 @@ impl Compiler {
                 head.credential.as_ref().is_some_and(|c| *c.get_ref() != CredentialFile::None);
             if !is_name || NOT_OURS.contains(&lower.as_str()) {
                 let problem = format!("{} is no header that can be set here", name.get_ref());
-                self.wrong(name.span(), problem);
+                self.report(name.span(), problem);
             } else if lower == "authorization" && has_credential {
                 let section = self.section;
                 let problem =
                     format!("{section}.credential writes Authorization already; keep one");
-                self.wrong(name.span(), problem);
+                self.report(name.span(), problem);
             }
-            match (self.of_call(text, Part::Header), &mut headers) {
+            match (self.parse_call_template(text, CallPart::Header), &mut headers) {
                 (Some(template), Some(headers)) => headers.push((name.get_ref().clone(), template)),
                 _ => headers = None,
             }
@@ -268,8 +279,12 @@ impl Compiler {
         headers
     }
 
-    /// What our body is; a value in it is escaped for where it stands.
-    fn body(&mut self, file: &CallFile, method: Method) -> Option<(BodyContent, Template)> {
+    /// The body's format and template. Values are escaped for the format.
+    fn compile_body(
+        &mut self,
+        file: &CallFile,
+        method: CallMethod,
+    ) -> Option<(BodyContent, Template)> {
         let head = &file.head;
         let (content, filter) = match head.content {
             BodyFile::None => (BodyContent::None, None),
@@ -277,14 +292,14 @@ impl Compiler {
             BodyFile::Form => (BodyContent::Form, Some(Filter::Url)),
         };
         match (&head.body, filter) {
-            (None, None) if file.fields.is_empty() || method == Method::Get => {
+            (None, None) if file.fields.is_empty() || method == CallMethod::Get => {
                 Some((content, Template::default()))
             }
-            (None, Some(_)) if !file.fields.is_empty() && method == Method::Post => {
+            (None, Some(_)) if !file.fields.is_empty() && method == CallMethod::Post => {
                 Some((content, Template::default()))
             }
-            (Some(body), Some(filter)) if method == Method::Post => {
-                let template = self.of_call(body, Part::Body)?;
+            (Some(body), Some(filter)) if method == CallMethod::Post => {
+                let template = self.parse_call_template(body, CallPart::Body)?;
                 Some((content, template.escaped(&filter)))
             }
             _ => {
@@ -292,98 +307,40 @@ impl Compiler {
                 let at = head.body.as_ref().map(Spanned::span).or(method);
                 let section = self.section;
                 let problem = format!(
-                    "a body needs method = \"POST\", content = \"json\" or \"form\", and body: its template, or [{section}.fields]"
+                    "a body needs method = \"POST\", content = \"json\" or \"form\", and body: its \
+                     template, or [{section}.fields]"
                 );
-                self.wrong(at.unwrap_or(file.span.clone()), problem);
+                self.report(at.unwrap_or(file.span.clone()), problem);
                 None
             }
         }
     }
 
-    fn now(&mut self, file: &CallFile) -> Option<Format> {
+    fn compile_now_format(&mut self, file: &CallFile) -> Option<TimeFormat> {
         let head = &file.head;
-        self.written_format("now", (&head.now_format, &head.now_zone))
+        self.parse_written_format("now", (&head.now_format, &head.now_zone))
     }
 
-    /// How a time of ours is written; RFC 3339 where nothing is said.
-    pub(super) fn written_format(
+    /// The format of a time we send; RFC 3339 by default.
+    pub(super) fn parse_written_format(
         &mut self,
         name: &str,
-        (format, zone): (&Option<Text>, &Option<Text>),
-    ) -> Option<Format> {
+        (format, zone): (&Option<SpannedText>, &Option<SpannedText>),
+    ) -> Option<TimeFormat> {
         let Some(at) = format else {
             if let Some(zone) = zone {
-                self.wrong(zone.span(), format!("{name}_zone is for a pattern in {name}_format"));
+                self.report(zone.span(), format!("{name}_zone is for a pattern in {name}_format"));
             }
-            return Some(Format::Rfc3339);
+            return Some(TimeFormat::Rfc3339);
         };
-        let written = self.format(at, (format, zone))?;
+        let written = self.parse_time_format(at, (format, zone))?;
         if !written.writes() {
-            self.wrong(at.span(), "this pattern is for reading only; write %z or %:z for the zone");
+            self.report(
+                at.span(),
+                "this pattern is for reading only; write %z or %:z for the zone",
+            );
             return None;
         }
         Some(written)
     }
-
-    /// What only the whole call shows.
-    fn whole(&mut self, file: &CallFile, rule: &CallRule) {
-        let (at, section) = (file.head.path.span(), self.section);
-        for template in rule.templates() {
-            let unknown = template.tokens().into_iter().find(|token| match &token.source {
-                Source::Field(BODY, path) => rule.field(path).is_none(),
-                _ => false,
-            });
-            if let Some(token) = unknown {
-                let problem = format!("{} is none of [{section}.fields]", token.written);
-                self.wrong(at.clone(), problem);
-            }
-        }
-        if let Some(written) = shown_in_address(rule) {
-            let problem = format!(
-                "{written} has the secret or an access token in it, which must not stand in an address; sign with it, or \
-                 write a credential"
-            );
-            self.wrong(at.clone(), problem);
-        }
-        let stands = rule.sent().iter().any(|template| mentions(template, &Source::Value(SIGN)));
-        match &rule.sign {
-            None if stands => self.wrong(at, format!("{{sign}} needs [{section}.sign]")),
-            Some(_) if !stands => {
-                let problem =
-                    format!("[{section}.sign] makes {{sign}}, and {{sign}} stands nowhere");
-                self.wrong(at, problem);
-            }
-            Some(sign) => {
-                let over = |sources: &[Source]| sources.iter().any(|s| mentions(&sign.text, s));
-                let place = rule.place_of_fields().filter(|_| rule.signs_a_field());
-                let in_path = rule.holds_sign(&rule.path) || place == Some(FieldsPlace::Address);
-                let in_body = rule.holds_sign(&rule.body)
-                    || place.is_some_and(|place| place != FieldsPlace::Address);
-                if (in_path && over(&[Source::Path, Source::Query, Source::Url]))
-                    || (in_body && over(&[Source::Body]))
-                    || rule.holds_sign(&sign.text)
-                {
-                    let problem = format!(
-                        "{section}.sign.text is over what {{sign}} itself stands in; write that text out"
-                    );
-                    self.wrong(at, problem);
-                }
-            }
-            None => {}
-        }
-    }
-}
-
-/// What brings a secret into the path by way of a field, as it is written there; addresses stand in everybody's logs.
-fn shown_in_address(rule: &CallRule) -> Option<String> {
-    let hidden = |template: &Template| {
-        [Source::Secret, Source::Value(ACCESS_TOKEN)].iter().any(|one| mentions(template, one))
-    };
-    let shown = |source: &Source| match source {
-        Source::Field(BODY, path) => rule.field(path).is_some_and(hidden),
-        Source::Pairs(_) => rule.fields.all.iter().any(|(_, field)| hidden(field)),
-        _ => false,
-    };
-    let tokens = rule.path.tokens();
-    tokens.into_iter().find(|token| shown(&token.source)).map(|token| token.written.clone())
 }

@@ -1,48 +1,55 @@
-//! Owns the second half of compiling a profile: where values stand, which event is which, times and answers.
-
-use std::collections::BTreeMap;
+//! Owns compiling `[map]`, `[[event]]`, `[time]` and `[acks]`: where values are read, which notice
+//! is which event, formats of times, and answers.
 
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
-use toml::Spanned;
 
-use super::{Compiler, RECORDS};
-use crate::scheme::ack::{Ack, AckBody, AckRule, Acks};
+use crate::profile::bounds::{ACK_STATUS, EXPONENT};
+use crate::profile::spanned::Spanned;
+use crate::scheme::ack::{AckBody, AckKind, AckRule, AckRules};
 use crate::scheme::amount::AmountRule;
-use crate::scheme::call::mentions;
-use crate::scheme::clock::{Format, Zone};
-use crate::scheme::file::{AckFile, ConditionFile, EventFile, MapFile, Text, TimeFile};
-use crate::scheme::template::{Source, Template};
-use crate::scheme::{Condition, EventRule, MapRule, Outcome, Places, Test};
+use crate::scheme::call::rule::names_source;
+use crate::scheme::clock::{TimeFormat, ZoneRule};
+use crate::scheme::compile::compiler::{ProfileCompiler, RECORDS};
+use crate::scheme::file::tables::{
+    AckFile, AcksFile, ConditionFile, EventFile, MapFile, SpannedText, TimeFile,
+};
+use crate::scheme::rules::{
+    ConditionTest, EventOutcome, EventRule, MapRule, MatchCondition, ValuePlaces,
+};
+use crate::scheme::template::{Template, TokenSource};
 
-impl Compiler {
-    pub(in crate::scheme) fn map(&mut self, file: &MapFile) -> MapRule {
-        let merchant = file.merchant.as_ref().and_then(|text| self.template(text));
+impl ProfileCompiler {
+    pub(in crate::scheme) fn compile_map(&mut self, file: &MapFile) -> MapRule {
+        let merchant = file.merchant.as_ref().and_then(|text| self.parse_template(text));
         let MapFile { order, provider_ref, amount, currency, paid_at, event, nonce, .. } = file;
-        let places = self.places([order, provider_ref, amount, currency, paid_at, event, nonce]);
+        let places =
+            self.parse_places([order, provider_ref, amount, currency, paid_at, event, nonce]);
         let span = file.currency.as_ref().or(file.amount.as_ref()).map_or(0..0, Spanned::span);
         for (code, digits) in &file.exponents {
-            if Currency::parse(code).is_err() || *digits > 4 {
-                self.wrong(
+            if Currency::parse(code).is_err() || !EXPONENT.contain(*digits) {
+                self.report(
                     span.clone(),
-                    format!("exponents.{code} must be a currency of ISO 4217 and 0 to 4 digits"),
+                    format!(
+                        "exponents.{code} must be a currency of ISO 4217 and {EXPONENT} digits"
+                    ),
                 );
             }
         }
         for (word, code) in &file.currencies {
             if Currency::parse(code).is_err() {
-                self.wrong(
+                self.report(
                     span.clone(),
                     format!("currencies.{word} must be a currency of ISO 4217"),
                 );
             }
         }
-        // Where only events say when it was paid, the format is theirs.
+        // If only events map paid_at, paid_at_format still applies to them.
         let paid_at_format = match file.paid_at.as_ref().or(file.paid_at_format.as_ref()) {
-            None => Format::Rfc3339,
+            None => TimeFormat::Rfc3339,
             Some(at) => self
-                .format(at, (&file.paid_at_format, &file.paid_at_zone))
-                .unwrap_or(Format::Rfc3339),
+                .parse_time_format(at, (&file.paid_at_format, &file.paid_at_zone))
+                .unwrap_or(TimeFormat::Rfc3339),
         };
         MapRule {
             merchant,
@@ -50,106 +57,117 @@ impl Compiler {
             amount: AmountRule { unit: file.amount_unit, exponents: file.exponents.clone() },
             currencies: file.currencies.clone(),
             paid_at_format,
+            refunds: file.refunds.as_ref().map(|refunds| *refunds.get_ref()).unwrap_or_default(),
         }
     }
 
-    /// Where order, ref, amount, currency, time of payment, event and nonce stand.
-    fn places(&mut self, texts: [&Option<Text>; 7]) -> Places {
-        let places = texts.map(|text| text.as_ref().and_then(|text| self.template(text)));
+    /// Parses the templates of order, ref, amount, currency, paid_at, event and nonce.
+    fn parse_places(&mut self, texts: [&Option<SpannedText>; 7]) -> ValuePlaces {
+        let places = texts.map(|text| text.as_ref().and_then(|text| self.parse_template(text)));
         let [order, provider_ref, amount, currency, paid_at, event, nonce] = places;
-        Places { order, provider_ref, amount, currency, paid_at, event, nonce }
+        ValuePlaces { order, provider_ref, amount, currency, paid_at, event, nonce }
     }
 
-    /// An event that says when it was paid says it in the format of the map.
-    pub(super) fn formats_of_events(&mut self, map: &MapFile, events: &[EventFile]) {
+    /// Checks that an event with its own `paid_at` has a format in `[map]`.
+    pub(super) fn check_event_formats(&mut self, map: &MapFile, events: &[EventFile]) {
         let places = events.iter().filter_map(|event| event.paid_at.as_ref());
         for at in places.filter(|_| map.paid_at.is_none() && map.paid_at_format.is_none()) {
-            self.wrong(at.span(), "a time needs a format; write paid_at_format into [map]");
+            self.report(at.span(), "a time needs a format; write paid_at_format into [map]");
         }
     }
 
-    pub(in crate::scheme) fn event(&mut self, file: &EventFile) -> Option<EventRule> {
+    pub(in crate::scheme) fn compile_event(&mut self, file: &EventFile) -> Option<EventRule> {
         let outcome = match file.outcome.get_ref().as_str() {
-            "ignore" => Outcome::Ignore,
-            "keep" if self.section != RECORDS => Outcome::Keep,
-            "refuse" => Outcome::Refuse,
+            "ignore" => EventOutcome::Ignore,
+            "no_order" if self.section != RECORDS => EventOutcome::NoOrder,
+            "refuse" => EventOutcome::Refuse,
             word => match Status::parse(word) {
-                Some(status) => Outcome::Status(status),
+                Some(status) => EventOutcome::Status(status),
                 None => {
-                    let others = if self.section == RECORDS { "ignore" } else { "ignore, keep" };
+                    let others =
+                        if self.section == RECORDS { "ignore" } else { "ignore, no_order" };
                     let problem = format!(
                         "event.outcome is SUCCESS, FAILED, EXPIRED, REFUNDED, {others} or refuse"
                     );
-                    self.wrong(file.outcome.span(), problem);
+                    self.report(file.outcome.span(), problem);
                     return None;
                 }
             },
         };
-        let when = file.when.iter().filter_map(|condition| self.condition(condition)).collect();
+        let when =
+            file.when.iter().filter_map(|condition| self.compile_condition(condition)).collect();
         let EventFile { order, provider_ref, amount, currency, paid_at, event, nonce, .. } = file;
-        let places = self.places([order, provider_ref, amount, currency, paid_at, event, nonce]);
+        let places =
+            self.parse_places([order, provider_ref, amount, currency, paid_at, event, nonce]);
         Some(EventRule { span: file.outcome.span(), when, outcome, places })
     }
 
-    pub(super) fn condition(&mut self, file: &Spanned<ConditionFile>) -> Option<Condition> {
+    pub(super) fn compile_condition(
+        &mut self,
+        file: &Spanned<ConditionFile>,
+    ) -> Option<MatchCondition> {
         let ConditionFile { value, is, is_not, one_of, none_of, starts_with, present } =
             file.get_ref();
-        let value = self.token(value)?;
+        let value = self.parse_token(value)?;
         let mut tests = Vec::new();
-        tests.extend(is.clone().map(Test::Is));
-        tests.extend(is_not.clone().map(Test::IsNot));
-        tests.extend(one_of.clone().map(Test::OneOf));
-        tests.extend(none_of.clone().map(Test::NoneOf));
-        tests.extend(starts_with.clone().map(Test::StartsWith));
-        tests.extend(present.map(|present| if present { Test::Present } else { Test::Absent }));
+        tests.extend(is.clone().map(ConditionTest::Is));
+        tests.extend(is_not.clone().map(ConditionTest::IsNot));
+        tests.extend(one_of.clone().map(ConditionTest::OneOf));
+        tests.extend(none_of.clone().map(ConditionTest::NoneOf));
+        tests.extend(starts_with.clone().map(ConditionTest::StartsWith));
+        tests.extend(
+            present.map(
+                |present| if present { ConditionTest::Present } else { ConditionTest::Absent },
+            ),
+        );
         match (tests.pop(), tests.pop()) {
             (Some(test), None) if test.names_nothing() => {
                 let problem =
                     "nothing and an empty text are the same; write present = false (or true)";
-                self.wrong(file.span(), problem);
+                self.report(file.span(), problem);
                 None
             }
-            (Some(test), None) => Some(Condition { value, test }),
+            (Some(test), None) => Some(MatchCondition { value, test }),
             _ => {
                 let problem =
                     "a condition has one of is, is_not, one_of, none_of, starts_with, present";
-                self.wrong(file.span(), problem);
+                self.report(file.span(), problem);
                 None
             }
         }
     }
 
-    pub(in crate::scheme) fn time(
+    pub(in crate::scheme) fn compile_time(
         &mut self,
         time: &Spanned<TimeFile>,
-    ) -> Option<(Template, Format)> {
+    ) -> Option<(Template, TimeFormat)> {
         let TimeFile { value, format, zone, .. } = time.get_ref();
         let value = value.as_ref()?;
-        let format = self.format(value, (format, zone))?;
-        Some((self.template(value)?, format))
+        let format = self.parse_time_format(value, (format, zone))?;
+        Some((self.parse_template(value)?, format))
     }
 
-    /// How a time is written: `rfc3339`, `unix_s`, `unix_ms`, or a pattern and its zone.
-    pub(super) fn format(
+    /// Parses a time format: `rfc3339`, `unix_s`, `unix_ms`, or a pattern and its zone.
+    pub(super) fn parse_time_format(
         &mut self,
-        at: &Text,
-        (format, zone): (&Option<Text>, &Option<Text>),
-    ) -> Option<Format> {
+        at: &SpannedText,
+        (format, zone): (&Option<SpannedText>, &Option<SpannedText>),
+    ) -> Option<TimeFormat> {
         let Some(written) = format else {
-            self.wrong(
+            self.report(
                 at.span(),
                 "a time needs a format: rfc3339, unix_s, unix_ms or a pattern such as %Y%m%d%H%M%S",
             );
             return None;
         };
         let simple = match written.get_ref().as_str() {
-            "rfc3339" => Some(Format::Rfc3339),
-            "unix_s" => Some(Format::UnixSeconds),
-            "unix_ms" => Some(Format::UnixMilliseconds),
+            "rfc3339" => Some(TimeFormat::Rfc3339),
+            "unix_s" => Some(TimeFormat::UnixSeconds),
+            "unix_ms" => Some(TimeFormat::UnixMilliseconds),
             _ => None,
         };
         if let (Some(_), Some(zone)) = (&simple, zone) {
-            self.wrong(zone.span(), "a zone is for patterns; remove it");
+            self.report(zone.span(), "a zone is for patterns; remove it");
         }
         if simple.is_some() {
             return simple;
@@ -162,17 +180,17 @@ impl Compiler {
                 .any(|item| matches!(item, chrono::format::Item::Error));
         let zone = match zone {
             _ if !is_pattern => {
-                self.wrong(
+                self.report(
                     written.span(),
                     "a format is rfc3339, unix_s, unix_ms or a pattern such as %Y%m%d%H%M%S",
                 );
                 return None;
             }
-            None if says_zone => Zone::InText,
-            Some(zone) if !says_zone => match Zone::parse(zone.get_ref()) {
+            None if says_zone => ZoneRule::InText,
+            Some(zone) if !says_zone => match ZoneRule::parse(zone.get_ref()) {
                 Some(zone) => zone,
                 None => {
-                    self.wrong(
+                    self.report(
                         zone.span(),
                         "a zone is an offset such as +07:00 or a name such as Asia/Ho_Chi_Minh",
                     );
@@ -180,46 +198,46 @@ impl Compiler {
                 }
             },
             None | Some(_) => {
-                self.wrong(
+                self.report(
                     written.span(),
                     "a pattern needs a zone beside it, or %z in it, not both",
                 );
                 return None;
             }
         };
-        Some(Format::Pattern(pattern, zone))
+        Some(TimeFormat::Pattern(pattern, zone))
     }
 
-    pub(in crate::scheme) fn acks(&mut self, files: &BTreeMap<String, AckFile>) -> Acks {
-        let mut acks = Acks::default();
-        for (name, file) in files {
-            let Some(ack) = Ack::ALL.into_iter().find(|ack| ack.name() == name) else {
-                let known: Vec<_> = Ack::ALL.iter().map(|ack| ack.name()).collect();
-                self.wrong(
-                    file.status.span(),
-                    format!("there is no answer {name}; there are: {}", known.join(", ")),
-                );
-                continue;
+    pub(in crate::scheme) fn compile_acks(&mut self, file: &AcksFile) -> AckRules {
+        let mut acks = AckRules::default();
+        for ack in AckKind::ALL {
+            let file = match ack {
+                AckKind::Accepted => &file.accepted,
+                AckKind::Ignored => &file.ignored,
+                AckKind::BadSignature => &file.bad_signature,
+                AckKind::NotAdmissible => &file.not_admissible,
+                AckKind::Stale => &file.stale,
+                AckKind::Unavailable => &file.unavailable,
             };
-            acks.rules[ack as usize] = self.ack(file);
+            acks.rules[ack as usize] = file.as_ref().and_then(|file| self.compile_ack(file));
         }
         acks
     }
 
-    fn ack(&mut self, file: &AckFile) -> Option<AckRule> {
+    fn compile_ack(&mut self, file: &AckFile) -> Option<AckRule> {
         let status = *file.status.get_ref();
-        if !(200..=599).contains(&status) {
-            self.wrong(file.status.span(), "an answer's status is 200 to 599");
+        if !ACK_STATUS.contain(status) {
+            self.report(file.status.span(), format!("an answer's status is {ACK_STATUS}"));
         }
         let body = match (&file.body, &file.template) {
             (Some(_), Some(template)) => {
-                self.wrong(template.span(), "an answer has a body or a template, not both");
+                self.report(template.span(), "an answer has a body or a template, not both");
                 return None;
             }
             (_, Some(template)) => {
-                let written = self.template(template)?;
-                if mentions(&written, &Source::Secret) {
-                    self.wrong(template.span(), "the secret is nothing the partner is told");
+                let written = self.parse_template(template)?;
+                if names_source(&written, &TokenSource::Secret) {
+                    self.report(template.span(), "an answer must not hold the secret");
                 }
                 AckBody::Template(written)
             }

@@ -1,24 +1,29 @@
-//! Owns the less plain hints of an explanation: another place or prefix of the signature, another way of the key, another
-//! algorithm, another way of writing a list of pairs.
+//! Owns the hints about places and keys: another place or prefix of the signature, another encoding
+//! of the key, another algorithm, another encoding of a list of pairs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::is_match;
-use crate::scheme::crypt::{Algorithm, KeyKind, Ready, Strength};
-use crate::scheme::encoding::Encoding;
-use crate::scheme::pairs::{Empty, Order};
-use crate::scheme::reading::Context;
-use crate::scheme::template::{Source, Template};
-use crate::scheme::{Scheme, SignRule};
+use crate::scheme::compiled::Scheme;
+use crate::scheme::crypt::{KeyKind, KeyStrength, ReadyKey, SignAlgorithm};
+use crate::scheme::encoding::PairEncoding;
+use crate::scheme::explain::matching::is_match;
+use crate::scheme::message::TemplateContext;
+use crate::scheme::pairs::{EmptyValues, PairOrder};
+use crate::scheme::rules::SignRule;
+use crate::scheme::template::{Template, TokenSource};
 use crate::secret::Secret;
 
-/// The signature stands there, with something before it, or among others.
-pub(super) fn of_places(sign: &SignRule, ready: &Ready, context: Context<'_>) -> Option<String> {
-    let text = context.text(&sign.text).ok()?;
-    let expected = ready.expected(sign.algorithm, &text)?;
-    let expected = sign.output.write(&expected);
-    let values = context.every(sign.signature.as_ref()?);
+/// The value holds the expected signature together with other text: a prefix, or other signatures.
+pub(super) fn place_hint(
+    sign: &SignRule,
+    ready: &ReadyKey,
+    context: TemplateContext<'_>,
+) -> Option<String> {
+    let text = context.render(&sign.text).ok()?;
+    let expected = ready.compute_signature(sign.algorithm, &text)?;
+    let expected = sign.output.encode(&expected);
+    let values = context.find_all_values(sign.signature.as_ref()?);
     let (before, value) = values.iter().find_map(|value| Some((value.find(&expected)?, value)))?;
     let after = &value[before + expected.len()..];
     let before = &value[..before];
@@ -26,15 +31,16 @@ pub(super) fn of_places(sign: &SignRule, ready: &Ready, context: Context<'_>) ->
         return None;
     }
     Some(format!(
-        "a signature with {before:?} before it and {after:?} behind it: look at prefix, split or a parts document"
+        "a signature with {before:?} before it and {after:?} behind it: check prefix, split or a \
+         parts document"
     ))
 }
 
-/// The key read another way, or another algorithm.
-pub(super) fn of_keys(
+/// Tries the key decoded differently, and other algorithms.
+pub(super) fn key_hints(
     sign: &SignRule,
-    ready: &Ready,
-    context: Context<'_>,
+    ready: &ReadyKey,
+    context: TemplateContext<'_>,
     received: &[String],
 ) -> Vec<String> {
     let Some(secret) = ready.secret().filter(|_| sign.algorithm.key_kind() == KeyKind::Shared)
@@ -42,18 +48,19 @@ pub(super) fn of_keys(
         return Vec::new();
     };
     let mut found = Vec::new();
-    for (key, change) in other_keys(secret, &context.reading.scheme().key.prefix) {
-        for algorithm in Algorithm::SHARED {
+    for (key, change) in other_keys(secret, &context.message.scheme().key.prefix) {
+        for algorithm in SignAlgorithm::SHARED {
             let is_own = algorithm == sign.algorithm;
             if is_own && change.is_empty() {
                 continue;
             }
-            let Ok(ready) = Ready::new(algorithm, Secret::from_bytes(key.clone()), Strength::Any)
+            let Ok(ready) =
+                ReadyKey::new(algorithm, Secret::from_bytes(key.clone()), KeyStrength::Any)
             else {
                 continue;
             };
-            let context = Context { secret: ready.secret(), ..context };
-            let Ok(text) = context.text(&sign.text) else { continue };
+            let context = TemplateContext { secret: ready.secret(), ..context };
+            let Ok(text) = context.render(&sign.text) else { continue };
             let tried = SignRule { algorithm, ..sign.clone() };
             if is_match(&tried, &ready, &text, received) {
                 let algorithm = if is_own {
@@ -71,7 +78,7 @@ pub(super) fn of_keys(
     found
 }
 
-/// The key itself, and what it would be if the profile said something else of it.
+/// The key as it is, and as it would be under another `[key]`, each with that change.
 fn other_keys(secret: &[u8], prefix: &str) -> Vec<(Vec<u8>, String)> {
     let hex = |key: &[u8]| hex::decode(key).ok();
     let base64 = |key: &[u8]| STANDARD.decode(key.trim_ascii()).ok();
@@ -84,7 +91,7 @@ fn other_keys(secret: &[u8], prefix: &str) -> Vec<(Vec<u8>, String)> {
         let change = format!("[key] encoding = \"text\" (the {what} itself)");
         keys.push((key.clone().into_bytes(), change));
     }
-    // Such as whsec_…; the name of a kind of key ends with a low line.
+    // A key's prefix, such as whsec_, ends with an underscore.
     for at in secret.iter().enumerate().filter(|(_, byte)| **byte == b'_').map(|(at, _)| at + 1) {
         let (start, rest) = secret.split_at(at);
         let change = format!("[key] prefix = \"{}\"", String::from_utf8_lossy(start));
@@ -101,35 +108,35 @@ fn other_keys(secret: &[u8], prefix: &str) -> Vec<(Vec<u8>, String)> {
     keys
 }
 
-/// Whether a list of pairs stands in a text, or in another one that it uses.
+/// Whether a text names a list of pairs, directly or through a text.
 fn uses_lists(scheme: &Scheme, text: &Template) -> bool {
     text.tokens().iter().any(|token| match &token.source {
-        Source::Pairs(_) => true,
-        Source::Text(number) => uses_lists(scheme, &scheme.texts[*number]),
+        TokenSource::Pairs(_) => true,
+        TokenSource::Text(number) => uses_lists(scheme, &scheme.texts[*number]),
         _ => false,
     })
 }
 
-/// Its lists of pairs written another way.
-pub(super) fn of_lists(
+/// Tries other encodings, orders and treatments of empty values in the lists of pairs.
+pub(super) fn list_hints(
     sign: &SignRule,
-    ready: &Ready,
-    context: Context<'_>,
+    ready: &ReadyKey,
+    context: TemplateContext<'_>,
     received: &[String],
 ) -> Vec<String> {
-    let scheme = context.reading.scheme();
+    let scheme = context.message.scheme();
     let mut found = Vec::new();
     if !uses_lists(scheme, &sign.text) {
         return found;
     }
-    for encoding in Encoding::ALL {
+    for encoding in PairEncoding::ALL {
         for (order, order_name) in [
             (None, ""),
-            (Some(Order::Sorted), "sorted"),
-            (Some(Order::SortedNocase), "sorted-nocase"),
-            (Some(Order::AsIs), "as-is"),
+            (Some(PairOrder::Sorted), "sorted"),
+            (Some(PairOrder::SortedNocase), "sorted-nocase"),
+            (Some(PairOrder::AsIs), "as-is"),
         ] {
-            for empty in [Empty::Keep, Empty::Skip] {
+            for empty in [EmptyValues::Keep, EmptyValues::Skip] {
                 let mut lists = scheme.pairs.clone();
                 for list in &mut lists {
                     list.encoding = encoding;
@@ -139,9 +146,9 @@ pub(super) fn of_lists(
                 if lists == scheme.pairs {
                     continue;
                 }
-                let text = Context { lists: Some(&lists), ..context }.text(&sign.text);
+                let text = TemplateContext { lists: Some(&lists), ..context }.render(&sign.text);
                 if text.is_ok_and(|text| is_match(sign, ready, &text, received)) {
-                    let skip = if empty == Empty::Skip { "skip" } else { "keep" };
+                    let skip = if empty == EmptyValues::Skip { "skip" } else { "keep" };
                     let order = if order_name.is_empty() {
                         String::new()
                     } else {

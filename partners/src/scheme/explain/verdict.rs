@@ -1,36 +1,40 @@
-//! Owns the words for what became of a request: refused before anybody looked at a signature, signed and by whom not, or
-//! what it comes to.
+//! Owns the sentence on how a request is judged: refused before its signature was checked, not
+//! signed, or accepted with this meaning.
 
 use payfold_schemas::time::Time;
 
-use super::Attempt;
 use crate::directory::Directory;
+use crate::notice_content::NoticeContent;
 use crate::profile::Profile;
+use crate::rejection::RejectCode;
 use crate::scheme::claims::{CLAIMS_MAX, are_too_many};
-use crate::scheme::map::Said;
-use crate::scheme::reading::Reading;
-use crate::scheme::request::Request;
-use crate::scheme::verify::VerifiedNotice;
-use crate::scheme::{ITEM, Scheme};
-use crate::verify::RejectCode;
+use crate::scheme::compiled::Scheme;
+use crate::scheme::explain::attempt::SignatureAttempt;
+use crate::scheme::message::ParsedMessage;
+use crate::scheme::request::NoticeRequest;
+use crate::scheme::rules::ITEM;
+use crate::verified::VerifiedNotice;
 
-/// What becomes of a request at `now`; `why` is what is told where nobody known has signed it.
-pub(super) fn verdict(
+/// Describes how a request is judged at `now`. `why` is the reason if no known key has signed it.
+pub(super) fn describe_verdict(
     directory: &Directory,
-    profile: &Profile,
-    (partner, request, now): (&str, &Request<'_>, Time),
+    partner: &str,
+    request: &NoticeRequest<'_>,
+    now: Time,
     why: &str,
 ) -> String {
-    let Some(scheme) = profile.scheme() else { return why.to_owned() };
-    if let Some(refused) = not_read(scheme, request) {
+    let Some(profile) = directory.profile(partner) else { return why.to_owned() };
+    let scheme = profile.scheme();
+    if let Some(refused) = why_not_read(scheme, request) {
         return refused.to_owned();
     }
-    match directory.verify_scheme(partner, request, now) {
+    match directory.authenticate(Some(partner), request, now) {
         Ok(notices) => {
-            let mut said: Vec<_> = notices.iter().map(|notice| said_of(notice, now)).collect();
-            let refused = items_of(scheme, profile, request).saturating_sub(notices.len());
+            let mut said: Vec<_> =
+                notices.iter().map(|notice| describe_notice(notice, now)).collect();
+            let refused = count_items(scheme, profile, request).saturating_sub(notices.len());
             if refused > 0 {
-                said.push(format!("{refused} of its items are refused: nobody known signed them"));
+                said.push(format!("{refused} of its items are refused: no known key signed them"));
             }
             said.join("; ")
         }
@@ -42,8 +46,8 @@ pub(super) fn verdict(
     }
 }
 
-/// What is refused before anybody looks at a signature.
-fn not_read(scheme: &Scheme, request: &Request<'_>) -> Option<&'static str> {
+/// Why a request is refused before its signature is checked. `None` if it is not.
+fn why_not_read(scheme: &Scheme, request: &NoticeRequest<'_>) -> Option<&'static str> {
     let content_type = request.header_values("content-type").next();
     if !scheme.takes_method(request.method) {
         return Some("405: notices of this partner come by another method (notice.methods)");
@@ -53,21 +57,23 @@ fn not_read(scheme: &Scheme, request: &Request<'_>) -> Option<&'static str> {
         .then_some("415: notices of this partner have another content type (notice.content_types)")
 }
 
-fn items_of(scheme: &Scheme, profile: &Profile, request: &Request<'_>) -> usize {
-    let reading = Reading::new(scheme, request, profile.limits()).ok();
+fn count_items(scheme: &Scheme, profile: &Profile, request: &NoticeRequest<'_>) -> usize {
+    let message = ParsedMessage::new(scheme, request, profile.limits()).ok();
     let is_read = scheme.items.as_ref().is_some_and(|rule| rule.of.0 <= ITEM);
-    reading.filter(|_| is_read).and_then(|reading| reading.items().ok()).unwrap_or(0)
+    message.filter(|_| is_read).and_then(|message| message.count_items().ok()).unwrap_or(0)
 }
 
-/// What a notice that is taken comes to.
-fn said_of(notice: &VerifiedNotice, now: Time) -> String {
+/// Describes an authenticated notice.
+fn describe_notice(notice: &VerifiedNotice, now: Time) -> String {
     let signed =
-        if notice.is_unsigned() { "not signed, which the profile takes" } else { "signed" };
-    let mapped = match notice.said() {
-        Ok(Said::Ignored) => return format!("{signed}: acknowledged and left alone"),
-        Ok(Said::Kept) => return format!("{signed}: acknowledged and kept in quarantine"),
+        if notice.is_unsigned() { "not signed, which the profile accepts" } else { "signed" };
+    let mapped = match notice.content() {
+        Ok(NoticeContent::Ignored) => return format!("{signed}: acknowledged and ignored"),
+        Ok(NoticeContent::NoOrder) => {
+            return format!("{signed}: acknowledged and kept in quarantine");
+        }
         Err(fault) => return format!("{signed}, but not admissible: {fault}"),
-        Ok(Said::Event(mapped)) => mapped,
+        Ok(NoticeContent::Event(mapped)) => mapped,
     };
     let outside = mapped.timestamp.and_then(|time| notice.profile().time().judge(time, now).err());
     if let Some(outside) = outside {
@@ -84,30 +90,32 @@ fn said_of(notice: &VerifiedNotice, now: Time) -> String {
     )
 }
 
-/// Why a notice is nobody's that names a merchant without an account.
-pub(super) fn no_account(partner: &str, merchant: &str) -> String {
+/// Says that the merchant of a notice has no account.
+pub(super) fn describe_missing_account(partner: &str, merchant: &str) -> String {
     if merchant.is_empty() {
-        return "the notice names no merchant where map.merchant looks".to_owned();
+        return "the notice names no merchant at map.merchant".to_owned();
     }
     format!(
-        "the notice names the merchant {merchant:?}, and no enabled account of {partner} has that code; if it is yours, add \
-         it with `payfold key add {partner} --merchant …`"
+        "the notice names the merchant {merchant:?}, and no enabled account of {partner} has that \
+         code; if it is yours, add it with `payfold key add {partner} --merchant …`"
     )
 }
 
-pub(super) fn unsigned(attempts: &[Attempt], not_for: Option<String>) -> String {
+pub(super) fn why_unsigned(attempts: &[SignatureAttempt], not_for: Option<String>) -> String {
     if let Some(why) = not_for {
         return why;
     }
     if let Some(attempt) = attempts.iter().find(|attempt| are_too_many(&attempt.received)) {
         return format!(
-            "the request has more than {CLAIMS_MAX} signatures where [[sign]] {} looks, and none of them is compared; a \
-             partner sends one for each key it signs with",
+            "the request has more than {CLAIMS_MAX} signatures where [[sign]] {} reads them, and \
+             none is compared; a partner sends one for each key it signs with",
             attempt.sign
         );
     }
     match attempts.iter().find(|attempt| attempt.matches) {
-        Some(attempt) => format!("key {} does not count now", attempt.key),
+        Some(attempt) => {
+            format!("key {} has made this signature, and it is not valid now", attempt.key)
+        }
         None if attempts.is_empty() => "the account has no key".to_owned(),
         None => "no key of the account has made this signature".to_owned(),
     }

@@ -1,4 +1,5 @@
-//! Owns the reading of a profile section by section, so that a mistake in one hides none in another.
+//! Owns the reading of a profile section by section, so that a mistake in one hides none in
+//! another.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,22 +14,23 @@ use super::create::CreateFile;
 use super::oauth::{GrantFile, OauthFile};
 use super::query::QueryFile;
 use super::records::RecordsFile;
-use super::{HeadFile, SchemeFile};
-use crate::profile::file::Wrong;
+use crate::profile::mistake::ProfileMistake;
+use crate::scheme::file::scheme_file::SchemeFile;
+use crate::scheme::file::tables::HeadFile;
 
-/// Sections that only a partner's own scheme has; one of them makes a file one.
-pub(in crate::scheme) const OWN_SECTIONS: [&str; 4] = ["map", "sign", "notice", "event"];
+/// The sections that only a custom scheme has. A file with one of them is a custom scheme.
+pub(in crate::scheme) const CUSTOM_SECTIONS: [&str; 4] = ["map", "sign", "notice", "event"];
 
-/// Whether a file is a partner's own scheme rather than the contract's.
-pub(crate) fn is_own_scheme(text: &str) -> bool {
+/// Whether a file is a custom scheme rather than the default scheme.
+pub(crate) fn is_custom_scheme(text: &str) -> bool {
     DeTable::parse(text).is_ok_and(|table| {
         let table = table.get_ref();
-        OWN_SECTIONS.iter().any(|name| table.contains_key(*name))
+        CUSTOM_SECTIONS.iter().any(|name| table.contains_key(*name))
     })
 }
 
-/// Reads every section.
-pub(in crate::scheme) fn read(text: &str) -> (SchemeFile, Vec<Wrong>) {
+/// Reads every section, and returns the mistakes.
+pub(in crate::scheme) fn read(text: &str) -> (SchemeFile, Vec<ProfileMistake>) {
     let mut sections = match DeTable::parse(text) {
         Ok(table) => {
             Sections { wrong: Vec::new(), head: DeTable::new(), table: table.into_inner() }
@@ -61,8 +63,8 @@ pub(in crate::scheme) fn read(text: &str) -> (SchemeFile, Vec<Wrong>) {
     (SchemeFile { head, ..file }, sections.wrong)
 }
 
-/// `[records]` alone, of a file whose other sections are read elsewhere.
-pub(in crate::scheme) fn records(text: &str) -> (Option<RecordsFile>, Vec<Wrong>) {
+/// Reads `[records]` of a default-scheme profile.
+pub(in crate::scheme) fn records(text: &str) -> (Option<RecordsFile>, Vec<ProfileMistake>) {
     let Ok(table) = DeTable::parse(text) else { return (None, Vec::new()) };
     let (wrong, head) = (Vec::new(), DeTable::new());
     let mut sections = Sections { table: table.into_inner(), head, wrong };
@@ -72,7 +74,7 @@ pub(in crate::scheme) fn records(text: &str) -> (Option<RecordsFile>, Vec<Wrong>
 struct Sections<'i> {
     table: DeTable<'i>,
     head: DeTable<'i>,
-    wrong: Vec<Wrong>,
+    wrong: Vec<ProfileMistake>,
 }
 
 impl<'i> Sections<'i> {
@@ -81,13 +83,13 @@ impl<'i> Sections<'i> {
         self.part(name, value)
     }
 
-    /// A section; a list of its values, which would be read as one, is none.
+    /// Reads a section. A list is refused: serde would read its values as the section's fields.
     fn part<T: DeserializeOwned>(&mut self, name: &str, value: Spanned<DeValue<'i>>) -> Option<T> {
         if matches!(value.get_ref(), DeValue::Table(_)) {
             return self.read(value);
         }
         let problem = format!("{name} is a section; write [{name}]");
-        self.wrong.push(Wrong { span: value.span(), problem });
+        self.wrong.push(ProfileMistake { span: value.span(), problem });
         None
     }
 
@@ -103,13 +105,13 @@ impl<'i> Sections<'i> {
             }
             _ => {
                 let problem = format!("{name} is a list; write [[{name}]]");
-                self.wrong.push(Wrong { span, problem });
+                self.wrong.push(ProfileMistake { span, problem });
                 Vec::new()
             }
         }
     }
 
-    /// `[query]` with its parts.
+    /// Reads `[query]` with its parts.
     fn query(&mut self) -> Option<QueryFile> {
         let (span, mut table) = self.section("query")?;
         let map = table.remove("map").and_then(|value| self.part("query.map", value));
@@ -120,18 +122,18 @@ impl<'i> Sections<'i> {
         Some(QueryFile { call: call?, head: head?, map, events })
     }
 
-    /// `[create]` with its parts.
+    /// Reads `[create]` with its parts.
     fn create(&mut self) -> Option<CreateFile> {
         let (span, mut table) = self.section("create")?;
         let answer = table.remove("answer").map(|value| self.part("create.answer", value));
         let call = self.call("create", span.clone(), &mut table);
         let head = self.rest(span, table);
-        // One that is there and can't be read is not missing.
+        // An answer that can't be read is reported already, so it does not count as missing.
         let answer = answer.map_or(Some(None), |answer| answer.map(Some));
         Some(CreateFile { call: call?, head: head?, answer: answer? })
     }
 
-    /// `[oauth]` with its parts.
+    /// Reads `[oauth]` with its parts.
     fn oauth(&mut self) -> Option<OauthFile> {
         let (span, mut table) = self.section("oauth")?;
         let answer = table.remove("answer").map(|value| self.part("oauth.answer", value));
@@ -147,11 +149,12 @@ impl<'i> Sections<'i> {
         if let DeValue::Table(table) = value.into_inner() {
             return Some((span, table));
         }
-        self.wrong.push(Wrong { span, problem: format!("{name} is a section; write [{name}]") });
+        self.wrong
+            .push(ProfileMistake { span, problem: format!("{name} is a section; write [{name}]") });
         None
     }
 
-    /// What of a section is the call's; it is taken out.
+    /// Takes the keys of the call out of a section and reads them.
     fn call(
         &mut self,
         name: &str,
@@ -177,7 +180,7 @@ impl<'i> Sections<'i> {
         Some(CallFile { span, head, fields, texts, pairs, sign })
     }
 
-    /// What is left of a section of which the call was taken out.
+    /// Reads the rest of a section, after the call was taken out of it.
     fn rest<T: DeserializeOwned>(&mut self, span: Range<usize>, table: DeTable<'i>) -> Option<T> {
         let before = self.wrong.len();
         let read = self.read(Spanned::new(span, DeValue::Table(table)));
@@ -190,13 +193,13 @@ impl<'i> Sections<'i> {
         read
     }
 
-    /// `[records]` with its parts.
+    /// Reads `[records]` with its parts.
     fn records(&mut self) -> Option<RecordsFile> {
         let value = self.table.remove("records")?;
         let span = value.span();
         let DeValue::Table(mut table) = value.into_inner() else {
             let problem = "records is a section; write [records]".to_owned();
-            self.wrong.push(Wrong { span, problem });
+            self.wrong.push(ProfileMistake { span, problem });
             return None;
         };
         let (map, events) = (table.remove("map"), table.remove("event"));
@@ -214,13 +217,13 @@ impl<'i> Sections<'i> {
             Ok(section) => Some(section),
             Err(error) => {
                 let span = error.span().unwrap_or(span);
-                self.wrong.push(Wrong { span, problem: error.message().to_owned() });
+                self.wrong.push(ProfileMistake { span, problem: error.message().to_owned() });
                 None
             }
         }
     }
 
-    /// What stands before the first section.
+    /// Reads the keys before the first section, and reports unknown sections.
     fn head(&mut self) -> Option<HeadFile> {
         let rest = std::mem::take(&mut self.table);
         for (name, value) in rest {
@@ -228,11 +231,12 @@ impl<'i> Sections<'i> {
                 && !matches!(name.get_ref(), Cow::Borrowed("exceptions" | "placeholder_refs"));
             if is_section {
                 let problem = format!(
-                    "there is no section {}; there are limits, notice, constants, document, items, pairs, text, key, \
-                     sign, require, field, map, event, time, acks, query, create, oauth, records",
+                    "there is no section {}; there are limits, notice, constants, document, items, \
+                     pairs, text, key, sign, require, field, map, event, time, acks, query, \
+                     create, oauth, records",
                     name.get_ref()
                 );
-                self.wrong.push(Wrong { span: name.span(), problem });
+                self.wrong.push(ProfileMistake { span: name.span(), problem });
             } else {
                 self.head.insert(name, value);
             }
@@ -242,6 +246,6 @@ impl<'i> Sections<'i> {
     }
 }
 
-fn of_toml(error: &toml::de::Error) -> Wrong {
-    Wrong { span: error.span().unwrap_or(0..0), problem: error.message().to_owned() }
+fn of_toml(error: &toml::de::Error) -> ProfileMistake {
+    ProfileMistake { span: error.span().unwrap_or(0..0), problem: error.message().to_owned() }
 }

@@ -1,38 +1,44 @@
-//! Owns the question for which account a signed notice is. A secret of an account says it by itself. A public key, or a
-//! key that two accounts have, says only which partner signed: then the signed text has to say it.
+//! Owns the rule that a signed notice shows which account it is for. If one account has the secret,
+//! the signature is enough. A public key, or a secret that two accounts share, shows only which
+//! partner signed; then the signed text must name the account.
 
 use super::coverage::covered_by;
-use crate::profile::file::Wrong;
+use crate::profile::mistake::ProfileMistake;
+use crate::scheme::compiled::Scheme;
 use crate::scheme::crypt::KeyKind;
-use crate::scheme::template::{Source, Template};
-use crate::scheme::{Confirm, Scheme, SignRule};
+use crate::scheme::rules::{ConfirmPolicy, SignRule};
+use crate::scheme::template::{Template, TokenSource};
 
-/// A partner's public key signs the notices of all its merchants.
-pub(super) fn binding(scheme: &Scheme, problems: &mut Vec<Wrong>) {
+/// Checks every `[[sign]]` with a public key: the partner signs the notices of all its merchants
+/// with it.
+pub(super) fn check_binding(scheme: &Scheme, problems: &mut Vec<ProfileMistake>) {
     let public = scheme.signs.iter().filter(|sign| sign.algorithm.key_kind() == KeyKind::Public);
     for sign in
-        public.filter(|sign| scheme.confirm != Confirm::Always && !scheme.says_account(sign))
+        public.filter(|sign| scheme.confirm != ConfirmPolicy::Always && !scheme.binds_account(sign))
     {
         let problem = format!(
-            "[[sign]] {} is made with the partner's own key, for all its merchants alike, and its text does not say for \
-             which of them a notice is: whoever has an account there could have a payment of his own counted as yours; map \
-             merchant to a place in the signed text, or write a [[require]] that a place in it equals a constant every account \
-             has its own of (empty in [constants]), or write confirm = \"always\"",
+            "[[sign]] {} is checked with a public key of the partner, which signs the notices of \
+             all its merchants, and the signed text does not name the merchant: a payment at \
+             another merchant's account could count as yours; map merchant to a place in the \
+             signed text, or write a [[require]] that a signed place equals a constant which every \
+             account sets (empty in [constants]), or write confirm = \"always\"",
             sign.name
         );
-        problems.push(Wrong { span: sign.span.clone(), problem });
+        problems.push(ProfileMistake { span: sign.span.clone(), problem });
     }
 }
 
 impl Scheme {
-    /// Whether a notice that passes this `[[sign]]` says for which account it is, and nobody could have changed it.
-    pub(crate) fn says_account(&self, sign: &SignRule) -> bool {
+    /// Whether a notice that passes this `[[sign]]` names its account in a value that no third
+    /// party can change.
+    pub(crate) fn binds_account(&self, sign: &SignRule) -> bool {
         let is_confirmed = match self.confirm {
-            Confirm::Always => true,
-            Confirm::WhenUnsigned => !sign.algorithm.signs_the_text(),
-            Confirm::Never => false,
+            ConfirmPolicy::Always => true,
+            ConfirmPolicy::WhenUnsigned => !sign.algorithm.signs_the_text(),
+            ConfirmPolicy::Never => false,
         };
-        // An account's own query confirms no payment of another one.
+        // A query is made with the account's own key, so it does not confirm a payment of another
+        // account.
         let is_sure = |template: &Template| {
             let tokens = template.tokens();
             !tokens.is_empty()
@@ -46,12 +52,12 @@ impl Scheme {
         required || self.map.merchant.as_ref().is_some_and(is_sure)
     }
 
-    /// Whether a template is another text for every account, whatever the notice.
+    /// Whether a template differs between accounts and does not depend on the notice.
     fn is_of_account(&self, template: &Template) -> bool {
         let tokens = template.tokens();
-        let is_own = |source: &Source| match source {
-            Source::Merchant => true,
-            Source::Constant(name) => self.constants.get(name).is_some_and(Option::is_none),
+        let is_own = |source: &TokenSource| match source {
+            TokenSource::Merchant => true,
+            TokenSource::Constant(name) => self.constants.get(name).is_some_and(Option::is_none),
             _ => false,
         };
         tokens.iter().any(|token| is_own(&token.source))
@@ -59,10 +65,14 @@ impl Scheme {
     }
 }
 
-/// Whether it is part of what the sender sends.
-const fn is_sent(source: &Source) -> bool {
+/// Whether the sender of a notice chooses this value.
+const fn is_sent(source: &TokenSource) -> bool {
     !matches!(
         source,
-        Source::Secret | Source::Merchant | Source::Constant(_) | Source::Value(_) | Source::Method
+        TokenSource::Secret
+            | TokenSource::Merchant
+            | TokenSource::Constant(_)
+            | TokenSource::Value(_)
+            | TokenSource::Method
     )
 }

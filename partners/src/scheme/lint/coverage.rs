@@ -1,142 +1,127 @@
-//! Owns the question what a signature covers: whether a change of what decides would change the text that is signed.
-//! Everything in a notice that a fact is made of decides; only constants and literals do not.
+//! Owns the rules on what a signature covers. A signature covers a value if changing the value
+//! changes the signed text. Every value that a fact is made of must be covered; constants and
+//! literals need not be.
 
-use super::{TimeAndNonce, facts};
-use crate::profile::file::Wrong;
-use crate::profile::{NonceRule, TimeKind};
-use crate::scheme::filter::Keeps;
-use crate::scheme::template::{Piece, Source, Template, Token};
-use crate::scheme::unique::{lists, tells_end};
-use crate::scheme::{
-    BODY, Confirm, Content, DocumentContent, ITEM, Outcome, QUERY, Scheme, SignRule,
+use crate::profile::mistake::ProfileMistake;
+use crate::scheme::ambiguity::{pair_lists, shapes_separate};
+use crate::scheme::compiled::Scheme;
+use crate::scheme::deciding::{DecidingToken, UnsignedFallback, deciding_sources, deciding_tokens};
+use crate::scheme::filter::SignatureCoverage;
+use crate::scheme::lint::facts::TimeAndNonce;
+use crate::scheme::rules::{
+    BODY, ConfirmPolicy, DocumentContent, ITEM, NoticeFormat, QUERY, SignRule,
 };
+use crate::scheme::template::{Template, TemplatePiece, TemplateToken, TokenSource};
 
-/// What an unsigned value can be left to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Resort {
-    /// A query's answer says it, too.
-    Query,
-    /// No answer says it; the text says what to do.
-    None(&'static str),
-}
-
-/// A token whose value decides something.
-struct Deciding<'s> {
-    what: &'static str,
-    token: &'s Token,
-    resort: Resort,
-}
-
-/// What decides is signed, or confirmed by a query that says it; values that stand side by side can be told apart.
-pub(super) fn coverage(scheme: &Scheme, with: TimeAndNonce, problems: &mut Vec<Wrong>) {
+/// Checks that every deciding value is signed or confirmed by a query. Also checks that adjacent
+/// values in the signed text can't be confused.
+pub(super) fn check_coverage(
+    scheme: &Scheme,
+    with: TimeAndNonce,
+    problems: &mut Vec<ProfileMistake>,
+) {
     for sign in &scheme.signs {
-        let mut wrong = |problem: String| problems.push(Wrong { span: sign.span.clone(), problem });
+        let mut wrong =
+            |problem: String| problems.push(ProfileMistake { span: sign.span.clone(), problem });
         let signs_nothing = !sign.algorithm.signs_the_text();
-        if signs_nothing && scheme.confirm == Confirm::Never {
+        if signs_nothing && scheme.confirm == ConfirmPolicy::Never {
             wrong(format!(
-                "[[sign]] {} signs nothing of the notice; write confirm = \"when_unsigned\" or \"always\", so that a query confirms it",
+                "[[sign]] {} signs nothing of the notice; write confirm = \"when_unsigned\" or \
+                 \"always\", so that a query confirms it",
                 sign.name
             ));
             continue;
         }
-        let is_confirmed = scheme.confirm == Confirm::Always || signs_nothing;
-        for Deciding { what, token, resort } in deciding(scheme, with) {
-            if (is_confirmed && resort == Resort::Query) || covered_by(scheme, sign, token) {
+        let is_confirmed = scheme.confirm == ConfirmPolicy::Always || signs_nothing;
+        for DecidingToken { what, token, resort } in deciding_tokens(scheme, with) {
+            if (is_confirmed && resort == UnsignedFallback::Query)
+                || covered_by(scheme, sign, token)
+            {
                 continue;
             }
             let mend = match resort {
-                Resort::Query => {
-                    ": anybody could change it; map a signed place, or write confirm = \"always\", so that a query confirms it"
+                UnsignedFallback::Query => {
+                    ": anybody could change it; map a signed place, or write confirm = \"always\", \
+                     so that a query confirms it"
                 }
-                Resort::None(mend) => mend,
+                UnsignedFallback::None(mend) => mend,
             };
             let (name, written) = (&sign.name, &token.written);
             wrong(format!("[[sign]] {name} does not cover {written}, which decides {what}{mend}"));
         }
         if !signs_nothing && needs_one_reading(scheme, with) {
-            one_reading(scheme, sign, &mut wrong);
+            check_single_reading(scheme, sign, &mut wrong);
         }
     }
 }
 
-/// Whether a signed text must be read in one way: some of what it says counts without a query.
+/// Whether a signed text must have one reading only: some value in it counts without a query.
 pub(in crate::scheme) fn needs_one_reading(scheme: &Scheme, with: TimeAndNonce) -> bool {
-    scheme.confirm != Confirm::Always || {
-        let deciding = deciding(scheme, with);
-        let alone: Vec<_> = deciding.iter().filter(|one| one.resort != Resort::Query).collect();
-        let is_signed = |one: &&Deciding<'_>| {
+    scheme.confirm != ConfirmPolicy::Always || {
+        let deciding = deciding_tokens(scheme, with);
+        let alone: Vec<_> =
+            deciding.iter().filter(|one| one.resort != UnsignedFallback::Query).collect();
+        let is_signed = |one: &&DecidingToken<'_>| {
             scheme.signs.iter().all(|sign| covered_by(scheme, sign, one.token))
         };
         !alone.is_empty() && alone.iter().all(is_signed)
     }
 }
 
-/// Values of a signed text can be told apart, and so can the members of its lists.
-fn one_reading(scheme: &Scheme, sign: &SignRule, wrong: &mut impl FnMut(String)) {
-    for (first, second) in side_by_side(scheme, &sign.text) {
+/// Checks that a signed text shows where each of its values ends, and that each value of its lists
+/// is bound to a name.
+fn check_single_reading(scheme: &Scheme, sign: &SignRule, wrong: &mut impl FnMut(String)) {
+    for (first, second) in adjacent_values(scheme, &sign.text) {
         wrong(format!(
-            "[[sign]] {}: nothing stands between {first} and {second}, so text could slide from one into the other; say in a \
-             [[field]] what {first} looks like, with a pattern of one length such as [0-9]{{13}}, or write confirm = \"always\"",
+            "[[sign]] {}: nothing separates {first} and {second}, so text could move from one into \
+             the other; say in a [[field]] what {first} looks like, with a pattern of one length \
+             such as [0-9]{{13}}, or write confirm = \"always\"",
             sign.name
         ));
     }
-    for number in lists(scheme, &sign.text, 0) {
-        if !scheme.pairs[number].tells_names() {
+    for number in pair_lists(scheme, &sign.text, 0) {
+        if !scheme.pairs[number].binds_names() {
             wrong(format!(
-                "[[sign]] {}: the text of its list does not tell which value is whose, so anybody could send one under another's name; \
-                 list its keys (and keep the empty ones, with a separator), or write confirm = \"always\"",
+                "[[sign]] {}: the text of its list does not bind values to names, so a value could \
+                 be sent under another name; list its keys (and keep the empty ones, with a \
+                 separator), or write confirm = \"always\"",
                 sign.name
             ));
         }
     }
 }
 
-/// Values of a text that stand side by side and whose shapes don't say where the first ends.
-fn side_by_side(scheme: &Scheme, text: &Template) -> Vec<(String, String)> {
-    let value = |piece: &Piece| match piece {
-        Piece::Token(token) => Some(token.clone()),
-        Piece::Literal(_) | Piece::Optional(_) => None,
+/// Pairs of adjacent values with shapes that don't show where the first value ends.
+fn adjacent_values(scheme: &Scheme, text: &Template) -> Vec<(String, String)> {
+    let value = |piece: &TemplatePiece| match piece {
+        TemplatePiece::Token(token) => Some(token.clone()),
+        TemplatePiece::Literal(_) | TemplatePiece::Optional(_) => None,
     };
-    let is_text = |token: &Token| {
+    let is_text = |token: &TemplateToken| {
         matches!(
             token.source,
-            Source::Header(_)
-                | Source::Field(..)
-                | Source::Body
-                | Source::Url
-                | Source::Path
-                | Source::Query
-                | Source::Pairs(_)
+            TokenSource::Header(_)
+                | TokenSource::Field(..)
+                | TokenSource::Body
+                | TokenSource::Url
+                | TokenSource::Path
+                | TokenSource::Query
+                | TokenSource::Pairs(_)
         )
     };
     let pairs =
         text.pieces.windows(2).filter_map(|pair| Some((value(&pair[0])?, value(&pair[1])?)));
     pairs
         .filter(|(first, second)| is_text(first) && is_text(second))
-        .filter(|(first, second)| !tells_end(scheme, first, second))
+        .filter(|(first, second)| !shapes_separate(scheme, first, second))
         .map(|(first, second)| (first.written, second.written))
         .collect()
 }
 
-/// Every place whose value decides something, the time and whom it is for among them.
-pub(in crate::scheme) fn deciding_sources(scheme: &Scheme) -> Vec<&Source> {
-    let places = scheme.events.iter().map(|event| &event.places).chain([&scheme.map.places]);
-    let places = places.flat_map(|place| {
-        let money = [&place.order, &place.provider_ref, &place.amount, &place.currency];
-        money.into_iter().chain([&place.event, &place.paid_at, &place.nonce]).flatten()
-    });
-    let time = scheme.time.iter().map(|(time, _)| time);
-    let required = scheme.require.iter().flat_map(|rule| [&rule.value, &rule.equals]);
-    let templates = places.chain(&scheme.map.merchant).chain(time).chain(required);
-    let conditions = scheme.events.iter().flat_map(|event| &event.when);
-    let tokens = templates.flat_map(Template::tokens);
-    tokens.chain(conditions.map(|condition| &condition.value)).map(|token| &token.source).collect()
-}
-
-/// Whether a document is names and values without levels.
+/// Whether a document is a flat list of names and values.
 fn is_flat(scheme: &Scheme, document: usize) -> bool {
     match document {
-        BODY => scheme.content != Content::Json,
+        BODY => scheme.content != NoticeFormat::Json,
         QUERY => true,
         // An item of an array is JSON.
         ITEM => false,
@@ -144,12 +129,13 @@ fn is_flat(scheme: &Scheme, document: usize) -> bool {
     }
 }
 
-/// Tells every list of pairs what its document is, and which of its members decide something.
+/// Sets in every list of pairs whether its document is flat, and which of its members decide about
+/// money.
 pub(in crate::scheme) fn complete_lists(scheme: &mut Scheme) {
     let places: Vec<(usize, Vec<String>)> = deciding_sources(scheme)
         .into_iter()
         .filter_map(|source| match source {
-            Source::Field(document, path) => Some((*document, path.clone())),
+            TokenSource::Field(document, path) => Some((*document, path.clone())),
             _ => None,
         })
         .collect();
@@ -164,156 +150,114 @@ pub(in crate::scheme) fn complete_lists(scheme: &mut Scheme) {
     }
 }
 
-/// The tokens that decide something, and what each decides.
-fn deciding(scheme: &Scheme, with: TimeAndNonce) -> Vec<Deciding<'_>> {
-    const EVENT: Resort = Resort::None(
-        ": anybody could make several refunds of one, and no query says it; map a signed place, or leave event out (then the \
-         amount is all that went back so far)",
-    );
-    const PAID_AT: Resort = Resort::None(
-        ": anybody could change it, and no query says it; map a signed place, or leave paid_at out",
-    );
-    const TIME: Resort = Resort::None(
-        " with time.kind = \"event\": anybody could change it, and no query says it; read a signed time, or write kind = \
-         \"none\"",
-    );
-    let mut found: Vec<Deciding<'_>> = Vec::new();
-    let all = &scheme.map.places;
-    for (_, event) in facts(scheme) {
-        let own = &event.places;
-        for (what, place, resort) in [
-            ("the order", own.order.as_ref().or(all.order.as_ref()), Resort::Query),
-            ("the ref", own.provider_ref.as_ref().or(all.provider_ref.as_ref()), Resort::Query),
-            ("the amount", own.amount.as_ref().or(all.amount.as_ref()), Resort::Query),
-            ("the currency", own.currency.as_ref().or(all.currency.as_ref()), Resort::Query),
-            ("which event it is", own.event.as_ref().or(all.event.as_ref()), EVENT),
-            ("when it was paid", own.paid_at.as_ref().or(all.paid_at.as_ref()), PAID_AT),
-        ] {
-            let tokens = place.into_iter().flat_map(Template::tokens);
-            found.extend(tokens.map(|token| Deciding { what, token, resort }));
-        }
-    }
-    let mut also = |what, token, resort| found.push(Deciding { what, token, resort });
-    for condition in scheme.events.iter().flat_map(|event| &event.when) {
-        also("the status", &condition.value, Resort::Query);
-    }
-    for template in scheme.require.iter().flat_map(|rule| [&rule.value, &rule.equals]) {
-        for token in template.tokens() {
-            also("whether it is ours", token, Resort::Query);
-        }
-    }
-    if with.nonce != NonceRule::Unused {
-        let places = scheme.events.iter().map(|event| &event.places).chain([all]);
-        for token in places.filter_map(|place| place.nonce.as_ref()).flat_map(Template::tokens) {
-            also("the nonce", token, Resort::Query);
-        }
-    }
-    // The time of an event stands for the time of the payment where nothing else says it.
-    let pays = |(_, event): (usize, &crate::scheme::EventRule)| {
-        event.outcome == Outcome::Status(payfold_schemas::ipn::Status::Success)
-    };
-    if with.time == TimeKind::Event && facts(scheme).any(pays) {
-        for token in scheme.time.iter().flat_map(|(time, _)| time.tokens()) {
-            also("when it was paid", token, TIME);
-        }
-    }
-    let mut seen: Vec<(&Source, Resort)> = Vec::new();
-    found.retain(|one| {
-        let key = (&one.token.source, one.resort);
-        let is_new = !seen.contains(&key);
-        seen.push(key);
-        is_new
-    });
-    found
+/// Whether changing this value would change the text that this `[[sign]]` signs.
+pub(super) fn covered_by(scheme: &Scheme, sign: &SignRule, token: &TemplateToken) -> bool {
+    coverage_in(scheme, &sign.text, &token.source, 0) > SignatureCoverage::Nothing
 }
 
-/// Whether a change of a value would change what this `[[sign]]` signs.
-pub(super) fn covered_by(scheme: &Scheme, sign: &SignRule, token: &Token) -> bool {
-    covered(scheme, &sign.text, &token.source, 0) > Keeps::Nothing
-}
-
-/// How much of a value is left in a text.
-fn covered(scheme: &Scheme, text: &Template, wanted: &Source, depth: usize) -> Keeps {
+/// How well a signature over `text` protects a value.
+fn coverage_in(
+    scheme: &Scheme,
+    text: &Template,
+    wanted: &TokenSource,
+    depth: usize,
+) -> SignatureCoverage {
     if depth > 16 {
-        return Keeps::Nothing;
+        return SignatureCoverage::Nothing;
     }
-    let direct = stands_in(scheme, text, wanted, depth);
-    if direct == Keeps::All {
+    let direct = coverage_of_occurrence(scheme, text, wanted, depth);
+    if direct == SignatureCoverage::All {
         return direct;
     }
-    let all_of = |templates: Vec<&Token>| {
+    let all_of = |templates: Vec<&TemplateToken>| {
         let parts = templates.into_iter();
-        parts.map(|part| covered(scheme, text, &part.source, depth + 1)).min()
+        parts.map(|part| coverage_in(scheme, text, &part.source, depth + 1)).min()
     };
     let by_parts = match wanted {
-        // Nobody who sends a notice chooses them.
-        Source::Constant(_) | Source::Merchant | Source::Secret | Source::Value(_) => Keeps::All,
-        Source::Method if scheme.methods.len() == 1 => Keeps::All,
-        Source::Text(number) => all_of(scheme.texts[*number].tokens()).unwrap_or(Keeps::All),
-        Source::Pairs(number) => {
+        // The sender of a notice does not choose these.
+        TokenSource::Constant(_)
+        | TokenSource::Merchant
+        | TokenSource::Secret
+        | TokenSource::Value(_) => SignatureCoverage::All,
+        TokenSource::Method if scheme.methods.len() == 1 => SignatureCoverage::All,
+        TokenSource::Text(number) => {
+            all_of(scheme.texts[*number].tokens()).unwrap_or(SignatureCoverage::All)
+        }
+        TokenSource::Pairs(number) => {
             let (document, path) = scheme.pairs[*number].of.clone();
-            covered(scheme, text, &Source::Field(document, path), depth + 1)
+            coverage_in(scheme, text, &TokenSource::Field(document, path), depth + 1)
         }
-        // An item is covered where the array is that it stands in.
-        Source::Field(ITEM, _) => scheme.items.as_ref().map_or(Keeps::Nothing, |rule| {
-            let (document, path) = rule.of.clone();
-            covered(scheme, text, &Source::Field(document, path), depth + 1)
-        }),
-        // A wrapped document is covered where all it is unwrapped from is.
-        Source::Field(document, _) if *document > ITEM => {
+        // An item is covered if its array is.
+        TokenSource::Field(ITEM, _) => {
+            scheme.items.as_ref().map_or(SignatureCoverage::Nothing, |rule| {
+                let (document, path) = rule.of.clone();
+                coverage_in(scheme, text, &TokenSource::Field(document, path), depth + 1)
+            })
+        }
+        // A wrapped document is covered if everything it is unwrapped from is.
+        TokenSource::Field(document, _) if *document > ITEM => {
             let rule = &scheme.documents[*document - ITEM - 1];
-            all_of(rule.from.tokens()).unwrap_or(Keeps::All)
+            all_of(rule.from.tokens()).unwrap_or(SignatureCoverage::All)
         }
-        Source::Body
-        | Source::Method
-        | Source::Path
-        | Source::Query
-        | Source::Url
-        | Source::Header(_)
-        | Source::Field(..) => Keeps::Nothing,
+        TokenSource::Body
+        | TokenSource::Method
+        | TokenSource::Path
+        | TokenSource::Query
+        | TokenSource::Url
+        | TokenSource::Header(_)
+        | TokenSource::Field(..) => SignatureCoverage::Nothing,
     };
     direct.max(by_parts)
 }
 
-/// How much of a value is left where it stands in a text, by itself or inside something larger.
-fn stands_in(scheme: &Scheme, text: &Template, wanted: &Source, depth: usize) -> Keeps {
-    let of = |token: &Token| {
+/// How well a signature protects a value that is in the text itself, or inside a larger value of
+/// it.
+fn coverage_of_occurrence(
+    scheme: &Scheme,
+    text: &Template,
+    wanted: &TokenSource,
+    depth: usize,
+) -> SignatureCoverage {
+    let of = |token: &TemplateToken| {
         let filters = token.filters.iter().map(|filter| filter.keeps()).min();
         let inside = match &token.source {
-            Source::Text(number) if token.source != *wanted => {
-                covered(scheme, &scheme.texts[*number], wanted, depth + 1)
+            TokenSource::Text(number) if token.source != *wanted => {
+                coverage_in(scheme, &scheme.texts[*number], wanted, depth + 1)
             }
-            source if holds(scheme, source, wanted) => Keeps::All,
-            _ => Keeps::Nothing,
+            source if contains(scheme, source, wanted) => SignatureCoverage::All,
+            _ => SignatureCoverage::Nothing,
         };
-        filters.unwrap_or(Keeps::All).min(inside)
+        filters.unwrap_or(SignatureCoverage::All).min(inside)
     };
-    let of_piece = |piece: &Piece| match piece {
-        Piece::Literal(_) => Keeps::Nothing,
-        Piece::Token(token) => of(token),
-        // With others beside it, it is left out when one of those is empty.
-        Piece::Optional(inside) => {
+    let of_piece = |piece: &TemplatePiece| match piece {
+        TemplatePiece::Literal(_) => SignatureCoverage::Nothing,
+        TemplatePiece::Token(token) => of(token),
+        // An optional piece with several tokens is left out if one of them is empty, so it covers
+        // no token.
+        TemplatePiece::Optional(inside) => {
             let tokens = Template { pieces: inside.clone() };
             match tokens.tokens().as_slice() {
                 [only] => of(only),
-                _ => Keeps::Nothing,
+                _ => SignatureCoverage::Nothing,
             }
         }
     };
-    text.pieces.iter().map(of_piece).max().unwrap_or(Keeps::Nothing)
+    text.pieces.iter().map(of_piece).max().unwrap_or(SignatureCoverage::Nothing)
 }
 
-/// Whether what stands at `outer` holds the whole of what stands at `wanted`.
-fn holds(scheme: &Scheme, outer: &Source, wanted: &Source) -> bool {
+/// Whether the value of `outer` contains the whole value of `wanted`.
+fn contains(scheme: &Scheme, outer: &TokenSource, wanted: &TokenSource) -> bool {
     match (outer, wanted) {
-        (Source::Body, Source::Field(BODY, _)) => scheme.content != Content::Query,
-        (Source::Query | Source::Url, Source::Field(QUERY, _))
-        | (Source::Url, Source::Path | Source::Query) => true,
-        (Source::Pairs(number), Source::Field(document, path)) => {
+        (TokenSource::Body, TokenSource::Field(BODY, _)) => scheme.content != NoticeFormat::Query,
+        (TokenSource::Query | TokenSource::Url, TokenSource::Field(QUERY, _))
+        | (TokenSource::Url, TokenSource::Path | TokenSource::Query) => true,
+        (TokenSource::Pairs(number), TokenSource::Field(document, path)) => {
             scheme.pairs[*number].covers((*document, path))
         }
-        // Of a form `a` and `a.b` are two names.
-        (Source::Field(outer, path), Source::Field(document, whole)) if outer == document => {
+        // In a form `a` and `a.b` are two names; in JSON `a` contains `a.b`.
+        (TokenSource::Field(outer, path), TokenSource::Field(document, whole))
+            if outer == document =>
+        {
             let is_inside = whole.starts_with(path) && !is_flat(scheme, *document);
             whole == path || is_inside
         }
@@ -321,14 +265,15 @@ fn holds(scheme: &Scheme, outer: &Source, wanted: &Source) -> bool {
     }
 }
 
-/// What is left of each deciding value in each text that is signed.
-pub(super) fn weakest(scheme: &Scheme, with: TimeAndNonce) -> Vec<Keeps> {
+/// How well each signed text protects each deciding value.
+pub(super) fn deciding_coverages(scheme: &Scheme, with: TimeAndNonce) -> Vec<SignatureCoverage> {
     let signs = scheme.signs.iter().filter(|sign| sign.algorithm.signs_the_text());
-    let of = |sign: &SignRule| -> Vec<Keeps> {
-        let counts =
-            |one: &Deciding<'_>| scheme.confirm != Confirm::Always || one.resort != Resort::Query;
-        let deciding = deciding(scheme, with).into_iter().filter(counts);
-        deciding.map(|one| covered(scheme, &sign.text, &one.token.source, 0)).collect()
+    let of = |sign: &SignRule| -> Vec<SignatureCoverage> {
+        let counts = |one: &DecidingToken<'_>| {
+            scheme.confirm != ConfirmPolicy::Always || one.resort != UnsignedFallback::Query
+        };
+        let deciding = deciding_tokens(scheme, with).into_iter().filter(counts);
+        deciding.map(|one| coverage_in(scheme, &sign.text, &one.token.source, 0)).collect()
     };
     signs.flat_map(of).collect()
 }

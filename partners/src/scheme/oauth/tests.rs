@@ -1,4 +1,4 @@
-//! What an answer to a request for a token grants, and mistakes of `[oauth]`.
+//! How answers to token calls are judged, and mistakes in `[oauth]`.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ ref = "{a.id}"
 redirect = "{a.url}"
 "#;
 
-/// As RFC 6749 has it.
+/// A token call as in RFC 6749.
 pub(crate) const OAUTH: &str = r#"
 [oauth]
 path = "/oauth2/token"
@@ -69,18 +69,26 @@ fn parse(text: &str) -> Result<Profile, String> {
 
 fn granted(oauth: &str, body: &str) -> Result<(String, u64), String> {
     let profile = parse(&with(&[CREATE, oauth])).unwrap_or_else(|error| panic!("{error}"));
-    let scheme = profile.scheme().unwrap();
+    let scheme = profile.scheme();
     let constants = BTreeMap::new();
-    let of = Of { merchant: "SHOP", constants: &constants, opening: &[], values: &[] };
+    let inputs = TemplateInputs {
+        merchant: "SHOP",
+        constants: &constants,
+        decryption_keys: &[],
+        values: &[],
+    };
     let rule = &scheme.oauth.as_ref().unwrap().grant;
-    let grant = rule.judge(scheme, (profile.limits(), of), body.as_bytes())?;
+    let grant = rule
+        .judge(scheme, (profile.limits(), inputs), body.as_bytes())
+        .map_err(|why| why.to_string())?;
     Ok((String::from_utf8(grant.token.expose().to_vec()).unwrap(), grant.lasts_s))
 }
 
 #[test]
-fn an_answer_is_worth_what_it_grants() {
+fn a_token_answer_is_judged() {
     let other = format!(
-        "{OAUTH}[oauth.answer]\ntoken = \"{{a.data.jwt}}\"\nexpires_in = \"{{a.data.ttl}}\"\nrefusal = \"{{a.code}}\"\n\
+        "{OAUTH}[oauth.answer]\ntoken = \"{{a.data.jwt}}\"\nexpires_in = \"{{a.data.ttl}}\"\n\
+         refusal = \"{{a.code}}\"\n\
          success = [{{ value = \"{{a.code}}\", is = \"00\" }}]\n"
     );
     let silent = OAUTH.replace("[oauth]", "[oauth]\nttl_s = 77");
@@ -121,7 +129,7 @@ fn mistakes_are_named() {
         ([CREATE, ""], "{access_token} needs [oauth]: how it is asked for"),
         (
             [&CREATE.replace("{access_token}", "{secret}"), OAUTH],
-            "{access_token} stands in no call; write credential",
+            "no call uses {access_token}; write credential",
         ),
         (
             [&CREATE.replace("/v1/payments", "/v1/payments?t={access_token}"), OAUTH],
@@ -139,7 +147,7 @@ fn mistakes_are_named() {
                     "",
                 ),
             ],
-            "nothing shows who asks",
+            "the call does not authenticate us",
         ),
         (
             [CREATE, &of("content = \"form\"", "ttl_s = 0\ncontent = \"form\"")],
@@ -151,7 +159,7 @@ fn mistakes_are_named() {
         ),
         (
             [CREATE, &(OAUTH.to_owned() + "[oauth.answer]\ntoken = \"{now}\"\n")],
-            "{now} is nothing the answer says",
+            "{now} is not read from the answer",
         ),
         (
             [CREATE, &(OAUTH.to_owned() + "[[oauth.answer]]\ntoken = \"{a.t}\"\n")],
@@ -163,19 +171,22 @@ fn mistakes_are_named() {
     }
     let form = CREATE.replace("kind = \"call\"\nmethod = \"POST\"", "kind = \"form_post\"");
     let form = form.replace(
-        "credential = \"bearer\"\ntoken = \"{access_token}\"\ncontent = \"json\"\nbody = '{{\"order\":\"{order}\",\"amount\":{amount},\"currency\":\"{currency}\"}}'",
+        "credential = \"bearer\"\ntoken = \"{access_token}\"\ncontent = \"json\"\n\
+         body = '{{\"order\":\"{order}\",\"amount\":{amount},\"currency\":\"{currency}\"}}'",
         "content = \"form\"",
     );
     let form = form.split("[create.answer]").next().unwrap().to_owned()
-        + "[create.fields]\no = \"{order}\"\na = \"{amount}\"\nc = \"{currency}\"\nt = \"{access_token}\"\ns = \"{sign}\"\n\
-           [create.sign]\nalgorithm = \"hmac-sha256\"\ntext = \"{s.o}|{s.a}|{s.c}\"\noutput = \"hex-lower\"\n";
+        + "[create.fields]\no = \"{order}\"\na = \"{amount}\"\nc = \"{currency}\"\n\
+            t = \"{access_token}\"\ns = \"{sign}\"\n\
+            [create.sign]\nalgorithm = \"hmac-sha256\"\ntext = \"{s.o}|{s.a}|{s.c}\"\n\
+            output = \"hex-lower\"\n";
     let error = parse(&with(&[&form, OAUTH])).map(drop).unwrap_err();
     assert!(error.contains("neither the secret nor a token must stand in one"), "{error}");
 }
 
-/// A client certificate shows who asks, too (RFC 8705).
+/// A client certificate authenticates us as well (RFC 8705).
 #[test]
-fn a_certificate_shows_who_asks() {
+fn a_client_certificate_authenticates_the_token_call() {
     let plain = OAUTH
         .replace("credential = \"basic\"\nuser = \"{c.client_id}\"\npassword = \"{secret}\"", "");
     let plain = plain.replace("scope = \"payments\"", "client_id = \"{c.client_id}\"");

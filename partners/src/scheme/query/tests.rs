@@ -1,5 +1,6 @@
-//! The questions of the shipped profiles byte for byte, and what their answers are worth.
+//! The questions of the shipped profiles, byte for byte, and how their answers are judged.
 
+mod default_scheme;
 mod mistakes;
 
 use std::collections::BTreeMap;
@@ -11,13 +12,15 @@ use proptest::prelude::*;
 use sha2::Sha256;
 
 use super::*;
-use crate::directory::{Account, Directory};
+use crate::directory::Directory;
+use crate::directory::account::Account;
 use crate::document::{AccountEntry, VaultDocument};
 use crate::keys::Channel;
-use crate::profile::{Profile, Shipped};
-use crate::query::{Told, WrongAnswer};
-use crate::scheme::call::{Calling, Sent};
-use crate::scheme::crypt::Output;
+use crate::profile::Profile;
+use crate::profile::shipped::ShippedProfile;
+use crate::query::{PaymentStatus, QueryViolation};
+use crate::scheme::call::{CallRequest, RequestBuilder};
+use crate::scheme::signature_encoding::SignatureEncoding;
 use crate::scheme::tests::{NOW, SECRET, key};
 
 const CREATE_SECRET: &str = "rzp_test_1:another test key, worth nothing";
@@ -30,7 +33,7 @@ fn partner() -> PartnerCode {
 }
 
 fn shipped(name: &str) -> &'static str {
-    Shipped::of(name).unwrap().profile
+    ShippedProfile::of(name).unwrap().profile
 }
 
 /// acme/SHOP under this profile, with a key of these channels.
@@ -49,8 +52,8 @@ fn account(profile: &str, channels: &[Channel]) -> Arc<Account> {
     Arc::clone(&directory.unwrap_or_else(|problems| panic!("{problems:?}")).accounts()[0])
 }
 
-fn question(provider_ref: Option<&str>) -> Question {
-    Question {
+fn question(provider_ref: Option<&str>) -> PaymentQuery {
+    PaymentQuery {
         merchant_code: MerchantCode::parse("SHOP").unwrap(),
         order_id: OrderId::parse("o-1").unwrap(),
         provider_ref: provider_ref.map(|text| ProviderRef::parse(text).unwrap()),
@@ -58,33 +61,33 @@ fn question(provider_ref: Option<&str>) -> Question {
 }
 
 fn query(account: &Account) -> &SchemeQuery {
-    account.profile().scheme().unwrap().query.as_ref().unwrap()
+    account.profile().scheme().query.as_ref().unwrap()
 }
 
-fn put(account: &Account, question: &Question) -> Result<Sent, Uncallable> {
+fn put(account: &Account, question: &PaymentQuery) -> Result<CallRequest, CallBuildError> {
     let rule = &query(account).question;
-    let calling = Calling {
-        scheme: account.profile().scheme().unwrap(),
+    let calling = RequestBuilder {
+        scheme: account.profile().scheme(),
         rule,
         limits: account.profile().limits(),
-        of: account.of(),
+        inputs: account.template_inputs(),
         keys: account.scheme_keys().call_keys(rule, NOW),
         signature: None,
         api_url: "https://api.example",
         accept: query(account).answer.content.accept(),
     };
-    calling.sent(query(account).values(question, NOW)?)
+    calling.build(query(account).values(question, NOW)?)
 }
 
 /// Method, target, headers in their order and body, each on its line.
-fn written(asked: Sent) -> String {
+fn written(asked: CallRequest) -> String {
     let headers = asked.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
     let headers: String = headers.collect();
     let body = String::from_utf8(asked.body).unwrap();
     format!("{} {}\n{headers}{body}", asked.method.name(), asked.target)
 }
 
-fn asked(profile: &str, channels: &[Channel], provider_ref: Option<&str>) -> String {
+fn build_text(profile: &str, channels: &[Channel], provider_ref: Option<&str>) -> String {
     let account = account(profile, channels);
     written(put(&account, &question(provider_ref)).unwrap_or_else(|error| panic!("{error}")))
 }
@@ -106,89 +109,98 @@ fn momo_is_asked_with_a_signed_json() {
         sha256(SECRET, "accessKey=A-7&orderId=o-1&partnerCode=SHOP&requestId=o-1-1769853600000");
     let expected = format!(
         "POST /v2/gateway/api/query\naccept: application/json\ncontent-type: application/json\n\
-         {{\"partnerCode\":\"SHOP\",\"requestId\":\"o-1-1769853600000\",\"orderId\":\"o-1\",\"lang\":\"en\",\
-         \"signature\":\"{signature}\"}}"
+         {{\"partnerCode\":\"SHOP\",\"requestId\":\"o-1-1769853600000\",\"orderId\":\"o-1\",\
+         \"lang\":\"en\",\"signature\":\"{signature}\"}}"
     );
     for known in [None, Some("4014083433")] {
-        assert_eq!(asked(shipped("momo"), &[Channel::Ipn], known), expected);
+        assert_eq!(build_text(shipped("momo"), &[Channel::Ipn], known), expected);
     }
 }
 
 #[test]
-fn zalopay_is_asked_with_a_form_signed_with_key1() {
-    let made = Question { order_id: OrderId::parse(MADE).unwrap(), ..question(None) };
+fn zalopay_is_queried_with_fields_signed_with_key1() {
+    let made = PaymentQuery { order_id: OrderId::parse(MADE).unwrap(), ..question(None) };
     let id = "260131_019c137ec1007abc800000000000000f";
     let mac = sha256(CREATE_SECRET, &format!("SHOP|{id}|{CREATE_SECRET}"));
     let expected = format!(
-        "POST /v2/query\naccept: application/json\ncontent-type: application/x-www-form-urlencoded\n\
+        "POST /v2/query\naccept: application/json\n\
+         content-type: application/x-www-form-urlencoded\n\
          app_id=SHOP&app_trans_id={id}&mac={mac}"
     );
     let both = account(shipped("zalopay"), &BOTH);
     assert_eq!(put(&both, &made).map(written), Ok(expected));
-    // What was not made here has no such name there.
-    assert_eq!(put(&both, &question(None)).err(), Some(Uncallable::Order));
-    // The callback's key would sign a question that is taken for a failed payment.
+    // An order id that checkout did not make does not fit the profile's filters.
+    assert_eq!(put(&both, &question(None)).err(), Some(CallBuildError::Order));
+    // Signed with the callback's key, the question would be answered as a failed payment.
     let only_key2 = account(shipped("zalopay"), &[Channel::Ipn]);
-    assert_eq!(put(&only_key2, &made).err(), Some(Uncallable::NoKey));
+    assert_eq!(put(&only_key2, &made).err(), Some(CallBuildError::NoKey));
 }
 
 #[test]
 fn midtrans_is_asked_as_the_server_key() {
     // base64 of SECRET and a colon.
     let expected = "GET /v2/o-1/status\naccept: application/json\n\
-                    authorization: Basic YSB0ZXN0IGtleSB0aGF0IGlzIHdvcnRoIG5vdGhpbmcgYXQgYWxsOg==\n";
-    assert_eq!(asked(shipped("midtrans"), &[Channel::Ipn], None), expected);
-    assert_eq!(asked(shipped("midtrans"), &[Channel::Ipn], Some("t-1")), expected);
-    let own = asked(shipped("midtrans"), &BOTH, None);
+        authorization: Basic YSB0ZXN0IGtleSB0aGF0IGlzIHdvcnRoIG5vdGhpbmcgYXQgYWxsOg==\n";
+    assert_eq!(build_text(shipped("midtrans"), &[Channel::Ipn], None), expected);
+    assert_eq!(build_text(shipped("midtrans"), &[Channel::Ipn], Some("t-1")), expected);
+    let own = build_text(shipped("midtrans"), &BOTH, None);
     assert!(own != expected && own.starts_with("GET /v2/o-1/status\n"), "a key of creates counts");
 }
 
 #[test]
 fn square_and_razorpay_are_asked_for_transactions_only() {
     let expected = format!(
-        "GET /v2/payments/p%2F1%3F\naccept: application/json\nauthorization: Bearer {CREATE_SECRET}\n"
+        "GET /v2/payments/p%2F1%3F\naccept: application/json\n\
+         authorization: Bearer {CREATE_SECRET}\n"
     );
-    assert_eq!(asked(shipped("square"), &BOTH, Some("p/1?")), expected);
+    assert_eq!(build_text(shipped("square"), &BOTH, Some("p/1?")), expected);
     // base64 of CREATE_SECRET.
     let expected = "GET /v1/payments/pay_1\n\
-                    Authorization: Basic cnpwX3Rlc3RfMTphbm90aGVyIHRlc3Qga2V5LCB3b3J0aCBub3RoaW5n\n\
-                    accept: application/json\n";
-    assert_eq!(asked(shipped("razorpay"), &BOTH, Some("pay_1")), expected);
+        Authorization: Basic cnpwX3Rlc3RfMTphbm90aGVyIHRlc3Qga2V5LCB3b3J0aCBub3RoaW5n\n\
+        accept: application/json\n";
+    assert_eq!(build_text(shipped("razorpay"), &BOTH, Some("pay_1")), expected);
     for name in ["square", "razorpay"] {
         let account_here = account(shipped(name), &BOTH);
-        assert_eq!(put(&account_here, &question(None)).err(), Some(Uncallable::NoRef), "{name}");
-        for elsewhere in [".", ".."] {
-            let refused = put(&account_here, &question(Some(elsewhere))).err();
-            assert_eq!(refused, Some(Uncallable::Elsewhere), "{name} {elsewhere}");
+        assert_eq!(
+            put(&account_here, &question(None)).err(),
+            Some(CallBuildError::NoRef),
+            "{name}"
+        );
+        for step in [".", ".."] {
+            let refused = put(&account_here, &question(Some(step))).err();
+            assert_eq!(refused, Some(CallBuildError::PathStep), "{name} {step}");
         }
         let only_webhook = account(shipped(name), &[Channel::Ipn]);
         let refused = put(&only_webhook, &question(Some("p"))).err();
-        assert_eq!(refused, Some(Uncallable::NoKey), "{name}");
+        assert_eq!(refused, Some(CallBuildError::NoKey), "{name}");
     }
 }
 
 proptest! {
-    /// Whatever a transaction is called, the address asked is that of one payment, under the profile's path.
+    /// Whatever a transaction is called, the address is that of one payment, under the profile's
+    /// path.
     #[test]
-    fn no_ref_leads_anywhere_else(text in "[ -~]{1,64}") {
+    fn no_ref_changes_the_address(text in "[ -~]{1,64}") {
         let Ok(provider_ref) = ProviderRef::parse(&text) else { return Ok(()) };
-        let asked_for = Question { provider_ref: Some(provider_ref), ..question(None) };
+        let asked_for = PaymentQuery { provider_ref: Some(provider_ref), ..question(None) };
         let Ok(asked) = put(&RAZORPAY_ACCOUNT, &asked_for) else {
             prop_assert!(matches!(text.as_str(), "." | ".."), "{} is not asked for", text);
             return Ok(());
         };
         let url = url::Url::parse(&format!("https://api.example{}", asked.target)).unwrap();
         let steps: Vec<_> = url.path_segments().unwrap().collect();
-        prop_assert_eq!((url.host_str(), url.query(), url.fragment()), (Some("api.example"), None, None));
+        let parts = (url.host_str(), url.query(), url.fragment());
+        prop_assert_eq!(parts, (Some("api.example"), None, None));
         prop_assert_eq!(&steps[..2], ["v1", "payments"]);
         let named = percent_encoding::percent_decode_str(steps[2]).decode_utf8().unwrap();
         prop_assert_eq!((steps.len(), named.as_ref()), (3, text.as_str()));
     }
 }
 
-/// Midtrans, asked in this way instead.
+/// The Midtrans profile with another question.
 pub(super) fn with_question(question: &str) -> String {
-    let old = "method = \"GET\"\npath = \"/v2/{order}/status\"\ncredential = \"basic\"\nuser = \"{secret}\"\n";
+    let old = "method = \"GET\"\npath = \"/v2/{order}/status\"\ncredential = \"basic\"\n\
+        user = \"{secret}\"\n";
     let profile = shipped("midtrans");
     assert!(profile.contains(old));
     profile.replace(old, question)
@@ -210,16 +222,18 @@ text = "{method}{path}?{query}{body}{now}{url}"
 output = "base64"
 "#,
     );
-    let text = "POST/q?order=o-1&ref=a%22b{\"note\":\"a\\\"b\"}20260131170000https://api.example/q?order=o-1&ref=a%22b";
+    let text = "POST/q?order=o-1&\
+        ref=a%22b{\"note\":\"a\\\"b\"}20260131170000https://api.example/q?order=o-1&ref=a%22b";
     let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
     mac.update(text.as_bytes());
-    let signature = Output::Base64.write(&mac.finalize().into_bytes());
+    let signature = SignatureEncoding::Base64.encode(&mac.finalize().into_bytes());
     let expected = format!(
-        "POST /q?order=o-1&ref=a%22b\nX-Sign: {signature}\nX-Time: 20260131170000\naccept: application/json\n\
+        "POST /q?order=o-1&ref=a%22b\nX-Sign: {signature}\nX-Time: 20260131170000\n\
+         accept: application/json\n\
          content-type: application/json\n{{\"note\":\"a\\\"b\"}}"
     );
-    assert_eq!(asked(&over_all, &[Channel::Ipn], Some("a\"b")), expected);
-    let without = asked(&over_all, &[Channel::Ipn], None);
+    assert_eq!(build_text(&over_all, &[Channel::Ipn], Some("a\"b")), expected);
+    let without = build_text(&over_all, &[Channel::Ipn], None);
     assert!(without.starts_with("POST /q?order=o-1\n"), "{without}");
 
     let in_address = with_question(
@@ -231,15 +245,16 @@ text = "{order}{secret}"
 output = "hex-upper"
 "#,
     );
-    let digest = crate::scheme::crypt::Output::HexUpper
-        .write(&<Sha256 as sha2::Digest>::digest(format!("o-1{SECRET}")));
+    let digest = crate::scheme::signature_encoding::SignatureEncoding::HexUpper
+        .encode(&<Sha256 as sha2::Digest>::digest(format!("o-1{SECRET}")));
     let expected = format!("GET /q?order=o-1&sign={digest}\naccept: application/json\n");
-    assert_eq!(asked(&in_address, &[Channel::Ipn], None), expected);
+    assert_eq!(build_text(&in_address, &[Channel::Ipn], None), expected);
 }
 
 #[test]
 fn a_public_key_asks_nothing() {
-    let pem = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
+    let pem = "-----BEGIN PUBLIC KEY-----\n\
+        MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
     let profile = with_question(
         "method = \"GET\"\npath = \"/{order}\"\ncredential = \"bearer\"\ntoken = \"{secret}\"\n",
     )
@@ -252,7 +267,7 @@ fn a_public_key_asks_nothing() {
     let vault = VaultDocument { accounts: vec![entry], ..VaultDocument::default() };
     let directory = Directory::build(vec![profile], &vault).unwrap_or_else(|p| panic!("{p:?}"));
     let refused = put(&directory.accounts()[0], &question(None)).err();
-    assert_eq!(refused, Some(Uncallable::NoKey));
+    assert_eq!(refused, Some(CallBuildError::NoKey));
 }
 
 const MOMO: &str = r#"{"partnerCode":"SHOP","requestId":"q","orderId":"o-1","extraData":"","amount":150000,"transId":4014083433,"payType":"qr","resultCode":0,"refundTrans":[],"message":"ok","responseTime":1769853600000}"#;
@@ -261,8 +276,8 @@ const MIDTRANS: &str = r#"{"status_code":"200","status_message":"Success","trans
 const SQUARE: &str = r#"{"payment":{"id":"p-1","status":"COMPLETED","amount_money":{"amount":1050,"currency":"USD"},"reference_id":"o-1"}}"#;
 const RAZORPAY: &str = r#"{"id":"pay_1","entity":"payment","amount":5000,"currency":"INR","status":"captured","amount_refunded":0,"refund_status":null,"notes":{"order_id":"o-1"}}"#;
 
-/// The profile, the ref that was asked for (`-` for none), what stands in its good answer, what is put there => what it
-/// is worth.
+/// The profile, the ref that was asked for (`-` for none), a part of its good answer, its
+/// replacement => the judgement.
 const ANSWERS: &str = r#"
     momo - | - | - => SUCCESS 4014083433 150000 VND
     momo 77 | - | - => SUCCESS 4014083433 150000 VND
@@ -318,27 +333,22 @@ const ANSWERS: &str = r#"
     razorpay pay_1 | {"order_id":"o-1"} | [] => order_id
 "#;
 
-fn worth(name: &str, account: &Account, asked_ref: Option<&str>, body: &str) -> String {
-    let scheme = account.profile().scheme().unwrap();
-    let limits = account.profile().limits();
-    let question = question(asked_ref);
-    let judged =
-        judge((scheme, query(account)), (limits, account.of()), &question, body.as_bytes());
-    match judged {
-        Ok(Told::Pending) => "pending".to_owned(),
-        Ok(Told::Unknown) => "unknown".to_owned(),
-        Ok(Told::Ended(end)) => {
+fn judge_text(name: &str, account: &Account, asked_ref: Option<&str>, body: &str) -> String {
+    match account.judge_answer(&question(asked_ref), body.as_bytes()) {
+        Ok(PaymentStatus::Pending) => "pending".to_owned(),
+        Ok(PaymentStatus::Unknown) => "unknown".to_owned(),
+        Ok(PaymentStatus::Terminal(end)) => {
             format!("{} {} {} {}", end.status, end.provider_ref, end.amount.minor(), end.currency)
         }
         Err(rule) => {
-            assert_ne!(rule, WrongAnswer::Redirect, "{name}");
+            assert_ne!(rule, QueryViolation::Redirect, "{name}");
             rule.name().to_owned()
         }
     }
 }
 
 #[test]
-fn an_answer_is_worth_what_it_is() {
+fn answers_of_shipped_profiles_are_judged() {
     let mut wrong = Vec::new();
     for case in ANSWERS.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (given, expected) = case.rsplit_once("=>").unwrap();
@@ -359,9 +369,9 @@ fn an_answer_is_worth_what_it_is() {
         assert!(from == "-" || good.contains(from), "{case}");
         let body = if from == "-" { good.to_owned() } else { good.replacen(from, to, 1) };
         let account = account(shipped(name), &BOTH);
-        let told = worth(name, &account, Some(asked_ref).filter(|text| *text != "-"), &body);
-        if told != expected.trim() {
-            wrong.push(format!("{case}\n  {told}"));
+        let judged = judge_text(name, &account, Some(asked_ref).filter(|text| *text != "-"), &body);
+        if judged != expected.trim() {
+            wrong.push(format!("{case}\n  {judged}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

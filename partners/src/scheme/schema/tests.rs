@@ -1,32 +1,34 @@
-//! The schema against the parser, both ways: over every profile there is and thousands of broken ones, what the parser
-//! takes the schema takes, and what the parser refuses for its structure the schema refuses.
+//! Compares the schema with the parser on every profile and on thousands of broken ones: the schema
+//! accepts what the parser accepts, and refuses what the parser refuses for its structure.
 
 mod walk;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use payfold_schemas::ids::PartnerCode;
 use serde_json::Value;
 use toml::{Table, Value as Toml};
 
 use super::*;
-use crate::profile::{DEFAULT_PROFILE, Profile, SANDBOX_PROFILE, SHIPPED, STARTERS};
+use crate::profile::shipped::{SHIPPED, STARTERS};
+use crate::profile::{DEFAULT_PROFILE, Profile, SANDBOX_PROFILE};
+use crate::scheme::file::call::CallHeadFile;
 
-/// Keys that no other profile here has, so that each stands in one.
+/// Keys that no other profile here has, so that every key is in some profile.
 const RARE: &str = include_str!("../../../tests/schema/rare.toml");
 const RARE_LINES: &str = include_str!("../../../tests/schema/rare-lines.toml");
 
-/// Profiles of the fuzz targets.
+/// The profiles of the fuzz targets.
 const FUZZED: [(&str, &str); 6] = [
     ("items", include_str!("../../../tests/fuzzed/profiles/items.toml")),
     ("list", include_str!("../../../tests/fuzzed/profiles/list.toml")),
     ("headers", include_str!("../../../tests/fuzzed/profiles/headers.toml")),
     ("sealed", include_str!("../../../tests/fuzzed/profiles/sealed.toml")),
-    ("form", include_str!("../../../tests/fuzzed/profiles/form.toml")),
+    ("form", include_str!("../../../tests/fuzzed/profiles/url-encoded.toml")),
     ("digest", include_str!("../../../tests/fuzzed/profiles/digest.toml")),
 ];
 
-/// `[records]` sections of the fuzz targets, behind the head of the sandbox's profile.
+/// The `[records]` sections of the fuzz targets; they are appended to the sandbox's profile.
 const SECTIONS: [&str; 4] = [
     include_str!("../../../tests/fuzzed/records/settlement.toml"),
     include_str!("../../../tests/fuzzed/records/numbered.toml"),
@@ -34,7 +36,7 @@ const SECTIONS: [&str; 4] = [
     include_str!("../../../tests/fuzzed/records/lines.toml"),
 ];
 
-/// Every profile there is.
+/// Every profile in the repository, with its name.
 fn profiles() -> Vec<(String, String)> {
     let named = |(name, text): (&str, &str)| (name.to_owned(), text.to_owned());
     let mut all: Vec<_> = SHIPPED.map(|shipped| named((shipped.name, shipped.profile))).into();
@@ -42,6 +44,10 @@ fn profiles() -> Vec<(String, String)> {
     all.extend(FUZZED.map(named));
     let whole = [("default", DEFAULT_PROFILE), ("sandbox", SANDBOX_PROFILE)];
     all.extend(whole.map(named));
+    for (name, profile) in whole {
+        let written_out = parse(profile).unwrap().written_out().unwrap();
+        all.push((format!("{name} written out"), written_out));
+    }
     all.extend([named(("rare", RARE)), named(("rare-lines", RARE_LINES))]);
     let of_event = DEFAULT_PROFILE
         .replace("kind = \"delivery\"", "kind = \"event\"\nmax_age_s = 86400")
@@ -56,13 +62,13 @@ fn parse(text: &str) -> Result<Profile, String> {
     Profile::parse(&PartnerCode::parse("acme").unwrap(), text).map_err(|error| error.to_string())
 }
 
-fn schema_says(text: &str) -> Vec<String> {
+fn schema_problems(text: &str) -> Vec<String> {
     let table: Table = text.parse().unwrap();
     walk::problems(&profile_schema(), &serde_json::to_value(table).unwrap())
 }
 
 #[test]
-fn the_published_schema_is_this_one() {
+fn the_published_schema_is_current() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/profile.schema.json");
     let published = std::fs::read_to_string(file).unwrap();
     let published: Value = serde_json::from_str(&published).unwrap();
@@ -76,47 +82,71 @@ fn the_published_schema_is_this_one() {
 fn every_profile_is_taken_by_both() {
     for (name, text) in profiles() {
         parse(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(schema_says(&text), Vec::<String>::new(), "{name}");
+        assert_eq!(schema_problems(&text), Vec::<String>::new(), "{name}");
     }
 }
 
-/// Every place of a schema that has a key's name.
-fn places(shape: &Shape) -> Vec<(&String, &Kind)> {
-    shape.kinds.iter().filter(|(place, kind)| says::is_told(place, kind)).collect()
+/// The names of the two definitions in the schema: custom schemes and the default scheme.
+const KINDS: [&str; 2] = ["custom", "default"];
+
+/// Every key of a schema by its path, with its own schema.
+fn places(schema: &Value) -> BTreeMap<String, &Value> {
+    let mut all = BTreeMap::new();
+    gather(schema, "", &mut all);
+    all
 }
 
-#[test]
-fn every_key_has_its_words_and_no_words_are_left_over() {
-    let mut used = vec![false; says::ROWS.len()];
-    for (scheme, shape) in [("own", own()), ("contract", contract())] {
-        for (place, _) in places(&shape) {
-            let row = says::row(scheme, place);
-            used[row.unwrap_or_else(|| panic!("nothing is said of {scheme}/{place}"))] = true;
+fn gather<'s>(schema: &'s Value, at: &str, all: &mut BTreeMap<String, &'s Value>) {
+    for (key, schema) in schema["properties"].as_object().into_iter().flatten() {
+        let place = below(at, key);
+        gather(schema, &place, all);
+        all.insert(place, schema);
+    }
+    for (keyword, mark) in [("items", "[]"), ("additionalProperties", "{}")] {
+        if let Some(schema) = schema.get(keyword) {
+            gather(schema, &format!("{at}{mark}"), all);
         }
     }
-    let rows = says::ROWS.iter().zip(used);
-    let unused: Vec<_> = rows.filter(|(_, used)| !used).map(|(row, _)| row.0).collect();
-    assert_eq!(unused, Vec::<&str>::new());
 }
 
-/// What is broken is worth something only where there is something to break. Where one type of the parser's stands in
-/// several places, one of them will do.
+fn below(at: &str, key: &str) -> String {
+    if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") }
+}
+
 #[test]
-fn every_key_stands_in_some_profile() {
-    let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
-    for (scheme, shape) in [("own", own()), ("contract", contract())] {
+fn every_key_has_a_one_line_description() {
+    let schema = profile_schema();
+    for kind in KINDS {
+        let places = places(&schema["definitions"][kind]);
+        assert!(places.len() > 30, "{kind}: {} keys", places.len());
+        for (place, schema) in places {
+            let says = schema["description"].as_str().unwrap_or_default();
+            let is_sentence = says.ends_with(['.', '…']) && !says.contains('\n');
+            assert!(is_sentence, "{kind}: {place} needs a doc comment in one paragraph: {says:?}");
+        }
+    }
+}
+
+/// A key that is in no profile would never be broken below. If several sections share one type of
+/// the parser, one of them is enough.
+#[test]
+fn every_key_is_in_some_profile() {
+    let schema = profile_schema();
+    let (mut seen, mut known) = (BTreeSet::new(), BTreeSet::new());
+    for kind in KINDS {
+        let schema = &schema["definitions"][kind];
         for (_, text) in profiles() {
-            if super::file::is_own_scheme(&text) == (scheme == "own") {
-                note(&Toml::Table(text.parse().unwrap()), "", &shape, &mut seen);
+            if crate::scheme::file::is_custom_scheme(&text) == (kind == "custom") {
+                note(&Toml::Table(text.parse().unwrap()), "", schema, &mut seen);
             }
         }
-        told.extend(places(&shape).into_iter().map(|(place, _)| kind_of_place(place)));
+        known.extend(places(schema).into_keys().map(|place| kind_of_place(&place)));
     }
-    let missing: Vec<_> = told.difference(&seen).collect();
+    let missing: Vec<_> = known.difference(&seen).collect();
     assert_eq!(missing, Vec::<&String>::new());
 }
 
-/// The place by the parser's type.
+/// The path of a key, with sections that share a type of the parser mapped to one.
 fn kind_of_place(place: &str) -> String {
     for shared in ["when[]", "success[]", "pairs[]", "text[]"] {
         if let Some((_, key)) = place.split_once(&format!("{shared}.")) {
@@ -125,7 +155,7 @@ fn kind_of_place(place: &str) -> String {
     }
     for section in ["query.", "create.", "oauth."] {
         if let Some(key) = place.strip_prefix(section)
-            && call::CallHeadFile::KEYS.contains(&key)
+            && CallHeadFile::KEYS.contains(&key)
         {
             return format!("call.{key}");
         }
@@ -136,28 +166,28 @@ fn kind_of_place(place: &str) -> String {
     }
 }
 
-fn note(value: &Toml, at: &str, shape: &Shape, seen: &mut BTreeSet<String>) {
+fn note(value: &Toml, at: &str, schema: &Value, seen: &mut BTreeSet<String>) {
     seen.insert(kind_of_place(at));
     match value {
         Toml::Table(table) => {
             for (key, value) in table {
-                let is_map = shape.kinds.get(at) == Some(&Kind::Map);
-                let path = match (is_map, at) {
-                    (true, _) => format!("{at}{{}}"),
-                    (false, "") => key.clone(),
-                    (false, _) => format!("{at}.{key}"),
-                };
-                note(value, &path, shape, seen);
+                match schema["properties"].get(key) {
+                    Some(schema) => note(value, &below(at, key), schema, seen),
+                    None => {
+                        note(value, &format!("{at}{{}}"), &schema["additionalProperties"], seen);
+                    }
+                }
             }
         }
-        Toml::Array(items) => {
-            items.iter().for_each(|item| note(item, &format!("{at}[]"), shape, seen));
+        Toml::Array(elements) => {
+            let place = format!("{at}[]");
+            elements.iter().for_each(|element| note(element, &place, &schema["items"], seen));
         }
         _ => {}
     }
 }
 
-/// A step into a value.
+/// One step of a path into a TOML value.
 #[derive(Clone, Debug)]
 enum Step {
     Key(String),
@@ -193,8 +223,8 @@ fn remove(value: &mut Toml, path: &[Step]) {
     }
 }
 
-/// What was done at which place, whatever number an element has; and of which kind of scheme.
-type Done = BTreeSet<(&'static str, String, String)>;
+/// The changes made so far: scheme, place (without element numbers), change.
+type TriedChanges = BTreeSet<(&'static str, String, String)>;
 
 fn place_of(path: &[Step]) -> String {
     let steps = path.iter().map(|step| match step {
@@ -204,9 +234,9 @@ fn place_of(path: &[Step]) -> String {
     steps.collect()
 }
 
-/// Everything a profile can be broken into at one place, and what was done. What is wrong with a value by itself is tried
-/// once for each place, in the first profile that has it; what hangs on what else is there, in every profile.
-fn broken(whole: &Toml, scheme: &'static str, done: &mut Done) -> Vec<(String, Toml)> {
+/// Every change of a profile at one place, with a description. A wrong value is tried once for each
+/// place, in the first profile that has it; a missing key is tried in every profile.
+fn broken(whole: &Toml, scheme: &'static str, done: &mut TriedChanges) -> Vec<(String, Toml)> {
     let mut all = Vec::new();
     paths(whole, &[], &mut all);
     let mut broken = Vec::new();
@@ -236,7 +266,7 @@ fn broken(whole: &Toml, scheme: &'static str, done: &mut Done) -> Vec<(String, T
             continue;
         }
         with("left out", None);
-        let others = [-1, 0, 17, 61, 65_537, 1_048_577, 31_536_001];
+        let others = [-1, 0, 17, 61, 512, 65_537, 1_048_577, 31_536_001];
         for number in others {
             with("another number", Some(Toml::Integer(number)));
         }
@@ -250,7 +280,7 @@ fn broken(whole: &Toml, scheme: &'static str, done: &mut Done) -> Vec<(String, T
     broken
 }
 
-/// What the parser says of a file whose structure is wrong: a key, a type, a word or a bound.
+/// Whether an error is one of structure: a key, a type, an enum value or a bound.
 fn is_of_structure(error: &str) -> bool {
     let said = [
         "unknown field",
@@ -262,7 +292,6 @@ fn is_of_structure(error: &str) -> bool {
         "there is no section",
         "is a section; write",
         "is a list; write",
-        "there is no answer",
         "version starts at 1",
         "this program reads language",
         "an answer's status is",
@@ -273,7 +302,7 @@ fn is_of_structure(error: &str) -> bool {
         "a condition has one of",
         "signature.field must be",
         "retry_horizon_s must be",
-        "missing: where the answer says what",
+        "missing: where the answer holds the values",
         "query.method is missing",
         "query.map takes no",
         "an entry has no nonce",
@@ -282,32 +311,70 @@ fn is_of_structure(error: &str) -> bool {
     let is_bound = error.lines().any(|line| {
         let words: Vec<_> = line.rsplit(' ').take(4).collect();
         let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
-        // The row of a tail hangs on how many lines it has.
+        // The bound of a tail's row depends on its number of lines.
         let is_of_itself = !line.contains("records.tail.row");
-        matches!(words[..], [most, "to", least, "be"] if is_of_itself && is_number(most) && is_number(least))
+        let is_range =
+            |most: &str, least: &str| is_of_itself && is_number(most) && is_number(least);
+        matches!(words[..], [most, "to", least, "be"] if is_range(most, least))
     });
     is_bound || said.iter().any(|part| error.contains(part)) || error.contains("the section [")
+}
+
+/// How schema and parser judge one profile.
+#[derive(Clone, Debug, PartialEq)]
+enum Agreement {
+    Taken,
+    Refused,
+    /// Refused by the parser for a reason that a schema can't express.
+    OfNoStructure,
+    /// Only one of them refuses the profile.
+    Missed(String),
+}
+
+fn judge(schema: &serde_json::Value, (what, value): &(String, Toml)) -> Agreement {
+    let problems = walk::problems(schema, &serde_json::to_value(value).unwrap());
+    match parse(&toml::to_string(value).unwrap()) {
+        Ok(_) if problems.is_empty() => Agreement::Taken,
+        Ok(_) => Agreement::Missed(format!("{what}: only the schema says {problems:?}")),
+        Err(error) if !is_of_structure(&error) => Agreement::OfNoStructure,
+        Err(_) if !problems.is_empty() => Agreement::Refused,
+        Err(error) => Agreement::Missed(format!("{what}: only the parser says {error}")),
+    }
 }
 
 #[test]
 fn schema_and_parser_agree_on_broken_profiles() {
     let schema = profile_schema();
-    let (mut taken, mut refused, mut missed) = (0, 0, Vec::new());
-    let mut done = Done::new();
+    let mut done = TriedChanges::new();
+    let mut cases = Vec::new();
     for (name, text) in profiles() {
-        let scheme = if super::file::is_own_scheme(&text) { "own" } else { "contract" };
-        for (what, value) in broken(&Toml::Table(text.parse().unwrap()), scheme, &mut done) {
-            let text = toml::to_string(&value).unwrap();
-            let problems = walk::problems(&schema, &serde_json::to_value(&value).unwrap());
-            match parse(&text) {
-                Ok(_) if problems.is_empty() => taken += 1,
-                Ok(_) => missed.push(format!("{name} {what}: only the schema says {problems:?}")),
-                Err(error) if !is_of_structure(&error) => {}
-                Err(_) if !problems.is_empty() => refused += 1,
-                Err(error) => missed.push(format!("{name} {what}: only the parser says {error}")),
-            }
-        }
+        let scheme =
+            if crate::scheme::file::is_custom_scheme(&text) { "custom" } else { "default" };
+        let all = broken(&Toml::Table(text.parse().unwrap()), scheme, &mut done);
+        cases.extend(all.into_iter().map(|(what, value)| (format!("{name} {what}"), value)));
     }
+    // One thread would need nine seconds.
+    let judged = std::thread::scope(|scope| {
+        let judging = cases.chunks(cases.len().div_ceil(4));
+        let judging: Vec<_> = judging
+            .map(|cases| {
+                scope.spawn(|| cases.iter().map(|case| judge(&schema, case)).collect::<Vec<_>>())
+            })
+            .collect();
+        judging
+            .into_iter()
+            .flat_map(|thread| thread.join().expect("no case panics"))
+            .collect::<Vec<_>>()
+    });
+    let count = |which: Agreement| judged.iter().filter(|one| **one == which).count();
+    let (taken, refused) = (count(Agreement::Taken), count(Agreement::Refused));
+    let mut missed: Vec<_> = judged
+        .iter()
+        .filter_map(|one| match one {
+            Agreement::Missed(what) => Some(what.as_str()),
+            Agreement::Taken | Agreement::Refused | Agreement::OfNoStructure => None,
+        })
+        .collect();
     missed.truncate(20);
     assert!(missed.is_empty(), "{}", missed.join("\n"));
     assert!(taken > 500 && refused > 6_000, "{taken} taken, {refused} refused");

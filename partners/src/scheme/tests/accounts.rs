@@ -1,11 +1,11 @@
-//! Many accounts at one partner: whose a notice is, and what refusing it costs.
+//! Many accounts at one partner: which account a notice is for, and what refusing it costs.
 
 use super::attacks::TEXT;
 use super::*;
-use crate::directory::UNNAMED_TRIED_MAX;
+use crate::directory::route::UNNAMED_TRIED_MAX;
 use crate::scheme::crypt::counted::count;
 
-/// A profile that signs the whole body; `map` says where the merchant stands, if it does.
+/// A profile that signs the whole body; `map` may be a line with map.merchant.
 fn profile(map: &str) -> String {
     let signed = TEXT.replace("TEXT", "{body}").replace("[map]", &format!("[map]\n{map}"));
     HEAD.to_owned() + &signed + TAIL
@@ -45,8 +45,8 @@ fn body(merchant: &str) -> String {
     format!(r#"{{"m":"{merchant}","state":"paid","o":"o-1","r":"r-1","a":100}}"#)
 }
 
-/// Whose a notice is, and how many signatures were computed for it.
-fn whose(directory: &Directory, body: &str, signature: &str) -> (String, usize) {
+/// The account a notice is for, or the rejection, and how many signatures were computed.
+fn verified_account(directory: &Directory, body: &str, signature: &str) -> (String, usize) {
     let headers = [("X-Sig", signature)];
     let request = post(body, &headers);
     let (notices, checks) = count(|| directory.verify_scheme("acme", &request, NOW));
@@ -55,18 +55,18 @@ fn whose(directory: &Directory, body: &str, signature: &str) -> (String, usize) 
 }
 
 #[test]
-fn a_notice_is_its_account_s_however_many_there_are() {
+fn a_notice_is_verified_with_the_key_of_its_account_among_fifty() {
     let directory = build(&profile("merchant = \"{f.m}\""), accounts(50)).unwrap();
     for n in 0..50 {
         let (name, body) = (format!("M-{n}"), body(&format!("M-{n}")));
-        let signed = whose(&directory, &body, &hmac(&secret(n), &body));
+        let signed = verified_account(&directory, &body, &hmac(&secret(n), &body));
         assert_eq!(signed, (name, 1), "one account's key is tried");
-        let by_another = whose(&directory, &body, &hmac(&secret(49 - n), &body));
+        let by_another = verified_account(&directory, &body, &hmac(&secret(49 - n), &body));
         assert_eq!(by_another.0, "unauthenticated", "only its own key counts");
     }
 }
 
-/// The merchant stands in an array's items, or in a document that needs no key.
+/// The merchant is read from an array's items, or from a document that needs no key.
 #[test]
 fn a_merchant_is_read_wherever_no_key_is_needed() {
     let wrapped = profile("merchant = \"{data.m}\"").replace(
@@ -75,7 +75,7 @@ fn a_merchant_is_read_wherever_no_key_is_needed() {
     );
     let directory = build(&wrapped, accounts(50)).unwrap();
     let sent = r#"{"data":"{\"m\":\"M-42\"}","state":"paid","o":"o-1","r":"r-1","a":100}"#;
-    assert_eq!(whose(&directory, sent, &hmac(&secret(42), sent)).0, "M-42");
+    assert_eq!(verified_account(&directory, sent, &hmac(&secret(42), sent)).0, "M-42");
 
     let items = include_str!("../../../tests/fuzzed/profiles/items.toml");
     let items = items.replace("[map]", "[map]\nmerchant = \"{i.N.m}\"");
@@ -86,8 +86,8 @@ fn a_merchant_is_read_wherever_no_key_is_needed() {
         let signature = hex::decode(hmac(&secret(n), &text)).unwrap();
         let signature = base64::engine::general_purpose::STANDARD.encode(signature);
         serde_json::json!({ "N": {
-            "m": format!("M-{n}"), "ref": format!("r-{n}"), "order": format!("o-{n}"), "state": "paid",
-            "amount": { "value": 100, "currency": "VND" }, "sig": signature,
+            "m": format!("M-{n}"), "ref": format!("r-{n}"), "order": format!("o-{n}"),
+            "state": "paid", "amount": { "value": 100, "currency": "VND" }, "sig": signature,
         } })
     };
     let both = serde_json::json!({ "items": [item(3), item(47)] }).to_string();
@@ -100,25 +100,45 @@ fn a_merchant_is_read_wherever_no_key_is_needed() {
 #[test]
 fn an_unknown_merchant_costs_as_many_checks_as_a_forged_signature() {
     let mut all = accounts(20);
-    // One account is in the middle of a change of its key.
+    // One account is rotating its key.
     all[7] = account("M-7", &[&secret(7), "its next secret, worth nothing at all"]);
     let directory = build(&profile("merchant = \"{f.m}\""), all).unwrap();
-    let forged = hmac("nobody's secret, worth nothing at all", "x");
-    for merchant in ["M-0", "M-7", "M-19", "M-20", "NONE", ""] {
-        let cost = whose(&directory, &body(merchant), &forged);
+    let forged = hmac("no account's secret, worth nothing at all", "x");
+    for merchant in ["M-0", "M-7", "M-19", "M-20", "NONE"] {
+        let cost = verified_account(&directory, &body(merchant), &forged);
         assert_eq!(cost, ("unauthenticated".to_owned(), 2), "{merchant:?}");
     }
-    let (_, none) = whose(&directory, &body("M-0"), "no signature at all");
-    assert_eq!((none, whose(&directory, &body("NONE"), "no signature at all").1), (0, 0));
+    // A notice without a merchant costs the keys of all first accounts, so its time reveals nothing
+    // about one account.
+    let nameless = verified_account(&directory, &body(""), &forged);
+    assert_eq!(nameless, ("unauthenticated".to_owned(), UNNAMED_TRIED_MAX + 1));
+    // A notice that one of them signed is authenticated, and refused for its missing merchant.
+    let signed = directory.authenticate(
+        Some("acme"),
+        &post(&body(""), &[("x-sig", &hmac(&secret(3), &body("")))]),
+        NOW,
+    );
+    let signed = &signed.unwrap()[0];
+    assert_eq!(signed.account().merchant_code().as_str(), "M-3");
+    assert_eq!(signed.content().unwrap_err().to_string(), "merchant is required");
+    let (_, none) = verified_account(&directory, &body("M-0"), "no signature at all");
+    assert_eq!(
+        (none, verified_account(&directory, &body("NONE"), "no signature at all").1),
+        (0, 0)
+    );
 }
 
 #[test]
 fn a_forged_notice_without_a_merchant_costs_no_more_than_eight_accounts() {
     let directory = build(&profile(""), accounts(UNNAMED_TRIED_MAX)).unwrap();
     let body = body("M-7");
-    let forged = whose(&directory, &body, &hmac("nobody's secret, worth nothing at all", &body));
+    let forged = verified_account(
+        &directory,
+        &body,
+        &hmac("no account's secret, worth nothing at all", &body),
+    );
     assert_eq!(forged, ("unauthenticated".to_owned(), UNNAMED_TRIED_MAX));
-    assert_eq!(whose(&directory, &body, &hmac(&secret(7), &body)).0, "M-7");
+    assert_eq!(verified_account(&directory, &body, &hmac(&secret(7), &body)).0, "M-7");
 }
 
 #[test]
@@ -126,8 +146,10 @@ fn more_accounts_than_are_tried_without_a_merchant_are_refused() {
     for map in ["", "merchant = \"{merchant}\""] {
         let refused = build(&profile(map), accounts(UNNAMED_TRIED_MAX + 1)).err().unwrap();
         assert!(
-            refused.starts_with("partner acme has 9 enabled accounts, and its profile reads no merchant before a key is tried")
-                && refused.contains("; map merchant to a place of the notice"),
+            refused.starts_with(
+                "partner acme has 9 enabled accounts, and its profile reads no merchant before a \
+                 key is tried"
+            ) && refused.contains("; map merchant to a place of the notice"),
             "{refused}"
         );
     }
@@ -140,7 +162,7 @@ fn more_accounts_than_are_tried_without_a_merchant_are_refused() {
 }
 
 #[test]
-fn explain_looks_at_the_account_that_is_named() {
+fn explain_checks_the_named_account() {
     let directory = build(&profile("merchant = \"{f.m}\""), accounts(50)).unwrap();
     let explained = |merchant: &str| {
         let body = body(merchant);
@@ -152,12 +174,13 @@ fn explain_looks_at_the_account_that_is_named() {
     assert_eq!(accounts, ["acme/M-42"]);
     assert_eq!(known.verdict, "unauthenticated: no key of the account has made this signature");
     let verdict = explained("M-50").verdict;
-    let said = "unauthenticated: the notice names the merchant \"M-50\", and no enabled account of acme has that code";
+    let said = "unauthenticated: the notice names the merchant \"M-50\", and no enabled account of \
+        acme has that code";
     assert!(verdict.starts_with(said), "{verdict}");
 }
 
 #[test]
-fn one_key_of_two_accounts_needs_a_notice_that_says_whose_it_is() {
+fn a_key_of_two_accounts_needs_a_notice_that_names_its_account() {
     let shared = |profile: &str| {
         let secret = secret(0);
         build(
@@ -169,7 +192,8 @@ fn one_key_of_two_accounts_needs_a_notice_that_says_whose_it_is() {
         )
     };
     let refused = shared(&profile("")).err().unwrap();
-    let said = "accounts acme/A and acme/B have one key, and what [[sign]] sign-1 of acme signs does not say for which";
+    let said = "accounts acme/A and acme/B have one key, and what [[sign]] sign-1 of acme signs \
+        does not say for which";
     assert!(refused.starts_with(said), "{refused}");
     assert_eq!(refused.lines().count(), 1, "{refused}");
     assert!(
@@ -178,5 +202,5 @@ fn one_key_of_two_accounts_needs_a_notice_that_says_whose_it_is() {
     );
     let directory = shared(&profile("merchant = \"{f.m}\"")).unwrap();
     let body = body("B");
-    assert_eq!(whose(&directory, &body, &hmac(&secret(0), &body)).0, "B");
+    assert_eq!(verified_account(&directory, &body, &hmac(&secret(0), &body)).0, "B");
 }

@@ -1,24 +1,26 @@
-//! Notices that nobody signed as they stand, made of ones somebody did: text moved from a value the payer chooses into one
-//! that decides, a digest that is put right, a value that is left out, an old notice with a new time.
+//! Forged notices made of signed ones: text moved from a value the payer chooses into one that
+//! decides, a corrected digest, a value left out, an old notice with a new time.
 
 use super::kinds::altered;
 use super::*;
 
 fn momo() -> Directory {
-    let shipped = crate::profile::Shipped::of("momo").unwrap().profile;
+    let shipped = crate::profile::shipped::ShippedProfile::of("momo").unwrap().profile;
     directory(&altered(shipped, "accessKey = \"\"", "accessKey = \"K\""))
 }
 
 /// A MoMo notice with these free texts, and the text they sign.
 fn momo_notice(order: &str, extra: &str, info: &str, message: &str) -> (String, String) {
     let text = format!(
-        "accessKey=K&amount=100&extraData={extra}&message={message}&orderId={order}&orderInfo={info}&orderType=w\
-         &partnerCode=SHOP&payType=qr&requestId=q&responseTime=1769853600000&resultCode=0&transId=1"
+        "accessKey=K&amount=100&extraData={extra}&message={message}&orderId={order}&\
+         orderInfo={info}&orderType=w&partnerCode=SHOP&payType=qr&requestId=q&\
+         responseTime=1769853600000&resultCode=0&transId=1"
     );
     let body = serde_json::json!({
-        "amount": 100, "extraData": extra, "message": message, "orderId": order, "orderInfo": info, "orderType": "w",
-        "partnerCode": "SHOP", "payType": "qr", "requestId": "q", "responseTime": 1_769_853_600_000_i64,
-        "resultCode": 0, "transId": 1, "signature": sha256(&text),
+        "amount": 100, "extraData": extra, "message": message, "orderId": order,
+        "orderInfo": info, "orderType": "w", "partnerCode": "SHOP", "payType": "qr",
+        "requestId": "q", "responseTime": 1_769_853_600_000_i64, "resultCode": 0, "transId": 1,
+        "signature": sha256(&text),
     });
     (body.to_string(), text)
 }
@@ -28,12 +30,12 @@ fn text_does_not_slide_between_the_fields_of_a_template() {
     let directory = momo();
     let (plain, _) = momo_notice("A-1", "a=b&c", "real & good", "Ok");
     assert_eq!(verdict(&directory, &post(&plain, &[])), "A-1 SUCCESS 100 VND 1");
-    let genuine = momo_notice("A-1", "x&message=Ok&orderId=B-2&orderInfo=y", "real", "Ok");
+    let signed_notice = momo_notice("A-1", "x&message=Ok&orderId=B-2&orderInfo=y", "real", "Ok");
     let forged = momo_notice("B-2", "x", "y&message=Ok&orderId=A-1&orderInfo=real", "Ok");
-    assert_eq!(genuine.1, forged.1, "one text, so one signature");
-    for (body, _) in [genuine, forged] {
+    assert_eq!(signed_notice.1, forged.1, "one text, so one signature");
+    for (body, _) in [signed_notice, forged] {
         let said = verdict(&directory, &post(&body, &[]));
-        assert!(said.starts_with("fault: where {f.extraData} ends in the signed text"), "{said}");
+        assert!(said.starts_with("fault: the end of {f.extraData} in the signed text"), "{said}");
     }
 }
 
@@ -48,12 +50,18 @@ fn text_does_not_slide_where_every_value_decides() {
     };
     assert_eq!(said("o1", "R", "R:o1:5:paid"), "o1 SUCCESS 5 VND R");
     let slid = |order, reference| said(order, reference, "R:A:o1:5:paid");
-    assert!(slid("A:o1", "R").starts_with("fault: where {f.o} ends"), "whoever signed this");
-    assert!(slid("o1", "R:A").starts_with("fault: where {f.r} ends"), "signed this, too");
+    assert!(
+        slid("A:o1", "R").starts_with("fault: the end of {f.o} in"),
+        "the text was signed with these values"
+    );
+    assert!(
+        slid("o1", "R:A").starts_with("fault: the end of {f.r} in"),
+        "and it fits these values, too"
+    );
 }
 
 #[test]
-fn what_an_optional_piece_leaves_out_is_not_missed() {
+fn an_optional_piece_may_be_left_out() {
     let all = TEXT.replace("TEXT", "{f.r}|{f.o}|{f.a}|{f.state}[|{f.x}+{f.y}]");
     let directory = directory(&(HEAD.to_owned() + &all + TAIL));
     let said = |more: serde_json::Value, text: &str| {
@@ -128,8 +136,8 @@ amount = "{f.a}"
 currency = "VND"
 "#;
 
-/// What a profile with this signing text is told.
-fn told(text: &str, time: &str) -> String {
+/// The errors of a profile with this signed text, or `taken`.
+fn read_profile(text: &str, time: &str) -> String {
     let profile =
         HEAD.to_owned() + &TEXT.replace("TEXT", text) + &TAIL.replace("kind = \"none\"", time);
     match Profile::parse(&partner(), &profile) {
@@ -139,21 +147,27 @@ fn told(text: &str, time: &str) -> String {
 }
 
 #[test]
-fn what_covers_nothing_is_no_cover() {
+fn a_text_that_protects_no_value_is_refused() {
     let none = "kind = \"none\"";
-    assert_eq!(told("{body}", none), "taken");
-    assert!(told("{body|crc32}", none).contains("does not cover {f.o}, which decides the order"));
-    assert!(told("{h.id}|{body|md5_hex}", none).contains("add \"weak_algorithm\""));
-    assert!(told("{body|lower}", none).contains("add \"case_folded\""));
-    assert!(told("{f.o}|{f.r}|{f.state}[|{f.x}|{f.a}]", none).contains("does not cover {f.a}"));
-    assert_eq!(told("{f.o}|{f.r}|{f.state}[|{f.a}]", none), "taken");
+    assert_eq!(read_profile("{body}", none), "taken");
     assert!(
-        told("{f.o}{f.r}|{f.a}|{f.state}", none).contains("nothing stands between {f.o} and {f.r}")
+        read_profile("{body|crc32}", none)
+            .contains("does not cover {f.o}, which decides the order")
+    );
+    assert!(read_profile("{h.id}|{body|md5_hex}", none).contains("add \"weak_algorithm\""));
+    assert!(read_profile("{body|lower}", none).contains("add \"case_folded\""));
+    assert!(
+        read_profile("{f.o}|{f.r}|{f.state}[|{f.x}|{f.a}]", none).contains("does not cover {f.a}")
+    );
+    assert_eq!(read_profile("{f.o}|{f.r}|{f.state}[|{f.a}]", none), "taken");
+    assert!(
+        read_profile("{f.o}{f.r}|{f.a}|{f.state}", none)
+            .contains("nothing separates {f.o} and {f.r}")
     );
     let delivery = "kind = \"delivery\"\nvalue = \"{h.X-Time}\"\nformat = \"unix_s\"\nskew_s = 300";
-    let unsigned = told("{body}", delivery);
+    let unsigned = read_profile("{body}", delivery);
     assert!(unsigned.contains("add \"unsigned_time\""), "{unsigned}");
-    assert!(!told("{h.X-Time}.{body}", delivery).contains("unsigned_time"));
+    assert!(!read_profile("{h.X-Time}.{body}", delivery).contains("unsigned_time"));
 }
 
 /// A text of header and body has one reading although the body holds the mark between them.

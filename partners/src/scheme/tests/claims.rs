@@ -10,7 +10,7 @@ use crate::scheme::crypt::counted::count;
 
 const BODY: &str = r#"{"m":"SHOP","state":"paid","o":"o-1","r":"r-1","a":100}"#;
 
-/// A profile with signatures apart by commas in one header, each behind `v1=`.
+/// A profile with comma-separated signatures in one header, each with the prefix `v1=`.
 fn profile() -> String {
     let signed = TEXT.replace("TEXT", "{body}").replace("[map]", "[map]\nmerchant = \"{f.m}\"");
     let several = signed.replace("output =", "split = \",\"\nprefix = \"v1=\"\noutput =");
@@ -51,8 +51,8 @@ fn a_signature_counts_behind_seven_others_and_not_behind_eight() {
     let explained = explained.unwrap();
     assert_eq!(
         explained.verdict,
-        "unauthenticated: the request has more than 8 signatures where [[sign]] sign-1 looks, and none of them is compared; a \
-         partner sends one for each key it signs with"
+        "unauthenticated: the request has more than 8 signatures where [[sign]] sign-1 reads them, \
+         and none is compared; a partner sends one for each key it signs with"
     );
     assert!(explained.attempts[0].would_match.is_empty() && checks < 4, "{checks}");
     // Values without the prefix are no signatures.
@@ -72,11 +72,12 @@ fn a_public_key_checks_eight_claims_at_most() {
     let junk = |count: usize| (0..count).map(|n| signed(&n.to_string())).collect::<Vec<_>>();
     assert_eq!(judged(&directory, &junk(8)), ("unauthenticated".to_owned(), 8));
     assert_eq!(judged(&directory, &junk(9)), ("unauthenticated".to_owned(), 0));
-    let genuine = [junk(7), vec![signed(BODY)]].concat();
-    assert_eq!(judged(&directory, &genuine).0, "o-1 SUCCESS 100 VND r-1");
+    let accepted = [junk(7), vec![signed(BODY)]].concat();
+    assert_eq!(judged(&directory, &accepted).0, "o-1 SUCCESS 100 VND r-1");
 }
 
-/// A profile of arrays whose one signature stands in a header. `merchant` is a line of `[map]`, `require` a section.
+/// A profile of arrays with one signature in a header. `merchant` is a line of `[map]`, `require` a
+/// section.
 fn of_items(text: &str, merchant: &str, require: &str) -> String {
     let items = "[items]\nat = \"f.items\"\nforged = \"refuse_item\"\n[[sign]]";
     let map = format!("{require}\n[map]\n{merchant}");
@@ -97,11 +98,11 @@ fn judged_items(directory: &Directory, items: &[&str], signature: &str) -> (Stri
     count(|| verdict(directory, &post(&body, &[("X-Sig", signature)])))
 }
 
-/// An item without members is none that `limits.keys` counts.
+/// An empty item has no key that `limits.keys` counts, so the number of items is limited, too.
 #[test]
 fn items_that_one_signature_covers_cost_one_mac_for_each_key() {
     let directory = directory(&of_items("{body}", "", ""));
-    let junk = sha256("nobody signed this");
+    let junk = sha256("no key signed this");
     for count in [1, 2, 64] {
         let refused = judged_items(&directory, &vec!["{}"; count], &junk);
         assert_eq!(refused, ("unauthenticated".to_owned(), 1), "{count} items");
@@ -112,21 +113,22 @@ fn items_that_one_signature_covers_cost_one_mac_for_each_key() {
     }
     let item = |order: &str| format!(r#"{{"o":"{order}","r":"r-1","a":100,"state":"paid"}}"#);
     let items = [&item("o-1"), "{}", &item("o-2")];
-    let genuine = judged_items(&directory, &items, &sha256(&array(&items)));
+    let accepted = judged_items(&directory, &items, &sha256(&array(&items)));
     let said = "o-1 SUCCESS 100 VND r-1; fault: ".to_owned();
     assert!(
-        genuine.0.starts_with(&said) && genuine.0.ends_with("; o-2 SUCCESS 100 VND r-1"),
-        "{genuine:?}"
+        accepted.0.starts_with(&said) && accepted.0.ends_with("; o-2 SUCCESS 100 VND r-1"),
+        "{accepted:?}"
     );
-    assert_eq!(genuine.1, 1);
+    assert_eq!(accepted.1, 1);
 }
 
-/// How often a name comes, and whether it is an account's, changes nothing: each name costs the checks of one notice.
+/// Each merchant name costs the checks of one notice, however often it occurs and whether or not it
+/// has an account.
 #[test]
 fn items_that_name_merchants_cost_the_same_whether_they_exist() {
     let directory = directory(&of_items("{body}", "merchant = \"{i.m}\"", ""));
-    let (known, other, third) = (r#"{"m":"SHOP"}"#, r#"{"m":"NONE"}"#, r#"{"m":"NOBODY"}"#);
-    let junk = sha256("nobody signed this");
+    let (known, other, third) = (r#"{"m":"SHOP"}"#, r#"{"m":"NONE"}"#, r#"{"m":"ABSENT"}"#);
+    let junk = sha256("no key signed this");
     for (items, checks) in [
         (vec![known], 1),
         (vec![other], 1),
@@ -142,15 +144,15 @@ fn items_that_name_merchants_cost_the_same_whether_they_exist() {
     let mine = r#"{"m":"SHOP","o":"o-1","r":"r-1","a":100,"state":"paid"}"#;
     let theirs = r#"{"m":"NONE","o":"o-2","r":"r-2","a":100,"state":"paid"}"#;
     let items = [mine, theirs, mine];
-    let genuine = judged_items(&directory, &items, &sha256(&array(&items)));
+    let accepted = judged_items(&directory, &items, &sha256(&array(&items)));
     let said = "o-1 SUCCESS 100 VND r-1; o-1 SUCCESS 100 VND r-1".to_owned();
-    assert_eq!(genuine, (said, 2), "each by its own merchant");
+    assert_eq!(accepted, (said, 2), "each by its own merchant");
 }
 
-/// What an item itself says of its signature, its key or its account is checked item by item.
+/// Items that hold their own signature, key or account are checked one by one.
 #[test]
 fn items_that_are_signed_one_by_one_are_checked_one_by_one() {
-    let junk = sha256("nobody signed this");
+    let junk = sha256("no key signed this");
     for (text, require) in
         [("{body}|{i.o}", ""), ("{body}", "[[require]]\nvalue = \"{i.live}\"\nequals = \"yes\"")]
     {
@@ -166,7 +168,7 @@ fn items_that_are_signed_one_by_one_are_checked_one_by_one() {
     };
     let (test, live) = (item("o-1", "no"), item("o-2", "yes"));
     for items in [[test.as_str(), &live], [&live, &test]] {
-        let genuine = judged_items(&directory, &items, &sha256(&array(&items)));
-        assert_eq!(genuine.0, "o-2 SUCCESS 100 VND r-1", "{items:?}");
+        let accepted = judged_items(&directory, &items, &sha256(&array(&items)));
+        assert_eq!(accepted.0, "o-2 SUCCESS 100 VND r-1", "{items:?}");
     }
 }

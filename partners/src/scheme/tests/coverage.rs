@@ -1,10 +1,10 @@
-//! What a profile is refused for when it is read: a value that decides and is not signed, a public key whose notices
-//! don't say for which account they are.
+//! Profiles that are refused when they are read: a deciding value is not signed, or a public key
+//! signs notices that don't name their account.
 
 use super::attacks::TEXT;
 use super::*;
 
-/// `taken`, or what is wrong with it.
+/// `taken`, or the errors of the profile.
 fn read(profile: &str) -> String {
     match Profile::parse(&partner(), profile) {
         Ok(_) => "taken".to_owned(),
@@ -12,7 +12,7 @@ fn read(profile: &str) -> String {
     }
 }
 
-/// A profile that signs `text`, with these changes of what stands in it.
+/// A profile that signs `text`, with these replacements.
 fn profile(text: &str, changes: &[(&str, &str)]) -> String {
     let plain = HEAD.to_owned() + &TEXT.replace("TEXT", text) + TAIL;
     changes.iter().fold(plain, |profile, (from, to)| {
@@ -23,23 +23,25 @@ fn profile(text: &str, changes: &[(&str, &str)]) -> String {
 
 const REFUND: (&str, &str) = (
     "[[event]]\n",
-    "[[event]]\nwhen = [{ value = \"{f.state}\", is = \"back\" }]\noutcome = \"REFUNDED\"\nevent = \"{h.X-Event}\"\n[[event]]\n",
+    "[[event]]\nwhen = [{ value = \"{f.state}\", is = \"back\" }]\noutcome = \"REFUNDED\"\n\
+     event = \"{h.X-Event}\"\n[[event]]\n",
 );
 const ALWAYS: (&str, &str) = ("stage =", "confirm = \"always\"\nstage =");
 const CONFIRMED: (&str, &str) = ("\"no_time\"", "\"needs_confirmation\", \"no_time\"");
 
-/// Ten refunds were made of one signed notice by another header each time.
+/// With an unsigned refund id, one signed notice could be sent ten times as ten refunds.
 #[test]
 fn the_name_of_a_refund_is_signed() {
     let refused = read(&profile("{body}", &[REFUND]));
     assert!(
         refused.contains(
-            "[[sign]] sign-1 does not cover {h.X-Event}, which decides which event it is: anybody could make several refunds \
-             of one, and no query says it; map a signed place, or leave event out"
+            "[[sign]] sign-1 does not cover {h.X-Event}, which decides which event it is: anybody \
+             could make several refunds of one, and no query confirms it; map a signed place, or \
+             leave event out"
         ),
         "{refused}"
     );
-    // A query says how much went back, and not which refund it was.
+    // A query confirms the amount refunded, and not which refund it was.
     let confirmed = read(&profile("{body}", &[REFUND, ALWAYS, CONFIRMED]));
     assert!(confirmed.contains("which decides which event it is"), "{confirmed}");
     assert_eq!(read(&profile("{h.X-Event}|{body}", &[REFUND])), "taken");
@@ -57,8 +59,8 @@ fn when_it_was_paid_is_signed() {
         let own = [("currency = \"VND\"", at.as_str()), (", \"no_paid_at\"", "")];
         read(&profile("{body}", &[&own, more].concat()))
     };
-    let said = "does not cover {q.paid}, which decides when it was paid: anybody could change it, and no query says it; map a \
-                signed place, or leave paid_at out";
+    let said = "does not cover {q.paid}, which decides when it was paid: anybody could change it, \
+        and no query confirms it; map a signed place, or leave paid_at out";
     let refused = paid("{q.paid}", &[]);
     assert!(refused.contains(said), "{refused}");
     let confirmed = paid("{q.paid}", &[ALWAYS, CONFIRMED]);
@@ -66,7 +68,7 @@ fn when_it_was_paid_is_signed() {
     assert_eq!(paid("{f.paid}", &[]), "taken");
     assert_eq!(paid("{f.paid}", &[ALWAYS, CONFIRMED]), "taken");
 
-    // The time of the event stands for it where nothing else does.
+    // With kind = "event" the notice's time is used as paid_at.
     let time =
         "kind = \"event\"\nvalue = \"{h.X-Time}\"\nformat = \"unix_s\"\nskew_s = 5\nmax_age_s = 60";
     let by_time = [
@@ -82,7 +84,7 @@ fn when_it_was_paid_is_signed() {
     );
 }
 
-/// Whatever of the request a value is read from, it has to be signed.
+/// A value must be signed whatever part of the request it is read from.
 #[test]
 fn parts_of_the_request_decide_like_any_other() {
     for (place, covering) in [
@@ -104,7 +106,7 @@ fn parts_of_the_request_decide_like_any_other() {
     let whole = [("order = \"{f.o}\"", "order = \"{body}\"")];
     assert!(read(&profile("{f.r}|{f.a}|{f.state}", &whole)).contains("does not cover {body}"));
     assert_eq!(read(&profile("{body}", &whole)), "taken");
-    // What nobody who sends a notice chooses needs no signature.
+    // Values that the sender does not choose need no signature.
     for constant in ["{merchant}", "{method}", "o-1"] {
         let changes = [("order = \"{f.o}\"", format!("order = \"{constant}\""))];
         let changes = changes.each_ref().map(|(from, to)| (*from, to.as_str()));
@@ -116,7 +118,8 @@ fn parts_of_the_request_decide_like_any_other() {
 fn items_are_signed_where_their_array_is() {
     let items = |at: &str, text: &str| {
         let section = format!(
-            "[[document]]\nname = \"list\"\nfrom = \"{{h.X-List}}\"\ncontent = \"json\"\n[items]\nat = \"{at}\"\n[[sign]]"
+            "[[document]]\nname = \"list\"\nfrom = \"{{h.X-List}}\"\ncontent = \"json\"\n[items]\n\
+             at = \"{at}\"\n[[sign]]"
         );
         let all = profile(text, &[("[[sign]]", &section)]);
         read(&all.replace("{f.o}", "{i.o}").replace("{f.r}", "{i.r}").replace("{f.a}", "{i.a}"))
@@ -129,7 +132,7 @@ fn items_are_signed_where_their_array_is() {
 
 /// `a` and `a.b` are two names of a form, and one object and its member in JSON.
 #[test]
-fn a_longer_name_of_a_form_is_another_name() {
+fn a_longer_field_name_is_another_name() {
     let form = [("content = \"json\"", "content = \"form\""), ("{f.o}", "{f.r.x}")];
     let refused = read(&profile("{f.r}|{f.a}|{f.state}", &form));
     assert!(refused.contains("does not cover {f.r.x}, which decides the order"), "{refused}");
@@ -158,9 +161,10 @@ fn what_has_to_hold_is_signed() {
     assert_eq!(nonce("{f.nonce}"), "taken");
 }
 
-/// A partner signs everybody's notices with one key: a payment at somebody's own account there was taken for ours.
+/// A partner signs the notices of all its merchants with one key, so a payment at another
+/// merchant's account could count as ours.
 #[test]
-fn a_public_key_s_notice_says_for_which_account_it_is() {
+fn a_notice_under_a_public_key_names_its_account() {
     let public = |text: &str, changes: &[(&str, &str)]| {
         let rsa = [("hmac-sha256", "rsa-sha256"), ("hex-lower", "base64")];
         read(&profile(text, &[&rsa, changes].concat()))
@@ -168,7 +172,8 @@ fn a_public_key_s_notice_says_for_which_account_it_is() {
     let merchant = |place: &str| format!("[map]\nmerchant = \"{place}\"");
     let require = |value: &str, equals: &str| {
         format!(
-            "[constants]\napp = \"\"\nours = \"A-7\"\n[[require]]\nvalue = \"{value}\"\nequals = \"{equals}\"\n[map]"
+            "[constants]\napp = \"\"\nours = \"A-7\"\n[[require]]\nvalue = \"{value}\"\n\
+             equals = \"{equals}\"\n[map]"
         )
     };
     for (text, map, is_taken) in [
@@ -183,25 +188,28 @@ fn a_public_key_s_notice_says_for_which_account_it_is() {
         ("{body}", require("{c.app}", "{f.app}"), true),
         ("{body}", require("{f.app}", "{merchant}"), true),
         ("{h.X-App}|{body}", require("{h.X-App}", "{c.app}"), true),
-        // The same for every account, or another value than a constant of the account.
+        // The same value for every account, or no constant of the account.
         ("{body}", require("{f.app}", "{c.ours}"), false),
         ("{body}", require("{f.mode}", "live"), false),
         ("{body}", require("{f.app}{c.app}", "{c.app}"), false),
-        // Another account's constant could be the beginning of this text.
+        // The signed text of another account may begin with the same text.
         ("{c.app}|{body}", "[constants]\napp = \"\"\n[map]".to_owned(), false),
     ] {
         let said = public(text, &[("[map]", &map)]);
         assert_eq!(said == "taken", is_taken, "{text} {map}: {said}");
-        let why =
-            "its text does not say for which of them a notice is: whoever has an account there";
+        let why = "the signed text does not name the merchant";
         assert!(is_taken || said.contains(why), "{text} {map}: {said}");
     }
     let by_header = profile("{body}", &[("[map]", &merchant("{h.X-Merchant}"))]);
     assert_eq!(read(&by_header), "taken", "a secret of the account says for which it is");
-    assert_eq!(public("{body}", &[ALWAYS, CONFIRMED]), "taken", "an account's own query tells");
+    assert_eq!(
+        public("{body}", &[ALWAYS, CONFIRMED]),
+        "taken",
+        "a query with the account's own key confirms it"
+    );
 }
 
-/// XXX is ISO 4217's word for no currency, XTS its test code, XAU gold: none has minor units to count an amount in.
+/// XXX is ISO 4217's code for "no currency", XTS its test code, XAU gold: none has minor units.
 #[test]
 fn a_currency_without_minor_units_is_refused_like_an_unknown_one() {
     let directory =

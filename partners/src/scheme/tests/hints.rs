@@ -1,4 +1,4 @@
-//! What a profile's author is told when something does not match: the change that would have made it match.
+//! The hints of `explain` and of vectors: the change that would make a signature match.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::*;
 use crate::scheme::check_vectors;
 
-/// A form whose pairs are signed sorted, written as `encoding` says, in a text of its own.
+/// A form with signed, sorted pairs, encoded with `encoding`.
 fn pairs(encoding: &str) -> String {
     HEAD.to_owned()
         + &format!(
@@ -40,7 +40,7 @@ currency = "VND"
 }
 
 /// Verdict and hints of the first key.
-fn told(directory: &Directory, body: &str, headers: &[(&str, &str)]) -> (String, Vec<String>) {
+fn explain(directory: &Directory, body: &str, headers: &[(&str, &str)]) -> (String, Vec<String>) {
     let request = post(body, headers);
     let explained = directory.explain("acme", &request, NOW).unwrap();
     let hints = explained.attempts.first().map(|attempt| attempt.would_match.clone());
@@ -54,7 +54,7 @@ fn another_encoding_of_the_pairs_is_named_by_explain_and_by_vectors() {
     let body = format!("{sent}&sig={signature}");
     for (encoding, hint) in [("form", None), ("rfc3986", Some("form")), ("js", Some("form"))] {
         let profile = pairs(encoding);
-        let (verdict, hints) = told(&directory(&profile), &body, &[]);
+        let (verdict, hints) = explain(&directory(&profile), &body, &[]);
         assert_eq!(verdict.starts_with("signed"), hint.is_none(), "{encoding}: {verdict}");
         let named = |name| format!("[[pairs]] encoding = \"{name}\", empty = \"keep\"");
         assert_eq!(hints.first().cloned(), hint.map(named), "{encoding}");
@@ -109,16 +109,17 @@ currency = "VND"
     ] {
         let keys = vec![key("k", Channel::Ipn, shown.as_bytes())];
         let (verdict, hints) =
-            told(&directory_of(&profile(section), keys), body, &[("X-Sig", &sha256(body))]);
+            explain(&directory_of(&profile(section), keys), body, &[("X-Sig", &sha256(body))]);
         assert_eq!(verdict.starts_with("signed"), hint.is_empty(), "{shown}: {verdict}");
         assert_eq!(hints.first().map_or("", String::as_str), hint, "{shown}");
     }
-    // The other way round: signed with the key as it is shown.
+    // The reverse: signed with the key as it is shown.
     let keys = vec![key("k", Channel::Ipn, format!("whsec_{base64}").as_bytes())];
     let mut mac = Hmac::<Sha256>::new_from_slice(format!("whsec_{base64}").as_bytes()).unwrap();
     mac.update(body.as_bytes());
     let signature = hex::encode(mac.finalize().into_bytes());
-    let (_, hints) = told(&directory_of(&profile(decoded), keys), body, &[("X-Sig", &signature)]);
+    let (_, hints) =
+        explain(&directory_of(&profile(decoded), keys), body, &[("X-Sig", &signature)]);
     assert_eq!(hints, ["[key] without a prefix"]);
 }
 
@@ -126,18 +127,19 @@ currency = "VND"
 fn a_requirement_that_does_not_hold_is_named_with_its_values() {
     let profile = pairs("form").replace(
         "[[pairs]]",
-        "[constants]\napp = \"\"\n[[require]]\nvalue = \"{f.app}\"\nequals = \"{c.app}\"\n[[pairs]]",
+        "[constants]\napp = \"\"\n[[require]]\nvalue = \"{f.app}\"\nequals = \"{c.app}\"\n\
+         [[pairs]]",
     );
     let signed = |app: &str| {
         let text = format!("a=100&app={app}&o=o-1&r=r-1&state=paid");
         format!("{text}&sig={}", sha256(&text))
     };
     let directory = directory(&profile);
-    assert!(told(&directory, &signed("A-7"), &[]).0.starts_with("signed"));
+    assert!(explain(&directory, &signed("A-7"), &[]).0.starts_with("signed"));
     assert_eq!(
-        told(&directory, &signed("A-8"), &[]).0,
-        "unauthenticated: a [[require]] does not hold, so it counts as somebody else's: {f.app} is \"A-8\", and {c.app} \
-         is \"A-7\""
+        explain(&directory, &signed("A-8"), &[]).0,
+        "unauthenticated: a [[require]] does not hold, so the notice is not for this account: \
+         {f.app} is \"A-8\", and {c.app} is \"A-7\""
     );
 }
 
@@ -151,14 +153,17 @@ fn what_is_signed_is_shown_as_the_profile_writes_it() {
     assert_eq!(described, [format!("sign-1: hmac-sha256 over {text} at {{f.sig}}")]);
 }
 
-/// What comes out as a vector and would be refused all the same is said, and so is what nobody looks at the signature of.
+/// A vector that passes and would still be refused gets a warning, and explain names a refusal
+/// before the signature check.
 #[test]
 fn what_is_refused_for_another_reason_is_named() {
     let profile = pairs("none");
     let vector = |sent: &str| {
         let body = format!("{sent}&sig={}", sha256(sent));
         let request = serde_json::json!({ "body": body });
-        let vector = serde_json::json!({ "name": "v", "secret": SECRET, "request": request, "expected": sha256(sent) });
+        let vector = serde_json::json!({
+            "name": "v", "secret": SECRET, "request": request, "expected": sha256(sent),
+        });
         let file = serde_json::json!({ "vectors": [vector] }).to_string();
         let profile = Profile::parse(&partner(), &profile).unwrap();
         let report = check_vectors(&profile, &file).unwrap().remove(0);
@@ -175,10 +180,65 @@ fn what_is_refused_for_another_reason_is_named() {
     let body =
         format!("a=100&o=o-1&r=r-1&state=paid&sig={}", sha256("a=100&o=o-1&r=r-1&state=paid"));
     let plain = [("content-type", "text/html")];
-    assert!(told(&directory, &body, &plain).0.starts_with("415: "));
-    let by_get = Request { method: "GET", ..post(&body, &[]) };
+    assert!(explain(&directory, &body, &plain).0.starts_with("415: "));
+    let by_get = NoticeRequest { method: "GET", ..post(&body, &[]) };
     let explained = directory.explain("acme", &by_get, NOW).unwrap();
     assert!(explained.verdict.starts_with("405: "), "{}", explained.verdict);
     let form = [("content-type", "application/x-www-form-urlencoded; charset=utf-8")];
-    assert!(told(&directory, &body, &form).0.starts_with("signed: "));
+    assert!(explain(&directory, &body, &form).0.starts_with("signed: "));
+}
+
+/// acme/SHOP of the default scheme, with an expired key and a valid one.
+fn of_default() -> Directory {
+    let mut account = AccountEntry::new(partner(), MerchantCode::parse("SHOP").unwrap());
+    let mut old = key("old", Channel::Ipn, OLD.as_bytes());
+    old.valid_until = Some(NOW.plus_ms(-1_000));
+    account.keys = vec![old, key("new", Channel::Ipn, NEW.as_bytes())];
+    let vault = VaultDocument { accounts: vec![account], ..VaultDocument::default() };
+    Directory::build(vec![Profile::default_for(&partner())], &vault).unwrap()
+}
+
+const OLD: &str = "an old test key that is worth nothing";
+const NEW: &str = "a new test key that is worth nothing";
+
+/// Verdict and hints of a notice of the default scheme with this signature.
+fn explain_default(signature: &str) -> (String, String) {
+    let body = format!(
+        r#"{{"merchantCode":"SHOP","orderId":"o","providerRef":"r","status":"FAILED","amount":1,"currency":"VND","timestamp":"t","signature":"{signature}"}}"#
+    );
+    let explained = of_default().explain("acme", &post(&body, &[]), NOW).unwrap();
+    let hints = explained.attempts.iter().flat_map(|attempt| &attempt.would_match);
+    (explained.verdict.clone(), hints.cloned().collect::<Vec<_>>().join("; "))
+}
+
+#[test]
+fn another_way_to_join_the_values_is_named() {
+    let signed = |secret: &str, text: &str| {
+        let key = crate::mac::MacKey::new(secret.as_bytes());
+        crate::mac::HexCase::Lower.write(&key.sign(text.as_bytes()))
+    };
+    let good = "SHOP|o|r|FAILED|1|VND||t|";
+    let (verdict, _) = explain_default(&signed(NEW, good));
+    assert!(verdict.starts_with("signed, but not admissible"), "{verdict}");
+    let (verdict, _) = explain_default(&signed(OLD, good));
+    assert_eq!(
+        verdict,
+        "unauthenticated: key old (no longer valid) has made this signature, and it is not valid \
+         now"
+    );
+    for (text, expected) in [
+        ("SHOP&o&r&FAILED&1&VND&&t&", "separator = \"&\""),
+        ("SHOP|o|r|FAILED|1|VND|t", "absent fields left out instead of empty"),
+        ("SHOP|r|o|FAILED|1|VND||t|", "{f.orderId} and {f.providerRef} swapped"),
+        ("SHOP|o|r|FAILED|1|VND||t", "without {f.nonce}"),
+        ("1|VND|SHOP||o||r|FAILED|t", "fields in the order of their names"),
+    ] {
+        let (verdict, hints) = explain_default(&signed(NEW, text));
+        assert_eq!(verdict, "unauthenticated: no key of the account has made this signature");
+        assert!(hints.contains(expected), "{text}: {hints}");
+    }
+    let (_, hints) = explain_default(&signed(NEW, good).to_uppercase());
+    assert!(hints.contains("output = \"hex-upper\""), "{hints}");
+    assert!(explain_default("zz!").1.contains("neither hex digits"));
+    assert_eq!(explain_default(&signed(NEW, "else")).1, "");
 }

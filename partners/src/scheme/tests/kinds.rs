@@ -1,11 +1,12 @@
-//! Schemes of the kinds real gateways have, each accepted as signed and refused when anything signed is altered.
+//! Schemes like those of real gateways: each notice is accepted as signed, and refused if anything
+//! signed is altered.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::*;
 
-/// Puts a change into a text that must be there.
+/// Replaces a part of a text, which must be there.
 pub(super) fn altered(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "{from} in {text}");
     text.replacen(from, to, 1)
@@ -15,7 +16,7 @@ pub(super) fn altered(text: &str, from: &str, to: &str) -> String {
 const SORTED_PAIRS: &str = r#"
 version = 1
 stage = "draft"
-exceptions = ["get_notices", "bad_signature_2xx", "refusal_2xx", "own_ack", "event_time"]
+exceptions = ["get_notices", "bad_signature_2xx", "refusal_2xx", "custom_ack", "event_time"]
 [limits]
 body_bytes = 1024
 depth = 2
@@ -70,15 +71,17 @@ template = '{{"RspCode":"99","TxnRef":"{q.vnp_TxnRef|json}"}}'
 fn sorted_query_pairs_by_get() {
     let profile = SORTED_PAIRS;
     let directory = directory(profile);
-    let signed = "vnp_Amount=1000000&vnp_BankCode=N%2AB&vnp_OrderInfo=a+b*c%7E&vnp_PayDate=20260131170000&vnp_ResponseCode=00\
-                  &vnp_TmnCode=SHOP&vnp_TransactionNo=14&vnp_TransactionStatus=00&vnp_TxnRef=o-1";
+    let signed = "vnp_Amount=1000000&vnp_BankCode=N%2AB&vnp_OrderInfo=a+b*c%7E&\
+        vnp_PayDate=20260131170000&vnp_ResponseCode=00&vnp_TmnCode=SHOP&vnp_TransactionNo=14&\
+        vnp_TransactionStatus=00&vnp_TxnRef=o-1";
     let signed = signed.replace("N%2AB", "N*B");
     let hash = sha512(&signed).to_uppercase();
-    // The sender encodes in its own way, adds an empty one, and the order is not the order of signing.
+    // The sender encodes differently, adds an empty parameter, and sends another order than it
+    // signs.
     let sent = altered(&signed, "a+b*c%7E", "a%20b%2ac~");
     let query = format!("vnp_SecureHash={hash}&vnp_BankTranNo=&{sent}&utm=x");
     let get = |query: &str| {
-        let request = Request { method: "GET", query, ..post("", &[]) };
+        let request = NoticeRequest { method: "GET", query, ..post("", &[]) };
         verdict(&directory, &request)
     };
     assert_eq!(get(&query), "o-1 SUCCESS 10000 VND 14");
@@ -91,18 +94,18 @@ fn sorted_query_pairs_by_get() {
     let for_other = format!("vnp_SecureHash={}&{other}", sha512(&other));
     assert_eq!(get(&for_other), "unauthenticated");
     let acks = directory.scheme("acme").unwrap().acks();
-    let plain = acks.plain(crate::scheme::Ack::BadSignature).unwrap();
+    let plain = acks.plain(crate::scheme::ack::AckKind::BadSignature).unwrap();
     assert!(plain.body.contains("97"));
     let odd = altered(&signed, "1000000", "1000050");
     let request_query = format!("vnp_SecureHash={}&{odd}", sha512(&odd));
-    let request = Request { method: "GET", query: &request_query, ..post("", &[]) };
+    let request = NoticeRequest { method: "GET", query: &request_query, ..post("", &[]) };
     let notices = directory.verify_scheme("acme", &request, NOW).unwrap();
-    let answer = notices[0].answer(crate::scheme::Ack::NotAdmissible).unwrap();
+    let answer = notices[0].answer(crate::scheme::ack::AckKind::NotAdmissible).unwrap();
     assert_eq!(answer.body, r#"{"RspCode":"99","TxnRef":"o-1"}"#);
     assert!(said(&notices[0]).starts_with("fault: amount is no exact number"));
 }
 
-/// Time and signatures in one header, amounts in places of their own for each kind.
+/// Time and signatures in one header; each event reads the amount from its own place.
 const STRUCTURED_HEADER: &str = r#"
 [notice]
 content = "json"
@@ -189,7 +192,7 @@ fn a_structured_header_with_several_signatures() {
     }
 }
 
-/// The secret is written with a prefix and in base64, several signatures stand in one header, each with a prefix.
+/// The secret is in base64 with a prefix; several signatures are in one header, each with a prefix.
 #[test]
 fn a_prefixed_base64_secret_and_signatures_in_a_list() {
     let profile = HEAD.to_owned()
@@ -307,7 +310,7 @@ currency = "VND"
 #[test]
 fn one_byte_changed_anywhere_signed_is_refused() {
     for (name, secret) in [("razorpay", SECRET), ("zalopay", SECRET)] {
-        let text = crate::profile::Shipped::of(name).unwrap().profile;
+        let text = crate::profile::shipped::ShippedProfile::of(name).unwrap().profile;
         let text: String = text
             .lines()
             .filter(|line| !line.starts_with("merchant ="))
@@ -319,7 +322,8 @@ fn one_byte_changed_anywhere_signed_is_refused() {
             "razorpay" => r#"{"event":"payment.captured","created_at":1769853600,"payload":{"payment":{"entity":{"id":"pay_1","amount":100,"currency":"INR","notes":{"order_id":"o-1"}}}}}"#.to_owned(),
             _ => {
                 let data = r#"{"app_id":1,"app_trans_id":"260131_1","amount":1000,"zp_trans_id":2,"server_time":1769853600000}"#;
-                format!("{{\"data\":{},\"mac\":\"{}\",\"type\":1}}", serde_json::Value::from(data), sha256(data))
+                let (mac, data) = (sha256(data), serde_json::Value::from(data));
+                format!("{{\"data\":{data},\"mac\":\"{mac}\",\"type\":1}}")
             }
         };
         let signature = sha256(&body);

@@ -1,4 +1,4 @@
-//! Profiles that are wrong: every mistake told, each with its place, and none half-loaded.
+//! Mistakes in profiles: all are reported with their places, and no profile is loaded in part.
 
 use super::*;
 
@@ -20,7 +20,8 @@ currency = "VND"
 "# + TAIL
 }
 
-/// What stands in the good profile => what is put there => part of the error, `line:column` before it where it has one.
+/// A part of the good profile => its replacement => part of the error, with `line:column` before it
+/// where it has one.
 const MISTAKES: &str = r#"
     version = 1 => version = 0 => 2:11: version starts at 1
     stage = "draft" => stage = "drift" => 3:9: unknown variant `drift`
@@ -53,15 +54,15 @@ const MISTAKES: &str = r#"
     is = "paid" => iz = "paid" => unknown field `iz`
     is = "paid" => is = "paid", present = true => a condition has one of
     [[event]]\noutcome = "refuse" => # none => the last [[event]] must have no when
-    when = [{ value = "{f.state}", is = "paid" }] => when = [] => has no when, so those behind it
+    when = [{ value = "{f.state}", is = "paid" }] => when = [] => has no when, so the events after it
     kind = "none" => kind = "none"\nskew_s = 5 => takes nothing else
-    kind = "none" => kind = "delivery" => time.value must say
+    kind = "none" => kind = "delivery" => time.value is missing
     kind = "none" => kind = "delivery"\nvalue = "{f.t}"\nformat = "unix_s" => time.skew_s must be
     "no_time", => => an exception from the contract; add "no_time"
     "no_time", => "no_time", "get_notices", => the exception get_notices is not needed
     [limits] => [limit] => there is no section limit
     [limits] => [acks.accepted]\nstatus = 200\n[acks.bad_signature]\nstatus = 200\n[limits] => is the same answer as acks.accepted
-    [limits] => [acks.thanks]\nstatus = 200\n[limits] => there is no answer thanks
+    [limits] => [acks.thanks]\nstatus = 200\n[limits] => unknown field `thanks`
     [limits] => [acks.accepted]\nstatus = 99\n[limits] => an answer's status is 200 to 599
     [limits] => [[pairs]]\nname = "f"\nof = "f"\n[limits] => pairs needs a name
     [limits] => [[document]]\nname = "f"\nfrom = "{f.x}"\ncontent = "json"\n[limits] => document needs a name
@@ -92,7 +93,7 @@ fn a_mistake_is_refused_with_its_place() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once() {
+fn all_mistakes_are_reported_at_once() {
     let text = good()
         .replace("stage = \"draft\"", "stage = \"drift\"")
         .replace("content = \"json\"", "content = \"xml\"")
@@ -141,10 +142,10 @@ fn keys_that_do_not_fit_are_named() {
     assert!(missing.contains("needs the constant other"), "{missing}");
 }
 
-/// Patterns stand together where other readings of a signed text are looked for.
+/// The patterns of a signed text's fields are joined into one regex.
 #[test]
-fn patterns_that_do_not_go_together_are_told_at_load() {
-    let told = |pattern: &str| {
+fn patterns_that_do_not_join_are_refused_at_load() {
+    let load_error = |pattern: &str| {
         let fields = ["o", "r", "state"]
             .map(|name| format!("[[field]]\nat = \"{{f.{name}}}\"\npattern = '{pattern}'\n"));
         let text = good().replacen("[[event]]", &format!("{}[[event]]", fields.concat()), 1);
@@ -153,11 +154,11 @@ fn patterns_that_do_not_go_together_are_told_at_load() {
             Err(error) => error.to_string(),
         }
     };
-    assert_eq!(told("[a-z]+"), "taken");
+    assert_eq!(load_error("[a-z]+"), "taken");
     for named in ["(?P<a>x)", "(?<a>x)"] {
-        assert!(told(named).contains("a group has a name; write (…)"), "{named}");
+        assert!(load_error(named).contains("a group has a name; write (…)"), "{named}");
     }
-    assert!(told("a)|(?:b").contains("this is no regular expression"));
-    let large = told(r"\w{1,100}");
+    assert!(load_error("a)|(?:b").contains("this is no regular expression"));
+    let large = load_error(r"\w{1,100}");
     assert!(large.contains("are too large together"), "{large}");
 }

@@ -1,5 +1,5 @@
-//! What a signed text does not tell of a notice: under which name a value was sent, whether one that is empty was sent at
-//! all, and where one of two values side by side ends.
+//! What a signed text does not fix: the name under which a value was sent, whether an empty value
+//! was sent at all, and where one of two adjacent values ends.
 
 use super::attacks::TEXT;
 use super::*;
@@ -29,7 +29,7 @@ fn of_list(list: &str) -> String {
     HEAD.to_owned() + &LIST.replace("LIST", list) + TAIL
 }
 
-fn told(profile: &str) -> String {
+fn read_profile(profile: &str) -> String {
     match Profile::parse(&partner(), profile) {
         Ok(_) => "taken".to_owned(),
         Err(error) => error.to_string(),
@@ -55,21 +55,24 @@ fn values_without_their_names_are_covered_only_where_the_names_are_fixed() {
         (&format!("{keys}separator = \"\""), false),
         (&format!("{keys}empty = \"skip\""), true),
     ] {
-        let said = told(&of_list(list));
-        let expected = "does not tell which value is whose";
+        let said = read_profile(&of_list(list));
+        let expected = "does not bind values to names";
         assert_eq!(said == "taken", is_taken, "{list}: {said}");
         assert!(is_taken || said.contains(expected), "{list}: {said}");
         let confirmed = of_list(list).replace("stage =", "confirm = \"always\"\nstage =");
         let confirmed = confirmed.replace("\"no_time\"", "\"needs_confirmation\", \"no_time\"");
-        assert_eq!(told(&confirmed), "taken", "{list}");
+        assert_eq!(read_profile(&confirmed), "taken", "{list}");
     }
     let by_text = of_list("write = \"values\"\nseparator = \"|\"")
         .replace("text = \"{p.all}\"", "text = \"{t.all}\"")
         .replace("[[sign]]", "[[text]]\nname = \"all\"\ntext = \"x{p.all}\"\n[[sign]]");
-    assert!(told(&by_text).contains("does not tell which value is whose"), "through a text, too");
+    assert!(
+        read_profile(&by_text).contains("does not bind values to names"),
+        "through a text, too"
+    );
 }
 
-/// Fixed names, the separator in a value: the text could be another notice's.
+/// With fixed names and the separator in a value, the same text fits another notice.
 #[test]
 fn a_value_does_not_slide_under_another_name() {
     let keys =
@@ -83,9 +86,10 @@ fn a_value_does_not_slide_under_another_name() {
     assert!(slid.starts_with("fault: the member \"ref\""), "{slid}");
 }
 
-/// A member that decides nothing, swallowed by one that does: one payment must not come under two refs.
+/// A deciding value can't contain the member that follows it. Otherwise one payment could be
+/// reported under two refs.
 #[test]
-fn what_decides_swallows_no_member_behind_it() {
+fn a_deciding_value_swallows_no_member_behind_it() {
     let directory = directory(&of_list(""));
     let text = "amount=5&order=o&ref=r&sa=x&state=paid";
     let said =
@@ -95,9 +99,10 @@ fn what_decides_swallows_no_member_behind_it() {
     assert!(swallowed.starts_with("fault: the member \"ref\""), "{swallowed}");
 }
 
-/// Added, taken away or sent empty, the text is the same: so is what the notice says.
+/// An empty value can be added or removed without changing the signed text, so it must not change
+/// the meaning.
 #[test]
-fn an_empty_value_says_what_an_absent_one_says() {
+fn an_empty_value_means_the_same_as_an_absent_one() {
     let events = r#"
 [[event]]
 when = [{ value = "{f.refund}", present = true }]
@@ -120,7 +125,7 @@ outcome = "FAILED"
     }
     for test in ["is = \"\"", "is_not = \"\"", "one_of = [\"a\", \"\"]", "starts_with = \"\""] {
         let other = profile.replace("present = true", test);
-        assert!(told(&other).contains("write present = false (or true)"), "{test}");
+        assert!(read_profile(&other).contains("write present = false (or true)"), "{test}");
     }
 }
 
@@ -132,7 +137,7 @@ fn side_by_side(text: &str, more: &str) -> String {
 }
 
 #[test]
-fn where_one_of_two_values_ends_is_known_when_the_profile_is_read() {
+fn adjacent_values_are_checked_when_the_profile_is_read() {
     let field = |at: &str, what: &str| format!("[[field]]\nat = \"{at}\"\n{what}\n");
     for (text, more, is_taken) in [
         ("{h.X-Time}{body}", String::new(), true),
@@ -149,13 +154,13 @@ fn where_one_of_two_values_ends_is_known_when_the_profile_is_read() {
         ("{body}{h.X-Time}", String::new(), true),
         ("{f.o}{f.r}{f.a}{f.state}{h.X-Time}", String::new(), false),
     ] {
-        let said = told(&side_by_side(text, &more));
+        let said = read_profile(&side_by_side(text, &more));
         assert_eq!(said == "taken", is_taken, "{text}: {said}");
-        assert!(is_taken || said.contains("nothing stands between"), "{text}: {said}");
+        assert!(is_taken || said.contains("nothing separates"), "{text}: {said}");
     }
 }
 
-/// What is taken when it is read takes genuine notices, and no other reading of their texts.
+/// A profile that passes the check accepts signed notices, and no other reading of their texts.
 #[test]
 fn a_body_right_behind_a_time_is_read_one_way() {
     let body = r#"{"o":"o-1","r":"r.1","a":1,"state":"paid","x":"{1}"}"#;
@@ -176,10 +181,10 @@ fn a_body_right_behind_a_time_is_read_one_way() {
     ] {
         assert_eq!(at(text, (time, body), &signed), "o-1 SUCCESS 1 VND r.1", "{text}");
     }
-    // A digit that slides from one into the other leaves no time, or no JSON.
+    // If a digit moves from one value into the other, the time or the JSON is invalid.
     let slid = at("{h.X-Time}{body}", ("176985360", &format!("0{body}")), &format!("{time}{body}"));
     assert!(slid.starts_with("malformed_json"), "{slid}");
     let spaced = format!(" {body}");
-    let genuine = at("{h.X-Time}{body}", (time, &spaced), &format!("{time}{spaced}"));
-    assert_eq!(genuine, "o-1 SUCCESS 1 VND r.1");
+    let accepted = at("{h.X-Time}{body}", (time, &spaced), &format!("{time}{spaced}"));
+    assert_eq!(accepted, "o-1 SUCCESS 1 VND r.1");
 }

@@ -1,4 +1,4 @@
-//! Schemes with the partner's public key, or more than one way of signing.
+//! Schemes with the partner's public key, or with several `[[sign]]` blocks.
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
@@ -13,7 +13,7 @@ use super::*;
 
 /// RSA over header and body, the payment itself encrypted.
 const RSA_AND_AES: &str = r#"
-exceptions = ["no_paid_at", "own_ack"]
+exceptions = ["no_paid_at", "custom_ack"]
 [notice]
 content = "json"
 [[document]]
@@ -55,7 +55,7 @@ content_type = "application/json"
 body = '{"code":"SUCCESS"}'
 "#;
 
-/// Signed with RSA by the key a header names, and the notice inside is encrypted.
+/// The notice is encrypted, and signed with the RSA key that a header names.
 #[test]
 fn rsa_by_serial_around_aes_gcm() {
     let profile = HEAD.to_owned() + RSA_AND_AES;
@@ -182,7 +182,7 @@ currency = "{f.c}"
     for (body, sign, key) in [(&ed, "new", "ed"), (&old, "old", "shared")] {
         let request = post(body, &[]);
         let notices = directory.verify_scheme("acme", &request, NOW).unwrap();
-        assert_eq!((notices[0].sign(), notices[0].key_id().as_str()), (sign, key));
+        assert_eq!((notices[0].sign(), notices[0].key_id().as_str()), (Some(sign), key));
         assert_eq!(said(&notices[0]), "o-1 SUCCESS 100 VND r 1");
         assert_eq!(
             verdict(&directory, &post(&altered(body, "a=100", "a=101"), &[])),

@@ -1,30 +1,32 @@
-//! Owns how key files and `vault.toml` become one document, and what has to fit together in it. Pure.
+//! Owns the assembly of key files and `vault.toml` into one document, and the checks between them.
+//! Pure.
 
 use std::collections::BTreeMap;
 
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
 
-use super::key_file::KeyFile;
+use super::key_file::VaultKeyFile;
 use super::plain::{PlainAccount, PlainFile};
-use super::{FileProblem, PLAIN_FILE};
 use crate::document::{AccountEntry, KeyEntry, VaultDocument, check_constant};
-use crate::keys::{Channel, SECRET_BYTES_LEAST};
+use crate::keys::Channel;
+use crate::secret::SECRET_BYTES_LEAST;
+use crate::vault::dir::problem::{FileProblem, PLAIN_FILE};
 
-/// What each process calls the token it makes for its own folder.
+/// The reserved name of the admin token that each process creates for its own folder.
 const LOCAL: &str = "local";
 
-type Named = (PartnerCode, MerchantCode);
+type AccountKey = (PartnerCode, MerchantCode);
 
-/// Puts a directory's files together: accounts in the order of their names, keys the oldest first. With it come all
-/// problems between files; the document counts only if there is none.
+/// Assembles a document: accounts in the order of their names, keys in the order of their age. Also
+/// returns all problems between files; the document is valid only if there are none.
 pub(super) fn assemble(
-    files: Vec<KeyFile>,
+    files: Vec<VaultKeyFile>,
     plain: Option<PlainFile>,
 ) -> (VaultDocument, Vec<FileProblem>) {
     let mut problems = Vec::new();
     let plain = plain.unwrap_or_default();
     let mut settings = settings(plain.accounts, &mut problems);
-    let mut by_account: BTreeMap<Named, Vec<KeyFile>> = BTreeMap::new();
+    let mut by_account: BTreeMap<AccountKey, Vec<VaultKeyFile>> = BTreeMap::new();
     for file in files {
         let account = (file.partner.clone(), file.merchant_code.clone());
         by_account.entry(account).or_default().push(file);
@@ -32,18 +34,20 @@ pub(super) fn assemble(
     let mut document = VaultDocument::default();
     for (account, mut files) in by_account {
         files.sort_by(|a, b| (a.key.valid_from, &a.name).cmp(&(b.key.valid_from, &b.name)));
-        problems.extend(among_keys(&files));
+        problems.extend(key_conflicts(&files));
         let settings = settings.remove(&account);
         document.accounts.push(entry(account, settings, files));
     }
     for (partner, merchant) in settings.keys() {
         problems.push(in_plain(format!(
-            "account {partner}/{merchant} has no key file; name one {partner}.{merchant}.ipn.KEYID, or take it out"
+            "account {partner}/{merchant} has no key file; name one \
+             {partner}.{merchant}.ipn.KEYID, or remove the account"
         )));
     }
     for token in plain.tokens {
         if token.name.as_str() == LOCAL {
-            let problem = "each process makes a token named local for itself; choose another name";
+            let problem = "the token name local is reserved for each process's own token; choose \
+                another name";
             problems.push(in_plain(problem.to_owned()));
         } else if let Err(error) = document.add_token(token) {
             problems.push(in_plain(error.to_string()));
@@ -53,7 +57,8 @@ pub(super) fn assemble(
         for account in &shop.accounts {
             if document.account(&account.partner, &account.merchant_code).is_none() {
                 problems.push(in_plain(format!(
-                    "shop {} lists account {account}, which has no key file; mend its name or take it out",
+                    "shop {} lists account {account}, which has no key file; correct its name or \
+                     remove it",
                     shop.name
                 )));
             }
@@ -70,7 +75,7 @@ fn in_plain(problem: String) -> FileProblem {
 fn settings(
     accounts: Vec<PlainAccount>,
     problems: &mut Vec<FileProblem>,
-) -> BTreeMap<Named, PlainAccount> {
+) -> BTreeMap<AccountKey, PlainAccount> {
     let mut by_name = BTreeMap::new();
     for account in accounts {
         for (name, value) in &account.constants {
@@ -89,9 +94,9 @@ fn settings(
 }
 
 fn entry(
-    (partner, merchant): Named,
+    (partner, merchant): AccountKey,
     plain: Option<PlainAccount>,
-    files: Vec<KeyFile>,
+    files: Vec<VaultKeyFile>,
 ) -> AccountEntry {
     let mut entry = AccountEntry::new(partner, merchant);
     if let Some(plain) = plain {
@@ -104,18 +109,19 @@ fn entry(
     entry
 }
 
-/// What is wrong between the keys of one account.
-fn among_keys(files: &[KeyFile]) -> Vec<FileProblem> {
+/// Finds the problems between the keys of one account.
+fn key_conflicts(files: &[VaultKeyFile]) -> Vec<FileProblem> {
     let mut problems = Vec::new();
     for channel in Channel::ALL {
         let of_channel: Vec<_> = files.iter().filter(|file| file.key.channel == channel).collect();
-        // Which of two is the newer one decides what signs, and which use is one of an old key.
+        // The newer of two keys signs, and uses of the older one are reported. So at most one key
+        // of a channel may lack a beginning.
         let mut ageless = of_channel.iter().filter(|file| !file.has_beginning);
         if let Some(first) = ageless.next() {
             problems.extend(ageless.map(|file| FileProblem {
                 file: file.name.clone(),
                 problem: format!(
-                    "neither it nor {} says since when it counts; add valid_from to the newer one",
+                    "neither it nor {} has a valid_from; add valid_from to the newer one",
                     first.name
                 ),
             }));
@@ -124,7 +130,7 @@ fn among_keys(files: &[KeyFile]) -> Vec<FileProblem> {
         let Some(last) = of_channel.last() else { continue };
         let mut account = AccountEntry::new(last.partner.clone(), last.merchant_code.clone());
         account.keys = keys;
-        // Keys of bodies count on beside each other, as many as there are months.
+        // Body keys all stay valid, one for each month, so the bound on valid keys does not apply.
         if channel != Channel::Body
             && let Err(error) = account.key_set_of(channel, SECRET_BYTES_LEAST)
         {

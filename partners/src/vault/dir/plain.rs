@@ -1,5 +1,6 @@
-//! Owns `vault.toml` of a directory of keys: what is not secret of accounts, admin tokens and shops, by hash. Pure.
-//! Secrets have no place in it, so a problem tells its line and never a value.
+//! Owns `vault.toml` of a directory of keys: the settings of accounts, and admin tokens and shops
+//! with the hashes of their tokens. Pure. The file is not meant for secrets, but one may be there
+//! by mistake: a problem names its line and never a value.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +9,10 @@ use payfold_schemas::ids::{MerchantCode, PartnerCode};
 use serde::Deserialize;
 
 use crate::document::{DOCUMENT_VERSION, TokenEntry};
-use crate::shops::ShopEntry;
+use crate::shops::entry::ShopEntry;
+use crate::vault::dir::problem::BadFile;
 
-/// What the file says.
+/// The content of `vault.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlainFile {
@@ -24,7 +26,7 @@ pub(super) struct PlainFile {
     pub(super) shops: Vec<ShopEntry>,
 }
 
-/// Settings of an account whose keys have files of their own.
+/// The settings of an account. Its keys are in key files.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlainAccount {
@@ -48,21 +50,22 @@ fn yes() -> bool {
     true
 }
 
-/// Reads the file. Errors: the first place that is not understood.
-pub(super) fn parse(bytes: &[u8]) -> Result<PlainFile, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
+/// Parses the file. Errors: the first line that is not understood.
+pub(super) fn parse(bytes: &[u8]) -> Result<PlainFile, BadFile> {
+    let text = std::str::from_utf8(bytes).map_err(|_| BadFile("it is not text".to_owned()))?;
     let file: PlainFile = toml::from_str(text).map_err(|error: toml::de::Error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
-        // What is between double quotes may be a value.
+        // The text between double quotes may be a value, so the message ends before it.
         let message = error.message();
         let message = message.split('"').next().unwrap_or_default().trim_end();
-        format!(
-            "line {line}: {message}; see [[accounts]], [[tokens]], [[shops]] in docs/operations.md"
-        )
+        BadFile(format!(
+            "line {line}: {message}; see [[accounts]], [[tokens]], [[shops]] in \
+             docs/how-to/rotate-keys.md"
+        ))
     })?;
     if file.version != DOCUMENT_VERSION {
-        return Err(format!(
+        return BadFile::err(format!(
             "it has version {}, this program reads {DOCUMENT_VERSION}; run the later program",
             file.version
         ));
@@ -75,10 +78,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_is_enabled_and_open_unless_it_says_otherwise() {
+    fn an_account_is_enabled_and_open_by_default() {
         let file = parse(
             b"[[accounts]]\npartner = 'acme'\nmerchant_code = 'SHOP'\n\
-              [[accounts]]\npartner = 'acme'\nmerchant_code = 'B'\nenabled = false\nrate_per_s = 5\n\
+              [[accounts]]\npartner = 'acme'\nmerchant_code = 'B'\nenabled = false\n\
+              rate_per_s = 5\n\
               allow_sources = ['203.0.113.0/24']\nconstants = { app = '42' }\n",
         )
         .unwrap();
@@ -89,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_by_its_line_and_without_a_value() {
+    fn a_mistake_is_reported_with_its_line_and_without_a_value() {
         for (text, expected) in [
             ("version = 9", "it has version 9"),
             ("\nenable = 1", "line 2: unknown field `enable`"),
@@ -100,7 +104,7 @@ mod tests {
             ),
             ("[[accounts]]\nkeys = [{ secret = 'hush' }]", "line 2: unknown field `keys`"),
         ] {
-            let problem = parse(text.as_bytes()).unwrap_err();
+            let BadFile(problem) = parse(text.as_bytes()).unwrap_err();
             assert!(problem.contains(expected) && !problem.contains("hush"), "{text}: {problem}");
         }
     }

@@ -1,4 +1,4 @@
-//! Owns the tests of a directory of keys on a real file system, as kubelet and others fill it.
+//! Tests a directory of keys on a real file system, filled as kubelet and others do.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -7,7 +7,8 @@ use crate::vault::{VaultPlace, VaultWatch};
 
 const LONG: &str = "text:hush, a secret of 24 bytes or more";
 
-/// A directory as kubelet makes one: files in a folder of their time, `..data` to that, a link for each name.
+/// A directory as kubelet mounts it: the files in a dated folder, the link `..data` to that folder,
+/// and a link for each name.
 struct Mounted {
     dir: tempfile::TempDir,
     swaps: u32,
@@ -24,13 +25,14 @@ impl Mounted {
         self.dir.path()
     }
 
-    /// What kubelet does: a new folder, a new link renamed over `..data`, the old folder away.
+    /// Replaces all files as kubelet does: a new folder, a new link renamed over `..data`, and the
+    /// old folder removed.
     fn swap(&mut self, files: &[(&str, &str)]) {
         self.fill(files);
         self.point();
     }
 
-    /// The half of a swap that nobody may see.
+    /// The first half of a swap, which readers must not see.
     fn fill(&mut self, files: &[(&str, &str)]) {
         self.swaps += 1;
         let folder = self.path().join(format!("..2026_01_{}", self.swaps));
@@ -69,18 +71,19 @@ fn names(document: &VaultDocument) -> Vec<String> {
     document.accounts.iter().flat_map(keys).collect()
 }
 
-fn wrong(files: &[(&str, &str)]) -> String {
+fn error_of(files: &[(&str, &str)]) -> String {
     let mounted = Mounted::of(files);
     let error = read_settled(mounted.path()).unwrap_err();
-    let told = format!("{error}");
-    assert!(!format!("{told} {error:?}").contains("hush"), "{error:?}");
-    told
+    let message = format!("{error}");
+    assert!(!format!("{message} {error:?}").contains("hush"), "{error:?}");
+    message
 }
 
 #[test]
 fn a_mounted_directory_is_a_vault() {
     let plain = "[[accounts]]\npartner = 'acme'\nmerchant_code = 'SHOP'\nrate_per_s = 9\n\
-        constants = { app = '42' }\n[[tokens]]\nname = 'ada'\nsha256 = '5d41402abc4b2a76b9719d911017c5925d41402abc4b2a76b9719d911017c592'\n";
+        constants = { app = '42' }\n[[tokens]]\nname = 'ada'\n\
+        sha256 = '5d41402abc4b2a76b9719d911017c5925d41402abc4b2a76b9719d911017c592'\n";
     let mounted = Mounted::of(&[
         ("acme.SHOP.ipn.b", &format!("secret = '{LONG} b'\nvalid_from = 2026-01-31T00:00:00Z")),
         ("acme.SHOP.ipn.a", &format!("{LONG} a\n")),
@@ -98,8 +101,8 @@ fn a_mounted_directory_is_a_vault() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once_by_file() {
-    let told = wrong(&[
+fn all_problems_are_reported_at_once_by_file() {
+    let message = error_of(&[
         ("README", "hush"),
         ("acme.SHOP.ipn.a", "text:hush"),
         ("acme.SHOP.ipn.b", LONG),
@@ -111,29 +114,30 @@ fn everything_wrong_is_told_at_once_by_file() {
         (
             PLAIN_FILE,
             "[[accounts]]\npartner = 'acme'\nmerchant_code = 'SHOPP'\nconstants = { 'a b' = 'x' }\n\
-             [[tokens]]\nname = 'local'\nsha256 = '5d41402abc4b2a76b9719d911017c5925d41402abc4b2a76b9719d911017c592'\n\
+             [[tokens]]\nname = 'local'\n\
+             sha256 = '5d41402abc4b2a76b9719d911017c5925d41402abc4b2a76b9719d911017c592'\n\
              [[shops]]\nname = 'web'\naccounts = [{ partner = 'bolt', merchant_code = 'X' }]\n",
         ),
     ]);
-    let lines: Vec<_> = told.lines().skip(1).map(str::trim).collect();
+    let lines: Vec<_> = message.lines().skip(1).map(str::trim).collect();
     for (line, expected) in lines.iter().zip([
-        "README: its name is no key's",
+        "README: its name is not that of a key",
         "README: line 1 is not understood",
         "acme.SHOP.ipn.a: key a has 4 bytes, 16 or more are needed",
-        "acme.SHOP.ipn.c: neither it nor acme.SHOP.ipn.b says since when it counts",
+        "acme.SHOP.ipn.c: neither it nor acme.SHOP.ipn.b has a valid_from",
         "acme.SHOP.ipn.d: key b is there twice",
         "vault.toml: constant \"a b\"",
         "vault.toml: account acme/SHOPP has no key file",
-        "vault.toml: each process makes a token named local",
+        "vault.toml: the token name local is reserved",
         "vault.toml: shop web lists account bolt/X",
     ]) {
         assert!(line.starts_with(expected), "{expected}: {line}");
     }
-    assert_eq!(lines.len(), 9, "{told}");
+    assert_eq!(lines.len(), 9, "{message}");
 }
 
 #[test]
-fn a_key_that_everybody_may_read_is_refused_and_a_groups_is_not() {
+fn a_key_may_be_readable_for_its_group_and_not_for_all() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("acme.SHOP.ipn.a");
     put(&path, LONG);
@@ -144,19 +148,19 @@ fn a_key_that_everybody_may_read_is_refused_and_a_groups_is_not() {
         match read_settled(dir.path()) {
             Ok(_) => assert!(opens, "{mode:o}"),
             Err(error) => {
-                let told = error.to_string();
-                assert!(!opens && told.contains("acme.SHOP.ipn.a: it has mode 0"), "{told}");
-                assert!(told.contains("defaultMode: 0440"), "{told}");
+                let text = error.to_string();
+                assert!(!opens && text.contains("acme.SHOP.ipn.a: it has mode 0"), "{text}");
+                assert!(text.contains("defaultMode: 0440"), "{text}");
             }
         }
     }
     std::fs::create_dir(dir.path().join("acme.SHOP.ipn.b")).unwrap();
-    let told = read_settled(dir.path()).unwrap_err().to_string();
-    assert!(told.contains("acme.SHOP.ipn.b: this is no file"), "{told}");
+    let message = read_settled(dir.path()).unwrap_err().to_string();
+    assert!(message.contains("acme.SHOP.ipn.b: it is not a regular file"), "{message}");
 }
 
 #[test]
-fn nothing_there_is_not_a_vault_without_keys() {
+fn an_empty_or_missing_directory_is_an_error() {
     let mounted = Mounted::of(&[]);
     assert!(matches!(read_settled(mounted.path()), Err(VaultError::Empty { .. })));
     let gone = mounted.path().join("gone");
@@ -164,7 +168,7 @@ fn nothing_there_is_not_a_vault_without_keys() {
 }
 
 #[test]
-fn a_swap_is_one_change_and_half_of_it_none() {
+fn a_swap_is_one_change_and_half_a_swap_is_none() {
     let (a, b, c) = (("acme.A.ipn.a", LONG), ("acme.B.ipn.b", LONG), ("acme.C.ipn.c", "text:hush"));
     let mut mounted = Mounted::of(&[a]);
     let place = VaultPlace::Dir(mounted.path().to_owned());
@@ -178,8 +182,8 @@ fn a_swap_is_one_change_and_half_of_it_none() {
     assert!(watch.reload_if_changed().unwrap().is_none());
     mounted.swap(&[a, c]);
     for _ in 0..2 {
-        let told = watch.reload_if_changed().unwrap_err().to_string();
-        assert!(told.contains("acme.C.ipn.c"), "{told}");
+        let message = watch.reload_if_changed().unwrap_err().to_string();
+        assert!(message.contains("acme.C.ipn.c"), "{message}");
     }
     mounted.swap(&[b]);
     assert_eq!(names(&watch.reload_if_changed().unwrap().unwrap()), ["acme/B b"]);
@@ -188,19 +192,19 @@ fn a_swap_is_one_change_and_half_of_it_none() {
 }
 
 #[test]
-fn files_written_in_place_are_read_when_they_lie_still() {
+fn files_written_in_place_are_read_once_they_stop_changing() {
     let dir = tempfile::tempdir().unwrap();
     let put = |name: &str, content: &str| put(&dir.path().join(name), content);
     put("acme.A.ipn.a", LONG);
     let (mut watch, _) = VaultWatch::open(VaultPlace::Dir(dir.path().to_owned())).unwrap();
     assert!(watch.reload_if_changed().unwrap().is_none());
     std::fs::remove_file(dir.path().join("acme.A.ipn.a")).unwrap();
-    assert!(watch.reload_if_changed().unwrap().is_none(), "it may be on its way");
+    assert!(watch.reload_if_changed().unwrap().is_none(), "the change may not be complete");
     put("acme.A.ipn.a", &format!("{LONG} or other"));
     assert!(watch.reload_if_changed().unwrap().is_none(), "another may follow");
     put("acme.B.ipn.b", LONG);
-    assert!(watch.reload_if_changed().unwrap().is_none(), "yet another may");
-    let read = watch.reload_if_changed().unwrap().expect("nothing has moved between two looks");
+    assert!(watch.reload_if_changed().unwrap().is_none(), "yet another may follow");
+    let read = watch.reload_if_changed().unwrap().expect("nothing has changed between two polls");
     assert_eq!(names(&read), ["acme/A a", "acme/B b"]);
     assert!(watch.reload_if_changed().unwrap().is_none());
 }
@@ -228,7 +232,7 @@ fn a_directory_that_is_swapped_all_the_time_is_read_as_one_state() {
                         );
                         was_read.store(true, std::sync::atomic::Ordering::Relaxed);
                     }
-                    // It was swapped under each look.
+                    // The directory was swapped during each attempt.
                     Err(VaultError::Changing { .. } | VaultError::Io { .. }) => {}
                     Err(error) => panic!("{error}"),
                 }

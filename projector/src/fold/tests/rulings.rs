@@ -1,5 +1,5 @@
-//! What was ruled where the law could be read two ways, as tables: refunds in part, variants, unknown orders,
-//! two create requests, two decisions of one id.
+//! The rulings on cases that `docs/order-state.md` left open, as tables: partial refunds, variants,
+//! unknown orders, two create requests, two decisions of one id.
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Verdict;
@@ -34,7 +34,7 @@ fn one_event_reference_is_one_refund_of_its_largest_amount() {
 }
 
 #[test]
-fn refunds_without_a_name_never_add_to_named_ones_nor_spoil_them() {
+fn refunds_without_an_event_reference_never_add_to_those_with_one() {
     check(
         "C 100; S r 100; R r 50 @10:01; R r 50 @10:02 => PAID fulfil PARTIAL_REFUND
          C 100; S r 100; R r 50 !a; R r 50            => PAID fulfil PARTIAL_REFUND
@@ -62,7 +62,7 @@ fn totals_of_what_went_back_so_far_never_add_up() {
 }
 
 #[test]
-fn of_two_create_requests_refunds_are_held_to_the_largest_of_their_currency() {
+fn refunds_are_compared_with_the_largest_create_request_of_their_currency() {
     check(
         "C 100; C 150; R r 60 !a; R r 40 !b  => REQUESTED CREATE_CONFLICT REFUND_WITHOUT_SUCCESS PARTIAL_REFUND
          C 100; C 150; R r 60 !a; R r 90 !b  => REFUNDED CREATE_CONFLICT REFUND_WITHOUT_SUCCESS
@@ -105,7 +105,7 @@ fn variants_are_judged_by_their_dedup_key() {
 }
 
 #[test]
-fn variants_of_either_severity_are_evidence_apart() {
+fn variants_of_each_severity_have_their_own_evidence() {
     let variants = |text: &str| -> Vec<_> {
         let raised = summary(text).flags.into_iter();
         raised.filter(|raised| raised.flag == Flag::ContentVariant).map(|r| r.evidence).collect()
@@ -121,7 +121,7 @@ fn variants_of_either_severity_are_evidence_apart() {
 }
 
 #[test]
-fn amounts_are_what_was_paid_what_went_back_and_what_is_over() {
+fn amounts_paid_refunded_and_overpaid() {
     for line in "C 100                                  => 0 0 0
          C 100; S r 100                                 => 100 0 0
          C 100; S r 99                                  => 0 0 0
@@ -175,7 +175,7 @@ fn amounts_are_what_was_paid_what_went_back_and_what_is_over() {
 }
 
 #[test]
-fn of_two_decisions_of_one_id_the_smaller_stands() {
+fn of_two_decisions_of_one_id_the_smaller_is_kept() {
     let d = |verdict| fact(&format!("D d1 DOUBLE_PAYMENT {} {verdict}", Digest::of_bytes(b"")));
     for (set, version) in [([d("ours"), d("partner")], 1), ([d("partner"), d("ours")], 2)] {
         let (known, changes) = known(&set);
@@ -185,7 +185,7 @@ fn of_two_decisions_of_one_id_the_smaller_stands() {
 }
 
 #[test]
-fn of_two_create_requests_an_amount_is_held_to_those_of_its_currency() {
+fn an_amount_is_compared_with_the_create_requests_of_its_currency() {
     check(
         "C 100; C 200 EUR; S r 100              => PAID CREATE_CONFLICT
          C 100; C 200 EUR; S r 200              => REQUESTED AMOUNT_MISMATCH CREATE_CONFLICT

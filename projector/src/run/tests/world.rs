@@ -7,22 +7,24 @@ use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
 use payfold_engines::log::{Delivered, EventLog, Message, Topic};
 use payfold_engines::orders::OrderStore;
 use payfold_engines::orders::sqlite::SqliteOrders;
+use payfold_kit::{Retry, RunError};
 use payfold_schemas::event::OrderChanged;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
-use payfold_schemas::record::{FactRecord, Position, encode_fact};
+use payfold_schemas::position::Position;
+use payfold_schemas::record::{FactRecord, encode_fact};
 use tokio::sync::watch;
 
-use crate::Metrics;
+use crate::ProjectorMetrics;
 use crate::fold::testkit::{at, fact};
-use crate::run::{Projector, RunError, Settings};
+use crate::run::{Projector, ProjectorSettings};
 
 /// A log and an order store in a folder of their own.
 pub(crate) struct World {
     pub(crate) log: Arc<SqliteLog>,
     pub(crate) store: Arc<SqliteOrders>,
     registry: prometheus::Registry,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<ProjectorMetrics>,
     _dir: tempfile::TempDir,
 }
 
@@ -32,7 +34,7 @@ impl World {
         let log = SqliteLog::open(dir.path().join("log.db"), SqliteLogSettings::default()).unwrap();
         let store = SqliteOrders::open(dir.path().join("orders.db")).unwrap();
         let registry = prometheus::Registry::new();
-        let metrics = Arc::new(Metrics::new(&registry, Arc::new(SystemClock)).unwrap());
+        let metrics = Arc::new(ProjectorMetrics::new(&registry, Arc::new(SystemClock)).unwrap());
         Self { log: Arc::new(log), store: Arc::new(store), registry, metrics, _dir: dir }
     }
 
@@ -50,7 +52,7 @@ impl World {
         &self,
         log: Arc<dyn EventLog>,
         store: Arc<dyn OrderStore>,
-        settings: Settings,
+        settings: ProjectorSettings,
     ) -> Projector {
         Projector::new(log, store, Arc::clone(&self.metrics), settings)
     }
@@ -78,8 +80,8 @@ impl World {
     }
 }
 
-pub(crate) fn settings() -> Settings {
-    Settings { retry_ms_min: 1, retry_ms_max: 10, ..Settings::default() }
+pub(crate) fn settings() -> ProjectorSettings {
+    ProjectorSettings { retry: Retry { ms_min: 1, ms_max: 10 }, ..ProjectorSettings::default() }
 }
 
 pub(crate) fn key(order: &str) -> OrderKey {
@@ -103,14 +105,14 @@ pub(crate) async fn run_through(projector: Projector, last: u64) -> Result<(), R
     let mut folded = projector.status().folded();
     let (stop, stopped) = watch::channel(false);
     let running = tokio::spawn(projector.run(stopped));
-    // A halted projector drops the status it moves.
+    // An error means that the projector halted and dropped its status.
     let _ = folded.wait_for(|through| through.iter().any(|p| p.offset >= last)).await;
     stop.send_replace(true);
     running.await.unwrap()
 }
 
 /// One event in one line.
-pub(crate) fn told(event: &Delivered) -> String {
+pub(crate) fn event_line(event: &Delivered) -> String {
     let attributes = event.event.as_ref().unwrap();
     let data: OrderChanged = serde_json::from_slice(&event.value).unwrap();
     let before = data.previous_state.map_or("none", |state| state.as_str());

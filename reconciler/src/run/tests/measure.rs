@@ -1,4 +1,4 @@
-//! A measurement: what the first pass after a start takes.
+//! Measurements of the scan of deadlines and of a window of queries.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,11 +10,11 @@ use payfold_schemas::order::{Order, OrderState};
 use super::failing::Fault;
 use super::partner::Partner;
 use super::world::World;
-use crate::partners::Confirms;
-use crate::run::Settings;
+use crate::partners::UnconfirmedNotices;
 use crate::run::testkit::{at, create, ipn, known, known_ipn, order, session};
+use crate::settings::Settings;
 
-/// Prints what the first pass over many old entries takes:
+/// Prints how long the first scan over many old entries takes:
 /// `cargo test --release -p payfold-reconciler first_pass -- --ignored --nocapture`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement"]
@@ -39,10 +39,10 @@ async fn first_pass_over_a_hundred_thousand_entries() {
         let (before, started) = (rss_mb(), Instant::now());
         let running = world.start_with(Fault::None, Settings::default());
         let pages = orders.div_ceil(512);
-        running.engines.called_in_all("load", pages).await;
+        running.engines.wait_for_calls("load", pages).await;
         if state == OrderState::Pending {
             while world.metric("deadlines_appended_total") < f64::from(orders) {
-                running.engines.called("extent", 1).await;
+                running.engines.wait_for_more_calls("extent", 1).await;
             }
         }
         let seconds = started.elapsed().as_secs_f64();
@@ -55,8 +55,9 @@ async fn first_pass_over_a_hundred_thousand_entries() {
     }
 }
 
-/// Prints what one window over many paid orders takes, which is what each order costs at each of its times:
-/// `cargo test --release -p payfold-reconciler one_window -- --ignored --nocapture`.
+/// Prints how long one window over many paid orders takes, which is the cost of the orders at each
+/// delay of the schedule: `cargo test --release -p payfold-reconciler one_window -- --ignored
+/// --nocapture`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement"]
 async fn one_window_over_a_hundred_thousand_orders() {
@@ -84,17 +85,17 @@ async fn one_window_over_a_hundred_thousand_orders() {
         world.store.commit(commit).await.unwrap();
     }
     drop(many);
-    let partners = partner.partners(Confirms::Never);
-    let running = world.start_asking(Settings::default(), partners);
-    running.walked().await;
+    let partners = partner.partners(UnconfirmedNotices::Never);
+    let running = world.start_with_queries(Settings::default(), partners);
+    running.wait_for_scan().await;
     let (before, started) = (rss_mb(), Instant::now());
     world.clock.set(at("10:01").plus_ms(1_001));
     let pages = running.engines.calls("load") + orders.div_ceil(512);
-    running.engines.called_in_all("load", pages).await;
+    running.engines.wait_for_calls("load", pages).await;
     let seconds = started.elapsed().as_secs_f64();
     println!("{orders} paid orders: {seconds:.2} s; memory {before} → {} MB", rss_mb());
     running.stop().await.unwrap();
-    assert_eq!(partner.asked().len(), 0);
+    assert_eq!(partner.queries().len(), 0);
 }
 
 fn rss_mb() -> u64 {

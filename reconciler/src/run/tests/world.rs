@@ -1,29 +1,34 @@
-//! A log and an order store on disk, rows committed by hand, and reconcilers beside them.
+//! A log and an order store on disk, and reconcilers over them. The tests commit the rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use payfold_doubles::Double;
 use payfold_engines::clock::FixedClock;
 use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
 use payfold_engines::log::{EventLog, Message, Start, Topic};
 use payfold_engines::orders::sqlite::SqliteOrders;
 use payfold_engines::orders::{Commit, Folded, OrderStore, ViewEntry};
+use payfold_kit::{Retry, RunError};
+use payfold_reconcile::service::ServiceQueue;
+use payfold_reconcile::setup::ReconcileSetup;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::{Known, Order, OrderState};
-use payfold_schemas::record::{FactRecord, Position, decode_fact, encode_fact};
+use payfold_schemas::position::Position;
+use payfold_schemas::record::{FactRecord, decode_fact, encode_fact};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::failing::{Failing, Fault};
-use crate::books::desk::Books;
+use super::failing::{FailingEngines, Fault};
 use crate::metrics::Metrics;
 use crate::partners::Partners;
+use crate::run::Reconciler;
 use crate::run::testkit::{at, fact, known_ipn, order, record};
-use crate::run::{Reconciler, RunError, Settings};
+use crate::settings::Settings;
 
 pub(super) struct World {
     pub(super) log: Arc<SqliteLog>,
@@ -34,11 +39,14 @@ pub(super) struct World {
     _dir: tempfile::TempDir,
 }
 
-/// A reconciler that runs, and the engines it runs over.
+/// How long a test waits before it fails: no machine is so busy that it takes longer.
+pub(super) const NEVER: Duration = Duration::from_secs(120);
+
+/// A running reconciler, and the engines it runs over.
 pub(super) struct Running {
     stop: watch::Sender<bool>,
     running: JoinHandle<Result<(), RunError>>,
-    pub(super) engines: Arc<Failing>,
+    pub(super) engines: Arc<Double<FailingEngines>>,
 }
 
 impl Running {
@@ -47,14 +55,16 @@ impl Running {
         self.running.await.unwrap()
     }
 
-    /// As it ends by itself.
+    /// Waits until it ends with an error.
     pub(super) async fn ended(self) -> RunError {
-        self.running.await.unwrap().unwrap_err()
+        let ended = timeout(NEVER, self.running).await.expect("[time] it does not end");
+        ended.unwrap().unwrap_err()
     }
 
-    /// Waits until the deadlines were walked along from now on: what was there before has been looked at.
-    pub(super) async fn walked(&self) {
-        self.engines.called("extent", 3).await;
+    /// Waits for a whole scan of deadlines that began after this call: everything that was there
+    /// before is checked then.
+    pub(super) async fn wait_for_scan(&self) {
+        self.engines.wait_for_more_calls("extent", 3).await;
     }
 }
 
@@ -62,14 +72,13 @@ pub(super) fn settings() -> Settings {
     Settings {
         deadline_poll: Duration::from_millis(5),
         ack_every: Duration::from_millis(5),
-        retry_ms_min: 1,
-        retry_ms_max: 10,
+        retry: Retry { ms_min: 1, ms_max: 10 },
         ..Settings::default()
     }
 }
 
 impl World {
-    /// It is 10:00.
+    /// Empty engines, at 10:00.
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let log = SqliteLog::open(dir.path().join("log.db"), SqliteLogSettings::default()).unwrap();
@@ -80,7 +89,7 @@ impl World {
         Self { log: Arc::new(log), store: Arc::new(store), clock, registry, metrics, _dir: dir }
     }
 
-    /// Appends `order fact` entries, between semicolons, received now.
+    /// Appends facts, each written `order fact` and separated with semicolons, received now.
     pub(super) async fn append(&self, text: &str) {
         use payfold_engines::clock::Clock;
         let message = |line: &str| {
@@ -97,52 +106,52 @@ impl World {
     }
 
     pub(super) fn start_with(&self, fault: Fault, settings: Settings) -> Running {
-        self.start_failing(fault, settings, None)
+        self.start_with_fault_and_queries(fault, settings, None)
     }
 
-    /// One that asks partners.
-    pub(super) fn start_asking(&self, settings: Settings, partners: Partners) -> Running {
-        self.start_failing(Fault::None, settings, Some(partners))
+    /// Starts a reconciler that queries partners.
+    pub(super) fn start_with_queries(&self, settings: Settings, partners: Partners) -> Running {
+        self.start_with_fault_and_queries(Fault::None, settings, Some(partners))
     }
 
-    pub(super) fn start_failing(
+    pub(super) fn start_with_fault_and_queries(
         &self,
         fault: Fault,
         settings: Settings,
         partners: Option<Partners>,
     ) -> Running {
-        self.start_comparing((fault, settings), partners, None)
+        self.start_with_reconciliation((fault, settings), partners, None)
     }
 
-    /// One that may ask partners and compare their books.
-    pub(super) fn start_comparing(
+    /// Starts a reconciler that may query partners and compare their records.
+    pub(super) fn start_with_reconciliation(
         &self,
         (fault, settings): (Fault, Settings),
         partners: Option<Partners>,
-        books: Option<Books>,
+        books: Option<(ReconcileSetup, ServiceQueue)>,
     ) -> Running {
-        let engines = Failing::new(self, fault);
+        let engines = FailingEngines::new(self, fault);
         let (log, store) = (engines.clone(), engines.clone());
         let (clock, metrics) = (self.clock.clone(), Arc::clone(&self.metrics));
         let reconciler = Reconciler::new(log, store, clock, metrics, settings);
         let reconciler = match partners {
-            Some(partners) => reconciler.asking(partners),
+            Some(partners) => reconciler.with_queries(partners),
             None => reconciler,
         };
         let reconciler = match books {
-            Some(books) => reconciler.comparing(books),
+            Some((books, queue)) => reconciler.with_reconciliation(books, queue),
             None => reconciler,
         };
         let (stop, stopped) = watch::channel(false);
         Running { stop, running: tokio::spawn(reconciler.run(stopped)), engines }
     }
 
-    /// Commits by hand the rows and entries of what is not folded yet.
+    /// Commits the rows and view entries of everything that is not folded yet.
     pub(super) async fn fold(&self) {
         self.fold_only(usize::MAX).await;
     }
 
-    /// The same of the next so many records. Tells how many there were.
+    /// The same for the next `limit` records. Returns how many there were.
     pub(super) async fn fold_only(&self, limit: usize) -> usize {
         let progress = self.store.progress().await.unwrap();
         let after = progress.map_or(Position::default(), |p| p.folded[0].position);
@@ -167,7 +176,7 @@ impl World {
             }
             let row = rows.get_mut(key).unwrap();
             row.position = delivered.position;
-            add(row, &record.fact);
+            add_fact(row, &record.fact);
             views.extend(entries(&record.fact).into_iter().map(|entry| (key.clone(), entry)));
         }
         let orders = rows.into_values().map(Arc::new).collect();
@@ -176,11 +185,13 @@ impl World {
         records.len()
     }
 
-    /// Goes on folding until something else is done: whoever reads intake waits for the fold, also of an X
-    /// that was appended beside it.
+    /// Goes on folding until `other` is done. The reader of intake waits for the fold, also of
+    /// facts that the reconciler itself has appended meanwhile.
     pub(super) async fn folding_until<T>(&self, other: impl Future<Output = T>) -> T {
         tokio::pin!(other);
+        let begun = tokio::time::Instant::now();
         loop {
+            assert!(begun.elapsed() < NEVER, "[time] folding does not lead to its end");
             self.fold().await;
             if let Ok(done) = timeout(Duration::from_millis(5), &mut other).await {
                 return done;
@@ -194,47 +205,50 @@ impl World {
     }
 
     /// Waits until intake has `count` records of a reconciler, and returns all it has.
-    pub(super) async fn found(&self, count: usize) -> Vec<String> {
+    pub(super) async fn wait_for_facts(&self, count: usize) -> Vec<String> {
         let start = Start::After(Vec::new());
         let mut reader = self.log.subscribe(Topic::Intake, "test", start).await.unwrap();
         while self.facts().await.len() < count {
-            reader.next_batch(10_000).await.unwrap();
+            let more = timeout(NEVER, reader.next_batch(10_000)).await;
+            let facts = self.facts().await;
+            more.unwrap_or_else(|_| panic!("[time] {count} facts expected: {facts:?}")).unwrap();
         }
         self.facts().await
     }
 
-    /// The facts of reconcilers in intake, in short words.
+    /// The facts of reconcilers in intake, as short texts.
     pub(super) async fn facts(&self) -> Vec<String> {
         let records = self.records().await;
         let text = |record: &FactRecord| {
             let order = &record.order.order_id;
             match &record.fact {
                 Fact::DeadlinePassed { deadline } => {
-                    Some(format!("X {order} {}", &deadline.to_rfc3339()[11..16]))
+                    Some(format!("DeadlinePassed {order} {}", &deadline.to_rfc3339()[11..16]))
                 }
-                Fact::RefShared(shared) => {
-                    Some(format!("K {order} {} {}", shared.provider_ref, shared.other_order))
-                }
+                Fact::RefShared(shared) => Some(format!(
+                    "RefShared {order} {} {}",
+                    shared.provider_ref, shared.other_order
+                )),
                 _ => None,
             }
         };
         records.iter().filter_map(text).collect()
     }
 
-    /// The answers in intake, in short words.
+    /// The answers of partners in intake, as short texts.
     pub(super) async fn answers(&self) -> Vec<String> {
         let text = |record: &FactRecord| match &record.fact {
             Fact::QueryAnswered(answer) => {
                 let order = &record.order.order_id;
-                Some(format!("P {order} {} {}", answer.provider_ref, answer.status))
+                Some(format!("QueryAnswered {order} {} {}", answer.provider_ref, answer.status))
             }
             _ => None,
         };
         self.records().await.iter().filter_map(text).collect()
     }
 
-    /// Waits until intake has so many answers, and returns them sorted.
-    pub(super) async fn answered(&self, count: usize) -> Vec<String> {
+    /// Waits until intake has this many answers, and returns them sorted.
+    pub(super) async fn wait_for_answers(&self, count: usize) -> Vec<String> {
         let begun = tokio::time::Instant::now();
         while self.answers().await.len() < count {
             assert!(begun.elapsed() < Duration::from_secs(20), "[time] {:?}", self.answers().await);
@@ -259,8 +273,8 @@ impl World {
         metric.get_counter().get_value() + metric.get_gauge().get_value()
     }
 
-    /// Waits until a gauge shows this.
-    pub(super) async fn metric_is(&self, name: &str, value: f64) {
+    /// Waits until a metric has this value.
+    pub(super) async fn wait_for_metric(&self, name: &str, value: f64) {
         let begun = tokio::time::Instant::now();
         while (self.metric(name) - value).abs() > 0.1 {
             assert!(
@@ -272,11 +286,11 @@ impl World {
         }
     }
 
-    /// How many questions came to this.
+    /// How many queries had this outcome.
     pub(super) fn queries(&self, outcome: &str) -> f64 {
         let families = self.registry.gather();
         let name = "payfold_reconciler_queries_total";
-        // There is none before the first.
+        // The family is missing until the first query is counted.
         let Some(family) = families.iter().find(|family| family.name() == name) else { return 0.0 };
         let of_outcome = |metric: &&prometheus::proto::Metric| {
             metric.get_label().iter().any(|label| label.value() == outcome)
@@ -290,7 +304,7 @@ pub(super) fn message(record: &FactRecord) -> Message {
     Message { key: record.order.to_string(), event: None, value: encode_fact(record, b"") }
 }
 
-/// The view entries of a fact, as the projector gives them.
+/// The view entries of a fact, as the projector writes them.
 fn entries(fact: &Fact) -> Vec<ViewEntry> {
     match fact {
         Fact::CreateRequested(create) => vec![ViewEntry::Deadline(create.deadline)],
@@ -306,8 +320,8 @@ fn entries(fact: &Fact) -> Vec<ViewEntry> {
     }
 }
 
-/// Adds a fact to a row, as far as these tests go.
-fn add(row: &mut Order, fact: &Fact) {
+/// Adds a fact to a row, as far as these tests need it.
+fn add_fact(row: &mut Order, fact: &Fact) {
     let facts = &mut row.facts;
     match fact {
         Fact::CreateRequested(create) => insert(&mut facts.creates, create.clone()),

@@ -1,5 +1,6 @@
-//! Owns one client of librdkafka: how it is made, what it is handed, and what it tells back.
-//! Invariant: what is handed over with a number is told back with that number, once, by the client that took it.
+//! Owns one producer client of librdkafka: how it is made, what it sends, and what it reports.
+//! Invariant: the client reports the outcome of every message it accepted once, under the number
+//! that the message was sent with.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -18,81 +19,83 @@ use crate::log::kafka::settings::KafkaSettings;
 use crate::log::{DeliveredEvent, Message};
 use crate::{EngineError, lock};
 
-/// How often the client tells its statistics if somebody listens, ms.
+/// How often the client reports its statistics if there is an observer, ms.
 const STATISTICS_MS: &str = "10000";
 
-/// The pause before a message that failed for now is sent again: from, and doubled up to. By default it grows to
-/// a second, a quarter of the time a message has.
+/// The first and the longest pause before a message is sent again, ms; the pause doubles with each
+/// retry. librdkafka's default maximum of one second would be a quarter of the default delivery
+/// timeout.
 const RETRY_MS: &str = "50";
 const RETRY_MAX_MS: &str = "250";
 
-/// What became of a message: Kafka's partition and offset.
-pub(in crate::log::kafka) type Fate = Result<(i32, i64), RDKafkaErrorCode>;
+/// The outcome of a message: Kafka's partition and offset, or the error code.
+pub(in crate::log::kafka) type DeliveryOutcome = Result<(i32, i64), RDKafkaErrorCode>;
 
-/// What the client told since it was asked last.
+/// What the client reported since the last `collect`.
 #[derive(Debug, Default)]
-struct Told {
-    fates: Vec<(usize, Fate)>,
-    /// Counts everything it told, so that one can see whether a poll found anything.
+struct ClientReports {
+    outcomes: Vec<(usize, DeliveryOutcome)>,
+    /// Counts every report, so that `collect` knows whether a poll served an event.
     events: u64,
-    /// What it complained about since a message was last durable.
-    last_word: Option<String>,
+    /// The last error since a message was last durable.
+    last_error: Option<String>,
 }
 
-/// Collects what the client tells. It is called on the pump's thread only, from within `poll`.
-pub(in crate::log::kafka) struct Ear {
+/// Collects the client's reports. librdkafka calls it on the pump's thread only, from within
+/// `poll`.
+pub(in crate::log::kafka) struct ClientListener {
     context: Context,
-    told: Mutex<Told>,
+    reports: Mutex<ClientReports>,
 }
 
-impl Ear {
-    fn heard(&self) {
-        lock(&self.told).events += 1;
+impl ClientListener {
+    fn count_event(&self) {
+        lock(&self.reports).events += 1;
     }
 }
 
-impl ClientContext for Ear {
+impl ClientContext for ClientListener {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        self.heard();
+        self.count_event();
         self.context.log(level, facility, message);
     }
 
     fn stats(&self, statistics: Statistics) {
-        self.heard();
+        self.count_event();
         self.context.stats(statistics);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        self.heard();
-        lock(&self.told).last_word = Some(reason.to_owned());
+        self.count_event();
+        lock(&self.reports).last_error = Some(reason.to_owned());
         self.context.error(error, reason);
     }
 }
 
-impl ProducerContext for Ear {
+impl ProducerContext for ClientListener {
     type DeliveryOpaque = usize;
 
     fn delivery(&self, result: &DeliveryResult<'_>, number: usize) {
-        let fate = match result {
+        let outcome = match result {
             Ok(message) => Ok((message.partition(), message.offset())),
             Err((error, _)) => Err(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)),
         };
-        let mut told = lock(&self.told);
-        told.events += 1;
-        if fate.is_ok() && told.last_word.is_some() {
-            told.last_word = None;
+        let mut reports = lock(&self.reports);
+        reports.events += 1;
+        if outcome.is_ok() && reports.last_error.is_some() {
+            reports.last_error = None;
         }
-        told.fates.push((number, fate));
+        reports.outcomes.push((number, outcome));
     }
 }
 
-/// Makes clients, all alike.
-pub(in crate::log::kafka) struct Factory {
+/// Makes producer clients with the same settings.
+pub(in crate::log::kafka) struct ClientFactory {
     config: ClientConfig,
     observer: Option<StatisticsObserver>,
 }
 
-impl Factory {
+impl ClientFactory {
     pub(in crate::log::kafka) fn new(
         settings: &KafkaSettings,
         observer: Option<StatisticsObserver>,
@@ -111,7 +114,8 @@ impl Factory {
         Self { config, observer }
     }
 
-    /// Of clients that write in transactions under this name: who has begun last under it shuts the others out.
+    /// Makes a factory of transactional clients with this `transactional.id`: the client that was
+    /// initialized last fences the earlier ones.
     pub(in crate::log::kafka) fn in_transactions(
         settings: &KafkaSettings,
         (name, timeout): (&str, Duration),
@@ -124,28 +128,29 @@ impl Factory {
         factory
     }
 
-    /// Makes a client. Errors: `Invalid` for settings it refuses.
-    pub(in crate::log::kafka) fn make(&self) -> Result<Client, EngineError> {
+    /// Makes a client. Errors: `Invalid` for settings that librdkafka refuses.
+    pub(in crate::log::kafka) fn make_client(&self) -> Result<ProducerClient, EngineError> {
         let context = Context::new(self.observer.clone());
-        let ear = Ear { context, told: Mutex::default() };
-        let producer = BaseProducer::from_config_and_context(&self.config, ear)
+        let listener = ClientListener { context, reports: Mutex::default() };
+        let producer = BaseProducer::from_config_and_context(&self.config, listener)
             .map_err(|error| EngineError::Invalid(format!("the Kafka client: {error}")))?;
-        Ok(Client { producer })
+        Ok(ProducerClient { producer })
     }
 }
 
-/// What is handed over.
-pub(in crate::log::kafka) struct Outgoing<'a> {
+/// A message to send.
+pub(in crate::log::kafka) struct OutgoingMessage<'a> {
     pub(in crate::log::kafka) topic: &'a str,
-    /// Kafka's number of the partition. The client's own partitioner goes by the broker's count, which may grow.
+    /// Kafka's number of the partition. librdkafka's own partitioner is not used, because it counts
+    /// the broker's partitions, and that number may grow.
     pub(in crate::log::kafka) partition: i32,
     pub(in crate::log::kafka) key: Option<&'a str>,
     pub(in crate::log::kafka) headers: Option<OwnedHeaders>,
     pub(in crate::log::kafka) value: &'a [u8],
 }
 
-impl<'a> Outgoing<'a> {
-    /// A message of ours, for a partition of a topic.
+impl<'a> OutgoingMessage<'a> {
+    /// Makes the outgoing message of a log message, for a partition of a topic.
     pub(in crate::log::kafka) fn message(
         (topic, partition): (&'a str, i32),
         message: &'a Message,
@@ -159,19 +164,19 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-/// A client.
-pub(in crate::log::kafka) struct Client {
-    producer: BaseProducer<Ear>,
+/// A producer client of librdkafka.
+pub(in crate::log::kafka) struct ProducerClient {
+    producer: BaseProducer<ClientListener>,
 }
 
-impl Client {
-    /// Hands a message over. Errors: the client does not take it.
+impl ProducerClient {
+    /// Sends a message. Errors: librdkafka's code, if the client does not accept the message.
     pub(in crate::log::kafka) fn send(
         &self,
-        outgoing: Outgoing<'_>,
+        outgoing: OutgoingMessage<'_>,
         number: usize,
     ) -> Result<(), RDKafkaErrorCode> {
-        let Outgoing { topic, partition, key, headers, value } = outgoing;
+        let OutgoingMessage { topic, partition, key, headers, value } = outgoing;
         let mut record = BaseRecord::with_opaque_to(topic, number).payload(value);
         record.key = key.map(str::as_bytes);
         record.partition = Some(partition);
@@ -181,44 +186,47 @@ impl Client {
             .map_err(|(error, _)| error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail))
     }
 
-    /// Takes what was told since the last call into `fates`.
-    pub(in crate::log::kafka) fn collect(&self, fates: &mut Vec<(usize, Fate)>) {
-        let told = &self.producer.client().context().told;
-        let mut events = lock(told).events;
+    /// Moves the outcomes reported since the last call into `outcomes`.
+    pub(in crate::log::kafka) fn collect_outcomes(
+        &self,
+        outcomes: &mut Vec<(usize, DeliveryOutcome)>,
+    ) {
+        let reports = &self.producer.client().context().reports;
+        let mut events = lock(reports).events;
         loop {
-            // One poll of no time is one event, if there is one.
+            // A poll without a timeout serves at most one event.
             self.producer.poll(Duration::ZERO);
-            let mut told = lock(told);
-            if told.events == events {
-                fates.append(&mut told.fates);
+            let mut reports = lock(reports);
+            if reports.events == events {
+                outcomes.append(&mut reports.outcomes);
                 return;
             }
-            events = told.events;
+            events = reports.events;
         }
     }
 
-    /// What its transactions are asked of.
-    pub(in crate::log::kafka) fn transactions(&self) -> &BaseProducer<Ear> {
+    /// The client as librdkafka's transactional producer.
+    pub(in crate::log::kafka) fn transactions(&self) -> &BaseProducer<ClientListener> {
         &self.producer
     }
 
-    /// Why this client is of no use any more.
+    /// The fatal error after which this client can't be used any more.
     pub(in crate::log::kafka) fn fatal_error(&self) -> Option<String> {
         self.producer.client().fatal_error().map(|(code, reason)| format!("{code}: {reason}"))
     }
 
-    /// What the client complained about since a message was last durable.
-    pub(in crate::log::kafka) fn last_word(&self) -> Option<String> {
-        lock(&self.producer.client().context().told).last_word.clone()
+    /// The client's last error since a message was last durable.
+    pub(in crate::log::kafka) fn last_error(&self) -> Option<String> {
+        lock(&self.producer.client().context().reports).last_error.clone()
     }
 }
 
-/// The headers of an event that was read back.
+/// The headers of an event that was read from the log.
 pub(in crate::log::kafka) fn stored_event(event: &DeliveredEvent) -> OwnedHeaders {
     cloud_event(&event.id, &event.kind, Some(&event.time))
 }
 
-/// The headers of a CloudEvent with JSON data, in binary mode.
+/// The headers of a CloudEvent with JSON data, in the Kafka binding's binary mode.
 pub(in crate::log::kafka) fn cloud_event(id: &str, kind: &str, time: Option<&str>) -> OwnedHeaders {
     let pairs = [
         ("ce_specversion", Some("1.0")),

@@ -1,4 +1,5 @@
-//! The producer against librdkafka's mock cluster, and against a real broker what only that can tell.
+//! Tests of the producer against librdkafka's mock cluster, and against a real broker where the
+//! mock behaves differently.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use crate::log::kafka::{layout::Layout, settings::KafkaSettings, testing};
 /// One partition in each topic.
 const ONE_EACH: PartitionCounts = PartitionCounts::new([1; Topic::ALL.len()]);
 
-/// One broker that fails as it is told to.
+/// A mock cluster of one broker that fails on demand.
 struct Mock {
     cluster: MockCluster<'static, DefaultProducerContext>,
     settings: KafkaSettings,
@@ -28,6 +29,7 @@ struct Mock {
 }
 
 impl Mock {
+    /// The delivery timeout is long, because a busy machine may need seconds to reconnect.
     fn new(partitions: i32) -> Self {
         let cluster = MockCluster::new(1).unwrap();
         let layout = Layout::new("pay", 0);
@@ -35,7 +37,6 @@ impl Mock {
             cluster.create_topic(&layout.current(topic), partitions, 1).unwrap();
         }
         let brokers = vec![cluster.bootstrap_servers()];
-        // Far more than a busy machine takes to reach the broker again.
         let delivery_timeout = Duration::from_secs(20);
         let settings = KafkaSettings { delivery_timeout, ..KafkaSettings::new(brokers, "pay") };
         let counts = PartitionCounts::new([u32::try_from(partitions).unwrap(); Topic::ALL.len()]);
@@ -46,14 +47,14 @@ impl Mock {
         Producer::start(&self.settings, self.counts, Observers::default()).unwrap()
     }
 
-    /// A producer that has appended already: connections and ids are there.
+    /// Starts a producer and appends once, so that it is connected and has its producer id.
     async fn warm(&self) -> Producer {
         let producer = self.start();
         producer.append(Topic::Intake, message("warm", "0")).await.unwrap();
         producer
     }
 
-    /// What the next produce requests are answered with, one each.
+    /// Sets the errors that the next produce requests are answered with.
     fn answer(&self, errors: &[RDKafkaRespErr]) {
         self.cluster.request_errors(RDKafkaApiKey::Produce, errors);
     }
@@ -75,7 +76,7 @@ fn unavailable(outcome: Result<Position, EngineError>) -> String {
 }
 
 #[tokio::test]
-async fn what_passes_is_tried_again_and_stored_once() {
+async fn a_transient_error_is_retried_and_the_message_stored_once() {
     use RDKafkaRespErr as Answer;
     let mock = Mock::new(1);
     let producer = mock.warm().await;
@@ -96,7 +97,7 @@ async fn what_passes_is_tried_again_and_stored_once() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_refused_takes_no_other_with_it() {
+async fn a_refused_message_does_not_fail_others() {
     let mock = Mock::new(1);
     let producer = mock.warm().await;
     mock.answer(&[RDKafkaRespErr::RD_KAFKA_RESP_ERR_INVALID_RECORD]);
@@ -115,7 +116,7 @@ async fn a_message_that_is_refused_takes_no_other_with_it() {
 }
 
 #[tokio::test]
-async fn a_topic_that_is_not_there_is_named() {
+async fn a_missing_topic_is_named() {
     let mock = Mock::new(1);
     let settings = KafkaSettings { prefix: "other".to_owned(), ..mock.settings.clone() };
     mock.cluster
@@ -127,7 +128,7 @@ async fn a_topic_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn a_client_that_can_not_go_on_is_replaced() {
+async fn a_client_with_a_fatal_error_is_replaced() {
     let mock = Mock::new(1);
     let producer = mock.warm().await;
     let mut refused = 0;
@@ -137,7 +138,7 @@ async fn a_client_that_can_not_go_on_is_replaced() {
         let all = (0..20).map(|_| producer.append(Topic::Intake, message("k", "v")));
         let mut failed = 0;
         for outcome in join_all(all).await {
-            // What the client had sent behind the refused request, this broker may have taken.
+            // The mock broker may have stored requests that were sent after the refused one.
             if outcome.is_err() {
                 unavailable(outcome);
                 failed += 1;
@@ -155,12 +156,12 @@ async fn a_client_that_can_not_go_on_is_replaced() {
         let took = sent.elapsed();
         assert!(took > pause, "{took:?} in round {round}");
     }
-    assert!(refused > 0, "appends wait for nobody");
+    assert!(refused > 0, "appends do not wait for the next client");
 }
 
 #[tokio::test]
 #[ignore = "nightly: limits"]
-async fn a_broker_that_is_away_costs_the_time_out_and_no_more() {
+async fn a_broker_that_is_away_costs_the_delivery_timeout() {
     let mut mock = Mock::new(1);
     mock.settings.delivery_timeout = Duration::from_secs(2);
     let producer = mock.warm().await;
@@ -171,13 +172,15 @@ async fn a_broker_that_is_away_costs_the_time_out_and_no_more() {
         unavailable(outcome);
     }
     let took = started.elapsed();
-    assert!(took < mock.settings.delivery_timeout + Duration::from_secs(1), "{took:?}");
+    assert!(took < mock.settings.delivery_timeout + Duration::from_secs(5), "[time] {took:?}");
     assert!(took > mock.settings.delivery_timeout / 2, "{took:?}");
     assert_eq!(producer.depth(), 0);
 
     mock.cluster.broker_up(1).unwrap();
-    let back = producer.append(Topic::Intake, message("k", "v")).await;
-    assert!(back.is_ok(), "{back:?}");
+    let up = Instant::now();
+    while let Err(error) = producer.append(Topic::Intake, message("k", "v")).await {
+        assert!(up.elapsed() < Duration::from_secs(20), "[time] {error}");
+    }
 }
 
 #[tokio::test]
@@ -189,8 +192,8 @@ async fn a_broker_that_comes_back_in_time_gets_everything_in_order() {
         (0..200).map(|n| producer.append(Topic::Intake, message("k", &n.to_string()))).collect();
     tokio::time::sleep(Duration::from_millis(300)).await;
     mock.cluster.broker_up(1).unwrap();
-    let told: Vec<_> = join_all(all).await;
-    assert_eq!(told, (1..=200).map(|offset| Ok(at(offset))).collect::<Vec<_>>());
+    let appended: Vec<_> = join_all(all).await;
+    assert_eq!(appended, (1..=200).map(|offset| Ok(at(offset))).collect::<Vec<_>>());
 }
 
 #[tokio::test]
@@ -206,30 +209,28 @@ async fn a_key_keeps_its_order_over_retries() {
         }
         all.push(producer.append(Topic::Intake, message(&format!("k{}", n % 7), "v")));
     }
-    // This broker takes what was in flight behind a request it refused, as no real one does: the client holds the
-    // refused messages for stored then, and knows no place of theirs.
-    let place = |outcome| match outcome {
+    // The mock cluster doesn't check sequence numbers: it may refuse a request and accept the next
+    // one of that partition. librdkafka then counts the refused messages as stored at an unknown
+    // offset. A real broker refuses both requests.
+    let appended = join_all(all).await.into_iter().map(|outcome| match outcome {
         Ok(position) => Some(position),
-        failed => {
-            let text = unavailable(failed);
-            assert!(text.contains("could not say where"), "{text}");
-            None
-        }
-    };
-    let found: Vec<Option<Position>> = join_all(all).await.into_iter().map(place).collect();
+        Err(EngineError::Unavailable(text)) if text.contains("is stored, but") => None,
+        Err(error) => panic!("{error}"),
+    });
+    let appended: Vec<Option<Position>> = appended.collect();
     for key in 0..7 {
-        let of_key: Vec<_> = found.iter().skip(key).step_by(7).flatten().collect();
+        let of_key: Vec<_> = appended.iter().skip(key).step_by(7).flatten().collect();
         assert!(of_key.len() > 1 && of_key.is_sorted_by(|one, next| one < next), "{of_key:?}");
     }
-    let mut places: Vec<_> = found.iter().flatten().collect();
-    let known = places.len();
-    places.sort();
-    places.dedup();
-    assert_eq!(places.len(), known, "two messages never stand at one place");
+    let mut positions: Vec<_> = appended.into_iter().flatten().collect();
+    let known = positions.len();
+    positions.sort();
+    positions.dedup();
+    assert_eq!(positions.len(), known, "two messages have one position");
 }
 
 #[tokio::test]
-async fn a_full_queue_refuses_at_once_and_has_room_when_told() {
+async fn a_full_queue_refuses_at_once_and_has_room_after_an_answer() {
     let mut mock = Mock::new(1);
     mock.settings.queue_max = 2;
     let producer = mock.warm().await;
@@ -249,7 +250,7 @@ async fn a_full_queue_refuses_at_once_and_has_room_when_told() {
 }
 
 #[tokio::test]
-async fn messages_told_together_are_told_in_order_over_partitions() {
+async fn append_all_returns_positions_in_order_over_partitions() {
     let mock = Mock::new(4);
     let producer = mock.start();
     let messages = |round: usize| -> Vec<_> {
@@ -275,7 +276,7 @@ async fn messages_told_together_are_told_in_order_over_partitions() {
 }
 
 #[tokio::test]
-async fn closing_delivers_what_was_taken_in_and_dropping_recalls_nothing() {
+async fn closing_delivers_accepted_messages_and_dropping_a_future_cancels_none() {
     let mock = Mock::new(1);
     let producer = mock.start();
     let waited: Vec<_> =
@@ -300,7 +301,8 @@ async fn closing_does_not_wait_for_a_broker_for_ever() {
     let started = Instant::now();
     let lost = producer.append(Topic::Intake, message("k", "v"));
     producer.close().await;
-    assert!(started.elapsed() < mock.settings.delivery_timeout + Duration::from_secs(1));
+    let took = started.elapsed();
+    assert!(took < mock.settings.delivery_timeout + Duration::from_secs(5), "[time] {took:?}");
     unavailable(lost.await);
 }
 
@@ -333,8 +335,8 @@ async fn settings_the_client_refuses_are_invalid() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn appended_messages_stand_behind_the_marker() {
-    let Some(settings) = testing::settings("producer") else { return };
+async fn appended_messages_follow_the_marker() {
+    let Some(settings) = testing::fresh_settings("producer") else { return };
     let wanted = TopicsWanted {
         partitions: 1,
         replication: 1,
@@ -348,9 +350,10 @@ async fn appended_messages_stand_behind_the_marker() {
     assert_eq!(producer.append_all(Topic::Intake, more).await, Ok(vec![at(2), at(3)]));
 }
 
-/// The client's own partitioner, which Java's clients agree with, over the same number of partitions.
+/// Compares with librdkafka's own partitioner, which agrees with the Java client's, over the same
+/// number of partitions.
 #[tokio::test]
-async fn keys_are_placed_where_the_client_would_place_them() {
+async fn a_key_belongs_to_the_partition_librdkafka_would_choose() {
     let mock = Mock::new(7);
     let context = Placed::default();
     let mut config = rdkafka::ClientConfig::new();
@@ -371,7 +374,7 @@ async fn keys_are_placed_where_the_client_would_place_them() {
     }
 }
 
-/// Where the client stored each message, by number.
+/// The partition of each message, by its number.
 #[derive(Default)]
 struct Placed(Mutex<Vec<(usize, i32)>>);
 

@@ -1,16 +1,17 @@
-//! Owns what the pump is asked to do.
+//! Owns the kinds of work the pump makes durable.
 
 use std::sync::{Arc, Mutex};
 
-use payfold_schemas::record::Position;
+use payfold_schemas::position::Position;
 
 use crate::log::{Message, Topic};
 
-/// What the pump is asked to make durable.
+/// One job's work for the pump.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) enum ProducerWork {
     /// One message.
     One(Topic, Message),
-    /// Messages told together. A promise tells one position, the first one's; all of them are left here before.
+    /// The messages of one `append_all`. A promise has room for one position, the first message's,
+    /// so all positions are put here before the promise is completed.
     Many { topic: Topic, messages: Vec<Message>, positions: Arc<Mutex<Vec<Position>>> },
 }

@@ -1,18 +1,21 @@
-//! Owns how missing topics come to be: made first, marked then.
-//! Invariant: whoever marks partition 0 of intake first names the log; everybody reads that back before they
-//! mark anything else. So two at once agree, and a second run goes on where the first was cut short.
+//! Owns making missing topics: first the topics, then their markers. Invariant: the first marker in
+//! partition 0 of intake names the log, and every process reads it back before it writes any other
+//! marker. So two processes at once agree on the log's id, and a second run continues where the
+//! first one stopped.
 
 use std::time::{Duration, Instant};
 
 use rdkafka::admin::{AdminOptions, NewTopic, TopicReplication};
 use rdkafka::error::RDKafkaErrorCode;
 
-use super::TopicStep;
-use super::look::{ANSWER_MAX, Depth, LOOK_AGAIN, admin, unreachable};
-use super::marking::{self, Mark};
-use super::rules::{self, Finding};
-use super::seen::{First, Seen, SeenTopic};
-use super::twin;
+use super::cluster_state::{ClusterState, FirstMessage, TopicState};
+use super::compacted_topic;
+use super::expected::expected_topics;
+use super::finding::Finding;
+use super::inspection::{ANSWER_MAX, InspectionDepth, RETRY_PAUSE, admin, unreachable};
+use super::marker_writer::{self, MarkerWrite};
+use super::rules;
+use super::step::TopicStep;
 use super::wanted::TopicsWanted;
 use crate::EngineError;
 use crate::blocking::blocking;
@@ -21,30 +24,30 @@ use crate::log::kafka::layout::Layout;
 use crate::log::kafka::marker::Marker;
 use crate::log::kafka::settings::KafkaSettings;
 
-/// How long a new topic may take until all brokers know it.
+/// How long all brokers may take to know a new topic.
 const KNOWN_MAX: Duration = Duration::from_secs(30);
 
-/// What is missing. Errors: `Invalid` or `Corrupt` for what contradicts.
+/// Plans the steps that make what is missing. Errors: `Invalid` or `Corrupt` for a contradiction.
 pub(super) fn plan(
     settings: &KafkaSettings,
     wanted: &TopicsWanted,
-    seen: &Seen,
+    seen: &ClusterState,
 ) -> Result<Vec<TopicStep>, EngineError> {
     let layout = &settings.layout();
-    rules::contradicting(layout, seen)?;
+    rules::check_consistent(layout, seen)?;
     let before = layout.epoch().checked_sub(1);
     if let Some(before) = before
         && !seen.markers().any(|(topic, epoch, ..)| (topic, epoch) == (Topic::Intake, before))
     {
         return Err(EngineError::Invalid(format!(
-            "{} has no marker, so epoch {} can't come after it: set kafka.epoch back, or look whether the prefix \
-             and the cluster are the right ones",
+            "{} has no marker, so log epoch {} can't follow it: set kafka.epoch back, or check \
+             that the prefix and the cluster are the right ones",
             layout.name(Topic::Intake, before),
             layout.epoch()
         )));
     }
     let mut steps = Vec::new();
-    for (topic, epoch, name) in rules::expected(layout) {
+    for (topic, epoch, name) in expected_topics(layout) {
         let Some(one) = seen.get(topic, epoch) else {
             let (partitions, replication) = (wanted.partitions, wanted.replication);
             let settings = wanted.settings(topic);
@@ -53,46 +56,49 @@ pub(super) fn plan(
             steps.push(TopicStep::Mark { name, partitions });
             continue;
         };
-        let empty = one.of_log().filter(|(_, first)| **first == First::Nothing);
+        let empty = one.log_partitions().filter(|(_, first)| **first == FirstMessage::Nothing);
         let partitions: Vec<i32> = empty.map(|(partition, _)| partition).collect();
         if !partitions.is_empty() {
             steps.push(TopicStep::Mark { name, partitions });
         }
     }
     if settings.orders_latest {
-        steps.extend(twin::missing(layout, wanted, seen));
+        steps.extend(compacted_topic::missing_step(layout, wanted, seen));
     }
-    let mut differing = rules::differing(layout, wanted.footing, seen);
+    let mut differing = rules::setting_findings(layout, wanted.footing, seen);
     if settings.orders_latest {
-        differing.extend(twin::differing(layout, wanted.footing, seen));
+        differing.extend(compacted_topic::setting_findings(layout, wanted.footing, seen));
     }
     steps.extend(differing.into_iter().map(TopicStep::Leave));
     Ok(steps)
 }
 
-/// Does what `plan` says. Returns it.
+/// Runs the steps of `plan`; returns them.
 pub(super) async fn apply(
     settings: &KafkaSettings,
     wanted: &TopicsWanted,
 ) -> Result<Vec<TopicStep>, EngineError> {
     let layout = settings.layout();
-    let seen = Seen::look(settings, Depth::Settings).await?;
+    let seen = ClusterState::read(settings, InspectionDepth::Settings).await?;
     let steps = plan(settings, wanted, &seen)?;
-    refuse_unreadable(&steps)?;
-    make(settings, &steps).await?;
+    refuse_unreadable_codec(&steps)?;
+    make_topics(settings, &steps).await?;
     if steps.iter().any(|step| !matches!(step, TopicStep::Leave(_))) {
-        let seen = known(settings, &layout).await?;
-        mark(settings, &layout, seen).await?;
+        let seen = await_topics(settings, &layout).await?;
+        mark_partitions(settings, &layout, seen).await?;
     }
     Ok(steps)
 }
 
-/// Refuses to mark a topic whose brokers would pack the marker so that nobody here can read it: that can't be taken
-/// back, and its setting still can. Errors: `Invalid` with the finding.
-fn refuse_unreadable(steps: &[TopicStep]) -> Result<(), EngineError> {
+/// Refuses to write a marker that the brokers would compress with a codec this program can't read:
+/// a written message stays, and the topic's setting can still be changed. Errors: `Invalid` with
+/// the finding.
+fn refuse_unreadable_codec(steps: &[TopicStep]) -> Result<(), EngineError> {
     let marked = |finding: &Finding| {
-        let of = |step: &TopicStep| matches!(step, TopicStep::Mark { name, .. } if *name == finding.subject);
-        steps.iter().any(of)
+        let subject = &finding.subject;
+        let is_marked =
+            |step: &TopicStep| matches!(step, TopicStep::Mark { name, .. } if name == subject);
+        steps.iter().any(is_marked)
     };
     let refused = steps.iter().find_map(|step| match step {
         TopicStep::Leave(finding) if finding.is_codec() && marked(finding) => Some(finding),
@@ -101,7 +107,11 @@ fn refuse_unreadable(steps: &[TopicStep]) -> Result<(), EngineError> {
     refused.map_or(Ok(()), |finding| Err(EngineError::Invalid(finding.to_string())))
 }
 
-pub(super) async fn make(settings: &KafkaSettings, steps: &[TopicStep]) -> Result<(), EngineError> {
+/// Makes the missing topics. Errors: `Invalid` with Kafka's reason, `Unavailable`.
+pub(super) async fn make_topics(
+    settings: &KafkaSettings,
+    steps: &[TopicStep],
+) -> Result<(), EngineError> {
     let mut missing = Vec::new();
     for step in steps {
         if let TopicStep::Make { name, partitions, replication, settings } = step {
@@ -126,11 +136,12 @@ pub(super) async fn make(settings: &KafkaSettings, steps: &[TopicStep]) -> Resul
         .map_err(|error| unreachable(&error, admin.inner().context()))?;
     for answer in answers {
         match answer {
-            // Somebody made it meanwhile; the look after this tells how.
+            // Another process made it meanwhile; the topics are read again after this.
             Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
             Err((name, RDKafkaErrorCode::InvalidReplicationFactor)) => {
                 return Err(EngineError::Invalid(format!(
-                    "{name} can't be made: kafka.replication asks for more copies than there are brokers"
+                    "{name} can't be made: kafka.replication is higher than the number of brokers; \
+                     lower it or add brokers"
                 )));
             }
             Err((name, code)) => {
@@ -141,24 +152,29 @@ pub(super) async fn make(settings: &KafkaSettings, steps: &[TopicStep]) -> Resul
     Ok(())
 }
 
-/// Waits until all topics are known and can be read.
-pub(super) async fn known(settings: &KafkaSettings, layout: &Layout) -> Result<Seen, EngineError> {
+/// Waits until the brokers know all topics. Errors: `Unavailable` after `KNOWN_MAX`.
+pub(super) async fn await_topics(
+    settings: &KafkaSettings,
+    layout: &Layout,
+) -> Result<ClusterState, EngineError> {
     let deadline = Instant::now() + KNOWN_MAX;
     loop {
-        let looked = Seen::look(settings, Depth::Markers).await;
+        let state = ClusterState::read(settings, InspectionDepth::Markers).await;
         let late = Instant::now() >= deadline;
-        match looked {
+        match state {
             Ok(seen) => {
-                let all = rules::expected(layout);
+                let all = expected_topics(layout);
                 let lacks =
-                    |one: Option<&SeenTopic>| one.is_none_or(|one| one.partitions.is_empty());
+                    |one: Option<&TopicState>| one.is_none_or(|one| one.partitions.is_empty());
                 let missing = all.iter().find(|(topic, epoch, _)| lacks(seen.get(*topic, *epoch)));
-                let twin = (settings.orders_latest && lacks(seen.latest.as_ref()))
+                let latest = (settings.orders_latest && lacks(seen.latest.as_ref()))
                     .then(|| layout.latest());
-                match missing.map(|(_, _, name)| name.clone()).or(twin) {
+                match missing.map(|(_, _, name)| name.clone()).or(latest) {
                     None => return Ok(seen),
                     Some(name) if late => {
-                        let text = format!("{name} was made and is not known to the brokers yet");
+                        let text = format!(
+                            "{name} was made, but the brokers don't know it yet; retry later"
+                        );
                         return Err(EngineError::Unavailable(text));
                     }
                     Some(_) => {}
@@ -168,54 +184,59 @@ pub(super) async fn known(settings: &KafkaSettings, layout: &Layout) -> Result<S
             Err(error) => return Err(error),
         }
         blocking(|| {
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(RETRY_PAUSE);
             Ok(())
         })
         .await?;
     }
 }
 
-/// Marks what is empty: the partition that names the log first.
-async fn mark(
+/// Writes markers into empty partitions, first the one that names the log.
+async fn mark_partitions(
     settings: &KafkaSettings,
     layout: &Layout,
-    mut seen: Seen,
+    mut seen: ClusterState,
 ) -> Result<(), EngineError> {
-    rules::contradicting(layout, &seen)?;
+    rules::check_consistent(layout, &seen)?;
     let first_epoch = *layout.epochs(Topic::Intake).start();
     let log_id = match rules::log_id(&seen)? {
         Some(id) => id,
         None => {
-            let partitions = seen.get(Topic::Intake, first_epoch).map_or(0, SeenTopic::made_with);
+            let partitions = seen.get(Topic::Intake, first_epoch).map_or(0, TopicState::made_with);
             let marker = marker(new_log_id()?, Topic::Intake, first_epoch, partitions);
             let name = layout.name(Topic::Intake, first_epoch);
-            marking::write(settings, vec![Mark { name, partition: 0, marker }]).await?;
-            // Another one may have been first.
-            seen = Seen::look(settings, Depth::Markers).await?;
-            rules::contradicting(layout, &seen)?;
+            marker_writer::write_markers(
+                settings,
+                vec![MarkerWrite { name, partition: 0, marker }],
+            )
+            .await?;
+            // Another process may have written the first marker; the log has the id of that one.
+            seen = ClusterState::read(settings, InspectionDepth::Markers).await?;
+            rules::check_consistent(layout, &seen)?;
             rules::log_id(&seen)?.ok_or_else(|| {
                 EngineError::Unavailable("the marker just written can't be read yet".to_owned())
             })?
         }
     };
     let mut marks = Vec::new();
-    for (topic, epoch, name) in rules::expected(layout) {
+    for (topic, epoch, name) in expected_topics(layout) {
         let Some(one) = seen.get(topic, epoch) else { continue };
-        for (partition, first) in one.of_log() {
-            if *first == First::Nothing {
+        for (partition, first) in one.log_partitions() {
+            if *first == FirstMessage::Nothing {
                 let marker = marker(log_id, topic, epoch, one.made_with());
-                marks.push(Mark { name: name.clone(), partition, marker });
+                marks.push(MarkerWrite { name: name.clone(), partition, marker });
             }
         }
     }
-    marking::write(settings, marks).await
+    marker_writer::write_markers(settings, marks).await
 }
 
 fn marker(log_id: [u8; 16], topic: Topic, epoch: u32, partitions: u32) -> Marker {
     Marker { log_id, topic: topic.name().to_owned(), epoch, partitions }
 }
 
-/// As the embedded log does: SQLite seeds its generator from the system's.
+/// Makes a random log id with SQLite's generator, as the SQLite log does; SQLite seeds it from the
+/// operating system.
 fn new_log_id() -> Result<[u8; 16], EngineError> {
     rusqlite::Connection::open_in_memory()
         .and_then(|connection| connection.query_row("SELECT randomblob(16)", [], |row| row.get(0)))

@@ -1,26 +1,28 @@
-//! The topics on a real broker. What can't be had there with one broker, more copies, is judged from made-up
-//! looks in `rules.rs`.
+//! Tests of the topics on a real broker. Rules that need more than one broker are tested with
+//! invented cluster states in `rules.rs`.
 
-use std::time::Duration;
+use std::fmt;
+use std::time::{Duration, Instant};
 
 use rdkafka::admin::{AdminOptions, NewPartitions};
 
-use super::look::Depth;
-use super::marking::Mark;
+use super::inspection::InspectionDepth;
+use super::marker_writer::MarkerWrite;
 use super::*;
 use crate::log::kafka::marker::Marker;
-use crate::log::kafka::producer::client::{Factory, Outgoing, cloud_event};
+use crate::log::kafka::producer::client::{ClientFactory, OutgoingMessage, cloud_event};
 use crate::log::kafka::testing;
 
 fn dev(partitions: u32) -> TopicsWanted {
     TopicsWanted { partitions, replication: 1, footing: Footing::Dev, ..TopicsWanted::default() }
 }
 
+/// Settings with a prefix of their own; `None` when tests with real servers are left out.
 fn prefixed() -> Option<KafkaSettings> {
-    testing::settings("topics")
+    testing::fresh_settings("topics")
 }
 
-/// Makes the topics and writes no marker. `alter` says what else a topic is made with.
+/// Makes the topics without markers. `alter` lists topics, settings and values to make them with.
 async fn make(
     settings: &KafkaSettings,
     wanted: &TopicsWanted,
@@ -35,19 +37,19 @@ async fn make(
             values.push((*setting, (*value).to_owned()));
         }
     }
-    apply::make(settings, &steps).await.unwrap();
-    apply::known(settings, &settings.layout()).await.unwrap();
+    apply::make_topics(settings, &steps).await.unwrap();
+    apply::await_topics(settings, &settings.layout()).await.unwrap();
 }
 
-fn mark(name: &str, partition: i32, log_id: u8, partitions: u32) -> Mark {
+fn mark(name: &str, partition: i32, log_id: u8, partitions: u32) -> MarkerWrite {
     let topic = name.rsplit('.').find(|part| !part.starts_with('e')).unwrap().to_owned();
     let epoch = name.rsplit_once(".e").map_or(0, |(_, epoch)| epoch.parse().unwrap_or(0));
     let marker = Marker { log_id: [log_id; 16], topic, epoch, partitions };
-    Mark { name: name.to_owned(), partition, marker }
+    MarkerWrite { name: name.to_owned(), partition, marker }
 }
 
-async fn write(settings: &KafkaSettings, marks: Vec<Mark>) {
-    marking::write(settings, marks).await.unwrap();
+async fn write(settings: &KafkaSettings, marks: Vec<MarkerWrite>) {
+    marker_writer::write_markers(settings, marks).await.unwrap();
 }
 
 fn invalid<T: fmt::Debug>(result: Result<T, EngineError>) -> String {
@@ -65,9 +67,9 @@ fn corrupt<T: fmt::Debug>(result: Result<T, EngineError>) -> String {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_made_once() {
+async fn missing_topics_are_made_once() {
     let Some(settings) = prefixed() else { return };
-    let missing = invalid(opened(&settings).await);
+    let missing = invalid(open_topics(&settings).await);
     assert!(missing.contains("payfold topics apply"), "{missing}");
     let wanted = dev(3);
     let planned = plan(&settings, &wanted).await.unwrap();
@@ -75,32 +77,36 @@ async fn what_is_missing_is_made_once() {
     assert_eq!(apply(&settings, &wanted).await.unwrap(), planned);
     assert_eq!(apply(&settings, &wanted).await.unwrap(), []);
     assert_eq!(check(&settings, Footing::Dev).await.unwrap(), []);
-    let log = opened(&settings).await.unwrap();
+    let log = open_topics(&settings).await.unwrap();
     assert_ne!(log.log_id, [0; 16]);
     for topic in Topic::ALL {
         assert_eq!(log.partitions(topic), [0, 1, 2]);
     }
-    assert_eq!(opened(&settings).await, Ok(log));
+    assert_eq!(open_topics(&settings).await, Ok(log));
 }
 
 #[tokio::test]
-async fn what_was_cut_short_goes_on() {
+async fn an_interrupted_apply_is_continued() {
     let Some(settings) = prefixed() else { return };
     let (wanted, layout) = (dev(2), settings.layout());
     make(&settings, &wanted, &[]).await;
-    let unmarked = invalid(opened(&settings).await);
+    let unmarked = invalid(open_topics(&settings).await);
     assert!(unmarked.contains("have no marker"), "{unmarked}");
     write(&settings, vec![mark(&layout.current(Topic::Orders), 1, 7, 2)]).await;
-    invalid(opened(&settings).await);
+    invalid(open_topics(&settings).await);
     let steps = apply(&settings, &wanted).await.unwrap();
     let orders = layout.current(Topic::Orders);
     assert!(steps.contains(&TopicStep::Mark { name: orders, partitions: vec![0] }), "{steps:?}");
-    assert_eq!(opened(&settings).await.unwrap().log_id, [7; 16], "the log that was begun goes on");
+    assert_eq!(
+        open_topics(&settings).await.unwrap().log_id,
+        [7; 16],
+        "the log keeps the id of its first marker"
+    );
     assert_eq!(apply(&settings, &wanted).await.unwrap(), []);
 }
 
 #[tokio::test]
-async fn two_at_once_make_one_log() {
+async fn applies_at_once_make_one_log() {
     let Some(settings) = prefixed() else { return };
     let wanted = dev(2);
     let both = tokio::join!(
@@ -109,27 +115,27 @@ async fn two_at_once_make_one_log() {
         apply(&settings, &wanted)
     );
     both.0.and(both.1).and(both.2).unwrap();
-    opened(&settings).await.unwrap();
+    open_topics(&settings).await.unwrap();
     assert_eq!(check(&settings, Footing::Dev).await.unwrap(), []);
 }
 
-/// Its partitions have no leader yet, or one that does not know of it yet.
+/// A new topic's partitions have no leader yet, or one that doesn't know the topic yet.
 #[tokio::test]
-async fn a_topic_is_looked_at_while_it_is_made() {
+async fn a_topic_can_be_read_while_it_is_made() {
     for _ in 0..4 {
         let Some(settings) = prefixed() else { return };
         let wanted = dev(8);
-        let seen = Seen::look(&settings, Depth::Settings).await.unwrap();
+        let seen = ClusterState::read(&settings, InspectionDepth::Settings).await.unwrap();
         let steps = super::apply::plan(&settings, &wanted, &seen).unwrap();
         let made = std::cell::Cell::new(false);
         let making = async {
-            super::apply::make(&settings, &steps).await.unwrap();
+            super::apply::make_topics(&settings, &steps).await.unwrap();
             made.set(true);
         };
         let looking = async {
             loop {
                 let last = made.get();
-                Seen::look(&settings, Depth::Settings).await.unwrap();
+                ClusterState::read(&settings, InspectionDepth::Settings).await.unwrap();
                 if last {
                     return;
                 }
@@ -140,20 +146,20 @@ async fn a_topic_is_looked_at_while_it_is_made() {
 }
 
 #[tokio::test]
-async fn a_marker_written_twice_is_a_marker() {
+async fn a_marker_that_is_written_twice_is_fine() {
     let Some(settings) = prefixed() else { return };
     let wanted = dev(1);
     apply(&settings, &wanted).await.unwrap();
-    let log = opened(&settings).await.unwrap();
+    let log = open_topics(&settings).await.unwrap();
     let again = mark(&settings.layout().current(Topic::Intake), 0, log.log_id[0], 1);
-    let again = Mark { marker: Marker { log_id: log.log_id, ..again.marker }, ..again };
+    let again = MarkerWrite { marker: Marker { log_id: log.log_id, ..again.marker }, ..again };
     write(&settings, vec![again]).await;
-    assert_eq!(opened(&settings).await, Ok(log));
+    assert_eq!(open_topics(&settings).await, Ok(log));
     assert_eq!(apply(&settings, &wanted).await.unwrap(), []);
 }
 
 #[tokio::test]
-async fn each_setting_that_breaks_a_promise_is_named() {
+async fn each_setting_that_breaks_a_guarantee_is_reported() {
     let Some(settings) = prefixed() else { return };
     let wanted = dev(1);
     let broken = [
@@ -173,7 +179,7 @@ async fn each_setting_that_breaks_a_promise_is_named() {
     make(&settings, &wanted, &alter).await;
     let steps = apply(&settings, &wanted).await.unwrap();
     let left = steps.iter().filter(|step| matches!(step, TopicStep::Leave(_))).count();
-    assert_eq!(left, broken.len(), "what exists is told of and not altered: {steps:?}");
+    assert_eq!(left, broken.len(), "existing topics are reported and not altered: {steps:?}");
     let found = check(&settings, Footing::Dev).await.unwrap();
     assert_eq!(found.len(), broken.len(), "{found:?}");
     for (topic, name, value, severity) in broken {
@@ -189,11 +195,11 @@ async fn each_setting_that_breaks_a_promise_is_named() {
         let named = found.iter().filter(|one| one.what.starts_with(rule));
         assert_eq!(named.count(), 5, "{rule}: {found:?}");
     }
-    opened(&settings).await.unwrap();
+    open_topics(&settings).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_codec_this_program_has_not_is_refused() {
+async fn an_unreadable_codec_is_refused() {
     let Some(settings) = prefixed() else { return };
     make(&settings, &dev(1), &[(".findings", "compression.type", "zstd")]).await;
     let steps = plan(&settings, &dev(1)).await.unwrap();
@@ -202,12 +208,12 @@ async fn a_codec_this_program_has_not_is_refused() {
     assert_eq!(finding.severity, Severity::Refuse, "{finding}");
     let name = settings.layout().current(Topic::Findings);
     write(&settings, vec![mark(&name, 0, 7, 1)]).await;
-    let text = invalid(opened(&settings).await);
+    let text = invalid(open_topics(&settings).await);
     assert!(text.contains("compression.type"), "{text}");
 }
 
 #[tokio::test]
-async fn production_is_not_made_with_one_copy() {
+async fn production_needs_three_replicas() {
     let Some(settings) = prefixed() else { return };
     let wanted = TopicsWanted { footing: Footing::Production, ..dev(1) };
     let refused = invalid(plan(&settings, &wanted).await);
@@ -217,65 +223,67 @@ async fn production_is_not_made_with_one_copy() {
     assert!(refused.contains("can't be made"), "more copies than brokers: {refused}");
 }
 
-/// Waits until the broker says so much of the topics.
-async fn finds(settings: &KafkaSettings, findings: usize) -> Vec<Finding> {
+/// Waits until `check` returns this many findings.
+async fn await_findings(settings: &KafkaSettings, findings: usize) -> Vec<Finding> {
+    let until = Instant::now() + Duration::from_secs(60);
     loop {
         let found = check(settings, Footing::Dev).await.unwrap();
         if found.len() == findings {
             return found;
         }
+        assert!(Instant::now() < until, "[time] not {findings} findings: {found:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
 async fn grow(settings: &KafkaSettings, name: &str, partitions: usize) {
-    let admin = look::admin(settings).unwrap();
+    let admin = inspection::admin(settings).unwrap();
     let grown = NewPartitions::new(name, partitions);
     let answers = admin.create_partitions([&grown], &AdminOptions::new()).await.unwrap();
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
 }
 
 #[tokio::test]
-async fn partitions_added_in_place_are_named_and_left_alone() {
+async fn added_partitions_are_reported_and_not_used() {
     let Some(settings) = prefixed() else { return };
     let wanted = dev(2);
     apply(&settings, &wanted).await.unwrap();
-    let log = opened(&settings).await.unwrap();
+    let log = open_topics(&settings).await.unwrap();
     let layout = settings.layout();
     let name = layout.current(Topic::Intake);
     grow(&settings, &name, 4).await;
     grow(&settings, &layout.latest(), 3).await;
-    let found = finds(&settings, 2).await;
+    let found = await_findings(&settings, 2).await;
     assert!(found.iter().all(|one| one.severity == Severity::Warn), "{found:?}");
     assert!(found[0].what.contains("made with 2 partitions and has 4"), "{found:?}");
     assert!(found[0].what.contains("2 and 3 are empty"), "{found:?}");
     assert!(found[1].what.contains("has 3 partitions and orders has 2"), "{found:?}");
-    assert_eq!(opened(&settings).await, Ok(log.clone()), "the log has the partitions it had");
+    assert_eq!(open_topics(&settings).await, Ok(log.clone()), "the log has the partitions it had");
     assert_eq!(apply(&settings, &wanted).await.unwrap(), [], "no marker is written into them");
 
-    let client = Factory::new(&settings, None).make().unwrap();
+    let client = ClientFactory::new(&settings, None).make_client().unwrap();
     let headers = Some(cloud_event("1", "somebody.else.s", None));
     let value = b"foreign".as_slice();
     let key = Some("somebody's");
     for number in 0..2 {
         let (topic, partition) = (name.as_str(), 3);
         let headers = headers.clone();
-        client.send(Outgoing { topic, partition, key, headers, value }, number).unwrap();
+        client.send(OutgoingMessage { topic, partition, key, headers, value }, number).unwrap();
     }
-    let mut fates = Vec::new();
-    while fates.len() < 2 {
-        client.collect(&mut fates);
+    let mut outcomes = Vec::new();
+    while outcomes.len() < 2 {
+        client.collect_outcomes(&mut outcomes);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let found = check(&settings, Footing::Dev).await.unwrap();
     let named = "partition 3 holds 2 records, the first with key \"somebody's\"";
     assert!(found[0].what.contains(named), "{found:?}");
     assert!(found[0].fix.contains("Partitions added in place"), "{found:?}");
-    assert_eq!(opened(&settings).await, Ok(log), "they are no part of the log");
+    assert_eq!(open_topics(&settings).await, Ok(log), "they don't belong to the log");
 }
 
 #[tokio::test]
-async fn topics_of_two_logs_are_not_one() {
+async fn topics_of_two_logs_are_corrupt() {
     let Some(settings) = prefixed() else { return };
     let (wanted, layout) = (dev(1), settings.layout());
     make(&settings, &wanted, &[]).await;
@@ -284,21 +292,24 @@ async fn topics_of_two_logs_are_not_one() {
     write(&settings, marks.to_vec()).await;
     for text in [corrupt(apply(&settings, &wanted).await), corrupt(plan(&settings, &wanted).await)]
     {
-        assert!(text.contains(&layout.current(Topic::Orders)) && text.contains("of log"), "{text}");
+        assert!(
+            text.contains(&layout.current(Topic::Orders)) && text.contains("belongs to log"),
+            "{text}"
+        );
     }
     let found = check(&settings, Footing::Dev).await.unwrap();
     assert!(found.iter().any(|one| one.what.contains(&"02".repeat(16))), "{found:?}");
 }
 
 #[tokio::test]
-async fn a_topic_that_is_not_ours_is_left_alone() {
+async fn a_topic_of_another_program_is_not_changed() {
     let Some(settings) = prefixed() else { return };
     let (wanted, layout) = (dev(1), settings.layout());
     make(&settings, &wanted, &[]).await;
-    let client = Factory::new(&settings, None).make().unwrap();
+    let client = ClientFactory::new(&settings, None).make_client().unwrap();
     let name = layout.current(Topic::Findings);
     let value = mark(&name, 0, 7, 1).marker.encode();
-    let outgoing = Outgoing {
+    let outgoing = OutgoingMessage {
         topic: &name,
         partition: 0,
         key: None,
@@ -306,25 +317,25 @@ async fn a_topic_that_is_not_ours_is_left_alone() {
         value: &value,
     };
     client.send(outgoing, 1).unwrap();
-    let mut fates = Vec::new();
-    while fates.is_empty() {
-        client.collect(&mut fates);
+    let mut outcomes = Vec::new();
+    while outcomes.is_empty() {
+        client.collect_outcomes(&mut outcomes);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let text = invalid(apply(&settings, &wanted).await);
-    assert!(text.contains("does not begin with a marker"), "{text}");
-    let (_, first) = fates[0];
+    assert!(text.contains("does not start with a marker"), "{text}");
+    let (_, first) = outcomes[0];
     assert_eq!(first, Ok((0, 0)), "and no marker was written anywhere");
 }
 
 #[tokio::test]
-async fn a_new_epoch_goes_on_with_the_log() {
+async fn a_new_log_epoch_continues_the_log() {
     let Some(settings) = prefixed() else { return };
     let next = KafkaSettings { epoch: 1, ..settings.clone() };
     let text = invalid(apply(&next, &dev(2)).await);
-    assert!(text.contains("has no marker"), "nothing is made of an epoch after nothing: {text}");
+    assert!(text.contains("has no marker"), "no log epoch without the one before it: {text}");
     apply(&settings, &dev(2)).await.unwrap();
-    let log = opened(&settings).await.unwrap();
+    let log = open_topics(&settings).await.unwrap();
 
     let wanted = dev(4);
     let steps = apply(&next, &wanted).await.unwrap();
@@ -332,13 +343,13 @@ async fn a_new_epoch_goes_on_with_the_log() {
     assert!(name.ends_with(".intake.e1"));
     let partitions = (0..4).collect();
     assert_eq!(steps[1..], [TopicStep::Mark { name, partitions }], "{steps:?}");
-    let grown = opened(&next).await.unwrap();
+    let grown = open_topics(&next).await.unwrap();
     assert_eq!(grown.log_id, log.log_id);
     assert_eq!(grown.partitions(Topic::Intake), [0, 1, 65_536, 65_537, 65_538, 65_539]);
     assert_eq!(grown.partitions(Topic::Orders), [0, 1]);
     assert_eq!(check(&next, Footing::Dev).await.unwrap(), []);
 
-    for text in [invalid(opened(&settings).await), invalid(plan(&settings, &wanted).await)] {
+    for text in [invalid(open_topics(&settings).await), invalid(plan(&settings, &wanted).await)] {
         assert!(text.contains("set kafka.epoch = 1"), "{text}");
     }
 }
@@ -346,7 +357,7 @@ async fn a_new_epoch_goes_on_with_the_log() {
 #[tokio::test]
 async fn a_cluster_that_is_away_is_unavailable() {
     let settings = KafkaSettings::new(vec!["127.0.0.1:1".to_owned()], "away");
-    let away = opened(&settings).await;
+    let away = open_topics(&settings).await;
     assert!(
         matches!(&away, Err(EngineError::Unavailable(text)) if text.contains("127.0.0.1:1")),
         "{away:?}"

@@ -1,4 +1,4 @@
-//! Owns what the topics are made with, and why.
+//! Owns the settings that topics are made with.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use crate::log::Topic;
 use crate::log::epoch::PARTITIONS_MAX;
 use crate::log::kafka::settings::MESSAGE_BYTES_MAX;
 
-/// What may be asked of a cluster.
+/// The kind of cluster, which decides how much replication is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Footing {
-    /// Three copies of everything, two of them in step before a message counts as durable.
+    /// At least three replicas, two of them in sync before a message counts as durable.
     Production,
-    /// As many copies as there are brokers: for development, where a lost log is no loss.
+    /// Any number of replicas, for development, where the log may be lost.
     Dev,
 }
 
-/// How missing topics are made.
+/// What missing topics are made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicsWanted {
-    /// Partitions of each topic; fixed for life.
+    /// Partitions of each topic. The number of an existing topic can't be changed.
     pub partitions: u32,
-    /// Copies of each partition.
+    /// Replicas of each partition.
     pub replication: i32,
-    /// How long `orders` is kept. Who subscribes has to come back within that time, or read the orders anew; the
-    /// other topics are kept for ever.
+    /// The retention of `orders`. A subscriber that is away for longer has to read the orders from
+    /// the start. The other topics are kept for ever.
     pub retention: Duration,
-    /// What may be asked of the cluster.
+    /// The kind of cluster.
     pub footing: Footing,
 }
 
@@ -42,18 +42,20 @@ impl TopicsWanted {
         let bad = |text: String| Err(EngineError::Invalid(text));
         if self.partitions == 0 || self.partitions > PARTITIONS_MAX {
             let text =
-                format!("kafka.partitions = {} is not 1 to {PARTITIONS_MAX}", self.partitions);
+                format!("kafka.partitions = {}: set it to 1 to {PARTITIONS_MAX}", self.partitions);
             return bad(text);
         }
         if self.retention.is_zero() {
             return bad(
-                "kafka.retention_hours = 0: events would be gone before they are read".to_owned()
+                "kafka.retention_hours = 0: events would be removed before they are read; set it \
+                 to 1 or more"
+                    .to_owned(),
             );
         }
         match self.footing {
             Footing::Production if self.replication < 3 => bad(format!(
-                "kafka.replication = {} is below 3: with fewer copies one broken disk can lose a payment; `dev = true` \
-                 allows it for development",
+                "kafka.replication = {} is below 3: with fewer replicas one broken disk can lose a \
+                 payment; set it to 3, or `dev = true` for development",
                 self.replication
             )),
             Footing::Dev if self.replication < 1 => {
@@ -63,16 +65,16 @@ impl TopicsWanted {
         }
     }
 
-    /// How many copies have to be in step: one may be away.
-    pub(super) fn in_step(&self) -> i32 {
+    /// How many replicas must be in sync, so that one broker may be away.
+    pub(super) fn min_insync(&self) -> i32 {
         (self.replication - 1).clamp(1, 2)
     }
 
     /// A topic's settings.
     pub(super) fn settings(&self, topic: Topic) -> Vec<(&'static str, String)> {
-        let retention = match kept(topic) {
-            Kept::Forever => "-1".to_owned(),
-            Kept::AWhile => self.retention.as_millis().to_string(),
+        let retention = match retention_of(topic) {
+            Retention::Forever => "-1".to_owned(),
+            Retention::Limited => self.retention.as_millis().to_string(),
         };
         let mut settings = vec![
             ("cleanup.policy", "delete".to_owned()),
@@ -83,7 +85,7 @@ impl TopicsWanted {
         settings
     }
 
-    /// The settings of the compacted twin of `orders`.
+    /// The settings of the compacted copy of `orders`.
     pub(super) fn settings_of_latest(&self) -> Vec<(&'static str, String)> {
         let mut settings =
             vec![("cleanup.policy", "compact".to_owned()), ("segment.ms", SEGMENT_MS.to_string())];
@@ -93,7 +95,7 @@ impl TopicsWanted {
 
     fn of_every_topic(&self) -> [(&'static str, String); 5] {
         [
-            ("min.insync.replicas", self.in_step().to_string()),
+            ("min.insync.replicas", self.min_insync().to_string()),
             ("unclean.leader.election.enable", "false".to_owned()),
             ("compression.type", "producer".to_owned()),
             ("message.timestamp.type", "CreateTime".to_owned()),
@@ -102,20 +104,22 @@ impl TopicsWanted {
     }
 }
 
-/// How long a message of the twin may lie in a segment that is not compacted yet because it is written to, ms.
+/// How long a segment of the compacted copy may be written to, ms. Kafka doesn't compact the
+/// segment that is written to.
 const SEGMENT_MS: u64 = 24 * 3_600 * 1_000;
 
-/// How long a topic is kept.
+/// How long a topic's messages are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum Retention {
     Forever,
-    AWhile,
+    Limited,
 }
 
-/// Facts, evidence and what people decided of findings are kept for ever; what is made from facts can be made again.
-pub(super) fn kept(topic: Topic) -> Kept {
+/// Facts, evidence and decisions on findings are kept for ever. Orders can be folded from the facts
+/// again, so their events have a limited retention.
+pub(super) fn retention_of(topic: Topic) -> Retention {
     match topic {
-        Topic::Intake | Topic::Quarantine | Topic::Findings => Kept::Forever,
-        Topic::Orders => Kept::AWhile,
+        Topic::Intake | Topic::Quarantine | Topic::Findings => Retention::Forever,
+        Topic::Orders => Retention::Limited,
     }
 }

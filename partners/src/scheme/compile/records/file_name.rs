@@ -1,18 +1,19 @@
-//! Owns what a day's file in a watched folder may be called.
+//! Owns the check of `records.file`, the name of a day's file in a watched folder.
 
 use chrono::NaiveDate;
 use chrono::format::{Item, StrftimeItems};
 
-use crate::scheme::compile::Compiler;
-use crate::scheme::file::Text;
+use crate::scheme::compile::compiler::ProfileCompiler;
+use crate::scheme::file::tables::SpannedText;
 
-impl Compiler {
-    /// A pattern that tells days apart and stays in its folder.
-    pub(super) fn file_name(&mut self, file: &Text) -> Option<String> {
+impl ProfileCompiler {
+    /// Checks that a pattern names each day differently and stays inside its folder.
+    pub(super) fn compile_file_name(&mut self, file: &SpannedText) -> Option<String> {
         let pattern = file.get_ref();
         let problem = match names(pattern) {
             None => {
-                "records.file is a name with the day in it, as chrono's strftime writes it, such as \"settlement-%Y%m%d.csv\""
+                "records.file is a name with the day in it, as chrono's strftime writes it, such \
+                 as \"settlement-%Y%m%d.csv\""
             }
             Some([one, ..]) if one.contains(['/', '\\', '\0']) || one.starts_with('.') => {
                 "records.file is a name, without a folder and not hidden"
@@ -22,12 +23,13 @@ impl Compiler {
             }
             Some(_) => return Some(pattern.clone()),
         };
-        self.wrong(file.span(), problem);
+        self.report(file.span(), problem);
         None
     }
 }
 
-/// The names of three days that differ in day, month and year. `None`: it is no pattern for days.
+/// The names of three dates that differ in day and year. `None` if chrono can't write a date with
+/// the pattern, or if the pattern has no month.
 fn names(pattern: &str) -> Option<[String; 3]> {
     let items: Vec<_> = StrftimeItems::new(pattern).collect();
     if pattern.is_empty() || items.iter().any(|item| matches!(item, Item::Error)) {
@@ -36,7 +38,7 @@ fn names(pattern: &str) -> Option<[String; 3]> {
     let name = |year, month, day| {
         let date = NaiveDate::from_ymd_opt(year, month, day)?;
         let mut name = String::new();
-        // A pattern with a time of day in it has no name for a day.
+        // Formatting a date with a time of day in the pattern fails.
         std::fmt::write(&mut name, format_args!("{}", date.format_with_items(items.iter())))
             .ok()?;
         Some(name)

@@ -1,10 +1,11 @@
-//! What an answer to a create call is worth.
+//! How answers to create calls are judged.
 
 use payfold_schemas::fact::Presentation;
 
 use super::*;
 
-/// The profile, what is wanted (`-`, `qr`), what stands in its good answer, what is put there => what it is worth.
+/// The profile, the presentation that is asked for (`-`, `qr`), a part of its good answer, its
+/// replacement => the judgement.
 const ANSWERS: &str = r#"
     momo - | - | - => page https://test-payment.momo.vn/v2/gateway/pay?t=1 as ORDER for 6000 s
     momo qr | - | - => qr 00020101 as ORDER for 6000 s
@@ -26,25 +27,26 @@ const ANSWERS: &str = r#"
     square - | "url":"https://square.link/u/jUjglZiR" | "x":1 => no_presentation
     razorpay - | - | - => page https://rzp.io/i/nxrHnLJ as ORDER for 1800 s
     razorpay - | "created" | "cancelled" => declined 
-    told - | - | - => page https://pay.example/s/a%2Fb as t-9 for 300 s
-    told - | "in":300 | "in":0 => expires_at_past
-    told - | "in":300 | "in":-1 => expires_at
-    told - | "in":300 | "in":3e2 => expires_at
-    told - | "in":300 | "in":null => expires_at
-    told - | "id":"t-9" | "id":"" => provider_ref
-    told - | "id":"t-9" | "id":"é" => provider_ref
+    in_s - | - | - => page https://pay.example/s/a%2Fb as t-9 for 300 s
+    in_s - | "in":300 | "in":0 => expires_at_past
+    in_s - | "in":300 | "in":-1 => expires_at
+    in_s - | "in":300 | "in":3e2 => expires_at
+    in_s - | "in":300 | "in":null => expires_at
+    in_s - | "id":"t-9" | "id":"" => provider_ref
+    in_s - | "id":"t-9" | "id":"é" => provider_ref
     at - | - | - => page https://pay.example/s/a%2Fb as t-9 for 60 s
     at - | 17:01:00 | 17:00:00 => expires_at_past
     at - | 17:01:00 | soon => expires_at
 "#;
 
-/// Its answer names transaction and expiry: a span, or a time.
-fn told(expires: &str) -> String {
+/// A profile with transaction and expiry in its answer: a number of seconds, or a time.
+fn profile_with_expiry(expires: &str) -> String {
     let profile = vnpay()
         .replace("kind = \"signed_url\"", "kind = \"call\"\nmethod = \"POST\"\ncontent = \"form\"")
         .replace("expiry = \"request\"", "expiry = \"response\"");
     format!(
-        "{profile}[create.answer]\nref = \"{{a.id}}\"\nredirect = \"https://pay.example/s/{{a.token}}\"\n{expires}\n"
+        "{profile}[create.answer]\nref = \"{{a.id}}\"\n\
+         redirect = \"https://pay.example/s/{{a.token}}\"\n{expires}\n"
     )
 }
 
@@ -69,7 +71,7 @@ fn good(name: &str) -> &'static str {
     }
 }
 
-fn worth(profile: &str, wish: Option<Wish>, body: &str) -> String {
+fn judge_text(profile: &str, presentation: Option<PresentationKind>, body: &str) -> String {
     let account = account_of(profile);
     let mut wanted = request(15_000_000, "VND");
     for currency in ["VND", "IDR", "INR"] {
@@ -78,14 +80,11 @@ fn worth(profile: &str, wish: Option<Wish>, body: &str) -> String {
             break;
         }
     }
-    wanted.wish = wish;
+    wanted.presentation = presentation;
     let (_, asked) = put(&account, &wanted).unwrap_or_else(|why| panic!("{why}"));
-    let scheme = account.profile().scheme().unwrap();
-    let offer = create(&account).offer.as_ref().unwrap();
-    let of = (account.profile().limits(), account.of());
-    match judge((scheme, offer), of, &asked, body.as_bytes(), (Reach::Public, NOW)) {
-        Err(NoOffer::Declined(code)) => format!("declined {code}"),
-        Err(NoOffer::Violation(rule)) => rule.name().to_owned(),
+    match account.judge_offer(&asked, body.as_bytes(), NOW) {
+        Err(OfferError::Declined(code)) => format!("declined {code}"),
+        Err(OfferError::Violation(rule)) => rule.name().to_owned(),
         Ok(offer) => {
             let shown = match offer.presentation {
                 Presentation::RedirectUrl(url) => format!("page {url}"),
@@ -99,7 +98,7 @@ fn worth(profile: &str, wish: Option<Wish>, body: &str) -> String {
 }
 
 #[test]
-fn an_answer_is_worth_what_it_is() {
+fn answers_of_shipped_profiles_are_judged() {
     let mut wrong = Vec::new();
     for case in ANSWERS.lines().map(str::trim_start).filter(|line| !line.is_empty()) {
         let (given, expected) = case.rsplit_once(" => ").unwrap();
@@ -108,20 +107,22 @@ fn an_answer_is_worth_what_it_is() {
             .collect::<Vec<_>>()
             .try_into()
             .unwrap_or_else(|parts| panic!("{case}: {parts:?}"));
-        let (name, wish) = head.split_once(' ').unwrap();
+        let (name, requested) = head.split_once(' ').unwrap();
         let good = good(name);
         assert!(from == "-" || good.contains(from), "{case}");
         let body = if from == "-" { good.to_owned() } else { good.replacen(from, to, 1) };
         let profile = match name {
-            "told" => told("expires = \"{a.in}\"\nexpires_format = \"in_s\""),
-            "at" => told(
-                "expires = \"{a.until}\"\nexpires_format = \"%Y-%m-%d %H:%M:%S\"\nexpires_zone = \"+07:00\"",
+            "in_s" => profile_with_expiry("expires = \"{a.in}\"\nexpires_format = \"in_s\""),
+            "at" => profile_with_expiry(
+                "expires = \"{a.until}\"\nexpires_format = \"%Y-%m-%d %H:%M:%S\"\n\
+                 expires_zone = \"+07:00\"",
             ),
             name => shipped(name).to_owned(),
         };
-        let worth = worth(&profile, Some(Wish::Qr).filter(|_| wish == "qr"), &body);
-        if worth != expected {
-            wrong.push(format!("{case}\n  {worth}"));
+        let judged =
+            judge_text(&profile, Some(PresentationKind::Qr).filter(|_| requested == "qr"), &body);
+        if judged != expected {
+            wrong.push(format!("{case}\n  {judged}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -1,10 +1,11 @@
-//! A `[create]` that is wrong: every mistake told with its place.
+//! Mistakes in `[create]`: each is reported with its place.
 
 use super::*;
 
-/// A call with everything in it.
+/// A call that uses every part of the section.
 fn call() -> String {
-    let (head, _) = Starter::of("sorted-pairs").unwrap().profile.split_once("[create]").unwrap();
+    let (head, _) =
+        StarterProfile::of("sorted-pairs").unwrap().profile.split_once("[create]").unwrap();
     format!(
         r#"{head}[create]
 kind = "call"
@@ -37,8 +38,8 @@ redirect = "{{a.url}}"
     )
 }
 
-/// What stands in the good section => what is put there => part of the error, `line:column` of the section before it
-/// where it has one.
+/// A part of the good section => its replacement => part of the error, with `line:column` within
+/// the section before it where it has one.
 const MISTAKES: &str = r#"
     kind = "call" => kind = "form" => 2:8: unknown variant `form`, expected one of `call`, `signed_url`, `form_post`
     kind = "call" =>  => missing field `kind`
@@ -49,101 +50,101 @@ const MISTAKES: &str = r#"
     path = "/payments" => path = "/{secret}" => the secret must not stand in an address
     path = "/payments" => path = "/{body}" => {body} can't stand here
     path = "/payments" => path = "/{ref}" => {ref} names nothing; tokens are order, now, now_s, now_ms, sign, nonce, key_serial, access_token, amount, currency
-    path = "/payments" => path = "/{s.none}" => {s.none} is none of [create.fields]
+    path = "/payments" => path = "/{s.none}" => {s.none} names no key of [create.fields]
     path = "/payments" => path = "/{order|after}" => there is no filter after; there are: crc32
     path = "/payments" => base = "https://{merchant}.example"\npath = "/payments" => create.base is an address or a constant
     credential = "bearer" => credential = "basic" => a credential is none
     credential = "bearer" => colour = "red"\ncredential = "bearer" => unknown field `colour`
     content = "form" => content = "xml" => unknown variant `xml`
     content = "form" => => a body needs method = "POST"
-    content = "form" => content = "form"\nencoding = "none" => what is sent is encoded
+    content = "form" => content = "form"\nencoding = "none" => fields are sent encoded
     amount_unit = "minor" => => missing field `amount_unit`
     amount_unit = "minor" => amount_unit = "cents" => unknown variant `cents`
     amount_unit = "minor" => amount_unit = "minor"\nexponents = { XXY = 1 } => exponents.XXY must be a currency
     amount_unit = "minor" => amount_unit = "minor"\ncurrencies = { usd = "US" } => currencies.usd must be a currency
-    amount_unit = "minor" => amount_unit = "minor"\ncurrencies = { a = "USD", b = "USD" } => currencies.b is a second word for USD
+    amount_unit = "minor" => amount_unit = "minor"\ncurrencies = { a = "USD", b = "USD" } => currencies.b is a second code for USD
     expiry = "request" => expiry = "never" => unknown variant `never`
     expiry = "request" => expiry = "response" => 9:10: expiry = "response" needs [create.answer] expires
-    expiry = "request" => expiry = "ttl" => the partner is told when to end, so it is expiry = "request"
+    expiry = "request" => expiry = "ttl" => an expiry is sent to the partner, so write expiry = "request"
     until = "{expires}" => => expiry = "request" needs {expires}, {expires_in_s} or {expires_in_min}
     ttl_s = 900 => ttl_s = 59 => create.ttl_s must be 60 to 31536000
     ttl_s = 900 => => missing field `ttl_s`
     ttl_s = 900 => ttl_s = 900\ntimeout_s = 61 => create.timeout_s must be 1 to 60
-    ttl_s = 900 => ttl_s = 900\nanswer_bytes = 65537 => create.answer_bytes must be 1024 to 65536
+    ttl_s = 900 => ttl_s = 900\nanswer_bytes = 1048577 => create.answer_bytes must be 1024 to 1048576
     ttl_s = 900 => ttl_s = 900\ngrace_s = 86401 => create.grace_s must be 0 to 86400
     ttl_s = 900 => ttl_s = 900\nmax_session_s = 0 => create.max_session_s must be 1 to 604800
     ttl_s = 900 => ttl_s = 900\nexpires_format = "%Q" => a format is rfc3339
     ttl_s = 900 => ttl_s = 900\nexpires_format = "%H%#z" => this pattern is for reading only
     ttl_s = 900 => ttl_s = 900\nexpires_zone = "UTC" => create.expires_zone is for a pattern
-    order = "{order}" => => {order} stands nowhere
-    order = "{order}" => order = "{order|compact}" => the order is sent in another form than notices are read by
-    amount = "{amount}" => => {amount} stands nowhere
-    currency = "{currency}" => => {currency} stands nowhere, so the amount would mean any
+    order = "{order}" => => {order} is not sent
+    order = "{order}" => order = "{order|compact}" => the order is sent changed, and [map] order reads it unchanged
+    amount = "{amount}" => => {amount} is not sent
+    currency = "{currency}" => => {currency} is not sent, so the amount could be of any currency
     order = "{order}" => order = "{f.order}" => {f.order} can't stand here: no document is read
-    sign = "{sign}" => => [create.sign] makes {sign}, and {sign} stands nowhere
+    sign = "{sign}" => => [create.sign] makes {sign}, and no template uses {sign}
     of = "s" => of = "f" => there is no document f before this; there are: s
     of = "s" => of = "s"\nexcept = ["amount"] => [create.sign] does not cover {amount}
     of = "s" => of = "s"\nkeys = ["amount"] => [create.sign] does not cover {order}
-    text = "{p.sent}" => text = "{body}" => create.sign.text is over what {sign} itself stands in
-    text = "{p.sent}" => text = "{s.sign}{amount}" => create.sign.text is over what {sign} itself stands in
+    text = "{p.sent}" => text = "{body}" => create.sign.text includes the part of the request that holds {sign}
+    text = "{p.sent}" => text = "{s.sign}{amount}" => create.sign.text includes the part of the request that holds {sign}
     text = "{p.sent}" => text = "{order}" => [create.sign] does not cover {amount}
     hmac-sha256 => rsa-sha1 => no call is signed with rsa-sha1
     hmac-sha256 => md5 => a plain digest without {secret}
-    ref = "{a.id}" => ref = "{order}" => {order} is nothing the answer says
+    ref = "{a.id}" => ref = "{order}" => {order} is not read from the answer
     ref = "{a.id}" => ref = "soon" => ref is "later", where only the notice names the transaction
     ref = "{a.id}" => => missing field `ref`
     redirect = "{a.url}" => => [create.answer] needs redirect or qr
     redirect = "{a.url}" => redirect = "{s.url}" => there is no document s before this; there are: a
-    redirect = "{a.url}" => redirect = "{a.url}"\nexpires_format = "unix_s" => it is about expires
+    redirect = "{a.url}" => redirect = "{a.url}"\nexpires_format = "unix_s" => expires_format and expires_zone need expires
     redirect = "{a.url}" => redirect = "{a.url}"\nexpires = "{a.until}" => a time needs a format
-    redirect = "{a.url}" => redirect = "{a.url}"\nexpires = "{a.until}"\nexpires_format = "unix_s" => the answer says when it ends, so it is expiry = "response"
-    value = "{a.code}" => value = "{amount}" => {amount} is nothing the answer says
+    redirect = "{a.url}" => redirect = "{a.url}"\nexpires = "{a.until}"\nexpires_format = "unix_s" => [create.answer] has expires, so write expiry = "response"
+    value = "{a.code}" => value = "{amount}" => {amount} is not read from the answer
 "#;
 
-/// The same of a signed address.
+/// The same for a signed address.
 const OF_ADDRESSES: &str = r#"
-    kind = "signed_url" => kind = "signed_url"\nmethod = "GET" => kind = "signed_url" calls nobody
-    kind = "signed_url" => kind = "signed_url"\nheaders = { X = "1" } => kind = "signed_url" calls nobody
-    kind = "signed_url" => kind = "signed_url"\ncontent = "json"\nbody = "x" => kind = "signed_url" calls nobody
+    kind = "signed_url" => kind = "signed_url"\nmethod = "GET" => kind = "signed_url" makes no call
+    kind = "signed_url" => kind = "signed_url"\nheaders = { X = "1" } => kind = "signed_url" makes no call
+    kind = "signed_url" => kind = "signed_url"\ncontent = "json"\nbody = "x" => kind = "signed_url" makes no call
     vnp_OrderType = "other" => vnp_OrderType = "{secret}" => the secret must not stand in an address
-    encoding = "form"\namount_unit => encoding = "raw"\namount_unit => what is sent is encoded
-    vnp_SecureHash = "{sign}" => => [create.sign] makes {sign}, and {sign} stands nowhere
-    [create.sign]\nalgorithm = "hmac-sha512"\ntext = "{p.sent}"\noutput = "hex-lower" => => an address anybody could have built; sign it
-    text = "{p.sent}" => text = "{query}" => create.sign.text is over what {sign} itself stands in
-    vnp_Amount = "{amount}" => vnp_Amount = "100" => {amount} stands nowhere
+    encoding = "form"\namount_unit => encoding = "raw"\namount_unit => fields are sent encoded
+    vnp_SecureHash = "{sign}" => => [create.sign] makes {sign}, and no template uses {sign}
+    [create.sign]\nalgorithm = "hmac-sha512"\ntext = "{p.sent}"\noutput = "hex-lower" => => without a signature anybody could build this address
+    text = "{p.sent}" => text = "{query}" => create.sign.text includes the part of the request that holds {sign}
+    vnp_Amount = "{amount}" => vnp_Amount = "100" => {amount} is not sent
 "#;
 
-/// The same of a form.
-const OF_FORMS: &str = r#"
+/// The same for a form.
+const OF_POSTED_FIELDS: &str = r#"
     content = "form" => => a browser posts a form: write content = "form"
-    content = "form" => content = "form"\nmethod = "POST" => kind = "form_post" calls nobody
-    path = "/paymentv2/vpcpay.html" => path = "/{order}" => a form goes to one address
+    content = "form" => content = "form"\nmethod = "POST" => kind = "form_post" makes no call
+    path = "/paymentv2/vpcpay.html" => path = "/{order}" => a form is posted to one fixed address
     vnp_OrderType = "other" => vnp_OrderType = "{secret}" => the payer sees the fields of a form
-    [create.sign]\nalgorithm = "hmac-sha512"\ntext = "{p.sent}"\noutput = "hex-lower" => => an address anybody could have built; sign it
+    [create.sign]\nalgorithm = "hmac-sha512"\ntext = "{p.sent}"\noutput = "hex-lower" => => without a signature anybody could build this address
 "#;
 
-fn told(profile: &str) -> Option<String> {
+fn problems(profile: &str) -> Option<String> {
     let head = profile[..profile.find("[create]").unwrap()].lines().count();
     let error = Profile::parse(&partner(), profile).err()?;
     let all = std::iter::once(&error).chain(&error.others);
-    let line = |e: &crate::profile::ProfileError| {
+    let line = |e: &crate::profile::error::ProfileError| {
         format!("{}:{}: {}\n", e.line.saturating_sub(head), e.column, e.problem)
     };
     Some(all.map(line).collect())
 }
 
 fn check(good: &str, cases: &str) {
-    assert_eq!(told(good), None);
+    assert_eq!(problems(good), None);
     let mut missed = Vec::new();
     for case in cases.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let parts: Vec<_> = case.split("=>").map(|part| part.trim().replace("\\n", "\n")).collect();
         let [from, to, expected] = parts.try_into().unwrap();
         let (head, create) = good.split_at(good.find("[create]").unwrap());
         assert!(create.contains(&from), "{case}");
-        let told = told(&format!("{head}{}", create.replacen(&from, &to, 1)));
-        let told = told.unwrap_or_else(|| "taken".to_owned());
-        if !told.contains(&expected) {
-            missed.push(format!("{case}\n  {told}"));
+        let problems = problems(&format!("{head}{}", create.replacen(&from, &to, 1)));
+        let problems = problems.unwrap_or_else(|| "taken".to_owned());
+        if !problems.contains(&expected) {
+            missed.push(format!("{case}\n  {problems}"));
         }
     }
     assert!(missed.is_empty(), "{}", missed.join("\n"));
@@ -160,22 +161,24 @@ fn a_mistake_in_a_signed_address_is_refused() {
 }
 
 #[test]
-fn a_mistake_in_a_form_is_refused() {
+fn a_mistake_in_posted_fields_is_refused() {
     let form = vnpay().replace("kind = \"signed_url\"", "kind = \"form_post\"\ncontent = \"form\"");
-    check(&form, OF_FORMS);
+    check(&form, OF_POSTED_FIELDS);
 }
 
 #[test]
-fn a_call_that_shows_nobody_is_refused() {
+fn a_call_that_does_not_authenticate_us_is_refused() {
     let unsigned = call().replace("sign = \"{sign}\"\n", "");
     let sign =
         "[create.sign]\nalgorithm = \"hmac-sha256\"\ntext = \"{p.sent}\"\noutput = \"hex-lower\"\n";
     let unsigned = unsigned.replace(sign, "");
-    assert_eq!(told(&unsigned), None, "the bearer token is enough");
-    let nobody = unsigned.replace("credential = \"bearer\"\ntoken = \"{secret}\"\n", "");
-    assert!(told(&nobody).unwrap().contains("nothing shows who asks"));
-    let by_field = nobody.replace("order = \"{order}\"", "order = \"{order}\"\nkey = \"{secret}\"");
-    assert_eq!(told(&by_field), None);
+    assert_eq!(problems(&unsigned), None, "the bearer token is enough");
+    let without_credential =
+        unsigned.replace("credential = \"bearer\"\ntoken = \"{secret}\"\n", "");
+    assert!(problems(&without_credential).unwrap().contains("the call does not authenticate us"));
+    let by_field = without_credential
+        .replace("order = \"{order}\"", "order = \"{order}\"\nkey = \"{secret}\"");
+    assert_eq!(problems(&by_field), None);
 }
 
 #[test]
@@ -185,12 +188,12 @@ fn a_field_brings_no_secret_into_an_address() {
         let call = call().replace("path = \"/payments\"", &path);
         call.replace("order = \"{order}\"", "order = \"{order}\"\nkey = \"{secret}\"")
     };
-    assert_eq!(told(&with("{s.order}")), None);
+    assert_eq!(problems(&with("{s.order}")), None);
     for path in ["{s.key}", "{p.sent}"] {
-        let told = told(&with(path)).unwrap_or_default();
+        let problems = problems(&with(path)).unwrap_or_default();
         assert!(
-            told.contains(&format!("{path} has the secret or an access token in it")),
-            "{told}"
+            problems.contains(&format!("{path} has the secret or an access token in it")),
+            "{problems}"
         );
     }
 }
@@ -198,29 +201,29 @@ fn a_field_brings_no_secret_into_an_address() {
 #[test]
 fn a_session_without_its_transaction_can_t_be_named_by_a_notice() {
     let session = |profile: &str| profile.replacen("stage =", "ref_is_session = true\nstage =", 1);
-    assert_eq!(told(&session(&call())), None);
+    assert_eq!(problems(&session(&call())), None);
     let later = session(&call().replace("ref = \"{a.id}\"", "ref = \"later\""));
-    assert!(told(&later).unwrap().contains("no notice's ref could ever be it"));
-    assert!(told(&session(&vnpay())).unwrap().contains("no notice's ref could ever be it"));
+    assert!(problems(&later).unwrap().contains("no notice's ref could ever be it"));
+    assert!(problems(&session(&vnpay())).unwrap().contains("no notice's ref could ever be it"));
     let by_order = later.replace("ref = \"{q.transaction_id}\"", "ref = \"{q.order_id}\"");
-    assert_eq!(told(&by_order), None);
+    assert_eq!(problems(&by_order), None);
 }
 
 #[test]
-fn an_answer_that_is_missing_is_told() {
+fn a_missing_answer_is_reported() {
     let without = call().split("[create.answer]").next().unwrap().to_owned();
-    assert!(told(&without).unwrap().contains("2:8: [create.answer] is missing"));
+    assert!(problems(&without).unwrap().contains("2:8: [create.answer] is missing"));
 }
 
 #[test]
-fn all_mistakes_of_the_section_are_told_at_once() {
+fn all_mistakes_of_the_section_are_reported_at_once() {
     let text = call()
         .replace("\"POST\"", "\"PUT\"")
         .replace("hmac-sha256", "rot13")
         .replace("ttl_s = 900", "ttl_s = \"soon\"")
         .replace("redirect =", "redirekt =");
-    let told = told(&text).unwrap();
+    let problems = problems(&text).unwrap();
     for part in ["PUT", "rot13", "soon", "redirekt"] {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(problems.contains(part), "{part} in {problems}");
     }
 }

@@ -1,4 +1,5 @@
-//! A notice leads back to the order whose create was sent, also where the order travels under another name.
+//! A notice leads back to the order that was created, also where the order is sent under another
+//! name.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +10,8 @@ use crate::scheme::tests::{post, verdict};
 
 fn of_razorpay(event: &str, payload: &Value) -> String {
     let notice = json!({
-        "event": event, "account_id": "SHOP", "created_at": NOW.unix_ms() / 1_000, "payload": payload,
+        "event": event, "account_id": "SHOP", "created_at": NOW.unix_ms() / 1_000,
+        "payload": payload,
     })
     .to_string();
     let signature = hmac::<Hmac<Sha256>>(SECRET, &notice);
@@ -20,13 +22,18 @@ fn of_razorpay(event: &str, payload: &Value) -> String {
 #[test]
 fn razorpay_names_the_order_of_a_link_by_its_reference() {
     let link = json!({"entity": {
-        "id": "plink_1", "reference_id": ORDER_ID, "amount": 5_000, "currency": "INR", "notes": {"order_id": ORDER_ID},
+        "id": "plink_1", "reference_id": ORDER_ID, "amount": 5_000, "currency": "INR",
+        "notes": {"order_id": ORDER_ID},
     }});
-    let payment = |notes: Value| json!({"entity": {"id": "pay_1", "amount": 5_000, "currency": "INR", "notes": notes}});
+    let payment = |notes: Value| {
+        let entity = json!({"id": "pay_1", "amount": 5_000, "currency": "INR", "notes": notes});
+        json!({"entity": entity})
+    };
     let paid = format!("{ORDER_ID} SUCCESS 5000 INR pay_1");
     let of_link = json!({"payment_link": link, "payment": payment(json!([]))});
     assert_eq!(of_razorpay("payment_link.paid", &of_link), paid);
-    // Whether or not the payment has the link's notes, it is told once as paid; without them it names no order.
+    // The payment is reported as paid once, with or without the link's notes. Without them it names
+    // no order.
     let bare = json!({"payment": payment(json!([]))});
     assert_eq!(of_razorpay("payment.captured", &bare), "kept");
     let noted = json!({"payment": payment(json!({"order_id": ORDER_ID}))});
@@ -56,8 +63,8 @@ fn square_names_the_order_of_a_link_by_the_note_of_its_payment() {
     };
     let payment = |status: &str, note: &str| {
         json!({
-            "id": "p-1", "status": status, "amount_money": {"amount": 1_050, "currency": "USD"}, "note": note,
-            "updated_at": "2026-01-31T10:00:00Z",
+            "id": "p-1", "status": status, "amount_money": {"amount": 1_050, "currency": "USD"},
+            "note": note, "updated_at": "2026-01-31T10:00:00Z",
         })
     };
     let paid = format!("{ORDER_ID} SUCCESS 1050 USD p-1");
@@ -82,6 +89,6 @@ fn zalopay_names_the_order_by_what_it_was_sent_as() {
     };
     let paid = format!("{ORDER_ID} SUCCESS 150000 VND 7");
     assert_eq!(said("260131_019c137ec1007abc800000000000000f"), paid);
-    // What was not created here is named as it is.
+    // An id that we did not create is used as it is.
     assert_eq!(said("260131_12345"), "260131_12345 SUCCESS 150000 VND 7");
 }

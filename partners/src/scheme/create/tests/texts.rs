@@ -1,12 +1,12 @@
-//! Texts of ours: what a payer may have chosen in them, and fields that are made of them.
+//! Texts that we sign: parts that a payer may choose, and fields that are made of texts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::*;
 
-/// What a form begins with.
-const FORM: &str = r#"
+/// The beginning of `[create]` with `kind = "form_post"`.
+const POST_HEAD: &str = r#"
 [create]
 kind = "form_post"
 content = "form"
@@ -16,8 +16,8 @@ expiry = "ttl"
 ttl_s = 900
 "#;
 
-/// What we sign with a secret that notices are signed with, too, can't be read as one: a payer who chooses the description does
-/// not choose where a value ends.
+/// A text that we sign with the secret of notices can't be read as a notice: the description, which
+/// a payer may choose, does not decide where a value ends.
 #[test]
 fn a_description_holds_no_marks_of_the_signed_text() {
     let mut request = request(150_000, "VND");
@@ -26,7 +26,7 @@ fn a_description_holds_no_marks_of_the_signed_text() {
     assert!(momo.contains("gift: a transaction_id 7 status paid|x"), "{momo}");
     let zalopay = sent(shipped("zalopay"), &request).0;
     assert!(zalopay.contains("%26transaction_id%3D7"), "no description is signed: {zalopay}");
-    let pairs = Starter::of("sorted-pairs").unwrap().profile;
+    let pairs = StarterProfile::of("sorted-pairs").unwrap().profile;
     let pairs = pairs.replace("{description|ascii}", "{description}");
     let encoded = sent(&pairs, &request).0;
     assert!(encoded.contains("%26transaction_id%3D7"), "its marks are encoded: {encoded}");
@@ -34,7 +34,7 @@ fn a_description_holds_no_marks_of_the_signed_text() {
     let list = list.replacen("encoding = \"form\"", "encoding = \"none\"", 1);
     let plain = sent(&format!("{before}[[create.pairs]]{list}"), &request).0;
     assert!(plain.contains("a+transaction_id+7+status+paid%7Cx"), "{plain}");
-    // Through a text, too, whose own marks count.
+    // Also through a text; its own marks count.
     let (before, list) = pairs.split_once("[create.sign]").unwrap();
     let list = list.replacen("text = \"{p.sent}\"", "text = \"{t.all}\"", 1);
     let text = "[[create.text]]\nname = \"all\"\ntext = \"{order}|{amount}|{description}\"\n";
@@ -42,7 +42,7 @@ fn a_description_holds_no_marks_of_the_signed_text() {
     assert!(by_text.contains("a+transaction_id+7+status+paid+x"), "{by_text}");
 }
 
-/// The marks count that a field is made with, and those that notices are signed with.
+/// The marks of a field's template count, and those of the notices' signed text.
 #[test]
 fn a_description_holds_no_marks_of_fields_and_notices() {
     let mut request = request(150_000, "VND");
@@ -53,7 +53,7 @@ fn a_description_holds_no_marks_of_fields_and_notices() {
     let by_notice = sent(&notice, &request).0;
     assert!(by_notice.contains("gift~id 7 paid"), "{by_notice}");
 
-    let pairs = Starter::of("sorted-pairs").unwrap().profile;
+    let pairs = StarterProfile::of("sorted-pairs").unwrap().profile;
     let create = r#"
 [create.fields]
 order = "{order}"
@@ -66,7 +66,7 @@ algorithm = "hmac-sha256"
 text = "{s.order}|{s.amount}|{s.currency}|{s.info}"
 output = "hex"
 "#;
-    let profile = pairs.split("[create]").next().unwrap().to_owned() + FORM + create;
+    let profile = pairs.split("[create]").next().unwrap().to_owned() + POST_HEAD + create;
     let info = |written: &str| {
         let form = sent(&profile.replace("about~{description}", written), &request).0;
         let form = form.rsplit_once('\n').unwrap().1.to_owned();
@@ -78,10 +78,10 @@ output = "hex"
     assert_eq!(info("about~{description|ascii}"), "about~gift id 7 paid");
 }
 
-/// A JSON text of ours that goes out in base64, and is signed so (LiqPay's way, SHA-1 aside).
+/// A JSON text that is sent in base64, and signed in that form (as LiqPay does, except for SHA-1).
 #[test]
 fn a_field_is_made_of_a_text() {
-    let pairs = Starter::of("sorted-pairs").unwrap().profile;
+    let pairs = StarterProfile::of("sorted-pairs").unwrap().profile;
     let create = r#"
 [[create.text]]
 name = "json"
@@ -94,7 +94,7 @@ algorithm = "sha256"
 text = "{secret}{s.data}{secret}"
 output = "base64"
 "#;
-    let profile = pairs.split("[create]").next().unwrap().to_owned() + FORM + create;
+    let profile = pairs.split("[create]").next().unwrap().to_owned() + POST_HEAD + create;
     let (sent, _) = sent(&profile, &request(150_000, "VND"));
     let form = sent.rsplit_once('\n').unwrap().1;
     let field = |name: &str| {
@@ -105,13 +105,13 @@ output = "base64"
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
     assert_eq!(json["description"], "Hai vé \"A&B\"");
     assert_eq!((&json["order_id"], &json["amount"]), (&ORDER_ID.into(), &150_000.into()));
-    let told = |from: &str, to: &str| {
+    let problem_with = |from: &str, to: &str| {
         let changed = profile.replace(from, to);
         let error = Profile::parse(&partner(), &changed).map(drop).unwrap_err();
         error.to_string()
     };
-    let secret = told("\"currency\":\"{currency}\"", "\"currency\":\"{secret}\"");
-    assert!(secret.contains("the secret must not stand in a text"), "{secret}");
-    let uncovered = told("{secret}{s.data}{secret}", "{secret}{currency}");
+    let secret = problem_with("\"currency\":\"{currency}\"", "\"currency\":\"{secret}\"");
+    assert!(secret.contains("a text must not name the secret"), "{secret}");
+    let uncovered = problem_with("{secret}{s.data}{secret}", "{secret}{currency}");
     assert!(uncovered.contains("does not cover {order}"), "{uncovered}");
 }

@@ -1,4 +1,4 @@
-//! A `[query]` that is wrong: every mistake told with its place.
+//! Mistakes in `[query]`: each is reported with its place.
 
 use super::*;
 
@@ -14,15 +14,15 @@ text = "{order}"
 output = "hex-lower"
 "#;
 
-/// What stands in the good section => what is put there => part of the error, `line:column` of the section before it
-/// where it has one.
+/// A part of the good section => its replacement => part of the error, with `line:column` within
+/// the section before it where it has one.
 const MISTAKES: &str = r#"
     "POST" => "PUT" => 2:10: unknown variant `PUT`
     "POST" => "GET" => 7:8: a body needs method = "POST"
     path = "/q => path = "q => 3:8: query.path must be a path
     path = "/q => path = "//q => 3:8: query.path must be a path
     path = "/q => path = "/q# => query.path must be a path
-    /q/{order} => /q/{ordre} => 3:8: {ordre} names nothing; tokens are order, now, now_s, now_ms, sign, nonce, key_serial, access_token, ref, body
+    /q/{order} => /q/{ordre} => 3:8: {ordre} names nothing; tokens are order, now, now_s, now_ms, sign, nonce, key_serial, access_token, ref, order_without_ref, body
     /q/{order} => /q/{f.order} => {f.order} can't stand here: no document is read
     /q/{order} => /q/{h.Order} => {h.Order} can't stand here
     /q/{order} => /q/{order}/{secret} => the secret must not stand in an address
@@ -48,55 +48,55 @@ const MISTAKES: &str = r#"
     credential = "basic" => now_format = "%Q"\ncredential = "basic" => a format is rfc3339
     content = "json" => # none => a body needs
     '{{"sign":"{sign}"}}' => '{"sign":"{sign}"}' => 7:8: {"sign":"{sign}"} names nothing
-    "{sign}" => "x" => [query.sign] makes {sign}, and {sign} stands nowhere
+    "{sign}" => "x" => [query.sign] makes {sign}, and no template uses {sign}
     hmac-sha256 => rsa-sha1 => 9:13: no call is signed with rsa-sha1
     hmac-sha256 => token => a call is signed with hmac-…
     hmac-sha256 => md5 => a plain digest without {secret}
-    text = "{order}" => text = "{body}" => query.sign.text is over what {sign} itself stands in
+    text = "{order}" => text = "{body}" => query.sign.text includes the part of the request that holds {sign}
     text = "{order}" => text = "{sign}" => {sign} can't stand here
     output = "hex-lower" => output = "hex-middle" => unknown variant `hex-middle`
 "#;
 
-/// The same of the map and the events.
+/// The same for the map and the events.
 const OF_ANSWERS: &str = r#"
     [query.map] => [query.mapp] => unknown field `mapp`
     ref = "{a.transaction_id}" => => it ends a payment and has no place for ref
-    ref = "{a.transaction_id}" => ref = "{ref}" => {ref} is nothing the answer says
-    order = "{a.order_id}" => order = "{order}" => {order} is nothing the answer says
+    ref = "{a.transaction_id}" => ref = "{ref}" => {ref} is not read from the answer
+    order = "{a.order_id}" => order = "{order}" => {order} is not read from the answer
     amount = "{a.gross_amount}" => amount = "{f.gross_amount}" => there is no document f before this; there are: a
-    amount = "{a.gross_amount}" => amount = "{secret}" => {secret} is nothing the answer says
+    amount = "{a.gross_amount}" => amount = "{secret}" => {secret} is not read from the answer
     amount_unit = "major" => amount_unit = "cents" => unknown variant `cents`
     amount_unit = "major" => paid_at = "{a.t}" => query.map takes no paid_at
     outcome = "unknown" => outcome = "ignore" => query.event.outcome is SUCCESS
     outcome = "SUCCESS" => outcome = "pending" => no [[query.event]] has outcome = "SUCCESS"
-    when = [{ value = "{a.transaction_status}", is = "expire" }] => => an answer of any kind must not end a payment
-    when = [{ value = "{a.status_code}", is = "404" }] => => it has no when, so those behind it
-    value = "{a.status_code}" => value = "{h.Status}" => {h.Status} is nothing the answer says
+    when = [{ value = "{a.transaction_status}", is = "expire" }] => => an event without when must not end a payment
+    when = [{ value = "{a.status_code}", is = "404" }] => => it has no when, so the events after it
+    value = "{a.status_code}" => value = "{h.Status}" => {h.Status} is not read from the answer
     value = "{a.status_code}" => value = "{a.status_code}{a.x}" => write one place here
 "#;
 
-fn told(profile: &str) -> Option<String> {
+fn problems(profile: &str) -> Option<String> {
     let head = profile[..profile.find("[query]").unwrap()].lines().count();
     let error = Profile::parse(&partner(), profile).err()?;
     let all = std::iter::once(&error).chain(&error.others);
-    let line = |e: &crate::profile::ProfileError| {
+    let line = |e: &crate::profile::error::ProfileError| {
         format!("{}:{}: {}\n", e.line.saturating_sub(head), e.column, e.problem)
     };
     Some(all.map(line).collect())
 }
 
 fn check(good: &str, cases: &str, every: usize) {
-    assert_eq!(told(good), None);
+    assert_eq!(problems(good), None);
     let mut missed = Vec::new();
     for case in cases.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let parts: Vec<_> = case.split("=>").map(|part| part.trim().replace("\\n", "\n")).collect();
         let [from, to, expected] = parts.try_into().unwrap();
         let (head, query) = good.split_at(good.find("[query]").unwrap());
         assert!(query.contains(&from), "{case}");
-        let told = told(&format!("{head}{}", query.replacen(&from, &to, every)));
-        let told = told.unwrap_or_else(|| "taken".to_owned());
-        if !told.contains(&expected) {
-            missed.push(format!("{case}\n  {told}"));
+        let problems = problems(&format!("{head}{}", query.replacen(&from, &to, every)));
+        let problems = problems.unwrap_or_else(|| "taken".to_owned());
+        if !problems.contains(&expected) {
+            missed.push(format!("{case}\n  {problems}"));
         }
     }
     assert!(missed.is_empty(), "{}", missed.join("\n"));
@@ -113,14 +113,14 @@ fn a_mistake_in_the_answer_is_refused() {
 }
 
 #[test]
-fn all_mistakes_of_the_section_are_told_at_once() {
+fn all_mistakes_of_the_section_are_reported_at_once() {
     let text = with_question(GOOD)
         .replace("\"POST\"", "\"PUT\"")
         .replace("hmac-sha256\"\ntext = \"{order}\"", "rot13\"\ntext = \"{order}\"")
         .replace("outcome = \"unknown\"", "outcom = \"unknown\"")
         .replace("[query.map]\norder", "[query.map]\nordre");
-    let told = told(&text).unwrap();
+    let problems = problems(&text).unwrap();
     for part in ["PUT", "rot13", "outcom", "ordre"] {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(problems.contains(part), "{part} in {problems}");
     }
 }

@@ -1,8 +1,9 @@
-//! Owns a small reader of JSON Schema: exactly the keywords this schema is written in, and none is passed over.
+//! Owns a small JSON Schema validator: exactly the keywords that this schema uses; any other
+//! keyword panics.
 
 use serde_json::Value;
 
-/// What is wrong with a value by a schema, each with its place.
+/// The problems of a value under a schema, each with its place.
 pub fn problems(root: &Value, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     Walk { root }.node(root, value, "", &mut found);
@@ -61,7 +62,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The keys that `properties` does not name.
+    /// Checks the keys that `properties` does not name.
     fn others(&self, schema: &Value, value: &Value, at: &str, found: &mut Vec<String>) -> bool {
         let others = value.as_object().into_iter().flatten();
         let mut others = others.filter(|(key, _)| schema["properties"].get(key.as_str()).is_none());
@@ -77,7 +78,7 @@ impl Walk<'_> {
     }
 }
 
-/// A keyword that looks at the value alone; it says nothing of values of another type.
+/// A keyword that checks the value itself; it passes for values of another type.
 fn alone(keyword: &str, wanted: &Value, value: &Value) -> bool {
     let count = |count: Option<usize>, holds: fn(u64, u64) -> bool| {
         let wanted = wanted.as_u64().unwrap();

@@ -9,18 +9,18 @@ import java.sql.PreparedStatement;
 import java.sql.SQLException;
 
 /**
- * What is kept of orders, in SQLite: the newest event's word on each. (generation, version) of an order only ever rises,
+ * What is kept of orders, in SQLite: the newest event's word on each. (epoch, version) of an order only ever rises,
  * whatever comes, however often and in whatever order.
  */
 final class Kept implements AutoCloseable {
     private static final String TABLE = """
             CREATE TABLE IF NOT EXISTS orders (
-                key TEXT PRIMARY KEY, generation INTEGER NOT NULL, version INTEGER NOT NULL, data TEXT NOT NULL
+                key TEXT PRIMARY KEY, epoch INTEGER NOT NULL, version INTEGER NOT NULL, data TEXT NOT NULL
             ) STRICT, WITHOUT ROWID""";
     private static final String UPSERT = """
             INSERT INTO orders VALUES (?, ?, ?, ?)
-            ON CONFLICT (key) DO UPDATE SET generation = excluded.generation, version = excluded.version, data = excluded.data
-            WHERE (excluded.generation, excluded.version) > (generation, version)""";
+            ON CONFLICT (key) DO UPDATE SET epoch = excluded.epoch, version = excluded.version, data = excluded.data
+            WHERE (excluded.epoch, excluded.version) > (epoch, version)""";
 
     private final ObjectMapper json = new ObjectMapper();
     private final Connection db;
@@ -37,10 +37,10 @@ final class Kept implements AutoCloseable {
 
     /** Takes one event; false if it is not above what is kept. It is not durable before {@link #save}. */
     boolean take(String key, JsonNode data) throws SQLException {
-        tellGap(key, data);
+        reportGap(key, data);
         try (PreparedStatement upsert = db.prepareStatement(UPSERT)) {
             upsert.setString(1, key);
-            upsert.setLong(2, data.get("generation").asLong());
+            upsert.setLong(2, data.get("epoch").asLong());
             upsert.setLong(3, data.get("version").asLong());
             upsert.setString(4, data.toString());
             return upsert.executeUpdate() > 0;
@@ -51,15 +51,15 @@ final class Kept implements AutoCloseable {
         db.commit();
     }
 
-    private void tellGap(String key, JsonNode data) throws SQLException {
-        long generation = data.get("generation").asLong();
+    private void reportGap(String key, JsonNode data) throws SQLException {
+        long epoch = data.get("epoch").asLong();
         long version = data.get("version").asLong();
         long before = 0;
-        try (var select = db.prepareStatement("SELECT generation, version FROM orders WHERE key = ?")) {
+        try (var select = db.prepareStatement("SELECT epoch, version FROM orders WHERE key = ?")) {
             select.setString(1, key);
             try (var row = select.executeQuery()) {
                 if (row.next()) {
-                    if (row.getLong(1) != generation) {
+                    if (row.getLong(1) != epoch) {
                         return;
                     }
                     before = row.getLong(2);
@@ -76,7 +76,7 @@ final class Kept implements AutoCloseable {
             while (rows.next()) {
                 JsonNode data = json.readTree(rows.getString(2));
                 ObjectNode line = json.createObjectNode().put("order", rows.getString(1));
-                for (String name : new String[] {"generation", "version", "state", "fulfil"}) {
+                for (String name : new String[] {"epoch", "version", "state", "fulfil"}) {
                     line.set(name, data.get(name));
                 }
                 System.out.println(line);

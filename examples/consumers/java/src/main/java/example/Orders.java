@@ -16,7 +16,7 @@ import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /**
- * Keeps what becomes of orders, as a subscriber in another team would. Stop it, kill it, start it again: what it keeps is
+ * Stores the newest state of each order, as a subscriber in another team would. Stop it, kill it, start it again: what it keeps is
  * right. {@code --show} prints that.
  */
 public final class Orders {
@@ -69,7 +69,7 @@ public final class Orders {
                 }
             } while (!options.containsKey("until-end") || !isAtEnd(consumer));
         } catch (WakeupException stopped) {
-            // It was told to.
+            // A stop signal came.
         }
     }
 
@@ -80,7 +80,7 @@ public final class Orders {
         }
         JsonNode data = JSON.readTree(record.value());
         if (kept.take(record.key(), data)) {
-            System.out.printf("%s  v%s.%s  %s%n", record.key(), data.get("generation"), data.get("version"), data.get("state").asText());
+            System.out.printf("%s  v%s.%s  %s%n", record.key(), data.get("epoch"), data.get("version"), data.get("state").asText());
         }
     }
 

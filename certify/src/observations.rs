@@ -1,0 +1,326 @@
+//! Owns the observations of a run: its payments with their create responses, IPNs, pages and
+//! returns. Plain data. `judge` decides from this data only.
+
+use std::fmt;
+
+use payfold_partners::profile::TimeRule;
+use payfold_partners::remote::CreateOutcome;
+use payfold_schemas::digest::Digest;
+use payfold_schemas::fact::Presentation;
+use payfold_schemas::ids::{MerchantCode, OrderId};
+use payfold_schemas::ipn::Status;
+use payfold_schemas::money::{Amount, Currency};
+use payfold_schemas::time::Time;
+use url::Url;
+
+/// The purpose of one payment of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PaymentCase {
+    /// The payer pays; the IPNs are acknowledged.
+    Pay,
+    /// The payer cancels; the IPNs are acknowledged.
+    Cancel,
+    /// The payer pays; the first IPN is answered 503.
+    Busy,
+    /// The payer pays; the first IPN gets no answer.
+    Silent,
+    /// The session is created with a request for a QR code, and not paid.
+    Qr,
+}
+
+impl PaymentCase {
+    /// Every case.
+    pub const ALL: [PaymentCase; 5] = [Self::Pay, Self::Cancel, Self::Busy, Self::Silent, Self::Qr];
+
+    /// The case's name in evidence and reports.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Pay => "pay",
+            Self::Cancel => "cancel",
+            Self::Busy => "pay-503",
+            Self::Silent => "pay-timeout",
+            Self::Qr => "qr",
+        }
+    }
+}
+
+impl fmt::Display for PaymentCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The parameters of all create requests of a run, and the rules of the partner's profile.
+#[derive(Clone, Debug)]
+pub struct RunParameters {
+    /// The certified account.
+    pub merchant_code: MerchantCode,
+    /// The amount of every payment.
+    pub amount: Amount,
+    /// The currency of every payment.
+    pub currency: Currency,
+    /// The profile's rule for timestamps.
+    pub time: TimeRule,
+    /// Whether a payment's IPNs must carry the create answer's providerRef.
+    pub(crate) session_ref: SessionRef,
+    /// Whether addresses of this machine and of private networks are allowed.
+    pub(crate) reach: payfold_partners::outbound::Reach,
+    /// The platforms that frame the hosted page in their own pages.
+    pub platforms: Vec<Url>,
+}
+
+/// The profile's rule for the providerRef of IPNs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionRef {
+    /// It must be the session's.
+    Same,
+    /// It may belong to another transaction of the same payment.
+    Any,
+}
+
+/// All observations of a run.
+#[derive(Clone, Debug)]
+pub struct RunObservations {
+    /// The parameters of the create requests.
+    pub parameters: RunParameters,
+    /// The payments of the run.
+    pub payments: Vec<ObservedPayment>,
+    /// What people checked.
+    pub attested: Vec<Attestation>,
+}
+
+/// The observations of one payment.
+#[derive(Clone, Debug)]
+pub struct ObservedPayment {
+    /// The purpose of the payment.
+    pub(crate) case: PaymentCase,
+    /// The payment's order.
+    pub order_id: OrderId,
+    /// The result of the create call.
+    pub(crate) created: CreateOutcome,
+    /// The duration of the create call, in ms.
+    pub(crate) took_ms: i64,
+    /// The hosted page; `None` if there is none, or it was not visited.
+    pub page: Option<VisitedPage>,
+    /// The IPNs sent to the payment's address or naming its order, in order of arrival.
+    pub deliveries: Vec<IpnDelivery>,
+    /// The browser returns, in order of arrival.
+    pub(crate) returns: Vec<ReceivedReturn>,
+}
+
+impl ObservedPayment {
+    /// Whether the partner gave a QR code although a page was requested.
+    pub(crate) fn is_qr_only(&self) -> bool {
+        let code = matches!(
+            &self.created,
+            CreateOutcome::Opened(offer) if matches!(offer.presentation, Presentation::QrPayload(_))
+        );
+        code && self.case != PaymentCase::Qr
+    }
+}
+
+/// One received IPN.
+#[derive(Clone, Debug)]
+pub struct IpnDelivery {
+    /// When it arrived.
+    pub at: Time,
+    /// The digest of its body.
+    pub digest: Digest,
+    /// Its content, if its signature is verified.
+    pub reading: IpnReading,
+    /// The receiver's answer.
+    pub(crate) answer: IpnAnswer,
+}
+
+/// The result of reading an IPN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IpnReading {
+    /// Not a notice; the code of the refusal.
+    Unread(&'static str),
+    /// Without a valid signature of the account it names; the named account.
+    Unsigned(Option<String>),
+    /// With a valid signature.
+    Signed(SignedIpn),
+}
+
+/// The content of a signed IPN.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SignedIpn {
+    /// The named order.
+    pub order_id: String,
+    /// The partner's transaction.
+    pub provider_ref: String,
+    /// The status; `None` if it is not one of the contract.
+    pub status: Option<Status>,
+    /// The amount in minor units; `None` if it is not an integer.
+    pub amount: Option<i64>,
+    /// The ISO 4217 code.
+    pub currency: String,
+    /// When the payment was made.
+    pub(crate) paid_at: Option<Time>,
+    /// The time that the profile's time rule checks.
+    pub time: Option<Time>,
+    /// The faults of its fields.
+    pub(crate) problems: Vec<String>,
+}
+
+/// The receiver's answer to an IPN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IpnAnswer {
+    /// 200 with an empty body.
+    Acknowledged,
+    /// The status of a refusal: the IPN breaks a rule.
+    Refused(u16),
+    /// 503, to provoke a retry.
+    Unavailable,
+    /// No answer while its sender waited, to provoke a retry.
+    NoAnswer,
+}
+
+impl fmt::Display for IpnAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Acknowledged => f.write_str("answered 200"),
+            Self::Refused(status) => write!(f, "answered {status}"),
+            Self::Unavailable => f.write_str("answered 503"),
+            Self::NoAnswer => f.write_str("not answered"),
+        }
+    }
+}
+
+/// One browser return.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ReceivedReturn {
+    /// When it arrived.
+    pub at: Time,
+    /// The order of a valid signature; `None` without a valid signature.
+    pub(crate) signed_for: Option<String>,
+    /// The query parameters without the signature.
+    pub(crate) parameters: Vec<(String, String)>,
+}
+
+impl ReceivedReturn {
+    /// A parameter's value, if it is not empty.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        let mut all = self.parameters.iter();
+        all.find(|(known, value)| known == name && !value.is_empty())
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+/// The observations of a visit to a hosted page.
+#[derive(Clone, Debug, Default)]
+pub struct VisitedPage {
+    /// Every document and redirect, in order.
+    pub(crate) hops: Vec<Hop>,
+    /// Why the page could not be visited.
+    pub(crate) problem: Option<PageProblem>,
+    /// What was done at the page.
+    pub action: PageAction,
+    /// How many cookies it set.
+    pub(crate) cookies_set: usize,
+    /// Whether the page works only with its cookies.
+    pub(crate) cookies: CookieNeed,
+}
+
+impl VisitedPage {
+    /// Whether the page was shown.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.problem.is_none() && self.documents().next().is_some()
+    }
+
+    /// The hops that are documents: neither redirects nor errors.
+    pub(crate) fn documents(&self) -> impl Iterator<Item = &Hop> {
+        self.hops.iter().filter(|hop| hop.status == 200)
+    }
+}
+
+/// Whether a page needs cookies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum CookieNeed {
+    /// Not known.
+    #[default]
+    Unknown,
+    /// The page worked without cookies.
+    NotNeeded,
+    /// The page worked only with its cookies.
+    Needed,
+}
+
+/// What was done at a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PageAction {
+    /// Nothing, as far as the certifier knows.
+    #[default]
+    Nothing,
+    /// The certifier paid.
+    Paid,
+    /// The certifier cancelled.
+    Cancelled,
+    /// The certifier followed the page's link back.
+    FollowedBack,
+    /// A person was asked to act.
+    LeftToPerson,
+}
+
+/// One response on the way to a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hop {
+    /// The address without its query.
+    pub address: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// All values of `X-Frame-Options`, unchanged.
+    pub(crate) frame_options: Vec<String>,
+    /// All values of `Content-Security-Policy`, unchanged.
+    pub(crate) policies: Vec<String>,
+}
+
+/// Why a page could not be visited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PageProblem {
+    /// The certificate is not trusted, or TLS failed.
+    Tls(String),
+    /// A redirect to an address without TLS, which was not followed.
+    Http(String),
+    /// A redirect to an address that `Reach` forbids, which was not followed.
+    Address(String),
+    /// Not connected, interrupted, too large, or too many redirects.
+    Unreachable(String),
+}
+
+/// A person's statement that an item was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attestation {
+    /// The checked item.
+    pub item: AttestedItem,
+    /// The person's name.
+    pub by: String,
+    /// When it was stated.
+    pub at: Time,
+}
+
+/// A property that only a person can check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttestedItem {
+    /// The page at a width of 360 px.
+    Width,
+    /// The page in an app's WebView.
+    WebView,
+    /// The page in a browser that refuses third-party cookies.
+    Cookies,
+}
+
+impl AttestedItem {
+    /// Every item.
+    pub const ALL: [AttestedItem; 3] = [Self::Width, Self::WebView, Self::Cookies];
+
+    /// The item's name on the command line and in the report.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Width => "width",
+            Self::WebView => "webview",
+            Self::Cookies => "cookies",
+        }
+    }
+}

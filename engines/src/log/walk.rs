@@ -1,0 +1,99 @@
+//! Owns reading all partitions of a topic outside any group: page by page, one partition after the
+//! other.
+
+use payfold_schemas::position::Position;
+
+use super::{Delivered, EventLog, Extent, Topic};
+use crate::EngineError;
+
+/// A walk over all partitions of a topic. It holds one position per partition.
+pub struct Walk<'a> {
+    log: &'a dyn EventLog,
+    topic: Topic,
+    places: Vec<Position>,
+    /// Index into `places` of the partition that is read next.
+    current: usize,
+    /// The walk drops a partition when it reaches its end here; a partition without one stays.
+    ends: Vec<Position>,
+}
+
+impl<'a> Walk<'a> {
+    /// Starts at the first message of every partition. Errors: the engine's.
+    pub async fn from_the_start(
+        log: &'a dyn EventLog,
+        topic: Topic,
+    ) -> Result<Walk<'a>, EngineError> {
+        Ok(Self::from(log, topic, starts(log, topic).await?))
+    }
+
+    /// Starts at the first message of every partition and ends with the page that holds the
+    /// partition's present last message. Without this bound a walk beside a running system would
+    /// never end.
+    pub async fn to_the_end(log: &'a dyn EventLog, topic: Topic) -> Result<Walk<'a>, EngineError> {
+        let extents = log.extent(topic).await?;
+        let ends = extents.iter().map(Extent::end).collect();
+        Ok(Self { ends, ..Self::from(log, topic, extents.iter().map(before).collect()) })
+    }
+
+    /// Starts after these positions, one for each partition.
+    pub fn from(log: &'a dyn EventLog, topic: Topic, places: Vec<Position>) -> Walk<'a> {
+        Self { log, topic, places, current: 0, ends: Vec::new() }
+    }
+
+    /// Reads up to `limit` messages of one partition; `None` when no partition has more for now.
+    pub async fn next(&mut self, limit: usize) -> Result<Option<Vec<Delivered>>, EngineError> {
+        for _ in 0..self.places.len() {
+            let place = &mut self.places[self.current];
+            let page = self.log.read_after(self.topic, *place, limit).await?;
+            if let Some(last) = page.last().map(|message| message.position) {
+                *place = last;
+                let is_end =
+                    |end: &Position| end.partition == last.partition && end.offset <= last.offset;
+                if self.ends.iter().any(is_end) {
+                    self.drop_current_partition();
+                }
+                return Ok(Some(page));
+            }
+            self.current = (self.current + 1) % self.places.len();
+        }
+        Ok(None)
+    }
+
+    /// Drops the partition that was read last, whatever is left of it.
+    pub fn drop_current_partition(&mut self) {
+        self.places.remove(self.current);
+        if self.current >= self.places.len() {
+            self.current = 0;
+        }
+    }
+}
+
+/// The position before a partition's first message.
+pub fn before(extent: &Extent) -> Position {
+    Position { partition: extent.partition, offset: extent.first.saturating_sub(1) }
+}
+
+/// The positions before the first message of every partition of a topic.
+pub async fn starts(log: &dyn EventLog, topic: Topic) -> Result<Vec<Position>, EngineError> {
+    Ok(log.extent(topic).await?.iter().map(before).collect())
+}
+
+/// The position of the last message of every partition of a topic.
+pub async fn ends(log: &dyn EventLog, topic: Topic) -> Result<Vec<Position>, EngineError> {
+    Ok(log.extent(topic).await?.iter().map(Extent::end).collect())
+}
+
+/// The positions to continue a walk that read one partition after the other up to `after`: earlier
+/// partitions are left out, later ones start at their first message.
+pub async fn places_after(
+    log: &dyn EventLog,
+    topic: Topic,
+    after: Option<Position>,
+) -> Result<Vec<Position>, EngineError> {
+    let extents = log.extent(topic).await?;
+    let after = after.unwrap_or_default();
+    let later = extents.iter().filter(|extent| extent.partition >= after.partition);
+    Ok(later
+        .map(|extent| if extent.partition == after.partition { after } else { before(extent) })
+        .collect())
+}

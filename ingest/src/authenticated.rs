@@ -1,0 +1,293 @@
+//! Owns the processing of a notice with a verified signature, for every scheme: the limits of its
+//! account, its admission and its durability. A notice that is not admissible is stored whole in
+//! quarantine before it is refused. A notice that can't be stored is answered 503. A replay of a
+//! durable fact is acknowledged again. A replay of a quarantined notice is judged again by the
+//! present clock and is not stored again.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use actix_web::HttpRequest;
+use payfold_partners::directory::Account;
+use payfold_partners::profile::TimeKind;
+use payfold_partners::verified::VerifiedNotice;
+use payfold_schemas::ids::{KeyId, PartnerCode};
+use payfold_schemas::notice_source::NoticeSource;
+use payfold_schemas::time::Time;
+
+use crate::admit::Admission;
+use crate::clock_agreement::{ClockVerdict, OutOfWindowNotice};
+use crate::ingest::Ingest;
+use crate::intake::{NoticeBody, PendingAppend, Receipt};
+use crate::limits::UNKNOWN_ADDRESS;
+use crate::quarantine::{BudgetLimit, QuarantineEntry, QuarantineOutcome, QuarantineWrite};
+use crate::refusal::{Refusal, RefusalCode};
+use crate::replays::{NoticeIdentity, SignedPart};
+use crate::signer::Signer;
+
+/// `Retry-After` of a signed notice that is answered 503, in seconds.
+const SIGNED_RETRY_AFTER_S: u64 = 60;
+
+/// A notice that a key of a known account has signed, or a notice of a scheme without signatures.
+pub(crate) struct AuthenticatedNotice<'v, 'a> {
+    /// The account, the key, and the fields that are signed.
+    pub(crate) verified: &'v VerifiedNotice,
+    /// Profile, key and request, as they will be recorded.
+    pub(crate) source: NoticeSource,
+    /// When the request arrived, and its id.
+    pub(crate) receipt: Receipt,
+    /// The request's body, unchanged.
+    pub(crate) raw: &'a [u8],
+}
+
+/// The result of the account's limits and of admission.
+pub(crate) enum AdmissionVerdict {
+    /// The account's limits refuse the notice. It was not admitted and is not stored.
+    OverLimits(Refusal),
+    /// The notice breaks the contract or its profile. It goes to quarantine.
+    Inadmissible(Refusal),
+    /// The notice passes.
+    Passed(Admission),
+}
+
+impl AdmissionVerdict {
+    /// Calls `admit` only if `limits` lets the notice pass.
+    pub(crate) fn new(
+        limits: Result<(), Refusal>,
+        admit: impl FnOnce() -> Result<Admission, Refusal>,
+    ) -> Self {
+        match limits.map(|()| admit()) {
+            Err(refusal) => Self::OverLimits(refusal),
+            Ok(Err(refusal)) => Self::Inadmissible(refusal),
+            Ok(Ok(admission)) => Self::Passed(admission),
+        }
+    }
+}
+
+/// An authenticated notice that is judged. Its record, if it has one, is with the log and perhaps
+/// not durable yet.
+pub(crate) struct PendingNotice<'a> {
+    signer: Signer,
+    receipt: Receipt,
+    raw: &'a [u8],
+    step: PendingStep,
+}
+
+/// What `finish_notice` still has to do for a notice.
+enum PendingStep {
+    /// Wait until the fact is durable, then acknowledge.
+    StoreFact {
+        append: PendingAppend,
+        timestamp: Option<Time>,
+        started: Instant,
+        identity: NoticeIdentity,
+        unknown_fields: u32,
+    },
+    /// Acknowledge a replay of a fact that this process remembers as durable.
+    AcknowledgeReplay,
+    /// Wait until the notice is durable in quarantine, then refuse it.
+    QuarantineAndRefuse(QuarantineWrite, Refusal),
+    /// Wait until the notice is durable in quarantine, then acknowledge it.
+    QuarantineAndAcknowledge(QuarantineWrite),
+    /// Nothing: the notice leaves no record.
+    Nothing(Result<Acknowledged, Refusal>),
+}
+
+/// Why a notice is answered as received rather than refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Acknowledged {
+    /// Its fact is durable.
+    Stored,
+    /// It is a replay of a durable fact.
+    Duplicate,
+    /// It leaves no fact. If it must be in quarantine, it is durable there.
+    Ignored,
+}
+
+/// The refusal of a signed notice that could not be quarantined. It is always a 503: a final
+/// refusal would end the partner's retries, and no copy of the notice would be left.
+fn refusal_without_quarantine(refusal: Refusal) -> Refusal {
+    match refusal.code {
+        RefusalCode::ReceiverClockOff => refusal,
+        _ => Refusal::with_retry(RefusalCode::QuarantineFull, SIGNED_RETRY_AFTER_S),
+    }
+}
+
+impl Ingest {
+    /// Checks whether this account may send from this address now. Errors: `source_not_allowed`,
+    /// `rate_limited`.
+    pub(crate) fn check_account_limits(
+        &self,
+        request: &HttpRequest,
+        account: &Account,
+    ) -> Result<(), Refusal> {
+        if !account.allows_source(self.source_address(request).unwrap_or(UNKNOWN_ADDRESS)) {
+            return Err(Refusal::new(RefusalCode::SourceNotAllowed));
+        }
+        self.limits.check_account_rate(account.index(), account.rate_per_s())
+    }
+
+    /// Hands the record of an authenticated notice to the log, as `verdict` requires. Does not wait
+    /// for durability.
+    pub(crate) fn begin_notice<'a>(
+        &self,
+        notice: AuthenticatedNotice<'_, 'a>,
+        verdict: AdmissionVerdict,
+    ) -> PendingNotice<'a> {
+        let AuthenticatedNotice { verified, source, receipt, raw } = notice;
+        let signer =
+            Signer { account: Arc::clone(verified.account()), key_id: verified.key_id().clone() };
+        let signed = SignedPart {
+            text: *verified.signed(),
+            covers_all: verified.covers_all(),
+            item: verified.item(),
+        };
+        let unknown_fields = verified.unknown_fields();
+        let account = &*signer.account;
+        let identity =
+            |code| self.replays.identify_refused(&signer, &signed, code, (&source.request, raw));
+        let step = match verdict {
+            AdmissionVerdict::OverLimits(refusal) => PendingStep::Nothing(Err(refusal)),
+            AdmissionVerdict::Inadmissible(refusal) => {
+                let identity = identity(refusal.code);
+                let answer =
+                    self.apply_clock_verdict(account.partner(), &refusal, (identity, &receipt));
+                // A 503 makes the partner send the notice again. These notices get half of the
+                // budget, so that they can't displace the evidence of final refusals.
+                let share = match answer.code {
+                    RefusalCode::ReceiverClockOff => BudgetLimit::Half,
+                    _ => BudgetLimit::Whole,
+                };
+                let entry = QuarantineEntry { account, refusal: &refusal, source, raw };
+                let write = self.begin_quarantine(receipt, entry, identity, share);
+                PendingStep::QuarantineAndRefuse(write, answer)
+            }
+            AdmissionVerdict::Passed(Admission::Ignored) => {
+                self.metrics.count_ignored(account.partner());
+                PendingStep::Nothing(Ok(Acknowledged::Ignored))
+            }
+            AdmissionVerdict::Passed(Admission::NoOrder) => {
+                let code = RefusalCode::NoOrder;
+                let (identity, refusal) = (identity(code), Refusal::new(code));
+                let entry = QuarantineEntry { account, refusal: &refusal, source, raw };
+                let write = self.begin_quarantine(receipt, entry, identity, BudgetLimit::Whole);
+                PendingStep::QuarantineAndAcknowledge(write)
+            }
+            AdmissionVerdict::Passed(Admission::Admitted(admitted)) => {
+                let identity = self.replays.identify_fact(&signer, &signed, &admitted);
+                if self.remembers_fact(identity, &receipt) {
+                    PendingStep::AcknowledgeReplay
+                } else {
+                    let (timestamp, started) = (admitted.ipn.timestamp, Instant::now());
+                    let key = account.body_keys().sealing(receipt.received_at);
+                    let body = NoticeBody { raw, key };
+                    let append = self.intake.append_notice(receipt, admitted, source, body);
+                    PendingStep::StoreFact { append, timestamp, started, identity, unknown_fields }
+                }
+            }
+        };
+        PendingNotice { signer, receipt, raw, step }
+    }
+
+    /// Whether this process remembers the fact as durable. Returns `false` while the log takes no
+    /// appends, so that nothing is answered from memory then.
+    fn remembers_fact(&self, identity: NoticeIdentity, receipt: &Receipt) -> bool {
+        self.intake.takes_appends() && self.replays.facts().contains(identity, receipt.received_at)
+    }
+
+    /// Replaces a refusal for an out-of-window timestamp by a 503 while this host's clock is wrong.
+    /// Other refusals stay as they are.
+    fn apply_clock_verdict(
+        &self,
+        partner: &PartnerCode,
+        refusal: &Refusal,
+        (identity, receipt): (NoticeIdentity, &Receipt),
+    ) -> Refusal {
+        let (outside, at) = (self.replays.out_of_window(), receipt.received_at);
+        // A replay is no evidence about the clock: anybody with an old notice can send it again.
+        if let Some(skew_ms) = refusal.skew_ms.filter(|_| !outside.contains(identity, at)) {
+            outside.remember(identity, at);
+            let notice = OutOfWindowNotice { at, skew_ms, identity: identity.first_half() };
+            self.clock_health.record_out_of_window(partner, notice);
+        }
+        let is_about_time = refusal.code == RefusalCode::TimestampOutOfWindow;
+        match is_about_time.then(|| self.clock_health.verdict(receipt.received_at)) {
+            Some(ClockVerdict::Off { .. }) => {
+                Refusal::with_retry(RefusalCode::ReceiverClockOff, SIGNED_RETRY_AFTER_S)
+            }
+            Some(ClockVerdict::Agrees) | None => refusal.clone(),
+        }
+    }
+
+    /// Waits until the record of a notice is durable, then counts the outcome. Errors: the refusal
+    /// to answer with.
+    pub(crate) async fn finish_notice(
+        &self,
+        pending: PendingNotice<'_>,
+    ) -> Result<Acknowledged, Refusal> {
+        let PendingNotice { signer, receipt, raw, step } = pending;
+        let partner = signer.account.partner();
+        let outcome = match step {
+            PendingStep::Nothing(outcome) => outcome,
+            PendingStep::AcknowledgeReplay => self.intake.check_storage().await.map(|()| {
+                self.metrics.count_duplicate(partner);
+                Acknowledged::Duplicate
+            }),
+            PendingStep::StoreFact { append, timestamp, started, identity, unknown_fields } => {
+                self.intake.await_durable(append).await.map(|()| {
+                    // Only now: a replay must not be acknowledged before the fact is durable.
+                    self.replays.facts().remember(identity, receipt.received_at);
+                    self.metrics.observe_append(started.elapsed());
+                    self.metrics.count_unknown_fields(u64::from(unknown_fields));
+                    self.record_accepted(&signer, &receipt, timestamp);
+                    Acknowledged::Stored
+                })
+            }
+            PendingStep::QuarantineAndRefuse(write, refusal) => {
+                match self.finish_quarantine(&signer.account, write, &receipt).await {
+                    Ok(QuarantineOutcome::Stored) => Err(refusal),
+                    Ok(QuarantineOutcome::OverBudget) => Err(refusal_without_quarantine(refusal)),
+                    Err(unavailable) => Err(unavailable),
+                }
+            }
+            PendingStep::QuarantineAndAcknowledge(write) => {
+                match self.finish_quarantine(&signer.account, write, &receipt).await {
+                    Ok(QuarantineOutcome::Stored) => {
+                        self.metrics.count_ignored(partner);
+                        Ok(Acknowledged::Ignored)
+                    }
+                    // An acknowledged notice is not sent again, so this one must not be.
+                    Ok(QuarantineOutcome::OverBudget) => {
+                        Err(refusal_without_quarantine(Refusal::new(RefusalCode::NoOrder)))
+                    }
+                    Err(unavailable) => Err(unavailable),
+                }
+            }
+        };
+        outcome.inspect_err(|refusal| {
+            self.metrics.count_refused(Some(partner), refusal.code);
+            self.sampler.log_refusal(&receipt, Some(raw), refusal.code);
+        })
+    }
+
+    /// Counts a durable fact, and records its timestamp as evidence about this host's clock.
+    fn record_accepted(&self, signer: &Signer, receipt: &Receipt, timestamp: Option<Time>) {
+        let partner = signer.account.partner();
+        let partner_metrics = self.metrics.for_partner(partner);
+        self.metrics.count_accepted(&partner_metrics, (partner, &signer.key_id));
+        self.warn_of_old_key((&signer.account, &signer.key_id), receipt);
+        partner_metrics.set_last_accepted(receipt.received_at, timestamp);
+        if timestamp.is_some() && signer.account.profile().time().kind == TimeKind::Delivery {
+            self.clock_health.record_in_window(partner, receipt.received_at);
+        }
+    }
+
+    /// Counts and logs a partner that still signs with a replaced key. Its notices are refused once
+    /// the overlap of the two keys ends.
+    fn warn_of_old_key(&self, (account, old): (&Account, &KeyId), receipt: &Receipt) {
+        if let Some(new) = account.keys().replacement_of(old, receipt.received_at) {
+            self.metrics.count_old_key_use(account.partner(), old);
+            self.sampler.log_old_key_use(receipt, account, (old, new.id()));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Owns the accounts that a notice on one route may be from.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::directory::account::Account;
+use crate::limits::BodyLimits;
+use crate::profile::Profile;
+use crate::scheme::refusal_work::RefusalWork;
+
+/// The most accounts of its route that a notice without a merchantCode is tried against.
+pub const UNNAMED_TRIED_MAX: usize = 8;
+
+/// The accounts that a notice on one route may be from.
+#[derive(Debug, Default)]
+pub(crate) struct Route {
+    pub(crate) limits: Option<BodyLimits>,
+    pub(crate) profile: Option<Arc<Profile>>,
+    pub(crate) by_merchant: HashMap<Box<str>, Vec<Arc<Account>>>,
+    pub(crate) all: Vec<Arc<Account>>,
+    /// The work that refusing a notice of a custom scheme does.
+    pub(crate) work: RefusalWork,
+}
+
+impl Route {
+    pub(crate) fn add(&mut self, account: &Arc<Account>) {
+        let named = self.by_merchant.entry(account.merchant_code().as_str().into()).or_default();
+        named.push(Arc::clone(account));
+        self.all.push(Arc::clone(account));
+    }
+
+    /// The accounts that a notice without a readable merchantCode is tried against.
+    pub(crate) fn unnamed(&self) -> &[Arc<Account>] {
+        &self.all[..self.all.len().min(UNNAMED_TRIED_MAX)]
+    }
+
+    /// The accounts of this merchantCode.
+    pub(crate) fn named(&self, merchant_code: &str) -> &[Arc<Account>] {
+        self.by_merchant.get(merchant_code).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The work that refusing a notice of a custom scheme does.
+    pub(crate) fn work(&self) -> &RefusalWork {
+        &self.work
+    }
+}

@@ -1,0 +1,385 @@
+//! Owns a parsed message (a notice, or a partner's answer) and rendering templates with its values.
+//! Pure. Invariants: a repeated value is never read; an absent or `null` value is empty; no value
+//! goes through a float; an object or array is rendered only with the filter `raw`.
+
+use std::borrow::Cow;
+
+use super::document::{
+    Document, FoundValue, JsonDocument, ValueKind, parse_parts, parse_url_encoded,
+};
+use super::filter::Filter;
+use super::pairs::{Member, PairList};
+use super::request::NoticeRequest;
+use super::template::{Template, TemplatePiece, TemplateToken, TokenSource};
+use crate::limits::BodyLimits;
+use crate::rejection::{RejectCode, Rejection};
+use crate::scheme::compiled::Scheme;
+use crate::scheme::rules::{BODY, DocumentContent, DocumentRule, ITEM, NoticeFormat, QUERY};
+use crate::scheme::template_values::{TemplateInputs, TemplateValueError};
+use crate::scheme::unwrapping::{decode, open};
+use crate::secret::Secret;
+
+/// A notice or an answer with its parsed documents.
+#[derive(Clone)]
+pub(crate) struct ParsedMessage<'r> {
+    scheme: &'r Scheme,
+    request: &'r NoticeRequest<'r>,
+    limits: BodyLimits,
+    documents: Vec<Option<Document>>,
+    item: Option<usize>,
+}
+
+impl<'r> ParsedMessage<'r> {
+    /// Parses the body and the query of a notice. Errors: what can't be parsed.
+    pub(crate) fn new(
+        scheme: &'r Scheme,
+        request: &'r NoticeRequest<'r>,
+        limits: BodyLimits,
+    ) -> Result<Self, Rejection> {
+        let body = parse_body(scheme, request, limits)?;
+        let query = parse_url_encoded(request.query, limits)
+            .map_err(|code| reject_in(code, "the query"))?;
+        let mut documents = vec![None; 3 + scheme.documents.len()];
+        documents[BODY] = body;
+        documents[QUERY] = Some(query);
+        Ok(Self { scheme, request, limits, documents, item: None })
+    }
+
+    /// Wraps a parsed answer, or no document at all while a call is built.
+    pub(crate) fn from_document(
+        scheme: &'r Scheme,
+        request: &'r NoticeRequest<'r>,
+        limits: BodyLimits,
+        document: Option<Document>,
+    ) -> Self {
+        let mut documents = vec![None; 3 + scheme.documents.len()];
+        documents[BODY] = document;
+        Self { scheme, request, limits, documents, item: None }
+    }
+
+    /// Unwraps all documents with an account's keys. Errors: a document that can't be parsed or
+    /// decrypted.
+    pub(crate) fn unwrap_documents(
+        &mut self,
+        inputs: &TemplateInputs<'_>,
+    ) -> Result<(), Rejection> {
+        self.unwrap_selected(inputs, |_, _| true)
+    }
+
+    /// Unwraps the documents that `is_wanted` selects. A document that is unwrapped already is
+    /// kept. Errors: a document that can't be parsed or decrypted.
+    pub(crate) fn unwrap_selected(
+        &mut self,
+        inputs: &TemplateInputs<'_>,
+        is_wanted: impl Fn(&Scheme, usize) -> bool,
+    ) -> Result<(), Rejection> {
+        for (place, rule) in self.scheme.documents.iter().enumerate() {
+            if self.documents[3 + place].is_some() || !is_wanted(self.scheme, place) {
+                continue;
+            }
+            let document = self
+                .unwrap_document(rule, inputs)
+                .map_err(|code| reject_in(code, &format!("document {}", rule.name)))?;
+            self.documents[3 + place] = document;
+        }
+        Ok(())
+    }
+
+    fn unwrap_document(
+        &self,
+        rule: &DocumentRule,
+        inputs: &TemplateInputs<'_>,
+    ) -> Result<Option<Document>, RejectCode> {
+        let context = TemplateContext::without_key(self, inputs);
+        let wrapped = context.render(&rule.from).map_err(|_| RejectCode::MalformedJson)?;
+        if wrapped.is_empty() {
+            return Ok(None);
+        }
+        let bytes = decode(rule.decode, wrapped).ok_or(RejectCode::InvalidEncoding)?;
+        let bytes = match &rule.decrypt {
+            None => bytes,
+            Some(rule) => {
+                let text =
+                    |template| context.render(template).map_err(|_| RejectCode::MalformedJson);
+                let (nonce, data) = (text(&rule.nonce)?, text(&rule.associated_data)?);
+                let open = |key: &Secret| open(key.expose(), &nonce, (&bytes, &data));
+                inputs.decryption_keys.iter().find_map(open).ok_or(RejectCode::Unauthenticated)?
+            }
+        };
+        let text = String::from_utf8(bytes).map_err(|_| RejectCode::InvalidEncoding)?;
+        Ok(Some(match &rule.content {
+            DocumentContent::Json => Document::Json(JsonDocument::parse(&text, self.limits)?),
+            DocumentContent::Form => parse_url_encoded(&text, self.limits)?,
+            DocumentContent::Parts { separator, assign } => {
+                parse_parts(&text, (separator, assign), self.limits)
+            }
+        }))
+    }
+
+    /// How many notices it holds: 1, or the items of its array. Errors: the array is absent or
+    /// empty.
+    pub(crate) fn count_items(&self) -> Result<usize, Rejection> {
+        let Some(rule) = &self.scheme.items else { return Ok(1) };
+        let document = self.documents[rule.of.0].as_ref();
+        let count = document.and_then(|document| document.count_items(&rule.of.1));
+        match count {
+            Some(count @ 1..) => Ok(count),
+            Some(0) | None => Err(Rejection::new(RejectCode::MalformedJson)
+                .with_detail("there are no items at the place of items.at")),
+        }
+    }
+
+    /// Selects the item that `{i.…}` reads from now on.
+    pub(crate) fn select_item(&mut self, item: usize) {
+        self.item = Some(item);
+    }
+
+    /// Resolves a place to a document and a path in it; a place in the item becomes one in the
+    /// array's document.
+    fn resolved<'p>(
+        &self,
+        number: usize,
+        path: &'p [String],
+    ) -> Option<(usize, Cow<'p, [String]>)> {
+        if number != ITEM {
+            return Some((number, Cow::Borrowed(path)));
+        }
+        let (rule, item) = (self.scheme.items.as_ref()?, self.item?);
+        let whole = rule.of.1.iter().cloned().chain([item.to_string()]);
+        Some((rule.of.0, whole.chain(path.iter().cloned()).collect()))
+    }
+
+    /// Finds the value at a place.
+    fn find(&self, number: usize, path: &[String]) -> Result<Option<FoundValue<'_>>, RejectCode> {
+        let Some((number, path)) = self.resolved(number, path) else { return Ok(None) };
+        self.document(number).map_or(Ok(None), |found| found.find(&path))
+    }
+
+    /// The members of a list of pairs. Empty if its document is absent.
+    fn members(&self, list: &PairList) -> Vec<Member<'_>> {
+        let Some((number, path)) = self.resolved(list.of.0, &list.of.1) else { return Vec::new() };
+        self.document(number).map(|found| found.members(&path)).unwrap_or_default()
+    }
+
+    pub(crate) fn document(&self, number: usize) -> Option<&Document> {
+        self.documents[number].as_ref()
+    }
+
+    pub(crate) fn scheme(&self) -> &'r Scheme {
+        self.scheme
+    }
+}
+
+fn reject_in(code: RejectCode, place: &str) -> Rejection {
+    match code {
+        RejectCode::Unauthenticated => Rejection::new(code),
+        _ => Rejection::new(code).with_detail(format!("in {place}")),
+    }
+}
+
+/// Parses the body as the profile's content. Errors: what can't be parsed.
+fn parse_body(
+    scheme: &Scheme,
+    request: &NoticeRequest<'_>,
+    limits: BodyLimits,
+) -> Result<Option<Document>, Rejection> {
+    let text = std::str::from_utf8(request.body).map_err(|error| {
+        Rejection::new(RejectCode::InvalidEncoding)
+            .with_detail(format!("not UTF-8 at byte {}", error.valid_up_to()))
+    })?;
+    match scheme.content {
+        NoticeFormat::Json => {
+            let json =
+                JsonDocument::parse_with(text, limits, scheme.case).map_err(Rejection::new)?;
+            Ok(Some(Document::Json(json)))
+        }
+        NoticeFormat::Form if text.is_empty() => Err(Rejection::new(RejectCode::EmptyBody)),
+        NoticeFormat::Form => parse_url_encoded(text, limits).map(Some).map_err(Rejection::new),
+        NoticeFormat::Query => Ok(None),
+    }
+}
+
+/// A message with an account's values and, for a signed text, one of its keys. It renders
+/// templates.
+#[derive(Clone, Copy)]
+pub(crate) struct TemplateContext<'c> {
+    pub(crate) message: &'c ParsedMessage<'c>,
+    pub(crate) inputs: &'c TemplateInputs<'c>,
+    pub(crate) secret: Option<&'c [u8]>,
+    /// Replaces the scheme's lists of pairs: a call's own, or variants that `explain` tries.
+    pub(crate) lists: Option<&'c [PairList]>,
+    /// Replaces the scheme's texts by those of a call.
+    pub(crate) texts: Option<&'c [Template]>,
+}
+
+impl<'c> TemplateContext<'c> {
+    /// A context without a key: `{secret}` can't be rendered.
+    pub(crate) const fn without_key(
+        message: &'c ParsedMessage<'c>,
+        inputs: &'c TemplateInputs<'c>,
+    ) -> Self {
+        Self { message, inputs, secret: None, lists: None, texts: None }
+    }
+
+    /// Renders a template.
+    pub(crate) fn render(&self, template: &Template) -> Result<Vec<u8>, TemplateValueError> {
+        let mut text = Vec::new();
+        for piece in &template.pieces {
+            match piece {
+                TemplatePiece::Literal(literal) => text.extend_from_slice(literal.as_bytes()),
+                TemplatePiece::Token(token) => text.extend(self.render_token(token)?),
+                TemplatePiece::Optional(pieces) => self.render_optional(pieces, &mut text)?,
+            }
+        }
+        Ok(text)
+    }
+
+    /// Renders a template as text. Bytes that are not UTF-8 are replaced, so the result matches
+    /// nothing valid.
+    pub(crate) fn render_string(&self, template: &Template) -> Result<String, TemplateValueError> {
+        let text = self.render(template)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    fn render_optional(
+        &self,
+        pieces: &[TemplatePiece],
+        text: &mut Vec<u8>,
+    ) -> Result<(), TemplateValueError> {
+        let mut inside = Vec::new();
+        for piece in pieces {
+            match piece {
+                TemplatePiece::Literal(literal) => inside.extend_from_slice(literal.as_bytes()),
+                TemplatePiece::Token(token) => {
+                    let value = self.render_token(token)?;
+                    if value.is_empty() {
+                        return Ok(());
+                    }
+                    inside.extend(value);
+                }
+                TemplatePiece::Optional(pieces) => self.render_optional(pieces, &mut inside)?,
+            }
+        }
+        text.extend(inside);
+        Ok(())
+    }
+
+    /// Renders a token with its filters.
+    pub(crate) fn render_token(
+        &self,
+        token: &TemplateToken,
+    ) -> Result<Vec<u8>, TemplateValueError> {
+        let value = self.token_value(token)?;
+        Ok(token.filters.iter().fold(value, |value, filter| filter.apply(value)))
+    }
+
+    fn token_value(&self, token: &TemplateToken) -> Result<Vec<u8>, TemplateValueError> {
+        let request = self.message.request;
+        Ok(match &token.source {
+            TokenSource::Body => request.body.to_vec(),
+            TokenSource::Method => request.method.as_bytes().to_vec(),
+            TokenSource::Path => request.path.as_bytes().to_vec(),
+            TokenSource::Query => request.query.as_bytes().to_vec(),
+            TokenSource::Url => format!("{}{}", request.base_url, request.target()).into_bytes(),
+            TokenSource::Merchant => self.inputs.merchant.as_bytes().to_vec(),
+            TokenSource::Secret => match self.secret {
+                Some(secret) => secret.to_vec(),
+                None => return Err(TemplateValueError::NoSecret(token.written.clone())),
+            },
+            TokenSource::Constant(name) => match self.inputs.constants.get(name) {
+                Some(value) => value.as_bytes().to_vec(),
+                None => return Err(TemplateValueError::NoConstant(name.clone())),
+            },
+            TokenSource::Pairs(number) => {
+                let lists = self.lists.unwrap_or(&self.message.scheme.pairs);
+                let list = &lists[*number];
+                let mut text = Vec::new();
+                list.write(self.message.members(list), &mut text);
+                text
+            }
+            TokenSource::Value(number) => self
+                .inputs
+                .values
+                .get(*number)
+                .map_or(Vec::new(), |value| value.as_bytes().to_vec()),
+            TokenSource::Text(number) => {
+                let texts = self.texts.unwrap_or(&self.message.scheme.texts);
+                self.render(&texts[*number])?
+            }
+            TokenSource::Header(_) | TokenSource::Field(..) => {
+                let is_raw = token.filters.contains(&Filter::Raw);
+                match self.find_value(token)? {
+                    None => Vec::new(),
+                    Some(value) if is_raw => value.raw.as_bytes().to_vec(),
+                    Some(FoundValue { kind: ValueKind::Composite, .. }) => {
+                        return Err(TemplateValueError::Composite(token.written.clone()));
+                    }
+                    Some(value) => value.text.as_bytes().to_vec(),
+                }
+            }
+        })
+    }
+
+    /// Finds the value of a header or document token. `None` if it is absent. Errors: `Repeated`.
+    pub(crate) fn find_value(
+        &self,
+        token: &TemplateToken,
+    ) -> Result<Option<FoundValue<'c>>, TemplateValueError> {
+        let repeated = || TemplateValueError::Repeated(token.written.clone());
+        match &token.source {
+            TokenSource::Header(name) => {
+                let mut values = self.message.request.header_values(name);
+                match (values.next(), values.next()) {
+                    (_, Some(_)) => Err(repeated()),
+                    (one, None) => Ok(one.map(FoundValue::plain)),
+                }
+            }
+            TokenSource::Field(document, path) => {
+                self.message.find(*document, path).map_err(|_| repeated())
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The name of a member that makes the text of a list ambiguous.
+    pub(crate) fn ambiguous_member(&self, number: usize) -> Option<String> {
+        let list = &self.message.scheme.pairs[number];
+        list.find_ambiguous_member(&self.message.members(list)).map(str::to_owned)
+    }
+
+    /// Whether a token's value is present, not `null` and not empty.
+    pub(crate) fn is_present(&self, token: &TemplateToken) -> Result<bool, TemplateValueError> {
+        match &token.source {
+            TokenSource::Header(_) | TokenSource::Field(..) => {
+                Ok(self.find_value(token)?.is_some_and(|value| !value.text.is_empty()))
+            }
+            _ => Ok(!self.render_token(token)?.is_empty()),
+        }
+    }
+
+    /// Whether the value of a one-token template has this kind or is absent. A template with more
+    /// pieces passes.
+    pub(crate) fn is_of_kind(&self, template: &Template, kind: ValueKind) -> bool {
+        let found = template.single().and_then(|token| self.find_value(token).ok().flatten());
+        found.is_none_or(|value| value.kind == kind || value.kind == ValueKind::Null)
+    }
+
+    /// Every value of a token that may repeat, such as several signatures in one header.
+    pub(crate) fn find_all_values(&self, token: &TemplateToken) -> Vec<String> {
+        let values: Vec<String> = match &token.source {
+            TokenSource::Header(name) => {
+                self.message.request.header_values(name).map(str::to_owned).collect()
+            }
+            TokenSource::Field(document, path) if *document != ITEM => {
+                let found = self.message.document(*document);
+                let all = found.map(|found| found.find_all(path)).unwrap_or_default();
+                all.into_iter().map(|value| value.text.to_owned()).collect()
+            }
+            _ => {
+                let one = self.render_token(token).ok();
+                one.and_then(|text| String::from_utf8(text).ok()).into_iter().collect()
+            }
+        };
+        values.into_iter().filter(|value| !value.is_empty()).collect()
+    }
+}

@@ -1,0 +1,90 @@
+//! Owns the verified notice: account, key, content or fault, and the partner's own responses. It is
+//! the same for the default scheme and for custom schemes. Only `Directory` constructs one.
+
+use std::sync::Arc;
+
+use payfold_schemas::ids::KeyId;
+
+use crate::directory::account::Account;
+use crate::notice_content::{ContentFault, NoticeContent};
+use crate::profile::Profile;
+use crate::scheme::ack::{AckKind, AckResponse};
+use crate::signed_content::SignedContent;
+
+/// A notice, or one item of an array of notices, that a key of a known account has signed, or that
+/// belongs to a scheme that signs nothing.
+#[derive(Debug)]
+pub struct VerifiedNotice {
+    pub(crate) account: Arc<Account>,
+    pub(crate) key_id: KeyId,
+    /// The name of the `[[sign]]` that matched; `None` in the default scheme, which has one
+    /// signature.
+    pub(crate) sign: Option<String>,
+    pub(crate) is_unsigned: bool,
+    pub(crate) signed: SignedContent,
+    pub(crate) covers_all: bool,
+    pub(crate) item: Option<u32>,
+    pub(crate) content: Result<NoticeContent, ContentFault>,
+    pub(crate) answers: Vec<(AckKind, AckResponse)>,
+    pub(crate) unknown_fields: u32,
+}
+
+impl VerifiedNotice {
+    /// The account that the notice belongs to.
+    pub fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    /// The partner's profile.
+    pub fn profile(&self) -> &Arc<Profile> {
+        self.account.profile()
+    }
+
+    /// The key that has signed the notice.
+    pub fn key_id(&self) -> &KeyId {
+        &self.key_id
+    }
+
+    /// The name of the `[[sign]]` that matched; `None` in the default scheme.
+    pub fn sign(&self) -> Option<&str> {
+        self.sign.as_deref()
+    }
+
+    /// Whether the scheme signs nothing at all.
+    pub fn is_unsigned(&self) -> bool {
+        self.is_unsigned
+    }
+
+    /// Identifies the signed content: the signature in the default scheme, the SHA-256 of the
+    /// signed text in a custom one (of the empty text if nothing is signed). Not for logs: the
+    /// signed text may contain the key's secret.
+    pub fn signed(&self) -> &[u8; 32] {
+        self.signed.as_bytes()
+    }
+
+    /// Whether the signature covers everything that decides about money. If not, a status query has
+    /// to confirm the notice.
+    pub fn covers_all(&self) -> bool {
+        self.covers_all
+    }
+
+    /// The notice's index in its array, from 0; `None` if it did not come in an array.
+    pub fn item(&self) -> Option<u32> {
+        self.item
+    }
+
+    /// The content. Errors: why the notice can't be admitted.
+    pub fn content(&self) -> Result<&NoticeContent, &ContentFault> {
+        self.content.as_ref()
+    }
+
+    /// The profile's own answer to the partner for an outcome; `None` if the contract's applies.
+    pub fn answer(&self, ack: AckKind) -> Option<&AckResponse> {
+        self.answers.iter().find(|(other, _)| *other == ack).map(|(_, answer)| answer)
+    }
+
+    /// The number of top-level fields that the contract does not define; 0 in a custom scheme.
+    pub fn unknown_fields(&self) -> u32 {
+        self.unknown_fields
+    }
+}

@@ -1,0 +1,333 @@
+//! Owns the comparison of one order with the partner's lines of the order: which lines agree, which
+//! fields differ, and which payments are too young to be missing. Pure. Invariant: every line ends
+//! up matched, pending, or in a difference. So does every payment of ours that the day's records
+//! should list.
+
+mod payments;
+mod refunds;
+
+use payfold_schemas::finding::{BookLine, Code};
+use payfold_schemas::ids::{EventRef, OrderId, ProviderRef};
+use payfold_schemas::ipn::Status;
+use payfold_schemas::money::{Amount, Currency};
+
+use super::day_rules::DayRules;
+use super::ours::{Money, OurOrder, OurRef, Refund};
+
+/// One difference between an order and the partner's lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The kind of difference.
+    pub code: Code,
+    /// The field, by its name in the contract.
+    pub field: &'static str,
+    /// Whether it is about a payment, a refund or an end.
+    pub status: Status,
+    /// The transaction.
+    pub provider_ref: Option<ProviderRef>,
+    /// Which refund of the transaction, which may be refunded in parts.
+    pub(crate) part: Option<String>,
+    /// Our value.
+    pub ours: String,
+    /// The partner's value.
+    pub partners: String,
+    /// The number of the line; `None` if the difference is a missing line.
+    pub(crate) line: Option<u64>,
+    /// Another order that the difference is about too.
+    pub(crate) other_order: Option<OrderId>,
+    /// Minor units at risk.
+    pub(crate) at_risk: i64,
+    /// The currency of the money at risk.
+    pub currency: Currency,
+}
+
+/// The result of comparing one order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ComparisonOutcome {
+    /// The differences.
+    pub differences: Vec<Difference>,
+    /// Payments and refunds that are missing on the day before, if that day's run left them to this
+    /// day's records.
+    pub(crate) left_over: Vec<Difference>,
+    /// Our payments and refunds that the lines list.
+    pub(crate) listed: Vec<ListedItem>,
+    /// The listed items of the following day. That day's records won't list them again.
+    pub(crate) early: Vec<ListedItem>,
+    /// Number of lines that agree.
+    pub(crate) matched: u64,
+    /// Number of lines or payments within the grace period.
+    pub(crate) pending: u64,
+    /// Number of payments of a neighbouring day that these records list.
+    pub(crate) cut_off: u64,
+    /// Number of payments that these records list, if the order is known.
+    pub payments: u64,
+    /// Number of these payments that have no notice.
+    pub(crate) unnoticed: u64,
+}
+
+/// A payment, refund or end that the records list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListedItem {
+    pub(crate) provider_ref: ProviderRef,
+    pub(crate) status: Status,
+    /// Which refund of the transaction.
+    pub(crate) part: Option<String>,
+}
+
+/// Compares an order, or none, with all lines that name it. The order of the lines does not matter.
+pub(crate) fn compare(
+    ours: Option<&OurOrder>,
+    lines: &[BookLine],
+    rules: &DayRules,
+) -> ComparisonOutcome {
+    let mut comparison = Comparison { ours, rules, outcome: ComparisonOutcome::default() };
+    let mut sorted: Vec<&BookLine> = lines.iter().collect();
+    // Lines that differ only in the order they name are repeats of each other. The one that names
+    // this order or none comes first and is kept.
+    let named = |line: &BookLine| (comparison.other_order(line).cloned(), line.line);
+    sorted.sort_by(|a, b| content(a).cmp(&content(b)).then_with(|| named(a).cmp(&named(b))));
+    let lines = comparison.remove_repeats(sorted);
+    comparison.compare_payments(&lines);
+    comparison.compare_refunds(&lines);
+    comparison.compare_ends(&lines);
+    comparison.add_unlisted_payments();
+    comparison.merge_differences()
+}
+
+/// The content of a line: everything but its number and the order it names.
+fn content(line: &BookLine) -> impl Ord + '_ {
+    let BookLine { provider_ref, status, amount, currency, at, paid_at, event_ref, .. } = line;
+    (provider_ref, status, event_ref, amount, currency, at, paid_at)
+}
+
+/// A comparison in progress.
+struct Comparison<'a> {
+    ours: Option<&'a OurOrder>,
+    rules: &'a DayRules,
+    outcome: ComparisonOutcome,
+}
+
+impl<'a> Comparison<'a> {
+    /// Returns each line once, and adds a difference for each repeat.
+    fn remove_repeats(&mut self, sorted: Vec<&'a BookLine>) -> Vec<&'a BookLine> {
+        let mut kept: Vec<&BookLine> = Vec::with_capacity(sorted.len());
+        for line in sorted {
+            match kept.last() {
+                Some(last) if content(last) == content(line) => self.add_repeat(line),
+                _ => kept.push(line),
+            }
+        }
+        kept
+    }
+
+    fn add_repeat(&mut self, line: &BookLine) {
+        let money_moved = matches!(line.status, Status::Success | Status::Refunded);
+        self.outcome.differences.push(Difference {
+            ours: "once".to_owned(),
+            at_risk: if money_moved { line.amount.minor() } else { 0 },
+            ..difference(Code::DuplicatedThere, "providerRef", line)
+        });
+        if line.status == Status::Success {
+            self.check_named_order(line);
+        }
+    }
+
+    /// The order that a line names, if it is another order than ours.
+    fn other_order<'l>(&self, line: &'l BookLine) -> Option<&'l OrderId> {
+        let (theirs, ours) = line.order_id.as_ref().zip(self.ours)?;
+        (*theirs != ours.order_id).then_some(theirs)
+    }
+
+    /// Compares FAILED and EXPIRED lines. Such a line contradicts money that moved here, unless the
+    /// records list that money too.
+    fn compare_ends(&mut self, lines: &[&BookLine]) {
+        let is_end = |status| matches!(status, Status::Failed | Status::Expired);
+        for line in lines.iter().filter(|line| is_end(line.status)) {
+            let is_known_difference = |known: &Difference| {
+                (known.status, &known.provider_ref) == (line.status, &line.provider_ref)
+                    && known.code == Code::StatusDiffers
+            };
+            if self.outcome.differences.iter().any(is_known_difference) {
+                continue;
+            }
+            let paid = self.counterpart(line).filter(|ours| ours.is_paid());
+            let listed = |ours: &OurRef| {
+                lines.iter().any(|other| !is_end(other.status) && self.is_about(other, ours))
+            };
+            match paid {
+                Some(ours) if !listed(ours) => {
+                    self.mark_listed(ours, Status::Success, None);
+                    let found = Difference {
+                        ours: self.state(),
+                        partners: line.status.to_string(),
+                        at_risk: ours.money().map_or(0, |money| money.amount.minor()),
+                        ..difference(Code::StatusDiffers, "status", line)
+                    };
+                    self.outcome.differences.push(found);
+                }
+                Some(_) | None => self.outcome.matched += 1,
+            }
+        }
+    }
+
+    /// Our ref that a line is about: the ref that the line names. If the line names no ref: our
+    /// only ref, else our first paid ref.
+    fn counterpart(&self, line: &BookLine) -> Option<&'a OurRef> {
+        let ours = self.ours?;
+        match &line.provider_ref {
+            Some(provider_ref) => ours.find(provider_ref),
+            None => match ours.refs.as_slice() {
+                [only] => Some(only),
+                refs => refs.iter().find(|known| known.is_paid()),
+            },
+        }
+    }
+
+    fn is_about(&self, line: &BookLine, ours: &OurRef) -> bool {
+        self.counterpart(line).is_some_and(|known| known.provider_ref == ours.provider_ref)
+    }
+
+    /// The state of our order, as a value of a difference.
+    fn state(&self) -> String {
+        self.ours.map_or_else(|| NOTHING.to_owned(), |ours| ours.state.to_string())
+    }
+
+    /// Records that a line lists our payment or end, or this refund of ours.
+    fn mark_listed(&mut self, ours: &OurRef, status: Status, refund: Option<&Refund>) {
+        let at = match refund {
+            Some(refund) => refund.money.at,
+            None => ours.paid.iter().filter_map(|money| money.at).min(),
+        };
+        let item = ListedItem {
+            provider_ref: ours.provider_ref.clone(),
+            status,
+            part: refund.map(part_of_ours),
+        };
+        if at.is_some_and(|at| self.rules.is_head_of_tomorrow(at)) {
+            self.outcome.early.push(item.clone());
+        }
+        self.outcome.listed.push(item);
+    }
+
+    /// Whether a line lists this ref of ours with this status.
+    fn is_listed(&self, ours: &OurRef, status: Status) -> bool {
+        self.outcome.is_listed(&ours.provider_ref, status)
+    }
+
+    /// Merges differences that would be the same finding into one difference. Its money at risk is
+    /// the sum of theirs.
+    fn merge_differences(mut self) -> ComparisonOutcome {
+        let mut merged: Vec<(Difference, u64)> = Vec::new();
+        for difference in std::mem::take(&mut self.outcome.differences) {
+            match merged.iter_mut().find(|(known, _)| is_same_finding(known, &difference)) {
+                Some((known, times)) => {
+                    known.at_risk = known.at_risk.saturating_add(difference.at_risk);
+                    known.line = known.line.min(difference.line);
+                    *times += 1;
+                }
+                None => merged.push((difference, 1)),
+            }
+        }
+        let count_in_value = |(difference, times): (Difference, u64)| match (difference.code, times)
+        {
+            (Code::DuplicatedThere, _) => {
+                Difference { partners: format!("{} times", times + 1), ..difference }
+            }
+            (_, 1) => difference,
+            (Code::MissingThere, _) => {
+                Difference { ours: format!("{times} times {}", difference.ours), ..difference }
+            }
+            _ => Difference {
+                partners: format!("{times} times {}", difference.partners),
+                ..difference
+            },
+        };
+        self.outcome.differences = merged.into_iter().map(count_in_value).collect();
+        self.outcome
+    }
+
+    /// Adds a line that no transaction here corresponds to: pending while it is young, else a
+    /// difference.
+    fn add_unmatched(&mut self, line: &BookLine) {
+        if self.rules.is_young(line.at) {
+            self.outcome.pending += 1;
+            return;
+        }
+        let code = if self.ours.is_some() { Code::StatusDiffers } else { Code::MissingHere };
+        let found = Difference {
+            ours: self.state(),
+            partners: line.status.to_string(),
+            ..difference(code, "status", line)
+        };
+        self.outcome.differences.push(found);
+    }
+}
+
+impl ComparisonOutcome {
+    /// Whether a line lists this transaction with this status.
+    pub(crate) fn is_listed(&self, provider_ref: &ProviderRef, status: Status) -> bool {
+        self.listed.iter().any(|item| (&item.provider_ref, item.status) == (provider_ref, status))
+    }
+}
+
+/// Whether two differences would be the same finding.
+fn is_same_finding(a: &Difference, b: &Difference) -> bool {
+    (a.code, a.field, a.status) == (b.code, b.field, b.status)
+        && (&a.provider_ref, &a.part) == (&b.provider_ref, &b.part)
+}
+
+/// Names a refund of a transaction: the partner's name of the refund, else its money.
+fn refund_part(event_ref: Option<&EventRef>, amount: Amount, currency: Currency) -> String {
+    event_ref.map_or_else(|| format!("{amount} {currency}"), ToString::to_string)
+}
+
+fn part_of_ours(refund: &Refund) -> String {
+    refund_part(refund.event_ref.as_ref(), refund.money.amount, refund.money.currency)
+}
+
+/// The value of a side that has nothing.
+pub(crate) const NOTHING: &str = "nothing";
+
+/// A difference about a line, with both values still empty.
+fn difference(code: Code, field: &'static str, line: &BookLine) -> Difference {
+    Difference {
+        code,
+        field,
+        status: line.status,
+        provider_ref: line.provider_ref.clone(),
+        part: (line.status == Status::Refunded)
+            .then(|| refund_part(line.event_ref.as_ref(), line.amount, line.currency)),
+        ours: String::new(),
+        partners: String::new(),
+        line: Some(line.line),
+        other_order: None,
+        at_risk: line.amount.minor(),
+        currency: line.currency,
+    }
+}
+
+/// The differences in amount and currency; empty if the money is the same.
+fn money_differences(ours: &Money, line: &BookLine) -> Vec<Difference> {
+    let mut found = Vec::new();
+    if ours.currency != line.currency {
+        found.push(Difference {
+            ours: ours.currency.to_string(),
+            partners: line.currency.to_string(),
+            ..difference(Code::CurrencyDiffers, "currency", line)
+        });
+    }
+    if ours.amount != line.amount {
+        let gap = ours.amount.minor() - line.amount.minor();
+        let at_risk = if ours.currency == line.currency { gap.abs() } else { line.amount.minor() };
+        found.push(Difference {
+            ours: ours.amount.to_string(),
+            partners: line.amount.to_string(),
+            at_risk,
+            ..difference(Code::AmountDiffers, "amount", line)
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

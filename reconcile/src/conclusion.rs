@@ -1,0 +1,382 @@
+//! Owns the conclusion of a run: which findings open, stay, are cleared and open again. Pure.
+//!
+//! A complete run of a day clears the day's findings that it did not detect again. Any run also
+//! clears findings that waited for a line which these records have. Findings of other days stay as
+//! they are. A run opens findings of an earlier day only for flags that were raised after that
+//! day's run.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::NaiveDate;
+use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
+use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::money::Currency;
+use payfold_schemas::run::{FindingCounts, RunResult};
+
+use super::comparer::{FLAGGED_MAX, IdHash, MatchKey, group_key};
+use super::detected_finding::{DetectedFinding, FindingIdentity};
+use super::error::ReconcileError;
+use super::external_sort::KeyHash;
+use super::findings_store::{CountScope, FindingFilter, FindingsStoreError, StatusFilter};
+use super::flag_days::{DatedFlags, FlagDay, FlagSpills, is_closed};
+use super::flags::OrderFlags;
+use super::ledger::Ledger;
+use super::spill_file::SpillFile;
+use super::transition::{self, ChangeMoment};
+
+/// The groups of a partner with an uncleared finding.
+pub(crate) fn watched_groups(
+    ledger: &Ledger,
+    partner: &PartnerCode,
+    by: MatchKey,
+) -> Result<HashSet<KeyHash>, FindingsStoreError> {
+    let groups = uncleared_findings(ledger, partner).filter_map(|known| match known {
+        Ok(known) => group_key_of(&known, by).map(|key| Ok(KeyHash::of(&key))),
+        Err(error) => Some(Err(error)),
+    });
+    groups.collect()
+}
+
+fn uncleared_findings<'a>(
+    ledger: &'a Ledger,
+    partner: &'a PartnerCode,
+) -> impl Iterator<Item = Result<FindingChanged, FindingsStoreError>> + 'a {
+    let status = Some(StatusFilter::Uncleared);
+    ledger.findings(FindingFilter { partner: Some(partner), status, ..FindingFilter::default() })
+}
+
+/// The key of the group that a finding is about; `None` if it names no order or ref.
+pub(crate) fn group_key_of(known: &FindingChanged, by: MatchKey) -> Option<Vec<u8>> {
+    let merchant_code = known.merchant_code.as_ref()?;
+    let name = match by {
+        MatchKey::Order => known.order_id.as_ref()?.as_str(),
+        MatchKey::Ref => known.payment_ref.as_ref()?.as_str(),
+    };
+    Some(group_key(merchant_code, name))
+}
+
+/// What a run has detected.
+pub(crate) struct RunFindings {
+    /// Differences of the day.
+    pub(crate) found: SpillFile<DetectedFinding>,
+    /// Payments missing on the day before, if that day's run left them to this run.
+    pub(crate) left_over: SpillFile<DetectedFinding>,
+    /// Flags of the day's orders, and open flags of earlier days.
+    pub(crate) flagged: FlagSpills,
+    /// Uncleared flag findings of the day for which the order still has the flag. A run that does
+    /// not detect them again does not clear them.
+    pub(crate) still_raised: HashSet<IdHash>,
+}
+
+/// Turns what a run has detected into changes of findings.
+pub(crate) struct Conclusion<'a> {
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) partner: &'a PartnerCode,
+    pub(crate) result: RunResult,
+    pub(crate) moment: ChangeMoment<'a>,
+    /// Ids of the findings this run has detected, of any day.
+    detected: HashSet<IdHash>,
+    /// Ids of `CUT_OFF` findings that these records turn into `MISSING_THERE`.
+    replaced: HashSet<IdHash>,
+    /// Minor units at risk by the day's differences, by order and currency.
+    at_risk: HashMap<(KeyHash, Currency), i64>,
+}
+
+impl<'a> Conclusion<'a> {
+    pub(crate) fn new(
+        ledger: &'a Ledger,
+        partner: &'a PartnerCode,
+        (result, moment): (RunResult, ChangeMoment<'a>),
+    ) -> Self {
+        let (detected, replaced, at_risk) = Default::default();
+        Self { ledger, partner, result, moment, detected, replaced, at_risk }
+    }
+
+    /// The changes of findings, each finding at most once. Errors: temporary files; the findings
+    /// store.
+    pub(crate) fn changes(
+        mut self,
+        RunFindings { found, left_over, flagged, still_raised }: RunFindings,
+        now_listed: &HashSet<IdHash>,
+        mut changes: SpillFile<FindingChanged>,
+    ) -> Result<SpillFile<FindingChanged>, ReconcileError> {
+        for found in found.values() {
+            let found = found.map_err(ReconcileError::scratch_disk)?;
+            self.add_difference(self.moment.day, found, &mut changes)?;
+        }
+        for found in left_over.values() {
+            let found = found.map_err(ReconcileError::scratch_disk)?;
+            let Some(day) = left_over_day(self.ledger, &found, self.moment)? else { continue };
+            self.replaced.insert(IdHash::of(&id_with_code(&found, Code::CutOff)));
+            self.add_difference(&day, found, &mut changes)?;
+        }
+        let of_day = flagged.of_day.values().zip(0..FLAGGED_MAX).map(|(dated, _)| dated);
+        for dated in of_day.chain(flagged.of_earlier_days.values()) {
+            self.add_flags(dated.map_err(ReconcileError::scratch_disk)?, &mut changes)?;
+        }
+        self.detected.extend(still_raised);
+        self.clear_vanished(now_listed, &mut changes)?;
+        Ok(changes)
+    }
+
+    /// Adds the flags of an order of the day, or of an earlier day. A decided flag leaves its
+    /// finding as it is: the decision has changed the finding already.
+    fn add_flags(
+        &mut self,
+        DatedFlags { flags, day }: DatedFlags,
+        changes: &mut SpillFile<FindingChanged>,
+    ) -> Result<(), ReconcileError> {
+        // A new finding of a closed day is an adjustment: it gets the day of this run. If this day
+        // is closed too, the next run of an open day opens it.
+        let is_run_closed = is_closed(self.ledger, self.partner, self.moment.day);
+        let is_closed = is_closed(self.ledger, self.partner, &day);
+        let uncleared = match is_closed || day != self.moment.day {
+            true => self.ledger.of_order(&flags.key)?,
+            false => Vec::new(),
+        };
+        let flag_day = FlagDay { of_order: &day, is_closed, uncleared: &uncleared };
+        let new_day = if is_closed { self.moment.day } else { &day };
+        let at_risk_by_differences = self.at_risk_by_differences(&flags, new_day, &uncleared);
+        let flags = flags.join_with_differences(at_risk_by_differences);
+        for flag in &flags.flags {
+            let day = flag_day.day_of_finding(flag.flag).unwrap_or(new_day);
+            let found = flags.finding(*flag, day);
+            if !self.detected.insert(IdHash::of(&found.id)) || !flag.is_open {
+                continue;
+            }
+            let known = self.ledger.find(&found.id)?;
+            if is_closed && is_run_closed && known.is_none() {
+                continue;
+            }
+            self.push_change(known.as_ref(), found, day, changes)?;
+        }
+        Ok(())
+    }
+
+    /// Minor units that an order's differences put at risk on a day: as this run detected them on
+    /// its own day, else as its uncleared findings say.
+    fn at_risk_by_differences(
+        &self,
+        flags: &OrderFlags,
+        day: &str,
+        uncleared: &[FindingChanged],
+    ) -> i64 {
+        let Some(currency) = flags.currency else { return 0 };
+        if day == self.moment.day {
+            let group = group_key(&flags.key.merchant_code, flags.key.order_id.as_str());
+            return self.at_risk.get(&(KeyHash::of(&group), currency)).copied().unwrap_or(0);
+        }
+        let of_day = uncleared.iter().filter(|known| {
+            known.day == day && known.code != Code::OpenFlag && known.currency == Some(currency)
+        });
+        of_day.map(|known| known.money_at_risk).fold(0, i64::saturating_add)
+    }
+
+    fn add_difference(
+        &mut self,
+        day: &str,
+        found: DetectedFinding,
+        changes: &mut SpillFile<FindingChanged>,
+    ) -> Result<(), ReconcileError> {
+        // A line that could not be parsed may be the one that seems missing.
+        if self.result == RunResult::Incomplete && waits_for_line(found.code) {
+            return Ok(());
+        }
+        let of_day = (self.partner, self.moment.day);
+        let Some(found) = fit_to_known(self.ledger, of_day, found)? else { return Ok(()) };
+        if !self.detected.insert(IdHash::of(&found.id)) {
+            return Ok(());
+        }
+        let known = self.ledger.find(&found.id)?;
+        if known.as_ref().map_or(day, |known| known.day.as_str()) == self.moment.day {
+            self.add_at_risk(&found);
+        }
+        self.push_change(known.as_ref(), found, day, changes)
+    }
+
+    fn add_at_risk(&mut self, found: &DetectedFinding) {
+        let named = found.identity.merchant_code.as_ref().zip(found.identity.order_id.as_ref());
+        let Some(((account, order), currency)) = named.zip(found.currency) else { return };
+        let group = KeyHash::of(&group_key(account, order.as_str()));
+        let sum = self.at_risk.entry((group, currency)).or_default();
+        *sum = sum.saturating_add(found.at_risk);
+    }
+
+    /// Adds the change that a detected finding makes: a transition, or an update of the file and
+    /// lines it cites.
+    fn push_change(
+        &self,
+        known: Option<&FindingChanged>,
+        found: DetectedFinding,
+        day: &str,
+        changes: &mut SpillFile<FindingChanged>,
+    ) -> Result<(), ReconcileError> {
+        let change = match known.filter(|known| transition::is_unchanged(known, &found)) {
+            Some(known) if self.may_update_citation(known) => {
+                transition::update_citation(known, found)
+            }
+            Some(_) => None,
+            None => transition::open_finding(known, found, ChangeMoment { day, ..self.moment }),
+        };
+        change
+            .iter()
+            .try_for_each(|change| changes.push(change))
+            .map_err(ReconcileError::scratch_disk)
+    }
+
+    /// Whether an unchanged finding takes the file and lines of this run. It does not if it cites
+    /// another day's records, because the two days' runs would change it in turns, nor if its day
+    /// is closed. A flag finding cites no records.
+    fn may_update_citation(&self, known: &FindingChanged) -> bool {
+        let of_run = self.ledger.day_of_run(known).filter(|_| known.code != Code::OpenFlag);
+        let of_day = of_run.unwrap_or(&known.day);
+        let is_sealed = is_closed(self.ledger, self.partner, &known.day);
+        of_day == self.moment.day && !is_sealed
+    }
+
+    /// Clears uncleared findings that the run did not detect again.
+    fn clear_vanished(
+        &self,
+        now_listed: &HashSet<IdHash>,
+        changes: &mut SpillFile<FindingChanged>,
+    ) -> Result<(), ReconcileError> {
+        let complete = self.result == RunResult::Complete;
+        for known in uncleared_findings(self.ledger, self.partner) {
+            let known = known?;
+            let id = IdHash::of(&known.finding_id);
+            // Records don't show whether a nonce was used twice, so no run clears that finding.
+            if self.detected.contains(&id) || known.code == Code::NonceReused {
+                continue;
+            }
+            let now_listed = waits_for_line(known.code) && now_listed.contains(&id);
+            let is_of_this_day = known.day == self.moment.day || self.replaced.contains(&id);
+            if (now_listed || (complete && is_of_this_day))
+                && let Some(change) = transition::clear_finding(&known, self.moment)
+            {
+                changes.push(&change).map_err(ReconcileError::scratch_disk)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The day of a finding that the run of the day before left to this day's records; `None` if that
+/// run did not leave it. A payment at the end of yesterday that neither day's records list is
+/// missing only if yesterday's run left it to today's. Earlier records of today may have listed it.
+fn left_over_day(
+    ledger: &Ledger,
+    found: &DetectedFinding,
+    moment: ChangeMoment<'_>,
+) -> Result<Option<String>, FindingsStoreError> {
+    let waits = |known: &FindingChanged| {
+        known.status != FindingStatus::Cleared
+            || known.run.as_deref() == moment.run
+            || ledger.day_of_run(known) == Some(moment.day)
+    };
+    for id in [id_with_code(found, Code::CutOff), found.id.clone()] {
+        if let Some(known) = ledger.find(&id)?.filter(waits) {
+            return Ok(Some(known.day));
+        }
+    }
+    Ok(None)
+}
+
+/// Fits a detected finding to the known ones. A payment that another day's records list is not
+/// missing: returns `None`. A payment at the day's end that is known to be missing from the next
+/// day's records too is `MISSING_THERE`, not `CUT_OFF`. A payment at the day's end that the next
+/// day's records list is no finding.
+pub(crate) fn fit_to_known(
+    ledger: &Ledger,
+    (partner, day): (&PartnerCode, &str),
+    found: DetectedFinding,
+) -> Result<Option<DetectedFinding>, FindingsStoreError> {
+    match found.code {
+        Code::MissingThere => {
+            let is_listed = is_listed_early(ledger, (partner, day), &found.id)
+                || is_listed_on_other_day(ledger, day, &found)?;
+            Ok((!is_listed).then_some(found))
+        }
+        Code::CutOff => {
+            let missing = id_with_code(&found, Code::MissingThere);
+            let known = ledger.find(&missing)?;
+            if let Some(known) = known.as_ref().filter(|k| k.status != FindingStatus::Cleared) {
+                return Ok(Some(DetectedFinding {
+                    id: missing,
+                    code: Code::MissingThere,
+                    evidence: known.evidence,
+                    at_risk: known.money_at_risk,
+                    ..found
+                }));
+            }
+            let now_listed = [known, ledger.find(&found.id)?].into_iter().flatten().any(|known| {
+                known.status == FindingStatus::Cleared
+                    && ledger.day_of_run(&known).is_some_and(|cleared_on| cleared_on != day)
+            });
+            Ok((!now_listed).then_some(found))
+        }
+        _ => Ok(Some(found)),
+    }
+}
+
+/// Whether the records of the day before list the payment already.
+fn is_listed_early(ledger: &Ledger, (partner, day): (&PartnerCode, &str), missing: &str) -> bool {
+    let Ok(day) = day.parse::<NaiveDate>() else { return false };
+    let before = day.pred_opt().map(|day| (partner.clone(), day.to_string()));
+    let run = before.and_then(|before| ledger.run_of(&before));
+    run.is_some_and(|run| run.listed_early.binary_search_by(|id| id.as_str().cmp(missing)).is_ok())
+}
+
+/// Whether the records of another day list the payment, as an uncleared finding of that day shows.
+fn is_listed_on_other_day(
+    ledger: &Ledger,
+    day: &str,
+    found: &DetectedFinding,
+) -> Result<bool, FindingsStoreError> {
+    const LISTED_ON_OTHER_DAY: [(Code, &str); 3] = [
+        (Code::OtherDay, "paidAt"),
+        (Code::AmountDiffers, "amount"),
+        (Code::CurrencyDiffers, "currency"),
+    ];
+    let Some(order) = found.identity.order() else { return Ok(false) };
+    let shows_listing = |known: &FindingChanged| {
+        let field = LISTED_ON_OTHER_DAY
+            .iter()
+            .find(|(code, _)| *code == known.code)
+            .map(|(_, field)| field);
+        field.is_some_and(|field| {
+            let what = found.identity.what.replacen("status", field, 1);
+            let (code, of_day) = (known.code.to_string(), Some(known.day.clone()));
+            FindingIdentity { code, what, day: of_day, ..found.identity.clone() }.id()
+                == known.finding_id
+        })
+    };
+    let of_order = ledger.findings_store().of_order(&order)?;
+    Ok(of_order.iter().any(|known| known.day != day && shows_listing(known)))
+}
+
+fn id_with_code(found: &DetectedFinding, code: Code) -> String {
+    FindingIdentity { code: code.to_string(), ..found.identity.clone() }.id()
+}
+
+/// Whether a finding says that records don't list something, so that records of any day may still
+/// list it.
+fn waits_for_line(code: Code) -> bool {
+    matches!(code, Code::MissingThere | Code::CutOff)
+}
+
+/// Counts the findings that the run changed and those of the day, as they are now. An interrupted
+/// and repeated run counts the changes it published before.
+pub(crate) fn count_findings(
+    ledger: &Ledger,
+    partner: &PartnerCode,
+    (day, run): (&str, &str),
+) -> Result<FindingCounts, FindingsStoreError> {
+    let of_run = ledger.findings_store().count(partner, CountScope::Run(run))?;
+    let of_day = ledger.findings_store().count(partner, CountScope::Day(day))?;
+    Ok(FindingCounts {
+        opened: of_run.open,
+        cleared: of_run.cleared,
+        open: of_day.open_above_info,
+        decided: of_day.decided,
+    })
+}

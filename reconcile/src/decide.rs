@@ -1,0 +1,378 @@
+//! Owns people's decisions on findings and on flags of orders. A critical finding or flag takes two
+//! people. Every decision is an event or a fact of its own. It holds the author, the decision and
+//! the evidence. Nothing is edited in place.
+
+use payfold_engines::log::Message;
+use payfold_schemas::decision::{FLAG_DECIDED_TYPE, FlagDecided};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::event::EventAttributes;
+use payfold_schemas::fact::{Decision, Fact, Verdict};
+use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus};
+use payfold_schemas::ids::{Author, OrderKey};
+use payfold_schemas::order::{Flag, RaisedFlag};
+use payfold_schemas::time::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ReconcileError;
+use super::ledger::Ledger;
+use super::publish::{append, message, publish_findings};
+use super::transition::{
+    self, DecideError, DecisionEffect, Withdrawal, combine_decisions, format_people,
+};
+use crate::shared::SharedContext;
+
+/// A request to decide a finding.
+#[derive(Clone, Debug)]
+pub struct FindingDecisionRequest {
+    /// The finding's id, or its first digits.
+    pub finding: String,
+    /// Which side is accepted as right.
+    pub accept: Verdict,
+    /// Who decides.
+    pub author: Author,
+    /// The person's reason.
+    pub reason: String,
+}
+
+/// A request to decide a flag of an order.
+#[derive(Clone, Debug)]
+pub struct FlagDecisionRequest {
+    /// The order.
+    pub order: OrderKey,
+    /// Which flag.
+    pub flag: Flag,
+    /// Which side is accepted as right.
+    pub accept: Verdict,
+    /// Who decides.
+    pub author: Author,
+    /// The person's reason.
+    pub reason: String,
+}
+
+/// The result of a decision.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decided {
+    /// The finding's id, or the order and its flag.
+    pub what: String,
+    /// Whether it is decided; otherwise it waits for a second person.
+    pub decided: bool,
+    /// Who decided first.
+    pub author: String,
+    /// The second person; null while there is none, or where one is enough.
+    pub seconded_by: Option<String>,
+    /// The earlier decision that it replaces; left out where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<ReplacedDecision>,
+}
+
+/// A first decision that another one replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplacedDecision {
+    /// Who had decided.
+    pub author: String,
+    /// What had been decided.
+    pub said: String,
+}
+
+impl ReplacedDecision {
+    /// The waiting decision that a new one replaces: `None` if none waits or the new one agrees
+    /// with it.
+    pub(super) fn replaced_by(
+        waiting: Option<(&Author, &'static str)>,
+        new: &'static str,
+    ) -> Option<Self> {
+        let (author, before) = waiting.filter(|(_, before)| *before != new)?;
+        Some(Self { author: author.to_string(), said: before.to_owned() })
+    }
+}
+
+/// Takes a decision on a finding. Errors: there is no such finding; `DecideError`.
+pub(crate) async fn decide_finding(
+    shared: &SharedContext,
+    ledger: &mut Ledger,
+    request: FindingDecisionRequest,
+) -> Result<Decided, ReconcileError> {
+    let known = find_by_id_or_prefix(ledger, &request.finding)?;
+    if let Some(request) = flag_request(&known, &request)? {
+        return decide_flag(shared, ledger, request).await;
+    }
+    let at = shared.storage.clock.now();
+    let decision = FindingDecision {
+        accept: request.accept,
+        author: request.author,
+        reason: request.reason,
+        at,
+        evidence: known.evidence,
+        seconded_by: None,
+    };
+    let waiting = known.decision.as_ref().filter(|first| first.evidence == known.evidence);
+    let waiting = waiting.map(|first| (&first.author, first.accept.as_str()));
+    let replaces = ReplacedDecision::replaced_by(waiting, decision.accept.as_str());
+    let changed = transition::apply_decision(&known, decision)
+        .map_err(|error| ReconcileError::Refused(error.to_string()))?;
+    let decision = changed.decision.clone();
+    let decided = Decided {
+        what: changed.finding_id.clone(),
+        decided: changed.status == FindingStatus::Decided,
+        author: decision.as_ref().map_or_else(String::new, |d| d.author.to_string()),
+        seconded_by: decision.and_then(|d| d.seconded_by).map(|author| author.to_string()),
+        replaces,
+    };
+    publish_finding(shared, ledger, (changed, at)).await?;
+    Ok(decided)
+}
+
+/// If a finding is about a flag, the decision on it is a decision on the flag: returns that
+/// request. Errors: as `flag_of`.
+fn flag_request(
+    known: &FindingChanged,
+    request: &FindingDecisionRequest,
+) -> Result<Option<FlagDecisionRequest>, ReconcileError> {
+    let FindingDecisionRequest { accept, author, reason, .. } = request.clone();
+    Ok(flag_of(known)?.map(|(order, flag)| FlagDecisionRequest {
+        order,
+        flag,
+        accept,
+        author,
+        reason,
+    }))
+}
+
+/// The flag that a finding is about. Errors: the finding has cleared.
+pub(super) fn flag_of(known: &FindingChanged) -> Result<Option<(OrderKey, Flag)>, ReconcileError> {
+    let flag_of_order = known.merchant_code.clone().zip(known.order_id.clone()).zip(known.flag);
+    let Some(((merchant_code, order_id), flag)) = flag_of_order else { return Ok(None) };
+    if known.status == FindingStatus::Cleared {
+        return Err(ReconcileError::Refused(DecideError::Cleared.to_string()));
+    }
+    Ok(Some((OrderKey { partner: known.partner.clone(), merchant_code, order_id }, flag)))
+}
+
+/// Publishes a person's change of a finding. Errors: another change of it came first.
+pub(super) async fn publish_finding(
+    shared: &SharedContext,
+    ledger: &mut Ledger,
+    (changed, at): (FindingChanged, Time),
+) -> Result<(), ReconcileError> {
+    let published = changed.clone();
+    publish_findings(shared, ledger, vec![changed], at).await?;
+    if ledger.find(&published.finding_id)?.as_ref() == Some(&published) {
+        return Ok(());
+    }
+    let problem = format!(
+        "finding {} was changed by somebody else meanwhile, so your decision was not taken: look \
+         at the finding and decide again",
+        published.finding_id
+    );
+    Err(ReconcileError::Refused(problem))
+}
+
+/// The finding with this id, or the only finding with an id that begins with these 6 digits or
+/// more. Errors: no finding matches, or more than one.
+pub(super) fn find_by_id_or_prefix(
+    ledger: &Ledger,
+    id: &str,
+) -> Result<FindingChanged, ReconcileError> {
+    if let Some(known) = ledger.find(id)? {
+        return Ok(known);
+    }
+    let mut matches = ledger.findings_store().find_by_prefix(id)?.into_iter();
+    match (matches.next(), matches.next()) {
+        (Some(known), None) if id.len() >= 6 => Ok(known),
+        (None, _) => Err(ReconcileError::Refused(format!(
+            "there is no finding {id}; `payfold reconcile findings` lists them"
+        ))),
+        (Some(_), _) => Err(ReconcileError::Refused(format!(
+            "{id} is the beginning of more than one finding's id, or has less than 6 digits: give \
+             more digits of the id"
+        ))),
+    }
+}
+
+/// Takes a decision on a flag. A final decision also appends the fact `Decided` to `intake`, before
+/// its event is published.
+pub(crate) async fn decide_flag(
+    shared: &SharedContext,
+    ledger: &mut Ledger,
+    request: FlagDecisionRequest,
+) -> Result<Decided, ReconcileError> {
+    let of = (&request.order, request.flag);
+    let raised = open_flag(shared, ledger, of).await?;
+    let waiting = ledger.waiting_flag_decision(of, raised.evidence).cloned();
+    let before = ledger.decisions_on_flag(of, raised.evidence).count();
+    let said = decision_event(shared, &request, (&raised, before), waiting.as_ref())?;
+    let waiting = waiting.as_ref().map(|before| (&before.author, before.accept.as_str()));
+    let decided = Decided {
+        what: format!("{} {}", request.order, request.flag),
+        decided: said.decision_id.is_some(),
+        author: said.author.to_string(),
+        seconded_by: said.seconded_by.as_ref().map(ToString::to_string),
+        replaces: ReplacedDecision::replaced_by(waiting, request.accept.as_str()),
+    };
+    if let Some(id) = said.decision_id.clone() {
+        let decision = Decision {
+            id,
+            flag: said.flag,
+            evidence: said.evidence,
+            accept: said.accept,
+            author: said.author.clone(),
+            reason: said.reason.clone(),
+            seconded_by: said.seconded_by.clone(),
+        };
+        // The fact first: if the process dies before the event, the projector folds the decision,
+        // and the next recheck decides the finding.
+        shared.storage.append(vec![(request.order.clone(), Fact::Decided(decision))]).await?;
+    }
+    publish_flag(shared, ledger, said).await?;
+    Ok(decided)
+}
+
+/// The changes of the flag's findings that a decision or withdrawal makes.
+fn flag_finding_changes(
+    ledger: &Ledger,
+    said: &FlagDecided,
+) -> Result<Vec<FindingChanged>, ReconcileError> {
+    let known = ledger.findings_store().of_order(&said.order)?;
+    let known = known
+        .into_iter()
+        .filter(|known| known.flag == Some(said.flag) && known.evidence == said.evidence);
+    if said.withdrawn {
+        let withdrawal =
+            Withdrawal { author: said.author.clone(), reason: said.reason.clone(), at: said.at };
+        // A finding without a waiting decision has nothing to withdraw.
+        return Ok(known
+            .filter_map(|one| transition::withdraw_decision(&one, withdrawal.clone()).ok())
+            .collect());
+    }
+    let decision = FindingDecision {
+        accept: said.accept,
+        author: said.author.clone(),
+        reason: said.reason.clone(),
+        at: said.at,
+        evidence: said.evidence,
+        seconded_by: said.seconded_by.clone(),
+    };
+    let effect = if said.decision_id.is_some() {
+        DecisionEffect::DecidedAlone
+    } else {
+        DecisionEffect::AwaitsSecond
+    };
+    Ok(known
+        .filter_map(|known| transition::apply_flag_decision(&known, decision.clone(), effect))
+        .collect())
+}
+
+/// Publishes a decision or withdrawal on a flag, and the changes of the flag's findings.
+pub(super) async fn publish_flag(
+    shared: &SharedContext,
+    ledger: &mut Ledger,
+    said: FlagDecided,
+) -> Result<(), ReconcileError> {
+    append(&shared.storage, vec![event_of(&said)]).await?;
+    let changes = flag_finding_changes(ledger, &said)?;
+    ledger.add_flag_decision(said);
+    publish_findings(shared, ledger, changes, shared.storage.clock.now()).await
+}
+
+/// Loads an open flag of an order. Errors: there is no such order or flag; the flag is decided.
+pub(super) async fn open_flag(
+    shared: &SharedContext,
+    ledger: &Ledger,
+    (order, flag): (&OrderKey, Flag),
+) -> Result<RaisedFlag, ReconcileError> {
+    let refused = |problem: String| Err(ReconcileError::Refused(problem));
+    let rows = shared.storage.load(std::slice::from_ref(order)).await?;
+    let Some(row) = rows.into_iter().flatten().next() else {
+        return refused(format!("there is no order {order}; `payfold order list` lists orders"));
+    };
+    let mut raised: Vec<_> =
+        row.summary.flags.iter().filter(|raised| raised.flag == flag).cloned().collect();
+    raised.sort_by_key(|raised| !raised.is_open());
+    let Some(raised) = raised.into_iter().next() else {
+        let flags: Vec<_> = row.summary.flags.iter().map(|raised| raised.flag.as_str()).collect();
+        let has = if flags.is_empty() { "none".to_owned() } else { flags.join(", ") };
+        return refused(format!("{order} has no flag {flag}; its flags: {has}"));
+    };
+    // The ledger may hold a final decision that the projector has not folded into the order yet.
+    if let Some(said) = ledger.decided_flag((order, flag), raised.evidence) {
+        let by = format_people(&said.author, said.seconded_by.as_ref());
+        return refused(format!(
+            "{flag} of {order} was decided by {by} at {}: {}. A decision is final on its \
+             evidence; if the evidence changes, the flag opens again",
+            said.at,
+            said.accept.as_str()
+        ));
+    }
+    if raised.is_open() {
+        return Ok(raised);
+    }
+    refused(format!(
+        "{flag} of {order} is decided already; `payfold order show --facts` shows by whom"
+    ))
+}
+
+/// The decision event to publish. A second person's agreement completes the first decision's event.
+fn decision_event(
+    shared: &SharedContext,
+    request: &FlagDecisionRequest,
+    (raised, before): (&RaisedFlag, usize),
+    waiting: Option<&FlagDecided>,
+) -> Result<FlagDecided, ReconcileError> {
+    let at = shared.storage.clock.now();
+    let first = FlagDecided {
+        order: request.order.clone(),
+        flag: request.flag,
+        evidence: raised.evidence,
+        accept: request.accept,
+        author: request.author.clone(),
+        reason: request.reason.clone(),
+        at,
+        seconded_by: None,
+        decision_id: None,
+        decisions_before: u32::try_from(before).unwrap_or(u32::MAX),
+        withdrawn: false,
+    };
+    let first_decision = waiting.map(|before| (&before.author, before.accept.as_str()));
+    let effect = combine_decisions(
+        first_decision,
+        (&request.author, request.accept.as_str()),
+        raised.severity,
+    )
+    .map_err(|error| ReconcileError::Refused(error.to_string()))?;
+    match (waiting, effect) {
+        (_, DecisionEffect::AwaitsSecond | DecisionEffect::ReplacesFirst) => Ok(first),
+        (None, _) | (_, DecisionEffect::DecidedAlone) => {
+            Ok(FlagDecided { decision_id: Some(decision_id(&first)), ..first })
+        }
+        (Some(before), DecisionEffect::DecidedBySecond) => Ok(FlagDecided {
+            at,
+            seconded_by: Some(request.author.clone()),
+            decision_id: Some(decision_id(before)),
+            ..before.clone()
+        }),
+    }
+}
+
+/// The id of a decision. It depends on the content only, so a repeated append adds no second fact.
+fn decision_id(said: &FlagDecided) -> String {
+    let said = format!(
+        "{} {} {} {} {}",
+        said.order,
+        said.flag,
+        said.evidence,
+        said.accept.as_str(),
+        said.author
+    );
+    let mut id = Digest::of_bytes(said.as_bytes()).to_string();
+    id.truncate(32);
+    id
+}
+
+fn event_of(said: &FlagDecided) -> Message {
+    let (id, kind, time) = (said.event_id(), FLAG_DECIDED_TYPE, said.at);
+    let attributes = EventAttributes { id, kind, time };
+    message(said.order.to_message_key(), attributes, said)
+}

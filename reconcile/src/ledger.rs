@@ -1,0 +1,292 @@
+//! Owns the ledger: the fold of the `findings` topic into findings, runs, decisions and closed
+//! days. Invariants: of two events with the same id the first counts. The ledger's version of a
+//! finding is the highest version it has read. The findings themselves are in a `findings_store`.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use payfold_engines::EngineError;
+use payfold_engines::log::{Delivered, EventLog, Extent, Topic};
+use payfold_schemas::decision::{FLAG_DECIDED_TYPE, FlagDecided};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::finding::{FINDING_CHANGED_TYPE, FindingChanged, FindingStatus};
+use payfold_schemas::ids::{OrderKey, PartnerCode};
+use payfold_schemas::order::Flag;
+use payfold_schemas::position::Position;
+use payfold_schemas::release::{NOTICE_DECIDED_TYPE, NoticeDecided, NoticeVerdict};
+use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RUN_ENDED_TYPE, RunEnded};
+
+use super::findings_store::{CountScope, FindingFilter, FindingsStore, FindingsStoreError};
+
+/// Messages that one read of the log returns.
+const PAGE: usize = 1_000;
+
+/// A partner and one of its days.
+pub(crate) type PartnerDay = (PartnerCode, String);
+
+/// The fold of the topic, up to the offsets read so far.
+#[derive(Debug)]
+pub struct Ledger {
+    offsets: BTreeMap<u32, u64>,
+    store: FindingsStore,
+    runs: BTreeMap<PartnerDay, RunEnded>,
+    /// The runs that ended, by day and digest of the records. A repeated run with the same records
+    /// gets a number of its own.
+    compared: HashMap<(PartnerDay, Digest), BTreeSet<String>>,
+    /// The day of each run that has ended, by run id.
+    days: HashMap<String, String>,
+    closed: BTreeMap<PartnerDay, PeriodClosed>,
+    /// Every decision and withdrawal on flags, in the order they came.
+    flag_decisions: Vec<FlagDecided>,
+    /// Every decision and withdrawal on quarantined notices, in the order they came.
+    notice_decisions: BTreeMap<Position, Vec<NoticeDecided>>,
+}
+
+impl Ledger {
+    /// An empty ledger with its findings in memory, for commands that list findings and end.
+    /// Errors: SQLite can't make the table.
+    pub fn in_memory() -> Result<Self, FindingsStoreError> {
+        FindingsStore::in_memory().map(Self::with_store)
+    }
+
+    /// An empty ledger with its findings in a temporary file of this folder, which ends with the
+    /// process. Errors: the disk.
+    pub(crate) fn in_folder(folder: &Path) -> Result<Self, FindingsStoreError> {
+        FindingsStore::in_folder(folder).map(Self::with_store)
+    }
+
+    fn with_store(store: FindingsStore) -> Self {
+        Self {
+            offsets: BTreeMap::new(),
+            store,
+            runs: BTreeMap::new(),
+            compared: HashMap::new(),
+            days: HashMap::new(),
+            closed: BTreeMap::new(),
+            flag_decisions: Vec::new(),
+            notice_decisions: BTreeMap::new(),
+        }
+    }
+
+    /// Reads and folds the topic up to its present end. Errors: the log's; `Corrupt` for an event
+    /// that can't be parsed.
+    pub async fn catch_up(&mut self, log: &dyn EventLog) -> Result<(), EngineError> {
+        for extent in log.extent(Topic::Findings).await? {
+            self.read_partition(log, &extent).await?;
+        }
+        Ok(())
+    }
+
+    async fn read_partition(
+        &mut self,
+        log: &dyn EventLog,
+        extent: &Extent,
+    ) -> Result<(), EngineError> {
+        let partition = extent.partition;
+        let mut offset =
+            self.offsets.get(&partition).copied().unwrap_or(extent.first.saturating_sub(1));
+        while offset < extent.last {
+            let page =
+                log.read_after(Topic::Findings, Position { partition, offset }, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            offset = last.position.offset;
+            let mut changes = Vec::with_capacity(page.len());
+            for message in &page {
+                changes.extend(self.apply(message)?);
+            }
+            self.store.upsert(&changes)?;
+            self.offsets.insert(partition, offset);
+        }
+        Ok(())
+    }
+
+    /// Folds one message. A change of a finding is returned instead, so that the caller stores a
+    /// page of changes at once. Events of other types are ignored. Errors: `Corrupt`.
+    fn apply(&mut self, message: &Delivered) -> Result<Option<FindingChanged>, EngineError> {
+        let kind = message.event.as_ref().map_or("", |event| event.kind.as_str());
+        let unreadable = |error: serde_json::Error| {
+            EngineError::Corrupt(format!(
+                "the {kind} at {} of the findings topic can't be parsed: {error}; if a newer \
+                 version of payfold wrote it, upgrade this one",
+                message.position
+            ))
+        };
+        match kind {
+            FINDING_CHANGED_TYPE => {
+                let mut changed: FindingChanged =
+                    serde_json::from_slice(&message.value).map_err(unreadable)?;
+                if changed.status == FindingStatus::Cleared {
+                    changed.lines = Vec::new();
+                }
+                return Ok(Some(changed));
+            }
+            RUN_ENDED_TYPE => {
+                self.add_run(serde_json::from_slice(&message.value).map_err(unreadable)?)
+            }
+            PERIOD_CLOSED_TYPE => {
+                self.add_closing(serde_json::from_slice(&message.value).map_err(unreadable)?);
+            }
+            FLAG_DECIDED_TYPE => {
+                self.add_flag_decision(serde_json::from_slice(&message.value).map_err(unreadable)?);
+            }
+            NOTICE_DECIDED_TYPE => {
+                self.add_notice_decision(
+                    serde_json::from_slice(&message.value).map_err(unreadable)?,
+                );
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// Adds a decision on a flag, or its withdrawal; a repeated event is ignored.
+    pub(crate) fn add_flag_decision(&mut self, said: FlagDecided) {
+        if !self.flag_decisions.contains(&said) {
+            self.flag_decisions.push(said);
+        }
+    }
+
+    /// Every decision and withdrawal on this evidence of a flag, in the order they came.
+    pub(crate) fn decisions_on_flag<'a>(
+        &'a self,
+        (order, flag): (&'a OrderKey, Flag),
+        evidence: Digest,
+    ) -> impl DoubleEndedIterator<Item = &'a FlagDecided> {
+        let on_it = move |said: &&FlagDecided| {
+            said.order == *order && said.flag == flag && said.evidence == evidence
+        };
+        self.flag_decisions.iter().filter(on_it)
+    }
+
+    /// The final decision on this evidence of a flag.
+    pub(crate) fn decided_flag<'a>(
+        &'a self,
+        of: (&'a OrderKey, Flag),
+        evidence: Digest,
+    ) -> Option<&'a FlagDecided> {
+        self.decisions_on_flag(of, evidence).find(|said| said.decision_id.is_some())
+    }
+
+    /// The first decision on this evidence of a flag, while it waits for a second person.
+    pub(crate) fn waiting_flag_decision<'a>(
+        &'a self,
+        of: (&'a OrderKey, Flag),
+        evidence: Digest,
+    ) -> Option<&'a FlagDecided> {
+        let last = self.decisions_on_flag(of, evidence).next_back();
+        last.filter(|said| !said.withdrawn && self.decided_flag(of, evidence).is_none())
+    }
+
+    /// Every decision and withdrawal on flags, in the order they came.
+    pub fn flags(&self) -> impl Iterator<Item = &FlagDecided> {
+        self.flag_decisions.iter()
+    }
+
+    /// Adds a decision on a quarantined notice, or its withdrawal; a repeated event is ignored.
+    pub(crate) fn add_notice_decision(&mut self, said: NoticeDecided) {
+        let decisions = self.notice_decisions.entry(said.position).or_default();
+        if !decisions.iter().any(|known| known.event_id() == said.event_id()) {
+            decisions.push(said);
+        }
+    }
+
+    /// Every decision and withdrawal on quarantined notices, by position.
+    pub fn notices(&self) -> impl Iterator<Item = &NoticeDecided> {
+        self.notice_decisions.values().flatten()
+    }
+
+    /// Every decision and withdrawal on this evidence of one notice, in the order they came.
+    pub fn decisions_on_notice(
+        &self,
+        position: Position,
+        evidence: Digest,
+    ) -> impl DoubleEndedIterator<Item = &NoticeDecided> {
+        let decisions = self.notice_decisions.get(&position).map(Vec::as_slice).unwrap_or_default();
+        decisions.iter().filter(move |said| said.evidence == evidence)
+    }
+
+    /// The final decision on a notice. A release wins over a dismissal: the released fact is in
+    /// `intake` and stays there.
+    pub fn decided_notice(&self, position: Position, evidence: Digest) -> Option<&NoticeDecided> {
+        let decided = || self.decisions_on_notice(position, evidence).filter(|said| said.decided);
+        decided().find(|said| said.verdict == NoticeVerdict::Release).or_else(|| decided().next())
+    }
+
+    /// The first decision on a notice, while it waits for a second person.
+    pub fn waiting_notice(&self, position: Position, evidence: Digest) -> Option<&NoticeDecided> {
+        let last = self.decisions_on_notice(position, evidence).next_back();
+        last.filter(|said| !said.withdrawn && self.decided_notice(position, evidence).is_none())
+    }
+
+    fn add_run(&mut self, ended: RunEnded) {
+        let day = (ended.partner.clone(), ended.day.clone());
+        let runs = self.compared.entry((day.clone(), ended.records.sha256)).or_default();
+        self.days.insert(ended.run.clone(), ended.day.clone());
+        if runs.insert(ended.run.clone()) {
+            self.runs.insert(day, ended);
+        }
+    }
+
+    fn add_closing(&mut self, closed: PeriodClosed) {
+        self.closed.entry((closed.partner.clone(), closed.day.clone())).or_insert(closed);
+    }
+
+    /// The finding with this id. Errors: the findings store.
+    pub(crate) fn find(&self, id: &str) -> Result<Option<FindingChanged>, FindingsStoreError> {
+        self.store.find(id)
+    }
+
+    /// The selected findings, by id. Errors: the findings store.
+    pub fn findings<'a>(
+        &'a self,
+        which: FindingFilter<'a>,
+    ) -> impl Iterator<Item = Result<FindingChanged, FindingsStoreError>> + 'a {
+        self.store.findings(which)
+    }
+
+    /// The uncleared findings of an order. Errors: the findings store.
+    pub fn of_order(&self, order: &OrderKey) -> Result<Vec<FindingChanged>, FindingsStoreError> {
+        self.store.of_order(order)
+    }
+
+    /// The store of the findings.
+    pub(crate) fn findings_store(&self) -> &FindingsStore {
+        &self.store
+    }
+
+    /// The last run of each day, by partner and day.
+    pub fn runs(&self) -> impl DoubleEndedIterator<Item = &RunEnded> {
+        self.runs.values()
+    }
+
+    /// The last run of a day.
+    pub(crate) fn run_of(&self, day: &PartnerDay) -> Option<&RunEnded> {
+        self.runs.get(day)
+    }
+
+    /// The day of the run that changed a finding last; `None` if no run did, or that run has not
+    /// ended.
+    pub(crate) fn day_of_run(&self, known: &FindingChanged) -> Option<&str> {
+        known.run.as_ref().and_then(|run| self.days.get(run)).map(String::as_str)
+    }
+
+    /// How many findings of a day are open with a severity above `info`, and how many are decided.
+    /// Errors: the findings store.
+    pub fn open_and_decided(
+        &self,
+        (partner, day): &PartnerDay,
+    ) -> Result<(u64, u64), FindingsStoreError> {
+        let counts = self.store.count(partner, CountScope::Day(day))?;
+        Ok((counts.open_above_info, counts.decided))
+    }
+
+    /// How many runs of a day have ended with these records.
+    pub(crate) fn times_compared(&self, day: &PartnerDay, records: Digest) -> usize {
+        self.compared.get(&(day.clone(), records)).map_or(0, BTreeSet::len)
+    }
+
+    /// The seal of a day, if it is closed.
+    pub fn closed(&self, day: &PartnerDay) -> Option<&PeriodClosed> {
+        self.closed.get(day)
+    }
+}

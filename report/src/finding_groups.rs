@@ -1,0 +1,83 @@
+//! Owns the groups of findings by status: open, worth knowing, decided, cleared. Each group is
+//! sorted by severity, then by money at risk. Pure.
+
+use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus};
+use payfold_schemas::order::Severity;
+
+use crate::money::Sums;
+
+/// The findings of a report, by group.
+#[derive(Debug, Default)]
+pub(super) struct FindingGroups<'a> {
+    /// Open, with a severity above `info`.
+    pub(super) open: Vec<&'a FindingChanged>,
+    /// Open, with severity `info`.
+    pub(super) noted: Vec<&'a FindingChanged>,
+    /// Decided by one person or two.
+    pub(super) decided: Vec<&'a FindingChanged>,
+    /// Cleared: the cause has gone.
+    pub(super) cleared: Vec<&'a FindingChanged>,
+}
+
+impl<'a> FindingGroups<'a> {
+    pub(super) fn new(findings: &'a [FindingChanged]) -> Self {
+        let mut groups = Self::default();
+        for finding in findings {
+            let group = match finding.status {
+                FindingStatus::Open if finding.severity > Severity::Info => &mut groups.open,
+                FindingStatus::Open => &mut groups.noted,
+                FindingStatus::Decided => &mut groups.decided,
+                FindingStatus::Cleared => &mut groups.cleared,
+            };
+            group.push(finding);
+        }
+        for group in [&mut groups.open, &mut groups.noted, &mut groups.decided, &mut groups.cleared]
+        {
+            group.sort_by(|a, b| sort_rank(a).cmp(&sort_rank(b)));
+        }
+        groups
+    }
+
+    /// Money at risk by the open findings.
+    pub(super) fn at_risk(&self) -> Sums {
+        at_risk(&self.open)
+    }
+
+    /// The number of open findings that are flags of orders.
+    pub(super) fn open_flags(&self) -> u64 {
+        let open_flags = self.open.iter().filter(|finding| finding.flag.is_some());
+        u64::try_from(open_flags.count()).unwrap_or(u64::MAX)
+    }
+
+    /// The number of open findings with a decision that waits for a second person.
+    pub(super) fn waiting_decisions(&self) -> u64 {
+        let waiting_decisions =
+            self.open.iter().filter(|finding| first_decision(finding).is_some());
+        u64::try_from(waiting_decisions.count()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The sort key: the most severe first, findings of one code and action together, the largest money
+/// at risk first.
+fn sort_rank(finding: &FindingChanged) -> impl Ord + '_ {
+    use std::cmp::Reverse;
+    let kind = (Reverse(finding.severity), finding.code, finding.action.as_str());
+    (kind, finding.currency, Reverse(finding.money_at_risk), finding.finding_id.as_str())
+}
+
+/// Money at risk by these findings, in minor units by currency.
+pub(super) fn at_risk(findings: &[&FindingChanged]) -> Sums {
+    let mut sums = Sums::new();
+    for finding in findings {
+        if let Some(currency) = finding.currency {
+            *sums.entry(currency).or_default() += i128::from(finding.money_at_risk);
+        }
+    }
+    sums
+}
+
+/// The first decision, while it waits for a second person: it must be on the present evidence.
+pub(super) fn first_decision(finding: &FindingChanged) -> Option<&FindingDecision> {
+    let is_open = finding.status == FindingStatus::Open;
+    finding.decision.as_ref().filter(|decision| is_open && decision.evidence == finding.evidence)
+}

@@ -1,0 +1,193 @@
+//! Owns the admin calls of reconciliation: comparing records with orders, deciding findings and
+//! flags, closing days. A comparison takes longer than a request should. Its call is answered with
+//! a ticket at once, and `RUN` returns the progress of the ticket.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use actix_web::HttpRequest;
+use actix_web::web::{self, Data, Payload};
+use chrono::NaiveDate;
+use futures_util::StreamExt;
+use payfold_reconcile::close::CloseDayRequest;
+use payfold_reconcile::decide::{FindingDecisionRequest, FlagDecisionRequest};
+use payfold_reconcile::request::{RecordsSource, RunRequest, SurveyRequest};
+use payfold_reconcile::withdraw::{DecisionOn, WithdrawalRequest};
+use payfold_schemas::ids::{OrderKey, PartnerCode};
+use payfold_schemas::order::Flag;
+
+use super::answer::{Answer, Refusal, answer, assert_reason, bad, read};
+use super::backends::Outcome;
+use super::router::Router;
+use super::state::{Admin, authorize_reconcile};
+use crate::api::decisions::{
+    DECIDE_FINDING, DECIDE_FLAG, DecideRequest, WITHDRAW_FINDING, WITHDRAW_FLAG, WithdrawRequest,
+};
+use crate::api::reconcile::{
+    CLOSE, COMPARE, CompareFile, QUERY, QueryPartner, RUN, RunState, Ticket,
+};
+
+/// The routes.
+pub(super) fn route(router: &mut Router) {
+    router.call(&COMPARE, compare);
+    router.call(&QUERY, survey);
+    router.call(&RUN, run_state);
+    router.call(&DECIDE_FINDING, decide_finding);
+    router.call(&WITHDRAW_FINDING, withdraw_finding);
+    router.call(&DECIDE_FLAG, decide_flag);
+    router.call(&WITHDRAW_FLAG, withdraw_flag);
+    router.call(&CLOSE, close);
+}
+
+fn partner_of(code: &str) -> Result<PartnerCode, Refusal> {
+    PartnerCode::parse(code).map_err(|_| bad("that is no partner's code"))
+}
+
+fn day_of(day: &str) -> Result<NaiveDate, Refusal> {
+    day.parse().map_err(|_| bad("a day is a date such as 2026-01-31"))
+}
+
+async fn compare(
+    request: HttpRequest,
+    partner: web::Path<String>,
+    asked: web::Query<CompareFile>,
+    body: Payload,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, backend) = authorize_reconcile(&admin, &request)?;
+    let (partner, asked) = (partner_of(&partner)?, asked.into_inner());
+    let day = asked.day.as_deref().map(day_of).transpose()?;
+    let ticket = admin.clock.request_id().to_string();
+    let path = backend.uploads.join(format!("upload-{ticket}"));
+    if let Err(error) = store_upload(&backend.uploads, &path, body).await {
+        // A partial upload is of no use.
+        let _ = fs::remove_file(&path);
+        return Err(Refusal::NotStored(error));
+    }
+    tracing::info!(%author, %partner, file = asked.name, "records are to be compared");
+    let CompareFile { name, replace, .. } = asked;
+    let source = RecordsSource::File(path.clone());
+    backend.start_run(ticket.clone(), RunRequest { partner, day, source, name, replace }, path);
+    answer(&COMPARE, &Ticket { ticket })
+}
+
+async fn survey(
+    request: HttpRequest,
+    partner: web::Path<String>,
+    asked: web::Query<QueryPartner>,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, backend) = authorize_reconcile(&admin, &request)?;
+    let (partner, QueryPartner { day, replace }) = (partner_of(&partner)?, asked.into_inner());
+    let day = day.as_deref().map(day_of).transpose()?;
+    let ticket = admin.clock.request_id().to_string();
+    tracing::info!(%author, %partner, "the partner is to be asked for the payments of a day");
+    let (service, survey) = (backend.service.clone(), SurveyRequest { partner, day, replace });
+    let running = backend.track_run(ticket.clone(), async move { service.survey(survey).await });
+    actix_web::rt::spawn(running);
+    answer(&QUERY, &Ticket { ticket })
+}
+
+/// Stores an uploaded file. Blocks while it writes: chunks are small and go to the page cache.
+async fn store_upload(folder: &Path, path: &Path, mut body: Payload) -> anyhow::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut file = fs::File::create_new(path)?;
+    while let Some(chunk) = body.next().await {
+        file.write_all(&chunk.map_err(|error| anyhow::anyhow!("{error}"))?)?;
+    }
+    Ok(())
+}
+
+async fn run_state(request: HttpRequest, ticket: web::Path<String>, admin: Data<Admin>) -> Answer {
+    let (_, backend) = authorize_reconcile(&admin, &request)?;
+    let state = match backend.outcome(&ticket).ok_or(Refusal::NoSuchRun)? {
+        Outcome::Running => {
+            let progress = backend.service.progress();
+            RunState::Running { stage: progress.stage.to_owned(), done: progress.done }
+        }
+        Outcome::Ended(run) => RunState::Ended { run },
+        Outcome::Refused(problem) => RunState::Refused { problem },
+    };
+    answer(&RUN, &state)
+}
+
+async fn decide_finding(
+    request: HttpRequest,
+    finding: web::Path<String>,
+    body: web::Bytes,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, backend) = authorize_reconcile(&admin, &request)?;
+    let DecideRequest { accept, reason } = read(&DECIDE_FINDING, &body)?;
+    assert_reason(&reason)?;
+    let decision = FindingDecisionRequest { finding: finding.into_inner(), accept, author, reason };
+    answer(&DECIDE_FINDING, &backend.service.decide_finding(decision).await?)
+}
+
+/// The order and its flag that a path names.
+fn flag_of(path: web::Path<(String, String, String, String)>) -> Result<(OrderKey, Flag), Refusal> {
+    let (partner, merchant, order, flag) = path.into_inner();
+    let order = OrderKey::parse(&format!("{partner}/{merchant}/{order}"))
+        .map_err(|_| bad("that names no order"))?;
+    let flag = Flag::parse(&flag)
+        .ok_or_else(|| bad(format!("{flag} is no flag; docs/order-state.md has them")))?;
+    Ok((order, flag))
+}
+
+async fn decide_flag(
+    request: HttpRequest,
+    path: web::Path<(String, String, String, String)>,
+    body: web::Bytes,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, backend) = authorize_reconcile(&admin, &request)?;
+    let DecideRequest { accept, reason } = read(&DECIDE_FLAG, &body)?;
+    assert_reason(&reason)?;
+    let (order, flag) = flag_of(path)?;
+    let decision = FlagDecisionRequest { order, flag, accept, author, reason };
+    answer(&DECIDE_FLAG, &backend.service.decide_flag(decision).await?)
+}
+
+async fn withdraw_finding(
+    request: HttpRequest,
+    finding: web::Path<String>,
+    body: web::Bytes,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, backend) = authorize_reconcile(&admin, &request)?;
+    let WithdrawRequest { reason } = read(&WITHDRAW_FINDING, &body)?;
+    assert_reason(&reason)?;
+    let on = DecisionOn::Finding(finding.into_inner());
+    answer(
+        &WITHDRAW_FINDING,
+        &backend.service.withdraw(WithdrawalRequest { on, author, reason }).await?,
+    )
+}
+
+async fn withdraw_flag(
+    request: HttpRequest,
+    path: web::Path<(String, String, String, String)>,
+    body: web::Bytes,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, backend) = authorize_reconcile(&admin, &request)?;
+    let (order, flag) = flag_of(path)?;
+    let WithdrawRequest { reason } = read(&WITHDRAW_FLAG, &body)?;
+    assert_reason(&reason)?;
+    let on = DecisionOn::Flag(order, flag);
+    answer(
+        &WITHDRAW_FLAG,
+        &backend.service.withdraw(WithdrawalRequest { on, author, reason }).await?,
+    )
+}
+
+async fn close(
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+    admin: Data<Admin>,
+) -> Answer {
+    let (author, backend) = authorize_reconcile(&admin, &request)?;
+    let (partner, day) = (partner_of(&path.0)?, day_of(&path.1)?);
+    answer(&CLOSE, &backend.service.close(CloseDayRequest { partner, day, author }).await?)
+}

@@ -1,0 +1,81 @@
+//! Owns the routes of the admin listener and their descriptions. Invariant: every route has a
+//! description and every description a route, because both are added together.
+
+use actix_web::dev::Handler;
+use actix_web::middleware::from_fn;
+use actix_web::web::{self, ServiceConfig};
+use actix_web::{FromRequest, Responder, Route};
+use schemars::JsonSchema;
+
+use super::answer::problem;
+use super::body;
+use super::operation::Operation;
+use crate::api::call::{Call, CallMethod};
+
+/// A path and its routes.
+struct Path {
+    path: &'static str,
+    routes: Vec<Route>,
+    takes_file: bool,
+}
+
+/// The routes, and their descriptions.
+#[derive(Default)]
+pub(super) struct Router {
+    paths: Vec<Path>,
+    operations: Vec<Operation>,
+}
+
+impl Router {
+    /// Routes a call to its handler.
+    pub(super) fn call<Q, A, F, Args>(&mut self, call: &Call<Q, A>, handler: F)
+    where
+        Q: JsonSchema,
+        A: JsonSchema,
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        self.operations.push(Operation::of_call(call));
+        let route = if call.method == CallMethod::Get { web::get() } else { web::post() };
+        match self.paths.iter_mut().find(|known| known.path == call.path) {
+            Some(known) => known.routes.push(route.to(handler)),
+            None => {
+                let (path, takes_file) = (call.path, call.method == CallMethod::Upload);
+                self.paths.push(Path { path, routes: vec![route.to(handler)], takes_file });
+            }
+        }
+    }
+
+    /// Routes a page, which needs no token.
+    pub(super) fn page<F, Args>(&mut self, path: &'static str, summary: &'static str, handler: F)
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        self.operations.push(Operation::of_page(path, summary));
+        self.paths.push(Path { path, routes: vec![web::get().to(handler)], takes_file: false });
+    }
+
+    /// The descriptions of the routes.
+    pub(super) fn operations(self) -> Vec<Operation> {
+        self.operations
+    }
+
+    /// Adds the routes to a server. Another method of a path is answered with 405. A body has a
+    /// timeout, and an upload has one for each part.
+    pub(super) fn serve(self, config: &mut ServiceConfig) {
+        for Path { path, routes, takes_file } in self.paths {
+            let resource = routes.into_iter().fold(web::resource(path), actix_web::Resource::route);
+            let resource = resource.default_service(web::to(|| async {
+                problem(405, "method_not_allowed", "this path takes another method")
+            }));
+            if takes_file {
+                config.service(resource.wrap(from_fn(body::without_pauses)));
+            } else {
+                config.service(resource.wrap(from_fn(body::in_time)));
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Owns how a command calls the admin listener of a running system. It finds the listener by
+//! `--admin-url` or in a run file, and the local admin token in the data folder.
+
+use std::fs::File;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::api::call::{Call, CallMethod, Problem};
+use crate::args::Global;
+use crate::data_dir::DataDir;
+use crate::error::Fixable;
+use crate::run_file::RunFile;
+
+/// Timeout of an admin call: longer than a busy database takes for a claim.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// Timeout of a call that uploads a file, or that reads all orders before it answers.
+const UPLOAD_MAX: Duration = Duration::from_secs(3_600);
+/// Timeout of a probe.
+const PROBE_MAX: Duration = Duration::from_secs(5);
+
+/// The URL of the admin listener: `--admin-url`, or the one in the run file.
+fn admin_url(global: &Global, data: &DataDir) -> anyhow::Result<String> {
+    match &global.admin_url {
+        Some(url) => Ok(url.trim_end_matches('/').to_owned()),
+        None => Ok(RunFile::read(data)?.admin_url),
+    }
+}
+
+/// Makes an HTTP agent that returns answers with an error status, too.
+fn agent(timeout: Duration) -> ureq::Agent {
+    let config = ureq::Agent::config_builder().timeout_global(Some(timeout));
+    config.http_status_as_error(false).build().into()
+}
+
+/// The error for a call without an answer. After a timeout the process may still carry out the
+/// request.
+fn no_answer(url: &str, error: &ureq::Error, limit: Duration) -> anyhow::Error {
+    if matches!(error, ureq::Error::Timeout(ureq::Timeout::Global)) {
+        return Fixable::error(
+            format!("the admin listener {url} did not answer within {} s", limit.as_secs()),
+            "look in its log whether its storage is slow or unavailable; the request may still \
+                be carried out, so check the result before you repeat it",
+        );
+    }
+    Fixable::error(
+        format!("the admin listener {url} does not answer: {error}"),
+        "check that `payfold run` is still running; its run file may be left from a crash",
+    )
+}
+
+/// Checks that the running process is ready. Returns the URL of its admin listener. Errors: it is
+/// not ready, or nothing runs.
+pub(crate) fn assert_ready(global: &Global, data: &DataDir) -> anyhow::Result<String> {
+    let url = admin_url(global, data)?;
+    let Some(reason) = ask_ready(&url)? else { return Ok(url) };
+    Err(Fixable::error(
+        format!("{url} is not ready: {reason}"),
+        "see the last WARN or ERROR line of its log; `payfold check --connect` checks its \
+            configuration, disk and engines",
+    ))
+}
+
+/// Checks that the running process is alive. Returns the URL of its admin listener. A process that
+/// can't store anything is still alive: restarting it could lose the only copy of acknowledged
+/// notices. Errors: a role has ended, or nothing runs.
+pub(crate) fn assert_live(global: &Global, data: &DataDir) -> anyhow::Result<String> {
+    let url = admin_url(global, data)?;
+    let Some(reason) = ask_probe(&url, "/livez")? else { return Ok(url) };
+    Err(Fixable::error(
+        format!("{url} is not live: {reason}"),
+        "see the last ERROR line of its log, which names the role that ended and why; then \
+            restart the process",
+    ))
+}
+
+/// Why the process behind an admin listener is not ready; `None` if it is. Errors: no answer.
+pub(crate) fn ask_ready(url: &str) -> anyhow::Result<Option<String>> {
+    ask_probe(url, "/readyz")
+}
+
+/// What a probe reports as wrong; `None` if it succeeds. Errors: no answer.
+fn ask_probe(url: &str, path: &str) -> anyhow::Result<Option<String>> {
+    let answered = agent(PROBE_MAX).get(format!("{url}{path}")).call();
+    let mut answer = answered.map_err(|error| no_answer(url, &error, PROBE_MAX))?;
+    let body = answer.body_mut().read_to_string().unwrap_or_default();
+    Ok((!answer.status().is_success()).then_some(body.trim().to_owned()))
+}
+
+/// A client of the admin listener of a running system.
+pub(crate) struct AdminClient {
+    url: String,
+    token: String,
+    agent: ureq::Agent,
+}
+
+impl AdminClient {
+    /// Finds the running system by `--admin-url` or through the data folder.
+    pub(crate) fn find(global: &Global, data: &DataDir) -> anyhow::Result<Self> {
+        let url = admin_url(global, data)?;
+        let path = global.admin_token_file.clone().unwrap_or_else(|| data.admin_token());
+        let token = std::fs::read_to_string(&path).map_err(|error| {
+            Fixable::error(
+                format!("the admin token {} can't be read: {error}", path.display()),
+                "run the command as the user that runs payfold, with the same --data DIR, or \
+                    give the file of your own token with --admin-token-file",
+            )
+        })?;
+        Ok(Self { url, token: token.trim().to_owned(), agent: agent(ANSWER_MAX) })
+    }
+
+    /// Makes a call, with these names in its path. Errors: the call was refused, or nothing
+    /// answers.
+    pub(crate) fn call<Q: Serialize, A: DeserializeOwned>(
+        &self,
+        call: &Call<Q, A>,
+        names: &[&str],
+        request: &Q,
+    ) -> anyhow::Result<A> {
+        self.send(call, names, request, None)
+    }
+
+    /// Makes a call that uploads a file. Errors: as `call`.
+    pub(crate) fn upload<Q: Serialize, A: DeserializeOwned>(
+        &self,
+        call: &Call<Q, A>,
+        names: &[&str],
+        request: &Q,
+        file: File,
+    ) -> anyhow::Result<A> {
+        self.send(call, names, request, Some(file))
+    }
+
+    fn send<Q: Serialize, A: DeserializeOwned>(
+        &self,
+        call: &Call<Q, A>,
+        names: &[&str],
+        request: &Q,
+        file: Option<File>,
+    ) -> anyhow::Result<A> {
+        let is_short = file.is_none() && !call.is_slow;
+        let limit = if is_short { ANSWER_MAX } else { UPLOAD_MAX };
+        let agent = if is_short { &self.agent } else { &agent(UPLOAD_MAX) };
+        let url = format!("{}{}", self.url, call.path_of(names));
+        let query = if call.method == CallMethod::Post { Vec::new() } else { query_of(request)? };
+        let bearer = format!("Bearer {}", self.token);
+        let sent = match (call.method, file) {
+            (CallMethod::Get, _) => {
+                agent.get(url).query_pairs(query).header("authorization", bearer).call()
+            }
+            (CallMethod::Post, _) => {
+                agent.post(url).header("authorization", bearer).send_json(request)
+            }
+            (CallMethod::PostQuery | CallMethod::Upload, file) => {
+                let post = agent.post(url).query_pairs(query).header("authorization", bearer);
+                match file {
+                    Some(file) => post.content_type("application/octet-stream").send(file),
+                    None => post.send_empty(),
+                }
+            }
+        };
+        self.answer(sent, limit)
+    }
+
+    fn answer<A: DeserializeOwned>(
+        &self,
+        sent: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+        limit: Duration,
+    ) -> anyhow::Result<A> {
+        let mut answer = sent.map_err(|error| no_answer(&self.url, &error, limit))?;
+        let status = answer.status();
+        if status.is_success() {
+            return answer.body_mut().read_json().context("the admin listener's answer");
+        }
+        if status == 401 {
+            return Err(Fixable::error(
+                "the admin listener does not know this token",
+                "if you added it just now, wait two seconds and repeat the command; else it was \
+                    retired or belongs to another system: `payfold token add NAME` makes a new \
+                    one",
+            ));
+        }
+        let problem = answer.body_mut().read_json::<Problem>();
+        let detail = problem
+            .map_or_else(|_| format!("the admin listener answered {status}"), |it| it.detail);
+        anyhow::bail!("{detail}")
+    }
+}
+
+/// The members of a request as query parameters, without those that are null.
+fn query_of(request: &impl Serialize) -> anyhow::Result<Vec<(String, String)>> {
+    let object = serde_json::to_value(request)?;
+    let members = object.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    Ok(members.map(|(name, value)| (name.clone(), text(value))).collect())
+}

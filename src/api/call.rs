@@ -1,0 +1,100 @@
+//! Owns the description of a call of the admin listener: its path, method, request and answer.
+
+use std::marker::PhantomData;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A call that takes a `Q` and answers with an `A`, both JSON.
+pub(crate) struct Call<Q, A> {
+    /// The path, with names such as `{partner}` to be filled in.
+    pub path: &'static str,
+    /// What the call does, for its description.
+    pub summary: &'static str,
+    /// The HTTP method, and where the request is.
+    pub method: CallMethod,
+    /// The status of its success.
+    pub status: u16,
+    /// Whether every order may be read before it is answered.
+    pub is_slow: bool,
+    types: PhantomData<fn(Q) -> A>,
+}
+
+/// The HTTP method of a call, and where its request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallMethod {
+    /// In the query of a GET.
+    Get,
+    /// In the body of a POST.
+    Post,
+    /// In the query of a POST without a body.
+    PostQuery,
+    /// In the query of a POST that has a file as its body.
+    Upload,
+}
+
+impl<Q, A> Call<Q, A> {
+    /// A GET with the request in its query.
+    pub(crate) const fn get(path: &'static str, summary: &'static str) -> Self {
+        Self::new(CallMethod::Get, path, summary)
+    }
+
+    /// A POST with the request in its body.
+    pub(crate) const fn post(path: &'static str, summary: &'static str) -> Self {
+        Self::new(CallMethod::Post, path, summary)
+    }
+
+    /// A POST with the request in its query.
+    pub(crate) const fn post_query(path: &'static str, summary: &'static str) -> Self {
+        Self::new(CallMethod::PostQuery, path, summary)
+    }
+
+    /// A POST of a file, with the request in its query.
+    pub(crate) const fn upload(path: &'static str, summary: &'static str) -> Self {
+        Self::new(CallMethod::Upload, path, summary)
+    }
+
+    const fn new(method: CallMethod, path: &'static str, summary: &'static str) -> Self {
+        Self { path, summary, method, status: 200, is_slow: false, types: PhantomData }
+    }
+
+    /// A call that is answered with another status.
+    pub(crate) const fn answered_with(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+
+    /// A call that may read every order before it is answered.
+    pub(crate) const fn slow(self) -> Self {
+        Self { is_slow: true, ..self }
+    }
+
+    /// The path with these names filled in, in their order.
+    pub(crate) fn path_of(&self, names: &[&str]) -> String {
+        let mut names = names.iter();
+        let parts = self.path.split('/').map(|part| match part.starts_with('{') {
+            true => names.next().copied().unwrap_or_default(),
+            false => part,
+        });
+        parts.collect::<Vec<_>>().join("/")
+    }
+}
+
+/// A request without members.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, Serialize)]
+pub(crate) struct Nothing {}
+
+/// A problem document (RFC 9457): why a call was refused.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
+pub(crate) struct Problem {
+    /// `urn:payfold:problem:` and the code.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The code in words.
+    pub title: String,
+    /// The status of the answer.
+    pub status: u16,
+    /// A stable name of the problem.
+    pub code: String,
+    /// What is wrong, and what to do.
+    pub detail: String,
+}

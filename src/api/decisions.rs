@@ -1,0 +1,40 @@
+//! Owns the calls that decide a finding or a flag, and those that withdraw such a decision.
+
+use payfold_reconcile::decide::Decided;
+use payfold_reconcile::withdraw::WithdrawnDecision;
+use payfold_schemas::fact::Verdict;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::call::Call;
+
+pub(crate) const DECIDE_FINDING: Call<DecideRequest, Decided> =
+    Call::post("/v1/findings/{finding}/decision", "Decides a finding");
+pub(crate) const WITHDRAW_FINDING: Call<WithdrawRequest, WithdrawnDecision> =
+    Call::post("/v1/findings/{finding}/withdrawal", "Withdraws a first decision on a finding");
+pub(crate) const DECIDE_FLAG: Call<DecideRequest, Decided> = Call::post(
+    "/v1/orders/{partner}/{merchant}/{order}/flags/{flag}/decision",
+    "Decides a flag of an order",
+);
+pub(crate) const WITHDRAW_FLAG: Call<WithdrawRequest, WithdrawnDecision> = Call::post(
+    "/v1/orders/{partner}/{merchant}/{order}/flags/{flag}/withdrawal",
+    "Withdraws a first decision on a flag",
+);
+
+/// Decides a finding or a flag.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DecideRequest {
+    /// The record that is taken as right.
+    pub accept: Verdict,
+    /// Why: 1 to 1,000 characters.
+    pub reason: String,
+}
+
+/// Withdraws a first decision; its author alone can.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WithdrawRequest {
+    /// Why: 1 to 1,000 characters.
+    pub reason: String,
+}

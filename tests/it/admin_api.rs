@@ -1,0 +1,77 @@
+//! Compares the description of the admin listener with the listener and with the documentation:
+//! each has exactly the endpoints of the others.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::support::system::System;
+
+const METHODS: [&str; 4] = ["get", "post", "put", "delete"];
+
+/// `post /v1/rebuild` and so on.
+fn described(document: &Value) -> BTreeSet<String> {
+    let paths = document["paths"].as_object().expect("paths");
+    let methods = |(path, methods): (&String, &Value)| {
+        let methods = methods.as_object().expect("methods").keys();
+        methods.map(|method| format!("{method} {path}")).collect::<Vec<_>>()
+    };
+    paths.iter().flat_map(methods).collect()
+}
+
+/// A path with each name filled in.
+fn filled(path: &str) -> String {
+    let part = |part: &str| match part {
+        "{role}" => "ingest".to_owned(),
+        "{day}" => "2026-01-31".to_owned(),
+        "{position}" => "0-1".to_owned(),
+        name => name.trim_matches(['{', '}']).to_owned(),
+    };
+    path.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
+/// The status of a request without a token.
+fn status_of(system: &System, call: &str) -> u16 {
+    system.ask_admin(&format!("{call} HTTP/1.1\r\nhost: admin\r\ncontent-length: 0\r\n\r\n")).status
+}
+
+#[test]
+fn every_call_is_described_and_no_other() {
+    let system = System::demo();
+    let answer = system.get("/openapi.json");
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+    let document = answer.json();
+    let described = described(&document);
+    for path in document["paths"].as_object().expect("paths").keys() {
+        for method in METHODS {
+            let operation = format!("{method} {path}");
+            let query = if path == "/v1/reconcile/{partner}" { "?name=a.csv" } else { "" };
+            let call = format!("{} {}{query}", method.to_uppercase(), filled(path));
+            let status = status_of(&system, &call);
+            let expected: &[u16] = match described.contains(&operation) {
+                false => &[405],
+                true if path.starts_with("/v1/") => &[401],
+                true => &[200],
+            };
+            assert!(expected.contains(&status), "{operation}: {status}");
+        }
+    }
+    assert_eq!(status_of(&system, "GET /v1"), 404);
+}
+
+/// The table of the operations' manual has the calls, and no other.
+#[test]
+fn the_docs_list_every_call() {
+    let manual = include_str!("../../docs/reference/admin-api.md");
+    let document = System::demo().get("/openapi.json").json();
+    let rows = manual.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let calls = rows.filter_map(|(call, _)| {
+        let (method, path) = call.split_once(' ')?;
+        let method = method.to_lowercase();
+        (METHODS.contains(&method.as_str())).then(|| format!("{method} {path}"))
+    });
+    let calls: BTreeSet<_> = calls.collect();
+    let mut described = described(&document);
+    described.retain(|call| call.contains(" /v1/"));
+    assert_eq!(calls, described);
+}
