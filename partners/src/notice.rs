@@ -47,7 +47,7 @@ enum FieldSlot<'a> {
 /// A parsed body: a slot for each field of the contract, and the number of other top-level keys.
 /// Its signature is not verified yet.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Notice<'a> {
+pub struct Notice<'a> {
     slots: [FieldSlot<'a>; Field::COUNT],
     unknown_fields: u32,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Notice<'a> {
 impl<'a> Notice<'a> {
     /// Parses a body. Errors: a `Rejection` with a 400 code (refusals: `empty_body`,
     /// `invalid_encoding`, `malformed_json`, `not_an_object`, `duplicate_field`, `too_complex`).
-    pub(crate) fn parse(body: &'a [u8], limits: BodyLimits) -> Result<Self, Rejection> {
+    pub fn parse(body: &'a [u8], limits: BodyLimits) -> Result<Self, Rejection> {
         let text = std::str::from_utf8(body).map_err(|error| {
             Rejection::new(RejectCode::InvalidEncoding)
                 .with_detail(format!("not UTF-8 at byte {}", error.valid_up_to()))
@@ -82,7 +82,7 @@ impl<'a> Notice<'a> {
     }
 
     /// A field's value as received; `None` if it is missing, an object or an array.
-    pub(crate) fn field(&self, field: Field) -> Option<Scalar<'_>> {
+    pub fn field(&self, field: Field) -> Option<Scalar<'_>> {
         match &self.slots[field.index()] {
             FieldSlot::Scalar(kind, text) => Some(Scalar { kind: *kind, text }),
             FieldSlot::Missing | FieldSlot::Composite => None,
@@ -96,12 +96,12 @@ impl<'a> Notice<'a> {
 
     /// A field's text in the signing text; `None` if the field is absent, which is signed as an
     /// empty text.
-    pub(crate) fn signing_value(&self, field: Field) -> Option<&str> {
+    pub fn signing_value(&self, field: Field) -> Option<&str> {
         self.present(field).map(|scalar| scalar.text)
     }
 
     /// Whether a field is an object or an array, which can't be signed.
-    pub(crate) fn is_composite(&self, field: Field) -> bool {
+    pub fn is_composite(&self, field: Field) -> bool {
         matches!(self.slots[field.index()], FieldSlot::Composite)
     }
 

@@ -154,7 +154,7 @@ impl Profile {
     }
 
     /// The fields of the default scheme's signing text, in order; none in a custom scheme.
-    pub(crate) fn signed_fields(&self) -> &[Field] {
+    pub fn signed_fields(&self) -> &[Field] {
         self.default.as_ref().map_or(&[], |default| &default.signed_fields)
     }
 

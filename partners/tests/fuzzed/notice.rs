@@ -11,7 +11,7 @@ pub fn notice(bytes: &[u8], depth: Depth) {
     let Some((selector, rest)) = bytes.split_first() else { return };
     let known = chosen(*selector);
     let signed = judge(&known.ours, Wire::read(rest), depth);
-    let taken = known.strangers.verify_scheme(PARTNER, &signed.request(), NOW);
+    let taken = known.strangers.authenticate(Some(PARTNER), &signed.request(), NOW);
     assert!(taken.is_err(), "{}: accepted under a key that has signed nothing", known.name);
 }
 

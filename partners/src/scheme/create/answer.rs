@@ -45,7 +45,7 @@ pub enum OfferError {
 impl Account {
     /// Judges a complete answer with a success status to a create call. Errors: the partner
     /// declined, or the first rule the answer breaks.
-    pub(crate) fn judge_offer(
+    pub fn judge_offer(
         &self,
         asked: &RequestedSession,
         body: &[u8],

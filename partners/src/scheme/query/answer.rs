@@ -19,7 +19,7 @@ use crate::scheme::template_values::TemplateInputs;
 
 impl Account {
     /// Judges a complete answer with a success status to a query. Errors: the first rule it breaks.
-    pub(crate) fn judge_answer(
+    pub fn judge_answer(
         &self,
         question: &PaymentQuery,
         body: &[u8],
