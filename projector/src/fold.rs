@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `content` | a fact's content and its digest |
 //! | `effect` | the effect of adding a fact |
-//! | `keep` | adding a fact, within the caps |
+//! | `insertion` | adding a fact, within the caps |
 //! | `terms` | what the create requests asked for, and what agrees with it |
 //! | `statement` | the statements about each ref, and which of them count |
 //! | `refs` | the outcome of each ref |

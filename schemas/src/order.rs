@@ -218,6 +218,27 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// A summary with this state and nothing else: no money, no refs, no flags.
+    pub fn new(state: OrderState) -> Self {
+        Self {
+            state,
+            fulfil: false,
+            flags: Vec::new(),
+            reference: None,
+            attempt: None,
+            amount: None,
+            currency: None,
+            paid_amount: 0,
+            refunded_amount: 0,
+            overpaid: 0,
+            refunded_at_least: false,
+            session_ref: None,
+            payment_ref: None,
+            paid_at: None,
+            deadline: None,
+        }
+    }
+
     /// The open flags a person must look at: high or critical.
     pub fn attention(&self) -> impl Iterator<Item = Flag> + '_ {
         self.flags

@@ -15,6 +15,7 @@ use crate::manual_fold;
 use crate::partner::Partner;
 use crate::world::{
     Engines, NOW, OTHER_TOKEN, World, WorldOptions, key, payment_body, profile, read_answer, soon,
+    wait_until,
 };
 
 /// Appends a fact of an order, as another role does.
@@ -188,12 +189,7 @@ async fn a_drain_ends_long_polls() {
     let path = created["links"]["self"].as_str().unwrap();
     let polling = actix_web::rt::spawn(world.get(&format!("{path}?wait=60&version=1.2")).send());
     let topic = actix_web::rt::spawn(world.get("/v1/topics/findings?wait=60").send());
-    let begun = async {
-        while world.checkout.open_work_count() < 2 {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    soon("both requests wait", begun).await;
+    wait_until("both requests wait", async || world.checkout.open_work_count() >= 2).await;
     world.checkout.drain();
     let (status, body) = read_answer(polling.await.unwrap().unwrap()).await;
     assert_eq!((status, &body["version"]), (200, &json!("1.2")));

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use crate::log_lines::LogLines;
 use crate::partner::{Behaviour, Partner, http, offer};
 use crate::world::{
-    Engines, TOKEN, World, WorldOptions, claim_key, payment_body, read_answer, soon,
+    Engines, TOKEN, World, WorldOptions, claim_key, payment_body, read_answer, wait_until,
 };
 
 /// A log that fails to append facts of some kinds.
@@ -70,12 +70,7 @@ async fn wait_for_facts(engines: &Engines, expected: &str) {
 }
 
 async fn wait_for_drain(world: &World) {
-    let draining = async {
-        while world.checkout.open_work_count() > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    soon("no work is open", draining).await;
+    wait_until("no work is open", async || world.checkout.open_work_count() == 0).await;
 }
 
 /// The log is unavailable after the key is claimed: no call is made, and the retry is answered with
@@ -237,12 +232,10 @@ async fn a_short_outage_is_bridged() {
     let _folding = engines.fold();
     let body = payment_body("cart");
     let call = actix_web::rt::spawn(world.post("k", &body).send());
-    let claiming = async {
-        while engines.store.claimed(claim_key("web/k")).await.unwrap().is_none() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    soon("the key is claimed", claiming).await;
+    wait_until("the key is claimed", async || {
+        engines.store.claimed(claim_key("web/k")).await.unwrap().is_some()
+    })
+    .await;
     failing.recover();
     assert_eq!(read_answer(call.await.unwrap().unwrap()).await.0, 201);
     assert_eq!(
@@ -270,12 +263,7 @@ async fn the_work_goes_on_when_the_shop_hangs_up() {
     // The connection is reset, not closed: the HTTP library then drops the handler at once.
     socket.set_zero_linger().unwrap();
     drop(socket);
-    let hanging_up = async {
-        while world.checkout.open_work_count() > 1 {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    soon("the request ends", hanging_up).await;
+    wait_until("the request ends", async || world.checkout.open_work_count() <= 1).await;
     assert!(world.checkout.open_work_count() > 0);
     partner.release();
     wait_for_facts(&engines, "createRequested sessionOpened").await;

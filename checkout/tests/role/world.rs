@@ -233,6 +233,16 @@ pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     ended.unwrap_or_else(|_| panic!("[time] not within 60 s: {what}"))
 }
 
+/// Asks again until it holds; fails the test if it never does.
+pub async fn wait_until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    soon(what, waiting).await;
+}
+
 /// Status and JSON of a response. Checks that a problem document has the right type and status.
 pub async fn read_answer(response: Response) -> (u16, Value) {
     let status = response.status().as_u16();

@@ -72,21 +72,10 @@ pub fn at(offset: u64) -> Position {
 /// Makes an order; its last record has this offset.
 pub fn order(name: &str, offset: u64) -> Order {
     let summary = Summary {
-        state: OrderState::Pending,
-        fulfil: false,
-        flags: Vec::new(),
-        reference: None,
         attempt: Some(1),
         amount: Some(150_000),
-        currency: None,
-        paid_amount: 0,
-        refunded_amount: 0,
-        overpaid: 0,
-        refunded_at_least: false,
-        session_ref: None,
-        payment_ref: None,
-        paid_at: None,
         deadline: Some(Time::from_unix_ms(77)),
+        ..Summary::new(OrderState::Pending)
     };
     let (key, first_seen) = (key(name), Time::from_unix_ms(1));
     let facts = KnownFacts::default();

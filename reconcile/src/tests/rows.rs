@@ -20,23 +20,7 @@ pub(crate) fn key(order: &str) -> OrderKey {
 
 /// An order without facts.
 pub(crate) fn order(id: &str, state: OrderState, deadline: Option<Time>) -> Order {
-    let summary = Summary {
-        state,
-        fulfil: false,
-        flags: Vec::new(),
-        reference: None,
-        attempt: None,
-        amount: None,
-        currency: None,
-        paid_amount: 0,
-        refunded_amount: 0,
-        overpaid: 0,
-        refunded_at_least: false,
-        session_ref: None,
-        payment_ref: None,
-        paid_at: None,
-        deadline,
-    };
+    let summary = Summary { deadline, ..Summary::new(state) };
     Order {
         key: key(id),
         version: 1,

@@ -10,23 +10,7 @@ use super::*;
 use crate::orders::{ClaimKey, Folded, ViewEntry};
 
 fn order(key: &str, offset: u64) -> Order {
-    let summary = Summary {
-        state: OrderState::Pending,
-        fulfil: false,
-        flags: Vec::new(),
-        reference: None,
-        attempt: None,
-        amount: None,
-        currency: None,
-        paid_amount: 0,
-        refunded_amount: 0,
-        overpaid: 0,
-        refunded_at_least: false,
-        session_ref: None,
-        payment_ref: None,
-        paid_at: None,
-        deadline: None,
-    };
+    let summary = Summary::new(OrderState::Pending);
     Order {
         key: OrderKey::parse(key).unwrap(),
         version: offset,
