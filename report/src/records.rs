@@ -16,11 +16,7 @@ pub(super) fn section(report: &Report<'_>) -> Markup {
         ("Orders", compared.orders, "compared with the entries"),
         ("Agree", compared.matched, "lines that agree with their order"),
         ("Pending", compared.pending, "within the grace period: judged by the next run"),
-        (
-            "ShownFindings-off",
-            compared.cut_off,
-            "of a neighbouring day, near midnight: no difference",
-        ),
+        ("Cut-off", compared.cut_off, "of a neighbouring day, near midnight: no difference"),
     ];
     html! {
         section aria-labelledby="records" {

@@ -54,6 +54,22 @@ fn the_most_important_comes_first() {
 }
 
 #[test]
+fn what_was_compared_is_counted_by_name() {
+    let names = [
+        "What was compared",
+        "Lines in the file",
+        "Entries",
+        "Left out",
+        "Not readable",
+        "Orders",
+        "Agree",
+        "Pending",
+        "Cut-off",
+    ];
+    assert_in_order(&TestDay::sample().page(), &names);
+}
+
+#[test]
 fn a_finding_shows_both_sides_with_their_sources() {
     let found = elements(&TestDay::sample().page());
     let row = |id: &str| {
