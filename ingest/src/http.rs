@@ -104,10 +104,16 @@ impl Ingest {
         raw: &'a [u8],
         receipt: Receipt,
     ) -> Result<(Vec<VerifiedNotice>, Vec<PendingNotice<'a>>), Rejection> {
-        let url = PartnerFacingUrl::from_request(request, &self.public_url);
-        let incoming = IncomingRequest::new(request, raw, &url);
-        let (partner, now) = (incoming.partner, receipt.received_at);
-        let verified = self.directory.load().authenticate(partner, &incoming.request, now)?;
+        let directory = self.directory.load();
+        let (partner, now) = (request.match_info().get("partner"), receipt.received_at);
+        let url;
+        let incoming = if directory.reads_whole_request(partner) {
+            url = PartnerFacingUrl::from_request(request, &self.public_url);
+            IncomingRequest::whole(request, raw, &url)
+        } else {
+            IncomingRequest::without_headers(request, raw)
+        };
+        let verified = directory.authenticate(partner, &incoming.request, now)?;
         let begin = |notice: &VerifiedNotice| {
             let allowed = self.check_account_limits(request, notice.account());
             let verdict = AdmissionVerdict::new(allowed, || admit::admit_notice(notice, now));

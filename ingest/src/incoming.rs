@@ -30,8 +30,6 @@ impl<'r> PartnerFacingUrl<'r> {
 
 /// A received request with a signature that is not yet verified.
 pub(crate) struct IncomingRequest<'r> {
-    /// The partner in the path; `None` on the shared path.
-    pub(crate) partner: Option<&'r str>,
     /// The request as schemes read it.
     pub(crate) request: NoticeRequest<'r>,
     /// The `Host` header, which is recorded with notices of a scheme that signs the URL.
@@ -39,26 +37,34 @@ pub(crate) struct IncomingRequest<'r> {
 }
 
 impl<'r> IncomingRequest<'r> {
+    /// Reads a request without its headers and our address, which the default scheme doesn't need.
+    pub(crate) fn without_headers(request: &'r HttpRequest, raw: &'r [u8]) -> Self {
+        Self {
+            host: None,
+            request: NoticeRequest {
+                method: request.method().as_str(),
+                base_url: "",
+                path: request.uri().path(),
+                query: request.uri().query().unwrap_or_default(),
+                headers: Vec::new(),
+                body: raw,
+            },
+        }
+    }
+
     /// Reads a request. Headers with values that are not text are left out.
-    pub(crate) fn new(
+    pub(crate) fn whole(
         request: &'r HttpRequest,
         raw: &'r [u8],
         url: &'r PartnerFacingUrl<'r>,
     ) -> Self {
+        let mut incoming = Self::without_headers(request, raw);
         let headers = request.headers().iter();
         let text = headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        Self {
-            partner: request.match_info().get("partner"),
-            host: url.host,
-            request: NoticeRequest {
-                method: request.method().as_str(),
-                base_url: &url.url,
-                path: request.uri().path(),
-                query: request.uri().query().unwrap_or_default(),
-                headers: text.collect(),
-                body: raw,
-            },
-        }
+        incoming.request.headers = text.collect();
+        incoming.request.base_url = &url.url;
+        incoming.host = url.host;
+        incoming
     }
 
     /// The source to record with a notice of this request: profile, key and request.

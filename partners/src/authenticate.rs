@@ -34,6 +34,15 @@ impl Directory {
         }
     }
 
+    /// Whether `authenticate` may read a request's headers or our address on this route. The
+    /// default scheme reads the body alone.
+    pub fn reads_whole_request(&self, route_partner: Option<&str>) -> bool {
+        match route_partner {
+            Some(partner) => self.has_custom_scheme(partner),
+            None => self.found_by_merchant().next().is_some(),
+        }
+    }
+
     fn has_custom_scheme(&self, partner: &str) -> bool {
         self.profile(partner).is_some_and(|profile| !profile.is_default_scheme())
     }
