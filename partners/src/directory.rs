@@ -11,7 +11,7 @@ mod shared_keys;
 mod too_many;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
 use payfold_schemas::notice_source::RecordedRequest;
@@ -41,6 +41,10 @@ struct HmacCost {
     /// For a notice that names none.
     unnamed: usize,
 }
+
+/// The shipped default profile: compiled once, not for each directory.
+static DEFAULT: LazyLock<Profile> =
+    LazyLock::new(|| Profile::default_for(&PartnerCode::parse("default").expect("a partner code")));
 
 /// An immutable snapshot of all profiles and accounts.
 #[derive(Debug)]
@@ -99,7 +103,9 @@ impl Directory {
         problems.extend(shared_keys::of_two_accounts(&directory.accounts));
         directory.work = directory.work_of_routes();
         for route in directory.partners.values_mut() {
-            if let Some(profile) = &route.profile {
+            // A route of the default scheme spends `HmacCost` instead.
+            let profile = route.profile.as_ref().filter(|profile| !profile.is_default_scheme());
+            if let Some(profile) = profile {
                 route.work = RefusalWork::compute(profile.scheme(), &route.all);
             }
         }
@@ -108,7 +114,6 @@ impl Directory {
     }
 
     fn empty() -> Self {
-        let default = PartnerCode::parse("default").expect("a partner code");
         Self {
             accounts: Vec::new(),
             shared: Route::default(),
@@ -116,7 +121,7 @@ impl Directory {
             unknown: Route::default(),
             shared_schemes: Vec::new(),
             work: HmacCost { named: 1, unnamed: 1 },
-            default_profile: Profile::default_for(&default),
+            default_profile: DEFAULT.clone(),
             dummy_key: MacKey::new(&[]),
         }
     }
