@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use payfold_engines::EngineError;
+use payfold_engines::{EngineError, SeamFuture};
 use tokio::sync::watch;
 
 use crate::halt::{Halt, RunError};
@@ -39,6 +39,22 @@ impl<'a> Outage<'a> {
     /// An operation that has not failed yet. `what` follows "can't" in messages.
     pub fn new(retry: Retry, stop: &'a watch::Receiver<bool>, what: &'static str) -> Self {
         Self { retry, stop, what, pauses: 0 }
+    }
+
+    /// Repeats a call of an engine until it answers. Errors: as `wait`.
+    pub async fn ask<'e, T>(
+        mut self,
+        ask: impl Fn() -> SeamFuture<'e, T, EngineError>,
+    ) -> Result<T, Halt> {
+        loop {
+            match ask().await {
+                Ok(answer) => {
+                    self.over();
+                    return Ok(answer);
+                }
+                Err(error) => self.wait(error).await?,
+            }
+        }
     }
 
     /// Handles an error of the operation: returns when the caller should try again. Errors:

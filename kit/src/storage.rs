@@ -105,16 +105,7 @@ impl Storage {
         what: &'static str,
         ask: impl Fn() -> SeamFuture<'a, T, EngineError>,
     ) -> Result<T, Halt> {
-        let mut outage = self.outage(what);
-        loop {
-            match ask().await {
-                Ok(answer) => {
-                    outage.over();
-                    return Ok(answer);
-                }
-                Err(error) => outage.wait(error).await?,
-            }
-        }
+        self.outage(what).ask(ask).await
     }
 
     /// Waits for this long. Errors: `Stopped`, the role was signalled to stop meanwhile.

@@ -66,16 +66,8 @@ fn reset(shared: &Shared, states: &mut PartitionStates) {
 }
 
 async fn open(shared: &Shared) -> Result<Box<dyn AssignedReader>, Halt> {
-    let mut outage = shared.outage("subscribe to intake");
-    loop {
-        match shared.log.join_group(Topic::Intake, &shared.settings.group).await {
-            Ok(reader) => {
-                outage.over();
-                return Ok(reader);
-            }
-            Err(error) => outage.wait(error).await?,
-        }
-    }
+    let join = || shared.log.join_group(Topic::Intake, &shared.settings.group);
+    Ok(shared.outage("subscribe to intake").ask(join).await?)
 }
 
 /// Takes over assigned partitions and lets go of revoked and lost ones. The pipeline is not running

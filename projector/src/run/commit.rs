@@ -21,14 +21,7 @@ pub(super) async fn run(
         let Changes { orders, views, .. } = changes;
         let (views, log_id) = (views.into(), shared.log.id());
         let commit = Commit { orders, views, folded: folded.clone(), log_id };
-        let mut outage = shared.outage("commit orders");
-        loop {
-            match shared.store.commit(commit.clone()).await {
-                Ok(()) => break,
-                Err(error) => outage.wait(error).await?,
-            }
-        }
-        outage.over();
+        shared.outage("commit orders").ask(|| shared.store.commit(commit.clone())).await?;
         let before = shared.committed.swap(number, Ordering::AcqRel);
         assert_eq!(before.checked_add(1), Some(number), "batches are committed in order");
         for one in &folded {

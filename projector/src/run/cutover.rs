@@ -51,8 +51,9 @@ pub(super) async fn pass_markers(
     for marker in incoming {
         by_build.entry(marker.before.build).or_default().push(marker);
     }
+    let journal = Journal::new(Arc::clone(&shared.store));
     for (build, mut waiting) in by_build {
-        if let Some(before) = open_other_build(shared, build).await? {
+        if let Some(before) = open_other_build(shared, &journal, build).await? {
             while !waiting.is_empty() {
                 let ready = take_ready(shared, &*before, &mut waiting).await?;
                 publish_differences(shared, &*before, &ready).await?;
@@ -68,12 +69,13 @@ pub(super) async fn pass_markers(
 /// Waits in each partition with a last marker that names another build, until that build has passed
 /// the marker.
 pub(super) async fn wait_for_incoming(shared: &Shared, folded: &[Folded]) -> Result<(), Halt> {
+    let journal = Journal::new(Arc::clone(&shared.store));
     for one in folded {
         let publication = one.publication;
         if shared.publishes(publication) {
             continue;
         }
-        while let Some(incoming) = open_other_build(shared, publication.build).await? {
+        while let Some(incoming) = open_other_build(shared, &journal, publication.build).await? {
             let passed = load_folded(shared, &*incoming).await?.iter().any(|other| {
                 other.position.partition == one.position.partition
                     && other.publication.epoch >= publication.epoch
@@ -108,12 +110,12 @@ impl Shared {
 /// Opens another build of the store; `None` for a dropped build and for this projector's own.
 async fn open_other_build(
     shared: &Shared,
+    journal: &Journal,
     build: u32,
 ) -> Result<Option<Arc<dyn OrderStore>>, Halt> {
     if build == shared.settings.build {
         return Ok(None);
     }
-    let journal = Journal::new(Arc::clone(&shared.store));
     let mut outage = shared.outage("read which builds there are");
     loop {
         let opened = match journal.read().await {
@@ -133,16 +135,9 @@ async fn open_other_build(
 
 /// The last folded record of each partition in a build's store.
 async fn load_folded(shared: &Shared, store: &dyn OrderStore) -> Result<Vec<Folded>, Halt> {
-    let mut outage = shared.outage("read how far another build is folded");
-    loop {
-        match store.progress().await {
-            Ok(progress) => {
-                outage.over();
-                return Ok(progress.map(|progress| progress.folded).unwrap_or_default());
-            }
-            Err(error) => outage.wait(error).await?,
-        }
-    }
+    let outage = shared.outage("read how far another build is folded");
+    let progress = outage.ask(|| store.progress()).await?;
+    Ok(progress.map(|progress| progress.folded).unwrap_or_default())
 }
 
 /// Waits until another build has reached at least one of these markers; takes those out and
@@ -174,16 +169,8 @@ async fn commit(shared: &Shared, markers: &[ReachedMarker]) -> Result<(), Halt> 
         return Ok(());
     }
     let folded: Vec<Folded> = markers.iter().map(ReachedMarker::folded).collect();
-    let mut outage = shared.outage("commit a switch");
-    loop {
-        let commit =
-            Commit { folded: folded.clone(), log_id: shared.log.id(), ..Commit::default() };
-        match shared.store.commit(commit).await {
-            Ok(()) => break,
-            Err(error) => outage.wait(error).await?,
-        }
-    }
-    outage.over();
+    let commit = Commit { folded: folded.clone(), log_id: shared.log.id(), ..Commit::default() };
+    shared.outage("commit a switch").ask(|| shared.store.commit(commit.clone())).await?;
     shared.status.advance(folded.iter().map(|one| one.position));
     Ok(())
 }

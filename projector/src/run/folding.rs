@@ -61,14 +61,7 @@ async fn load(shared: &Shared, keys: Vec<OrderKey>, orders: &mut Orders) -> Resu
     if keys.is_empty() {
         return Ok(());
     }
-    let mut outage = shared.outage("load orders");
-    let rows = loop {
-        match shared.store.load(keys.clone()).await {
-            Ok(rows) => break rows,
-            Err(error) => outage.wait(error).await?,
-        }
-    };
-    outage.over();
+    let rows = shared.outage("load orders").ask(|| shared.store.load(keys.clone())).await?;
     assert_eq!(rows.len(), keys.len(), "a store returns one row or none for each key");
     for (key, row) in keys.into_iter().zip(rows) {
         if let Some(order) = row {

@@ -14,14 +14,8 @@ use super::shared::Shared;
 /// The last folded record of each of these partitions; a partition that is not folded at all is
 /// missing. Errors: `Unpaired`.
 pub(super) async fn load_start(shared: &Shared, partitions: &[u32]) -> Result<Vec<Folded>, Halt> {
-    let mut outage = shared.outage("read how far the orders are folded");
-    let progress = loop {
-        match shared.store.progress().await {
-            Ok(progress) => break progress,
-            Err(error) => outage.wait(error).await?,
-        }
-    };
-    outage.over();
+    let outage = shared.outage("read how far the orders are folded");
+    let progress = outage.ask(|| shared.store.progress()).await?;
     let Some(progress) = progress else { return Ok(Vec::new()) };
     if progress.log_id != shared.log.id() {
         return Err(unpaired("the order store was folded from another log".to_owned()));
@@ -60,16 +54,9 @@ async fn check_last_folded(shared: &Shared, folded: &Folded) -> Result<(), Halt>
 
 /// The first record of intake after a position.
 async fn record_after(shared: &Shared, after: Position) -> Result<Option<Delivered>, Halt> {
-    let mut outage = shared.outage("read intake");
-    loop {
-        match shared.log.read_after(Topic::Intake, after, 1).await {
-            Ok(records) => {
-                outage.over();
-                return Ok(records.into_iter().next());
-            }
-            Err(error) => outage.wait(error).await?,
-        }
-    }
+    let read = || shared.log.read_after(Topic::Intake, after, 1);
+    let records = shared.outage("read intake").ask(read).await?;
+    Ok(records.into_iter().next())
 }
 
 fn unpaired(text: String) -> Halt {

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use payfold_engines::SeamFuture;
 use payfold_engines::log::{AssignedReader, Delivered, ReaderOutput, Rebalance};
 use payfold_engines::orders::Folded;
 use payfold_kit::{RunError, parked};
@@ -270,18 +271,12 @@ async fn find_parked(shared: &Shared, damaged: &Delivered) -> Result<Option<Park
     if lock(&shared.unparked).contains(&position) {
         return Ok(None);
     }
-    let mut outage = shared.outage("check whether a damaged record is parked");
-    let found = loop {
-        let found = tokio::select! {
-            () = shared.stopped() => return Err(Halt::Stopped),
-            found = parked::find_marker(&*shared.log, damaged) => found,
-        };
-        match found {
-            Ok(found) => break found,
-            Err(error) => outage.wait(error).await?,
-        }
+    let outage = shared.outage("check whether a damaged record is parked");
+    let ask = || -> SeamFuture<'_, _, _> { Box::pin(parked::find_marker(&*shared.log, damaged)) };
+    let found = tokio::select! {
+        () = shared.stopped() => return Err(Halt::Stopped),
+        found = outage.ask(ask) => found?,
     };
-    outage.over();
     if found.is_none() {
         lock(&shared.unparked).insert(position);
     }
