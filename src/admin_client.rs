@@ -14,6 +14,7 @@ use crate::args::Global;
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::run_file::RunFile;
+use crate::settings;
 
 /// Timeout of an admin call: longer than a busy database takes for a claim.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
@@ -110,6 +111,13 @@ impl AdminClient {
             )
         })?;
         Ok(Self { url, token: token.trim().to_owned(), agent: agent(ANSWER_MAX) })
+    }
+
+    /// Loads the settings and finds the running system with their data folder. Errors: as
+    /// `settings::load` and `find`.
+    pub(crate) fn find_for_command(global: &Global) -> anyhow::Result<Self> {
+        let settings = settings::load(global)?.settings;
+        Self::find(global, &DataDir::of(&settings))
     }
 
     /// Makes a call, with these names in its path. Errors: the call was refused, or nothing

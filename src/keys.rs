@@ -22,7 +22,7 @@ use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode, ShopName};
 use payfold_schemas::time::Time;
 use zeroize::Zeroizing;
 
-pub(crate) use self::profile_files::{constants_of, profiles};
+pub(crate) use self::profile_files::{constants_of, profiles, profiles_in_force};
 pub(crate) use self::sandbox::SandboxAccounts;
 use crate::data_dir::{DataDir, write_private};
 use crate::demo::{MERCHANT, PARTNER};
@@ -71,10 +71,7 @@ impl Keys {
         origin: Origin,
         now: Time,
     ) -> anyhow::Result<Self> {
-        let mut profiles = profiles(settings)?;
-        if origin == Origin::Demo && profiles.is_empty() {
-            profiles.extend(crate::demo::profile());
-        }
+        let profiles = profiles_in_force(settings, origin)?;
         let local = prepare(settings, data, origin, now)?;
         let (watch, document) = VaultWatch::open(vault::place(settings)?)?;
         let directory = build(&profiles, &document)?;
@@ -217,10 +214,7 @@ pub(crate) fn open_directory_with(
     with: impl Fn(Profile) -> Profile,
 ) -> anyhow::Result<Directory> {
     let document = vault::read(&loaded.settings)?;
-    let mut profiles = profiles(&loaded.settings)?;
-    if loaded.is_demo() {
-        profiles.extend(crate::demo::profile());
-    }
+    let profiles = profiles_in_force(&loaded.settings, loaded.origin())?;
     let profiles: Vec<_> = profiles.into_iter().map(with).collect();
     build(&profiles, &document)
 }
@@ -238,10 +232,7 @@ pub(crate) fn add_body_keys(account: &mut AccountEntry, now: Time) -> anyhow::Re
 /// Checks that a running system would accept this vault. Errors: whatever would make it refuse the
 /// vault.
 pub(crate) fn check(loaded: &Loaded, document: &VaultDocument) -> anyhow::Result<()> {
-    let mut profiles = profiles(&loaded.settings)?;
-    if loaded.is_demo() {
-        profiles.extend(crate::demo::profile());
-    }
+    let profiles = profiles_in_force(&loaded.settings, loaded.origin())?;
     build(&profiles, document).map(drop)
 }
 

@@ -124,14 +124,9 @@ pub(super) fn refusal_status(reading: &IpnReading, profile: &Profile, now: Time)
         return Some(400);
     }
     let rule = profile.time();
-    let behind_ms_max = match rule.kind {
-        TimeKind::Delivery => rule.skew_ms,
-        // Without `max_age_s` there is no limit.
-        TimeKind::Event => rule.max_age_ms.unwrap_or(i64::MAX / 4),
-        TimeKind::None => return None,
-    };
-    let in_window = ipn.time.is_some_and(|time| {
-        now <= time.plus_ms(behind_ms_max) && time <= now.plus_ms(rule.skew_ms)
-    });
+    if rule.kind == TimeKind::None {
+        return None;
+    }
+    let in_window = ipn.time.is_some_and(|time| rule.judge(time, now).is_ok());
     (!in_window).then_some(403)
 }

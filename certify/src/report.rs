@@ -117,7 +117,7 @@ impl Report {
             "profile": {
                 "version": subject.profile.version,
                 "digest": subject.profile.digest,
-                "stage": stage_name(subject.stage),
+                "stage": subject.stage.as_str(),
             },
             "apiUrl": subject.api_url,
             "payfold": env!("CARGO_PKG_VERSION"),
@@ -204,16 +204,6 @@ fn rule_json(finding: &Finding) -> Value {
         "result": finding.outcome,
         "evidence": finding.evidence,
     })
-}
-
-/// The stage's name in a profile.
-pub(super) fn stage_name(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Draft => "draft",
-        Stage::Sandbox => "sandbox",
-        Stage::Frozen => "frozen",
-        Stage::Live => "live",
-    }
 }
 
 fn payment_json(payment: &ObservedPayment) -> Value {

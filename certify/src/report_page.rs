@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use payfold_schemas::time::Time;
 
 use super::judge::{Finding, RuleResult};
-use super::report::{Report, stage_name};
+use super::report::Report;
 
 const STYLE: &str = include_str!("report_page.css");
 
@@ -33,7 +33,7 @@ pub fn render_report_page(report: &Report, digest: &str, public_key: &str) -> St
                         dt { "Account" } dd { (subject.merchant_code) }
                         dt { "Profile" } dd {
                             "version " (subject.profile.version) ", stage "
-                            (stage_name(subject.stage)) ", SHA-256 "
+                            (subject.stage.as_str()) ", SHA-256 "
                             code { (subject.profile.digest) }
                         }
                         dt { "Called at" } dd { code { (subject.api_url) } }

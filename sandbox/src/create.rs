@@ -178,9 +178,9 @@ impl CreateEndpoint {
         if let Some(known) = addresses.get(text) {
             return Ok(Arc::clone(known));
         }
-        let reach =
-            if self.profile.allows_private_addresses() { Reach::Sandbox } else { Reach::Public };
-        let url = reach.check(text).map_err(|problem| RequestProblem::field(field, problem))?;
+        let url = Reach::of(&self.profile)
+            .check(text)
+            .map_err(|problem| RequestProblem::field(field, problem))?;
         if addresses.len() == ADDRESSES_MAX {
             addresses.clear();
         }

@@ -11,6 +11,7 @@ use futures_util::future::join_all;
 use payfold_engines::clock::Clock;
 use payfold_partners::mac::MacKey;
 use payfold_partners::profile::{NonceRule, Profile, TimeKind};
+use payfold_partners::remote::install_tls;
 use payfold_schemas::money::Amount;
 use payfold_schemas::time::Time;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
@@ -67,8 +68,7 @@ impl NoticeSender {
         sends_max: usize,
         answer: Duration,
     ) -> Result<Self, reqwest::Error> {
-        // An error means that another part of the process has installed a provider before.
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        install_tls();
         let client = Client::builder()
             .user_agent(concat!("payfold-sandbox/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())

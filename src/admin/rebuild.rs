@@ -7,6 +7,7 @@ use actix_web::web::{self, Data};
 use payfold_projector::Speed;
 use payfold_projector::journal::DecisionRequest;
 use payfold_projector::rebuild::service::{BuildRequest, SwitchTarget};
+use payfold_schemas::ids::Author;
 
 use super::answer::{Answer, Refusal, answer, assert_reason, read};
 use super::backends::RebuildBackend;
@@ -28,32 +29,36 @@ pub(super) fn route(router: &mut Router) {
     router.call(&DROP, drop_build);
 }
 
-fn authorize<'a>(admin: &'a Admin, request: &HttpRequest) -> Result<&'a RebuildBackend, Refusal> {
-    admin.author(request).ok_or(Refusal::Unauthenticated)?;
-    admin.rebuilds.as_ref().ok_or(Refusal::NoProjector)
+/// The author of a request and the backend of rebuilds. Errors: no valid token; this process has no
+/// projector.
+fn authorize<'a>(
+    admin: &'a Admin,
+    request: &HttpRequest,
+) -> Result<(Author, &'a RebuildBackend), Refusal> {
+    let author = admin.author(request).ok_or(Refusal::Unauthenticated)?;
+    Ok((author, admin.rebuilds.as_ref().ok_or(Refusal::NoProjector)?))
 }
 
-/// The author, reason and time of a change. Errors: no valid token; no valid reason.
+/// The author, reason and time of a change. Errors: no valid reason.
 fn decision_request(
     admin: &Admin,
-    request: &HttpRequest,
+    author: Author,
     reason: &str,
 ) -> Result<DecisionRequest, Refusal> {
-    let author = admin.author(request).ok_or(Refusal::Unauthenticated)?;
     assert_reason(reason)?;
     let (request_id, at) = (admin.clock.request_id(), admin.clock.now());
     Ok(DecisionRequest { author, reason: reason.trim().to_owned(), request_id, at })
 }
 
 async fn build_statuses(request: HttpRequest, admin: Data<Admin>) -> Answer {
-    let backend = authorize(&admin, &request)?;
+    let (_, backend) = authorize(&admin, &request)?;
     answer(&BUILDS, &Builds { builds: backend.service.build_statuses().await? })
 }
 
 async fn start(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    let backend = authorize(&admin, &request)?;
+    let (author, backend) = authorize(&admin, &request)?;
     let StartBuild { reason, drill, throttle } = read(&START, &body)?;
-    let asked = decision_request(&admin, &request, &reason)?;
+    let asked = decision_request(&admin, author, &reason)?;
     if drill && !backend.may_drill {
         return Err(Refusal::NoDrill);
     }
@@ -77,9 +82,9 @@ async fn pace(
     admin: &Admin,
     speed: impl FnOnce(Option<u32>) -> Speed,
 ) -> Answer {
-    let backend = authorize(admin, request)?;
+    let (author, backend) = authorize(admin, request)?;
     let PaceBuild { reason, throttle } = read(&PAUSE, body)?;
-    let asked = decision_request(admin, request, &reason)?;
+    let asked = decision_request(admin, author, &reason)?;
     let speed = speed(throttle);
     let (build, paused) = (backend.service.set_speed(&asked, speed).await?, speed.paused);
     tracing::info!(author = %asked.author, build, paused, "a rebuild is paced");
@@ -87,9 +92,9 @@ async fn pace(
 }
 
 async fn switch(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    let backend = authorize(&admin, &request)?;
+    let (author, backend) = authorize(&admin, &request)?;
     let MovePublication { reason, build, force } = read(&SWITCH, &body)?;
-    let asked = decision_request(&admin, &request, &reason)?;
+    let asked = decision_request(&admin, author, &reason)?;
     let switched = backend.service.switch(&asked, SwitchTarget { build, force }).await?;
     let tables = switched.publication.build;
     tracing::info!(author = %asked.author, tables, "a switch is decided");
@@ -97,9 +102,9 @@ async fn switch(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> A
 }
 
 async fn roll_back(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    let backend = authorize(&admin, &request)?;
+    let (author, backend) = authorize(&admin, &request)?;
     let MovePublication { reason, build, force } = read(&ROLL_BACK, &body)?;
-    let asked = decision_request(&admin, &request, &reason)?;
+    let asked = decision_request(&admin, author, &reason)?;
     let switched = backend.service.roll_back(&asked, SwitchTarget { build, force }).await?;
     let tables = switched.publication.build;
     tracing::info!(author = %asked.author, tables, "a rollback is decided");
@@ -107,9 +112,9 @@ async fn roll_back(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -
 }
 
 async fn drop_build(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    let backend = authorize(&admin, &request)?;
+    let (author, backend) = authorize(&admin, &request)?;
     let DropBuild { reason, build } = read(&DROP, &body)?;
-    let asked = decision_request(&admin, &request, &reason)?;
+    let asked = decision_request(&admin, author, &reason)?;
     backend.service.drop_build(&asked, build).await?;
     tracing::info!(author = %asked.author, build, "a build is to go");
     answer(&DROP, &Build { build })

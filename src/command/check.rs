@@ -177,8 +177,7 @@ fn payments(loaded: &Loaded) -> CheckRow {
 /// Checks which partners are queried about stuck payments, and whether one must be queried and
 /// can't be.
 fn queries(loaded: &Loaded) -> CheckRow {
-    let mut profiles = keys::profiles(&loaded.settings).unwrap_or_default();
-    profiles.extend(loaded.is_demo().then(crate::demo::profile).flatten());
+    let profiles = keys::profiles_in_force(&loaded.settings, loaded.origin()).unwrap_or_default();
     match queries::summary(&loaded.settings, &profiles, loaded.origin()) {
         Ok(detail) => CheckRow::ok("queries", detail),
         Err((detail, fix)) => CheckRow::warn("queries", detail, fix),

@@ -10,6 +10,7 @@ pub(crate) mod contracts;
 pub(crate) mod demo;
 pub(crate) mod init;
 pub(crate) mod key;
+mod ledger;
 pub(crate) mod log;
 mod message;
 pub(crate) mod order;

@@ -8,7 +8,7 @@ mod freeze;
 mod new;
 mod records;
 mod request;
-pub(super) mod show;
+mod show;
 mod source;
 mod vectors;
 mod verify;

@@ -3,7 +3,6 @@
 use payfold_partners::outbound::Reach;
 use payfold_partners::profile::Profile;
 
-use super::partner::show::stage_name;
 use crate::settings::Settings;
 
 /// The fix for an address that can't be called.
@@ -16,7 +15,7 @@ pub(crate) fn unreachable(settings: &Settings, profiles: &[Profile]) -> Vec<Stri
         let profile = profiles.iter().find(|profile| profile.partner().as_str() == code.as_str());
         let reach = profile.map_or(Reach::Public, Reach::of);
         if let (false, Err(problem)) = (partner.api_url.is_empty(), reach.check(&partner.api_url)) {
-            let stage = profile.map_or("default", |profile| stage_name(profile.stage()));
+            let stage = profile.map_or("default", |profile| profile.stage().as_str());
             problems.push(format!(
                 "api_url of partner {code}, with a profile of stage {stage}, can't be called: \
                  {problem}"

@@ -13,29 +13,21 @@ mod status;
 use crate::admin_client::AdminClient;
 use crate::api::rebuild::{PAUSE, RESUME, ROLL_BACK, SWITCH};
 use crate::args::{Global, RebuildCommand};
-use crate::data_dir::DataDir;
-use crate::settings;
 
 /// Runs one of its commands.
 pub(crate) fn run(global: &Global, command: &RebuildCommand) -> anyhow::Result<()> {
+    let client = || AdminClient::find_for_command(global);
     match command {
         RebuildCommand::Plan(args) => plan::run(global, args),
-        RebuildCommand::Start(args) => ask::start(&client(global)?, args),
-        RebuildCommand::Status(args) => status::run(&client(global)?, args),
-        RebuildCommand::Pause { why } => ask::pace(&client(global)?, &PAUSE, None, why),
-        RebuildCommand::Resume { throttle, why } => {
-            ask::pace(&client(global)?, &RESUME, *throttle, why)
-        }
+        RebuildCommand::Start(args) => ask::start(&client()?, args),
+        RebuildCommand::Status(args) => status::run(&client()?, args),
+        RebuildCommand::Pause { why } => ask::pace(&client()?, &PAUSE, None, why),
+        RebuildCommand::Resume { throttle, why } => ask::pace(&client()?, &RESUME, *throttle, why),
         RebuildCommand::Diff(args) => diff::run(global, args),
-        RebuildCommand::Switch(args) => ask::switch(&client(global)?, &SWITCH, args),
-        RebuildCommand::Rollback(args) => ask::switch(&client(global)?, &ROLL_BACK, args),
+        RebuildCommand::Switch(args) => ask::switch(&client()?, &SWITCH, args),
+        RebuildCommand::Rollback(args) => ask::switch(&client()?, &ROLL_BACK, args),
         RebuildCommand::Drop { build, yes, why } => {
-            ask::throw_away(&client(global)?, (*build, *yes), why)
+            ask::throw_away(&client()?, (*build, *yes), why)
         }
     }
-}
-
-fn client(global: &Global) -> anyhow::Result<AdminClient> {
-    let settings = settings::load(global)?.settings;
-    AdminClient::find(global, &DataDir::of(&settings))
 }

@@ -3,14 +3,13 @@
 
 mod change;
 mod decisions;
-mod folded;
 mod list;
 mod report;
 
 use payfold_reconcile::ledger::Ledger;
 
-use self::folded::folded;
 use super::block_on::block_on;
+use super::ledger::read_ledger;
 use crate::args::{Global, ReconcileCommand};
 use crate::{settings, wiring};
 
@@ -36,6 +35,6 @@ fn ledger(global: &Global) -> anyhow::Result<Ledger> {
     let loaded = settings::load(global)?;
     block_on(async {
         let engines = wiring::open_to_read(&loaded.settings).await?;
-        folded(&engines).await
+        read_ledger(&*engines.log).await
     })
 }

@@ -5,7 +5,6 @@ use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::Topic;
 use payfold_engines::orders::{Cursor, Page, Scan};
 use payfold_kit::search;
-use payfold_reconcile::ledger::Ledger;
 use payfold_reconciler::schedule::Schedule;
 use payfold_reconciler::stuck::{QueryReason, query_reasons, unconfirmed_notices};
 use payfold_schemas::finding::{Code, FindingChanged};
@@ -15,11 +14,12 @@ use payfold_schemas::time::Time;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::ledger::read_ledger;
 use crate::args::{OutputArgs, OutputFormat, PageArgs};
 use crate::listing::{Listing, Row};
 use crate::settings::Loaded;
 use crate::wiring::Engines;
-use crate::{demo, keys, output, queries};
+use crate::{keys, output, queries};
 
 const PAGE: usize = 500;
 /// How long an order is still listed after its last query (a day).
@@ -144,8 +144,7 @@ pub(crate) async fn list(
     (page, output): (&PageArgs, &OutputArgs),
 ) -> anyhow::Result<()> {
     let queries = QuerySchedule::of(loaded)?;
-    let mut ledger = Ledger::in_memory()?;
-    ledger.catch_up(&*engines.log).await?;
+    let ledger = read_ledger(&*engines.log).await?;
     let now = queries.now;
     let length_ms = queries.schedule.last_due(Time::from_unix_ms(0)).unix_ms();
     let from = now.plus_ms(-length_ms).plus_ms(-AFTERWARDS_MS);
@@ -176,10 +175,7 @@ pub(crate) async fn list(
 
 /// Codes of the partners that can be queried.
 fn partners(loaded: &Loaded) -> anyhow::Result<Vec<String>> {
-    let mut profiles = keys::profiles(&loaded.settings)?;
-    if loaded.is_demo() {
-        profiles.extend(demo::profile());
-    }
+    let profiles = keys::profiles_in_force(&loaded.settings, loaded.origin())?;
     let asked = profiles
         .iter()
         .filter(|profile| queries::can_be_queried(&loaded.settings, profile, loaded.origin()));

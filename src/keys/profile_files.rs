@@ -6,8 +6,8 @@ use payfold_partners::profile::Profile;
 use payfold_schemas::ids::PartnerCode;
 
 use crate::error::Fixable;
-use crate::frozen;
-use crate::settings::{Loaded, Settings};
+use crate::settings::{Loaded, Origin, Settings};
+use crate::{demo, frozen};
 
 /// Loads the profile of every configured partner. Errors: a file can't be read or parsed; they name
 /// the line.
@@ -21,6 +21,19 @@ pub(crate) fn profiles(settings: &Settings) -> anyhow::Result<Vec<Profile>> {
             Some(shipped) => shipped,
             None => read_profile(&code, &partner.profile)?,
         });
+    }
+    Ok(profiles)
+}
+
+/// The profiles of the configured partners, and in the demo the sandbox's. A demo has no configured
+/// partners. Errors: as `profiles`.
+pub(crate) fn profiles_in_force(
+    settings: &Settings,
+    origin: Origin,
+) -> anyhow::Result<Vec<Profile>> {
+    let mut profiles = profiles(settings)?;
+    if origin == Origin::Demo && profiles.is_empty() {
+        profiles.extend(demo::profile());
     }
     Ok(profiles)
 }

@@ -65,15 +65,11 @@ pub(super) fn check_violation(observed: &RunObservations, rule: CreateViolation)
             _ => {}
         }
     }
-    match tally {
-        Tally::Checked { passed: 0, ref faults, .. } if faults.is_empty() => {
-            let reason = not_applicable_reason(observed, rule);
-            reason.map_or(tally, |reason| {
-                Tally::Decided(RuleResult::NotApplicable, reason.to_owned())
-            })
-        }
-        checked => checked,
+    if !tally.is_untested() {
+        return tally;
     }
+    let reason = not_applicable_reason(observed, rule);
+    reason.map_or(tally, |reason| Tally::Decided(RuleResult::NotApplicable, reason.to_owned()))
 }
 
 /// Why the rule does not apply to the accepted responses; `None` if it does.

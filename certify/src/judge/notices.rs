@@ -196,17 +196,18 @@ pub(super) fn check_paid_in_session(observed: &RunObservations) -> Tally {
 
 pub(super) fn check_timestamps(observed: &RunObservations) -> Tally {
     let rule = &observed.parameters.time;
-    let behind_ms_max = match (rule.kind, rule.max_age_ms) {
-        (TimeKind::Delivery, _) => rule.skew_ms,
-        (TimeKind::Event, Some(max_age_ms)) => max_age_ms,
-        (TimeKind::Event | TimeKind::None, _) => {
-            let reason = "the profile has no rule for the time of a notice";
-            return Tally::Decided(RuleResult::NotApplicable, reason.to_owned());
-        }
+    let has_window = match rule.kind {
+        TimeKind::Delivery => true,
+        TimeKind::Event => rule.max_age_ms.is_some(),
+        TimeKind::None => false,
     };
+    if !has_window {
+        let reason = "the profile has no rule for the time of a notice";
+        return Tally::Decided(RuleResult::NotApplicable, reason.to_owned());
+    }
     let mut tally = check_each(observed, NO_IPN, |_, delivery, ipn| {
         let (at, time) = (delivery.at, ipn.time?);
-        let off = at > time.plus_ms(behind_ms_max) || time > at.plus_ms(rule.skew_ms);
+        let off = rule.judge(time, at).is_err();
         let seconds = at.nanos_since(time) / 1_000_000_000;
         check_result(off.then(|| format!("has a timestamp {seconds} s before its arrival")))
     });

@@ -9,19 +9,6 @@ use super::tally::{RuleResult, Tally};
 
 const NO_PAGE: &str = "no hosted page was shown";
 
-/// Replaces a tally without checks by `NotApplicable` if the partner shows QR codes only.
-fn apply_qr_only(observed: &RunObservations, tally: Tally) -> Tally {
-    let codes = observed.payments.iter().any(|payment| payment.is_qr_only());
-    match tally {
-        Tally::Checked { passed: 0, ref faults, .. }
-            if faults.is_empty() && codes && visited_pages(observed).next().is_none() =>
-        {
-            Tally::Decided(RuleResult::NotApplicable, super::tally::NO_PAGES.to_owned())
-        }
-        checked => checked,
-    }
-}
-
 fn visited_pages(observed: &RunObservations) -> impl Iterator<Item = (PaymentCase, &VisitedPage)> {
     observed.payments.iter().filter_map(|payment| Some((payment.case, payment.page.as_ref()?)))
 }
@@ -41,7 +28,7 @@ pub(super) fn check_shown(observed: &RunObservations) -> Tally {
         };
         tally.add_check(fault.map(|fault| format!("{case}: {fault}")));
     }
-    apply_qr_only(observed, tally)
+    tally.or_qr_only(observed)
 }
 
 pub(super) fn check_https(observed: &RunObservations) -> Tally {
@@ -58,13 +45,11 @@ pub(super) fn check_https(observed: &RunObservations) -> Tally {
             }
         }
     }
-    match tally {
-        Tally::Checked { passed: 0, ref faults, .. } if faults.is_empty() && local > 0 => {
-            let reason = "the page is on this machine, where a sandbox profile allows http";
-            Tally::Decided(RuleResult::NotApplicable, reason.to_owned())
-        }
-        checked => apply_qr_only(observed, checked),
+    if tally.is_untested() && local > 0 {
+        let reason = "the page is on this machine, where a sandbox profile allows http";
+        return Tally::Decided(RuleResult::NotApplicable, reason.to_owned());
     }
+    tally.or_qr_only(observed)
 }
 
 /// Checks every document on the way: each must be allowed in the frame.
@@ -79,7 +64,7 @@ fn check_documents(
             tally.add_check(fault.map(|fault| format!("{case}: {fault} at {}", hop.address)));
         }
     }
-    apply_qr_only(observed, tally)
+    tally.or_qr_only(observed)
 }
 
 pub(super) fn check_frame_options(observed: &RunObservations) -> Tally {
@@ -120,14 +105,14 @@ pub(super) fn check_cookies(observed: &RunObservations) -> Tally {
             AttestedItem::Cookies,
             &format!("{unknown}; only a person can check whether it needs them"),
         ),
-        (tally, _) => apply_qr_only(observed, tally),
+        (tally, _) => tally.or_qr_only(observed),
     }
 }
 
 pub(super) fn check_attested(observed: &RunObservations, rule: Rule) -> Tally {
     let item = if rule == Rule::PageWidth { AttestedItem::Width } else { AttestedItem::WebView };
     if visited_pages(observed).next().is_none() {
-        return apply_qr_only(observed, Tally::new("page", NO_PAGE));
+        return Tally::new("page", NO_PAGE).or_qr_only(observed);
     }
     decide_attested(observed, item, "a person must check it")
 }

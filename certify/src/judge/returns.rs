@@ -7,7 +7,7 @@ use super::super::observations::{
     IpnReading, ObservedPayment, PageAction, ReceivedReturn, RunObservations,
 };
 use super::super::rule::Rule;
-use super::tally::{NO_PAGES, RuleResult, Tally};
+use super::tally::Tally;
 
 /// The required fields of a return besides its signature (contract 2.3, 2.4).
 const REQUIRED_FIELDS: [Field; 7] = [
@@ -46,20 +46,7 @@ pub(super) fn check_returned(observed: &RunObservations, rule: Rule) -> Tally {
             tally.add_check(no_return.then(fault));
         }
     }
-    apply_qr_only(observed, tally)
-}
-
-/// Replaces a tally without checks by `NotApplicable` if the partner shows QR codes only: a QR code
-/// has no browser return.
-fn apply_qr_only(observed: &RunObservations, tally: Tally) -> Tally {
-    let pages = observed.payments.iter().any(|payment| payment.page.is_some());
-    let codes = observed.payments.iter().any(ObservedPayment::is_qr_only);
-    match tally {
-        Tally::Checked { passed: 0, ref faults, .. } if faults.is_empty() && codes && !pages => {
-            Tally::Decided(RuleResult::NotApplicable, NO_PAGES.to_owned())
-        }
-        checked => checked,
-    }
+    tally.or_qr_only(observed)
 }
 
 /// Checks every return by itself. `check` returns a fault, or `None`.
@@ -74,7 +61,7 @@ fn check_each(
             tally.add_check(fault.map(|fault| format!("{}: {fault}", payment.case)));
         }
     }
-    apply_qr_only(observed, tally)
+    tally.or_qr_only(observed)
 }
 
 pub(super) fn check_signatures(observed: &RunObservations) -> Tally {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::observations::{ObservedPayment, RunObservations};
 use crate::rule::Rule;
 
 /// The most faults or notes quoted in the evidence of a rule.
@@ -105,6 +106,22 @@ impl Tally {
             Some(fault) => self.add_fault(fault),
             None => self.add_pass(),
         }
+    }
+
+    /// Whether no check was made.
+    pub(super) fn is_untested(&self) -> bool {
+        matches!(self, Self::Checked { passed: 0, faults, .. } if faults.is_empty())
+    }
+
+    /// Replaces a tally without checks by `NotApplicable` if the partner shows QR codes only: a QR
+    /// code has no page and no browser return.
+    pub(super) fn or_qr_only(self, observed: &RunObservations) -> Self {
+        let has_codes = observed.payments.iter().any(ObservedPayment::is_qr_only);
+        let has_pages = observed.payments.iter().any(|payment| payment.page.is_some());
+        if self.is_untested() && has_codes && !has_pages {
+            return Self::Decided(RuleResult::NotApplicable, NO_PAGES.to_owned());
+        }
+        self
     }
 
     /// Closes the tally as the finding of `rule`.

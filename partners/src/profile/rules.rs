@@ -18,6 +18,21 @@ pub enum Stage {
     Live,
 }
 
+impl Stage {
+    /// Every stage, in the order that a profile passes them.
+    pub const ALL: [Self; 4] = [Self::Draft, Self::Sandbox, Self::Frozen, Self::Live];
+
+    /// The stage's name in a profile.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Sandbox => "sandbox",
+            Self::Frozen => "frozen",
+            Self::Live => "live",
+        }
+    }
+}
+
 /// Whether a partner's notices carry a nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

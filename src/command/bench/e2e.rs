@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use payfold_bench::figures::describe_machine;
+use payfold_bench::figures::{describe_machine, per_second, ratio};
 use payfold_bench::load::{self, Load, LoadResult};
 use payfold_bench::notices::RequestBuffer;
 use payfold_engines::log::Topic;
@@ -110,7 +110,7 @@ impl<'a> E2eBench<'a> {
             payments_per_s: full.rate,
             create_p50_ms: full.seen.latency_ms(500),
             create_p99_ms: full.seen.latency_ms(990),
-            cpu_micros_per_payment: per(cpu, full.seen.requests),
+            cpu_micros_per_payment: ratio(cpu, full.seen.requests),
             half_rate_per_s: half.rate,
             half_ack_to_event_p99_ms: quantile(&before, &after, 0.99) * 1e3,
             half_create_p99_ms: half.seen.latency_ms(990),
@@ -134,8 +134,7 @@ impl<'a> E2eBench<'a> {
         let begun = Instant::now();
         let seen = load::run(load, &creates)?;
         let order = block_on(self.paid(head, seen.requests))?;
-        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-        let rate = seen.requests as f64 / begun.elapsed().as_secs_f64();
+        let rate = per_second(seen.requests, begun.elapsed());
         Ok(PaymentsResult { seen, rate, order })
     }
 
@@ -208,11 +207,6 @@ struct PaymentsResult {
     seen: LoadResult,
     rate: f64,
     order: String,
-}
-
-#[expect(clippy::cast_precision_loss, reason = "figures for people")]
-fn per(whole: u64, count: u64) -> f64 {
-    whole as f64 / count as f64
 }
 
 /// The bucket bound under which this fraction of the observations between two readings lies.

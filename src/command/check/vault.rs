@@ -57,10 +57,7 @@ pub(super) fn rows(loaded: &Loaded) -> Vec<CheckRow> {
             return vec![CheckRow::failed("vault", error.to_string(), fix)];
         }
     };
-    let mut profiles = keys::profiles(&loaded.settings).unwrap_or_default();
-    if loaded.is_demo() {
-        profiles.extend(crate::demo::profile());
-    }
+    let profiles = keys::profiles_in_force(&loaded.settings, loaded.origin()).unwrap_or_default();
     let overlaps = overlaps(&profiles, &document, SystemClock.now());
     let bodies = bodies(&document, &place, SystemClock.now());
     let accounts = accounts(profiles, &document, &place);

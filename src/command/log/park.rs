@@ -13,6 +13,7 @@ use payfold_schemas::parked::Parked;
 use payfold_schemas::position::Position;
 use payfold_schemas::record::MARKER_KEY;
 use payfold_schemas::record::{RecordError, decode_intake};
+use payfold_verify::through::folded;
 use prometheus::Registry;
 
 use crate::args::ParkArgs;
@@ -120,10 +121,7 @@ async fn print_record(
         let at = at.map_or("at an unknown time".to_owned(), output::time);
         output::line(&format!("  {beside:<6}  {place}, received {at}"));
     }
-    let progress = engines.store()?.progress().await?;
-    let folded = progress.into_iter().flat_map(|progress| progress.folded);
-    let through = folded.map(|one| one.position).find(|one| one.partition == position.partition);
-    let is_folded = through.is_some_and(|through| through.offset >= position.offset);
+    let is_folded = folded(&**engines.store()?).await?.has(*position);
     output::line(if is_folded {
         "  folded  yes, before it was damaged: its order keeps the fact until the log is folded \
          again, and `log verify` differs until then. A backup of the log still has the record"

@@ -6,13 +6,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use payfold_partners::profile::{DEFAULT_PROFILE, SANDBOX_PROFILE, ShippedProfile};
+use payfold_partners::profile::{DEFAULT_PROFILE, SANDBOX_PROFILE, ShippedProfile, Stage};
 use payfold_schemas::digest::Digest;
 
 use crate::frozen;
 use crate::settings::Loaded;
-
-const STAGES: [&str; 4] = ["draft", "sandbox", "frozen", "live"];
 
 /// The texts of all profiles by digest. Errors: a file can't be read.
 pub(crate) fn texts(loaded: &Loaded, more: &[PathBuf]) -> anyhow::Result<HashMap<Digest, String>> {
@@ -50,7 +48,8 @@ fn with_frozen_copies(path: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 fn at_every_stage(text: &str) -> Vec<(Digest, String)> {
-    let staged = STAGES.map(|stage| frozen::with_stage_line(text, &format!("stage = \"{stage}\"")));
+    let staged = Stage::ALL
+        .map(|stage| frozen::with_stage_line(text, &format!("stage = \"{}\"", stage.as_str())));
     let all = staged.into_iter().chain([text.to_owned()]);
     all.map(|text| (Digest::of_bytes(text.as_bytes()), text)).collect()
 }

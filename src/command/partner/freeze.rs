@@ -8,7 +8,6 @@ use payfold_certify::report;
 use payfold_partners::profile::{Profile, Stage};
 use serde_json::Value;
 
-use super::show::stage_name;
 use super::source::ProfileSource;
 use crate::args::PromoteTo;
 use crate::error::{DifferencesFound, Fixable};
@@ -62,11 +61,7 @@ pub(super) fn promote(
     };
     if profile.stage() != from {
         return Err(Fixable::error(
-            format!(
-                "the profile is at stage {}, not {}",
-                stage_name(profile.stage()),
-                stage_name(from)
-            ),
+            format!("the profile is at stage {}, not {}", profile.stage().as_str(), from.as_str()),
             match to {
                 Stage::Live => format!("freeze it first: payfold partner freeze {}", source.code),
                 _ => "a version passes each stage once; to begin again, increment version and \
@@ -83,7 +78,7 @@ pub(super) fn promote(
     output::line(&format!(
         "{} is at stage {} now; restart the running system",
         source.code,
-        stage_name(to)
+        to.as_str()
     ));
     Ok(())
 }
@@ -180,7 +175,7 @@ fn with_stage(source: &ProfileSource, stage: Stage) -> anyhow::Result<String> {
             "write stage = \"…\" on a line of its own before the first section",
         ));
     }
-    let line = format!("stage = \"{}\"", stage_name(stage));
+    let line = format!("stage = \"{}\"", stage.as_str());
     Ok(frozen::with_stage_line(&source.text, &line))
 }
 

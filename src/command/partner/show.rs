@@ -1,6 +1,6 @@
 //! `payfold partner list|show`: the configured profiles, and one profile in detail.
 
-use payfold_partners::profile::{Profile, Stage};
+use payfold_partners::profile::Profile;
 use payfold_schemas::digest::Digest;
 use serde::Serialize;
 use serde_json::Value;
@@ -32,15 +32,6 @@ impl Row for ProfileRow<'_> {
     }
 }
 
-pub(in crate::command) const fn stage_name(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Draft => "draft",
-        Stage::Sandbox => "sandbox",
-        Stage::Frozen => "frozen",
-        Stage::Live => "live",
-    }
-}
-
 fn scheme_name(profile: &Profile) -> &'static str {
     if profile.is_default_scheme() { "default" } else { "custom" }
 }
@@ -55,7 +46,7 @@ pub(super) fn list(loaded: &Loaded, output: &OutputArgs) -> anyhow::Result<()> {
             partner: code.as_str(),
             profile: from.map_or("", |partner| &partner.profile),
             version: profile.stamp().version,
-            stage: stage_name(profile.stage()),
+            stage: profile.stage().as_str(),
             scheme: scheme_name(&profile),
             accounts: accounts.iter().filter(|(partner, _)| partner == code).count(),
             exceptions: profile.scheme().exceptions(),
@@ -71,7 +62,7 @@ pub(super) fn show(source: &ProfileSource) -> anyhow::Result<()> {
     let mut lines = vec![
         ("partner", stamp.partner.to_string()),
         ("version", stamp.version.to_string()),
-        ("stage", stage_name(profile.stage()).to_owned()),
+        ("stage", profile.stage().as_str().to_owned()),
         ("digest", stamp.digest.to_string()),
         ("scheme", scheme_name(&profile).to_owned()),
         (

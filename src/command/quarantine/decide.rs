@@ -11,7 +11,6 @@ use payfold_schemas::released::Because;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::list;
 use super::pick::{self, NoticeFilter};
 use super::reading::{in_words, reading};
 use crate::admin_client::AdminClient;
@@ -20,10 +19,10 @@ use crate::api::quarantine::{DECIDE, DecideNotice, JUDGE, Judge, ReadNotice, WIT
 use crate::args::{
     DismissArgs, Global, OutputArgs, OutputFormat, ReleaseArgs, WithdrawNoticesArgs,
 };
-use crate::data_dir::DataDir;
+use crate::command::ledger::read_ledger;
 use crate::error::Fixable;
 use crate::listing::{self, Row, show_money};
-use crate::{output, settings};
+use crate::output;
 
 /// The only refusal code of the rule on time.
 const STALE: &str = "timestamp_out_of_window";
@@ -81,14 +80,14 @@ impl Row for NoticeRow {
 pub(crate) fn release(global: &Global, args: &ReleaseArgs) -> anyhow::Result<()> {
     let because = Because::from(args.because);
     let chosen = reading(global, async |engines| {
-        let ledger = list::ledger(engines).await?;
+        let ledger = read_ledger(&*engines.log).await?;
         if args.positions.is_empty() {
             by_filter(engines, &ledger, args).await
         } else {
             named(args)
         }
     })?;
-    let client = client(global)?;
+    let client = AdminClient::find_for_command(global)?;
     let progress =
         output::progress_bar(args.output.output, u64::try_from(chosen.len())?, "notices");
     let mut rows = Vec::new();
@@ -203,7 +202,7 @@ fn waiting(author: &str, replaces: Option<&ReplacedDecision>) -> String {
 
 /// Withdraws the caller's first decisions.
 pub(crate) fn withdraw(global: &Global, args: &WithdrawNoticesArgs) -> anyhow::Result<()> {
-    let client = client(global)?;
+    let client = AdminClient::find_for_command(global)?;
     let request = WithdrawRequest { reason: args.reason.clone() };
     each(&args.positions, &args.output, &client, |position| {
         match client.call(&WITHDRAW, &[position], &request) {
@@ -218,7 +217,7 @@ pub(crate) fn withdraw(global: &Global, args: &WithdrawNoticesArgs) -> anyhow::R
 
 /// Dismisses the given notices.
 pub(crate) fn dismiss(global: &Global, args: &DismissArgs) -> anyhow::Result<()> {
-    let client = client(global)?;
+    let client = AdminClient::find_for_command(global)?;
     let (verdict, reason) = (NoticeVerdict::Dismiss, args.reason.clone());
     let request = DecideNotice { verdict, because: None, reason };
     each(&args.positions, &args.output, &client, |position| decided(&client, position, &request))
@@ -239,11 +238,6 @@ fn each(
         rows.push(NoticeRow { position, reads, result, detail });
     }
     print_results(&rows, output)
-}
-
-fn client(global: &Global) -> anyhow::Result<AdminClient> {
-    let settings = settings::load(global)?.settings;
-    AdminClient::find(global, &DataDir::of(&settings))
 }
 
 /// Prints a row for each notice, and a summary. Errors: a notice could not be decided.

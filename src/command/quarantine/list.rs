@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::pick::{self, NoticeFilter, QuarantinedNotice};
 use super::reading::in_words;
 use crate::args::{OutputArgs, OutputFormat, QuarantineListArgs};
+use crate::command::ledger::read_ledger;
 use crate::command::message::ShownMessage;
 use crate::error::Fixable;
 use crate::listing::{Listing, Row};
@@ -53,16 +54,9 @@ struct ShownNotice<'a> {
     decisions: Vec<&'a NoticeDecided>,
 }
 
-/// Reads the ledger of decisions from the log.
-pub(crate) async fn ledger(engines: &Engines) -> anyhow::Result<Ledger> {
-    let mut ledger = Ledger::in_memory()?;
-    ledger.catch_up(&*engines.log).await?;
-    Ok(ledger)
-}
-
 /// Prints quarantined notices, oldest first.
 pub(crate) async fn list(engines: &Engines, args: &QuarantineListArgs) -> anyhow::Result<()> {
-    let ledger = ledger(engines).await?;
+    let ledger = read_ledger(&*engines.log).await?;
     let filter = NoticeFilter::of(&args.notices)?;
     let mut listing = Listing::of::<QuarantineRow<'_>>(args.output.output);
     let after: Option<Position> = args.page.after.as_deref().map(str::parse).transpose()?;
@@ -103,7 +97,7 @@ pub(crate) async fn show(
 ) -> anyhow::Result<()> {
     let message = at(engines, position).await?;
     let evidence = Digest::of_bytes(&message.value);
-    let ledger = ledger(engines).await?;
+    let ledger = read_ledger(&*engines.log).await?;
     let decisions = ledger.decisions_on_notice(position, evidence).collect();
     let shown = ShownNotice { message: ShownMessage::of(&message)?, evidence, decisions };
     output::object(output.output, &shown)

@@ -22,22 +22,16 @@ use crate::api::reconcile::{
     CLOSE, COMPARE, CompareFile, QUERY, QueryPartner, RUN, RunState, Ticket,
 };
 use crate::args::{DecideArgs, Global, OutputFormat, ReconcileRunArgs, WithdrawArgs};
-use crate::data_dir::DataDir;
 use crate::error::{DifferencesFound, Fixable, unreadable};
-use crate::{output, settings};
+use crate::output;
 
 /// Interval between two checks of a run's progress.
 const POLL: Duration = Duration::from_millis(200);
 
-fn client(global: &Global) -> anyhow::Result<AdminClient> {
-    let settings = settings::load(global)?.settings;
-    AdminClient::find(global, &DataDir::of(&settings))
-}
-
 /// Starts a run, waits for its end and prints the result. Errors: `DifferencesFound`; the run is
 /// refused or incomplete.
 pub(crate) fn run(global: &Global, args: &ReconcileRunArgs) -> anyhow::Result<()> {
-    let client = client(global)?;
+    let client = AdminClient::find_for_command(global)?;
     let day = args.day.map(|day| day.to_string());
     let (replace, names) = (args.replace, [args.partner.as_str()]);
     let Ticket { ticket } = match &args.records {
@@ -161,7 +155,7 @@ impl DecisionTarget {
         [on_finding, on_flag]: [&Call<Q, A>; 2],
         request: &Q,
     ) -> anyhow::Result<A> {
-        let client = client(global)?;
+        let client = AdminClient::find_for_command(global)?;
         match self {
             Self::Finding(finding) => client.call(on_finding, &[finding], request),
             Self::Flag(OrderKey { partner, merchant_code, order_id }, flag) => {
@@ -212,7 +206,7 @@ pub(crate) fn decide(global: &Global, args: &DecideArgs) -> anyhow::Result<()> {
 /// Closes a day.
 pub(crate) fn close(global: &Global, partner: &str, day: NaiveDate) -> anyhow::Result<()> {
     let names = [partner, &day.to_string()];
-    let closed = client(global)?.call(&CLOSE, &names, &Nothing {})?;
+    let closed = AdminClient::find_for_command(global)?.call(&CLOSE, &names, &Nothing {})?;
     output::line(&format!(
         "{day} of {partner} is closed by {}: run {}, seal {}",
         closed.author, closed.run, closed.seal

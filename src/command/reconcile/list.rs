@@ -14,8 +14,8 @@ use payfold_schemas::run::{ControlTotal, RunEnded, Sum};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::folded::folded;
 use crate::args::{DayArgs, FindingsArgs, OutputFormat};
+use crate::command::ledger::read_ledger;
 use crate::command::stuck::{QuerySchedule, QueryStatus};
 use crate::error::Fixable;
 use crate::listing::{self, Listing, Row, money_writer};
@@ -171,7 +171,7 @@ fn is_day(only: Option<NaiveDate>, day: &str) -> bool {
 /// Prints findings by day and severity, with the status of the queries about their orders.
 pub(crate) async fn findings(loaded: &Loaded, args: &FindingsArgs) -> anyhow::Result<()> {
     let engines = wiring::open_to_read(&loaded.settings).await?;
-    let ledger = folded(&engines).await?;
+    let ledger = read_ledger(&*engines.log).await?;
     let code = args.code.as_deref().map(code).transpose()?;
     let partner = args.partner.as_deref().map(PartnerCode::parse).transpose()?;
     let day = args.day.map(|day| day.to_string());
