@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix_web::HttpResponse;
 use payfold_engines::EngineError;
-use payfold_engines::log::{Delivered, Extent, Topic};
+use payfold_engines::log::{Delivered, Extent, Topic, walk};
 use payfold_partners::shops::ShopEntry;
 use payfold_schemas::event::SOURCE;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
@@ -221,9 +221,7 @@ fn start_positions(after: Option<&str>, extents: &[Extent]) -> Result<Vec<Positi
         .iter()
         .map(|extent| {
             let named = given.iter().find(|position| position.partition == extent.partition);
-            let beginning =
-                Position { partition: extent.partition, offset: extent.first.saturating_sub(1) };
-            named.copied().unwrap_or(beginning)
+            named.copied().unwrap_or_else(|| walk::before(extent))
         })
         .collect())
 }

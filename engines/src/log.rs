@@ -35,6 +35,16 @@ impl Topic {
     /// Every topic.
     pub const ALL: [Topic; 4] = [Self::Intake, Self::Orders, Self::Findings, Self::Quarantine];
 
+    /// Its index in `ALL`.
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::Intake => 0,
+            Self::Orders => 1,
+            Self::Findings => 2,
+            Self::Quarantine => 3,
+        }
+    }
+
     /// The name of its table in SQLite, and of its topic in Kafka behind the prefix.
     pub fn name(self) -> &'static str {
         match self {

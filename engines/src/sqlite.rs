@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 pub(crate) use self::checkpoint::checkpoint;
 pub(crate) use self::identity::FileIdentity;
-use self::paths::beside;
+pub(crate) use self::paths::beside;
 pub use self::paths::follow_links;
 use crate::{EngineError, lock};
 

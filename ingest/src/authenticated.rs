@@ -175,7 +175,7 @@ impl Ingest {
             }
             AdmissionVerdict::Passed(Admission::Admitted(admitted)) => {
                 let identity = self.replays.identify_fact(&signer, &signed, &admitted);
-                if self.remembers_fact(identity, &receipt) {
+                if self.remembers(self.replays.facts(), identity, &receipt) {
                     PendingStep::AcknowledgeReplay
                 } else {
                     let (timestamp, started) = (admitted.ipn.timestamp, Instant::now());
@@ -187,12 +187,6 @@ impl Ingest {
             }
         };
         PendingNotice { signer, receipt, raw, step }
-    }
-
-    /// Whether this process remembers the fact as durable. Returns `false` while the log takes no
-    /// appends, so that nothing is answered from memory then.
-    fn remembers_fact(&self, identity: NoticeIdentity, receipt: &Receipt) -> bool {
-        self.intake.takes_appends() && self.replays.facts().contains(identity, receipt.received_at)
     }
 
     /// Replaces a refusal for an out-of-window timestamp by a 503 while this host's clock is wrong.

@@ -20,7 +20,7 @@ use crate::quarantine::{
     self, BudgetLimit, QuarantineBudget, QuarantineEntry, QuarantineOutcome, QuarantineWrite,
 };
 use crate::refusal::Refusal;
-use crate::replays::{NoticeIdentity, Replays};
+use crate::replays::{NoticeIdentity, RememberedNotices, Replays};
 use crate::sampler::Sampler;
 
 /// The state of the ingest role. One value, shared by all workers.
@@ -86,7 +86,7 @@ impl Ingest {
         identity: NoticeIdentity,
         limit: BudgetLimit,
     ) -> QuarantineWrite {
-        if self.remembers_quarantined(identity, &receipt) {
+        if self.remembers(self.replays.quarantined(), identity, &receipt) {
             return QuarantineWrite::AlreadyStored;
         }
         let (name, bytes) = (entry.account.name(), entry.raw.len());
@@ -102,11 +102,15 @@ impl Ingest {
         QuarantineWrite::Pending { append, code, bytes, identity }
     }
 
-    /// Whether this process remembers the notice as durable in quarantine. Returns `false` while
-    /// the log takes no appends, so that nothing is answered from memory then.
-    fn remembers_quarantined(&self, identity: NoticeIdentity, receipt: &Receipt) -> bool {
-        self.intake.takes_appends()
-            && self.replays.quarantined().contains(identity, receipt.received_at)
+    /// Whether this process remembers the notice as durable. Returns `false` while the log takes no
+    /// appends, so that nothing is answered from memory then.
+    pub(crate) fn remembers(
+        &self,
+        notices: &RememberedNotices,
+        identity: NoticeIdentity,
+        receipt: &Receipt,
+    ) -> bool {
+        self.intake.takes_appends() && notices.contains(identity, receipt.received_at)
     }
 
     /// Waits until a quarantined notice is durable. Errors: `storage_unavailable`; the notice's

@@ -8,7 +8,7 @@ mod tests;
 
 use payfold_engines::EngineError;
 use payfold_engines::log::epoch::epoch_of;
-use payfold_engines::log::{Delivered, EventLog, Message, Topic};
+use payfold_engines::log::{Delivered, EventLog, Message, Topic, walk};
 use payfold_schemas::parked::Parked;
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{IntakeRecord, MARKER_KEY, decode_intake, encode_parked};
@@ -63,9 +63,7 @@ async fn one_partition_per_epoch(
         let epoch = epoch_of(extent.partition);
         let is_known = ranges.iter().any(|range| epoch_of(range.after.partition) == epoch);
         if after.is_none_or(|after| epoch > after) && !is_known {
-            let offset = extent.first.saturating_sub(1);
-            let after = Position { partition: extent.partition, offset };
-            ranges.push(MessageRange { after, last: extent.last });
+            ranges.push(MessageRange { after: walk::before(&extent), last: extent.last });
         }
     }
     Ok(ranges)

@@ -5,7 +5,7 @@
 use payfold_schemas::ids::{Nonce, OrderId, ProviderRef};
 use payfold_schemas::ipn::{MoneyContent, Status};
 use payfold_schemas::money::{Amount, AmountError, Currency};
-use payfold_schemas::text::{Text, TextError, TextRule};
+use payfold_schemas::text::{Text, TextRule};
 use payfold_schemas::time::Time;
 
 use crate::field::Field;
@@ -116,14 +116,7 @@ fn optional_time(verified: &VerifiedIpn<'_>, field: Field) -> Result<Option<Time
 }
 
 fn id<R: TextRule>(verified: &VerifiedIpn<'_>, field: Field) -> Result<Text<R>, ContentFault> {
-    Text::parse(text(verified, field)?).map_err(|error| {
-        let kind = match error {
-            TextError::Empty { .. } => FaultKind::Empty,
-            TextError::TooLong { .. } => FaultKind::TooLong,
-            TextError::IllegalCharacter { .. } => FaultKind::IllegalCharacter,
-        };
-        detailed(kind, error.to_string())
-    })
+    Ok(Text::parse(text(verified, field)?)?)
 }
 
 /// A required string that is not blank.

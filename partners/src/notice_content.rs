@@ -3,6 +3,7 @@
 
 use payfold_schemas::ids::{Nonce, OrderId, ProviderRef};
 use payfold_schemas::ipn::{IpnPolicy, MoneyContent, Status};
+use payfold_schemas::text::TextError;
 use payfold_schemas::time::Time;
 
 use crate::scheme::template_values::TemplateValueError;
@@ -102,6 +103,17 @@ pub struct ContentFault {
 
 pub(crate) fn fault<T>(kind: FaultKind, detail: impl Into<String>) -> Result<T, ContentFault> {
     Err(ContentFault { kind, detail: Some(detail.into()) })
+}
+
+impl From<TextError> for ContentFault {
+    fn from(error: TextError) -> Self {
+        let kind = match error {
+            TextError::Empty { .. } => FaultKind::Empty,
+            TextError::TooLong { .. } => FaultKind::TooLong,
+            TextError::IllegalCharacter { .. } => FaultKind::IllegalCharacter,
+        };
+        Self { kind, detail: Some(error.to_string()) }
+    }
 }
 
 impl From<TemplateValueError> for ContentFault {

@@ -143,7 +143,7 @@ impl GroupComparer {
             tally.totals.add_order(ours, &outcome, &self.rules);
         }
         for line in lines {
-            tally.totals.add_line(line, &self.rules, self.rules.zone);
+            tally.totals.add_line(line, &self.rules);
         }
         let ComparisonOutcome { differences, left_over, listed, early, .. } = outcome;
         let Some(context) = self.finding_context(ours, lines) else { return Ok(()) };

@@ -90,9 +90,7 @@ pub(crate) async fn run_day(
     let (lines, mut orders) = read_both_sides(shared, setup, (&request, &partner), &rules).await?;
     catch_up(shared, ledger).await?;
     let changed = ChangedOrders::since_last_run(ledger, &request.partner, (day, orders.from));
-    changed
-        .collect_flags(shared, &rules, |dated| orders.flagged.push_or_refuse(&dated, &rules))
-        .await?;
+    changed.collect_flags(shared, &rules, |dated| orders.flagged.push(&dated, &rules)).await?;
     check_not_replacing(ledger, (&request, day), &lines.file)?;
     let run = ClaimedRun::claim_run(shared, ledger, (&request, day), &lines.file, begun_at).await?;
     let comparer = GroupComparer {

@@ -5,7 +5,6 @@
 //! A new finding of a closed day is an adjustment: it gets the day of the run that detects it, and
 //! keeps that day.
 
-use std::io;
 use std::path::Path;
 
 use chrono::NaiveDate;
@@ -107,25 +106,21 @@ impl FlagSpills {
         Self { of_day: SpillFile::in_folder(folder), of_earlier_days: SpillFile::in_folder(folder) }
     }
 
-    /// Adds an order's flags, unless the order is of a later day. Errors: the disk.
-    pub(crate) fn push(&mut self, dated: &DatedFlags, rules: &DayRules) -> io::Result<()> {
+    /// Adds an order's flags, unless the order is of a later day. Errors: the disk's, as a refusal.
+    pub(crate) fn push(
+        &mut self,
+        dated: &DatedFlags,
+        rules: &DayRules,
+    ) -> Result<(), ReconcileError> {
         let day = rules.day.to_string();
-        if dated.day == day {
+        let pushed = if dated.day == day {
             self.of_day.push(dated)
         } else if dated.day < day && dated.has_open() {
             self.of_earlier_days.push(dated)
         } else {
             Ok(())
-        }
-    }
-
-    /// As `push`, with the disk's error as a refusal.
-    pub(crate) fn push_or_refuse(
-        &mut self,
-        dated: &DatedFlags,
-        rules: &DayRules,
-    ) -> Result<(), ReconcileError> {
-        self.push(dated, rules).map_err(ReconcileError::scratch_disk)
+        };
+        pushed.map_err(ReconcileError::scratch_disk)
     }
 
     /// Appends the flags of another collection.

@@ -164,7 +164,7 @@ async fn take_order(
     let ours = OurOrder::of(money);
     if let Some(flags) = flags {
         let dated = orders::date_flags(shared, &comparer.rules, flags, ours.clone()).await?;
-        tally.flagged.push(&dated, &comparer.rules).map_err(ReconcileError::scratch_disk)?;
+        tally.flagged.push(&dated, &comparer.rules)?;
     }
     Ok(ours)
 }

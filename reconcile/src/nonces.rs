@@ -13,7 +13,6 @@ use payfold_schemas::record::FactRecord;
 use payfold_schemas::time::Time;
 
 use super::detected_finding::{DetectedFinding, FindingIdentity};
-use super::error::ReconcileError;
 use super::publish::{append, finding_event};
 
 /// Uses of one nonce that a finding names, at most.
@@ -47,13 +46,7 @@ pub async fn check_nonce(storage: &Storage, used: UsedNonce) -> Result<(), Halt>
     // The finding is of no partner's day, so it gets the UTC date of the notice.
     let day = used.at.to_string().chars().take(10).collect::<String>();
     let opened = detected.into_opened(1, (&day, None), used.at);
-    match append(storage, vec![finding_event(&opened, used.at)]).await {
-        Ok(()) => Ok(()),
-        Err(ReconcileError::Halt(halt)) => Err(halt),
-        Err(ReconcileError::Refused(problem)) => {
-            unreachable!("an append is never refused: {problem}")
-        }
-    }
+    append(storage, vec![finding_event(&opened, used.at)]).await
 }
 
 fn detect_reuse(used: &UsedNonce, uses: &[(OrderKey, ViewEntry)]) -> Option<DetectedFinding> {

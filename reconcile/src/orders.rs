@@ -6,9 +6,11 @@ use std::io;
 use std::path::Path;
 
 use futures_util::future::try_join_all;
+use payfold_engines::SeamFuture;
 use payfold_engines::log::Topic;
 use payfold_engines::orders::{Cursor, MoneyPage, Window};
 use payfold_kit::Halt;
+use payfold_kit::search::message_at;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::order::OrderState;
@@ -86,7 +88,7 @@ pub(crate) async fn read_orders(
             }
             for (flags, ours) in flags {
                 let dated = date_flags(shared, rules, flags, ours).await?;
-                flagged.push(&dated, rules).map_err(ReconcileError::scratch_disk)?;
+                flagged.push(&dated, rules)?;
             }
             for mut ours in undated {
                 date_refunds(shared, &mut ours).await?;
@@ -276,11 +278,9 @@ async fn stated_at(
     shared: &SharedContext,
     position: Position,
 ) -> Result<Option<Time>, ReconcileError> {
-    let Some(before) = position.offset.checked_sub(1) else { return Ok(None) };
-    let before = Position { offset: before, ..position };
-    let ask = || shared.storage.log.read_after(Topic::Intake, before, 1);
-    let messages = shared.storage.ask("read a record of intake", ask).await?;
-    let found = messages.first().filter(|message| message.position == position);
+    let log = &*shared.storage.log;
+    let ask = || -> SeamFuture<'_, _, _> { Box::pin(message_at(log, Topic::Intake, position)) };
+    let found = shared.storage.ask("read a record of intake", ask).await?;
     let record = found.and_then(|message| decode_fact(&message.value).ok());
     Ok(record.map(|record| match record.fact {
         Fact::Ipn(ipn) => ipn.timestamp.unwrap_or(record.received_at),

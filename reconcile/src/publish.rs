@@ -2,7 +2,7 @@
 //! projector and for the ledger.
 
 use payfold_engines::log::{Message, Topic};
-use payfold_kit::{Storage, Watermark};
+use payfold_kit::{Halt, Storage, Watermark};
 use payfold_schemas::event::EventAttributes;
 use payfold_schemas::finding::{FINDING_CHANGED_TYPE, FindingChanged};
 use payfold_schemas::time::Time;
@@ -53,10 +53,7 @@ pub(super) async fn wait_until_folded(
 
 /// Folds the `findings` topic into the ledger up to its present end; retries while the log fails.
 /// Errors: a halt.
-pub(super) async fn catch_up(
-    shared: &SharedContext,
-    ledger: &mut Ledger,
-) -> Result<(), ReconcileError> {
+pub(super) async fn catch_up(shared: &SharedContext, ledger: &mut Ledger) -> Result<(), Halt> {
     let mut outage = shared.storage.outage("read the findings");
     loop {
         match ledger.catch_up(&*shared.storage.log).await {
@@ -85,7 +82,7 @@ pub(super) async fn publish_spilled(
     if page.is_empty() {
         return Ok(());
     }
-    append(&shared.storage, page).await
+    Ok(append(&shared.storage, page).await?)
 }
 
 /// Publishes changes and reads them back into the ledger.
@@ -104,13 +101,10 @@ pub(super) async fn publish_findings(
     }
     // The ledger takes the changes from the topic, not from here: another process may have appended
     // a change of the same finding first, and the first event counts.
-    catch_up(shared, ledger).await
+    Ok(catch_up(shared, ledger).await?)
 }
 
-pub(super) async fn append(
-    storage: &Storage,
-    messages: Vec<Message>,
-) -> Result<(), ReconcileError> {
+pub(super) async fn append(storage: &Storage, messages: Vec<Message>) -> Result<(), Halt> {
     let ask = || storage.log.append_all(Topic::Findings, messages.clone());
     storage.ask("append findings", ask).await?;
     Ok(())

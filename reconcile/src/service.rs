@@ -186,7 +186,7 @@ pub(crate) async fn run_service(
             () = shared.storage.stopped() => return Ok(()),
             Some(task) = waiting.tasks.recv() => task,
             _ = ticks.tick() => {
-                log_refusal(catch_up(shared, &mut ledger).await)?;
+                catch_up(shared, &mut ledger).await?;
                 log_refusal(recheck::recheck_changed_orders(shared, setup, &mut ledger).await)?;
                 for request in folder_watch.requests(shared, setup, &ledger).await? {
                     // No caller waits for the result; `compare` logs it.
@@ -206,7 +206,7 @@ pub(crate) async fn run_service(
             }
         };
         // Another process may have published decisions or findings since the last task.
-        log_refusal(catch_up(shared, &mut ledger).await)?;
+        catch_up(shared, &mut ledger).await?;
         do_task(shared, setup, &mut ledger, task).await?;
         log_refusal(gauges::export_gauges(shared, &ledger).map_err(ReconcileError::from))?;
     }

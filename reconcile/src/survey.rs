@@ -201,15 +201,14 @@ impl SurveyQueue {
 /// What of an order is queried: its payments of the day; or, for an order of the day without a
 /// payment, its refs and sessions.
 fn targets(order: &Order, rules: &DayRules) -> BTreeSet<QueryTarget> {
-    let of_day = |at: Time| rules.from <= at && at < rules.until;
     // About a ref that two orders share the partner can answer for one of them only, so each is
     // queried by its order id.
     let target = |known: &OurRef| known.shared_with.is_none().then(|| known.provider_ref.clone());
     let ours = OurOrder::of(order.clone().into());
     let paid = ours.refs.iter().filter(|known| known.is_paid());
     let mut targets: BTreeSet<QueryTarget> =
-        paid.clone().filter(|known| of_day(known.paid_at(&ours))).map(target).collect();
-    if paid.count() == 0 && of_day(order.first_seen) {
+        paid.clone().filter(|known| rules.contains(known.paid_at(&ours))).map(target).collect();
+    if paid.count() == 0 && rules.contains(order.first_seen) {
         targets.extend(ours.refs.iter().map(target));
         targets.extend(session_refs(order).map(Some));
         if targets.is_empty() {

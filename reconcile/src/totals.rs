@@ -4,14 +4,13 @@
 use std::collections::BTreeMap;
 
 use chrono::NaiveDate;
-use chrono_tz::Tz;
 use payfold_schemas::finding::BookLine;
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::run::{ControlTotal, Sum};
 
 use super::compare::ComparisonOutcome;
-use super::day_rules::{DayPosition, DayRules, day_of};
+use super::day_rules::{DayRules, day_of};
 use super::ours::{Money, OurOrder};
 
 /// The key of one total.
@@ -28,12 +27,12 @@ pub(crate) struct ControlTotals(BTreeMap<TotalKey, (Sum, Sum)>);
 
 impl ControlTotals {
     /// Adds a line to the partner's sums, under the day it is booked on.
-    pub(crate) fn add_line(&mut self, line: &BookLine, rules: &DayRules, zone: Tz) {
+    pub(crate) fn add_line(&mut self, line: &BookLine, rules: &DayRules) {
         if matches!(line.status, Status::Success | Status::Refunded) {
             // Nearly all lines are of the day, and converting a time to the zone costs more than
             // everything else here.
-            let is_of_day = (rules.from..rules.until).contains(&line.at);
-            let day = if is_of_day { rules.day } else { day_of(line.at, zone) };
+            let is_of_day = rules.contains(line.at);
+            let day = if is_of_day { rules.day } else { day_of(line.at, rules.zone) };
             let (_, theirs) =
                 self.sums_of(TotalKey { day, currency: line.currency, status: line.status });
             add(theirs, line.amount);
@@ -53,9 +52,7 @@ impl ControlTotals {
             let at = known.paid_at(order);
             // An undated payment is of the day that lists it.
             let is_dated = known.paid.iter().any(|money| money.at.is_some());
-            let of_day =
-                matches!(rules.day_position(at), DayPosition::Inside | DayPosition::NearEnd)
-                    || (!is_dated && is_listed(Status::Success));
+            let of_day = rules.contains(at) || (!is_dated && is_listed(Status::Success));
             let payment = match known.paid.is_empty() {
                 false => known.payment().filter(|_| of_day),
                 true => known.payment().filter(|_| is_listed(Status::Success)),
@@ -65,9 +62,7 @@ impl ControlTotals {
             }
             for refund in &known.refunds {
                 let of_day = match refund.money.at {
-                    Some(at) => {
-                        matches!(rules.day_position(at), DayPosition::Inside | DayPosition::NearEnd)
-                    }
+                    Some(at) => rules.contains(at),
                     None => is_listed(Status::Refunded),
                 };
                 if of_day {

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use self::assigned_reader::SqliteAssignedReader;
 use self::offset::offset_of;
 use self::subscription::SqliteSubscription;
-use self::tables::{index, position};
+use self::tables::position;
 use self::work::WriterWork;
 pub use self::writer::{CommitObserver, LogStats};
 use self::writer::{Writer, WriterShared};
@@ -185,7 +185,7 @@ impl SqliteLog {
                     Start::Group => tables::acked(connection, &acking, topic)?,
                     Start::After(positions) => offset_of(&positions)?,
                 };
-                Ok((after, tables::heads(connection)?[index(topic)]))
+                Ok((after, tables::heads(connection)?[topic.index()]))
             })
         })
         .await?;
@@ -199,7 +199,7 @@ impl SqliteLog {
     fn reader_from(&self, topic: Topic, group: Option<String>, stored: u64) -> SqliteSubscription {
         let shared = self.writer.as_ref().map(|running| Arc::clone(&running.shared));
         let head = match &shared {
-            Some(shared) => shared.heads[index(topic)].subscribe(),
+            Some(shared) => shared.heads[topic.index()].subscribe(),
             None => watch::Sender::new(stored).subscribe(),
         };
         let (writer, path) = (shared, self.path.clone());
@@ -258,7 +258,7 @@ impl EventLog for SqliteLog {
         let (group, readers) = (Some(group.to_owned()), Arc::clone(&self.readers));
         Box::pin(async move {
             let heads = blocking(move || readers.with(tables::heads)).await?;
-            let reader = self.reader_from(topic, group, heads[index(topic)]);
+            let reader = self.reader_from(topic, group, heads[topic.index()]);
             Ok(Box::new(SqliteAssignedReader::new(reader)) as Box<dyn AssignedReader>)
         })
     }

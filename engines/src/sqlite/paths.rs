@@ -17,7 +17,7 @@ pub fn follow_links(path: &Path) -> PathBuf {
 }
 
 /// The path of the file with this suffix beside a database.
-pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push(suffix);
     path.into()

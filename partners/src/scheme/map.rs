@@ -5,7 +5,7 @@
 use payfold_schemas::ids::{EventRef, Nonce, ProviderRef};
 use payfold_schemas::ipn::{MoneyContent, Status};
 use payfold_schemas::money::{Amount, AmountError, Currency};
-use payfold_schemas::text::{Text, TextError, TextRule};
+use payfold_schemas::text::{Text, TextRule};
 use payfold_schemas::time::Time;
 
 use super::document::ValueKind;
@@ -270,24 +270,13 @@ impl EventValues<'_> {
         name: &str,
         place: impl Fn(&'t ValuePlaces) -> Option<&'t Template>,
     ) -> Result<Text<R>, ContentFault> {
-        parse_id(&self.required(name, place)?)
+        Ok(Text::parse(&self.required(name, place)?)?)
     }
 
     fn optional_id<'t, R: TextRule>(
         &'t self,
         place: impl Fn(&'t ValuePlaces) -> Option<&'t Template>,
     ) -> Result<Option<Text<R>>, ContentFault> {
-        self.text(place)?.map(|text| parse_id(&text)).transpose()
+        Ok(self.text(place)?.map(|text| Text::parse(&text)).transpose()?)
     }
-}
-
-fn parse_id<R: TextRule>(text: &str) -> Result<Text<R>, ContentFault> {
-    Text::parse(text).or_else(|error| {
-        let kind = match error {
-            TextError::Empty { .. } => FaultKind::Empty,
-            TextError::TooLong { .. } => FaultKind::TooLong,
-            TextError::IllegalCharacter { .. } => FaultKind::IllegalCharacter,
-        };
-        fault(kind, error.to_string())
-    })
 }

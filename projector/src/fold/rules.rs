@@ -1,9 +1,9 @@
 //! Owns the rules by which a build is folded: the current ones, or those of a drill with one rule
 //! broken on purpose.
 
-use payfold_schemas::order::{KnownFacts, OrderState, Severity, Summary};
+use payfold_schemas::order::{KnownFacts, OrderState, Summary};
 
-use super::summary::summarize;
+use super::summary::{is_open_critical, summarize};
 
 /// The rules of a fold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,10 +22,7 @@ impl FoldRules {
         let summary = summarize(facts);
         match (self, summary.state) {
             (Self::Drill, OrderState::Refunded) => {
-                let critical = |raised: &payfold_schemas::order::RaisedFlag| {
-                    raised.is_open() && raised.severity == Severity::Critical
-                };
-                let fulfil = !summary.flags.iter().any(critical);
+                let fulfil = !summary.flags.iter().any(is_open_critical);
                 Summary { state: OrderState::Paid, fulfil, ..summary }
             }
             (Self::Current | Self::Drill, _) => summary,

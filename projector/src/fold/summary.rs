@@ -43,7 +43,7 @@ pub fn summarize(facts: &KnownFacts) -> Summary {
     }
 }
 
-fn is_open_critical(raised: &RaisedFlag) -> bool {
+pub(super) fn is_open_critical(raised: &RaisedFlag) -> bool {
     raised.is_open() && raised.severity == Severity::Critical
 }
 

@@ -10,6 +10,7 @@ use payfold_engines::log::{EventLog, Topic};
 use payfold_engines::orders::OrderStore;
 use payfold_schemas::publication::Publication;
 
+use super::service::highest_epoch;
 use crate::journal::{DecideError, DecisionRequest, Journal, JournalEntry, switch_marker};
 
 /// Decides an epoch above every known one and above `seen`, and writes its markers after the last
@@ -25,9 +26,8 @@ pub async fn raise_epoch_after_restore(
     let known = journal.read().await?;
     let mut highest = known.published().epoch.max(seen);
     for (build, _) in known.existing() {
-        let progress = store.build(build).await?.progress().await?;
-        let epochs = progress.iter().flat_map(|progress| &progress.folded);
-        highest = epochs.map(|folded| folded.publication.epoch).fold(highest, u32::max);
+        let folded = store.build(build).await?;
+        highest = highest.max(highest_epoch(&[&*folded]).await?);
     }
     let epoch = highest.saturating_add(1);
     let publication = Publication { build: known.published().build, epoch };

@@ -274,7 +274,7 @@ pub fn unpublished_build(known: &Builds) -> Option<u32> {
 }
 
 /// The highest epoch of a marker that any of these builds has passed; 0 if none has.
-async fn highest_epoch(stores: &[&dyn OrderStore]) -> Result<u32, EngineError> {
+pub(super) async fn highest_epoch(stores: &[&dyn OrderStore]) -> Result<u32, EngineError> {
     let mut highest = 0;
     for store in stores {
         let progress = store.progress().await?;

@@ -90,9 +90,7 @@ impl<'a> PartitionCheck<'a> {
                 }
                 self.add_record(&record, verdict).await?;
             }
-            if self.stored.is_empty() {
-                self.read_heads().await?;
-            }
+            self.more_heads().await?;
         }
         self.finish(verdict).await
     }

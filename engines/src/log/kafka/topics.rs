@@ -90,13 +90,8 @@ pub(super) struct OpenedTopics {
 impl OpenedTopics {
     /// The partitions of a topic, oldest log epoch first.
     pub(super) fn partitions(&self, topic: Topic) -> &[u32] {
-        &self.partitions[topic_index(topic)]
+        &self.partitions[topic.index()]
     }
-}
-
-/// The topic's index in `Topic::ALL`.
-fn topic_index(topic: Topic) -> usize {
-    Topic::ALL.iter().position(|one| *one == topic).expect("all topics are in `ALL`")
 }
 
 /// Reads the log's partitions and checks that all belong to one log. Errors: `Invalid` with the

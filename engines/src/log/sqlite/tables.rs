@@ -25,18 +25,8 @@ const CACHE_KIB: u32 = 2_048;
 const PRAGMAS: &str = "PRAGMA page_size = 8192; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
     PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -2048;";
 
-/// One value per topic.
+/// One value per topic, at its `Topic::index`.
 pub(super) type PerTopic<T> = [T; Topic::ALL.len()];
-
-/// The topic's place in a `PerTopic`.
-pub(super) fn index(topic: Topic) -> usize {
-    match topic {
-        Topic::Intake => 0,
-        Topic::Orders => 1,
-        Topic::Findings => 2,
-        Topic::Quarantine => 3,
-    }
-}
 
 /// A position of SQLite's one partition.
 pub(super) fn position(offset: u64) -> Position {
@@ -172,7 +162,7 @@ pub(super) fn heads(connection: &Connection) -> Result<PerTopic<u64>, EngineErro
         let sql = format!("SELECT coalesce(max(position), 0) FROM {}", topic.name());
         let mut statement = connection.prepare_cached(&sql).map_err(seam_error)?;
         let last = statement.query_row([], |row| row.get(0)).map_err(seam_error)?;
-        heads[index(topic)] = from_sql(last)?;
+        heads[topic.index()] = from_sql(last)?;
     }
     Ok(heads)
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::tables::{self, PerTopic, index};
+use super::tables::{self, PerTopic};
 use super::work::WriterWork;
 use crate::EngineError;
 use crate::log::Topic;
@@ -155,14 +155,14 @@ impl Writer {
                     tables::ack(connection, group, *topic, *offset)?;
                 }
                 let (topic, messages) = job.work.messages();
-                if appenders[index(topic)].is_none() {
-                    appenders[index(topic)] = Some(tables::appender(connection, topic)?);
+                if appenders[topic.index()].is_none() {
+                    appenders[topic.index()] = Some(tables::appender(connection, topic)?);
                 }
-                let appender = appenders[index(topic)].as_mut().expect("it was set just above");
+                let appender = appenders[topic.index()].as_mut().expect("it was set just above");
                 for message in messages {
-                    heads[index(topic)] += 1;
+                    heads[topic.index()] += 1;
                     bytes += message.key.len() + message.value.len();
-                    tables::append(appender, heads[index(topic)], message)?;
+                    tables::append(appender, heads[topic.index()], message)?;
                 }
             }
             connection.prepare_cached("COMMIT")?.execute([])?;
@@ -201,8 +201,8 @@ impl Writer {
         let mut next = self.heads;
         for job in group.drain(..) {
             let (topic, messages) = job.work.messages();
-            let first = next[index(topic)] + 1;
-            next[index(topic)] += u64::try_from(messages.len()).expect("a count fits 64 bits");
+            let first = next[topic.index()] + 1;
+            next[topic.index()] += u64::try_from(messages.len()).expect("a count fits 64 bits");
             self.wakeups.complete(job.promise, Ok(tables::position(first)));
         }
         assert_eq!(next, heads, "the returned positions are the written ones");

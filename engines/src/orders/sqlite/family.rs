@@ -11,7 +11,7 @@ use super::claims::SqliteClaims;
 use super::settings::SqliteOrdersSettings;
 use super::shared::{READ_ONLY, Shared};
 use super::tables;
-use crate::sqlite::{LockFile, at, seam_error};
+use crate::sqlite::{LockFile, at, beside, seam_error};
 use crate::{EngineError, lock};
 
 /// The build in the store's own file.
@@ -92,8 +92,7 @@ impl Family {
         // The database last: a file that is there is opened, and its write-ahead log would be
         // missed.
         for suffix in ["-shm", "-wal", ""] {
-            let mut file = path.clone().into_os_string();
-            file.push(suffix);
+            let file = beside(&path, suffix);
             match std::fs::remove_file(&file) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     let text = format!("{}: {error}", file.display());

@@ -193,7 +193,7 @@ impl Pump {
     }
 
     fn send(&self, topic: Topic, message: &Message) -> Result<(), EngineError> {
-        let name = &self.names[index(topic)];
+        let name = &self.names[topic.index()];
         let partition = self.counts.partition_of_key(topic, &message.key);
         match &self.client {
             Ok(client) => client
@@ -255,7 +255,7 @@ impl Pump {
     }
 
     fn outcome(&self, topic: Topic, outcome: DeliveryOutcome) -> AppendOutcome {
-        let name = &self.names[index(topic)];
+        let name = &self.names[topic.index()];
         match outcome {
             Ok((partition, offset)) if offset >= 0 => {
                 let epoch = *self.layout.epochs(topic).end();
@@ -279,7 +279,7 @@ impl Pump {
         let late = |topic: Topic| {
             let last_error = self.client.as_ref().ok().and_then(ProducerClient::last_error);
             let code = RDKafkaErrorCode::MessageTimedOut;
-            delivery_error(&self.names[index(topic)], code, last_error.as_deref())
+            delivery_error(&self.names[topic.index()], code, last_error.as_deref())
         };
         self.flight.expire(until, late, &mut self.settled);
     }
@@ -334,16 +334,6 @@ impl Pump {
                 *missing = MissingClient { reason: error.to_string(), retry_at: now + self.pause };
             }
         }
-    }
-}
-
-/// The topic's index in `Topic::ALL`.
-fn index(topic: Topic) -> usize {
-    match topic {
-        Topic::Intake => 0,
-        Topic::Orders => 1,
-        Topic::Findings => 2,
-        Topic::Quarantine => 3,
     }
 }
 
