@@ -1,48 +1,10 @@
-//! Waits until a condition holds or its time is over. Nothing sleeps for luck. A failure
-//! begins with `[time]`.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+//! The waits of all tests, and one for what is counted by the calendar.
+#![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
-use std::fmt::Debug;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use payfold_engines::clock::{Clock, SystemClock};
-
-/// How much longer than on a quiet machine something may take: a time limit here finds what never
-/// comes, and a machine with other work must not make it up.
-const BUSY: u32 = 6;
-
-/// Asks until there is something; fails when it is not there `BUSY` times its time on a quiet
-/// machine.
-pub fn until<T>(what: &str, quiet: Duration, ask: impl FnMut() -> Option<T>) -> T {
-    within(what, quiet * BUSY, ask)
-}
-
-/// As `until`; a failure shows what `ask` saw instead.
-pub fn until_seen<T, S: Debug>(
-    what: &str,
-    quiet: Duration,
-    mut ask: impl FnMut() -> Result<T, S>,
-) -> T {
-    let mut seen = None;
-    watch(quiet * BUSY, || ask().map_err(|instead| seen = Some(instead)).ok())
-        .unwrap_or_else(|| panic!("[time] not within {:?}: {what}, but {seen:?}", quiet * BUSY))
-}
-
-/// Asks until there is something; fails when it is not there within a time that was promised, on
-/// any machine.
-pub fn within<T>(what: &str, time_max: Duration, ask: impl FnMut() -> Option<T>) -> T {
-    watch(time_max, ask).unwrap_or_else(|| panic!("[time] not within {time_max:?}: {what}"))
-}
-
-fn watch<T>(time_max: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
-    let begun = Instant::now();
-    let mut found = ask();
-    while found.is_none() && begun.elapsed() < time_max {
-        std::thread::sleep(Duration::from_millis(5));
-        found = ask();
-    }
-    found
-}
+pub use payfold_testing::waits::{Stopwatch, until, until_seen, within};
 
 /// Waits while an hour of UTC, and perhaps a day or a month with it, is about to end. What is
 /// counted per hour, day or month then falls into one of them.

@@ -14,33 +14,15 @@ const DECISION_LINES_MAX: usize = 60;
 /// The packages of this workspace that each of them may depend on. The root may depend on all.
 const DIRECTIONS: [(&str, &[&str]); 16] = [
     ("payfold-schemas", &[]),
-    ("payfold-engines", &["payfold-schemas", "payfold-testing"]),
+    ("payfold-engines", &["payfold-schemas"]),
     ("payfold-partners", &["payfold-schemas"]),
-    ("payfold-kit", &["payfold-schemas", "payfold-engines", "payfold-testing"]),
+    ("payfold-kit", &["payfold-schemas", "payfold-engines"]),
     ("payfold-ingest", BELOW_ROLES),
-    (
-        "payfold-checkout",
-        &["payfold-schemas", "payfold-engines", "payfold-partners", "payfold-doubles"],
-    ),
-    (
-        "payfold-projector",
-        &[
-            "payfold-schemas",
-            "payfold-engines",
-            "payfold-kit",
-            "payfold-testing",
-            "payfold-doubles",
-        ],
-    ),
+    ("payfold-checkout", &["payfold-schemas", "payfold-engines", "payfold-partners"]),
+    ("payfold-projector", &["payfold-schemas", "payfold-engines", "payfold-kit"]),
     (
         "payfold-reconcile",
-        &[
-            "payfold-schemas",
-            "payfold-engines",
-            "payfold-partners",
-            "payfold-kit",
-            "payfold-doubles",
-        ],
+        &["payfold-schemas", "payfold-engines", "payfold-partners", "payfold-kit"],
     ),
     (
         "payfold-reconciler",
@@ -50,7 +32,6 @@ const DIRECTIONS: [(&str, &[&str]); 16] = [
             "payfold-partners",
             "payfold-kit",
             "payfold-reconcile",
-            "payfold-doubles",
         ],
     ),
     ("payfold-report", &["payfold-schemas", "payfold-reconcile"]),
@@ -82,6 +63,8 @@ const DIRECTIONS: [(&str, &[&str]); 16] = [
     ("payfold-testing", &[]),
     ("payfold-doubles", &["payfold-schemas", "payfold-engines"]),
 ];
+/// What the tests of every package may use besides.
+const OF_TESTS: [&str; 2] = ["payfold-testing", "payfold-doubles"];
 const BELOW_ROLES: &[&str] = &["payfold-schemas", "payfold-engines", "payfold-partners"];
 
 /// What the vocabulary may not touch: I/O, clocks, threads, logs.
@@ -137,15 +120,16 @@ pub fn decisions(files: &[File]) -> Vec<Hit> {
 }
 
 pub fn directions(files: &[File]) -> Vec<Hit> {
-    on_dependencies(files, |package, dependency| {
+    on_dependencies(files, |package, dependency, kind| {
         let (_, may) = DIRECTIONS.iter().find(|(name, _)| *name == package)?;
-        let against = dependency.starts_with("payfold") && !may.contains(&dependency);
+        let of_tests = kind == "dev-dependencies" && OF_TESTS.contains(&dependency);
+        let against = dependency.starts_with("payfold") && !may.contains(&dependency) && !of_tests;
         against.then(|| format!("{package} depends on {dependency}"))
     })
 }
 
 pub fn pure_vocabulary(files: &[File]) -> Vec<Hit> {
-    on_dependencies(files, |package, dependency| {
+    on_dependencies(files, |package, dependency, _| {
         let against = package == "payfold-schemas" && IO_CRATES.contains(&dependency);
         against.then(|| format!("{package} depends on {dependency}"))
     })
@@ -167,7 +151,8 @@ fn manifests(files: &[File]) -> impl Iterator<Item = (&File, Value)> {
         .map(|file| (file, toml::from_str(&file.text).expect("a manifest is TOML")))
 }
 
-fn on_dependencies(files: &[File], check: impl Fn(&str, &str) -> Option<String>) -> Vec<Hit> {
+/// Hits of `check`, which gets a package, what it depends on, and the table that says so.
+fn on_dependencies(files: &[File], check: impl Fn(&str, &str, &str) -> Option<String>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (file, manifest) in manifests(files) {
         let name = manifest.get("package").and_then(|package| package.get("name"));
@@ -175,7 +160,7 @@ fn on_dependencies(files: &[File], check: impl Fn(&str, &str) -> Option<String>)
         for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
             let table = manifest.get(kind).and_then(Value::as_table);
             for dependency in table.into_iter().flat_map(toml::Table::keys) {
-                if let Some(what) = check(package, dependency) {
+                if let Some(what) = check(package, dependency, kind) {
                     let line = file.text.lines().position(|line| line.starts_with(dependency));
                     hits.push(hit(&file.path, line.map_or(1, |index| index + 1), what));
                 }
@@ -197,7 +182,7 @@ pub fn reasons(files: &[File]) -> Vec<Hit> {
     let given: BTreeSet<String> =
         cells.flat_map(|cell| cell.split(", ").map(str::to_owned).collect::<Vec<_>>()).collect();
     let named = std::cell::RefCell::new(BTreeSet::new());
-    let mut hits = on_dependencies(files, |package, dependency| {
+    let mut hits = on_dependencies(files, |package, dependency, _| {
         if dependency.starts_with("payfold") || !package.starts_with("payfold") {
             return None;
         }

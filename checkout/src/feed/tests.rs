@@ -8,6 +8,7 @@ use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
 use payfold_engines::log::{Message, Subscription};
 use payfold_schemas::event::{EventAttributes, ORDER_CHANGED_TYPE, order_event_id};
 use payfold_schemas::time::Time;
+use payfold_testing::waits::eventually;
 
 use super::*;
 
@@ -126,12 +127,10 @@ async fn a_failed_subscription_is_reopened_at_its_position() {
     let flaky = Arc::new(Double(FlakyLog { real: Arc::clone(&real), opened: AtomicUsize::new(0) }));
     let feed = Feed::start(flaky.clone(), 9, &Handle::current());
     let mut followers = [1, 2, 3].map(|n: u64| feed.follow(&key(&format!("p/M/{n}"))).unwrap());
-    let opening = async {
-        while flaky.opened.load(Ordering::SeqCst) == 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), opening).await.expect("[time] the log is opened");
+    eventually("the log is opened", async || {
+        if flaky.opened.load(Ordering::SeqCst) == 0 { Err("not once") } else { Ok(()) }
+    })
+    .await;
     for n in 1..=3 {
         publish(&*real, &format!("p/M/{n}"), n).await;
     }

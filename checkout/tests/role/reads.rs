@@ -1,7 +1,7 @@
 //! Reading payments: one payment with entity tags and long polls, the attempts at a reference over
 //! accounts and pages, and the list of accounts.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use payfold_schemas::fact::{Create, Fact};
 use payfold_schemas::ids::Reference;
@@ -9,12 +9,13 @@ use payfold_schemas::ipn::{Ipn, IpnPolicy, MoneyContent, Status};
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::order::Order;
 use payfold_schemas::record::{FactRecord, encode_fact};
+use payfold_testing::waits::{Stopwatch, eventually};
 use serde_json::{Value, json};
 
 use crate::manual_fold;
 use crate::partner::Partner;
 use crate::world::{
-    Engines, NOW, OTHER_TOKEN, World, WorldOptions, key, payment_body, profile, read_answer, soon,
+    Engines, NOW, OTHER_TOKEN, World, WorldOptions, key, payment_body, profile, read_answer,
     wait_until,
 };
 
@@ -64,16 +65,13 @@ pub fn create_fact(reference: &str, attempt: u32) -> Fact {
 
 /// Waits for the row of an order in this version or a later one.
 pub async fn wait_for_row(engines: &Engines, order: &str, version: u64) -> Order {
-    let waiting = async {
-        loop {
-            let row = engines.store.load(vec![key(order)]).await.unwrap().pop().unwrap();
-            if let Some(row) = row.filter(|row| row.version >= version) {
-                return row;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
+    eventually("the row is there", async || {
+        match engines.store.load(vec![key(order)]).await.unwrap().pop().unwrap() {
+            Some(row) if row.version >= version => Ok(row),
+            earlier => Err(earlier.map(|row| row.version)),
         }
-    };
-    soon("the row is there", waiting).await
+    })
+    .await
 }
 
 #[actix_web::test]
@@ -155,11 +153,11 @@ async fn a_long_poll_ends_with_a_change_or_at_its_timeout() {
     let path = created["links"]["self"].as_str().unwrap().to_owned();
     let order = path.trim_start_matches("/v1/payments/").to_owned();
 
-    let started = Instant::now();
+    let watch = Stopwatch::start();
     let (status, body) =
         read_answer(world.get(&format!("{path}?wait=30&version=1.1")).send().await.unwrap()).await;
     assert_eq!((status, &body["version"]), (200, &json!("1.2")), "older: answered at once");
-    assert!(started.elapsed() < Duration::from_secs(25), "[time] not at the end of its wait");
+    watch.assert_within(Duration::from_secs(25), "an answer before the end of its wait");
 
     // At the end of the wait: 200 for a request with a version, 304 for one with a tag.
     let (status, body) =

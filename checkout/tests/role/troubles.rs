@@ -9,6 +9,7 @@ use payfold_doubles::{Double, LogCall, LogDouble};
 use payfold_engines::EngineError;
 use payfold_engines::log::EventLog;
 use payfold_schemas::record::decode_fact;
+use payfold_testing::waits::{Stopwatch, eventually};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -16,7 +17,7 @@ use tokio::net::TcpStream;
 use crate::log_lines::LogLines;
 use crate::partner::{Behaviour, Partner, http, offer};
 use crate::world::{
-    Engines, TOKEN, World, WorldOptions, claim_key, payment_body, read_answer, wait_until,
+    Engines, TOKEN, World, WorldOptions, claim_key, payment_body, read_answer, soon, wait_until,
 };
 
 /// A log that fails to append facts of some kinds.
@@ -60,13 +61,11 @@ impl LogDouble for FailingLog {
 
 /// Waits until the log has these facts; no request is sent meanwhile.
 async fn wait_for_facts(engines: &Engines, expected: &str) {
-    let waiting = async {
-        while engines.facts().await != expected {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let done = tokio::time::timeout(Duration::from_secs(60), waiting).await;
-    assert!(done.is_ok(), "[time] {} instead of {expected}", engines.facts().await);
+    eventually(&format!("the facts are {expected}"), async || {
+        let facts = engines.facts().await;
+        if facts == expected { Ok(()) } else { Err(facts) }
+    })
+    .await;
 }
 
 async fn wait_for_drain(world: &World) {
@@ -218,8 +217,9 @@ async fn an_outcome_that_waits_for_the_log_holds_no_permit() {
             }
         }
     };
-    let called = tokio::time::timeout(Duration::from_secs(3), another).await;
-    assert!(called.is_ok(), "[time] an answered call holds a permit");
+    let watch = Stopwatch::start();
+    soon("an answered call holds no permit", another).await;
+    watch.assert_within(Duration::from_secs(3), "an answered call holds no permit");
     assert_eq!(first.await.unwrap().unwrap().status(), 202);
 }
 

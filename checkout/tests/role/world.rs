@@ -27,6 +27,7 @@ use payfold_schemas::ids::{KeyId, MerchantCode, OrderKey, PartnerCode, ShopName}
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{FactRecord, decode_fact};
 use payfold_schemas::time::Time;
+use payfold_testing::waits::eventually;
 use prometheus::Registry;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -235,12 +236,7 @@ pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
 
 /// Asks again until it holds; fails the test if it never does.
 pub async fn wait_until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !holds().await {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    soon(what, waiting).await;
+    eventually(what, async || holds().await.then_some(()).ok_or("not yet")).await;
 }
 
 /// Status and JSON of a response. Checks that a problem document has the right type and status.

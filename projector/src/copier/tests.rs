@@ -9,6 +9,7 @@ use payfold_engines::log::kafka::topics::{self, Footing, TopicsWanted};
 use payfold_engines::log::kafka::{KafkaLog, Observers};
 use payfold_schemas::event::{EventAttributes, ORDER_CHANGED_TYPE};
 use payfold_testing::stack;
+use payfold_testing::waits::eventually;
 use prometheus::Registry;
 use prometheus::proto::MetricFamily;
 use rdkafka::ClientConfig;
@@ -123,15 +124,11 @@ fn wanted(text: &str) -> Last {
 
 /// Waits until the last message of each key is as wanted.
 async fn becomes(settings: &KafkaSettings, text: &str) {
-    let until = Instant::now() + WAIT_MAX;
-    loop {
+    eventually(&format!("the last messages are {text}"), async || {
         let found = last(settings);
-        if found == wanted(text) {
-            return;
-        }
-        assert!(Instant::now() < until, "[time] {found:?} is not {text}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+        if found == wanted(text) { Ok(()) } else { Err(found) }
+    })
+    .await;
 }
 
 /// A running copier.
@@ -163,6 +160,11 @@ impl Running {
         self.metric("latest_failures_total")
     }
 
+    async fn wait_for_failure(&self, what: &str) {
+        let failed = async || (self.failures() > 0.0).then_some(()).ok_or("no failure");
+        eventually(what, failed).await;
+    }
+
     /// Stops the copier; returns how often it failed.
     async fn stop(mut self) -> f64 {
         self.stop.send_replace(true);
@@ -187,11 +189,11 @@ async fn the_last_of_each_order_is_its_newest() {
     becomes(&settings, "a 1.2, b 1.2, c 2.2, d 2.4, e 1.1").await;
     append(&log, "d 1.1@0-6, c 1.2@0-4, c 2.3@0-10, e 1.1@0-5").await;
     becomes(&settings, "a 1.2, b 1.2, c 2.3, d 2.4, e 1.1").await;
-    let until = Instant::now() + WAIT_MAX;
-    while running.metric("latest_lag_records") > 0.0 {
-        assert!(Instant::now() < until, "[time] it counts that it is behind");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    eventually("it counts that it is not behind", async || {
+        let lag = running.metric("latest_lag_records");
+        if lag > 0.0 { Err(lag) } else { Ok(()) }
+    })
+    .await;
     assert_eq!(last(&settings), wanted("a 1.2, b 1.2, c 2.3, d 2.4, e 1.1"));
     assert_eq!(running.stop().await, 0.0);
 }
@@ -206,11 +208,7 @@ async fn the_copy_waits_for_its_topic_and_is_refilled_after_a_loss() {
     let log: Arc<dyn EventLog> = Arc::new(log);
     append(&log, "a 1.1@0-1, a 1.2@0-2").await;
     let running = run(&settings, &log);
-    let until = Instant::now() + WAIT_MAX;
-    while running.failures() == 0.0 {
-        assert!(Instant::now() < until, "[time] it does not say that there is none");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    running.wait_for_failure("it says that there is none").await;
     topics::apply(&settings, &dev(1)).await.expect("it is made");
     becomes(&settings, "a 1.2").await;
     running.stop().await;
@@ -221,11 +219,11 @@ async fn the_copy_waits_for_its_topic_and_is_refilled_after_a_loss() {
     let deleted = admin.delete_topics(&[&name], &AdminOptions::new()).await;
     assert_eq!(deleted.expect("the broker answers"), [Ok(name)]);
     // The broker answers before it has forgotten the topic.
-    let until = Instant::now() + WAIT_MAX;
-    while !topics::check(&settings, Footing::Dev).await.is_ok_and(|found| !found.is_empty()) {
-        assert!(Instant::now() < until, "[time] the topic does not go");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    eventually("the topic goes", async || match topics::check(&settings, Footing::Dev).await {
+        Ok(found) if !found.is_empty() => Ok(()),
+        seen => Err(seen),
+    })
+    .await;
     topics::apply(&settings, &dev(1)).await.expect("it is made");
     append(&log, "b 1.1@0-3").await;
     let running = run(&settings, &log);
@@ -250,16 +248,13 @@ async fn an_unreadable_event_is_not_skipped_and_halts_its_partition_only() {
         expected.insert(key.to_owned(), (1, if is_there { 1 } else { 3 }));
     }
     assert!(expected.values().any(|number| *number == (1, 3)), "{expected:?}");
-    let until = Instant::now() + WAIT_MAX;
-    while last(&settings) != expected {
-        assert!(Instant::now() < until, "[time] {:?} is not {expected:?}", last(&settings));
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    eventually(&format!("the last messages are {expected:?}"), async || {
+        let found = last(&settings);
+        if found == expected { Ok(()) } else { Err(found) }
+    })
+    .await;
     // The other partition may be copied before the copier meets the broken event.
-    while running.failures() == 0.0 {
-        assert!(Instant::now() < until, "[time] it does not count the broken event");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    running.wait_for_failure("it counts the broken event").await;
     assert_eq!(running.stop().await, 1.0);
     assert_eq!(last(&settings), expected);
 }

@@ -3,7 +3,6 @@
 mod requests;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::{EventLog, Topic};
@@ -15,6 +14,7 @@ use payfold_schemas::order::Order;
 use payfold_schemas::position::Position;
 use payfold_schemas::publication::Publication;
 use payfold_schemas::record::decode_intake;
+use payfold_testing::waits::eventually;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -81,20 +81,13 @@ impl RunningRebuild {
 
     /// Waits until a build is in a state and has folded everything.
     async fn wait_for(&self, build: u32, state: BuildState) {
-        let reached = async {
-            loop {
-                let statuses = self.service.build_statuses().await.unwrap();
-                let one = statuses.iter().find(|one| one.build == build);
-                if one.is_some_and(|one| one.state == state && one.behind() == 0) {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let waited = tokio::time::timeout(Duration::from_secs(30), reached).await;
-        if waited.is_err() {
-            panic!("[time] {state:?}: {:#?}", self.service.build_statuses().await);
-        }
+        eventually(&format!("build {build} is {state:?} and folded"), async || {
+            let statuses = self.service.build_statuses().await.unwrap();
+            let one = statuses.iter().find(|one| one.build == build);
+            let reached = one.is_some_and(|one| one.state == state && one.behind() == 0);
+            if reached { Ok(()) } else { Err(statuses) }
+        })
+        .await;
     }
 
     async fn walk(&self, build: u32) -> Vec<Walked> {
@@ -172,13 +165,11 @@ async fn a_build_is_folded_unpublished_then_published_then_rolled_back() {
     );
     rebuild.service.drop_build(&request(), 2).await.unwrap();
     let journal = Journal::new(rebuild.world.store.clone());
-    let dropped = async {
-        while journal.read().await.unwrap().builds_to_drop().next().is_some() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let waited = tokio::time::timeout(Duration::from_secs(30), dropped).await;
-    waited.expect("[time] its tables are deleted");
+    eventually("its tables are deleted", async || {
+        let left: Vec<u32> = journal.read().await.unwrap().builds_to_drop().collect();
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
     assert!(
         refusal(rebuild.service.roll_back(&request(), SwitchTarget::default()).await)
             .contains("no build 2")
@@ -294,13 +285,11 @@ async fn a_published_build_that_failed_unseen_is_restarted() {
     let rebuild = RunningRebuild::start_after(world, |monitor| {
         monitor.record_failure(1, &RunError::Unpaired("x".to_owned()))
     });
-    let folded = async {
-        while rebuild.service.build_statuses().await.unwrap()[0].behind() > 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let waited = tokio::time::timeout(Duration::from_secs(30), folded).await;
-    waited.expect("[time] it is folded");
+    eventually("it is folded", async || {
+        let behind = rebuild.service.build_statuses().await.unwrap()[0].behind();
+        if behind > 0 { Err(behind) } else { Ok(()) }
+    })
+    .await;
     rebuild.stop().await;
 }
 

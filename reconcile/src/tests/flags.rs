@@ -4,6 +4,7 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::order::{Flag, OrderState, RaisedFlag, Severity};
+use payfold_testing::waits::eventually;
 
 use super::later::{POLL, author, compared, decision_request, refused};
 use super::*;
@@ -57,12 +58,8 @@ async fn a_day_with_an_open_flag_has_an_open_finding() {
         ];
         assert_eq!(actual, expected);
         // The gauges are set by the time the run is answered, or right after.
-        let begun = tokio::time::Instant::now();
         let counted = || running.gauge("payfold_reconciler_flags_open");
-        while counted().is_empty() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "[time] flags are counted");
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        eventually("flags are counted", async || counted().pop_first().ok_or("none")).await;
         let labels = |flag: &str, severity: &str| vec![flag.to_owned(), severity.to_owned()];
         let expected =
             [(labels("DOUBLE_PAYMENT", "critical"), 1.0), (labels("PARTIAL_REFUND", "high"), 1.0)];
@@ -206,18 +203,14 @@ async fn a_flag_moves_to_the_day_of_the_latest_money_movement() {
     stage.bed.put(&[order]).await;
     stage.bed.flag("o0", paid_twice()).await;
     let running = stage.bed.start_over(stage.bed.log.clone(), POLL);
-    let begun = tokio::time::Instant::now();
-    while stage.bed.uncleared().await.iter().any(|found| found.day == DAY) {
-        assert!(
-            begun.elapsed() < Duration::from_secs(20),
-            "[time] {:?}",
-            stage.bed.uncleared().await
-        );
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
     let days = async || -> Vec<String> {
         stage.bed.uncleared().await.into_iter().map(|found| found.day).collect()
     };
+    eventually("the flag has left its first day", async || {
+        let days = days().await;
+        if days.iter().any(|day| day == DAY) { Err(days) } else { Ok(()) }
+    })
+    .await;
     assert_eq!(days().await, ["2026-02-11"]);
     assert_eq!(compared(&stage, &running).await.findings.open, 0);
     let next = stage.bed.request("2026-02-11", &[]);

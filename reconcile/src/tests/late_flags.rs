@@ -9,6 +9,7 @@ use payfold_schemas::order::{Flag, Known, OrderState, RaisedFlag, Severity};
 use payfold_schemas::position::Position;
 use payfold_schemas::run::PeriodClosed;
 use payfold_schemas::time::Time;
+use payfold_testing::waits::eventually;
 
 use super::later::{POLL, author, decision_request, refused};
 use super::testbed::TestOrder;
@@ -132,11 +133,11 @@ async fn a_flag_of_a_closed_day_is_a_finding_of_the_detecting_day() {
     assert_eq!(stage.flag_days().await.len(), 2);
     stage.bed.flag("o0", paid_twice()).await;
     stage.bed.flag("o1", Vec::new()).await;
-    let begun = tokio::time::Instant::now();
-    while stage.flag_days().await != open("2026-02-11") {
-        assert!(begun.elapsed() < Duration::from_secs(20), "[time] {:?}", stage.flag_days().await);
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    eventually("the flag of `o1` is cleared", async || {
+        let days = stage.flag_days().await;
+        if days == open("2026-02-11") { Ok(()) } else { Err(days) }
+    })
+    .await;
     let problem = refused(stage.close_day(&running, 1).await);
     assert!(problem.contains("1 findings of 2026-02-11 are open"), "{problem}");
     let uncleared = stage.bed.uncleared().await;

@@ -7,6 +7,7 @@ use payfold_schemas::fact::{Fact, Verdict};
 use payfold_schemas::ids::{Author, PartnerCode};
 use payfold_schemas::order::{Flag, OrderState, RaisedFlag, Severity};
 use payfold_schemas::record::decode_fact;
+use payfold_testing::waits::eventually;
 
 use super::testbed::TestOrder;
 use super::*;
@@ -28,18 +29,14 @@ impl TestStage {
         &self,
         expected: &[(Code, &str)],
     ) -> Vec<FindingChanged> {
-        let begun = tokio::time::Instant::now();
-        loop {
+        eventually(&format!("the uncleared findings are {expected:?}"), async || {
             let uncleared = self.bed.uncleared().await;
             let mut words: Vec<_> =
                 uncleared.iter().map(|found| (found.code, found.ours.value.as_str())).collect();
             words.sort_unstable();
-            if words == expected {
-                return uncleared;
-            }
-            assert!(begun.elapsed() < Duration::from_secs(20), "[time] {words:?}");
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+            if words == expected { Ok(uncleared) } else { Err(format!("{words:?}")) }
+        })
+        .await
     }
 
     /// The first story's order with one more notice, in this state.
@@ -135,11 +132,11 @@ async fn a_run_waits_for_the_projector() {
     let service = running.service.clone();
     let request = stage.bed.request("2026-02-10", &stage.lines(0, LineVariant::Original));
     let run = tokio::spawn(async move { service.run(request).await });
-    let begun = tokio::time::Instant::now();
-    while !running.service.progress().stage.starts_with("waiting for the projector") {
-        assert!(begun.elapsed() < Duration::from_secs(20), "[time] it waits for the projector");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    eventually("it waits for the projector", async || {
+        let stage = running.service.progress().stage;
+        if stage.starts_with("waiting for the projector") { Ok(()) } else { Err(stage) }
+    })
+    .await;
     assert!(
         running.service.progress().done > 24 * 3_600,
         "the progress says how far behind the projector is"

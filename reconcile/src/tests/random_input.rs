@@ -3,6 +3,7 @@
 //! what they must not depend on.
 
 use payfold_schemas::order::OrderState;
+use payfold_testing::waits::eventually;
 
 use super::later::POLL;
 use super::story::MINUTE;
@@ -134,8 +135,7 @@ async fn assert_no_change_is_published_twice(world: &World) {
     let running = input.bed.start_over(input.bed.log.clone(), POLL);
     let all: Vec<TestOrder> = input.orders.iter().chain([&input.last]).cloned().collect();
     input.bed.put(&all).await;
-    let begun = tokio::time::Instant::now();
-    loop {
+    eventually("the finding of the last order is cleared", async || {
         let changes = input.bed.changes().await;
         let of_last =
             |change: &&FindingChanged| change.order_id.as_ref().is_some_and(|o| o.as_str() == "o9");
@@ -145,12 +145,9 @@ async fn assert_no_change_is_published_twice(world: &World) {
             Vec::<&FindingChanged>::new(),
             "a recheck published a change"
         );
-        if changes.len() > published.len() {
-            break;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(20), "[time] nothing cleared");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+        if changes.len() > published.len() { Ok(()) } else { Err("no change") }
+    })
+    .await;
     running.stop().await.unwrap();
 }
 

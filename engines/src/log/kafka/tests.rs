@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
+use payfold_testing::waits::eventually;
 use rdkafka::admin::{AdminOptions, NewPartitions};
 use rdkafka::consumer::Consumer;
 
@@ -73,15 +74,14 @@ async fn keys_keep_their_partitions_when_partitions_are_added() {
     for name in &names {
         grow(&settings, name, 7).await;
     }
-    let learnt = async {
+    eventually("the client learns of the partitions", async || {
         // A client refreshes the metadata of topics it writes to.
-        while !names.iter().all(|name| lock(&known).get(name).is_some_and(|all| all.contains(&6))) {
-            append_keys(&log).await;
-        }
-    };
-    tokio::time::timeout(WAIT_MAX, learnt)
-        .await
-        .expect("[time] the client learns of the partitions");
+        append_keys(&log).await;
+        let known = lock(&known).clone();
+        let knows_all = |name: &String| known.get(name).is_some_and(|all| all.contains(&6));
+        if names.iter().all(knows_all) { Ok(()) } else { Err(known) }
+    })
+    .await;
     assert_eq!(append_keys(&log).await, before, "no key moves");
     let all = vec![message(Topic::Intake, 1).1; 3];
     let together = log.append_all(Topic::Intake, all).await.expect("appended");
@@ -100,11 +100,12 @@ async fn keys_keep_their_partitions_when_partitions_are_added() {
 async fn write_foreign(settings: &KafkaSettings, name: &str, partition: i32) {
     let client = ClientFactory::new(settings, None).make_client().expect("a client");
     client.send(OutgoingMessage::message((name, partition), &FOREIGN), 0).expect("it is queued");
-    let mut outcomes = Vec::new();
-    while outcomes.is_empty() {
+    let outcomes = eventually("it is stored", async || {
+        let mut outcomes = Vec::new();
         client.collect_outcomes(&mut outcomes);
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+        if outcomes.is_empty() { Err("no outcome") } else { Ok(outcomes) }
+    })
+    .await;
     assert_eq!(outcomes, [(0, Ok((partition, 0)))]);
 }
 
@@ -162,14 +163,11 @@ async fn readers_ignore_partitions_that_are_added() {
 
     let name = settings.layout().current(Topic::Intake);
     grow(&settings, &name, 5).await;
-    let learnt = async {
-        while !is_assigned(&reader.reader, 5) || !is_assigned(&subscriber.reader, 5) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(WAIT_MAX, learnt)
-        .await
-        .expect("[time] the groups learn of the partitions");
+    eventually("the groups learn of the partitions", async || {
+        let learnt = [is_assigned(&reader.reader, 5), is_assigned(&subscriber.reader, 5)];
+        if learnt == [true, true] { Ok(()) } else { Err(learnt) }
+    })
+    .await;
     write_foreign(&settings, &name, 4).await;
     append_keys(&log).await;
     assert_eq!(read_assigned(&mut reader, 40).await, first);

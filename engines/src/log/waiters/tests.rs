@@ -4,6 +4,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc;
 use std::task::Wake;
 
+use payfold_testing::waits::until;
+
 use super::*;
 
 fn at(offset: u64) -> Position {
@@ -101,9 +103,7 @@ fn the_next_waiter_polled_on_the_lane_wakes_the_mates() {
 fn sweep_wakes_the_mates_of_a_head_that_is_never_polled() {
     let (mut wakeups, cases) = group();
     wakeups.flush();
-    while wakeups.sweep() {
-        std::thread::yield_now();
-    }
+    until("no mailbox is filled", Duration::from_secs(1), || (!wakeups.sweep()).then_some(()));
     assert_eq!(cases.each_ref().map(Case::woken), [1, 1, 1]);
 }
 

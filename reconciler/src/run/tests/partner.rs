@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use payfold_partners::directory::Directory;
@@ -12,6 +11,7 @@ use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
 use payfold_partners::remote::{PartnerClient, install_tls};
 use payfold_partners::secret::Secret;
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
+use payfold_testing::waits::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -65,16 +65,11 @@ impl Partner {
 
     /// Waits for this many queries in all, and returns what was queried.
     pub(super) async fn wait_for_queries(&self, count: usize) -> Vec<String> {
-        let begun = tokio::time::Instant::now();
-        while self.queries().len() < count {
-            assert!(
-                begun.elapsed() < Duration::from_secs(20),
-                "[time] queried {:?}",
-                self.queries()
-            );
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        self.queries()
+        eventually(&format!("{count} queries"), async || {
+            let queries = self.queries();
+            if queries.len() < count { Err(queries) } else { Ok(queries) }
+        })
+        .await
     }
 
     /// Partner `p` with account `M`, under the sandbox profile.

@@ -13,6 +13,7 @@ use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::position::Position;
 use payfold_schemas::run::{RUN_ENDED_TYPE, RunEnded, RunResult};
 use payfold_schemas::time::Time;
+use payfold_testing::waits::eventually;
 
 use super::failing::Fault;
 use super::partner::Partner;
@@ -73,15 +74,11 @@ async fn open_findings(world: &World) -> Vec<String> {
 
 /// Waits until these are the findings that are not cleared.
 async fn wait_for_findings(world: &World, expected: &[String]) {
-    let begun = tokio::time::Instant::now();
-    while open_findings(world).await != expected {
-        assert!(
-            begun.elapsed() < Duration::from_secs(20),
-            "[time] {:?}",
-            open_findings(world).await
-        );
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    eventually(&format!("the findings are {expected:?}"), async || {
+        let found = open_findings(world).await;
+        if found == expected { Ok(()) } else { Err(found) }
+    })
+    .await;
 }
 
 /// A day with five orders: o1 to o3 are paid, o4 is pending, o5 never had a session.
@@ -223,12 +220,12 @@ async fn results(world: &World) -> Vec<RunResult> {
 
 /// Waits until the runs have these results, and checks that no further run ends soon after.
 async fn wait_for_results(world: &World, expected: &[RunResult]) {
-    let begun = tokio::time::Instant::now();
-    while results(world).await != expected {
-        assert!(begun.elapsed() < Duration::from_secs(20), "[time] {:?}", results(world).await);
+    eventually(&format!("the results are {expected:?}"), async || {
         world.fold().await;
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+        let results = results(world).await;
+        if results == expected { Ok(()) } else { Err(results) }
+    })
+    .await;
     world.folding_until(tokio::time::sleep(Duration::from_millis(100))).await;
     assert_eq!(results(world).await, expected);
 }

@@ -19,6 +19,7 @@ use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::{Known, Order, OrderState};
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{FactRecord, decode_fact, encode_fact};
+use payfold_testing::waits::eventually;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -249,12 +250,11 @@ impl World {
 
     /// Waits until intake has this many answers, and returns them sorted.
     pub(super) async fn wait_for_answers(&self, count: usize) -> Vec<String> {
-        let begun = tokio::time::Instant::now();
-        while self.answers().await.len() < count {
-            assert!(begun.elapsed() < Duration::from_secs(20), "[time] {:?}", self.answers().await);
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        let mut answers = self.answers().await;
+        let mut answers = eventually(&format!("{count} answers"), async || {
+            let answers = self.answers().await;
+            if answers.len() < count { Err(answers) } else { Ok(answers) }
+        })
+        .await;
         answers.sort();
         answers
     }
@@ -275,15 +275,11 @@ impl World {
 
     /// Waits until a metric has this value.
     pub(super) async fn wait_for_metric(&self, name: &str, value: f64) {
-        let begun = tokio::time::Instant::now();
-        while (self.metric(name) - value).abs() > 0.1 {
-            assert!(
-                begun.elapsed() < Duration::from_secs(20),
-                "[time] {name} {}",
-                self.metric(name)
-            );
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        eventually(&format!("{name} is {value}"), async || {
+            let seen = self.metric(name);
+            if (seen - value).abs() > 0.1 { Err(seen) } else { Ok(()) }
+        })
+        .await;
     }
 
     /// How many queries had this outcome.

@@ -1,9 +1,9 @@
 //! Tests of the compacted copy on a real broker: a fenced writer writes nothing.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use payfold_schemas::position::Position;
+use payfold_testing::waits::eventually;
 use rdkafka::message::Message as _;
 
 use super::*;
@@ -60,15 +60,11 @@ fn pairs(text: &str) -> impl Iterator<Item = (String, String)> {
 
 /// Waits until the last message of each key is as wanted.
 async fn becomes(copy: &CompactedCopy, text: &str) {
-    let until = Instant::now() + WAIT_MAX;
-    loop {
+    eventually(&format!("the last messages are {text}"), async || {
         let found = last(copy);
-        if found == pairs(text).collect::<Last>() {
-            return;
-        }
-        assert!(Instant::now() < until, "[time] {found:?} is not {text}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+        if found == pairs(text).collect::<Last>() { Ok(()) } else { Err(found) }
+    })
+    .await;
 }
 
 fn batch(messages: &str, next: u64) -> CopyBatch {

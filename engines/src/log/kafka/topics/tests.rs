@@ -2,8 +2,8 @@
 //! invented cluster states in `rules.rs`.
 
 use std::fmt;
-use std::time::{Duration, Instant};
 
+use payfold_testing::waits::eventually;
 use rdkafka::admin::{AdminOptions, NewPartitions};
 
 use super::inspection::InspectionDepth;
@@ -225,15 +225,11 @@ async fn production_needs_three_replicas() {
 
 /// Waits until `check` returns this many findings.
 async fn await_findings(settings: &KafkaSettings, findings: usize) -> Vec<Finding> {
-    let until = Instant::now() + Duration::from_secs(60);
-    loop {
+    eventually(&format!("{findings} findings"), async || {
         let found = check(settings, Footing::Dev).await.unwrap();
-        if found.len() == findings {
-            return found;
-        }
-        assert!(Instant::now() < until, "[time] not {findings} findings: {found:?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        if found.len() == findings { Ok(found) } else { Err(found) }
+    })
+    .await
 }
 
 async fn grow(settings: &KafkaSettings, name: &str, partitions: usize) {
@@ -271,10 +267,11 @@ async fn added_partitions_are_reported_and_not_used() {
         client.send(OutgoingMessage { topic, partition, key, headers, value }, number).unwrap();
     }
     let mut outcomes = Vec::new();
-    while outcomes.len() < 2 {
+    eventually("both are stored", async || {
         client.collect_outcomes(&mut outcomes);
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+        if outcomes.len() < 2 { Err(outcomes.len()) } else { Ok(()) }
+    })
+    .await;
     let found = check(&settings, Footing::Dev).await.unwrap();
     let named = "partition 3 holds 2 records, the first with key \"somebody's\"";
     assert!(found[0].what.contains(named), "{found:?}");
@@ -317,11 +314,12 @@ async fn a_topic_of_another_program_is_not_changed() {
         value: &value,
     };
     client.send(outgoing, 1).unwrap();
-    let mut outcomes = Vec::new();
-    while outcomes.is_empty() {
+    let outcomes = eventually("it is stored", async || {
+        let mut outcomes = Vec::new();
         client.collect_outcomes(&mut outcomes);
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+        if outcomes.is_empty() { Err("no outcome") } else { Ok(outcomes) }
+    })
+    .await;
     let text = invalid(apply(&settings, &wanted).await);
     assert!(text.contains("does not start with a marker"), "{text}");
     let (_, first) = outcomes[0];
