@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::support::system::System;
+use crate::support::wire::request;
 
 const METHODS: [&str; 4] = ["get", "post", "put", "delete"];
 
@@ -32,7 +33,7 @@ fn filled(path: &str) -> String {
 
 /// The status of a request without a token.
 fn status_of(system: &System, call: &str) -> u16 {
-    system.ask_admin(&format!("{call} HTTP/1.1\r\nhost: admin\r\ncontent-length: 0\r\n\r\n")).status
+    system.ask_admin(&request(call, "content-length: 0\r\n", None)).status
 }
 
 #[test]

@@ -3,36 +3,26 @@
 //! made to fit in the order store, too, is found by heads that were remembered outside this folder.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
-use crate::support::notice::Notice;
+use crate::support::demo::Demo;
 use crate::support::pair::Inside;
 use crate::support::system::{Done, Home, System};
-use crate::support::waits::until;
 
 const ORDERS: u64 = 12;
 
 /// The folder of a stopped demo: its log holds `ORDERS` records, each folded in its own batch.
 fn folded() -> Rc<Home> {
-    let system = System::demo();
-    let home = Rc::clone(system.home());
-    let secret =
-        std::fs::read_to_string(home.data().join("sandbox.key")).expect("a demo has a key");
-    for number in 1..=ORDERS {
-        let id = format!("o-{number}");
-        let body = Notice::paid("DEMO", &id, &id).signed(secret.trim());
-        assert_eq!(system.post_ipn(&body).status, 200);
-        Inside::of(&home).settle();
+    let demo = Demo::boot();
+    for order in (1..=ORDERS).map(|number| format!("o-{number}")) {
+        demo.pay(&order, &order);
+        demo.catch_up();
     }
     // It is set after the commit that `settle` sees.
-    let offset = "payfold_projector_chain_offset{partition=\"0\"} 12\n";
-    until("the head of the chain is in the metrics", Duration::from_secs(5), || {
-        system.get("/metrics").text().contains(offset).then_some(())
-    });
-    let (home, status) = system.stop();
+    demo.system.metric_when("payfold_projector_chain_offset{partition=\"0\"}", 12.0);
+    let (home, status) = demo.system.stop();
     assert!(status.success());
     home
 }
@@ -46,15 +36,18 @@ fn verify(home: &Home, more: &[&str]) -> Done {
     home.payfold(&arguments)
 }
 
-/// What is found, as `field: stored: folded`.
+/// The rows of differences, as `field: stored: folded`.
+fn shown(done: &Done) -> Vec<String> {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let shown = |row: &Value| ["field", "stored", "folded"].map(|name| text(&row[name])).join(": ");
+    done.rows().iter().map(shown).collect()
+}
+
+/// What is found in the chain.
 fn found(home: &Home, more: &[&str]) -> Vec<String> {
     let done = verify(home, more);
     assert_eq!(done.code(), 3, "{done:?}");
-    let rows: Vec<Value> = serde_json::from_str(&done.stdout).expect("it is JSON");
-    let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    rows.iter()
-        .map(|row| ["field", "stored", "folded"].map(|name| text(&row[name])).join(": "))
-        .collect()
+    shown(&done)
 }
 
 #[test]
@@ -102,15 +95,12 @@ fn what_is_changed_taken_out_swapped_or_cut_is_found_where_it_was() {
     assert_eq!(found(&home, &[]), [expected]);
 }
 
-/// What `log verify` finds, as `field: stored: folded`.
+/// What `log verify` finds.
 fn differences(home: &Home) -> Vec<String> {
     let done = home.payfold(&["log", "verify", "--output", "json"]);
-    let rows: Vec<Value> = serde_json::from_str(&done.stdout).expect("it is JSON");
-    let expected = if rows.is_empty() { 0 } else { 3 };
-    assert_eq!(done.code(), expected, "{done:?}");
-    let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    let shown = |row: &Value| ["field", "stored", "folded"].map(|name| text(&row[name])).join(": ");
-    rows.iter().map(shown).collect()
+    let shown = shown(&done);
+    assert_eq!(done.code(), if shown.is_empty() { 0 } else { 3 }, "{done:?}");
+    shown
 }
 
 #[test]
@@ -164,12 +154,10 @@ fn what_is_published_and_not_committed_is_no_difference_and_has_to_be_right() {
         let path = home.data().join(name);
         (path.clone(), std::fs::read(path).ok())
     });
-    let secret = std::fs::read_to_string(home.data().join("sandbox.key")).expect("a key");
-    let system = home.boot();
-    let body = Notice::paid("DEMO", "late", "late").signed(secret.trim());
-    assert_eq!(system.post_ipn(&body).status, 200);
-    Inside::of(&home).settle();
-    drop(system);
+    let demo = Demo::of(home.boot());
+    demo.pay("late", "late");
+    demo.catch_up();
+    drop(demo);
     // As if the process had ended between the event and the commit.
     for (path, bytes) in before {
         let _ = std::fs::remove_file(&path);
@@ -191,23 +179,20 @@ fn what_is_published_and_not_committed_is_no_difference_and_has_to_be_right() {
 #[test]
 fn a_head_that_was_remembered_finds_what_was_made_to_fit_everywhere() {
     let home = folded();
-    let anchor = home.path().join("heads.json");
-    let anchor = anchor.to_str().expect("a text");
-    assert_eq!(verify(&home, &["--anchor", anchor]).code(), 0);
-    assert_eq!(verify(&home, &["--against", anchor]).code(), 0);
+    let anchor = home.file("heads.json");
+    assert_eq!(verify(&home, &["--anchor", &anchor]).code(), 0);
+    assert_eq!(verify(&home, &["--against", &anchor]).code(), 0);
 
     // A copy of another record replaces one, and the orders are folded anew.
     let swap = "UPDATE intake SET (key, value) = (SELECT key, value FROM intake WHERE position = 5)
                 WHERE position = 6";
     log_of(&home).execute_batch(swap).unwrap();
-    for file in ["orders.db", "orders.db-wal", "orders.db-shm"] {
-        let _ = std::fs::remove_file(home.data().join(file));
-    }
+    home.remove_orders();
     let system = home.boot();
     Inside::of(&home).settle();
     drop(system);
     assert_eq!(home.payfold(&["log", "verify", "--chain"]).code(), 0, "it all fits");
-    let lines = found(&home, &["--against", anchor]);
+    let lines = found(&home, &["--against", &anchor]);
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(
         lines[0].starts_with("anchor: 0-12: ") && lines[0].contains("changed since"),
@@ -215,9 +200,7 @@ fn a_head_that_was_remembered_finds_what_was_made_to_fit_everywhere() {
     );
 
     let elsewhere = System::demo();
-    let done = verify(elsewhere.home(), &["--against", anchor]);
-    assert_eq!(done.code(), 1, "{done:?}");
-    assert!(done.stderr.contains("another log") && done.stderr.contains("fix: "), "{done:?}");
+    verify(elsewhere.home(), &["--against", &anchor]).fails(&["another log", "fix: "]);
 }
 
 #[test]
@@ -228,14 +211,12 @@ fn a_store_of_before_there_were_heads_is_chained_from_where_it_stands() {
     drop(orders);
     let lines = found(&home, &[]);
     assert!(lines[0].contains("nothing was chained"), "{lines:?}");
-    let secret = std::fs::read_to_string(home.data().join("sandbox.key")).expect("a key");
-    let system = home.boot();
+    let demo = Demo::of(home.boot());
     for id in ["later-1", "later-2"] {
-        let body = Notice::paid("DEMO", id, id).signed(secret.trim());
-        assert_eq!(system.post_ipn(&body).status, 200);
-        Inside::of(&home).settle();
+        demo.pay(id, id);
+        demo.catch_up();
     }
-    drop(system);
+    drop(demo);
     assert_eq!(verify(&home, &[]).code(), 0);
     log_of(&home).execute_batch("DELETE FROM intake WHERE position = 13").unwrap();
     assert_eq!(found(&home, &[]), ["chain: the commit of 0-13 to 0-13: 0-13 is not there"]);

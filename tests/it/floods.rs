@@ -1,16 +1,17 @@
 //! Owns the laws of orders with more facts than are kept: bounded, never fulfilled, never a panic.
 
 use payfold_projector::fold::{apply, summarize};
-use payfold_schemas::fact::{Create, CreateFailed, Fact, QueryAnswer, SharedRef, Verdict};
-use payfold_schemas::ids::{OrderId, Reference};
-use payfold_schemas::ipn::{Ipn, IpnPolicy, MoneyContent, Status};
+use payfold_schemas::fact::{CreateFailed, Fact, QueryAnswer, SharedRef, Verdict};
+use payfold_schemas::ids::OrderId;
+use payfold_schemas::ipn::Status;
 use payfold_schemas::order::{Flag, KnownFacts, Severity};
 use payfold_schemas::position::Position;
 use proptest::prelude::*;
 
 use crate::support::oracle::Oracle;
 use crate::support::worlds::{
-    currency, decision, hold, minor, minute, provider_ref, session_of, world, worlds,
+    create_of, currency, decision, hold, ipn_of, minor, minute, provider_ref, session_of, world,
+    worlds,
 };
 
 /// Far over any cap.
@@ -23,29 +24,7 @@ const KEPT_MAX: usize = 40 * 4 * 10;
 type Make = Box<dyn Fn(usize) -> Fact>;
 
 fn success(name: usize, units: i64) -> Fact {
-    Fact::Ipn(Ipn {
-        provider_ref: provider_ref(name),
-        status: Status::Success,
-        money: MoneyContent {
-            amount: minor(units),
-            currency: currency("VND"),
-            paid_at: Some(minute(5)),
-            event_ref: None,
-        },
-        timestamp: None,
-        nonce: None,
-        policy: IpnPolicy::default(),
-    })
-}
-
-fn create(attempt: usize) -> Fact {
-    Fact::CreateRequested(Create {
-        amount: minor(100),
-        currency: currency("VND"),
-        reference: Reference::parse("ref-1").expect("valid"),
-        attempt: u32::try_from(attempt).expect("floods are small"),
-        deadline: minute(15),
-    })
+    ipn_of(name, Status::Success, units)
 }
 
 /// A world, then so many contents of one (ref, status) and so many refs, in any order.
@@ -93,7 +72,7 @@ fn what_is_kept_of_a_flood_is_bounded() {
     let floods: [(&str, Make); 9] = [
         ("contents", Box::new(|n| success(0, 1_000 + i64::try_from(n).expect("small")))),
         ("refs", Box::new(|n| success(n, 100))),
-        ("C", Box::new(create)),
+        ("C", Box::new(|n| create_of(u32::try_from(n).expect("small")))),
         ("O", Box::new(session_of)),
         ("CF", Box::new(move |n| Fact::CreateFailed(CreateFailed { code: name(n) }))),
         (
@@ -132,7 +111,7 @@ fn what_is_kept_of_a_flood_is_bounded() {
     ];
     for (kind, make) in floods {
         let facts: Vec<_> = (0..FLOOD).map(make).collect();
-        let known = fold([create(1)].iter().chain(&facts));
+        let known = fold([create_of(1)].iter().chain(&facts));
         let kept = [
             known.creates.len(),
             known.sessions.len(),

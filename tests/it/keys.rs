@@ -13,6 +13,7 @@ mod secrets;
 
 use std::rc::Rc;
 
+use crate::support::notice::Notice;
 use crate::support::system::Home;
 
 /// A system with partner acme and its account SHOP, which has its first key.
@@ -22,9 +23,11 @@ const SECRET: &str = "the secret of acme's first key";
 /// A folder with acme's first key in an age vault.
 fn home() -> Rc<Home> {
     let home = Home::configured(ACME);
-    home.write("first", &format!("text:{SECRET}\n"));
-    let add =
-        ["key", "add", "acme", "--merchant", "SHOP", "--key-id", "k0", "--secret-file", "first"];
-    home.payfold(&add).ok();
+    home.add_key("acme", SECRET, &["--merchant", "SHOP", "--key-id", "k0"]);
     home
+}
+
+/// A notice of the account.
+fn signed(secret: &str) -> Vec<u8> {
+    Notice::paid("SHOP", "o", "r").signed(secret)
 }

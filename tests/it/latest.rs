@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::readers::stored;
 use crate::support::pair::{Inside, Pair, runtime, with_log};
-use crate::support::system::{Home, System, alone, send_signal};
+use crate::support::system::{Home, System, send_signal};
 use crate::support::waits::until;
 
 const WAIT_MAX: Duration = Duration::from_secs(90);
@@ -103,11 +103,10 @@ fn signal(system: &System, signal: Signal) {
     send_signal(system.pid(), signal).expect("our child takes signals");
 }
 
-/// How many partitions a projector has.
-fn partitions(system: &System) -> u64 {
-    let metrics = system.get("/metrics").text();
-    let line = metrics.lines().find_map(|line| line.strip_prefix("payfold_projector_partitions "));
-    line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+/// Waits until a projector has partitions.
+fn has_partitions(projector: &System) {
+    let owned = || projector.metric("payfold_projector_partitions");
+    until("it has partitions", WAIT_MAX, || (owned() > Some(0.0)).then_some(()));
 }
 
 #[test]
@@ -124,15 +123,13 @@ fn the_last_event_of_each_order_is_the_stores_whatever_becomes_of_projectors() {
     let mut dying = beside().boot_as("ingest,projector", SOON_OUT);
     let frozen = beside().boot_as("ingest,projector", SOON_OUT);
     let pay = ["demo", "pay", "--count", "150", "--trouble", "all", "--seed", "7"];
-    let mut command = home.command(&pay);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let paying = alone(|| command.spawn()).expect("it starts");
+    let paying = home.spawn(&pay, &[], Stdio::piped);
     let has_copied = |orders: usize| {
         let what = format!("{orders} orders are in orders.latest");
         until(&what, WAIT_MAX, || (latest(&log).len() >= orders).then_some(()));
     };
     has_copied(10);
-    until("it has partitions", WAIT_MAX, || (partitions(&frozen) > 0).then_some(()));
+    has_partitions(&frozen);
     signal(&frozen, Signal::STOP);
     for orders in [20, 40, 60] {
         has_copied(orders);
@@ -144,7 +141,7 @@ fn the_last_event_of_each_order_is_the_stores_whatever_becomes_of_projectors() {
     let orders = agree(&home, &log, "while one is frozen");
     assert!(orders.len() >= 150 && orders.values().any(|(_, version)| *version > 2));
     signal(&frozen, Signal::CONT);
-    until("it has partitions again", WAIT_MAX, || (partitions(&frozen) > 0).then_some(()));
+    has_partitions(&frozen);
     let orders = onward(orders, agree(&home, &log, "and after it woke"));
 
     late(&home, &orders);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use crate::support::pair::Inside;
-use crate::support::system::{Done, Home, System, alone};
+use crate::support::system::{Home, RUN, System, alone};
 
 const LOG: &str = "log.db";
 const ORDERS: &str = "orders.db";
@@ -69,19 +69,11 @@ fn databases(home: &Home) -> Vec<String> {
     names
 }
 
-fn run(home: &Home) -> Done {
-    let any = "127.0.0.1:0";
-    let flags = ["--listen-public", "--listen-shop", "--listen-admin", "--listen-sandbox"];
-    let mut arguments = vec!["run"];
-    arguments.extend(flags.iter().flat_map(|flag| [*flag, any]));
-    home.ends(&arguments, &[], END_MAX)
-}
-
 /// Neither `run` nor `check --connect` accepts the folder. Both say these words, neither advises a
 /// step that loses data, and no database is made.
 fn refused(home: &Home, words: &[&str]) {
     let before = databases(home);
-    let started = run(home);
+    let started = home.ends(&RUN, &[], END_MAX);
     let checked = home.payfold(&["check", "--connect"]);
     for (who, done, text) in
         [("run", &started, &started.stderr), ("check", &checked, &checked.stdout)]
@@ -109,9 +101,8 @@ fn accepted(home: &Rc<Home>) {
 fn a_missing_log_is_never_made_anew() {
     let home = paid(2);
     let lost = take_out(&home, LOG, "lost");
-    let log = home.data().join(LOG);
-    let log = log.to_str().expect("a path of a test is text");
-    let words = [log, "restore log.db", "payfold log restore"];
+    let log = home.file("data/log.db");
+    let words = [log.as_str(), "restore log.db", "payfold log restore"];
     refused(&home, &words);
     let without_orders = take_out(&home, ORDERS, "orders");
     refused(&home, &words);
@@ -145,8 +136,8 @@ fn another_log_is_refused_and_no_store_is_given_up_for_it() {
 fn lost_claims_are_noticed_until_their_loss_is_accepted() {
     let home = paid(2);
     let lost = take_out(&home, CLAIMS, "lost");
-    let claims = home.data().join(CLAIMS);
-    let words = [claims.to_str().expect("a path of a test is text"), "restore", "second payment"];
+    let claims = home.file("data/orders.claims.db");
+    let words = [claims.as_str(), "restore", "second payment"];
     refused(&home, &words);
     // Neither without the order store.
     take_out(&home, ORDERS, "orders");
@@ -176,35 +167,37 @@ fn an_older_copy_of_the_claims_is_noticed() {
     let system = System::demo();
     pay(&system, 2);
     let home = Rc::clone(system.home());
-    let backup = home.path().join("backup");
-    let backup_text = backup.to_str().expect("a path of a test is text");
-    home.payfold(&["log", "backup", backup_text]).ok();
+    let backup = home.file("backup");
+    home.payfold(&["log", "backup", &backup]).ok();
     pay(&system, 1);
     drop(system.stop());
     let newest = take_out(&home, CLAIMS, "newest");
-    put(&home, &backup, CLAIMS);
+    put(&home, Path::new(&backup), CLAIMS);
     refused(&home, &["older copy", "restore", "second payment"]);
     put(&home, &newest, CLAIMS);
     accepted(&home);
 
     // Claims that are newer than a restored log do no harm.
-    let restored = Home::new();
-    std::fs::create_dir(restored.data()).expect("it is new");
-    for file in ["vault.key", "sandbox.key", "admin.token", "demo.key"] {
-        std::fs::copy(home.data().join(file), restored.data().join(file)).expect("a demo has it");
-    }
-    let claims = newest.join(CLAIMS);
-    let claims = claims.to_str().expect("a path of a test is text");
-    restored.payfold(&["log", "restore", backup_text, "--claims", claims]).ok();
+    let restored = Home::with_keys_of(&home);
+    let claims = home.file("newest/orders.claims.db");
+    restored.payfold(&["log", "restore", &backup, "--claims", &claims]).ok();
     accepted(&restored);
+}
+
+/// What makes a log and claims those of before claims were paired.
+const UNPAIRED: &str = "DELETE FROM meta WHERE name = 'claims_since'";
+const UNMARKED: &str = "DROP TABLE meta; DROP TABLE latest";
+
+fn change(home: &Home, name: &str, sql: &str) {
+    let database = Connection::open(home.data().join(name)).expect("a database");
+    database.execute_batch(sql).expect("ours");
 }
 
 #[test]
 fn a_folder_of_before_claims_were_paired_is_adopted() {
     let home = paid(2);
-    let of = |name: &str| Connection::open(home.data().join(name)).expect("a database");
-    of(LOG).execute("DELETE FROM meta WHERE name = 'claims_since'", []).expect("ours");
-    of(CLAIMS).execute_batch("DROP TABLE meta; DROP TABLE latest").expect("ours");
+    change(&home, LOG, UNPAIRED);
+    change(&home, CLAIMS, UNMARKED);
     let old = take_out(&home, CLAIMS, "old");
     put(&home, &old, CLAIMS);
     home.payfold(&["check", "--connect"]).ok();
@@ -269,12 +262,10 @@ fn a_file_that_may_not_be_read_is_not_called_missing() {
 #[test]
 fn claims_of_before_are_not_paired_with_another_log() {
     let (home, other) = (paid(2), paid(1));
-    let of = |name: &str| Connection::open(home.data().join(name)).expect("a database");
-    of(LOG).execute("DELETE FROM meta WHERE name = 'claims_since'", []).expect("ours");
-    of(CLAIMS).execute_batch("DROP TABLE meta; DROP TABLE latest").expect("ours");
-    let of_another = Connection::open(other.data().join(LOG)).expect("a database");
-    of_another.execute("DELETE FROM meta WHERE name = 'claims_since'", []).expect("ours");
-    drop(of_another);
+    for home in [&home, &other] {
+        change(home, LOG, UNPAIRED);
+    }
+    change(&home, CLAIMS, UNMARKED);
     let own = take_out(&home, LOG, "own");
     put(&home, &other.data(), LOG);
     refused(&home, &["another log", "restore"]);

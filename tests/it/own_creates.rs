@@ -1,16 +1,15 @@
 //! Payments created in partners' own schemes on the real binary: a shop creates them, the partner
 //! is a server of this test that answers as the gateway's documents show, and its notices end them.
 
-use std::rc::Rc;
-
-use hmac::{Hmac, Mac};
+use hmac::Hmac;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::profile::ShippedProfile;
 use serde_json::{Value, json};
 use sha2::{Sha256, Sha512};
 
+use crate::support::notice::hmac;
 use crate::support::system::{Home, System};
-use crate::support::wire::Connection;
+use crate::support::wire::get_request;
 
 mod gateway;
 mod proofs;
@@ -33,14 +32,10 @@ impl World {
             "[partners.acme]\nprofile = \"acme.toml\"\napi_url = \"{api_url}\"\n"
         ));
         home.write("acme.toml", &profile.replace("stage = \"draft\"", "stage = \"sandbox\""));
-        home.write("ipn.txt", &format!("text:{IPN_KEY}\n"));
-        home.write("create.txt", &format!("text:{CREATE_KEY}\n"));
-        let add = ["key", "add", "acme", "--merchant", "SHOP", "--secret-file"];
-        home.payfold(&[add.as_slice(), &["ipn.txt"]].concat()).ok();
-        home.payfold(&[add.as_slice(), &["create.txt", "--channel", "create"]].concat()).ok();
-        let token = home.payfold(&["shop", "add", "web", "--account", "acme/SHOP"]).ok();
-        let token = token.split_whitespace().last().expect("a token").to_owned();
-        Self { system: Rc::clone(&home).boot(), token }
+        home.add_key("acme", IPN_KEY, &["--merchant", "SHOP"]);
+        home.add_key("acme", CREATE_KEY, &["--merchant", "SHOP", "--channel", "create"]);
+        let token = home.add_shop("acme/SHOP");
+        Self { system: home.boot(), token }
     }
 
     /// `POST /v1/payments`: status and body.
@@ -51,15 +46,8 @@ impl World {
         });
         let into = body.as_object_mut().expect("an object");
         into.extend(members.as_object().expect("an object").clone());
-        let agent: ureq::Agent =
-            ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        let answer = agent
-            .post(format!("{}/v1/payments", self.system.shop_url()))
-            .header("authorization", format!("Bearer {}", self.token))
-            .header("idempotency-key", key)
-            .send_json(body);
-        let mut answer = answer.expect("an answer");
-        (answer.status().as_u16(), answer.body_mut().read_json().expect("JSON"))
+        let answer = self.system.create_payment(&self.token, key, &body);
+        (answer.status, answer.json())
     }
 
     fn order_when(&self, order: &str, state: &str) -> Value {
@@ -71,13 +59,7 @@ fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_else(|| panic!("{name} in {value}"))
 }
 
-fn hmac<M: Mac + hmac::digest::KeyInit>(secret: &str, text: &str) -> String {
-    let mut mac = <M as Mac>::new_from_slice(secret.as_bytes()).expect("any key will do");
-    mac.update(text.as_bytes());
-    mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn shipped(name: &str) -> &'static str {
+pub(crate) fn shipped(name: &str) -> &'static str {
     ShippedProfile::of(name).expect("it is shipped").profile
 }
 
@@ -209,10 +191,8 @@ fn a_signed_address_is_paid_for_by_a_signed_query() {
     );
     let notify = |notice: &str| {
         let signature = hmac::<Hmac<Sha512>>(IPN_KEY, notice);
-        let mut connection = Connection::open(world.system.public());
         let target = format!("/api/payment/ipn/acme?{notice}&signature={signature}");
-        connection.send(format!("GET {target} HTTP/1.1\r\nhost: payfold\r\n\r\n").as_bytes());
-        assert_eq!(connection.answer().expect("an answer").status, 200);
+        assert_eq!(world.system.ask(&get_request(&target)).status, 200);
     };
     notify(&notice);
     let paid = world.order_when(&order, "PAID");
@@ -285,11 +265,7 @@ fn the_browser_posts_the_signed_fields() {
     assert_eq!(gateway.asked(), [], "the gateway was not called");
     let url = url::Url::parse(text(&payment, "redirectUrl")).expect("an address");
     assert_eq!(url.path(), "/api/payment/form/acme");
-    let get = |target: &str| {
-        let mut connection = Connection::open(world.system.public());
-        connection.send(format!("GET {target} HTTP/1.1\r\nhost: payfold\r\n\r\n").as_bytes());
-        connection.answer().expect("an answer")
-    };
+    let get = |target: &str| world.system.ask(&get_request(target));
     let target = format!("{}?{}", url.path(), url.query().expect("fields"));
     let answer = get(&target);
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -333,14 +309,11 @@ fn the_browser_posts_the_signed_fields() {
 #[test]
 fn a_draft_shows_what_would_be_sent_and_no_secret() {
     let home = Home::configured("[partners.acme]\nprofile = \"zalopay\"\n");
-    for (file, secret, channel) in [("ipn.txt", IPN_KEY, "ipn"), ("c.txt", CREATE_KEY, "create")] {
-        home.write(file, &format!("text:{secret}\n"));
-        let add = ["key", "add", "acme", "--merchant", "2553", "--channel", channel];
-        home.payfold(&[add.as_slice(), &["--secret-file", file]].concat()).ok();
+    for (secret, channel) in [(IPN_KEY, "ipn"), (CREATE_KEY, "create")] {
+        home.add_key("acme", secret, &["--merchant", "2553", "--channel", channel]);
     }
     let draft = ["partner", "draft", "acme", "--amount", "150000", "--currency", "VND"];
-    let nowhere = home.payfold(&draft);
-    assert!(nowhere.code() == 1 && nowhere.stderr.contains("--url"), "{}", nowhere.stderr);
+    home.payfold(&draft).fails(&["--url"]);
     let draft = [draft.as_slice(), &["--url", "https://openapi.zalopay.vn"]].concat();
     let drafted = home.payfold(&[draft.as_slice(), &["--output", "json"]].concat()).json();
     assert_eq!(
@@ -357,7 +330,7 @@ fn a_draft_shows_what_would_be_sent_and_no_secret() {
     let shown = home.payfold(&draft).ok();
     assert!(shown.contains("content-type: application/x-www-form-urlencoded"), "{shown}");
     let usd = home.payfold(&[&draft[..6], &["USD"], &draft[7..]].concat());
-    assert!(usd.code() == 1 && usd.stderr.contains("takes no such currency"), "{}", usd.stderr);
+    usd.fails(&["takes no such currency"]);
 
     let certify = ["partner", "certify", "acme", "--report", "r.json", "--url"];
     let certified = home.payfold(&[certify.as_slice(), &["http://127.0.0.1:9"]].concat());

@@ -14,9 +14,11 @@ use payfold_engines::clock::{Clock, SystemClock};
 use serde_json::{Value, json};
 use sha2::{Sha256, Sha512};
 
+use crate::own_creates::shipped;
+use crate::support::notice;
 use crate::support::system::{Home, System};
 use crate::support::waits::{early_in_hour, until};
-use crate::support::wire::{Answer, Connection};
+use crate::support::wire::{Answer, request};
 
 const SECRET: &str = "a published test key, worth nothing at all";
 
@@ -59,13 +61,7 @@ body = "[accepted]"
 "#;
 
 fn hmac<M: Mac + hmac::digest::KeyInit>(text: &str) -> String {
-    hmac_with::<M>(SECRET, text)
-}
-
-fn hmac_with<M: Mac + hmac::digest::KeyInit>(secret: &str, text: &str) -> String {
-    let mut mac = <M as Mac>::new_from_slice(secret.as_bytes()).expect("any key will do");
-    mac.update(text.as_bytes());
-    mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    notice::hmac::<M>(SECRET, text)
 }
 
 fn sha256(text: &str) -> String {
@@ -88,29 +84,18 @@ fn boot_with(home: &Rc<Home>, partners: &[(&str, &str)], more: &str) -> System {
         |(code, profile): &(&str, &str)| format!("[partners.{code}]\nprofile = \"{profile}\"\n");
     let entries: String = partners.iter().map(entry).collect();
     home.write("payfold.toml", &format!("{entries}{more}"));
-    home.write("secret.txt", &format!("text:{SECRET}\n"));
     for (code, _) in partners {
-        home.payfold(&["key", "add", code, "--merchant", "SHOP", "--secret-file", "secret.txt"])
-            .ok();
+        home.add_key(code, SECRET, &["--merchant", "SHOP"]);
     }
     home.boot()
 }
 
 /// A request as it stands, with what the wire needs.
 fn ask(system: &System, first: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    let mut text = format!("{first} HTTP/1.1\r\nhost: payfold\r\n");
-    for (name, value) in headers {
-        text.push_str(&format!("{name}: {value}\r\n"));
-    }
-    if !body.is_empty() {
-        text.push_str(&format!(
-            "content-type: application/json\r\ncontent-length: {}\r\n",
-            body.len()
-        ));
-    }
-    let mut connection = Connection::open(system.public());
-    connection.send(format!("{text}\r\n{body}").as_bytes());
-    connection.answer().expect("an answer")
+    let header = |(name, value): &(&str, &str)| format!("{name}: {value}\r\n");
+    let headers: String = headers.iter().map(header).collect();
+    let body = Some(body.as_bytes()).filter(|body| !body.is_empty());
+    system.ask(&request(first, &headers, body))
 }
 
 /// The facts of an order, once it has so many: status, amount and ref of each.
@@ -127,6 +112,11 @@ fn facts(system: &System, [partner, order]: [&str; 2], count: usize) -> Vec<Stri
             .replace('"', "")
     };
     all.as_array().expect("a list").iter().map(text).collect()
+}
+
+/// MoMo's profile with our access key.
+fn momo_profile() -> String {
+    shipped("momo").replace("accessKey = \"\"", "accessKey = \"F8BBA842ECF85\"")
 }
 
 /// A MoMo notice as their server writes it.
@@ -150,9 +140,7 @@ fn momo(result: u32) -> String {
 #[test]
 fn momo_is_taken_answered_and_folded() {
     let home = Home::new();
-    let shipped =
-        payfold_partners::profile::ShippedProfile::of("momo").expect("it is shipped").profile;
-    home.write("momo.toml", &shipped.replace("accessKey = \"\"", "accessKey = \"F8BBA842ECF85\""));
+    home.write("momo.toml", &momo_profile());
     let system = boot(&home, &[("momo", "momo.toml")]);
     let path = "POST /api/payment/ipn/momo";
     let paid = momo(0);
@@ -189,9 +177,7 @@ fn momo_is_taken_answered_and_folded() {
 #[test]
 fn razorpay_is_taken_by_its_header() {
     let home = Home::new();
-    let shipped =
-        payfold_partners::profile::ShippedProfile::of("razorpay").expect("it is shipped").profile;
-    home.write("razorpay.toml", shipped);
+    home.write("razorpay.toml", shipped("razorpay"));
     let system = boot(&home, &[("razorpay", "razorpay.toml")]);
     let body = |event: &str, more: &str| {
         let at = now_ms() / 1_000;
@@ -257,9 +243,8 @@ fn an_unknown_constant_is_refused_and_the_error_lists_the_known_ones() {
     home.write("secret.txt", &format!("text:{SECRET}\n"));
     let add =
         ["key", "add", "momo", "--merchant", "SHOP", "--secret-file", "secret.txt", "--constant"];
-    let misspelt = home.payfold(&[add.as_slice(), &["access_key=A"]].concat());
     let said = "partner momo has no constant access_key\n  fix: its profile has: accessKey";
-    assert!(misspelt.code() == 1 && misspelt.stderr.contains(said), "{}", misspelt.stderr);
+    home.payfold(&[add.as_slice(), &["access_key=A"]].concat()).fails(&[said]);
     home.payfold(&[add.as_slice(), &["accessKey=A"]].concat()).ok();
     let set =
         |constant: &str| home.payfold(&["account", "set", "momo", "SHOP", "--constant", constant]);
@@ -308,12 +293,7 @@ fn a_partner_is_written_checked_frozen_and_held_to_it() {
     let home = Home::new();
     let made = home.payfold(&["partner", "new", "acme", "--from", "hmac-body"]).ok();
     assert!(made.contains("acme.toml") && made.contains("acme.vectors.json"), "{made}");
-    let again = home.payfold(&["partner", "new", "acme"]);
-    assert!(
-        again.code() == 1 && again.stderr.contains("acme.toml exists already"),
-        "{}",
-        again.stderr
-    );
+    home.payfold(&["partner", "new", "acme"]).fails(&["acme.toml exists already"]);
     let unknown = home.payfold(&["partner", "new", "bolt", "--from", "magic"]);
     assert!(unknown.stderr.contains("use one of contract, hmac-body"), "{}", unknown.stderr);
     home.write("payfold.toml", "[partners.acme]\nprofile = \"acme.toml\"\n");
@@ -329,7 +309,7 @@ fn a_partner_is_written_checked_frozen_and_held_to_it() {
     home.payfold(&["partner", "diff", "acme"]).ok();
     home.payfold(&["partner", "promote", "acme", "--to", "live"]).ok();
     home.payfold(&["partner", "list"]).ok();
-    let text = std::fs::read_to_string(home.path().join("acme.toml")).expect("it is there");
+    let text = home.read("acme.toml");
     assert!(text.contains("stage = \"live\""));
     home.write("acme.toml", &text.replace("{f.amount}", "{f.amount_due}"));
     let refused = home.payfold(&["check"]);
@@ -346,9 +326,8 @@ fn a_partner_is_written_checked_frozen_and_held_to_it() {
     );
 
     // An altered vector is reported with its place.
-    let vectors =
-        std::fs::read_to_string(home.path().join("acme.vectors.json")).expect("it is there");
-    home.write("acme.vectors.json", &vectors.replacen("150000", "150001", 1));
+    let vectors = home.read("acme.vectors.json").replacen("150000", "150001", 1);
+    home.write("acme.vectors.json", &vectors);
     home.write("acme.toml", &text);
     let differs = home.payfold(&["partner", "vectors", "acme", "--output", "json"]);
     assert_eq!(differs.code(), 3);

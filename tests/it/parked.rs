@@ -2,65 +2,41 @@
 //! until a person parks the record. Then the fold goes on behind it, now and when the log is folded
 //! anew.
 
-use std::rc::Rc;
-use std::time::Duration;
-
 use payfold_engines::log::{Message, Topic};
 use payfold_schemas::position::Position;
 
-use crate::support::notice::Notice;
+use crate::support::demo::Demo;
 use crate::support::pair::{Inside, Pair, with_log};
-use crate::support::system::{Home, System};
-use crate::support::waits::until;
+use crate::support::system::Home;
 
-const WAIT_MAX: Duration = Duration::from_secs(40);
 const ORDER: [&str; 3] = ["sandbox", "DEMO", "o-1"];
 
-/// Posts a notice of the order's payment, and expects 200.
-fn pay(system: &System, provider_ref: &str) {
-    let path = system.home().data().join("sandbox.key");
-    let secret = std::fs::read_to_string(path).expect("a demo has a key");
-    let body = Notice::paid("DEMO", ORDER[2], provider_ref).signed(secret.trim());
-    assert_eq!(system.post_ipn(&body).status, 200);
-}
-
-/// Waits until the metrics hold this line.
-fn shows(system: &System, line: &str) {
-    until(line, WAIT_MAX, || {
-        let metrics = system.ask_admin("GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").text();
-        metrics.lines().any(|found| found == line).then_some(())
-    });
-}
-
-/// Appends a copy of the order's first record with one changed bit; returns the positions of both.
-fn damage(home: &Home) -> [Position; 2] {
+/// Appends a copy of the first record of `o-1` with one changed bit to a topic; returns the
+/// positions of both.
+pub(crate) fn damage(home: &Home, topic: Topic) -> [Position; 2] {
     let records = Inside::of(home).messages(Topic::Intake);
     let first = records.into_iter().find(|one| one.key.ends_with("/o-1")).expect("a record");
     let mut value = first.value;
     *value.last_mut().expect("a byte") ^= 1;
     let damaged = with_log(home, async |log| {
         let message = Message { key: first.key, event: None, value };
-        log.append(Topic::Intake, message).await.expect("it is stored as any other")
+        log.append(topic, message).await.expect("it is stored as any other")
     });
     [first.position, damaged]
 }
 
-fn stopped(system: System) -> Rc<Home> {
-    system.stop().0
-}
-
 pub fn a_damaged_record_is_skipped_once_a_person_parks_it(pair: Pair) {
     let Some(home) = pair.home() else { return };
-    let system = home.boot();
-    pay(&system, "r-1");
-    Inside::of(&home).settle();
-    stopped(system);
-    let [whole, damaged] = damage(&home).map(|position| position.to_string());
+    let demo = Demo::of(home.boot());
+    demo.pay(ORDER[2], "r-1");
+    demo.catch_up();
+    demo.system.stop();
+    let [whole, damaged] = damage(&home, Topic::Intake).map(|position| position.to_string());
 
-    let system = home.boot();
-    pay(&system, "r-2");
-    shows(&system, "payfold_projector_partitions_halted 1");
-    stopped(system);
+    let demo = Demo::of(home.boot());
+    demo.pay(ORDER[2], "r-2");
+    demo.system.metric_when("payfold_projector_partitions_halted", 1.0);
+    demo.system.stop();
     assert!(home.log().contains(&format!("payfold log park {damaged}")), "{}", home.log());
     let verified = home.payfold(&["log", "verify"]);
     assert_eq!(verified.code(), 3, "{verified:?}");
@@ -77,10 +53,8 @@ pub fn a_damaged_record_is_skipped_once_a_person_parks_it(pair: Pair) {
     let park = |position: &str, more: &[&str]| {
         home.payfold(&[&["log", "park", position], &reason[..], more].concat())
     };
-    let whole = park(&whole, &["--yes"]);
-    assert!(whole.code() == 1 && whole.stderr.contains("is not damaged"), "{whole:?}");
-    let nothing = park("0-999999", &["--yes"]);
-    assert!(nothing.code() == 1 && nothing.stderr.contains("has no record"), "{nothing:?}");
+    park(&whole, &["--yes"]).fails(&["is not damaged"]);
+    park("0-999999", &["--yes"]).fails(&["has no record"]);
     let records = || Inside::of(&home).messages(Topic::Intake).len();
     let before = records();
     let printed = park(&damaged, &[]).ok();
@@ -99,10 +73,14 @@ pub fn a_damaged_record_is_skipped_once_a_person_parks_it(pair: Pair) {
     let system = home.boot();
     Inside::of(&home).settle();
     let order = system.order_when(ORDER, |order| order["version"] == 2);
-    shows(&system, "payfold_projector_partitions_halted 0");
-    shows(&system, "payfold_reconciler_halted 0");
-    shows(&system, "payfold_reconciler_lag_records 0");
-    stopped(system);
+    for metric in [
+        "payfold_projector_partitions_halted",
+        "payfold_reconciler_halted",
+        "payfold_reconciler_lag_records",
+    ] {
+        system.metric_when(metric, 0.0);
+    }
+    system.stop();
     for more in [&[][..], &["--chain"], &["--signatures"]] {
         let verified = home.payfold(&[&["log", "verify"], more].concat());
         assert_eq!(verified.code(), 0, "{more:?}: {verified:?}");
@@ -110,9 +88,7 @@ pub fn a_damaged_record_is_skipped_once_a_person_parks_it(pair: Pair) {
     }
 
     if pair == Pair::Sqlite {
-        for file in ["orders.db", "orders.db-wal", "orders.db-shm"] {
-            let _ = std::fs::remove_file(home.data().join(file));
-        }
+        home.remove_orders();
         let system = home.boot();
         Inside::of(&home).settle();
         let anew = system.order_when(ORDER, |order| order["version"] == 2);

@@ -15,9 +15,8 @@ fn example(begins: &str) -> String {
 fn the_records_of_the_sandbox_list_what_was_paid() {
     let system = System::demo();
     system.payfold(&["demo", "pay", "--count", "40", "--trouble", "all", "--seed", "5"]).ok();
-    let file = system.home().data().join("sandbox-records.jsonl");
-    let file = file.to_str().unwrap();
-    let text = std::fs::read_to_string(file).unwrap();
+    let file = &system.home().file("data/sandbox-records.jsonl");
+    let text = system.home().read("data/sandbox-records.jsonl");
     let count = |record: &str| text.lines().filter(|line| line.contains(record)).count();
     let (payments, creates) = (count("\"record\":\"payment\""), count("\"record\":\"create\""));
     assert!(payments >= 40 && creates >= 40, "{text}");
@@ -51,15 +50,13 @@ fn the_records_of_the_sandbox_list_what_was_paid() {
 fn a_section_is_tried_on_a_file_before_anything_is_compared() {
     let home = Home::new();
     home.payfold(&["partner", "new", "acme", "--from", "hmac-body"]).ok();
-    let profile = std::fs::read_to_string(home.path().join("acme.toml")).unwrap();
+    let profile = home.read("acme.toml");
     home.write("day.csv", &example("Type,Merchant order"));
     let read = |more: &[&str]| {
         let all = ["partner", "records", "acme", "day.csv", "--profile", "acme.toml"];
         home.payfold(&[&all[..], more].concat())
     };
-    let none = read(&[]);
-    assert_eq!(none.code(), 1);
-    assert!(none.stderr.contains("has no [records]") && none.stderr.contains("fix:"));
+    read(&[]).fails(&["has no [records]", "fix:"]);
     home.write("acme.toml", &format!("{profile}\n{}", example("[records]\nformat = \"csv\"")));
     let rows = read(&["--output", "json"]).json();
     let of = |field: &str| {
@@ -79,17 +76,10 @@ fn a_section_is_tried_on_a_file_before_anything_is_compared() {
         &example("Type,Merchant order").replace("VND,`2026-01-31 08", "DONG,`2026-01-31 08"),
     );
     let bad = read(&["--only", "bad"]);
-    assert_eq!(bad.code(), 1);
-    assert!(
-        bad.stdout.contains("Currency: \"DONG\" is not a currency of ISO 4217"),
-        "{}",
-        bad.stdout
-    );
-    assert!(bad.stderr.contains("1 lines of day.csv can't be read"), "{}", bad.stderr);
+    bad.fails(&["1 lines of day.csv can't be read"]);
+    assert!(bad.stdout.contains("Currency: \"DONG\" is not a currency of ISO 4217"), "{bad:?}");
     home.write("day.csv", &example("Type,Merchant order").replace("Total,3", "Total,4"));
-    let unfit = read(&[]);
-    assert_eq!(unfit.code(), 1);
-    assert!(unfit.stderr.contains("line 5: the tail counts \"4\" rows, and 3 stand before it"));
+    read(&[]).fails(&["line 5: the tail counts \"4\" rows, and 3 stand before it"]);
 
     home.write("acme.toml", &format!("{profile}\n{}", example("[records]\nformat = \"jsonl\"")));
     let file = "{\"kind\":\"capture\",\"state\":\"done\",\"account\":\"S\",\"id\":\"T-1\",\

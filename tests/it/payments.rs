@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::notice::Notice;
 use crate::support::pair::{Inside, Pair};
 use crate::support::system::System;
-use crate::support::wire::Connection;
+use crate::support::wire::get_request;
 
 /// Every trouble the sandbox knows ends as it must, every acknowledged notice is in the log, and a
 /// second run of the same command prints the same table.
@@ -50,28 +50,18 @@ fn table(printed: &str) -> Vec<Vec<&str>> {
 #[test]
 fn an_unknown_trouble_is_named() {
     let system = System::demo();
-    let refused = system.payfold(&["demo", "pay", "--trouble", "rain"]);
-    assert_eq!(refused.code(), 1);
-    assert!(
-        refused.stderr.contains("#rain") && refused.stderr.contains("fix:"),
-        "{}",
-        refused.stderr
-    );
+    system.payfold(&["demo", "pay", "--trouble", "rain"]).fails(&["#rain", "fix:"]);
 }
 
 /// A payment of the demo's shop that waits for its payer.
 fn pending(system: &System) -> Value {
-    let token = std::fs::read_to_string(system.home().data().join("demo.key"));
-    let body = json!({
+    let payment = json!({
         "partner": "sandbox", "reference": "r", "amount": 150_000, "currency": "VND",
         "description": "Two tickets",
     });
-    let mut answer = ureq::post(format!("{}/v1/payments", system.shop_url()))
-        .header("authorization", format!("Bearer {}", token.expect("the demo made it").trim()))
-        .header("idempotency-key", "one")
-        .send_json(body)
-        .expect("the payment is created");
-    answer.body_mut().read_json().expect("JSON")
+    let answer = system.create_payment(&system.home().data_file("demo.key"), "one", &payment);
+    assert_eq!(answer.status, 201, "{answer:?}");
+    answer.json()
 }
 
 /// The same fields and signature that would pay an order as a notice, brought back by a browser.
@@ -81,9 +71,8 @@ pub fn a_return_settles_nothing_even_when_signed(pair: Pair) {
     let payment = pending(&system);
     let text = |name: &str| payment[name].as_str().expect("a text").to_owned();
     let (order, provider_ref) = (text("orderId"), text("providerRef"));
-    let secret = std::fs::read_to_string(system.home().data().join("sandbox.key"));
-    let notice = Notice::paid("DEMO", &order, &provider_ref);
-    let notice = notice.signed(secret.expect("the demo made it").trim());
+    let secret = home.data_file("sandbox.key");
+    let notice = Notice::paid("DEMO", &order, &provider_ref).signed(&secret);
     let fields: serde_json::Map<String, Value> = serde_json::from_slice(&notice).expect("JSON");
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     for (name, value) in &fields {
@@ -95,10 +84,7 @@ pub fn a_return_settles_nothing_even_when_signed(pair: Pair) {
     for (query, verified) in
         [(query.clone(), "true"), (query.replace("SUCCESS", "FAILED"), "false")]
     {
-        let mut connection = Connection::open(system.public());
-        let target = format!("/api/payment/result?{query}");
-        connection.send(format!("GET {target} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes());
-        let answer = connection.answer().expect("an answer");
+        let answer = system.ask(&get_request(&format!("/api/payment/result?{query}")));
         assert_eq!(answer.status, 303, "{}", answer.text());
         let location = answer.header("location").expect("where to go on").to_owned();
         assert!(location.contains(&format!("verified={verified}")), "{location}");

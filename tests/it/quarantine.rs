@@ -3,79 +3,51 @@
 
 use std::time::Duration;
 
+use hmac::Hmac;
 use serde_json::{Value, json};
+use sha2::Sha256;
 
-use crate::support::notice::Notice;
-use crate::support::system::{Done, Home, System};
+use crate::support::demo::Demo;
+use crate::support::notice::{Notice, hmac};
+use crate::support::system::{Done, Home};
 use crate::support::waits::until;
+use crate::support::wire::request;
 
 const WAIT_MAX: Duration = Duration::from_secs(40);
 const STALE: &str = "timestamp_out_of_window";
 
-/// A system with one order's account, and people who may decide.
-struct Stage {
-    system: System,
-    secret: String,
+/// A demo, and a second person who may decide.
+fn stage() -> Demo {
+    let demo = Demo::boot();
+    let token = demo.system.payfold(&["token", "add", "linh"]).ok();
+    demo.system.home().write("linh.token", token.trim());
+    until("the token counts", WAIT_MAX, || {
+        let known =
+            by(&demo, "linh", &["quarantine", "dismiss", "0-999999", "--reason", "nothing"]);
+        (!known.stderr.contains("does not know this token")).then_some(())
+    });
+    demo
 }
 
-impl Stage {
-    fn boot() -> Self {
-        let system = System::demo();
-        let path = system.home().data().join("sandbox.key");
-        let secret = std::fs::read_to_string(path).expect("the demo made it").trim().to_owned();
-        let stage = Self { system, secret };
-        stage.add_person("linh");
-        stage
-    }
+/// A command with the token in a file of the person's name.
+fn by(stage: &Demo, name: &str, arguments: &[&str]) -> Done {
+    let file = stage.system.home().file(&format!("{name}.token"));
+    stage.system.payfold(&[arguments, &["--admin-token-file", &file]].concat())
+}
 
-    /// A token in a file of the person's name.
-    fn add_person(&self, name: &str) {
-        let token = self.system.payfold(&["token", "add", name]).ok();
-        self.system.home().write(&format!("{name}.token"), token.trim());
-        let counts = || {
-            let known =
-                self.by(name, &["quarantine", "dismiss", "0-999999", "--reason", "nothing"]);
-            (!known.stderr.contains("does not know this token")).then_some(())
-        };
-        until("the token counts", WAIT_MAX, counts);
-    }
+/// Posts a notice that must be refused so.
+fn refuse(stage: &Demo, notice: Notice, code: &str) {
+    let answer = stage.system.post_ipn(&notice.signed(&stage.secret));
+    assert_eq!(answer.code(), code, "{}", answer.text());
+}
 
-    /// A command with a person's token.
-    fn by(&self, name: &str, arguments: &[&str]) -> Done {
-        let file = self.system.home().path().join(format!("{name}.token"));
-        let file = file.display().to_string();
-        self.system.payfold(&[arguments, &["--admin-token-file", &file]].concat())
-    }
+fn list(stage: &Demo, more: &[&str]) -> Vec<Value> {
+    let list = ["quarantine", "list", "--output", "jsonl"];
+    stage.system.payfold(&[&list[..], more].concat()).json_lines()
+}
 
-    fn open_order(&self) -> [String; 2] {
-        let path = self.system.home().data().join("admin.token");
-        let token = std::fs::read_to_string(path).expect("the demo made it");
-        let body = "{\"amount\":150000,\"currency\":\"VND\"}";
-        let opened = self.system.open_order(token.trim(), body).json();
-        let text = |value: &Value| value.as_str().expect("a text").to_owned();
-        [text(&opened["order"]["orderId"]), text(&opened["providerRef"])]
-    }
-
-    /// Posts a notice that must be refused so.
-    fn refuse(&self, notice: Notice, code: &str) {
-        let answer = self.system.post_ipn(&notice.signed(&self.secret));
-        assert_eq!(answer.code(), code, "{}", answer.text());
-    }
-
-    fn list(&self, more: &[&str]) -> Vec<Value> {
-        let list = ["quarantine", "list", "--output", "jsonl"];
-        self.system.payfold(&[&list[..], more].concat()).json_lines()
-    }
-
-    fn position(&self, place: usize) -> String {
-        self.list(&[])[place]["position"].as_str().expect("a position").to_owned()
-    }
-
-    /// Kinds of records in `intake`, and how many.
-    fn records(&self) -> usize {
-        let tail = ["tail", "intake", "--no-follow", "--output", "jsonl"];
-        self.system.payfold(&tail).json_lines().len()
-    }
+fn position(stage: &Demo, place: usize) -> String {
+    list(stage, &[])[place]["position"].as_str().expect("a position").to_owned()
 }
 
 /// `result` and `detail` of each row.
@@ -88,48 +60,49 @@ fn results(done: &Done) -> Vec<(String, String)> {
 
 #[test]
 fn a_stale_payment_is_released_by_two_and_once() {
-    let stage = Stage::boot();
+    let stage = stage();
     let [order, provider_ref] = stage.open_order();
     let key = ["sandbox", "DEMO", order.as_str()];
     stage.system.order_when(key, |order| order["state"] == "PENDING");
     let notice = Notice::paid("DEMO", &order, &provider_ref).sent(-3_600);
-    stage.refuse(notice.clone(), STALE);
-    let position = stage.position(0);
-    let release = ["quarantine", "release", &position, "--because", "clock-fixed"];
+    refuse(&stage, notice.clone(), STALE);
+    let first = position(&stage, 0);
+    let release = ["quarantine", "release", &first, "--because", "clock-fixed"];
     let said = ["--reason", "ticket 12", "--output", "jsonl"];
     let release = [&release[..], &said].concat();
 
-    let first = stage.system.payfold(&release);
-    assert_eq!(first.code(), 0, "{first:?}");
-    assert_eq!(results(&first)[0].0, "waits", "{first:?}");
+    let done = stage.system.payfold(&release);
+    assert_eq!(done.code(), 0, "{done:?}");
+    assert_eq!(results(&done)[0].0, "waits", "{done:?}");
     assert_eq!(results(&stage.system.payfold(&release))[0].0, "waits", "the same person again");
-    assert_eq!(stage.list(&[])[0]["decision"]["decided"], false);
+    assert_eq!(list(&stage, &[])[0]["decision"]["decided"], false);
     // Only the person that decided first can withdraw.
-    let withdraw = ["quarantine", "withdraw", &position, "--reason", "a slip", "--output", "jsonl"];
-    let other = stage.by("linh", &withdraw);
+    let withdraw = ["quarantine", "withdraw", &first, "--reason", "a slip", "--output", "jsonl"];
+    let other = by(&stage, "linh", &withdraw);
     assert!(results(&other)[0].1.contains("only local can withdraw it"), "{other:?}");
     assert_eq!(results(&stage.system.payfold(&withdraw))[0].0, "withdrawn");
-    assert_eq!(stage.list(&[])[0]["decision"], Value::Null);
+    assert_eq!(list(&stage, &[])[0]["decision"], Value::Null);
     assert_eq!(results(&stage.system.payfold(&release))[0].0, "waits", "it is made again");
     let pending = stage.system.order_when(key, |_| true);
     assert_eq!(pending["state"], "PENDING", "one person's word moves no money");
 
-    let second = stage.by("linh", &release);
+    let second = by(&stage, "linh", &release);
     assert_eq!(results(&second), [("released".to_owned(), "by local and linh".to_owned())]);
     let paid = stage.system.order_when(key, |order| order["state"] == "PAID");
     assert_eq!((&paid["fulfil"], &paid["paymentRef"]), (&json!(true), &json!(provider_ref)));
-    let records = stage.records();
+    let records = || stage.system.home().tail("intake").len();
+    let before = records();
     for person in ["linh", "linh"] {
-        assert_eq!(results(&stage.by(person, &release))[0].0, "released");
+        assert_eq!(results(&by(&stage, person, &release))[0].0, "released");
     }
-    assert_eq!(stage.records(), records, "a second release appends nothing");
-    stage.refuse(notice.clone(), STALE);
-    assert_eq!(stage.list(&[]).len(), 1, "what is kept is kept once");
-    stage.refuse(notice.sent(-3_599), STALE);
-    let again = stage.position(1);
+    assert_eq!(records(), before, "a second release appends nothing");
+    refuse(&stage, notice.clone(), STALE);
+    assert_eq!(list(&stage, &[]).len(), 1, "what is kept is kept once");
+    refuse(&stage, notice.sent(-3_599), STALE);
+    let again = position(&stage, 1);
     let bulk = ["quarantine", "release", &again, "--because", "late-retry", "--reason", "again"];
     stage.system.payfold(&bulk).ok();
-    stage.by("linh", &bulk).ok();
+    by(&stage, "linh", &bulk).ok();
     let after = stage.system.order_when(key, |_| true);
     assert_eq!(after["version"], paid["version"], "the same notice from another record is no news");
 
@@ -138,11 +111,11 @@ fn a_stale_payment_is_released_by_two_and_once() {
     let released = &facts[2]["source"]["released"];
     assert_eq!((&released["code"], &released["because"]), (&json!(STALE), &json!("clock-fixed")));
     assert_eq!((&released["author"], &released["secondedBy"]), (&json!("local"), &json!("linh")));
-    let listed = stage.list(&[]);
+    let listed = list(&stage, &[]);
     assert_eq!(released["evidence"], listed[0]["evidence"]);
     assert_eq!(released["requestId"], listed[0]["requestId"]);
     assert_eq!(listed[0]["decision"]["verdict"], "release");
-    assert_eq!(stage.list(&["--open"]).len(), 0);
+    assert_eq!(list(&stage, &["--open"]).len(), 0);
     let table = stage.system.payfold(&["quarantine", "list"]).ok();
     assert!(table.contains("released by local and linh"), "{table}");
     let decisions = ["reconcile", "decisions", "--partner", "sandbox", "--output", "jsonl"];
@@ -157,14 +130,14 @@ fn a_stale_payment_is_released_by_two_and_once() {
 
 #[test]
 fn a_wrong_clock_is_undone_in_bulk_with_a_dry_run_before() {
-    let stage = Stage::boot();
+    let stage = stage();
     let orders: Vec<[String; 2]> = (0..3).map(|_| stage.open_order()).collect();
     for [order, provider_ref] in &orders {
-        stage.refuse(Notice::paid("DEMO", order, provider_ref).sent(7_200), STALE);
+        refuse(&stage, Notice::paid("DEMO", order, provider_ref).sent(7_200), STALE);
     }
     let failed = Notice::paid("DEMO", "o-failed", "r-9").with_text("status", "FAILED").sent(-900);
-    stage.refuse(failed, STALE);
-    stage.refuse(Notice::paid("DEMO", "o-5", "r-5").without("paidAt"), "missing_field");
+    refuse(&stage, failed, STALE);
+    refuse(&stage, Notice::paid("DEMO", "o-5", "r-5").without("paidAt"), "missing_field");
     let bulk = ["quarantine", "release", "--because", "clock-fixed", "--partner", "sandbox"];
     let bulk = [&bulk[..], &["--since", "1h", "--output", "jsonl"]].concat();
     let nothing_named = ["quarantine", "release", "--because", "clock-fixed", "--reason", "x"];
@@ -175,7 +148,7 @@ fn a_wrong_clock_is_undone_in_bulk_with_a_dry_run_before() {
     let expected = ["takes two people"; 3].into_iter().chain(["takes one person"]);
     let expected: Vec<_> = expected.map(|takes| ("wouldBe".to_owned(), takes.to_owned())).collect();
     assert_eq!(results(&tried), expected, "{tried:?}");
-    assert_eq!(stage.list(&["--open"]).len(), 5, "a dry run changes nothing");
+    assert_eq!(list(&stage, &["--open"]).len(), 5, "a dry run changes nothing");
     let before = [&bulk[..], &["--until", "2026-01-01T00:00:00Z", "--dry-run"]].concat();
     assert_eq!(results(&stage.system.payfold(&before)), []);
 
@@ -183,28 +156,27 @@ fn a_wrong_clock_is_undone_in_bulk_with_a_dry_run_before() {
     let words =
         |done: &Done| results(done).into_iter().map(|(result, _)| result).collect::<Vec<_>>();
     assert_eq!(words(&stage.system.payfold(&bulk)), ["waits", "waits", "waits", "released"]);
-    assert_eq!(words(&stage.by("linh", &bulk)), ["released", "released", "released", "already"]);
-    assert_eq!(words(&stage.by("linh", &bulk)), ["already"; 4]);
+    assert_eq!(words(&by(&stage, "linh", &bulk)), ["released", "released", "released", "already"]);
+    assert_eq!(words(&by(&stage, "linh", &bulk)), ["already"; 4]);
     for [order, _] in &orders {
         stage.system.order_when(["sandbox", "DEMO", order], |order| order["state"] == "PAID");
     }
-    let open = stage.list(&["--open"]);
+    let open = list(&stage, &["--open"]);
     assert_eq!(open.len(), 1);
     assert_eq!(open[0]["code"], "missing_field");
 }
 
 #[test]
 fn what_cannot_be_released_is_refused_with_the_cause_and_dismissed() {
-    let stage = Stage::boot();
-    stage.refuse(Notice::paid("DEMO", "o-1", "r-1").without("paidAt"), "missing_field");
-    stage
-        .refuse(Notice::paid("DEMO", "o-2", "r-2").with_text("status", "FAILED").sent(-900), STALE);
-    let (missing, failed) = (stage.position(0), stage.position(1));
+    let stage = stage();
+    refuse(&stage, Notice::paid("DEMO", "o-1", "r-1").without("paidAt"), "missing_field");
+    let failed = Notice::paid("DEMO", "o-2", "r-2").with_text("status", "FAILED").sent(-900);
+    refuse(&stage, failed, STALE);
+    let (missing, failed) = (position(&stage, 0), position(&stage, 1));
     let release = |position: &str, because: &str| {
         let release = ["quarantine", "release", position, "--because", because, "--reason", "x"];
         let done = stage.system.payfold(&[&release[..], &["--output", "jsonl"]].concat());
-        assert_eq!(done.code(), 1, "{done:?}");
-        assert!(done.stderr.contains("1 of 1 notices could not be decided"), "{}", done.stderr);
+        done.fails(&["1 of 1 notices could not be decided"]);
         results(&done).remove(0).1
     };
     let problem = release(&missing, "clock-fixed");
@@ -224,16 +196,14 @@ fn what_cannot_be_released_is_refused_with_the_cause_and_dismissed() {
         |done: &Done| results(done).into_iter().map(|(result, _)| result).collect::<Vec<_>>();
     // What can't be read may be money; a plain FAILED is none.
     assert_eq!(words(&stage.system.payfold(&dismiss)), ["waits", "dismissed"]);
-    assert_eq!(words(&stage.by("linh", &dismiss)), ["dismissed", "dismissed"]);
-    assert_eq!(stage.list(&["--open"]).len(), 0);
+    assert_eq!(words(&by(&stage, "linh", &dismiss)), ["dismissed", "dismissed"]);
+    assert_eq!(list(&stage, &["--open"]).len(), 0);
     let shown = stage.system.payfold(&["quarantine", "show", &missing]).json();
     let said = shown["decisions"].as_array().expect("a list");
     assert_eq!(said.len(), 2);
     assert_eq!((&said[1]["decided"], &said[1]["secondedBy"]), (&json!(true), &json!("linh")));
     stage.system.home().write("stranger.token", "no token of this system");
-    let strange = stage.by("stranger", &dismiss);
-    assert_eq!(strange.code(), 1);
-    assert!(strange.stderr.contains("does not know this token"), "{}", strange.stderr);
+    by(&stage, "stranger", &dismiss).fails(&["does not know this token"]);
 }
 
 /// A custom scheme with the time of the payment in its notices.
@@ -269,28 +239,18 @@ max_age_s = 60
 
 #[test]
 fn a_release_verifies_a_custom_scheme_once_more() {
-    use hmac::{Hmac, Mac};
     let home = Home::configured("[partners.own]\nprofile = \"own.toml\"\n");
     home.write("own.toml", OWN);
     let secret = "a published test key, worth nothing at all";
-    home.write("secret.txt", &format!("text:{secret}\n"));
-    home.payfold(&["key", "add", "own", "--merchant", "SHOP", "--secret-file", "secret.txt"]).ok();
+    home.add_key("own", secret, &["--merchant", "SHOP"]);
     let system = home.boot();
     let refuse = |at: i64| {
         let body = format!(r#"{{"order":"o-1","ref":"r-1","amount":1500,"at":{at}}}"#);
-        let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).expect("any key");
-        mac.update(body.as_bytes());
-        let signature: String =
-            mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut connection = system.connect();
-        let request = format!(
-            "POST /api/payment/ipn/own?from=them HTTP/1.1\r\nhost: payfold\r\n\
-             content-type: application/json\r\n\
-             x-sig: {signature}\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        connection.send(request.as_bytes());
-        assert_eq!(connection.answer().expect("an answer").code(), STALE);
+        let signature = hmac::<Hmac<Sha256>>(secret, &body);
+        let headers = format!("x-sig: {signature}\r\n");
+        let path = "POST /api/payment/ipn/own?from=them";
+        let answer = system.ask(&request(path, &headers, Some(body.as_bytes())));
+        assert_eq!(answer.code(), STALE);
     };
     refuse(1_700_000_000);
     refuse(1_700_000_000);

@@ -38,10 +38,9 @@ impl World {
             after.join(", "),
             partner.url()
         ));
-        let said = |arguments: &[&str]| home.payfold(arguments).ok();
-        let last = |text: String| text.split_whitespace().last().expect("a secret").to_owned();
-        let secret = last(said(&["key", "add", "acme", "--merchant", "M"]));
-        let token = last(said(&["shop", "add", "web", "--account", "acme/M"]));
+        let printed = home.payfold(&["key", "add", "acme", "--merchant", "M"]).ok();
+        let secret = printed.split_whitespace().last().expect("a secret").to_owned();
+        let token = home.add_shop("acme/M");
         partner.knows_secret(&secret);
         Self { partner, home, secret, token }
     }
@@ -52,13 +51,9 @@ impl World {
             "partner": "acme", "reference": reference, "amount": 150_000, "currency": "VND",
             "description": "Two tickets",
         });
-        let mut answer = ureq::post(format!("{}/v1/payments", system.shop_url()))
-            .header("authorization", format!("Bearer {}", self.token))
-            .header("idempotency-key", reference)
-            .send_json(body)
-            .expect("the payment is created");
-        let answer: Value = answer.body_mut().read_json().expect("JSON");
-        answer["orderId"].as_str().expect("an order").to_owned()
+        let answer = system.create_payment(&self.token, reference, &body);
+        assert!(answer.status < 300, "{answer:?}");
+        answer.json()["orderId"].as_str().expect("an order").to_owned()
     }
 
     /// Waits until the partner was asked so often for an order.
@@ -84,11 +79,9 @@ fn flags(order: &Value) -> Vec<String> {
 
 /// How many queries came to this.
 fn queries(system: &System, outcome: &str) -> u64 {
-    let name =
-        format!("payfold_reconciler_queries_total{{outcome=\"{outcome}\",partner=\"acme\"}} ");
-    let metrics = system.get("/metrics").text();
-    let count = metrics.lines().find_map(|line| line.strip_prefix(&name));
-    count.map_or(0, |count| count.parse().expect("a number"))
+    let labels = format!("{{outcome=\"{outcome}\",partner=\"acme\"}}");
+    let count = system.metric(&format!("payfold_reconciler_queries_total{labels}"));
+    count.map_or(0, |count| count as u64)
 }
 
 #[test]
@@ -308,10 +301,9 @@ fn a_partner_that_is_down_and_a_restart_lose_no_payment() {
 fn a_partner_that_cannot_be_asked_is_not_queried_and_check_names_it() {
     let home = Home::configured("[partners.acme]\nprofile = \"default\"\n");
     let row = |home: &Rc<Home>| {
-        let checked = home.payfold(&["check", "--output", "json"]);
-        let rows: Value = serde_json::from_str(&checked.stdout).expect("it is JSON");
-        let mut rows = rows.as_array().expect("a list").iter();
-        rows.find(|row| row["check"] == "queries").expect("queries are checked").clone()
+        let rows = home.payfold(&["check", "--output", "json"]).rows();
+        let found = rows.into_iter().find(|row| row["check"] == "queries");
+        found.expect("queries are checked")
     };
     let alone = row(&home);
     assert_eq!(alone["result"], "ok");
@@ -319,10 +311,5 @@ fn a_partner_that_cannot_be_asked_is_not_queried_and_check_names_it() {
     home.write("payfold.toml", "[reconciler]\nquery_after = [\"2m\", \"1m\"]\n");
     let wrong = row(&home);
     assert!(wrong["result"] == "warn" && wrong.to_string().contains("query_after"), "{wrong}");
-    let refused = home.payfold(&["run", "--listen-public", "127.0.0.1:0"]);
-    assert_eq!(refused.code(), 1);
-    assert!(
-        refused.stderr.contains("query_after") && refused.stderr.contains("fix:"),
-        "{refused:?}"
-    );
+    home.payfold(&["run", "--listen-public", "127.0.0.1:0"]).fails(&["query_after", "fix:"]);
 }

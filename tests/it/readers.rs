@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::rebuild::{wait_for_state, with_reason};
 use crate::support::needs::{self, Need};
 use crate::support::pair::Pair;
 use crate::support::stack::root;
-use crate::support::system::{Done, Home, alone};
+use crate::support::system::{Done, Home, Process, alone};
 use crate::support::waits::{until, until_seen};
 
 /// A killed member's partitions are given away when its session has ended; a rebalance, and a slow
@@ -49,24 +49,6 @@ struct Reader {
     /// What comes before its options: a script, say.
     first: Vec<OsString>,
     home: Rc<Home>,
-}
-
-/// A process that runs; killed on drop.
-struct Running(Child);
-
-impl Running {
-    /// SIGKILL; returns when it is gone.
-    fn kill(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.kill();
-    }
 }
 
 impl Reader {
@@ -161,7 +143,7 @@ impl Reader {
     }
 
     /// Starts it on the topics of this log.
-    fn start(&self, log: &str) -> Running {
+    fn start(&self, log: &str) -> Process {
         let (brokers, prefix) =
             log.strip_prefix("kafka://").and_then(|log| log.split_once('/')).expect("a URL");
         let append = |kind: &str| {
@@ -172,7 +154,7 @@ impl Reader {
         command.args(["--brokers", brokers, "--prefix", prefix]);
         command.args(["--group", &format!("{prefix}.{}", self.name)]);
         command.stdout(append("out")).stderr(append("err"));
-        Running(alone(|| command.spawn()).expect("it can be started"))
+        Process(alone(|| command.spawn()).expect("it can be started"))
     }
 
     fn text(&self, kind: &str) -> String {
@@ -268,7 +250,7 @@ fn readers_that_are_killed_during_a_rebuild_end_as_the_store_does() {
     let readers = readers.map(|reader| reader(&home));
     let log = home.variable("PAYFOLD_LOG").expect("it has a log").to_owned();
     let _system = home.boot();
-    let mut running: Vec<Running> = readers.iter().map(|reader| reader.start(&log)).collect();
+    let mut running: Vec<Process> = readers.iter().map(|reader| reader.start(&log)).collect();
     let mut kill_all = |changes: usize| {
         for (reader, running) in readers.iter().zip(&mut running) {
             reader.wait_for_changes(changes);
@@ -277,9 +259,7 @@ fn readers_that_are_killed_during_a_rebuild_end_as_the_store_does() {
         }
     };
     let pay = ["demo", "pay", "--count", ORDERS, "--trouble", "all", "--seed", "11"];
-    let mut command = home.command(&pay);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut paying = Running(alone(|| command.spawn()).expect("it starts"));
+    let mut paying = Process(home.spawn(&pay, &[], Stdio::null));
     kill_all(20);
     // Orders that are refunded in full stay PAID by the rule that is broken on purpose, so orders
     // change with the switch.

@@ -12,12 +12,14 @@ use serde_json::{Value, json};
 use crate::support::dice::Dice;
 use crate::support::knobs;
 use crate::support::pair::{Inside, Pair};
-use crate::support::system::{Done, Home, System, alone};
-use crate::support::waits::until;
+use crate::support::system::{Done, Home, System};
+use crate::support::waits::{until, until_seen};
 
 const WHY: [&str; 2] = ["--reason", "to see"];
 const TURN_MAX: Duration = Duration::from_secs(180);
 const KILLS_A_ROUND: u64 = 6;
+/// How far build 2 is behind, while it is folded in silence.
+const BUILD_LAG: &str = "payfold_projector_build_lag_records{build=\"2\"}";
 
 fn rebuild(home: &Home, arguments: &[&str]) -> Done {
     home.payfold(&[&["rebuild"][..], arguments].concat())
@@ -38,16 +40,20 @@ fn build_statuses(home: &Home) -> Vec<Value> {
 
 /// Waits until a build stands so, with nothing left to fold.
 fn wait_for(home: &Home, build: u64, state: &str) {
-    until(&format!("build {build} is {state}"), TURN_MAX, || {
-        let all = build_statuses(home);
-        let one = all.iter().find(|one| one["build"] == build)?;
-        (one["state"] == state && one["folded"] == one["of"]).then_some(())
-    });
+    build_when(home, build, |one| one["state"] == state && one["folded"] == one["of"]);
 }
 
-/// Every event on `orders`, in the order of its partitions.
-fn events(home: &Home) -> Vec<Value> {
-    home.payfold(&["tail", "orders", "--no-follow", "--output", "jsonl"]).json_lines()
+/// Waits until a build stands so.
+pub(crate) fn wait_for_state(home: &Home, build: u64, state: &str) {
+    build_when(home, build, |one| one["state"] == state);
+}
+
+fn build_when(home: &Home, build: u64, is: impl Fn(&Value) -> bool) {
+    until_seen(&format!("build {build} is as asked"), TURN_MAX, || {
+        let all = build_statuses(home);
+        let found = all.iter().any(|one| one["build"] == build && is(one));
+        if found { Ok(()) } else { Err(all) }
+    });
 }
 
 /// Checks what subscribers rely on: one id has one content, every version of an order is published,
@@ -57,7 +63,7 @@ fn check_published(home: &Home) -> (usize, usize) {
     let mut by_id: BTreeMap<String, String> = BTreeMap::new();
     let (mut repeated, mut rebuilt) = (0, 0);
     let mut reached: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for event in events(home) {
+    for event in home.tail("orders") {
         let (id, order) = (event["id"].to_string(), event["subject"].to_string());
         let data = event["data"].to_string();
         let is_rebuilt = event["data"]["cause"]["kind"] == "rebuilt";
@@ -87,8 +93,7 @@ pub fn the_tour_can_be_followed(pair: Pair) {
     Inside::of(&home).settle();
     let plan = rebuild(&home, &["plan"]).ok();
     assert!(plan.contains("makes build 2"), "{plan}");
-    let refused = with_reason(&home, &["switch"]);
-    assert!(refused.code() == 1 && refused.stderr.contains("no unpublished build"), "{refused:?}");
+    with_reason(&home, &["switch"]).fails(&["no unpublished build"]);
     let started = with_reason(&home, &["start", "--drill", "--throttle", "100000"]).ok();
     assert!(started.contains("build 2 has started"), "{started}");
     rebuild(&home, &["status", "--watch"]).ok();
@@ -97,8 +102,7 @@ pub fn the_tour_can_be_followed(pair: Pair) {
 
     let diff = rebuild(&home, &["diff", "--output", "json"]);
     assert_eq!(diff.code(), 3, "{diff:?}");
-    let rows: Value = serde_json::from_str(&diff.stdout).expect("it is JSON");
-    let rows = rows.as_array().expect("a list");
+    let rows = diff.rows();
     assert!(rows.iter().all(|row| row["cause"] == "rules"), "{rows:?}");
     let states: Vec<&Value> = rows.iter().filter(|row| row["field"] == "state").collect();
     assert!(!states.is_empty(), "some trouble gives money back");
@@ -113,7 +117,7 @@ pub fn the_tour_can_be_followed(pair: Pair) {
     let key = [key[0], key[1], key[2]];
     system.order_when(key, |order| order["state"] == "PAID");
     let of_rebuild = |number: u64| -> BTreeSet<String> {
-        let all = events(&home).into_iter();
+        let all = home.tail("orders").into_iter();
         let rebuilt = all.filter(|event| event["data"]["cause"]["kind"] == "rebuilt");
         let of_number = rebuilt.filter(|event| event["data"]["epoch"] == number);
         of_number.map(|event| event["subject"].to_string()).collect()
@@ -132,7 +136,7 @@ pub fn the_tour_can_be_followed(pair: Pair) {
     with_reason(&home, &["drop", "2", "--yes"]).ok();
     until("it is gone", TURN_MAX, || (build_statuses(&home).len() == 1).then_some(()));
     until("nothing is left to say", TURN_MAX, || {
-        (build_lag(&system).is_none() && has_one_build(&home)).then_some(())
+        (system.metric(BUILD_LAG).is_none() && has_one_build(&home)).then_some(())
     });
     if pair == Pair::Sqlite {
         let file = home.data().join("orders.g2.db");
@@ -147,7 +151,7 @@ pub fn the_tour_can_be_followed(pair: Pair) {
 /// A build in the making is in the metrics, and `check` says where it waits for a person.
 fn is_seen_in_metrics_and_check(system: &System) {
     let home = system.home();
-    until("its lag is measured", TURN_MAX, || (build_lag(system)? == "0").then_some(()));
+    system.metric_when(BUILD_LAG, 0.0);
     let ready = checked(home).expect("there are two");
     assert_eq!((&ready["result"], &ready["detail"]), (&json!("ok"), &json!("1 live; 2 ready")));
     with_reason(home, &["pause"]).ok();
@@ -159,13 +163,6 @@ fn is_seen_in_metrics_and_check(system: &System) {
     assert!(paused["fix"].to_string().contains("payfold rebuild resume"), "{paused}");
     with_reason(home, &["resume"]).ok();
     wait_for(home, 2, "ready");
-}
-
-/// What the metrics say of build 2, while it is folded in silence.
-fn build_lag(system: &System) -> Option<String> {
-    let metrics = system.get("/metrics").text();
-    let name = "payfold_projector_build_lag_records{build=\"2\"} ";
-    metrics.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned)
 }
 
 /// What `check --connect` says of builds, where there is more than one.
@@ -195,13 +192,11 @@ pub fn live_traffic_goes_on(pair: Pair) {
     let Some(home) = pair.home() else { return };
     let system = home.boot();
     std::thread::scope(|threads| {
-        let mut load =
-            home.command(&["demo", "pay", "--count", "150", "--trouble", "all", "--seed", "5"]);
-        load.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let load = alone(|| load.spawn()).expect("it can be started");
+        let pay = ["demo", "pay", "--count", "150", "--trouble", "all", "--seed", "5"];
+        let load = home.spawn(&pay, &[], Stdio::piped);
         let load = threads.spawn(move || load.wait_with_output().expect("it is our child"));
         let seen = until("the load has begun", TURN_MAX, || {
-            let events = events(&home).len();
+            let events = home.tail("orders").len();
             (events > 20).then_some(events)
         });
         with_reason(&home, &["start"]).ok();
@@ -213,7 +208,7 @@ pub fn live_traffic_goes_on(pair: Pair) {
         wait_for_state(&home, 2, "live");
         let done = load.join().expect("it ends");
         assert!(done.status.success(), "{done:?}");
-        assert!(events(&home).len() > seen);
+        assert!(home.tail("orders").len() > seen);
     });
     Inside::of(&home).settle();
     wait_for(&home, 2, "live");
@@ -233,33 +228,18 @@ pub fn live_traffic_goes_on(pair: Pair) {
 
 /// The metrics count every partition as folded, whichever build is published.
 fn is_seen_to_fold_everything(system: &System) {
-    let metric = |metrics: &str, name: &str| {
-        let line = metrics.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
-        line.and_then(|number| number.trim().parse::<u32>().ok()).unwrap_or(0)
-    };
     until("all partitions are counted as folded", TURN_MAX, || {
-        let metrics = system.get("/metrics").text();
-        let folded = metric(&metrics, "payfold_projector_partitions ");
-        let all = metric(&metrics, "payfold_projector_intake_partitions ");
-        (all > 0 && folded == all).then_some(())
-    });
-}
-
-/// Waits until a build stands so.
-pub(crate) fn wait_for_state(home: &Home, build: u64, state: &str) {
-    until(&format!("build {build} is {state}"), TURN_MAX, || {
-        let all = build_statuses(home);
-        let one = all.iter().find(|one| one["build"] == build)?;
-        (one["state"] == state).then_some(())
+        let metrics = system.get("/metrics");
+        let all = metrics.metric("payfold_projector_intake_partitions");
+        let folded = metrics.metric("payfold_projector_partitions");
+        (all > Some(0.0) && folded == all).then_some(())
     });
 }
 
 /// Dies by SIGKILL at a random moment of what a command does or begins, and boots again.
 fn killed_during(system: System, arguments: &[&str], dice: &mut Dice) -> System {
     let home = Rc::clone(system.home());
-    let mut command = home.command(&[&["rebuild"], arguments].concat());
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = alone(|| command.spawn()).expect("it can be started");
+    let mut child = home.spawn(&[&["rebuild"], arguments].concat(), &[], Stdio::null);
     std::thread::sleep(Duration::from_millis(dice.roll(400)));
     let home = system.kill();
     // Its exit code may be any.

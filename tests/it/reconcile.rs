@@ -3,6 +3,7 @@
 //! itself.
 
 use std::collections::BTreeSet;
+use std::process::Stdio;
 use std::time::Duration;
 
 use payfold_engines::clock::{Clock, SystemClock};
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::notice::Notice;
 use crate::support::pair::Pair;
-use crate::support::system::{Home, System, alone};
+use crate::support::system::{Home, System};
 use crate::support::waits::{early_in_hour, until};
 
 const WAIT_MAX: Duration = Duration::from_secs(40);
@@ -18,11 +19,11 @@ const WAIT_MAX: Duration = Duration::from_secs(40);
 /// A copy of the sandbox's records as they are now, and the day of their first line.
 fn copy_records(system: &System) -> (String, String) {
     let home = system.home();
-    let text = std::fs::read_to_string(home.data().join("sandbox-records.jsonl")).expect("records");
+    let text = home.read("data/sandbox-records.jsonl");
     let first: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
     let day = first["at"].as_str().expect("a time")[..10].to_owned();
     home.write("copy.jsonl", &text);
-    (home.path().join("copy.jsonl").display().to_string(), day)
+    (home.file("copy.jsonl"), day)
 }
 
 /// `order code` of the findings that are open.
@@ -88,9 +89,7 @@ pub fn what_the_trouble_made_is_found_decided_and_closed(pair: Pair) {
     };
     runs(true);
     let close = ["reconcile", "close", "sandbox", "--day", &day];
-    let early = system.payfold(&close);
-    assert_eq!(early.code(), 1);
-    assert!(early.stderr.contains("can't be closed yet"), "{}", early.stderr);
+    system.payfold(&close).fails(&["can't be closed yet"]);
 
     decide_all(&system);
     runs(false);
@@ -113,14 +112,12 @@ pub fn what_the_trouble_made_is_found_decided_and_closed(pair: Pair) {
     assert!(decisions.iter().all(of_two), "{decisions:?}");
     a_day_that_is_over_is_closed(&system, &day);
     // A second file would take the place of the first.
-    let text = std::fs::read_to_string(&file).expect("records");
+    let text = system.home().read("copy.jsonl");
     let half = text.lines().take(4).map(|line| format!("{line}\n")).collect::<String>();
     system.home().write("second.jsonl", &half);
-    let second = system.home().path().join("second.jsonl").display().to_string();
+    let second = system.home().file("second.jsonl");
     let run = ["reconcile", "run", "sandbox", "--day", &day, "--records", &second];
-    let refused = system.payfold(&run);
-    assert_eq!(refused.code(), 1, "{}{}", refused.stdout, refused.stderr);
-    assert!(refused.stderr.contains("run again with --replace"), "{}", refused.stderr);
+    system.payfold(&run).fails(&["run again with --replace"]);
     let replacing = system.payfold(&[&run[..], &["--replace", "--output", "json"]].concat());
     // In the last half hour of a day, what its records don't list waits for those of the next.
     let may_wait = SystemClock.now().to_rfc3339()[11..16] >= *"23:30";
@@ -136,10 +133,10 @@ fn a_day_that_is_over_is_closed(system: &System, today: &str) {
     let today: chrono::NaiveDate = today.parse().expect("a day");
     let day = (today - chrono::Days::new(2)).to_string();
     // A file without a payment is one, too.
-    let text = std::fs::read_to_string(system.home().path().join("copy.jsonl")).expect("records");
+    let text = system.home().read("copy.jsonl");
     let create = text.lines().find(|line| line.contains("\"record\":\"create\""));
     system.home().write("quiet.jsonl", &format!("{}\n", create.expect("a create call")));
-    let file = system.home().path().join("quiet.jsonl").display().to_string();
+    let file = system.home().file("quiet.jsonl");
     let run = ["reconcile", "run", "sandbox", "--day", &day, "--records", &file];
     let quiet = system.payfold(&run);
     assert_eq!(quiet.code(), 0, "{}{}", quiet.stdout, quiet.stderr);
@@ -193,7 +190,7 @@ fn a_partner_is_asked_for_each_payment_of_a_day() {
 fn decide_all(system: &System) {
     let token = system.payfold(&["token", "add", "linh"]).ok();
     system.home().write("linh.token", token.trim());
-    let file = system.home().path().join("linh.token").display().to_string();
+    let file = system.home().file("linh.token");
     let listing = ["reconcile", "findings", "--open", "--limit", "1000", "--output", "jsonl"];
     for finding in system.payfold(&listing).json_lines() {
         let id = finding["findingId"].as_str().expect("an id");
@@ -204,9 +201,7 @@ fn decide_all(system: &System) {
             continue;
         }
         assert!(first.contains("needs a second person"), "{first}");
-        let same = system.payfold(&decide);
-        assert_eq!(same.code(), 1);
-        assert!(same.stderr.contains("takes a second person"), "{}", same.stderr);
+        system.payfold(&decide).fails(&["takes a second person"]);
         let second = [&decide[..], &["--admin-token-file", &file]].concat();
         let withdraw = ["reconcile", "withdraw", id, "--reason", "a slip"];
         let withdrawn = system.payfold(&withdraw).ok();
@@ -230,7 +225,7 @@ fn a_lost_notice_is_found_and_clears_by_itself() {
         ("PAYFOLD_RECONCILER__BOOKS_POLL_MS", "100"),
     ]);
     let pay = ["demo", "pay", "--count", "1", "--trouble", "never", "--seed", "3"];
-    let mut paying = alone(|| system.home().command(&pay).spawn()).expect("it starts");
+    let mut paying = system.home().spawn(&pay, &[], Stdio::inherit);
     let path = system.home().data().join("sandbox-records.jsonl");
     until("the partner books the payment", WAIT_MAX, || {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -272,7 +267,7 @@ fn what_cannot_be_compared_is_refused_with_the_cause() {
     let home = system.home();
     home.write("none.jsonl", "");
     home.write("half.jsonl", "{\"record\":\"payment\",\"at\":\"2026-01-31T10:00:00Z\",\"merch\n");
-    let file = |name: &str| home.path().join(name).display().to_string();
+    let file = |name: &str| home.file(name);
     let (none, half, gone) = (file("none.jsonl"), file("half.jsonl"), file("gone.jsonl"));
     for (arguments, expected) in [
         (["unknown", "--day", "2026-01-31", "--records", &none], "no account at unknown"),
@@ -280,9 +275,7 @@ fn what_cannot_be_compared_is_refused_with_the_cause() {
         (["sandbox", "--day", "2026-01-31", "--records", &gone], "gone.jsonl: No such file"),
         (["sandbox", "--day", "2026-01-31", "--records", &half], "the run is incomplete"),
     ] {
-        let refused = system.payfold(&[&["reconcile", "run"][..], &arguments].concat());
-        assert_eq!(refused.code(), 1, "{}{}", refused.stdout, refused.stderr);
-        assert!(refused.stderr.contains(expected), "{expected}: {}", refused.stderr);
+        system.payfold(&[&["reconcile", "run"][..], &arguments].concat()).fails(&[expected]);
     }
     let decide = ["reconcile", "decide", "abcdef", "--accept", "ours", "--reason", "seen"];
     let refused = system.payfold(&decide);

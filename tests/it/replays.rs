@@ -6,7 +6,7 @@ use payfold_engines::log::Topic;
 
 use crate::refusals::accounts::{Accounts, secret};
 use crate::support::notice::Notice;
-use crate::support::wire::post_request;
+use crate::support::wire::notice_request;
 
 /// Bytes of unsigned padding: a body stays under its limit of 16 KiB.
 const PADDING_BYTES: usize = 15_000;
@@ -27,8 +27,7 @@ fn post_all(accounts: &Accounts, bodies: &[Vec<u8>]) -> Vec<(u16, String)> {
     let mut connection = accounts.system.connect();
     let mut answers = Vec::new();
     for body in bodies {
-        connection.send(&post_request("/api/payment/ipn", body));
-        let answer = connection.answer().expect("an answer");
+        let answer = connection.exchange(&notice_request(body));
         let code = if answer.status == 200 { String::new() } else { answer.code() };
         answers.push((answer.status, code));
     }

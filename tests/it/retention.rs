@@ -13,8 +13,8 @@ use payfold_schemas::record::Record;
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
+use crate::support::demo::Demo;
 use crate::support::notice::Notice;
-use crate::support::pair::Inside;
 use crate::support::system::{Done, Home, System, alone};
 use crate::support::waits::{early_in_hour, until};
 
@@ -45,30 +45,26 @@ fn sealed(months: &[Month]) -> Rc<Home> {
     home
 }
 
-struct Stage {
-    system: System,
-    secret: String,
+fn notice(order: &str) -> Notice {
+    Notice::paid("DEMO", order, order).with_text("payerName", PAYER)
 }
 
-impl Stage {
-    fn boot(home: &Rc<Home>) -> Self {
-        let secret = std::fs::read_to_string(home.data().join("sandbox.key")).expect("a key");
-        Self { system: home.boot(), secret: secret.trim().to_owned() }
-    }
+/// Posts a notice, and waits until it is folded.
+fn take(demo: &Demo, order: &str) {
+    demo.take(&notice(order).signed(&demo.secret));
+    demo.catch_up();
+}
 
-    fn notice(&self, order: &str) -> Notice {
-        Notice::paid("DEMO", order, order).with_text("payerName", PAYER)
-    }
-
-    fn take(&self, order: &str) {
-        let body = self.notice(order).signed(&self.secret);
-        assert_eq!(self.system.post_ipn(&body).status, 200);
-        Inside::of(self.system.home()).settle();
-    }
+/// Takes new notices until the key of these is this one.
+fn take_until_sealed_with(demo: &Demo, key: &str) {
+    until(&format!("the running system seals with {key}"), WAIT_MAX, || {
+        take(demo, &format!("o-{}", SystemClock.now().unix_nanos()));
+        (key_ids(demo.system.home(), "intake").last()? == key).then_some(())
+    });
 }
 
 /// Every record of a topic.
-fn records(home: &Home, topic: &str) -> Vec<(i64, Vec<u8>)> {
+pub(crate) fn records(home: &Home, topic: &str) -> Vec<(i64, Vec<u8>)> {
     let log = Connection::open(home.data().join("log.db")).expect("a log");
     let sql = format!("SELECT position, value FROM {topic} ORDER BY position");
     let mut rows = log.prepare(&sql).expect("a topic");
@@ -92,12 +88,11 @@ fn is_anywhere(home: &Home, text: &str) -> bool {
 
 fn signatures(home: &Home) -> (i32, Vec<String>, String) {
     let done = home.payfold(&["log", "verify", "--signatures", "--output", "json"]);
-    let rows: Vec<Value> = serde_json::from_str(&done.stdout).expect("it is JSON");
     let row = |row: &Value| {
         let detail = row["detail"].as_str().expect("a text");
         format!("{} {} {detail}", row["result"].as_str().expect("a word"), row["notices"])
     };
-    (done.code(), rows.iter().map(row).collect(), done.stderr)
+    (done.code(), done.rows().iter().map(row).collect(), done.stderr)
 }
 
 fn retention(home: &Home, arguments: &[&str]) -> Done {
@@ -111,29 +106,20 @@ fn state(home: &Home) -> Value {
 #[test]
 fn without_a_key_bytes_are_stored_as_they_came() {
     early_in_hour(Duration::from_secs(60));
-    let stage = Stage::boot(&System::demo().stop().0);
-    stage.take("o-1");
-    let home = stage.system.home();
+    let demo = Demo::of(System::demo().stop().0.boot());
+    take(&demo, "o-1");
+    let home = demo.system.home();
     assert_eq!(key_ids(home, "intake"), ["-"]);
     assert!(is_anywhere(home, PAYER));
     let printed = retention(home, &["start", "--account", ACCOUNT]).ok();
     let month = Month::of(SystemClock.now());
     assert!(printed.contains(&format!("body-{month} body-{}", month.next())), "{printed}");
     assert!(retention(home, &["start", "--all"]).ok().contains("sealed already"));
-    until("the running system seals", WAIT_MAX, || {
-        stage.take(&format!("o-{}", SystemClock.now().unix_nanos()));
-        (key_ids(home, "intake").last()? == &format!("body-{month}")).then_some(())
-    });
-    let refused = retention(
-        home,
-        &["erase", "--account", ACCOUNT, "--month", &month.to_string(), "--dry-run"],
-    );
-    assert!(refused.code() == 1 && refused.stderr.contains("still seals notices"), "{refused:?}");
+    take_until_sealed_with(&demo, &format!("body-{month}"));
+    let erase = ["erase", "--account", ACCOUNT, "--month", &month.to_string(), "--dry-run"];
+    retention(home, &erase).fails(&["still seals notices"]);
     retention(home, &["stop", "--all"]).ok();
-    until("the running system seals no more", WAIT_MAX, || {
-        stage.take(&format!("o-{}", SystemClock.now().unix_nanos()));
-        (key_ids(home, "intake").last()? == "-").then_some(())
-    });
+    take_until_sealed_with(&demo, "-");
     let (code, rows, said) = signatures(home);
     assert_eq!((code, rows.len()), (0, 0), "{rows:?} {said}");
 }
@@ -143,12 +129,12 @@ fn what_is_sealed_is_read_with_a_reason_and_gone_with_its_key() {
     early_in_hour(Duration::from_secs(60));
     // With the next month's key there, the running system makes none.
     let next = Month::of(SystemClock.now()).next();
-    let stage = Stage::boot(&sealed(&[past(), next]));
-    let home = Rc::clone(stage.system.home());
+    let demo = Demo::of(sealed(&[past(), next]).boot());
+    let home = Rc::clone(demo.system.home());
     let old_key = format!("body-{}", past());
-    stage.take("o-1");
-    let failed = stage.notice("o-2").with_text("status", "FAILED").without("paidAt").sent(-3_600);
-    let refused = stage.system.post_ipn(&failed.signed(&stage.secret));
+    take(&demo, "o-1");
+    let failed = notice("o-2").with_text("status", "FAILED").without("paidAt").sent(-3_600);
+    let refused = demo.system.post_ipn(&failed.signed(&demo.secret));
     assert_eq!(refused.code(), "timestamp_out_of_window", "{}", refused.text());
     assert_eq!(key_ids(&home, "quarantine"), [old_key.as_str()]);
     assert!(!is_anywhere(&home, PAYER), "it is sealed");
@@ -157,7 +143,7 @@ fn what_is_sealed_is_read_with_a_reason_and_gone_with_its_key() {
     let release =
         ["quarantine", "release", "0-1", "--because", "late-retry", "--reason", "an outage"];
     home.payfold(&release).ok();
-    Inside::of(&home).settle();
+    demo.catch_up();
     assert_eq!(key_ids(&home, "intake"), [old_key.as_str(), old_key.as_str()]);
     assert!(!is_anywhere(&home, PAYER));
     let (code, rows, said) = signatures(&home);
@@ -167,10 +153,7 @@ fn what_is_sealed_is_read_with_a_reason_and_gone_with_its_key() {
 
     retention(&home, &["start", "--account", ACCOUNT]).ok();
     let month = Month::of(SystemClock.now());
-    until("the running system seals with the new key", WAIT_MAX, || {
-        stage.take(&format!("o-{}", SystemClock.now().unix_nanos()));
-        (key_ids(&home, "intake").last()? == &format!("body-{month}")).then_some(())
-    });
+    take_until_sealed_with(&demo, &format!("body-{month}"));
     erase(&home, &old_key);
 
     let reason = ["--raw", "--reason", "a dispute"];
@@ -178,8 +161,8 @@ fn what_is_sealed_is_read_with_a_reason_and_gone_with_its_key() {
         let gone = home.payfold(&[&["quarantine", "show", "0-1"], &reason[..]].concat());
         gone.stderr.contains("was erased at").then_some(())
     });
-    stage.take("o-after");
-    drop(stage);
+    take(&demo, "o-after");
+    drop(demo);
     a_changed_byte_is_found(&home, month);
 }
 
@@ -192,8 +175,7 @@ fn read_with_a_reason(home: &Home) {
     assert!(read.contains(PAYER), "{read}");
     let quarantined = ["quarantine", "show", "0-1", "--raw", "--reason", "the same"];
     assert!(home.payfold(&quarantined).ok().contains(PAYER));
-    let tail = ["tail", "findings", "--no-follow", "--output", "jsonl"];
-    let events = home.payfold(&tail).json_lines();
+    let events = home.tail("findings");
     let read: Vec<String> = events
         .iter()
         .filter(|event| event["type"] == "payfold.raw.read.v1")
@@ -206,7 +188,7 @@ fn read_with_a_reason(home: &Home) {
 }
 
 fn erase(home: &Home, old_key: &str) {
-    let anchor = home.path().join("heads.json").display().to_string();
+    let anchor = home.file("heads.json");
     home.payfold(&["log", "verify", "--chain", "--anchor", &anchor]).ok();
     let before = state(home);
     let month = past().to_string();
@@ -220,8 +202,7 @@ fn erase(home: &Home, old_key: &str) {
     assert!(signatures(home).1.is_empty(), "nothing was erased");
 
     retention(home, &[&erase[..], &["--yes"]].concat()).ok();
-    let again = retention(home, &[&erase[..], &["--yes"]].concat());
-    assert!(again.code() == 1 && again.stderr.contains("no key of"), "{again:?}");
+    retention(home, &[&erase[..], &["--yes"]].concat()).fails(&["no key of"]);
     let listed = retention(home, &["list", "--output", "json"]).json();
     let gone = &listed[0];
     let erased =
@@ -260,12 +241,12 @@ fn a_changed_byte_is_found(home: &Home, month: Month) {
 fn a_running_system_makes_the_next_months_key() {
     early_in_hour(Duration::from_secs(60));
     let home = sealed(&[past()]);
-    let stage = Stage::boot(&home);
+    let system = home.boot();
     let next = format!("body-{}", Month::of(SystemClock.now()).next());
     until("the next month's key is there", WAIT_MAX, || {
         let listed = retention(&home, &["list", "--output", "json"]).json();
         let is_next = |key: &Value| key["key"] == next && key["state"] == "next";
         listed.as_array()?.iter().any(is_next).then_some(())
     });
-    drop(stage);
+    drop(system);
 }

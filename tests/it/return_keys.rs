@@ -7,8 +7,7 @@ use crate::refusals::accounts::{self, secret};
 use crate::support::system::Home;
 
 fn returns(home: &Home) -> Option<Value> {
-    let done = home.payfold(&["check", "--output", "json"]);
-    let rows = done.json();
+    let rows = home.payfold(&["check", "--output", "json"]).json();
     rows.as_array().expect("rows").iter().find(|row| row["check"] == "returns").cloned()
 }
 

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::system::System;
+use crate::support::wire::{Connection, bearer, request};
 
 /// Far under what a head may take.
 const BETWEEN_LINES: Duration = Duration::from_millis(200);
@@ -42,11 +43,11 @@ fn held(address: SocketAddr, trickled: &str) -> Duration {
 #[ignore = "nightly: limits"]
 fn no_listener_waits_for_a_head_without_end() {
     let system = System::demo();
-    let shop = system.shop_url().trim_start_matches("http://").parse().expect("an address");
     let head = "GET /nothing HTTP/1.1\r\nx-slow: ";
     // Of the admin listener also a body, which comes after a head that was in time.
     let body = "POST /v1/rebuild/pause HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n";
-    let cases = [(shop, head), (system.admin(), head), (system.admin(), body)];
+    let (shop, admin) = (system.shop(), system.admin());
+    let cases = [(shop, head), (admin, head), (admin, body)];
     let trials = cases.map(|(address, trickled)| thread::spawn(move || held(address, trickled)));
     for (trial, (address, trickled)) in trials.into_iter().zip(cases) {
         let held = trial.join().expect("a trial ends without a panic");
@@ -58,21 +59,12 @@ fn no_listener_waits_for_a_head_without_end() {
 #[ignore = "nightly: limits"]
 fn who_waits_for_an_answer_is_not_cut_off() {
     let system = System::demo();
-    let token = std::fs::read_to_string(system.home().data().join("demo.key")).expect("a demo");
-    let shop: SocketAddr = system.shop_url().trim_start_matches("http://").parse().expect("one");
-    let mut stream = TcpStream::connect(shop).expect("it listens");
-    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout can be set");
+    let token = bearer(&system.home().data_file("demo.key"));
     // The order does not exist, so nothing changes in these 8 s, which is longer than a head may
     // take.
-    let poll = format!(
-        "GET /v1/payments/sandbox/DEMO/none?wait=8 HTTP/1.1\r\nhost: x\r\n\
-         authorization: Bearer {}\r\n\r\n",
-        token.trim()
-    );
+    let poll = request("GET /v1/payments/sandbox/DEMO/none?wait=8", &token, None);
     let begun = Instant::now();
-    stream.write_all(poll.as_bytes()).expect("it is open");
-    let mut bytes = [0; 4_096];
-    let read = stream.read(&mut bytes).expect("an answer");
-    assert!(bytes[..read].starts_with(b"HTTP/1.1 404"), "{}", String::from_utf8_lossy(&bytes));
+    let answer = Connection::open(system.shop()).exchange(&poll);
+    assert_eq!(answer.status, 404, "{answer:?}");
     assert!(begun.elapsed() >= Duration::from_secs(8), "{:?}", begun.elapsed());
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::pair::Names;
-use crate::support::system::{Done, Home};
+use crate::support::system::{Done, Home, RUN};
 
 /// How long a start may take that is refused at once.
 const REFUSED_MAX: Duration = Duration::from_secs(14);
@@ -51,11 +51,7 @@ impl Start {
 
     /// `payfold run`, which has to end.
     fn run(&self, variables: Variables, time_max: Duration) -> Done {
-        let any = "127.0.0.1:0";
-        let flags = ["--listen-public", "--listen-shop", "--listen-admin", "--listen-sandbox"];
-        let mut arguments = vec!["run"];
-        arguments.extend(flags.iter().flat_map(|flag| [*flag, any]));
-        self.home.ends(&arguments, variables, time_max)
+        self.home.ends(&RUN, variables, time_max)
     }
 
     /// Holds `run` and `check --connect` to what they must say; what they say else.

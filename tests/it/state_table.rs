@@ -5,13 +5,12 @@ use std::fmt::Write as _;
 use std::io::ErrorKind;
 
 use payfold_projector::fold::table;
-use payfold_schemas::fact::{Create, Fact};
-use payfold_schemas::ids::Reference;
-use payfold_schemas::ipn::{Ipn, IpnPolicy, MoneyContent, Status};
+use payfold_schemas::fact::Fact;
+use payfold_schemas::ipn::Status;
 use payfold_schemas::order::OrderState;
 
 use crate::support::oracle::Oracle;
-use crate::support::worlds::{currency, minor, minute, provider_ref, session_of};
+use crate::support::worlds::{create_of, ipn_of, minute, session_of};
 
 const DOCUMENT: &str = "docs/order-state.md";
 
@@ -28,38 +27,16 @@ const ROWS: [(&str, &str); 6] = [
 /// The plainest fact of a letter, all about one ref.
 fn plain(letter: &str) -> Fact {
     match letter {
-        "C" => Fact::CreateRequested(Create {
-            amount: minor(100),
-            currency: currency("VND"),
-            reference: Reference::parse("ref-1").expect("valid"),
-            attempt: 1,
-            deadline: minute(15),
-        }),
+        "C" => create_of(1),
         "O" => session_of(0),
         "early-X" => Fact::DeadlinePassed { deadline: minute(9) },
         "X" => Fact::DeadlinePassed { deadline: minute(10) },
-        "S" => ipn(Status::Success),
-        "F" => ipn(Status::Failed),
-        "E" => ipn(Status::Expired),
-        "R" => ipn(Status::Refunded),
+        "S" => ipn_of(0, Status::Success, 100),
+        "F" => ipn_of(0, Status::Failed, 100),
+        "E" => ipn_of(0, Status::Expired, 100),
+        "R" => ipn_of(0, Status::Refunded, 100),
         other => panic!("no plain fact {other}"),
     }
-}
-
-fn ipn(status: Status) -> Fact {
-    Fact::Ipn(Ipn {
-        provider_ref: provider_ref(0),
-        status,
-        money: MoneyContent {
-            amount: minor(100),
-            currency: currency("VND"),
-            paid_at: (status == Status::Success).then(|| minute(5)),
-            event_ref: None,
-        },
-        timestamp: None,
-        nonce: None,
-        policy: IpnPolicy::default(),
-    })
 }
 
 /// What the oracle says of these facts.

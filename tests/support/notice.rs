@@ -1,8 +1,8 @@
 //! Owns notices as a partner writes and signs them: its own join and HMAC after the contract
 //! (sections 2.3 and 5), sharing nothing with `payfold_partners`. Anything can be altered, before
 //! the signing or after it.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
 
+use hmac::digest::KeyInit;
 use hmac::{Hmac, Mac};
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_schemas::time::Time;
@@ -116,9 +116,7 @@ impl Notice {
 
     /// Lower-case hex of HMAC-SHA256 over what is signed.
     pub fn signature(&self, secret: &str) -> String {
-        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any key will do");
-        mac.update(self.signing_text().as_bytes());
-        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+        hmac::<Hmac<Sha256>>(secret, &self.signing_text())
     }
 
     /// The notice with its signature, to be altered further.
@@ -137,6 +135,13 @@ impl Notice {
     pub fn signed(self, secret: &str) -> Vec<u8> {
         self.sign(secret).body().into_bytes()
     }
+}
+
+/// Lower-case hex of an HMAC over a text.
+pub fn hmac<M: Mac + KeyInit>(secret: &str, text: &str) -> String {
+    let mut mac = <M as Mac>::new_from_slice(secret.as_bytes()).expect("any key will do");
+    mac.update(text.as_bytes());
+    hex::encode(mac.finalize().into_bytes())
 }
 
 /// A JSON string.

@@ -1,7 +1,6 @@
 //! Owns the pairs of engines a whole system is tried on: a folder with what a user sets and makes
 //! for each, and the way into its log and order store. Invariant: what a test makes on shared
 //! servers has names that only this test uses.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,13 +11,16 @@ use std::time::Duration;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::kafka::{KafkaLog, KafkaSettings, Observers};
 use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
-use payfold_engines::log::{Delivered, EventLog, Topic};
+use payfold_engines::log::{Delivered, EventLog, Message, Topic};
 use payfold_engines::orders::OrderStore;
 use payfold_engines::orders::cql::{CqlOrders, CqlSettings};
 use payfold_engines::orders::sqlite::SqliteOrders;
-use payfold_schemas::ids::OrderKey;
+use payfold_schemas::fact::{Create, Fact};
+use payfold_schemas::ids::{OrderKey, Reference};
+use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::order::Order;
 use payfold_schemas::position::Position;
+use payfold_schemas::record::{FactRecord, Record};
 use scylla::client::session_builder::SessionBuilder;
 use tokio::runtime::Runtime;
 
@@ -267,4 +269,25 @@ pub fn with_log<T>(home: &Home, act: impl AsyncFnOnce(&dyn EventLog) -> T) -> T 
         log.close().await.expect("it can be closed");
         done
     })
+}
+
+/// A create request as the checkout role appends it, with the shop's request as its raw bytes.
+pub fn create_request(order: &str, raw: &[u8]) -> Message {
+    let (key, now) = (OrderKey::parse(order).expect("a key"), SystemClock.now());
+    let create = Create {
+        amount: Amount::from_minor(150_000).expect("an amount"),
+        currency: Currency::parse("VND").expect("a currency"),
+        reference: Reference::parse("cart-1").expect("a reference"),
+        attempt: 1,
+        deadline: now.plus_ms(900_000),
+    };
+    let fact = FactRecord {
+        order: key.clone(),
+        fact: Fact::CreateRequested(create),
+        request_id: SystemClock.request_id(),
+        received_at: now,
+        source: None,
+    };
+    let value = Record::of_fact(fact, raw.to_vec()).encode();
+    Message { key: key.to_message_key(), event: None, value }
 }

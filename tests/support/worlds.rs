@@ -287,6 +287,34 @@ pub fn decision(id: String, flag: Flag, evidence: Digest, accept: Verdict) -> Fa
     })
 }
 
+/// A create request; another attempt is another one.
+pub fn create_of(attempt: u32) -> Fact {
+    Fact::CreateRequested(Create {
+        amount: minor(100),
+        currency: currency("VND"),
+        reference: Reference::parse("ref-1").expect("valid"),
+        attempt,
+        deadline: minute(15),
+    })
+}
+
+/// A notice of ref number `name`.
+pub fn ipn_of(name: usize, status: Status, units: i64) -> Fact {
+    Fact::Ipn(Ipn {
+        provider_ref: provider_ref(name),
+        status,
+        money: MoneyContent {
+            amount: minor(units),
+            currency: currency("VND"),
+            paid_at: (status == Status::Success).then(|| minute(5)),
+            event_ref: None,
+        },
+        timestamp: None,
+        nonce: None,
+        policy: IpnPolicy::default(),
+    })
+}
+
 /// A session of ref number `name`.
 pub fn session_of(name: usize) -> Fact {
     Fact::SessionOpened(Session {

@@ -2,7 +2,7 @@
 //! Screenshots go to the target folder, for people to check.
 
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fantoccini::wd::{Capabilities, WebDriverCompatibleCommand};
@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::support::needs::{self, Need};
+use crate::support::stub::free_port;
+use crate::support::system::Process;
 use crate::support::waits::until;
 
 /// A window on a desk.
@@ -25,7 +27,8 @@ const START_MAX: Duration = Duration::from_secs(30);
 pub struct Browser {
     runtime: Runtime,
     client: Client,
-    driver: Child,
+    /// Ends after the browser, by its process.
+    _driver: Process,
 }
 
 /// Errors: which program is not here.
@@ -68,7 +71,7 @@ impl Browser {
             let mut builder = ClientBuilder::new(HttpConnector::new());
             runtime.block_on(builder.capabilities(capabilities.clone()).connect(&url)).ok()
         });
-        Some(Self { runtime, client, driver })
+        Some(Self { runtime, client, _driver: Process(driver) })
     }
 
     pub fn goto(&self, url: &str) {
@@ -166,10 +169,8 @@ impl WebDriverCompatibleCommand for ChromeCommand {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The browser ends with its session, the driver by its process.
+        // The browser ends with its session.
         let _ = self.runtime.block_on(self.client.clone().close());
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
     }
 }
 
@@ -178,9 +179,4 @@ fn without_null(mut options: serde_json::Value) -> serde_json::Value {
         options.retain(|_, value| !value.is_null());
     }
     options
-}
-
-fn free_port() -> u16 {
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    socket.local_addr().expect("it is bound").port()
 }

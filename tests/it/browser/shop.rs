@@ -1,7 +1,7 @@
 //! Owns a shop's site: a page with the partner's in a frame, a page of thanks, and the stream both
 //! listen to, passed on from the shop listener with the key that no browser sees.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::OnceLock;
 
 use actix_web::web::{self, Data, Query};
@@ -10,7 +10,9 @@ use payfold_engines::clock::{Clock, SystemClock};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::support::stub::listen;
 use crate::support::system::System;
+use crate::support::wire::{Connection, payment_request};
 
 /// A site on its own port; it serves until the test's process ends.
 pub struct ShopSite {
@@ -22,7 +24,7 @@ pub struct ShopSite {
 /// What the site's server knows and its visitors don't.
 #[derive(Clone)]
 struct Behind {
-    shop_url: String,
+    shop: SocketAddr,
     token: String,
 }
 
@@ -33,8 +35,7 @@ pub fn in_seconds(seconds: i64) -> String {
 
 impl ShopSite {
     pub fn bind() -> Self {
-        let socket = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let url = format!("http://{}", socket.local_addr().expect("it is bound"));
+        let (socket, url) = listen();
         Self { url, socket, behind: OnceLock::new() }
     }
 
@@ -55,9 +56,7 @@ impl ShopSite {
 
     /// Begins to serve, as a shop of this system.
     pub fn serve(&self, system: &System) {
-        let token = std::fs::read_to_string(system.home().data().join("demo.key"));
-        let token = token.expect("the demo made it").trim().to_owned();
-        let behind = Behind { shop_url: system.shop_url(), token };
+        let behind = Behind { shop: system.shop(), token: system.home().data_file("demo.key") };
         let _ = self.behind.set(behind.clone());
         let socket = self.socket.try_clone().expect("a socket can be shared");
         std::thread::spawn(move || {
@@ -83,12 +82,10 @@ impl ShopSite {
         let mut wanted: Value = serde_json::from_str(body).expect("a body");
         wanted["partner"] = "sandbox".into();
         let key = format!("browser-{}", SystemClock.request_id());
-        let mut answer = ureq::post(format!("{}/v1/payments", behind.shop_url))
-            .header("authorization", format!("Bearer {}", behind.token))
-            .header("idempotency-key", key)
-            .send_json(wanted)
-            .expect("the payment is created");
-        answer.body_mut().read_json().expect("JSON")
+        let request = payment_request(&behind.token, &key, &wanted);
+        let answer = Connection::open(behind.shop).exchange(&request);
+        assert!(answer.status < 300, "{answer:?}");
+        answer.json()
     }
 }
 
@@ -126,7 +123,7 @@ fn html(body: &str) -> HttpResponse {
 /// Passes the payment's stream on.
 async fn events(visit: Query<Visit>, behind: Data<Behind>) -> HttpResponse {
     let order = visit.order_id.as_deref().unwrap_or_default();
-    let url = format!("{}/v1/payments/sandbox/DEMO/{order}/events", behind.shop_url);
+    let url = format!("http://{}/v1/payments/sandbox/DEMO/{order}/events", behind.shop);
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
     match client.get(url).bearer_auth(&behind.token).send().await {
         Ok(stream) => {

@@ -1,26 +1,22 @@
 //! Owns a sandbox partner in this process that answers and retries quickly, and its certifier.
 
-use std::net::TcpListener;
 use std::sync::Arc;
 
-use actix_web::{App, HttpServer};
 use payfold_certify::observations::{Attestation, AttestedItem, PaymentCase};
 use payfold_certify::report::Report;
 use payfold_certify::{CertifySettings, PageOperator, RunEvent, RunTimeouts, certify};
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::directory::Directory;
-use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
-use payfold_partners::keys::Channel;
+use payfold_partners::document::VaultDocument;
 use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
 use payfold_partners::remote::PartnerClient;
-use payfold_partners::secret::Secret;
 use payfold_sandbox::troubles::Troubles;
-use payfold_sandbox::{RetrySchedule, Sandbox, SandboxAccount, SandboxSettings};
-use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
+use payfold_sandbox::{RetrySchedule, SandboxSettings};
 use payfold_schemas::money::{Amount, Currency};
 use tokio::sync::mpsc;
 
-const KEY: &[u8] = b"a test key, worth nothing at all";
+use crate::support::sandbox::{self, SECRET, account, account_entry, code, merchant};
+use crate::support::stub::listen;
 
 /// Long enough for a busy machine, short enough for a test.
 const TIMEOUTS: RunTimeouts = RunTimeouts {
@@ -34,19 +30,9 @@ const TIMEOUTS: RunTimeouts = RunTimeouts {
 };
 
 pub struct Partner {
-    /// Its HTTP server and its notices go on for as long as the runtime.
-    _sandbox: Sandbox,
     url: String,
     directory: Arc<Directory>,
     remote: PartnerClient,
-}
-
-fn code() -> PartnerCode {
-    PartnerCode::parse("sandbox").expect("a code")
-}
-
-fn merchant() -> MerchantCode {
-    MerchantCode::parse("DEMO").expect("a code")
 }
 
 /// The sandbox's scheme with a short time-out and no grace.
@@ -58,45 +44,22 @@ fn profile() -> Profile {
 }
 
 fn directory() -> Directory {
-    let mut account = AccountEntry::new(code(), merchant());
-    let created_at = SystemClock.now().plus_ms(-1_000);
-    let key = NewKey {
-        id: KeyId::parse("k1").expect("an id"),
-        channel: Channel::Ipn,
-        secret: Secret::from_bytes(KEY.to_vec()),
-        valid_from: created_at,
-        overlap_ms: 0,
-        created_at,
-    };
-    account.add_key(key).expect("a key");
+    let account = account_entry(["sandbox", "DEMO", "k1"], SECRET);
     let vault = VaultDocument { accounts: vec![account], ..VaultDocument::default() };
     Directory::build(vec![profile()], &vault).expect("a directory")
 }
 
 impl Partner {
     pub fn start() -> Self {
-        let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let url = format!("http://{}", socket.local_addr().expect("an address"));
-        let account =
-            SandboxAccount { merchant_code: merchant(), key: Secret::from_bytes(KEY.to_vec()) };
-        let settings = SandboxSettings {
+        let (_, url) = sandbox::serve(|url| SandboxSettings {
             short_session_ms: 3_000,
             late_ms: 100,
             // An answer that is late on a busy machine must not count as missing.
             answer_ms: 3_000,
             retry: RetrySchedule { first_ms: 30, longest_ms: 100, attempts_max: 4 },
-            ..SandboxSettings::new(profile(), vec![account], &url)
-        };
-        let sandbox = Sandbox::new(settings, Arc::new(SystemClock)).expect("a partner");
-        let served = sandbox.clone();
-        let server = HttpServer::new(move || {
-            let sandbox = served.clone();
-            App::new().configure(move |config| sandbox.routes(config))
+            ..SandboxSettings::new(profile(), vec![account()], url)
         });
-        let server = server.workers(2).disable_signals().listen(socket).expect("a server").run();
-        actix_web::rt::spawn(server);
         Self {
-            _sandbox: sandbox,
             url,
             directory: Arc::new(directory()),
             remote: PartnerClient::new().expect("a client"),
@@ -121,14 +84,14 @@ impl Partner {
     }
 
     fn settings(&self) -> CertifySettings {
-        let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let (socket, public_url) = listen();
         let attest = |item| Attestation { item, by: "Ana".to_owned(), at: SystemClock.now() };
         CertifySettings {
             directory: Arc::clone(&self.directory),
             partner: code(),
             merchant_code: merchant(),
             api_url: self.url.clone(),
-            public_url: format!("http://{}", socket.local_addr().expect("an address")),
+            public_url,
             remote: self.remote.clone(),
             socket,
             platforms: Vec::new(),

@@ -25,6 +25,7 @@ use payfold_schemas::time::Time;
 
 use crate::faults::load::Seen;
 use crate::support::oracle::{Expected, Oracle};
+use crate::support::pair::runtime;
 
 const PAGE: usize = 5_000;
 /// More of one kind than this only fill the screen.
@@ -132,12 +133,6 @@ impl fmt::Display for Report {
             self.repeats,
         )
     }
-}
-
-/// A runtime for the seams' futures.
-pub fn runtime() -> tokio::runtime::Runtime {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime can be made")
 }
 
 /// What the log holds of one order.

@@ -13,24 +13,11 @@ use rustix::process::Signal;
 
 use crate::faults::planted::Bug;
 use crate::support::knobs;
-use crate::support::system::{alone, send_signal};
+use crate::support::system::{RUN, alone, send_signal};
 use crate::support::waits::until;
 
 /// Start-up includes making a vault and folding the records that a kill left; machines may be busy.
 const READY_MAX: Duration = Duration::from_secs(30);
-
-/// Every run gets ports of its own.
-const RUN: [&str; 9] = [
-    "run",
-    "--listen-public",
-    "127.0.0.1:0",
-    "--listen-shop",
-    "127.0.0.1:0",
-    "--listen-admin",
-    "127.0.0.1:0",
-    "--listen-sandbox",
-    "127.0.0.1:0",
-];
 
 /// What is started.
 #[derive(Clone, Copy, Debug)]

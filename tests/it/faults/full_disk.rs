@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use crate::faults::checker;
 use crate::faults::child::{Addresses, Child, Program, errors, output_of};
-use crate::faults::http::{Answer, Connection};
 use crate::faults::load::World;
 use crate::faults::trial;
 use crate::support::needs::{self, Need};
 use crate::support::waits::until;
+use crate::support::wire::{Answer, Connection, get_request};
 use disk::{Immutable, Mount};
 
 /// Room for the log's 16 MiB of write-ahead log and some more.
@@ -43,19 +43,19 @@ impl Bench {
         let mut child = Child::spawn(Program::Real.command(data), data);
         let addresses = child.ready();
         let world = World::of(data);
-        let public = Connection::open(&addresses.public).expect("it listens");
+        let public = Connection::open(&addresses.public);
         Self { child, world, public, addresses, posted: 0 }
     }
 
     /// Posts one; it is taken, or refused as it has to be.
     fn post(&mut self) -> Answer {
         self.posted += 1;
+        // A full disk breaks no connection.
         let answer = self.world.post_fresh(&mut self.public, self.posted);
-        let answer = answer.expect("a full disk breaks no connection");
         match answer.status {
-            200 => assert_eq!(answer.body, ""),
+            200 => assert!(answer.body.is_empty(), "{answer:?}"),
             503 => {
-                assert!(answer.body.contains(r#""code":"storage_unavailable""#), "{answer:?}");
+                assert_eq!(answer.code(), "storage_unavailable", "{answer:?}");
                 let wait: u32 = answer.header("retry-after").expect("a time").parse().expect("s");
                 assert!((1..=60).contains(&wait), "{answer:?}");
             }
@@ -66,15 +66,14 @@ impl Bench {
 
     /// Has an order made; it is made, or refused.
     fn open_order(&mut self) {
-        let mut admin = Connection::open(&self.addresses.admin).expect("it listens");
-        self.world.open_order(&mut admin, 5_000).expect("the admin listener answers");
+        let mut admin = Connection::open(&self.addresses.admin);
+        self.world.open_order(&mut admin, 5_000).unwrap_or_else(|error| panic!("{error}"));
         let statuses = self.world.seen().statuses.clone();
         assert!(statuses.keys().all(|s| [200, 201, 503].contains(s)), "{statuses:?}");
     }
 
-    fn probe(&self, path: &str) -> u16 {
-        let mut admin = Connection::open(&self.addresses.admin).expect("it listens");
-        admin.get(path).expect("a probe is answered").status
+    fn probe(&self, path: &str) -> Answer {
+        Connection::open(&self.addresses.admin).exchange(&get_request(path))
     }
 
     /// Posts until one is refused; everything before it was taken.
@@ -94,7 +93,8 @@ impl Bench {
             self.post();
         }
         self.open_order();
-        assert_eq!((self.probe("/livez"), self.probe("/readyz")), (200, 200));
+        let probes = ["/livez", "/readyz"].map(|path| self.probe(path).status);
+        assert_eq!(probes, [200, 200]);
         self.child.assert_runs();
     }
 
@@ -106,10 +106,9 @@ impl Bench {
         assert!(said.contains("failed"), "{said}");
         let readiness = until("readiness to name role and cause", RESUME_MAX, || {
             self.post();
-            let mut admin = Connection::open(&self.addresses.admin).expect("it listens");
-            Some(admin.get("/readyz").expect("an answer")).filter(|ready| ready.status == 503)
+            Some(self.probe("/readyz")).filter(|ready| ready.status == 503)
         });
-        assert!(readiness.body.starts_with("ingest can't store notices: "), "{readiness:?}");
+        assert!(readiness.text().starts_with("ingest can't store notices: "), "{readiness:?}");
     }
 
     /// Waits until a notice is taken again.

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use crate::faults::child::Addresses;
-use crate::faults::http::{Answer, Connection};
 use crate::support::dice::Dice;
 use crate::support::notice::{Notice, time};
+use crate::support::wire::{Answer, Connection, bearer, notice_request, request};
 
 /// The demo's account.
 const PARTNER: &str = "sandbox";
@@ -89,14 +89,15 @@ impl World {
     }
 
     fn press_one(&self, to: &Addresses, mut dice: Dice) -> io::Result<()> {
-        let mut public = Connection::open(&to.public)?;
-        let mut admin = Connection::open(&to.admin)?;
+        let mut public = Connection::try_open(&to.public)?;
+        let mut admin = Connection::try_open(&to.admin)?;
         loop {
             if dice.roll(100) < 12 {
                 self.open_order(&mut admin, 1_000 + dice.roll(1_000_000))?;
             }
             for body in self.say(&mut dice) {
-                self.post(&mut public, &body)?;
+                let answer = public.try_exchange(&notice_request(&body))?;
+                self.seen().answered(&body, answer.status);
             }
         }
     }
@@ -123,14 +124,14 @@ impl World {
     /// Has the demo append the create fact and the session of a new order.
     pub fn open_order(&self, admin: &mut Connection, amount: u64) -> io::Result<()> {
         let body = format!(r#"{{"amount":{amount},"currency":"VND"}}"#);
-        let headers = format!("Authorization: Bearer {}\r\n", self.token);
-        let answer = admin.post("/v1/demo/orders", &headers, body.as_bytes())?;
+        let (headers, body) = (bearer(&self.token), Some(body.as_bytes()));
+        let answer = admin.try_exchange(&request("POST /v1/demo/orders", &headers, body))?;
         let mut seen = self.seen();
         *seen.statuses.entry(answer.status).or_default() += 1;
         if answer.status != 201 {
             return Ok(());
         }
-        let opened: serde_json::Value = serde_json::from_str(&answer.body).expect("a JSON answer");
+        let opened = answer.json();
         let text = |value: &serde_json::Value| value.as_str().expect("a text").to_owned();
         let order_id = text(&opened["order"]["orderId"]);
         seen.opened.insert(format!("{PARTNER}/{MERCHANT}/{order_id}"));
@@ -169,7 +170,7 @@ impl World {
     }
 
     /// Posts a notice of a new, unknown order: distinct every time.
-    pub fn post_fresh(&self, public: &mut Connection, number: u64) -> io::Result<Answer> {
+    pub fn post_fresh(&self, public: &mut Connection, number: u64) -> Answer {
         self.post(public, &self.sign_fresh(number, 0))
     }
 
@@ -179,11 +180,11 @@ impl World {
         Notice::paid(MERCHANT, &order, &provider_ref).sent(sent).signed(&self.secret)
     }
 
-    /// Posts these bytes.
-    pub fn post(&self, public: &mut Connection, body: &[u8]) -> io::Result<Answer> {
-        let answer = public.notice(body)?;
+    /// Posts these bytes to a program that answers.
+    pub fn post(&self, public: &mut Connection, body: &[u8]) -> Answer {
+        let answer = public.exchange(&notice_request(body));
         self.seen().answered(body, answer.status);
-        Ok(answer)
+        answer
     }
 }
 

@@ -10,12 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use crate::faults::checker;
 use crate::faults::child::{Addresses, Child, Program, errors, output_of};
-use crate::faults::http::{Answer, Connection};
 use crate::faults::load::World;
 use crate::faults::trial;
 use crate::support::waits::until;
+use crate::support::wire::{Answer, Connection, get_request, payment_request};
 
 /// Connections that post at the same time.
 const CONNECTIONS: u64 = 6;
@@ -40,11 +42,11 @@ impl Load {
             let (world, next) = (Arc::clone(world), Arc::clone(next));
             let (stop, public) = (Arc::clone(&stop), to.public.clone());
             thread::spawn(move || {
-                let mut public = Connection::open(&public).expect("it listens");
+                let mut public = Connection::open(&public);
                 let mut sent = Vec::new();
                 while !stop.load(Ordering::SeqCst) {
                     let (begun, number) = (Instant::now(), next.fetch_add(1, Ordering::SeqCst));
-                    let answer = world.post_fresh(&mut public, number).expect("an answer");
+                    let answer = world.post_fresh(&mut public, number);
                     sent.push((begun, answer.status));
                 }
                 sent
@@ -85,8 +87,7 @@ impl Scene {
     }
 
     fn get(&self, path: &str) -> Answer {
-        let mut admin = Connection::open(&self.addresses.admin).expect("it listens");
-        admin.get(path).expect("a probe is answered")
+        Connection::open(&self.addresses.admin).exchange(&get_request(path))
     }
 
     fn answered(&self, status: u16) -> u64 {
@@ -107,8 +108,8 @@ impl Scene {
         let lost = Instant::now();
         let ready = self.get("/readyz");
         assert_eq!(ready.status, 503, "{ready:?}");
-        assert!(ready.body.contains("ingest can't store notices: "), "{ready:?}");
-        assert!(ready.body.contains(&file.display().to_string()), "{ready:?}");
+        assert!(ready.text().contains("ingest can't store notices: "), "{ready:?}");
+        assert!(ready.text().contains(&file.display().to_string()), "{ready:?}");
         self.wait_for(503);
         let sent = load.finish();
         let after: Vec<u16> =
@@ -192,9 +193,9 @@ fn a_replaced_log_takes_nothing_and_the_very_file_is_used_on() {
 
     fs::rename(&away, &log).expect("it comes back");
     // What is stored ends a time of failures, which counts for a while.
-    let mut public = Connection::open(&scene.addresses.public).expect("it listens");
+    let mut public = Connection::open(&scene.addresses.public);
     let number = scene.next.fetch_add(1, Ordering::SeqCst);
-    assert_eq!(scene.world.post_fresh(&mut public, number).expect("an answer").status, 200);
+    assert_eq!(scene.world.post_fresh(&mut public, number).status, 200);
     assert_eq!(scene.get("/readyz").status, 200, "at once");
     let load = Load::start(&scene.world, &scene.addresses, &scene.next);
     scene.wait_for(200);
@@ -213,50 +214,35 @@ fn a_replay_is_not_answered_from_memory_once_the_log_is_lost() {
     const A_WEEK_AGO: i64 = -7 * 24 * 3_600;
     for (sent, status) in [(0, 200), (A_WEEK_AGO, 403)] {
         let scene = Scene::new();
-        let mut public = Connection::open(&scene.addresses.public).expect("it listens");
+        let mut public = Connection::open(&scene.addresses.public);
         let notice = scene.world.sign_fresh(0, sent);
         for _ in 0..2 {
-            let answer = scene.world.post(&mut public, &notice).expect("an answer");
+            let answer = scene.world.post(&mut public, &notice);
             assert_eq!(answer.status, status, "{answer:?}");
         }
         for name in ["log.db", "log.db-wal", "log.db-shm"] {
             fs::remove_file(scene.data().join(name)).expect("it is there");
         }
-        let answer = scene.world.post(&mut public, &notice).expect("an answer");
+        let answer = scene.world.post(&mut public, &notice);
         assert_eq!(answer.status, 503, "the record it was stored in is lost: {answer:?}");
     }
 }
 
-/// The demo's shop.
-struct Shop {
-    token: String,
-    connection: Connection,
-}
-
-impl Shop {
-    fn of(data: &Path, addresses: &Addresses) -> Self {
-        let token = fs::read_to_string(data.join("demo.key")).expect("the demo made it");
-        let connection = Connection::open(&addresses.shop).expect("it listens");
-        Self { token, connection }
-    }
-
-    /// Asks for a payment under an Idempotency-Key.
-    fn create(&mut self, key: &str) -> Answer {
-        let token = self.token.trim();
-        let headers = format!("Authorization: Bearer {token}\r\nIdempotency-Key: {key}\r\n");
-        let order = r#""amount":1000,"currency":"VND","description":"One""#;
-        let body =
-            format!(r#"{{"partner":"sandbox","merchantCode":"DEMO","reference":"{key}",{order}}}"#);
-        self.connection.post("/v1/payments", &headers, body.as_bytes()).expect("an answer")
-    }
+/// Asks for a payment under an Idempotency-Key, as the demo's shop.
+fn create(data: &Path, addresses: &Addresses, key: &str) -> Answer {
+    let token = fs::read_to_string(data.join("demo.key")).expect("the demo made it");
+    let payment = json!({
+        "partner": "sandbox", "merchantCode": "DEMO", "reference": key, "amount": 1_000,
+        "currency": "VND", "description": "One",
+    });
+    Connection::open(&addresses.shop).exchange(&payment_request(token.trim(), key, &payment))
 }
 
 #[test]
 fn lost_claims_refuse_payments_and_no_notice() {
     let scene = Scene::new();
     let data = scene.data();
-    let mut shop = Shop::of(&data, &scene.addresses);
-    let mut create = |key: &str| shop.create(key);
+    let create = |key: &str| create(&data, &scene.addresses, key);
     let first = create("a");
     assert_eq!(first.status, 201, "{first:?}");
     for suffix in ["", "-wal", "-shm"] {
@@ -264,39 +250,34 @@ fn lost_claims_refuse_payments_and_no_notice() {
     }
     for key in ["a", "b"] {
         let refused = create(key);
-        assert!(refused.body.contains("storage_unavailable") || key == "a", "{refused:?}");
+        assert!(refused.code() == "storage_unavailable" || key == "a", "{refused:?}");
         assert!(refused.status == 503 || key == "a", "{refused:?}");
     }
     let ready = scene.get("/readyz");
     assert_eq!(ready.status, 503, "{ready:?}");
-    assert!(ready.body.starts_with("checkout can't store payments: "), "{ready:?}");
+    assert!(ready.text().starts_with("checkout can't store payments: "), "{ready:?}");
     assert_eq!(scene.get("/readyz/checkout").status, 503);
     assert_eq!(scene.get("/readyz/ingest").status, 200, "notices don't need claims");
-    let mut public = Connection::open(&scene.addresses.public).expect("it listens");
-    assert_eq!(scene.world.post_fresh(&mut public, 0).expect("an answer").status, 200);
+    let mut public = Connection::open(&scene.addresses.public);
+    assert_eq!(scene.world.post_fresh(&mut public, 0).status, 200);
     assert!(!data.join("orders.claims.db").exists(), "in a new file every key would be new");
     assert!(scene.report().contains("orders.claims.db"));
-}
-
-/// The order that a create request got.
-fn order_of(answer: &Answer) -> String {
-    let body: serde_json::Value = serde_json::from_str(&answer.body).expect("a JSON answer");
-    body["orderId"].as_str().expect("an order").to_owned()
 }
 
 #[test]
 fn claims_survive_a_stop_after_their_write_ahead_log_is_deleted() {
     let Scene { folder, child, addresses, .. } = Scene::new();
     let data = folder.path().join("data");
-    let first = Shop::of(&data, &addresses).create("a");
+    let first = create(&data, &addresses, "a");
     assert_eq!(first.status, 201, "{first:?}");
     fs::remove_file(data.join("orders.claims.db-wal")).expect("it is there");
     // The program does not notice the loss before the end.
     child.stop();
     let mut child = Child::spawn(Program::Real.command(&data), &data);
     let addresses = child.ready();
-    let again = Shop::of(&data, &addresses).create("a");
-    assert_eq!(order_of(&again), order_of(&first), "a second payment: {again:?}");
+    let again = create(&data, &addresses, "a");
+    let [first, again] = [first, again].map(|answer| answer.json()["orderId"].clone());
+    assert!(first.is_string() && first == again, "a second payment: {first} and {again}");
     child.kill();
 }
 
@@ -304,12 +285,12 @@ fn claims_survive_a_stop_after_their_write_ahead_log_is_deleted() {
 fn a_stop_waits_until_a_lost_write_ahead_log_is_written_into_the_log() {
     let scene = Scene::new();
     let data = scene.data();
-    let mut public = Connection::open(&scene.addresses.public).expect("it listens");
-    assert_eq!(scene.world.post_fresh(&mut public, 0).expect("an answer").status, 200);
+    let mut public = Connection::open(&scene.addresses.public);
+    assert_eq!(scene.world.post_fresh(&mut public, 0).status, 200);
     // A reader of an old snapshot keeps later records from being written into the database.
     let reader = rusqlite::Connection::open(data.join("log.db")).expect("it is there");
     reader.execute_batch("BEGIN; SELECT count(*) FROM intake").expect("it holds a snapshot");
-    assert_eq!(scene.world.post_fresh(&mut public, 1).expect("an answer").status, 200);
+    assert_eq!(scene.world.post_fresh(&mut public, 1).status, 200);
     fs::remove_file(data.join("log.db-wal")).expect("it is there");
     let Scene { folder, mut child, world, .. } = scene;
     child.terminate();

@@ -8,13 +8,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::faults::child::{Child, Program};
-use crate::faults::http::Connection;
 use crate::faults::load::World;
 use crate::faults::planted::Bug;
 use crate::faults::trial;
 use crate::support::needs::{self, Need};
 use crate::support::system::alone;
 use crate::support::waits::until;
+use crate::support::wire::Connection;
 use trace::Proof;
 
 /// Notices posted, one after the other.
@@ -40,9 +40,9 @@ fn judged(program: Program) -> Vec<Result<Proof, String>> {
     let mut child = Child::spawn(under_strace(&program.command(&data), &file), &data);
     let addresses = child.ready();
     let world = World::of(&data);
-    let mut connection = Connection::open(&addresses.public).expect("it listens");
+    let mut connection = Connection::open(&addresses.public);
     for number in 0..NOTICES {
-        let answer = world.post_fresh(&mut connection, number).expect("it answers");
+        let answer = world.post_fresh(&mut connection, number);
         assert_eq!(answer.status, 200, "{answer:?}");
     }
     child.kill();

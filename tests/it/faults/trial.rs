@@ -17,6 +17,7 @@ use crate::faults::checker::{self, Report};
 use crate::faults::child::{Child, Program};
 use crate::faults::load::World;
 use crate::support::dice::Dice;
+use crate::support::pair::runtime;
 
 /// One start in so many is killed before it listens.
 const EARLY: u64 = 5;
@@ -94,7 +95,7 @@ pub fn run(plan: &Plan) -> Report {
 
 /// Waits until everything in the log is folded, or gives up: the checker complains then.
 pub fn settle(data: &Path, settle_max: Duration) {
-    let runtime = checker::runtime();
+    let runtime = runtime();
     let begun = Instant::now();
     while begun.elapsed() < settle_max {
         let (folded, head) = runtime

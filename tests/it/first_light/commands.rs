@@ -6,19 +6,15 @@ use payfold_engines::orders::sqlite::{SqliteOrders, SqliteOrdersSettings};
 use payfold_engines::orders::{Commit, OrderStore, ViewEntry};
 use payfold_schemas::ids::OrderKey;
 
-use super::Demo;
-use crate::support::notice::Notice;
-use crate::support::pair::Pair;
-use crate::support::system::{Done, Home};
+use crate::support::demo::Demo;
+use crate::support::pair::{Pair, runtime};
+use crate::support::system::{Done, Home, RUN};
 
 /// Exit 1 and one error with one fix.
 fn fails(done: &Done, words: &[&str]) {
-    assert_eq!(done.code(), 1, "{done:?}");
+    done.fails(words);
     assert_eq!(done.stderr.matches("error: ").count(), 1, "{done:?}");
     assert_eq!(done.stderr.matches("\n  fix: ").count(), 1, "{done:?}");
-    for word in words {
-        assert!(done.stderr.contains(word), "{word}: {done:?}");
-    }
 }
 
 #[test]
@@ -52,9 +48,8 @@ fn exit_codes_separate_success_failure_usage_and_difference() {
     fails(&home.payfold(&["run"]), &["missing.toml", "acme"]);
     let checked = home.payfold(&["check", "--output", "json"]);
     assert_eq!(checked.code(), 1);
-    let rows: serde_json::Value = serde_json::from_str(&checked.stdout).expect("it is JSON");
-    let failed = rows.as_array().expect("a list").iter().find(|row| row["result"] == "failed");
-    let failed = failed.expect("a failed check");
+    let rows = checked.rows();
+    let failed = rows.iter().find(|row| row["result"] == "failed").expect("a failed check");
     assert_eq!(failed["check"], "profiles");
     let (detail, fix) = (failed["detail"].to_string(), failed["fix"].to_string());
     assert!(detail.contains("missing.toml") && !detail.contains("fix"), "{detail}");
@@ -70,13 +65,11 @@ fn check_separates_trouble_with_accounts_from_its_fix() {
         home.payfold(&["key", "add", "acme", "--merchant", merchant]).ok();
     }
     home.write("payfold.toml", "[partners.acme]\nprofile = \"momo\"\n");
-    let checked = home.payfold(&["check", "--output", "json"]);
-    let checked: serde_json::Value = serde_json::from_str(&checked.stdout).expect("it is JSON");
-    let of_vault = checked.as_array().expect("a list").iter().filter(|row| row["check"] == "vault");
-    let rows: Vec<_> =
-        of_vault.map(|row| (row["detail"].to_string(), row["fix"].to_string())).collect();
+    let mut rows = home.payfold(&["check", "--output", "json"]).rows();
+    rows.retain(|row| row["check"] == "vault");
     assert_eq!(rows.len(), 2, "{rows:?}");
-    for (detail, fix) in rows {
+    for row in rows {
+        let (detail, fix) = (row["detail"].to_string(), row["fix"].to_string());
         assert!(
             detail.contains("needs the constant") && !detail.contains("account set"),
             "{detail}"
@@ -122,10 +115,8 @@ fn addresses_that_payments_need_are_checked() {
     for (before, under, result, said) in PAYMENTS {
         let home =
             Home::configured(&format!("{before}[partners.acme]\nprofile = \"default\"\n{under}\n"));
-        let checked = home.payfold(&["check", "--output", "json"]);
-        let rows: serde_json::Value = serde_json::from_str(&checked.stdout).expect("it is JSON");
-        let row = rows.as_array().expect("a list").iter().find(|row| row["check"] == "payments");
-        let row = row.expect("payments are checked");
+        let rows = home.payfold(&["check", "--output", "json"]).rows();
+        let row = rows.iter().find(|row| row["check"] == "payments").expect("they are checked");
         assert_eq!(row["result"], result, "{row}");
         assert!(row.to_string().contains(said), "{said} in {row}");
     }
@@ -177,16 +168,14 @@ pub fn a_running_demo_can_be_checked_and_tried(pair: Pair) {
 fn a_running_demo_has_its_folder_and_ports_to_itself() {
     let demo = Demo::boot();
     let system = &demo.system;
-    let any = "127.0.0.1:0";
-    let second = ["run", "--listen-public", any, "--listen-admin", any];
-    fails(&system.payfold(&second), &["log.db"]);
+    fails(&system.payfold(&RUN), &["log.db"]);
     let elsewhere = Home::new();
     for (listener, address) in [("public", system.public()), ("admin", system.admin())] {
-        let mut ports = ["run", "--listen-public", any, "--listen-admin", any];
-        let taken = address.to_string();
-        ports[if listener == "public" { 2 } else { 4 }] = &taken;
         let (flag, variable) = (format!("--listen-{listener}"), listener.to_uppercase());
-        let refused = elsewhere.payfold(&ports);
+        let taken = address.to_string();
+        let mut run = RUN;
+        run[1 + RUN.iter().position(|one| *one == flag).expect("it is there")] = &taken;
+        let refused = elsewhere.payfold(&run);
         fails(&refused, &[&taken, &flag, &format!("PAYFOLD_LISTEN_{variable}")]);
     }
 }
@@ -194,15 +183,14 @@ fn a_running_demo_has_its_folder_and_ports_to_itself() {
 #[test]
 fn a_row_that_does_not_follow_from_the_log_is_exit_code_3() {
     let demo = Demo::boot();
-    demo.take(&Notice::paid("DEMO", "row-1", "ref-1").signed(&demo.secret));
+    demo.pay("row-1", "ref-1");
     demo.system.order_when(["sandbox", "DEMO", "row-1"], |_| true);
     let (home, _) = demo.system.stop();
     assert_eq!(home.payfold(&["log", "verify"]).code(), 0);
     let path = home.data().join("orders.db");
     let store =
         SqliteOrders::open_with(&path, SqliteOrdersSettings::default()).expect("it is free");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime can be made").block_on(async {
+    runtime().block_on(async {
         let key = OrderKey::parse("sandbox/DEMO/row-1").expect("a key");
         let mut order = store.load(vec![key]).await.unwrap().pop().flatten().expect("a row");
         order.version += 1;
@@ -222,10 +210,9 @@ fn a_row_that_does_not_follow_from_the_log_is_exit_code_3() {
     drop(store);
     let verified = home.payfold(&["log", "verify", "--output", "json"]);
     assert_eq!(verified.code(), 3, "{verified:?}");
-    let found: serde_json::Value = serde_json::from_str(&verified.stdout).expect("it is JSON");
     let shown =
         |row: &serde_json::Value| format!("{} {} {}", row["order"], row["field"], row["folded"]);
-    let shown: Vec<_> = found.as_array().expect("a list").iter().map(shown).collect();
+    let shown: Vec<_> = verified.rows().iter().map(shown).collect();
     assert_eq!(
         shown,
         [

@@ -4,25 +4,24 @@
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::Demo;
+use crate::support::demo::Demo;
 use crate::support::notice::Notice;
 use crate::support::pair::Pair;
 use crate::support::waits::until;
-use crate::support::wire::post_request;
+use crate::support::wire::notice_request;
 
 pub fn a_request_under_way_is_finished_before_the_process_leaves(pair: Pair) {
     let Some(mut demo) = Demo::on(pair) else { return };
     let body = Notice::paid("DEMO", "drained", "ref-1").signed(&demo.secret);
-    let request = post_request("/api/payment/ipn", &body);
+    let request = notice_request(&body);
     let (begun, rest) = request.split_at(request.len() - 10);
     let mut idle = demo.system.connect();
-    idle.send(&post_request("/api/payment/ipn", &body));
-    assert_eq!(idle.answer().expect("an answer").status, 200);
+    assert_eq!(idle.exchange(&request).status, 200);
     let mut under_way = demo.system.connect();
     under_way.send(begun);
     // One more whole exchange on the one listener: the bytes sent before it have been read.
     for _ in 0..20 {
-        demo.take(&Notice::paid("DEMO", "before", "ref-1").signed(&demo.secret));
+        demo.pay("before", "ref-1");
     }
 
     let asked = Instant::now();

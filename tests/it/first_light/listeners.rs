@@ -1,10 +1,10 @@
 //! Owns what the admin listener shows: probes, metrics by the names that are promised, and nothing
 //! without a token.
 
-use super::Demo;
+use crate::support::demo::Demo;
 use crate::support::notice::Notice;
 use crate::support::pair::Pair;
-use crate::support::wire::Answer;
+use crate::support::wire::{Answer, request};
 
 /// The names of interface.md that there is something to say about.
 const METRICS: [&str; 23] = [
@@ -51,7 +51,7 @@ pub fn probes_and_metrics_say_how_it_is(pair: Pair) {
         assert_eq!((answer.status, answer.text().as_str()), (200, "ok\n"), "{probe}");
     }
     let [order, provider_ref] = demo.open_order();
-    demo.take(&Notice::paid("DEMO", &order, &provider_ref).signed(&demo.secret));
+    demo.pay(&order, &provider_ref);
     let stale = Notice::paid("DEMO", &order, &provider_ref).sent(-4_000).signed(&demo.secret);
     assert_eq!(system.post_ipn(&stale).status, 403);
     assert_eq!(system.post_ipn(b"{}").status, 401);
@@ -82,7 +82,7 @@ pub fn probes_and_metrics_say_how_it_is(pair: Pair) {
 #[test]
 fn the_admin_listener_takes_one_method_a_path_and_no_change_without_a_token() {
     let demo = Demo::boot();
-    let ask = |line: &str| demo.system.ask_admin(&format!("{line} HTTP/1.1\r\nhost: x\r\n\r\n"));
+    let ask = |line: &str| demo.system.ask_admin(&request(line, "", None));
     for path in ["/livez", "/readyz", "/startupz", "/metrics"] {
         let refused = problem(&ask(&format!("POST {path}")));
         assert_eq!(refused, (405, "method_not_allowed".to_owned()), "{path}");

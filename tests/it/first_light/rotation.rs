@@ -9,12 +9,12 @@ use payfold_engines::clock::{Clock, SystemClock};
 use payfold_schemas::time::Time;
 use serde_json::Value;
 
-use super::Demo;
+use crate::support::demo::Demo;
 use crate::support::notice::Notice;
 use crate::support::pair::Pair;
 use crate::support::system::System;
 use crate::support::waits::until;
-use crate::support::wire::{Connection, post_request};
+use crate::support::wire::{Connection, notice_request};
 
 const NEW: &str = "the new secret of the sandbox partner";
 
@@ -37,8 +37,7 @@ fn press(
     while !stop.load(Ordering::Relaxed) {
         let body = Notice::paid("DEMO", &format!("{name}-{}", posts.len()), "r").signed(secret);
         let sent = SystemClock.now();
-        connection.send(&post_request("/api/payment/ipn", &body));
-        let status = connection.answer().expect("an answer").status;
+        let status = connection.exchange(&notice_request(&body)).status;
         let is_new = name == "new";
         refused.fetch_add(usize::from(status == 401), Ordering::Relaxed);
         posts.push(Post { is_new, sent, answered: SystemClock.now(), status });
@@ -54,14 +53,12 @@ fn keys(system: &System) -> Vec<Value> {
 pub fn a_key_is_rotated_under_load_without_one_refusal(pair: Pair) {
     let Some(demo) = Demo::on(pair) else { return };
     let system = &demo.system;
-    system.home().write("new.key", &format!("text:{NEW}\n"));
     // A busy machine needs seconds for the command, and then the new key is tried before it counts.
     let from = Time::from_unix_ms(SystemClock.now().unix_ms()).plus_ms(4_000);
     let until_old = from.plus_ms(1_500);
     let from_text = from.to_string();
-    let add = ["key", "add", "sandbox", "--secret-file", "new.key", "--key-id", "sandbox-2"];
-    let added = [&add[..], &["--valid-from", &from_text, "--overlap", "1500ms"]].concat();
-    let added = system.payfold(&added).ok();
+    let more = ["--key-id", "sandbox-2", "--valid-from", &from_text, "--overlap", "1500ms"];
+    let added = system.home().add_key("sandbox", NEW, &more);
     assert!(added.contains("sandbox-2") && !added.contains(NEW), "{added}");
 
     let (stop, public) = (&AtomicBool::new(false), system.public());
@@ -115,8 +112,6 @@ pub fn a_key_is_rotated_under_load_without_one_refusal(pair: Pair) {
     );
     assert!(!listed.iter().any(|key| key.to_string().contains(NEW)));
     system.payfold(&["key", "retire", "sandbox", "sandbox-2"]).ok();
-    let notice = Notice::paid("DEMO", "retired", "r").signed(NEW);
-    let refused = || Some(()).filter(|()| system.post_ipn(&notice).status == 401);
-    until("the retired key ends", Duration::from_secs(5), refused);
+    system.ipn_when(401, || Notice::paid("DEMO", "retired", "r").signed(NEW));
     assert!(keys(system)[1]["validUntil"].is_string());
 }

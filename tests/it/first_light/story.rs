@@ -1,18 +1,13 @@
 //! Owns the story of an order: paid once whatever is repeated, flagged when the money differs,
 //! parked while unknown.
 
-use payfold_engines::clock::{Clock, SystemClock};
-use payfold_engines::log::{Message, Topic};
-use payfold_schemas::fact::{Create, Fact};
-use payfold_schemas::ids::{OrderKey, Reference};
-use payfold_schemas::money::{Amount, Currency};
-use payfold_schemas::record::{FactRecord, Record};
+use payfold_engines::log::Topic;
 use serde_json::{Value, json};
 
-use super::Demo;
+use crate::support::demo::Demo;
 use crate::support::notice::Notice;
-use crate::support::pair::{Pair, with_log};
-use crate::support::system::{Home, System, alone};
+use crate::support::pair::{Pair, create_request, with_log};
+use crate::support::system::{System, alone};
 
 fn flags(order: &Value) -> Vec<&str> {
     let flags = order["attention"].as_array().expect("a list");
@@ -61,8 +56,7 @@ pub fn an_order_is_paid_once_whatever_is_resent(pair: Pair) {
 
 /// Downstream reads each version once, in order, without a gap.
 fn read_events(system: &System, order: &str, version: u64) {
-    let tail = ["tail", "orders", "--no-follow", "--output", "jsonl"];
-    let events = system.payfold(&tail).json_lines();
+    let events = system.home().tail("orders");
     let mine: Vec<_> = events.iter().filter(|event| event["data"]["orderId"] == order).collect();
     let versions: Vec<_> = mine.iter().map(|event| event["data"]["version"].as_u64()).collect();
     assert_eq!(versions, (1..=version).map(Some).collect::<Vec<_>>());
@@ -112,39 +106,17 @@ pub fn other_money_is_flagged_and_does_not_settle(pair: Pair) {
     assert_eq!(demo.system.payfold(&listed).json()[0]["orderId"], order.as_str());
 }
 
-/// Appends a create request to the log of a stopped system, as the checkout role would.
-fn append_create(home: &Home, order: &str) {
-    let now = SystemClock.now();
-    let key = OrderKey::parse(&format!("sandbox/DEMO/{order}")).expect("a key");
-    let create = Create {
-        amount: Amount::from_minor(150_000).expect("an amount"),
-        currency: Currency::parse("VND").expect("a currency"),
-        reference: Reference::parse("late").expect("a reference"),
-        attempt: 1,
-        deadline: now.plus_ms(900_000),
-    };
-    let fact = FactRecord {
-        order: key.clone(),
-        fact: Fact::CreateRequested(create),
-        request_id: SystemClock.request_id(),
-        received_at: now,
-        source: None,
-    };
-    let value = Record::of_fact(fact, Vec::new()).encode();
-    let message = Message { key: key.to_string(), event: None, value };
-    with_log(home, async |log| log.append(Topic::Intake, message).await)
-        .expect("it can be appended to");
-}
-
 pub fn a_notice_before_its_create_request_waits_for_it(pair: Pair) {
     let Some(demo) = Demo::on(pair) else { return };
-    demo.take(&Notice::paid("DEMO", "early-1", "ref-1").signed(&demo.secret));
+    demo.pay("early-1", "ref-1");
     let key = ["sandbox", "DEMO", "early-1"];
     let parked = demo.system.order_when(key, |_| true);
     assert_eq!((&parked["state"], &parked["fulfil"]), (&json!("UNMATCHED"), &json!(false)));
     let (home, status) = demo.system.stop();
     assert_eq!(status.code(), Some(0), "{}", home.log());
-    alone(|| append_create(&home, "early-1"));
+    let create = create_request(&key.join("/"), b"");
+    alone(|| with_log(&home, async |log| log.append(Topic::Intake, create).await))
+        .expect("it can be appended to");
     let again = Demo::of(home.boot());
     let paid = again.system.order_when(key, |order| order["state"] == "PAID");
     assert_eq!(paid["version"], 2);

@@ -5,9 +5,8 @@
 use std::time::Duration;
 
 use super::mounted::{Mounted, file};
-use crate::support::notice::Notice;
-use crate::support::system::System;
-use crate::support::waits::until;
+use super::signed;
+use crate::support::system::{Home, RUN};
 
 const A: &str = "the secret of the first key file";
 const B: &str = "the secret of the second key file";
@@ -29,16 +28,6 @@ fn plain(more: &str) -> (String, String) {
     file("vault.toml", text)
 }
 
-fn signed(secret: &str) -> Vec<u8> {
-    Notice::paid("SHOP", "o", "r").signed(secret)
-}
-
-fn answers(system: &System, secret: &str, status: u16) {
-    until("the change is in force", Duration::from_secs(10), || {
-        (system.post_ipn(&signed(secret)).status == status).then_some(())
-    });
-}
-
 #[test]
 fn a_mounted_directory_is_taken_and_a_wrong_one_is_not() {
     let (home, mut mounted) =
@@ -52,7 +41,7 @@ fn a_mounted_directory_is_taken_and_a_wrong_one_is_not() {
 
     let b = || key("b", B, "2026-01-31T00:00:00Z");
     mounted.swap(&[file("acme.SHOP.ipn.a", format!("text:{A}\n")), b(), plain("")]);
-    answers(&system, B, 200);
+    system.ipn_when(200, || signed(B));
     assert_eq!(system.post_ipn(&signed(A)).status, 200, "there is no end to it yet");
 
     mounted.swap(&[
@@ -61,13 +50,7 @@ fn a_mounted_directory_is_taken_and_a_wrong_one_is_not() {
         file("README", "hush hush"),
         plain("enable = 1"),
     ]);
-    let stale = |value: u8| {
-        let wanted = format!("payfold_vault_stale {value}\n");
-        until("the metric shows it", Duration::from_secs(10), || {
-            system.get("/metrics").text().contains(&wanted).then_some(())
-        });
-    };
-    stale(1);
+    system.metric_when("payfold_vault_stale", 1.0);
     for secret in [A, B] {
         assert_eq!(system.post_ipn(&signed(secret)).status, 200, "the old keys stay in force");
     }
@@ -94,9 +77,9 @@ fn a_mounted_directory_is_taken_and_a_wrong_one_is_not() {
     assert!(!log.contains("hush hush"));
 
     mounted.swap(&[b(), plain("allow_sources = [\"203.0.113.0/24\"]")]);
-    answers(&system, B, 403);
+    system.ipn_when(403, || signed(B));
     assert_eq!(system.post_ipn(&signed(A)).status, 401, "its file is gone");
-    stale(0);
+    system.metric_when("payfold_vault_stale", 0.0);
     assert_eq!(home.log().matches("the old keys stay in force").count(), 1);
 }
 
@@ -159,10 +142,7 @@ fn commands_read_a_directory_and_change_nothing() {
         (&["shop", "add", "web"], "change vault.toml"),
         (&["shop", "retire", "web"], "change vault.toml"),
     ] {
-        let refused = home.payfold(arguments);
-        assert_eq!(refused.code(), 1, "{refused:?}");
-        assert!(refused.stderr.contains("which payfold only reads"), "{refused:?}");
-        assert!(refused.stderr.contains(instead), "{refused:?}");
+        home.payfold(arguments).fails(&["which payfold only reads", instead]);
     }
     assert!(!home.data().join("vault.age").exists());
 }
@@ -172,19 +152,15 @@ fn a_directory_that_can_t_be_used_is_no_start() {
     let (home, mut mounted) =
         Mounted::home(&[file("acme.SHOP.ipn.a", "text:short"), file("x", "hush")]);
     let ends = |said: &[&str]| {
-        let any = "127.0.0.1:0";
-        let run = ["run", "--roles", "ingest", "--listen-public", any, "--listen-admin", any];
+        let run = [&RUN[..], &["--roles", "ingest"]].concat();
         let ended = home.ends(&run, &[], Duration::from_secs(30));
-        assert_eq!(ended.code(), 1, "{ended:?}");
-        for said in said {
-            assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
-        }
+        ended.fails(said);
         assert!(!ended.stderr.contains("hush"));
     };
     ends(&["acme.SHOP.ipn.a: key a has 5 bytes", "x: its name is not that of a key", "x: line 1"]);
     mounted.swap(&[]);
     ends(&["holds no file at all"]);
-    let demo = crate::support::system::Home::new();
+    let demo = Home::new();
     let ended = demo.ends(&["run"], &[("PAYFOLD_VAULT", "dir:/nowhere")], Duration::from_secs(30));
     assert!(ended.stderr.contains("a demo creates its own keys"), "{ended:?}");
 }
@@ -199,16 +175,11 @@ fn a_clock_before_every_key_is_named_as_such() {
     for word in words {
         assert!(checked.stdout.contains(word), "{word}: {checked:?}");
     }
-    let config =
-        std::fs::read_to_string(home.path().join("payfold.toml")).expect("a configuration");
+    let config = home.read("payfold.toml");
     home.write("payfold.toml", &config.replace("\"default\"", "\"sandbox\""));
-    let any = "127.0.0.1:0";
-    let run = ["run", "--roles", "sandbox", "--listen-sandbox", any, "--listen-admin", any];
+    let run = [&RUN[..], &["--roles", "sandbox"]].concat();
     let done = home.ends(&run, &[], Duration::from_secs(20));
-    assert_eq!(done.code(), 1, "{done:?}");
-    for word in words {
-        assert!(done.stderr.contains(word), "{word}: {done:?}");
-    }
+    done.fails(&words);
     assert!(!done.stderr.contains("no account to play"), "{done:?}");
 
     // A process that takes notices is warned: all of them are answered 401.

@@ -138,8 +138,7 @@ fn send(
         let order = format!("ord-{}", number % 500);
         let body = Notice::paid("SHOP", &order, "ref-1").signed(&plan.secret(key));
         let sent = SystemClock.now();
-        connection.send(&post_request("/api/payment/ipn/acme", &body));
-        let status = connection.answer().expect("an answer").status;
+        let status = connection.exchange(&post_request("/api/payment/ipn/acme", &body)).status;
         posts.push(Post { key, sent, answered: SystemClock.now(), status });
     }
     (posts, late_max)

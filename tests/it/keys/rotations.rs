@@ -11,7 +11,6 @@ use payfold_schemas::time::Time;
 use super::driver::{Plan, Planned, under_load};
 use super::mounted::{Mounted, file};
 use super::{SECRET, home};
-use crate::support::system::System;
 use crate::support::waits::until;
 
 const ROTATIONS: usize = 20;
@@ -21,6 +20,7 @@ const LEAD_MS: i64 = 5_000;
 /// The time between the begins of two keys, and the overlap of each with the key before it.
 const APART_MS: i64 = 1_200;
 const OVERLAP_MS: i64 = 700;
+const RELOADS: &str = "payfold_vault_reloads_total{result=\"applied\"}";
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Two loads at once would measure each other.
@@ -51,12 +51,6 @@ fn rotate(count: usize, plan: &Plan, mut put: impl FnMut(usize, &[Planned], &Pla
     wait_until("the last overlap is over", over.plus_ms(APART_MS));
 }
 
-fn metric(system: &System, name: &str) -> f64 {
-    let text = system.get("/metrics").text();
-    let lines = text.lines().filter(|line| line.starts_with(name));
-    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
-}
-
 fn plan() -> Plan {
     let plan = Plan::default();
     let long_ago = Time::from_unix_ms(0);
@@ -72,14 +66,12 @@ fn keys_are_rotated_under_load_by_command() {
     let system = home.boot_as("ingest,projector,reconciler", &[]);
     let pid = system.pid();
     let put = |number: usize, before: &[Planned], new: &Planned, over: Time| {
-        let file = format!("{}.secret", new.id);
-        home.write(&file, &format!("text:{}\n", new.secret));
         let from = new.from.to_string();
         // Every other old key is ended by hand, within a longer overlap.
         let by_hand = number.is_multiple_of(2);
         let overlap = if by_hand { "1h".to_owned() } else { format!("{OVERLAP_MS}ms") };
-        let add = ["key", "add", "acme", "--key-id", &new.id, "--secret-file", &file];
-        home.payfold(&[&add[..], &["--valid-from", &from, "--overlap", &overlap]].concat()).ok();
+        let more = ["--key-id", &new.id, "--valid-from", &from, "--overlap", &overlap];
+        home.add_key("acme", &new.secret, &more);
         if by_hand {
             let old = &before.last().expect("there is one").id;
             home.payfold(&["key", "retire", "acme", old, "--at", &over.to_string()]).ok();
@@ -89,8 +81,8 @@ fn keys_are_rotated_under_load_by_command() {
     println!("age vault: {}", outcome.judge(&plan));
 
     assert_eq!(system.pid(), pid);
-    assert_eq!(metric(&system, "payfold_vault_stale"), 0.0);
-    assert!(metric(&system, "payfold_vault_reloads_total{result=\"applied\"}") >= ROTATIONS as f64);
+    assert_eq!(system.metric("payfold_vault_stale"), Some(0.0));
+    assert!(system.metric(RELOADS) >= Some(ROTATIONS as f64));
     let listed = home.payfold(&["key", "list", "acme", "--output", "json"]).json();
     let listed = listed.as_array().expect("a list");
     for (listed, planned) in listed.iter().zip(plan.keys()) {
@@ -98,8 +90,9 @@ fn keys_are_rotated_under_load_by_command() {
         let until = planned.until.map(|until| until.to_string());
         assert_eq!(listed["validUntil"].as_str().map(str::to_owned), until, "{listed}");
         assert!(listed["uses24h"].as_u64() > Some(5), "{listed}");
-        let uses = format!("payfold_ingest_old_key_uses_total{{key_id=\"{}\"", planned.id);
-        assert_eq!(metric(&system, &uses) > 0.0, planned.until.is_some(), "{uses}");
+        let labels = format!("{{key_id=\"{}\",partner=\"acme\"}}", planned.id);
+        let uses = system.metric(&format!("payfold_ingest_old_key_uses_total{labels}"));
+        assert_eq!(uses > Some(0.0), planned.until.is_some(), "{labels} {uses:?}");
     }
     assert_eq!(listed.len(), ROTATIONS + 1);
     // One line a minute for each old key, however many notices it signed.
@@ -130,6 +123,6 @@ fn keys_are_rotated_under_load_by_a_swapped_directory() {
     };
     let ((), outcome) = under_load(system.public(), &plan, || rotate(SWAPS, &plan, put));
     println!("directory: {}", outcome.judge(&plan));
-    assert!(metric(&system, "payfold_vault_reloads_total{result=\"applied\"}") >= SWAPS as f64);
-    assert_eq!(metric(&system, "payfold_vault_stale"), 0.0);
+    assert!(system.metric(RELOADS) >= Some(SWAPS as f64));
+    assert_eq!(system.metric("payfold_vault_stale"), Some(0.0));
 }

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::support::notice::Notice;
-use crate::support::system::{Home, System};
+use crate::support::system::{Home, Process, RUN, System, alone};
 use crate::support::waits::until;
 
 const PLANTED: &str = "pl4nted-secret-of-the-next-key-x";
@@ -39,7 +39,7 @@ fn base64(bytes: &[u8]) -> String {
 
 fn secrets_of(home: &Home) -> Vec<(String, String)> {
     let file = |name: &str| {
-        let text = std::fs::read_to_string(home.data().join(name)).expect("the demo made it");
+        let text = home.data_file(name);
         let secret = text.lines().find(|line| !line.starts_with('#')).expect("it holds one");
         (name.to_owned(), secret.trim().to_owned())
     };
@@ -55,14 +55,10 @@ fn talk(system: &System) -> Vec<(String, String)> {
     let home = system.home();
     let mut secrets = secrets_of(home);
     system.payfold(&["demo", "pay", "--count", "4"]).ok();
-    home.write("next", &format!("text:{PLANTED}\n"));
-    let add = ["key", "add", "sandbox", "--secret-file", "next", "--key-id", "planted"];
-    system.payfold(&add).ok();
+    home.add_key("sandbox", PLANTED, &["--key-id", "planted"]);
     let signed = |secret: &str| Notice::paid("DEMO", "o", "r").signed(secret);
-    until("the next key is taken", Duration::from_secs(10), || {
-        (system.post_ipn(&signed(PLANTED)).status == 200).then_some(())
-    });
-    system.payfold(&["key", "add", "sandbox", "--channel", "unwrap", "--secret-file", "next"]).ok();
+    system.ipn_when(200, || signed(PLANTED));
+    home.add_key("sandbox", PLANTED, &["--channel", "unwrap"]);
     let refused = Notice::paid("DEMO", "o", "r").sent(-4_000).signed(PLANTED);
     assert_eq!(system.post_ipn(&refused).status, 403);
     assert_eq!(system.post_ipn(&signed("an unknown key, of some length at least")).status, 401);
@@ -101,21 +97,20 @@ fn a_run_with_the_fullest_log_shows_no_secret() {
 fn core_limit(settings: &str) -> String {
     let home = Home::configured(settings);
     let mut allowed = std::process::Command::new("sh");
-    let any = "127.0.0.1:0";
     // The hard limit is what the soft one may be raised to.
     allowed.args(["-c", "ulimit -S -c \"$(ulimit -H -c)\"; ulimit -c >core; exec \"$0\" \"$@\""]);
-    allowed.arg(env!("CARGO_BIN_EXE_payfold")).args(["run", "--roles", "ingest"]);
-    allowed.args(["--listen-public", any, "--listen-admin", any]).arg("--data").arg(home.data());
+    allowed.arg(env!("CARGO_BIN_EXE_payfold")).args(RUN).args(["--roles", "ingest"]);
+    allowed.arg("--data").arg(home.data());
     allowed.current_dir(home.path()).env_clear().env("PATH", "/usr/bin:/bin");
     allowed.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = crate::support::system::alone(|| allowed.spawn()).expect("it can be started");
+    let process = Process(alone(|| allowed.spawn()).expect("it can be started"));
+    let pid = process.0.id();
     let limits = until("it runs", Duration::from_secs(60), || {
-        let run_file = home.data().join(format!("run-{}.json", child.id()));
-        run_file.exists().then(|| std::fs::read_to_string(format!("/proc/{}/limits", child.id())))
+        let run_file = home.data().join(format!("run-{pid}.json"));
+        run_file.exists().then(|| std::fs::read_to_string(format!("/proc/{pid}/limits")))
     });
-    child.kill().expect("it is our child");
-    child.wait().expect("it is our child");
-    let before = std::fs::read_to_string(home.path().join("core")).expect("the shell wrote it");
+    drop(process);
+    let before = home.read("core");
     let limits = limits.expect("the kernel shows them");
     let line = limits.lines().find(|line| line.starts_with("Max core file size"));
     let now = line.and_then(|line| line.split_whitespace().nth(4)).expect("it is in the list");

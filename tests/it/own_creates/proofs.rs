@@ -1,11 +1,9 @@
 //! Owns how calls authenticate to a partner, on the real binary: a partner behind TLS that wants a
 //! client certificate, grants access tokens, and takes payments signed with our private key.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +14,9 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
 use super::{World, text};
+use crate::support::stub::{self, Request};
 use crate::support::system::Home;
+use crate::support::waits::until;
 
 const CA: &str = include_str!("../../../partners/tests/tls/ca.pem");
 const SERVER: &str = include_str!("../../../partners/tests/tls/server.pem");
@@ -88,16 +88,11 @@ ref = "{a.id}"
 redirect = "{a.url}"
 "#;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What the partner saw of one request.
 #[derive(Clone)]
 struct Seen {
     certificate: Vec<u8>,
-    head: String,
-    body: String,
+    request: Request,
 }
 
 /// A partner behind TLS that accepts clients with a certificate of its authority.
@@ -126,55 +121,33 @@ fn tls() -> Arc<ServerConfig> {
 
 impl Partner {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let url = format!("https://{}", listener.local_addr().expect("an address"));
         let seen = Arc::<Mutex<Vec<_>>>::default();
         let (books, tls) = (Arc::clone(&seen), tls());
-        // It ends with the test's process.
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (tls, books) = (Arc::clone(&tls), Arc::clone(&books));
-                thread::spawn(move || serve(stream, tls, &books));
-            }
-        });
-        Self { url, seen }
+        let url = stub::serve(move |stream| serve(stream, Arc::clone(&tls), &books));
+        Self { url: url.replace("http:", "https:"), seen }
     }
 
     fn seen(&self) -> Vec<Seen> {
-        lock(&self.seen).clone()
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 fn serve(stream: TcpStream, tls: Arc<ServerConfig>, seen: &Mutex<Vec<Seen>>) {
     let connection = ServerConnection::new(tls).expect("a connection");
     let mut stream = StreamOwned::new(connection, stream);
-    let (mut read, mut chunk) = (String::new(), [0; 4_096]);
-    loop {
-        match stream.read(&mut chunk) {
-            Ok(count @ 1..) => read.push_str(&String::from_utf8_lossy(&chunk[..count])),
-            Ok(0) | Err(_) => return,
-        }
-        let Some((head, body)) = read.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        if body.len() < length.map_or(0, |length| length.parse().expect("a length")) {
-            continue;
-        }
+    while let Some(request) = stub::read(&mut stream) {
         let shown = stream.conn.peer_certificates().expect("it is asked for");
         let certificate = shown[0].as_ref().to_vec();
-        let is_token = head.starts_with("POST /oauth2/token ");
-        let answer = match is_token {
-            true => {
+        let answer = match request.target() {
+            "/oauth2/token" => {
                 json!({"access_token": "granted-1", "token_type": "Bearer", "expires_in": 3600})
             }
-            false => json!({"id": "p-1", "url": "https://pay.example/p-1"}),
+            _ => json!({"id": "p-1", "url": "https://pay.example/p-1"}),
         };
-        let (head, body) = (head.to_owned(), body.to_owned());
-        lock(seen).push(Seen { certificate, head, body });
-        let answer = answer.to_string();
-        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{answer}", answer.len());
-        // Who has hung up reads nothing.
-        let _ = stream.write_all(answer.as_bytes());
-        read.clear();
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.push(Seen { certificate, request });
+        drop(seen);
+        stub::answer(&mut stream, "200 OK", &answer.to_string());
     }
 }
 
@@ -183,16 +156,14 @@ fn certificate_of(pem: &str) -> Vec<u8> {
 }
 
 /// Whether a call was signed with our private key, from what the partner was sent alone.
-fn is_signed(call: &Seen) -> bool {
-    let header = call.head.lines().find_map(|line| line.strip_prefix("x-signature: "));
-    let header = header.expect("a signature");
+fn is_signed(call: &Request) -> bool {
+    let header = call.header("x-signature").expect("a signature");
     let part = |name: &str| {
         let from = header.split_once(&format!("{name}=\"")).expect("a part").1;
         from.split_once('"').expect("its end").0.to_owned()
     };
     assert_eq!(part("serial"), "3775B6A4");
-    let path = call.head.split(' ').nth(1).expect("a path");
-    let signed = format!("POST\n{path}\n{}\n{}\n", part("nonce"), call.body);
+    let signed = format!("POST\n{}\n{}\n{}\n", call.target(), part("nonce"), call.body);
     let signature = STANDARD.decode(part("signature")).expect("base64");
     let spki: String = PUBLIC.lines().filter(|line| !line.contains([' ', '-'])).collect();
     let spki = STANDARD.decode(spki).expect("base64");
@@ -229,11 +200,8 @@ fn world(partner: &Partner) -> World {
     ] {
         home.payfold(&[&["key", "add", "acme", "--merchant", "SHOP"], key].concat()).ok();
     }
-    let token = home.payfold(&["shop", "add", "web", "--account", "acme/SHOP"]).ok();
-    let token = token.split_whitespace().last().expect("a token").to_owned();
-    let authority = home.path().join("ca.pem");
-    let authority = authority.to_str().expect("a path").to_owned();
-    World { system: Rc::clone(&home).boot_as("all", &[("SSL_CERT_FILE", &authority)]), token }
+    let token = home.add_shop("acme/SHOP");
+    World { system: home.boot_as("all", &[("SSL_CERT_FILE", &home.file("ca.pem"))]), token }
 }
 
 /// The PEM block alone, without the marker line above it.
@@ -250,15 +218,11 @@ fn add_certificate(world: &World, file: &str, overlap: &str) {
 /// Tries until the running system has taken a change of the vault.
 fn created_when(world: &World, wanted: u16) -> Value {
     let mut number = 0;
-    crate::support::waits::until(
-        "the change is in force",
-        std::time::Duration::from_secs(10),
-        || {
-            number += 1;
-            let (status, payment) = world.create(&format!("try-{wanted}-{number}"), &json!({}));
-            (status == wanted).then_some(payment)
-        },
-    )
+    until("the change is in force", Duration::from_secs(10), || {
+        number += 1;
+        let (status, payment) = world.create(&format!("try-{wanted}-{number}"), &json!({}));
+        (status == wanted).then_some(payment)
+    })
 }
 
 #[test]
@@ -275,14 +239,15 @@ fn a_payment_is_asked_for_with_a_token_a_signature_and_a_certificate() {
     let payment = created_when(&world, 201);
     assert_eq!(text(&payment, "redirectUrl"), "https://pay.example/p-1");
     let seen = partner.seen();
-    let [token, call] = seen.as_slice() else { panic!("{} requests", seen.len()) };
+    let requests: Vec<_> = seen.iter().map(|seen| &seen.request).collect();
+    let [token, call] = requests[..] else { panic!("{} requests", seen.len()) };
     let order = text(&payment, "orderId");
     assert_eq!(
         token.body,
         "grant_type=client_credentials&client_id=c-1\
          &client_secret=the%20client%27s%20test%20secret%2C%20worth%20nothing"
     );
-    assert!(call.head.contains("authorization: Bearer granted-1\r\n"), "{}", call.head);
+    assert_eq!(call.header("authorization"), Some("Bearer granted-1"), "{}", call.head);
     assert!(
         call.body.contains(&format!("\"order\":\"{order}\"")) && is_signed(call),
         "{}",
@@ -292,7 +257,7 @@ fn a_payment_is_asked_for_with_a_token_a_signature_and_a_certificate() {
 
     // A renewed certificate is shown from the next call on.
     add_certificate(&world, "renewed.pem", "0s");
-    crate::support::waits::until("it is shown", std::time::Duration::from_secs(10), || {
+    until("it is shown", Duration::from_secs(10), || {
         let (status, _) = world.create(&format!("renewed-{}", partner.seen().len()), &json!({}));
         assert_eq!(status, 201);
         (partner.seen().last()?.certificate == certificate_of(RENEWED)).then_some(())

@@ -8,6 +8,7 @@ use payfold_schemas::record::{Parts, Record};
 use rusqlite::params;
 
 use super::*;
+use crate::retention::records;
 use crate::support::notice::Notice;
 use crate::support::system::Done;
 
@@ -20,9 +21,7 @@ const ITEMS_SECRET: &str = "a third published test key, worth nothing";
 /// two in one array.
 fn filled() -> Rc<Home> {
     let home = Home::new();
-    let shipped =
-        payfold_partners::profile::ShippedProfile::of("momo").expect("it is shipped").profile;
-    home.write("momo.toml", &shipped.replace("accessKey = \"\"", "accessKey = \"F8BBA842ECF85\""));
+    home.write("momo.toml", &momo_profile());
     home.write("pairs.toml", PAIRS);
     home.write("items.toml", ITEMS);
     let all = [
@@ -36,17 +35,13 @@ fn filled() -> Rc<Home> {
         format!("[partners.{code}]\nprofile = \"{profile}\"\n")
     };
     home.write("payfold.toml", &all.iter().map(entry).collect::<String>());
-    home.write("secret.txt", &format!("text:{SECRET}\n"));
-    home.write("items.txt", &format!("text:{ITEMS_SECRET}\n"));
-    home.write("contract.txt", &format!("text:{CONTRACT_SECRET}\n"));
     for (code, _, merchant) in all {
         let secret = match code {
-            "acme" => "contract.txt",
-            "items" => "items.txt",
-            _ => "secret.txt",
+            "acme" => CONTRACT_SECRET,
+            "items" => ITEMS_SECRET,
+            _ => SECRET,
         };
-        let add = ["key", "add", code, "--merchant", merchant, "--secret-file", secret];
-        home.payfold(&[&add[..], &["--key-id", "first"]].concat()).ok();
+        home.add_key(code, secret, &["--merchant", merchant, "--key-id", "first"]);
     }
     let system = home.boot();
     send_all(&system);
@@ -79,7 +74,7 @@ fn send_all(system: &System) {
         let text = format!("r-{order}:{order}:100:true");
         json!({
             "ref": format!("r-{order}"), "order": order, "amount": 100, "success": "true",
-            "sig": hmac_with::<Hmac<Sha256>>(ITEMS_SECRET, &text),
+            "sig": notice::hmac::<Hmac<Sha256>>(ITEMS_SECRET, &text),
         })
     };
     let both = json!({"items": [item("a"), item("b")]}).to_string();
@@ -92,18 +87,9 @@ fn verify(home: &Home, more: &[&str]) -> Done {
 
 /// What is found, as `result position detail`.
 fn found(done: &Done) -> Vec<String> {
-    let rows: Vec<Value> = serde_json::from_str(&done.stdout).expect("it is JSON");
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let row = |row: &Value| ["result", "position", "detail"].map(|name| text(&row[name])).join(" ");
-    rows.iter().map(row).collect()
-}
-
-fn records(home: &Home, topic: &str) -> Vec<(i64, Vec<u8>)> {
-    let log = rusqlite::Connection::open(home.data().join("log.db")).expect("a log");
-    let sql = format!("SELECT position, value FROM {topic} ORDER BY position");
-    let mut rows = log.prepare(&sql).expect("a topic");
-    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
-    rows.map(|row| row.expect("a row")).collect()
+    done.rows().iter().map(row).collect()
 }
 
 /// Puts a record in the place of one; its checksum fits.
@@ -214,7 +200,7 @@ fn signed_notices_are_verified_and_forged_ones_found() {
 #[test]
 fn what_cannot_be_judged_is_reported_with_what_is_missing() {
     let home = filled();
-    let before = std::fs::read_to_string(home.path().join("momo.toml")).expect("it is there");
+    let before = home.read("momo.toml");
     home.write("momo.toml", &format!("{before}# another\n"));
     let done = verify(&home, &[]);
     assert_eq!(done.code(), 3, "{done:?}");

@@ -9,10 +9,7 @@ use super::*;
 #[test]
 fn a_notice_on_the_shared_route_is_found_by_its_merchant() {
     let home = Home::new();
-    let shipped =
-        payfold_partners::profile::ShippedProfile::of("momo").expect("it is shipped").profile;
-    let momo_profile = shipped.replace("accessKey = \"\"", "accessKey = \"F8BBA842ECF85\"");
-    home.write("momo.toml", &momo_profile);
+    home.write("momo.toml", &momo_profile());
     // Notices that anybody could have made are not looked for there.
     let anybodys = ITEMS
         .replace("exceptions = [", "confirm = \"always\"\nexceptions = [\"needs_confirmation\", ")
@@ -53,10 +50,11 @@ fn a_notice_on_the_shared_route_is_found_by_its_merchant() {
 fn money_of_no_order_is_kept_before_it_is_acknowledged() {
     early_in_hour(Duration::from_secs(20));
     let home = Home::new();
-    let square =
-        payfold_partners::profile::ShippedProfile::of("square").expect("it is shipped").profile;
-    let square =
-        square.replacen("notification_url = \"\"", "notification_url = \"https://n.example/\"", 1);
+    let square = shipped("square").replacen(
+        "notification_url = \"\"",
+        "notification_url = \"https://n.example/\"",
+        1,
+    );
     home.write("square.toml", &square);
     let system = boot_with(
         &home,
@@ -139,8 +137,7 @@ fn a_ninth_account_is_found_by_its_merchant_or_refused() {
     }
     let said = "partner many has 9 enabled accounts, \
         and its profile reads no merchant before a key is tried";
-    let refused = add(9);
-    assert!(refused.code() == 1 && refused.stderr.contains(said), "{}", refused.stderr);
+    add(9).fails(&[said]);
 
     home.write("many.toml", named);
     add(9).ok();
@@ -150,15 +147,11 @@ fn a_ninth_account_is_found_by_its_merchant_or_refused() {
         "currency": "EUR", "status": "paid", "created_at": now_ms() / 1_000,
     });
     let body = body.to_string();
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret(9).as_bytes()).expect("any key will do");
-    mac.update(body.as_bytes());
-    let signature: String =
-        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    let path = "POST /api/payment/ipn/many";
-    let answer = ask(&system, path, &[("X-Signature", signature.as_str())], &body);
+    let signature = notice::hmac::<Hmac<Sha256>>(&secret(9), &body);
+    let (path, signed) = ("POST /api/payment/ipn/many", [("X-Signature", signature.as_str())]);
+    let answer = ask(&system, path, &signed, &body);
     assert_eq!(answer.status, 200, "{}", answer.text());
-    let unknown =
-        ask(&system, path, &[("X-Signature", signature.as_str())], &body.replace("M-9", "M-10"));
+    let unknown = ask(&system, path, &signed, &body.replace("M-9", "M-10"));
     assert_eq!((unknown.status, unknown.code().as_str()), (401, "unauthenticated"));
 
     let (home, _) = system.stop();

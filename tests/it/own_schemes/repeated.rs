@@ -14,8 +14,7 @@ fn records_after(profile: &str, text: &str, items: &[String]) -> usize {
         let answer = ask(&system, "POST /api/payment/ipn/items", &[], &body);
         assert_eq!((answer.status, answer.text().as_str()), (200, "[accepted]"), "{item}");
     }
-    let intake = ["tail", "intake", "--no-follow", "--output", "jsonl"];
-    system.payfold(&intake).json_lines().len()
+    home.tail("intake").len()
 }
 
 /// A difference in fields that decide nothing makes no other notice. Where a query confirms

@@ -3,18 +3,17 @@
 //! this test.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_partners::profile::ShippedProfile;
 use payfold_schemas::time::Time;
 use serde_json::json;
 use sha2::{Digest, Sha512};
 
 use super::{WAIT_MAX, World, flags, order_when, queries};
+use crate::own_creates::shipped;
+use crate::support::stub;
 use crate::support::system::System;
 use crate::support::waits::until;
 
@@ -34,16 +33,9 @@ struct Gateway {
 
 impl Gateway {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
         let requests = Arc::<Mutex<Requests>>::default();
         let served = Arc::clone(&requests);
-        // It ends with the test's process.
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                serve(stream, &served);
-            }
-        });
+        let url = stub::serve(move |stream| serve(stream, &served));
         Self { requests, url }
     }
 
@@ -67,20 +59,11 @@ impl Gateway {
 }
 
 fn serve(mut stream: TcpStream, requests: &Mutex<Requests>) {
-    let (mut read, mut chunk) = (Vec::new(), [0; 4_096]);
-    while !read.ends_with(b"\r\n\r\n") {
-        match stream.read(&mut chunk) {
-            Ok(count @ 1..) => read.extend_from_slice(&chunk[..count]),
-            Ok(0) | Err(_) => return,
-        }
-    }
-    let head = String::from_utf8_lossy(&read);
-    let target = head.split_whitespace().nth(1).unwrap_or_default();
-    let order = target.strip_prefix("/v2/").and_then(|rest| rest.strip_suffix("/status"));
+    let Some(request) = stub::read(&mut stream) else { return };
+    let order = request.target().strip_prefix("/v2/").and_then(|rest| rest.strip_suffix("/status"));
     let order = order.unwrap_or_default().to_owned();
-    let credential = head.lines().find_map(|line| line.strip_prefix("authorization: "));
     let mut requests = requests.lock().unwrap_or_else(PoisonError::into_inner);
-    requests.credentials.push(credential.unwrap_or_default().to_owned());
+    requests.credentials.push(request.header("authorization").unwrap_or_default().to_owned());
     let (head, body) = match requests.answers.get(&order) {
         None => ("404 Not Found", json!({"status_code": "404"})),
         Some([named, transaction, word]) => (
@@ -93,12 +76,7 @@ fn serve(mut stream: TcpStream, requests: &Mutex<Requests>) {
     };
     requests.asked.push(order);
     drop(requests);
-    let body = body.to_string();
-    let answer = format!(
-        "HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    let _ = stream.write_all(answer.as_bytes());
+    stub::answer(&mut stream, &format!("{head}\r\nconnection: close"), &body.to_string());
 }
 
 /// A notice that says paid, signed as the partner signs: neither the transaction nor the word is
@@ -107,10 +85,9 @@ fn paid_notice(order: &str, transaction: &str, secret: &str) -> String {
     let there = Time::from_unix_ms(SystemClock.now().unix_ms()).plus_ms(7 * 3_600_000);
     let local = there.to_rfc3339().replace('T', " ").chars().take(19).collect::<String>();
     let digest = Sha512::digest(format!("{order}200150000.00{secret}"));
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     json!({
         "transaction_time": local, "settlement_time": local, "transaction_status": "settlement",
-        "transaction_id": transaction, "status_code": "200", "signature_key": digest,
+        "transaction_id": transaction, "status_code": "200", "signature_key": hex::encode(digest),
         "order_id": order, "gross_amount": "150000.00", "currency": "VND", "fraud_status": "accept",
     })
     .to_string()
@@ -135,10 +112,10 @@ fn a_notice_counts_once_the_partners_own_answer_was_fetched() {
     let orders = ["confirmed", "denied", "mixed"].map(|name| world.create(&system, name));
     let [confirmed, denied, mixed] = orders.each_ref().map(String::as_str);
     let (home, _) = system.stop();
-    let settings = std::fs::read_to_string(home.path().join("payfold.toml")).expect("settings");
-    let settings = settings.replace("profile = \"sandbox\"", "profile = \"acme.toml\"");
+    let settings =
+        home.read("payfold.toml").replace("profile = \"sandbox\"", "profile = \"acme.toml\"");
     home.write("payfold.toml", &settings.replace(&world.partner.url(), &gateway.url));
-    let shipped = ShippedProfile::of("midtrans").expect("it is shipped").profile;
+    let shipped = shipped("midtrans");
     home.write("acme.toml", &shipped.replace("stage = \"draft\"", "stage = \"sandbox\""));
     let check = home.payfold(&["check"]);
     assert!(check.stdout.contains("about a stuck payment: acme"), "{}", check.stdout);

@@ -3,16 +3,17 @@
 //! which payment.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use hmac::{Hmac, Mac};
+use hmac::Hmac;
 use serde_json::{Value, json};
 use sha2::Sha256;
+
+use crate::support::notice::hmac;
+use crate::support::stub;
 
 /// The answer to a query for a payment.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,19 +60,14 @@ pub struct Partner {
 impl Partner {
     /// One that serves until this process ends.
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let partner = Self { state: Arc::default(), url, is_away: Arc::default() };
-        let (is_away, state) = (Arc::clone(&partner.is_away), Arc::clone(&partner.state));
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                if !is_away.load(Ordering::SeqCst) {
-                    let state = Arc::clone(&state);
-                    thread::spawn(move || serve(stream, &state));
-                }
+        let (state, is_away) = (Arc::<Mutex<PartnerState>>::default(), Arc::default());
+        let (served, away) = (Arc::clone(&state), Arc::<AtomicBool>::clone(&is_away));
+        let url = stub::serve(move |stream| {
+            if !away.load(Ordering::SeqCst) {
+                serve(stream, &served);
             }
         });
-        partner
+        Self { state, url, is_away }
     }
 
     fn state(&self) -> MutexGuard<'_, PartnerState> {
@@ -130,46 +126,19 @@ impl Partner {
 }
 
 fn serve(mut stream: TcpStream, state: &Mutex<PartnerState>) {
-    let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
-    let Some((head, body)) = read(&mut stream) else { return };
-    let mut words = head.split_whitespace();
-    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let Some(request) = stub::read(&mut stream) else { return };
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-    let (head, body) = match method {
-        "POST" => state.create(&body),
-        _ => state.query(target),
+    let (head, body) = match request.head.starts_with("POST ") {
+        true => state.create(&request.body),
+        false => state.query(request.target()),
     };
     drop(state);
-    let length = body.len();
-    let answer =
-        format!("HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
-    // The client may be dead by now.
-    let _ = stream.write_all(answer.as_bytes());
-}
-
-fn read(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
-    let (mut bytes, mut chunk) = (Vec::new(), [0; 4_096]);
-    loop {
-        if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-            let head = String::from_utf8(bytes[..at].to_vec()).ok()?;
-            let length = head.lines().find_map(|line| {
-                let (name, value) = line.split_once(':')?;
-                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
-            });
-            if bytes.len() >= at + 4 + length.unwrap_or(0) {
-                return Some((head, bytes[at + 4..].to_vec()));
-            }
-        }
-        match stream.read(&mut chunk) {
-            Ok(0) | Err(_) => return None,
-            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
-        }
-    }
+    stub::answer(&mut stream, &format!("{head}\r\nconnection: close"), &body);
 }
 
 impl PartnerState {
-    fn create(&mut self, body: &[u8]) -> (String, String) {
-        let asked: Value = serde_json::from_slice(body).expect("a create call is JSON");
+    fn create(&mut self, body: &str) -> (String, String) {
+        let asked: Value = serde_json::from_str(body).expect("a create call is JSON");
         let text = |name: &str| asked[name].as_str().expect("a text").to_owned();
         let provider_ref = format!("ref-{}", self.payments.len());
         let amount = asked["amount"].as_u64().expect("an amount");
@@ -197,11 +166,7 @@ impl PartnerState {
             order.clone(),
             parameter("timestamp"),
         ];
-        let mut mac = Hmac::<Sha256>::new_from_slice(self.secret.as_bytes()).expect("any key");
-        mac.update(text.join("|").as_bytes());
-        let expected: String =
-            mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        if parameter("signature") != expected {
+        if parameter("signature") != hmac::<Hmac<Sha256>>(&self.secret, &text.join("|")) {
             self.badly_signed.push(target.to_owned());
         }
         let what = if provider_ref.is_empty() { order.clone() } else { provider_ref.clone() };

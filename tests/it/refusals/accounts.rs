@@ -5,17 +5,15 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::Topic;
-use payfold_partners::document::{AccountEntry, NewKey};
+use payfold_partners::document::AccountEntry;
 use payfold_partners::profile::DEFAULT_PROFILE;
-use payfold_partners::secret::Secret;
 use payfold_partners::vault::Vault;
-use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
 use payfold_schemas::record::Record;
 
 use crate::support::notice::Notice;
 use crate::support::pair::{Inside, Pair};
+use crate::support::sandbox::account_entry;
 use crate::support::system::{Home, System, alone};
 use crate::support::waits::within;
 
@@ -127,26 +125,15 @@ fn fill(home: &Home, settings: &str) {
     home.write("nonced.toml", &profile("nonce = \"optional\"", "nonce = \"required\""));
     alone(|| {
         let mut vault = Vault::create(&home.data()).expect("the folder is new");
-        for [partner, merchant, key] in ACCOUNTS {
-            vault.document_mut().add_account(account(partner, merchant, key)).expect("it is new");
+        for one in ACCOUNTS {
+            vault.document_mut().add_account(account(one)).expect("it is new");
         }
         vault.save().expect("the folder can be written");
     });
 }
 
-fn account(partner: &str, merchant: &str, key: &str) -> AccountEntry {
-    let now = SystemClock.now();
-    let partner = PartnerCode::parse(partner).expect("a partner code");
-    let mut account = AccountEntry::new(partner, MerchantCode::parse(merchant).expect("a code"));
-    let key = NewKey {
-        id: KeyId::parse(key).expect("a key id"),
-        channel: payfold_partners::keys::Channel::Ipn,
-        secret: Secret::from_bytes(secret(key).into_bytes()),
-        valid_from: now.plus_ms(-60_000),
-        overlap_ms: 0,
-        created_at: now,
-    };
-    account.add_key(key).expect("the first key");
+fn account([partner, merchant, key]: [&str; 3]) -> AccountEntry {
+    let mut account = account_entry([partner, merchant, key], &secret(key));
     account.enabled = merchant != "GONE";
     if merchant == "FAR" {
         account.allow_sources = vec!["203.0.113.0/24".parse().expect("a network")];

@@ -7,7 +7,7 @@ use super::accounts::secret;
 use super::expected::{Expected, Kept, Outcome, try_all};
 use super::macros::{expand, expand_text};
 use crate::support::notice::Notice;
-use crate::support::wire::{Connection, post_request};
+use crate::support::wire::{Connection, notice_request, post_request};
 
 const TABLE: &str = include_str!("notices.txt");
 
@@ -37,7 +37,7 @@ fn attempt(public: SocketAddr, number: usize, line: &str) -> Outcome {
     let mut wrong = expected.judge(&answer);
     // The next notice on the same connection is understood: nothing was left of this one.
     let next = Notice::paid("SHOP", &format!("next-{number}"), "r").signed(&secret("main"));
-    connection.send(&post_request("/api/payment/ipn", &next));
+    connection.send(&notice_request(&next));
     match connection.answer() {
         Some(answer) if answer.status == 200 => outcome.note(Kept::Log, "", &next),
         other => wrong.push(format!("the next notice got {other:?}")),

@@ -8,7 +8,7 @@ use super::accounts::secret;
 use super::expected::{Expected, Kept, Outcome, try_all};
 use super::macros::expand;
 use crate::support::notice::Notice;
-use crate::support::wire::{Answer, Body, Connection, post_request};
+use crate::support::wire::{Answer, Body, Connection, notice_request};
 
 const TABLE: &str = include_str!("requests.txt");
 
@@ -75,7 +75,7 @@ fn judge_fate(
         "close" => (!connection.is_closed()).then(|| "more than one answer".to_owned()),
         "keep" => {
             let next = Notice::paid("SHOP", order, "r").signed(&secret("main"));
-            connection.send(&post_request("/api/payment/ipn", &next));
+            connection.send(&notice_request(&next));
             match connection.answer() {
                 Some(answer) if answer.status == 200 => outcome.note(Kept::Log, "", &next),
                 other => return Some(format!("the next notice got {other:?}")),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use payfold_engines::log::Topic;
 
 use super::accounts::Accounts;
-use crate::support::wire::{Connection, post_request};
+use crate::support::wire::{Connection, notice_request};
 
 const SETTINGS: &str = "
 [ingest]
@@ -54,7 +54,7 @@ fn ends_in_the_body(mut connection: Connection, begun: Instant) {
 fn slow_heads_slow_bodies_and_idle_connections_end_and_others_are_served() {
     let accounts = Accounts::boot(SETTINGS);
     let notice = accounts.notice("slow");
-    let request = post_request("/api/payment/ipn", &notice);
+    let request = notice_request(&notice);
     let body_at = request.len() - notice.len();
     let (head, body) = request.split_at(body_at);
     let open = || (accounts.system.connect(), Instant::now());
@@ -91,8 +91,7 @@ fn slow_heads_slow_bodies_and_idle_connections_end_and_others_are_served() {
     ends_in_the_body(half, begun);
 
     let (mut idle, _) = open();
-    idle.send(&request);
-    assert_eq!(idle.answer().expect("an answer").status, 200);
+    assert_eq!(idle.exchange(&request).status, 200);
     let begun = Instant::now();
     assert!(idle.is_closed(), "an idle connection ends without another answer");
     took(begun, IDLE - EARLY);
@@ -111,11 +110,10 @@ fn slow_heads_slow_bodies_and_idle_connections_end_and_others_are_served() {
 #[ignore = "nightly: limits"]
 fn a_later_head_and_the_rest_of_a_refused_body_are_not_waited_for_without_end() {
     let accounts = Accounts::boot(SETTINGS);
-    let request = post_request("/api/payment/ipn", &accounts.notice("later"));
+    let request = notice_request(&accounts.notice("later"));
     let begun = Instant::now();
     let mut second = accounts.system.connect();
-    second.send(&request);
-    assert_eq!(second.answer().expect("an answer").status, 200);
+    assert_eq!(second.exchange(&request).status, 200);
     second.send(&request[..20]);
 
     let mut bodies: Vec<_> = ["GET /api/payment/ipn", "POST /nowhere", "POST /api/payment/ipn"]

@@ -7,8 +7,8 @@ use payfold_engines::log::Topic;
 
 use super::accounts::{Accounts, secret};
 use crate::support::notice::Notice;
-use crate::support::waits::{early_in_hour, until};
-use crate::support::wire::{Answer, post_request};
+use crate::support::waits::early_in_hour;
+use crate::support::wire::{Answer, notice_request, request};
 
 fn of(merchant: &str, key: &str) -> Vec<u8> {
     Notice::paid(merchant, "v-1", "ref-1").signed(&secret(key))
@@ -53,16 +53,13 @@ fn an_old_key_counts_in_its_overlap_and_not_after_it() {
     let system = &accounts.system;
     let status = |key: &str| system.post_ipn(&of("SHOP", key)).status;
     assert_eq!((status("main"), status("second")), (200, 401));
-    system.home().write("second", &format!("text:{}\n", secret("second")));
-    let add = ["key", "add", "acme", "--merchant", "SHOP", "--key-id", "k-2"];
-    let add = [&add[..], &["--secret-file", "second", "--overlap", "3s"]].concat();
     let begun = Instant::now();
-    system.payfold(&add).ok();
-    let counts = |wanted: bool, key| Some(()).filter(|()| (status(key) == 200) == wanted);
-    until("the new key counts", Duration::from_secs(3), || counts(true, "second"));
+    let more = ["--merchant", "SHOP", "--key-id", "k-2", "--overlap", "3s"];
+    system.home().add_key("acme", &secret("second"), &more);
+    system.ipn_when(200, || of("SHOP", "second"));
     let old = status("main");
     assert!(old == 200 || begun.elapsed() > Duration::from_secs(3), "{old} within the overlap");
-    until("the old key ends", Duration::from_secs(6), || counts(false, "main"));
+    system.ipn_when(401, || of("SHOP", "main"));
     assert!(begun.elapsed() > Duration::from_secs(3), "not before its overlap ends");
     assert_eq!((status("main"), status("second")), (401, 200));
 
@@ -72,7 +69,7 @@ fn an_old_key_counts_in_its_overlap_and_not_after_it() {
         assert!(metrics.contains(&uses), "{uses}");
     }
     system.payfold(&["key", "retire", "acme", "k-2", "--merchant", "SHOP"]).ok();
-    until("the retired key ends", Duration::from_secs(3), || counts(false, "second"));
+    system.ipn_when(401, || of("SHOP", "second"));
 }
 
 #[test]
@@ -88,8 +85,7 @@ fn an_account_over_its_rate_is_answered_to_wait_and_others_are_not() {
         if number >= 20 && refused > 0 {
             break;
         }
-        connection.send(&post_request("/api/payment/ipn", &numbered("RATED", "rated", number)));
-        let answer = connection.answer().expect("an answer");
+        let answer = connection.exchange(&notice_request(&numbered("RATED", "rated", number)));
         if answer.status == 200 {
             taken += 1;
             continue;
@@ -122,9 +118,7 @@ fn an_address_over_its_rate_is_answered_to_wait_before_its_signature_is_verified
     }
     assert_eq!(statuses[..4], [401; 4]);
     assert!(statuses.contains(&429), "{statuses:?}");
-    let passes =
-        || Some(()).filter(|()| accounts.system.post_ipn(&of("SHOP", "main")).status == 200);
-    until("the address may come again", Duration::from_secs(5), passes);
+    accounts.system.ipn_when(200, || of("SHOP", "main"));
 }
 
 #[test]
@@ -139,11 +133,9 @@ fn behind_a_trusted_proxy_the_source_is_the_one_it_forwards_for() {
         ("rubbish", 403),
         ("", 403),
     ] {
-        let mut connection = accounts.system.connect();
-        let request = String::from_utf8(post_request("/api/payment/ipn", &of("FAR", "far")));
-        let header = format!("host: payfold\r\nx-forwarded-for: {forwarded}");
-        connection.send(request.unwrap().replace("host: payfold", &header).as_bytes());
-        assert_eq!(connection.answer().expect("an answer").status, status, "{forwarded}");
+        let (header, body) = (format!("x-forwarded-for: {forwarded}\r\n"), of("FAR", "far"));
+        let request = request("POST /api/payment/ipn", &header, Some(&body));
+        assert_eq!(accounts.system.ask(&request).status, status, "{forwarded}");
     }
 }
 

@@ -1,19 +1,14 @@
 //! The order stores a start refuses because they don't belong to the log, or are not as far as they
 //! must be.
 
-use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::{EventLog, Message, Topic};
 use payfold_engines::orders::cql::CqlOrders;
 use payfold_engines::orders::{Commit, Folded, OrderStore};
 use payfold_schemas::digest::Digest;
-use payfold_schemas::fact::{Create, Fact};
-use payfold_schemas::ids::{OrderKey, Reference};
-use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::position::Position;
-use payfold_schemas::record::{FactRecord, Record};
 
 use super::{Start, settle};
-use crate::support::pair::{runtime, with_log};
+use crate::support::pair::{create_request, runtime, with_log};
 
 const CORRUPT: &str = "docs/how-to/corrupt.md";
 const RESTORE: &str = "restore the log that the order store was folded from";
@@ -75,33 +70,13 @@ fn a_log_with_other_records_is_refused() {
     settle(&start.differs(&[&said, RESTORE, CORRUPT]));
 }
 
-/// A create request as checkout appends it, with the shop's request as its raw bytes.
-fn create_request(order: &OrderKey) -> Message {
-    let create = Create {
-        amount: Amount::from_minor(10_000).expect("an amount"),
-        currency: Currency::parse("VND").expect("a currency"),
-        reference: Reference::parse("cart-1").expect("a reference"),
-        attempt: 1,
-        deadline: SystemClock.now(),
-    };
-    let fact = FactRecord {
-        order: order.clone(),
-        fact: Fact::CreateRequested(create),
-        request_id: SystemClock.request_id(),
-        received_at: SystemClock.now(),
-        source: None,
-    };
-    let value = Record::of_fact(fact, b"{}".to_vec()).encode();
-    Message { key: order.to_message_key(), event: None, value }
-}
-
 #[test]
 #[ignore = "nightly: servers"]
 fn a_table_of_claims_that_lost_all_is_refused() {
     let Some(start) = made() else { return };
-    let order = OrderKey::parse("acme/SHOP/o-1").expect("a key");
     with_log(&start.home, async |log: &dyn EventLog| {
-        log.append(Topic::Intake, create_request(&order)).await.expect("it is appended")
+        let create = create_request("acme/SHOP/o-1", b"{}");
+        log.append(Topic::Intake, create).await.expect("it is appended")
     });
     let words = ["the table of claims is empty", "acme/SHOP/o-1", "second payment", CORRUPT];
     settle(&start.differs(&words));

@@ -277,7 +277,7 @@ fn added_partitions_are_named_and_do_not_keep_a_process_from_starting() {
     let check = ["check", "--connect", "--output", "json"];
     let checked = start.home.ends(&check, &[], super::REFUSED_MAX);
     assert_eq!(checked.code(), 0, "{} {}", checked.stdout, checked.stderr);
-    let rows: Vec<serde_json::Value> = serde_json::from_str(&checked.stdout).expect("rows");
+    let rows = checked.rows();
     let warned = rows.iter().filter(|row| row["check"] == "topics" && row["result"] == "warn");
     let warned: Vec<_> = warned.map(|row| row["detail"].as_str().unwrap_or_default()).collect();
     let said = [

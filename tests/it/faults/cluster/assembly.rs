@@ -2,7 +2,6 @@
 //! Invariant: the second pod of each role reaches its engines through the proxies, the first does
 //! not.
 
-use std::net::TcpListener;
 use std::process::Output;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +12,8 @@ use tempfile::TempDir;
 
 use crate::faults::child::output_of;
 use crate::faults::load::World;
-use crate::faults::{partner, trial};
+use crate::faults::trial;
+use crate::support::sandbox;
 use crate::support::stack::Stack;
 use crate::support::waits::until;
 
@@ -43,7 +43,6 @@ pub struct Cluster {
     ways: Ways,
     pub stack: Stack,
     folder: Option<TempDir>,
-    _partner: actix_web::dev::ServerHandle,
 }
 
 impl Cluster {
@@ -63,11 +62,11 @@ impl Cluster {
         let (straight, through) = ways(&folder, &stack, (&kafka_proxies, &cql_proxy));
         let pods = |role| [(1, &straight), (2, &through)].map(|(n, ways)| pod(role, n, ways));
         let ingests = pods(Role::Ingest);
-        let (partner, _partner) = configure(&folder, &ingests[0].address);
+        let partner = configure(&folder, &ingests[0].address);
         make_topics_and_tables(&straight);
         let cluster = Self {
             scene: Scene {
-                world: Arc::new(World::with(partner::SECRET, "")),
+                world: Arc::new(World::with(sandbox::SECRET, "")),
                 answers: Arc::new(Answers::default()),
                 ingests: ingests.into(),
                 checkouts: pods(Role::Checkout).into(),
@@ -82,7 +81,6 @@ impl Cluster {
             partner,
             stack,
             folder: Some(folder),
-            _partner,
         };
         // The first makes the vault's token, so it comes alone.
         cluster.scene.ingests[0].start();
@@ -233,21 +231,22 @@ fn ways(
 }
 
 /// Writes configuration and vault, and starts the partner.
-fn configure(folder: &TempDir, public: &str) -> (Sandbox, actix_web::dev::ServerHandle) {
-    let socket = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let url = format!("http://{}", socket.local_addr().expect("it is bound"));
+fn configure(folder: &TempDir, public: &str) -> Sandbox {
+    let profile = Profile::parse(&sandbox::code(), SANDBOX_PROFILE).expect("a profile");
+    // Short pauses and many attempts: every notice is sent soon after a fault.
+    let retry = RetrySchedule { first_ms: 200, longest_ms: 2_000, attempts_max: 500 };
+    let (partner, url) = sandbox::serve(|url| SandboxSettings {
+        retry,
+        ..SandboxSettings::new(profile, vec![sandbox::account()], url)
+    });
     let settings = format!(
         "dev = true\npublic_url = \"http://{public}\"\n[kafka]\nreplication = 3\n\
          [partners.sandbox]\nprofile = \"sandbox\"\napi_url = \"{url}\"\n"
     );
     std::fs::write(folder.path().join("payfold.toml"), settings)
         .expect("the folder can be written");
-    partner::fill_vault(&folder.path().join("data"));
-    let profile = Profile::parse(&partner::code(), SANDBOX_PROFILE).expect("a profile");
-    let mut settings = SandboxSettings::new(profile, vec![partner::account()], &url);
-    // Short pauses and many attempts: every notice is sent soon after a fault.
-    settings.retry = RetrySchedule { first_ms: 200, longest_ms: 2_000, attempts_max: 500 };
-    partner::serve(socket, settings)
+    sandbox::fill_vault(&folder.path().join("data"));
+    partner
 }
 
 fn make_topics_and_tables(ways: &Ways) {

@@ -12,6 +12,7 @@ use super::load::Scene;
 use super::pods::Pod;
 
 use crate::support::dice::Dice;
+use crate::support::wire::notice_request;
 
 /// How long the brokers are away.
 const AWAY: Duration = Duration::from_secs(20);
@@ -75,8 +76,7 @@ fn flood(scene: &Scene, stop: &Arc<AtomicBool>, seed: u64) -> thread::JoinHandle
         let mut client = Client::new(pod, &scene.answers);
         while !stop.load(Ordering::SeqCst) {
             for body in scene.world.say(&mut dice) {
-                let answer = client.ask(Asked::Notice, |connection| connection.notice(&body));
-                if let Some(answer) = answer {
+                if let Some(answer) = client.ask(Asked::Notice, &notice_request(&body)) {
                     scene.world.seen().answered(&body, answer.status);
                 }
             }

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::faults::http::{Answer, Connection};
+use crate::support::wire::{Answer, Connection};
 
 use super::pods::{Pod, is_down};
 
@@ -117,24 +117,19 @@ impl Client {
     }
 
     /// Sends a request; none if no answer came.
-    pub fn ask(
-        &mut self,
-        asked: Asked,
-        send: impl FnOnce(&mut Connection) -> io::Result<Answer>,
-    ) -> Option<Answer> {
+    pub fn ask(&mut self, asked: Asked, request: &[u8]) -> Option<Answer> {
         let life = self.pod.life();
         let begun = Instant::now();
-        let result = self.connection(life).and_then(send);
+        let result = self.connection(life).and_then(|open| open.try_exchange(request));
         let took = begun.elapsed();
         let (name, excused) = (&self.pod.name, is_down(life) || self.pod.life() != life);
         match result {
             Ok(answer) => {
                 self.answers.note(asked, answer.status, took);
                 // 502 is definite: nothing was sent to the partner, and nothing will be.
-                let unsent = answer.status != 502 || answer.body.contains("\"not_called\"");
+                let unsent = answer.status != 502 || answer.text().contains("\"not_called\"");
                 if !asked.expected().contains(&answer.status) || !unsent {
-                    let (status, body) = (answer.status, &answer.body);
-                    self.answers.violated(format!("{name}: {asked:?} answered {status} {body}"));
+                    self.answers.violated(format!("{name}: {asked:?} answered {answer:?}"));
                 } else if took > asked.time_max() {
                     let status = answer.status;
                     self.answers.violated(format!("{name}: {asked:?} {status} after {took:?}"));
@@ -159,7 +154,7 @@ impl Client {
 
     fn connection(&mut self, life: u64) -> io::Result<&mut Connection> {
         if self.open.as_ref().is_none_or(|(opened, _)| *opened != life) {
-            self.open = Some((life, Connection::open(&self.pod.address)?));
+            self.open = Some((life, Connection::try_open(&self.pod.address)?));
         }
         Ok(&mut self.open.as_mut().expect("it was just opened").1)
     }

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::faults::load::World;
-use crate::faults::partner::TOKEN;
 use crate::support::dice::Dice;
+use crate::support::sandbox::TOKEN;
+use crate::support::wire::{notice_request, payment_request};
 
 use super::client::{Answers, Asked, Client};
 use super::pods::Pod;
@@ -111,7 +112,7 @@ fn post(
     (dice, waiting): (&mut Dice, &mut VecDeque<Arc<Vec<u8>>>),
     body: Arc<Vec<u8>>,
 ) {
-    let answer = pick(clients, dice).ask(Asked::Notice, |connection| connection.notice(&body));
+    let answer = pick(clients, dice).ask(Asked::Notice, &notice_request(&body));
     let status = answer.map(|answer| answer.status);
     if let Some(status) = status {
         scene.world.seen().answered(&body, status);
@@ -147,23 +148,19 @@ fn shop(scene: &Scene, stop: &AtomicBool, (mut dice, number): (Dice, u64)) {
 /// Asks under one key until the answer is definite.
 fn create(scene: &Scene, clients: &mut [Client], (dice, key): (&mut Dice, &str), pays: &str) {
     let amount = 1_000 + dice.roll(1_000_000);
-    let body = json!({
+    let payment = json!({
         "partner": "sandbox", "merchantCode": "DEMO", "reference": key, "amount": amount,
         "currency": "VND", "description": format!("{key}{pays}"),
     });
-    let body = body.to_string();
-    let headers = format!("Authorization: Bearer {TOKEN}\r\nIdempotency-Key: {key}\r\n");
+    let request = payment_request(TOKEN, key, &payment);
     let begun = Instant::now();
     let mut last = String::new();
     loop {
-        let client = pick(clients, dice);
-        let answer = client.ask(Asked::Create, |connection| {
-            connection.post("/v1/payments", &headers, body.as_bytes())
-        });
+        let answer = pick(clients, dice).ask(Asked::Create, &request);
         if let Some(answer) = &answer
             && [201, 202].contains(&answer.status)
         {
-            let created: Value = serde_json::from_str(&answer.body).expect("a JSON answer");
+            let created = answer.json();
             let text = |name: &str| created[name].as_str().map(str::to_owned);
             let order_id = text("orderId").expect("an answer names its order");
             scene.world.seen().opened.insert(format!("sandbox/DEMO/{order_id}"));
@@ -178,7 +175,7 @@ fn create(scene: &Scene, clients: &mut [Client], (dice, key): (&mut Dice, &str),
                 // key.
                 return;
             }
-            last = format!("{} {}", answer.status, answer.body);
+            last = format!("{answer:?}");
         }
         assert!(begun.elapsed() < DRAIN_MAX, "[time] {key} has no definite answer, but {last}");
         thread::sleep(SHOP_PACE);

@@ -6,17 +6,17 @@
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::faults::http::Connection;
 use crate::support::dice::Dice;
-use crate::support::system::{alone, send_signal};
+use crate::support::system::{Process, alone, send_signal};
 use crate::support::waits::{until, within};
+use crate::support::wire::{Answer, Connection, get_request};
 
 /// How long a start may take on a busy machine.
 const READY_MAX: Duration = Duration::from_secs(60);
@@ -79,7 +79,7 @@ pub struct Pod {
     life: AtomicU64,
     restarts: AtomicU64,
     served: Mutex<Instant>,
-    process: Mutex<Option<Child>>,
+    process: Mutex<Option<Process>>,
 }
 
 impl Pod {
@@ -109,7 +109,7 @@ impl Pod {
         command.args(["--listen-public", &at(Role::Ingest), "--listen-shop", &at(Role::Checkout)]);
         command.stdout(Stdio::null()).stderr(errors);
         let child = alone(|| command.spawn()).expect("the program can be started");
-        let before = self.process().replace(child);
+        let before = self.process().replace(Process(child));
         assert!(before.is_none(), "{} runs already", self.name);
     }
 
@@ -123,8 +123,7 @@ impl Pod {
                 std::thread::sleep(RESTART_PAUSE);
                 self.start();
             }
-            let answer = Connection::open(&self.admin).and_then(|mut admin| admin.get("/readyz"));
-            answer.ok().filter(|answer| answer.status == 200)
+            self.get("/readyz").filter(|answer| answer.status == 200)
         });
         if self.is_down() {
             self.life.fetch_add(1, Ordering::SeqCst);
@@ -134,9 +133,7 @@ impl Pod {
     /// SIGKILL, at once.
     pub fn kill(&self) {
         self.goes_down();
-        let mut child = self.process().take().expect("it runs");
-        child.kill().expect("our child takes signals");
-        child.wait().expect("it is our child");
+        self.process().take().expect("it runs").kill();
     }
 
     /// SIGTERM, and waits until it has ended, well.
@@ -145,7 +142,7 @@ impl Pod {
         self.signal(Signal::TERM);
         let mut child = self.process().take().expect("it runs");
         let what = format!("{} to stop", self.name);
-        let status = within(&what, STOP_MAX, || child.try_wait().expect("it is our child"));
+        let status = within(&what, STOP_MAX, || child.0.try_wait().expect("it is our child"));
         assert!(status.success(), "{} ended with {status}: {}", self.name, self.last_lines());
     }
 
@@ -162,7 +159,7 @@ impl Pod {
     }
 
     fn pid(&self) -> Option<u32> {
-        self.process().as_ref().map(Child::id)
+        self.process().as_ref().map(|child| child.0.id())
     }
 
     /// Panics, with its last lines, if it ended by itself.
@@ -174,7 +171,7 @@ impl Pod {
 
     fn has_ended(&self) -> Option<ExitStatus> {
         let mut process = self.process();
-        process.as_mut()?.try_wait().expect("a child can be asked")
+        process.as_mut()?.0.try_wait().expect("a child can be asked")
     }
 
     /// How often its start failed and was begun again.
@@ -215,10 +212,12 @@ impl Pod {
 
     /// The value of one of its metrics without labels; `None` while it does not answer.
     pub fn metric(&self, name: &str) -> Option<f64> {
-        let answer = Connection::open(&self.admin).and_then(|mut admin| admin.get("/metrics"));
-        let text = answer.ok()?.body;
-        let mut words = text.lines().map(str::split_whitespace);
-        words.find_map(|mut line| (line.next() == Some(name)).then(|| line.next()?.parse().ok())?)
+        self.get("/metrics")?.metric(name)
+    }
+
+    /// `GET` of its admin listener; `None` while it does not answer.
+    fn get(&self, path: &str) -> Option<Answer> {
+        Connection::try_open(&self.admin).ok()?.try_exchange(&get_request(path)).ok()
     }
 
     /// What of its memory is resident, KiB.
@@ -234,18 +233,8 @@ impl Pod {
         log_path(&self.ways.folder, &self.name)
     }
 
-    fn process(&self) -> MutexGuard<'_, Option<Child>> {
+    fn process(&self) -> MutexGuard<'_, Option<Process>> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Pod {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.process().take() {
-            // It may have ended already.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 

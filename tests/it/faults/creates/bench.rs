@@ -2,7 +2,6 @@
 //! partner in this process, which outlives every kill and records every create call.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -20,10 +19,11 @@ use payfold_schemas::position::Position;
 use payfold_schemas::record::decode_fact;
 use serde_json::Value;
 
-use crate::faults::checker;
 use crate::faults::child::Child;
-use crate::faults::partner::{self, TOKEN};
 use crate::faults::trial;
+use crate::support::pair::runtime;
+use crate::support::sandbox::{self, TOKEN};
+use crate::support::stub::free_port;
 
 /// Everything around the program under test.
 pub struct Bench {
@@ -32,7 +32,6 @@ pub struct Bench {
     shop: u16,
     sandbox: Sandbox,
     stop: Arc<AtomicBool>,
-    _partner: actix_web::dev::ServerHandle,
 }
 
 /// The way to the shop listener.
@@ -42,12 +41,6 @@ pub struct Shop {
     url: String,
 }
 
-/// A port that is free now.
-fn free_port() -> u16 {
-    let socket = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    socket.local_addr().expect("it is bound").port()
-}
-
 /// The sandbox's profile with a deadline that a test can wait for.
 fn profile_text() -> String {
     let text = SANDBOX_PROFILE.replace("max_session_s = 1800", "max_session_s = 5");
@@ -55,27 +48,15 @@ fn profile_text() -> String {
     text
 }
 
-/// Settings of the sandbox partner.
-fn settings(url: &str) -> SandboxSettings {
-    let profile = Profile::parse(&partner::code(), &profile_text()).expect("a profile");
-    SandboxSettings::new(profile, vec![partner::account()], url)
-}
-
 impl Bench {
     /// A folder with a configuration and keys, and a partner that serves.
     pub fn new() -> Self {
         let folder = trial::folder();
-        let socket = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let url = format!("http://{}", socket.local_addr().expect("it is bound"));
-        let (sandbox, partner) = partner::serve(socket, settings(&url));
-        let bench = Self {
-            public: free_port(),
-            shop: free_port(),
-            stop: Arc::default(),
-            sandbox,
-            _partner: partner,
-            folder,
-        };
+        let profile = Profile::parse(&sandbox::code(), &profile_text()).expect("a profile");
+        let (sandbox, url) =
+            sandbox::serve(|url| SandboxSettings::new(profile, vec![sandbox::account()], url));
+        let (public, shop) = (free_port(), free_port());
+        let bench = Self { public, shop, stop: Arc::default(), sandbox, folder };
         let profile = bench.folder.path().join("sandbox.toml");
         std::fs::write(&profile, profile_text()).expect("the folder can be written");
         let settings = format!(
@@ -87,7 +68,7 @@ impl Bench {
             profile.display()
         );
         std::fs::write(bench.config(), settings).expect("the folder can be written");
-        partner::fill_vault(&bench.data());
+        sandbox::fill_vault(&bench.data());
         bench
     }
 
@@ -163,7 +144,7 @@ impl Bench {
     /// there is no such fact.
     pub fn expired_after_s(&self, order_id: &str) -> Option<f64> {
         let key = OrderKey::parse(&format!("sandbox/DEMO/{order_id}")).expect("a key");
-        checker::runtime().block_on(async {
+        runtime().block_on(async {
             let log = SqliteLog::open_read_only(self.data().join("log.db")).ok()?;
             let store = SqliteOrders::open_read_only(self.data().join("orders.db")).ok()?;
             let order = store.load(vec![key]).await.ok()?.pop()??;

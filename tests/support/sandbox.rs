@@ -1,11 +1,9 @@
-//! Owns the partner beside programs under test, in this process: it outlives every kill and records
-//! every create call. It also has the keys of its account and of the shop.
+//! Owns the sandbox partner beside programs under test, in this process: it outlives every kill and
+//! records every create call. It also has the keys of its account and of the shop.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 
-use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpServer};
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::document::{AccountEntry, NewKey};
@@ -17,6 +15,8 @@ use payfold_sandbox::{Sandbox, SandboxAccount, SandboxSettings};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode, ShopName};
 
+use super::stub::listen;
+
 /// What the account's notices are signed with.
 pub const SECRET: &str = "a test key of the sandbox, worth nothing at all";
 /// What the shop shows.
@@ -27,66 +27,67 @@ pub fn code() -> PartnerCode {
     PartnerCode::parse("sandbox").expect("a code")
 }
 
-fn merchant() -> MerchantCode {
+/// The account's code.
+pub fn merchant() -> MerchantCode {
     MerchantCode::parse("DEMO").expect("a code")
-}
-
-fn secret() -> Secret {
-    Secret::from_bytes(SECRET.as_bytes().to_vec())
 }
 
 /// The account at the partner.
 pub fn account() -> SandboxAccount {
-    SandboxAccount { merchant_code: merchant(), key: secret() }
+    SandboxAccount { merchant_code: merchant(), key: Secret::from_bytes(SECRET.into()) }
 }
 
-/// Makes a vault with the account's key and the shop's token.
-pub fn fill_vault(data: &Path) {
+/// An account for a vault, with one key for notices.
+pub fn account_entry([partner, merchant, key]: [&str; 3], secret: &str) -> AccountEntry {
+    let partner = PartnerCode::parse(partner).expect("a partner code");
+    let mut account = AccountEntry::new(partner, MerchantCode::parse(merchant).expect("a code"));
     let now = SystemClock.now();
-    let partner = code();
-    let merchant_code = merchant();
-    let mut account = AccountEntry::new(partner.clone(), merchant_code.clone());
     let key = NewKey {
-        id: KeyId::parse("k").expect("an id"),
+        id: KeyId::parse(key).expect("a key id"),
         channel: Channel::Ipn,
-        secret: secret(),
+        secret: Secret::from_bytes(secret.into()),
         valid_from: now.plus_ms(-60_000),
         overlap_ms: 0,
         created_at: now,
     };
     account.add_key(key).expect("the first key");
+    account
+}
+
+/// Makes a vault with the account's key and the shop's token.
+pub fn fill_vault(data: &Path) {
     let mut vault = Vault::create(data).expect("a vault can be made");
     let document = vault.document_mut();
+    let account = account_entry(["sandbox", "DEMO", "k"], SECRET);
     document.add_account(account).expect("the first account");
     let token = ShopToken {
         sha256: Digest::of_bytes(TOKEN.as_bytes()),
-        created_at: now,
+        created_at: SystemClock.now(),
         valid_until: None,
     };
     let name = ShopName::parse("web").expect("a name");
-    document.add_shop_token(&name, &[ShopAccount { partner, merchant_code }], token, 0);
+    let account = ShopAccount { partner: code(), merchant_code: merchant() };
+    document.add_shop_token(&name, &[account], token, 0);
     vault.save().expect("the folder can be written");
 }
 
-/// The partner on its own thread, with its own runtime.
-pub fn serve(socket: TcpListener, settings: SandboxSettings) -> (Sandbox, ServerHandle) {
+/// The partner with the settings for its URL, on its own thread with its own runtime.
+pub fn serve(settings: impl FnOnce(&str) -> SandboxSettings) -> (Sandbox, String) {
+    let (socket, url) = listen();
+    let settings = settings(&url);
     let (made, making) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         actix_web::rt::System::new().block_on(async move {
             let sandbox = Sandbox::new(settings, Arc::new(SystemClock)).expect("a partner");
-            let serving = sandbox.clone();
-            let server = HttpServer::new(move || {
-                let serving = serving.clone();
+            made.send(sandbox.clone()).expect("the test waits for it");
+            let app = move || {
+                let serving = sandbox.clone();
                 App::new().configure(move |config| serving.routes(config))
-            })
-            .workers(1)
-            .disable_signals()
-            .listen(socket)
-            .expect("the socket is ours")
-            .run();
-            made.send((sandbox, server.handle())).expect("the test waits for it");
+            };
+            let server = HttpServer::new(app).workers(2).disable_signals();
+            let server = server.listen(socket).expect("the socket is ours").run();
             server.await.expect("the partner serves until its end");
         });
     });
-    making.recv().expect("the partner starts")
+    (making.recv().expect("the partner starts"), url)
 }
