@@ -5,6 +5,8 @@
 mod counts;
 #[path = "tidy/errors.rs"]
 mod errors;
+#[path = "tidy/features.rs"]
+mod features;
 #[path = "tidy/imports.rs"]
 mod imports;
 #[path = "tidy/lines.rs"]
