@@ -116,13 +116,13 @@ fn the_fast_path_and_the_scheme_judge_alike() {
     let (fast, scheme) = (directory(DEFAULT_PROFILE), directory(&written_out));
     let mut random = Rng::with_seed(20_260_131);
     let mut taken = 0;
-    for _ in 0..100_000 {
+    for _ in 0..20_000 {
         let body = body(&mut random);
         let expected = outcome(&scheme, &body);
         assert_eq!(outcome(&fast, &body), expected, "{body}");
         taken += u32::from(expected.starts_with("PaymentEvent"));
     }
-    assert!(taken > 5_000, "only {taken} are taken");
+    assert!(taken > 1_000, "only {taken} are taken");
 }
 
 /// Readings take some hundred KiB for each account, and notices on the fast path don't need them.

@@ -118,7 +118,8 @@ async fn a_refused_message_does_not_fail_others() {
 
 #[tokio::test]
 async fn a_missing_topic_is_named() {
-    let mock = Mock::new(1);
+    let mut mock = Mock::new(1);
+    mock.settings.delivery_timeout = Duration::from_secs(2);
     let settings = KafkaSettings { prefix: "other".to_owned(), ..mock.settings.clone() };
     mock.cluster
         .topic_error("other.intake", RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
