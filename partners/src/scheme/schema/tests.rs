@@ -353,6 +353,10 @@ fn schema_and_parser_agree_on_broken_profiles() {
         let all = broken(&Toml::Table(text.parse().unwrap()), scheme, &mut done);
         cases.extend(all.into_iter().map(|(what, value)| (format!("{name} {what}"), value)));
     }
+    // `PROPTEST_CASES` is of generated cases; where it is low, these are only a sample, too.
+    let generated = proptest::test_runner::Config::default().cases as usize;
+    let step = (256 / generated.max(1)).clamp(1, 8);
+    let cases: Vec<_> = cases.into_iter().step_by(step).collect();
     // One thread would need nine seconds.
     let judged = std::thread::scope(|scope| {
         let judging = cases.chunks(cases.len().div_ceil(4));
@@ -377,5 +381,6 @@ fn schema_and_parser_agree_on_broken_profiles() {
         .collect();
     missed.truncate(20);
     assert!(missed.is_empty(), "{}", missed.join("\n"));
-    assert!(taken > 500 && refused > 6_000, "{taken} taken, {refused} refused");
+    let enough = taken > 500 / step && refused > 6_000 / step;
+    assert!(enough, "{taken} taken, {refused} refused");
 }

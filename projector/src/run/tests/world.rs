@@ -1,6 +1,7 @@
 //! A log and an order store on disk, and a projector between them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use payfold_engines::clock::SystemClock;
 use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
@@ -105,8 +106,10 @@ pub(crate) async fn run_through(projector: Projector, last: u64) -> Result<(), R
     let mut folded = projector.status().folded();
     let (stop, stopped) = watch::channel(false);
     let running = tokio::spawn(projector.run(stopped));
-    // An error means that the projector halted and dropped its status.
-    let _ = folded.wait_for(|through| through.iter().any(|p| p.offset >= last)).await;
+    let all = folded.wait_for(|through| through.iter().any(|p| p.offset >= last));
+    let waited = tokio::time::timeout(Duration::from_secs(60), all).await;
+    // An error within means that the projector halted and dropped its status.
+    let _ = waited.expect("[time] not all that is in intake is folded");
     stop.send_replace(true);
     running.await.unwrap()
 }
