@@ -99,3 +99,31 @@ async fn first_unfolded_at(
     let received = next.first().map(|record| decode_intake(&record.value).map(|r| r.received_at()));
     Ok(received.map(|received| received.unwrap_or(BEGINNING)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Partition 0 is folded until 20 s, partition 1 until 2 s, at 30 s.
+    fn watermark() -> Watermark {
+        let s = |seconds: i64| Time::from_unix_ms(seconds * 1_000);
+        Watermark {
+            now: s(30),
+            folded: Vec::new(),
+            extents: Vec::new(),
+            partitions: vec![(0, s(20)), (1, s(2))],
+            first_unfolded: Some(s(2)),
+        }
+    }
+
+    #[test]
+    fn the_low_watermark_is_that_of_the_partition_farthest_behind() {
+        let (watermark, s) = (watermark(), |seconds: i64| Time::from_unix_ms(seconds * 1_000));
+        assert_eq!(watermark.low(), s(2));
+        for (seconds, is_past) in [(1, true), (2, false), (3, false), (20, false)] {
+            assert_eq!(watermark.is_past(s(seconds)), is_past, "{seconds}");
+        }
+        let judged = [0, 1, 7].map(|partition| watermark.judged_until(partition));
+        assert_eq!(judged, [s(20), s(2), s(2)], "an unknown partition is behind all");
+    }
+}

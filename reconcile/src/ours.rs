@@ -293,3 +293,64 @@ fn is_requested(creates: &[Known<Asked>], money: &Money) -> bool {
         known.content.amount == money.amount && known.content.currency == money.currency
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use payfold_schemas::fact::Create;
+    use payfold_schemas::ipn::{IpnPolicy, MoneyContent};
+    use payfold_schemas::money::{Amount, Currency};
+    use payfold_schemas::order::{KnownFacts, Order, Summary};
+
+    use super::*;
+
+    /// The order with C of 100 VND, and one R notice of this money.
+    fn refunded(amount: &str, currency: &str) -> OurOrder {
+        let money = |amount: &str, currency: &str| {
+            (Amount::parse(amount).unwrap(), Currency::parse(currency).unwrap())
+        };
+        let (asked, returned) = (money("100", "VND"), money(amount, currency));
+        let create = Create {
+            amount: asked.0,
+            currency: asked.1,
+            reference: Reference::parse("basket").unwrap(),
+            attempt: 1,
+            deadline: Time::from_unix_ms(0),
+        };
+        let money = MoneyContent {
+            amount: returned.0,
+            currency: returned.1,
+            paid_at: None,
+            event_ref: None,
+        };
+        let (provider_ref, policy) = (ProviderRef::parse("r").unwrap(), IpnPolicy::default());
+        let ipn = KnownIpn { provider_ref, status: Status::Refunded, money, policy };
+        let position = Position::default();
+        let facts = KnownFacts {
+            creates: vec![Known { content: create, position }],
+            ipns: vec![Known { content: ipn, position }],
+            ..KnownFacts::default()
+        };
+        let order = Order {
+            key: payfold_schemas::ids::OrderKey::parse("p/M/o").unwrap(),
+            version: 1,
+            first_seen: Time::from_unix_ms(0),
+            position,
+            summary: Summary::new(OrderState::Requested),
+            facts,
+        };
+        OurOrder::of(order.into())
+    }
+
+    #[test]
+    fn a_refund_returns_the_payment_of_its_own_currency_only() {
+        for (amount, currency, is_returned) in [
+            ("100", "VND", true),
+            ("99", "VND", false),
+            ("100", "EUR", false),
+            ("101", "EUR", false),
+        ] {
+            let order = refunded(amount, currency);
+            assert_eq!(order.refs[0].is_returned, is_returned, "{amount} {currency}");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 //! signed anew is stored.
 
 use payfold_engines::log::Topic;
+use rusqlite::Connection;
 
 use crate::refusals::accounts::{Accounts, secret};
 use crate::support::notice::Notice;
@@ -82,4 +83,23 @@ fn a_replay_of_a_refused_notice_is_refused_too_and_kept_once() {
     let other = copies(&other).remove(1);
     assert_eq!(post_all(&accounts, std::slice::from_ref(&other)), [window]);
     assert_holds(&accounts, Topic::Quarantine, &[&stale[0], &other]);
+}
+
+/// A notice counts as stored only once its record is: the retry after a 503 is no replay.
+#[test]
+fn a_retry_of_a_notice_that_could_not_be_stored_is_stored() {
+    let accounts = Accounts::boot("");
+    let notice = Notice::paid("SHOP", "o-1", "ref-1").signed(&secret("main"));
+    let log =
+        Connection::open(accounts.system.home().data().join("log.db")).expect("SQLite opens it");
+    let refusal = "CREATE TRIGGER refusing BEFORE INSERT ON intake
+        BEGIN SELECT RAISE(ABORT, 'refused'); END";
+    log.execute_batch(refusal).expect("the trigger is made");
+    let unavailable = (503, "storage_unavailable".to_owned());
+    assert_eq!(post_all(&accounts, std::slice::from_ref(&notice)), [unavailable]);
+    log.execute_batch("DROP TRIGGER refusing").expect("the trigger is dropped");
+    // While the last append has failed, nothing is answered from memory: another notice ends that.
+    let other = accounts.notice("o-2");
+    assert_eq!(post_all(&accounts, &[other.clone(), notice.clone()]), [(200, String::new())]);
+    assert_holds(&accounts, Topic::Intake, &[&other, &notice]);
 }

@@ -278,6 +278,13 @@ fn a_flood_never_pushes_out_the_true_payment_or_the_session() {
         assert_eq!(summary.state.as_str(), "PAID");
         assert!(!summary.fulfil && summary.attention().any(|flag| flag == Flag::FactOverflow));
     }
+    // The same of query answers, which have a cap of their own.
+    for n in 0..20 {
+        let own = format!("C {}; P S r {}", 1000 + n, 1000 + n);
+        let own = flood(&own, 0..40, |n| format!("P S r {}", 1000 + n));
+        let summary = summarize(&own);
+        assert_eq!((summary.state.as_str(), summary.fulfil), ("PAID", false), "{n}");
+    }
     let refs = flood("C 7; O mine; E mine 5; S paid 7", 0..100, |n| format!("F r{n} 5"));
     let kept = |name: &str| refs.ipns.iter().any(|k| k.content.provider_ref.as_str() == name);
     assert!(kept("mine") && kept("paid") && refs.ipns.len() == 32);

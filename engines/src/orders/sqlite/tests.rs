@@ -150,3 +150,42 @@ async fn claims_behind_a_symlink_are_checked_at_their_target() {
     let store = SqliteOrders::open(&path).unwrap();
     assert_eq!(claim(&store, "a").await, Ok(Claimed::Taken(b"record".to_vec())));
 }
+
+/// A position without its rows would never be folded again.
+#[tokio::test]
+async fn a_commit_that_fails_moves_no_position_and_lists_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("orders.db");
+    let store = SqliteOrders::open(&path).unwrap();
+    let refusal = "CREATE TRIGGER refusing BEFORE INSERT ON orders_g1 WHEN new.key = 'p/M/bad'
+        BEGIN SELECT RAISE(ABORT, 'refused'); END";
+    Connection::open(&path).unwrap().execute_batch(refusal).unwrap();
+    let commit = |key: &str, offset| {
+        let order = order(key, offset);
+        let folded = vec![Folded::new(order.position, Digest::of_bytes(key.as_bytes()))];
+        let views = vec![(order.key.clone(), ViewEntry::Created(order.first_seen))];
+        Commit { orders: vec![order.into()], views: views.into(), folded, log_id: [7; 16] }
+    };
+    store.commit(commit("p/M/a", 1)).await.unwrap();
+    let before = store.progress().await.unwrap();
+    let error = store.commit(commit("p/M/bad", 2)).await.unwrap_err();
+    assert!(error.to_string().contains("refused"), "its transaction was open: {error}");
+    assert_eq!(store.progress().await.unwrap(), before);
+    let all = Scan::Created { from: Time::from_unix_ms(0), until: Time::from_unix_ms(2) };
+    assert_eq!(store.scan(all, None, 9).await.unwrap().entries.len(), 1);
+    store.commit(commit("p/M/b", 2)).await.unwrap();
+}
+
+/// An answered claim survives a power cut, or a second call could be made with its key.
+#[test]
+fn a_claim_is_synced_before_it_is_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let connection = claims::open(&dir.path().join("orders.claims.db")).unwrap();
+    let mode = |name: &str| {
+        let sql = format!("PRAGMA {name}");
+        connection.query_row(&sql, [], |row| row.get::<_, rusqlite::types::Value>(0)).unwrap()
+    };
+    // 2 is FULL: a commit returns once the write-ahead log is synced.
+    assert_eq!(mode("synchronous"), rusqlite::types::Value::Integer(2));
+    assert_eq!(mode("journal_mode"), rusqlite::types::Value::Text("wal".to_owned()));
+}

@@ -204,3 +204,36 @@ fn a_key_of_two_accounts_needs_a_notice_that_names_its_account() {
     let body = body("B");
     assert_eq!(verified_account(&directory, &body, &hmac(&secret(0), &body)).0, "B");
 }
+
+#[test]
+fn a_key_is_valid_from_its_beginning_to_before_its_end() {
+    let a_nanosecond_later = Time::from_unix_nanos(NOW.unix_nanos() + 1);
+    let long_ago = Time::from_unix_ms(0);
+    for (valid_from, valid_until, is_valid) in [
+        (NOW, None, true),
+        (a_nanosecond_later, None, false),
+        (long_ago, Some(a_nanosecond_later), true),
+        (long_ago, Some(NOW), false),
+    ] {
+        let mut account = account("M-0", &[&secret(0)]);
+        account.keys[0] = KeyEntry { valid_from, valid_until, ..account.keys[0].clone() };
+        let directory = build(&profile("merchant = \"{f.m}\""), vec![account]).unwrap();
+        let sent = body("M-0");
+        let (found, _) = verified_account(&directory, &sent, &hmac(&secret(0), &sent));
+        let expected = if is_valid { "M-0" } else { "unauthenticated" };
+        assert_eq!(found, expected, "from {valid_from} until {valid_until:?} at {NOW}");
+    }
+}
+
+#[test]
+fn a_part_of_a_signature_is_no_signature() {
+    let account = account("M-0", &[&secret(0)]);
+    let directory = build(&profile("merchant = \"{f.m}\""), vec![account]).unwrap();
+    let sent = body("M-0");
+    let whole = hmac(&secret(0), &sent);
+    for length in 1..whole.len() {
+        let (found, _) = verified_account(&directory, &sent, &whole[..length]);
+        assert_eq!(found, "unauthenticated", "the first {length} of {}", whole.len());
+    }
+    assert_eq!(verified_account(&directory, &sent, &whole).0, "M-0");
+}
