@@ -247,6 +247,7 @@ impl Assembly<'_> {
                 log,
                 directory: self.opened.keys.directory(),
                 public_url: self.urls.public.clone(),
+                ingest: ingest.clone(),
             });
         Ok(Admin {
             registry: self.opened.registry.clone(),

@@ -185,7 +185,7 @@ mod tests {
     fn judge(directory: &Directory, body: &str, now: Time) -> Result<AdmittedNotice, Refusal> {
         let request = NoticeRequest { body: body.as_bytes(), ..NoticeRequest::default() };
         let verified = directory.authenticate(None, &request, now).expect("it is signed");
-        match admit_notice(&verified[0], now)? {
+        match admit_notice(&verified.notices[0], now)? {
             Admission::Admitted(admitted) => Ok(admitted),
             other => panic!("{other:?}"),
         }

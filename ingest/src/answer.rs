@@ -51,7 +51,8 @@ fn scheme_ack(code: RefusalCode) -> AckKind {
         RefusalCode::TimestampOutOfWindow => AckKind::Stale,
         RefusalCode::StorageUnavailable
         | RefusalCode::QuarantineFull
-        | RefusalCode::ReceiverClockOff => AckKind::Unavailable,
+        | RefusalCode::ReceiverClockOff
+        | RefusalCode::UnverifiedItem => AckKind::Unavailable,
         _ => AckKind::NotAdmissible,
     }
 }
@@ -124,6 +125,7 @@ mod tests {
         wrong_type storage_unavailable => 1
         storage_unavailable wrong_type => 0
         rate_limited receiver_clock_off => 1
+        stored timestamp_out_of_window unverified_item => 2
         receiver_clock_off quarantine_full => 1
         quarantine_full storage_unavailable => 1
         storage_unavailable quarantine_full receiver_clock_off rate_limited => 0

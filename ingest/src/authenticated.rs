@@ -11,7 +11,7 @@ use actix_web::HttpRequest;
 use payfold_partners::directory::Account;
 use payfold_partners::profile::TimeKind;
 use payfold_partners::verified::VerifiedNotice;
-use payfold_schemas::ids::{KeyId, PartnerCode};
+use payfold_schemas::ids::KeyId;
 use payfold_schemas::notice_source::NoticeSource;
 use payfold_schemas::time::Time;
 
@@ -19,14 +19,14 @@ use crate::admit::Admission;
 use crate::clock_agreement::{ClockVerdict, OutOfWindowNotice};
 use crate::ingest::Ingest;
 use crate::intake::{NoticeBody, PendingAppend, Receipt};
-use crate::limits::UNKNOWN_ADDRESS;
-use crate::quarantine::{BudgetLimit, QuarantineEntry, QuarantineOutcome, QuarantineWrite};
+use crate::limits::{Charge, UNKNOWN_ADDRESS};
+use crate::quarantine::{BudgetLimit, QuarantineOutcome, QuarantineWrite};
 use crate::refusal::{Refusal, RefusalCode};
-use crate::replays::{NoticeIdentity, SignedPart};
+use crate::replays::NoticeIdentity;
 use crate::signer::Signer;
 
 /// `Retry-After` of a signed notice that is answered 503, in seconds.
-const SIGNED_RETRY_AFTER_S: u64 = 60;
+pub(crate) const SIGNED_RETRY_AFTER_S: u64 = 60;
 
 /// A notice that a key of a known account has signed, or a notice of a scheme without signatures.
 pub(crate) struct AuthenticatedNotice<'v, 'a> {
@@ -40,10 +40,10 @@ pub(crate) struct AuthenticatedNotice<'v, 'a> {
     pub(crate) raw: &'a [u8],
 }
 
-/// The result of the account's limits and of admission.
+/// The result of the account's allowed addresses and of admission.
 pub(crate) enum AdmissionVerdict {
-    /// The account's limits refuse the notice. It was not admitted and is not stored.
-    OverLimits(Refusal),
+    /// The account may not send from this address. The notice was not admitted and is not stored.
+    NotAllowed(Refusal),
     /// The notice breaks the contract or its profile. It goes to quarantine.
     Inadmissible(Refusal),
     /// The notice passes.
@@ -51,13 +51,13 @@ pub(crate) enum AdmissionVerdict {
 }
 
 impl AdmissionVerdict {
-    /// Calls `admit` only if `limits` lets the notice pass.
+    /// Calls `admit` only if the address is `allowed`.
     pub(crate) fn new(
-        limits: Result<(), Refusal>,
+        allowed: Result<(), Refusal>,
         admit: impl FnOnce() -> Result<Admission, Refusal>,
     ) -> Self {
-        match limits.map(|()| admit()) {
-            Err(refusal) => Self::OverLimits(refusal),
+        match allowed.map(|()| admit()) {
+            Err(refusal) => Self::NotAllowed(refusal),
             Ok(Err(refusal)) => Self::Inadmissible(refusal),
             Ok(Ok(admission)) => Self::Passed(admission),
         }
@@ -114,17 +114,21 @@ fn refusal_without_quarantine(refusal: Refusal) -> Refusal {
 }
 
 impl Ingest {
-    /// Checks whether this account may send from this address now. Errors: `source_not_allowed`,
-    /// `rate_limited`.
-    pub(crate) fn check_account_limits(
+    /// Checks whether this account may send from this address. Errors: `source_not_allowed`.
+    pub(crate) fn check_account_source(
         &self,
         request: &HttpRequest,
         account: &Account,
     ) -> Result<(), Refusal> {
-        if !account.allows_source(self.source_address(request).unwrap_or(UNKNOWN_ADDRESS)) {
-            return Err(Refusal::new(RefusalCode::SourceNotAllowed));
+        match account.allows_source(self.source_address(request).unwrap_or(UNKNOWN_ADDRESS)) {
+            true => Ok(()),
+            false => Err(Refusal::new(RefusalCode::SourceNotAllowed)),
         }
-        self.limits.check_account_rate(account.index(), account.rate_per_s())
+    }
+
+    /// Counts a notice against the rate of its account. Errors: `rate_limited`.
+    fn check_account_rate(&self, account: &Account, charge: Charge) -> Result<(), Refusal> {
+        self.limits.check_account_rate(account.index(), account.rate_per_s(), charge)
     }
 
     /// Hands the record of an authenticated notice to the log, as `verdict` requires. Does not wait
@@ -134,75 +138,92 @@ impl Ingest {
         notice: AuthenticatedNotice<'_, 'a>,
         verdict: AdmissionVerdict,
     ) -> PendingNotice<'a> {
-        let AuthenticatedNotice { verified, source, receipt, raw } = notice;
+        let AuthenticatedNotice { verified, receipt, raw, .. } = notice;
         let signer =
             Signer { account: Arc::clone(verified.account()), key_id: verified.key_id().clone() };
-        let signed = SignedPart {
-            text: *verified.signed(),
-            covers_all: verified.covers_all(),
-            item: verified.item(),
-        };
-        let unknown_fields = verified.unknown_fields();
-        let account = &*signer.account;
-        let identity =
-            |code| self.replays.identify_refused(&signer, &signed, code, (&source.request, raw));
         let step = match verdict {
-            AdmissionVerdict::OverLimits(refusal) => PendingStep::Nothing(Err(refusal)),
-            AdmissionVerdict::Inadmissible(refusal) => {
-                let identity = identity(refusal.code);
-                let answer =
-                    self.apply_clock_verdict(account.partner(), &refusal, (identity, &receipt));
-                // A 503 makes the partner send the notice again. These notices get half of the
-                // budget, so that they can't displace the evidence of final refusals.
-                let share = match answer.code {
-                    RefusalCode::ReceiverClockOff => BudgetLimit::Half,
-                    _ => BudgetLimit::Whole,
-                };
-                let entry = QuarantineEntry { account, refusal: &refusal, source, raw };
-                let write = self.begin_quarantine(receipt, entry, identity, share);
-                PendingStep::QuarantineAndRefuse(write, answer)
-            }
-            AdmissionVerdict::Passed(Admission::Ignored) => {
+            AdmissionVerdict::NotAllowed(refusal) => Err(refusal),
+            AdmissionVerdict::Inadmissible(refusal) => self.begin_refusal(notice, refusal),
+            AdmissionVerdict::Passed(admission) => self.begin_admission(notice, admission),
+        };
+        let step = step.unwrap_or_else(|refusal| PendingStep::Nothing(Err(refusal)));
+        PendingNotice { signer, receipt, raw, step }
+    }
+
+    /// Begins what an admissible notice requires. Only a new fact counts against the account's rate
+    /// of facts: a sender with old notices must not use it up.
+    fn begin_admission<'a>(
+        &self,
+        notice: AuthenticatedNotice<'_, 'a>,
+        admission: Admission,
+    ) -> Result<PendingStep, Refusal> {
+        let (verified, receipt) = (notice.verified, notice.receipt);
+        let account = &**verified.account();
+        let admitted = match admission {
+            Admission::Admitted(admitted) => admitted,
+            Admission::Ignored => {
+                self.check_account_rate(account, Charge::Other)?;
                 self.metrics.count_ignored(account.partner());
-                PendingStep::Nothing(Ok(Acknowledged::Ignored))
+                return Ok(PendingStep::Nothing(Ok(Acknowledged::Ignored)));
             }
-            AdmissionVerdict::Passed(Admission::NoOrder) => {
-                let code = RefusalCode::NoOrder;
-                let (identity, refusal) = (identity(code), Refusal::new(code));
-                let entry = QuarantineEntry { account, refusal: &refusal, source, raw };
-                let write = self.begin_quarantine(receipt, entry, identity, BudgetLimit::Whole);
-                PendingStep::QuarantineAndAcknowledge(write)
-            }
-            AdmissionVerdict::Passed(Admission::Admitted(admitted)) => {
-                let identity = self.replays.identify_fact(&signer, &signed, &admitted);
-                if self.remembers(self.replays.facts(), identity, &receipt) {
-                    PendingStep::AcknowledgeReplay
-                } else {
-                    let (timestamp, started) = (admitted.ipn.timestamp, Instant::now());
-                    let key = account.body_keys().sealing(receipt.received_at);
-                    let body = NoticeBody { raw, key };
-                    let append = self.intake.append_notice(receipt, admitted, source, body);
-                    PendingStep::StoreFact { append, timestamp, started, identity, unknown_fields }
-                }
+            Admission::NoOrder => {
+                self.check_account_rate(account, Charge::Other)?;
+                let refusal = Refusal::new(RefusalCode::NoOrder);
+                let write = self.begin_quarantine(notice, &refusal, BudgetLimit::Whole);
+                return Ok(PendingStep::QuarantineAndAcknowledge(write));
             }
         };
-        PendingNotice { signer, receipt, raw, step }
+        let identity = self.replays.identify_fact(verified, &admitted);
+        if self.remembers(self.replays.facts(), identity, &receipt) {
+            self.check_account_rate(account, Charge::Other)?;
+            return Ok(PendingStep::AcknowledgeReplay);
+        }
+        self.check_account_rate(account, Charge::Fact)?;
+        let (timestamp, started) = (admitted.ipn.timestamp, Instant::now());
+        let body =
+            NoticeBody { raw: notice.raw, key: account.body_keys().sealing(receipt.received_at) };
+        let append = self.intake.append_notice(receipt, admitted, notice.source, body);
+        let unknown_fields = verified.unknown_fields();
+        Ok(PendingStep::StoreFact { append, timestamp, started, identity, unknown_fields })
+    }
+
+    /// Begins the quarantine of an inadmissible notice.
+    fn begin_refusal(
+        &self,
+        notice: AuthenticatedNotice<'_, '_>,
+        refusal: Refusal,
+    ) -> Result<PendingStep, Refusal> {
+        let verified = notice.verified;
+        self.check_account_rate(verified.account(), Charge::Other)?;
+        let answer = self.apply_clock_verdict(verified, &refusal, &notice.receipt);
+        // A 503 makes the partner send the notice again. These notices get half of the budget, so
+        // that they can't displace the evidence of final refusals.
+        let share = match answer.code {
+            RefusalCode::ReceiverClockOff => BudgetLimit::Half,
+            _ => BudgetLimit::Whole,
+        };
+        let write = self.begin_quarantine(notice, &refusal, share);
+        Ok(PendingStep::QuarantineAndRefuse(write, answer))
     }
 
     /// Replaces a refusal for an out-of-window timestamp by a 503 while this host's clock is wrong.
     /// Other refusals stay as they are.
     fn apply_clock_verdict(
         &self,
-        partner: &PartnerCode,
+        verified: &VerifiedNotice,
         refusal: &Refusal,
-        (identity, receipt): (NoticeIdentity, &Receipt),
+        receipt: &Receipt,
     ) -> Refusal {
-        let (outside, at) = (self.replays.out_of_window(), receipt.received_at);
-        // A replay is no evidence about the clock: anybody with an old notice can send it again.
-        if let Some(skew_ms) = refusal.skew_ms.filter(|_| !outside.contains(identity, at)) {
-            outside.remember(identity, at);
-            let notice = OutOfWindowNotice { at, skew_ms, identity: identity.first_half() };
-            self.clock_health.record_out_of_window(partner, notice);
+        let at = receipt.received_at;
+        if let Some(skew_ms) = refusal.skew_ms {
+            let (outside, identity) =
+                (self.replays.out_of_window(), self.replays.identify_signed(verified));
+            // A replay is no evidence about the clock: anybody with an old notice can send it
+            // again, with other bytes beside the signed ones.
+            if outside.add(identity, at) {
+                let notice = OutOfWindowNotice { at, skew_ms, identity: identity.first_half() };
+                self.clock_health.record_out_of_window(verified.account().partner(), notice);
+            }
         }
         let is_about_time = refusal.code == RefusalCode::TimestampOutOfWindow;
         match is_about_time.then(|| self.clock_health.verdict(receipt.received_at)) {
@@ -240,7 +261,7 @@ impl Ingest {
             PendingStep::QuarantineAndRefuse(write, refusal) => {
                 match self.finish_quarantine(&signer.account, write, &receipt).await {
                     Ok(QuarantineOutcome::Stored) => Err(refusal),
-                    Ok(QuarantineOutcome::OverBudget) => Err(refusal_without_quarantine(refusal)),
+                    Ok(QuarantineOutcome::NoRoom) => Err(refusal_without_quarantine(refusal)),
                     Err(unavailable) => Err(unavailable),
                 }
             }
@@ -251,7 +272,7 @@ impl Ingest {
                         Ok(Acknowledged::Ignored)
                     }
                     // An acknowledged notice is not sent again, so this one must not be.
-                    Ok(QuarantineOutcome::OverBudget) => {
+                    Ok(QuarantineOutcome::NoRoom) => {
                         Err(refusal_without_quarantine(Refusal::new(RefusalCode::NoOrder)))
                     }
                     Err(unavailable) => Err(unavailable),

@@ -11,14 +11,16 @@ use actix_web::web::{self, Data, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, guard};
 use bytes::Bytes;
 use futures_util::future::join_all;
-use payfold_partners::verified::VerifiedNotice;
+use payfold_partners::verified::{UnsignedItems, VerifiedNotice, VerifiedRequest};
 use payfold_partners::verify::Rejection;
 
-use crate::authenticated::{Acknowledged, AdmissionVerdict, AuthenticatedNotice, PendingNotice};
+use crate::authenticated::{
+    Acknowledged, AdmissionVerdict, AuthenticatedNotice, PendingNotice, SIGNED_RETRY_AFTER_S,
+};
 use crate::incoming::{IncomingRequest, PartnerFacingUrl};
 use crate::ingest::Ingest;
 use crate::intake::Receipt;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, RefusalCode};
 use crate::{admit, answer, body, endpoint, not_found};
 
 /// Registers the routes that partners use. Every other path gets a 404 problem document.
@@ -85,12 +87,17 @@ impl Ingest {
         raw: &[u8],
         receipt: Receipt,
     ) -> HttpResponse {
-        let (verified, pending) = match self.begin_notices(request, raw, receipt) {
-            Ok(begun) => begun,
-            Err(rejection) => return self.refuse_rejected(request, raw, &receipt, rejection),
-        };
-        let outcomes = self.finish_notices(pending).await;
-        let (notice, outcome) = answer::select_deciding(verified.iter().zip(outcomes))
+        let (VerifiedRequest { notices, unsigned }, pending) =
+            match self.begin_notices(request, raw, receipt) {
+                Ok(begun) => begun,
+                Err(rejection) => return self.refuse_rejected(request, raw, &receipt, rejection),
+            };
+        let mut outcomes = self.finish_notices(pending).await;
+        // The first notice's profile writes the answer.
+        let unsigned = self.refuse_unsigned(&notices[0], unsigned, (raw, &receipt));
+        outcomes.extend(unsigned.map(Err));
+        let deciders = notices.iter().chain(&notices[..1]);
+        let (notice, outcome) = answer::select_deciding(deciders.zip(outcomes))
             .expect("a verified request has a notice");
         answer::respond_to_notice(notice, outcome, receipt)
     }
@@ -103,7 +110,7 @@ impl Ingest {
         request: &HttpRequest,
         raw: &'a [u8],
         receipt: Receipt,
-    ) -> Result<(Vec<VerifiedNotice>, Vec<PendingNotice<'a>>), Rejection> {
+    ) -> Result<(VerifiedRequest, Vec<PendingNotice<'a>>), Rejection> {
         let directory = self.directory.load();
         let (partner, now) = (request.match_info().get("partner"), receipt.received_at);
         let url;
@@ -115,14 +122,32 @@ impl Ingest {
         };
         let verified = directory.authenticate(partner, &incoming.request, now)?;
         let begin = |notice: &VerifiedNotice| {
-            let allowed = self.check_account_limits(request, notice.account());
+            let allowed = self.check_account_source(request, notice.account());
             let verdict = AdmissionVerdict::new(allowed, || admit::admit_notice(notice, now));
             let source = incoming.notice_source(notice);
             let notice = AuthenticatedNotice { verified: notice, source, receipt, raw };
             self.begin_notice(notice, verdict)
         };
-        let pending = verified.iter().map(begin).collect();
+        let pending = verified.notices.iter().map(begin).collect();
         Ok((verified, pending))
+    }
+
+    /// Counts and logs the items of an array that no known key signed. Returns a refusal if one of
+    /// them may be a notice for us, so that it is sent again: its account may be disabled, or its
+    /// key not known yet.
+    fn refuse_unsigned(
+        &self,
+        beside: &VerifiedNotice,
+        UnsignedItems { ours, others }: UnsignedItems,
+        (raw, receipt): (&[u8], &Receipt),
+    ) -> Option<Refusal> {
+        let partner = beside.account().partner();
+        let codes = [(ours, RefusalCode::UnverifiedItem), (others, RefusalCode::Unauthenticated)];
+        for (_, code) in codes.into_iter().filter(|(count, _)| *count > 0) {
+            self.metrics.count_refused(Some(partner), code);
+            self.sampler.log_refusal(receipt, Some(raw), code);
+        }
+        (ours > 0).then(|| Refusal::with_retry(RefusalCode::UnverifiedItem, SIGNED_RETRY_AFTER_S))
     }
 
     /// Builds the response to a request that no known key signed, or that can't be parsed.

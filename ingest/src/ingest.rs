@@ -10,15 +10,13 @@ use std::time::Duration;
 use actix_web::{HttpRequest, HttpResponse};
 use arc_swap::ArcSwap;
 use payfold_engines::clock::{self, Clock};
-use payfold_partners::directory::{Account, Directory};
+use payfold_partners::directory::Directory;
 
 use crate::health::ClockHealth;
 use crate::intake::{Intake, Receipt};
 use crate::limits::Limits;
 use crate::metrics::IngestMetrics;
-use crate::quarantine::{
-    self, BudgetLimit, QuarantineBudget, QuarantineEntry, QuarantineOutcome, QuarantineWrite,
-};
+use crate::quarantine::QuarantineBudget;
 use crate::refusal::Refusal;
 use crate::replays::{NoticeIdentity, RememberedNotices, Replays};
 use crate::sampler::Sampler;
@@ -77,31 +75,6 @@ impl Ingest {
         Receipt { request_id: clock::request_id(received_at), received_at }
     }
 
-    /// Hands a signed notice that is no fact to the log. Writes nothing if this process remembers
-    /// the notice as quarantined, or if its `limit` of the account's budget is used up.
-    pub(crate) fn begin_quarantine(
-        &self,
-        receipt: Receipt,
-        entry: QuarantineEntry<'_>,
-        identity: NoticeIdentity,
-        limit: BudgetLimit,
-    ) -> QuarantineWrite {
-        if self.remembers(self.replays.quarantined(), identity, &receipt) {
-            return QuarantineWrite::AlreadyStored;
-        }
-        let (name, bytes) = (entry.account.name(), entry.raw.len());
-        let code = entry.refusal.code;
-        if !self.quarantine.take(&name, bytes, limit, receipt.received_at) {
-            self.metrics.count_over_budget();
-            if limit == BudgetLimit::Whole {
-                self.sampler.log_over_budget(&receipt, entry.raw, &name);
-            }
-            return QuarantineWrite::OverBudget;
-        }
-        let append = quarantine::append_entry(&self.intake, receipt, name, entry);
-        QuarantineWrite::Pending { append, code, bytes, identity }
-    }
-
     /// Whether this process remembers the notice as durable. Returns `false` while the log takes no
     /// appends, so that nothing is answered from memory then.
     pub(crate) fn remembers(
@@ -111,32 +84,6 @@ impl Ingest {
         receipt: &Receipt,
     ) -> bool {
         self.intake.takes_appends() && notices.contains(identity, receipt.received_at)
-    }
-
-    /// Waits until a quarantined notice is durable. Errors: `storage_unavailable`; the notice's
-    /// bytes then go back to its account's budget.
-    pub(crate) async fn finish_quarantine(
-        &self,
-        account: &Account,
-        write: QuarantineWrite,
-        receipt: &Receipt,
-    ) -> Result<QuarantineOutcome, Refusal> {
-        let (append, code, bytes, identity) = match write {
-            QuarantineWrite::AlreadyStored => {
-                return self.intake.check_storage().await.map(|()| QuarantineOutcome::Stored);
-            }
-            QuarantineWrite::OverBudget => return Ok(QuarantineOutcome::OverBudget),
-            QuarantineWrite::Pending { append, code, bytes, identity } => {
-                (append, code, bytes, identity)
-            }
-        };
-        if let Err(unavailable) = self.intake.await_durable(append).await {
-            self.quarantine.give_back(&account.name(), bytes);
-            return Err(unavailable);
-        }
-        self.replays.quarantined().remember(identity, receipt.received_at);
-        self.metrics.count_quarantined(code);
-        Ok(QuarantineOutcome::Stored)
     }
 
     /// Refuses a request without a verified signature: counts it under no partner, samples it into

@@ -28,6 +28,7 @@ pub mod metrics;
 mod not_found;
 pub mod posting_page;
 pub mod quarantine;
+mod quarantined_notice;
 pub mod refusal;
 pub mod release;
 pub mod replays;

@@ -1,4 +1,5 @@
-//! Owns the rate limits: per source address before the signature is verified, per account after it.
+//! Owns the rate limits: per source address before the signature is verified, per account after it,
+//! separately for the facts it stores and for all its other signed notices.
 //! Also owns the decision which address a request comes from behind trusted proxies.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -20,7 +21,7 @@ const ADDRESSES_MAX: usize = 100_000;
 /// The rate limits and trusted proxies of one process.
 pub struct Limits {
     addresses: Option<KeyedLimiter<IpAddr>>,
-    accounts: KeyedLimiter<(usize, NonZeroU32)>,
+    accounts: KeyedLimiter<(usize, NonZeroU32, Charge)>,
     trusted_proxies: Arc<[IpNet]>,
 }
 
@@ -48,15 +49,21 @@ impl Limits {
         limiter.check_key(&address).map_err(|_| Refusal::with_retry(RefusalCode::RateLimited, 1))
     }
 
-    /// Counts a notice of this account. `None` is no limit. Errors: `rate_limited`.
+    /// Counts a notice of an account with this rate of facts. `None` is no limit.
+    /// Errors: `rate_limited`.
     pub(crate) fn check_account_rate(
         &self,
         index: usize,
         rate_per_s: Option<u32>,
+        charge: Charge,
     ) -> Result<(), Refusal> {
         let Some(rate) = rate_per_s.and_then(NonZeroU32::new) else { return Ok(()) };
-        let cost = NonZeroU32::new((RATE_UNIT / rate.get()).max(1)).expect("at least one");
-        match self.accounts.check_key_n(&(index, rate), cost) {
+        let per_s = match charge {
+            Charge::Fact => rate.get(),
+            Charge::Other => rate.get().saturating_mul(OTHERS_PER_FACT),
+        };
+        let cost = NonZeroU32::new((RATE_UNIT / per_s).max(1)).expect("at least one");
+        match self.accounts.check_key_n(&(index, rate, charge), cost) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(Refusal::with_retry(RefusalCode::RateLimited, 1)),
         }
@@ -95,6 +102,18 @@ impl Limits {
     }
 }
 
+/// What a signed notice of an account costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Charge {
+    /// It is a new fact.
+    Fact,
+    /// It is a replay, is refused or is ignored.
+    Other,
+}
+
+/// An account may send so many other signed notices for each fact.
+const OTHERS_PER_FACT: u32 = 10;
+
 /// Stands for an unknown source address. No account lists it as allowed.
 pub(crate) const UNKNOWN_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
@@ -132,9 +151,12 @@ mod tests {
         assert_eq!(refused.expect("a limit").code, RefusalCode::RateLimited);
         assert!(limits.check_address_rate(Some(ip("203.0.113.10"))).is_ok());
         let begun = std::time::Instant::now();
-        let passed = (0..20).filter(|_| limits.check_account_rate(1, Some(5)).is_ok()).count();
-        let back = usize::try_from(begun.elapsed().as_millis() / 200).expect("few");
-        assert!((5..=5 + back).contains(&passed), "{passed}");
-        assert!(limits.check_account_rate(2, None).is_ok());
+        for (charge, rate) in [(Charge::Fact, 5), (Charge::Other, 50)] {
+            let passes = |_: &usize| limits.check_account_rate(1, Some(5), charge).is_ok();
+            let passed = (0..200).filter(passes).count();
+            let back = usize::try_from(begun.elapsed().as_millis()).expect("few") * rate / 1_000;
+            assert!((rate..=rate + back).contains(&passed), "{charge:?}: {passed}");
+        }
+        assert!(limits.check_account_rate(2, None, Charge::Fact).is_ok());
     }
 }

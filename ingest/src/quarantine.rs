@@ -1,9 +1,10 @@
 //! Owns the quarantine of signed notices that are no fact: notices that are not admissible, and
 //! notices that name no order of ours. Each is stored whole, with the reason, in the `quarantine`
 //! topic, and is durable before the answer is sent: if the partner then gives up, the evidence is
-//! stored. An account over its byte budget stores nothing but a digest in a log line; the notice is
-//! answered 503 instead of refused, so that its partner sends it again. A replay of a quarantined
-//! notice uses no budget while this process remembers the notice.
+//! stored. An account over its byte budget, and a signature with as many variants as it may have,
+//! store nothing but a digest in a log line; the notice is answered 503 instead of refused, so that
+//! its partner sends it again. A replay of a quarantined notice uses no budget while this process
+//! remembers the notice.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -89,27 +90,39 @@ pub(crate) enum BudgetLimit {
 pub(crate) enum QuarantineOutcome {
     /// The notice is durable, from this delivery or an earlier one.
     Stored,
-    /// The notice is not stored: the account's hourly budget is used up.
-    OverBudget,
+    /// The notice is not stored: there is no room for it.
+    NoRoom,
+}
+
+/// Why a notice is not stored in quarantine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// The account's hourly budget is used up.
+    Budget,
+    /// As many notices as may differ in unsigned bytes only are stored.
+    Variants,
 }
 
 /// A write to quarantine that has begun, or that is not needed.
 pub(crate) enum QuarantineWrite {
     /// An earlier delivery of the same notice is durable.
     AlreadyStored,
-    /// Nothing is written: the account's hourly budget is used up.
-    OverBudget,
-    /// The record is with the log.
-    Pending {
-        /// The append to wait for.
-        append: PendingAppend,
-        /// The code of the refusal that is recorded.
-        code: RefusalCode,
-        /// Bytes taken from the account's budget.
-        bytes: usize,
-        /// Recognises replays once the record is durable.
-        identity: NoticeIdentity,
-    },
+    /// Nothing is written.
+    NoRoom,
+    /// The record is with the log. Boxed to keep the future of a request small.
+    Pending(PendingAppend, Box<Reserved>),
+}
+
+/// What a record on its way to quarantine has taken, and what it becomes known by.
+pub(crate) struct Reserved {
+    /// The code of the refusal that is recorded.
+    pub(crate) code: RefusalCode,
+    /// Bytes taken from the account's budget.
+    pub(crate) bytes: usize,
+    /// Recognises replays once the record is durable.
+    pub(crate) identity: NoticeIdentity,
+    /// The place reserved among the variants of its signature; `None` if they are not counted.
+    pub(crate) place: Option<NoticeIdentity>,
 }
 
 /// A signed notice to be quarantined.

@@ -48,11 +48,12 @@ pub enum RefusalCode {
     StorageUnavailable,
     QuarantineFull,
     ReceiverClockOff,
+    UnverifiedItem,
 }
 
 impl RefusalCode {
     /// Every code, in the order of `index`.
-    pub const ALL: [RefusalCode; 34] = [
+    pub const ALL: [RefusalCode; 35] = [
         Self::MethodNotAllowed,
         Self::NotFound,
         Self::UnsupportedMediaType,
@@ -87,6 +88,7 @@ impl RefusalCode {
         Self::StorageUnavailable,
         Self::QuarantineFull,
         Self::ReceiverClockOff,
+        Self::UnverifiedItem,
     ];
 
     /// The code's index in `ALL`.
@@ -164,6 +166,7 @@ impl RefusalCode {
             Self::ReceiverClockOff => {
                 ("receiver_clock_off", 503, "the receiver's clock is wrong; send it again later")
             }
+            Self::UnverifiedItem => ("unverified_item", 503, "an item could not be authenticated"),
         }
     }
 

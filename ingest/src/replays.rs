@@ -1,20 +1,20 @@
-//! Owns the memory of notices that recognises replays. Durable facts and durable quarantined
-//! notices are remembered, so that a replay is answered and not stored again. Out-of-window notices
-//! are remembered, so that each counts once as evidence about this host's clock. Invariants: a
-//! notice counts as durable only after its record is. A notice that is not remembered (expired,
-//! displaced, or from before a restart) is stored again, never refused. Memory has a fixed size,
-//! and no notice allocates.
+//! Owns the memory of notices that recognises replays. A fact is remembered by its content, a
+//! quarantined notice by its bytes, so that a replay is answered and not stored again.
+//! Out-of-window notices are remembered, so that each signature counts once as evidence about this
+//! host's clock. Invariants: a notice counts as durable only after its record is. A notice that is
+//! not remembered (expired, displaced, or from before a restart) is stored again, never refused.
+//! Memory has a fixed size, and no notice allocates.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
+use payfold_partners::verified::VerifiedNotice;
+use payfold_schemas::ids::KeyId;
 use payfold_schemas::notice_source::RecordedRequest;
 use payfold_schemas::time::Time;
 
 use crate::admit::AdmittedNotice;
-use crate::refusal::RefusalCode;
-use crate::signer::Signer;
 
 /// A stored fact is remembered as long as the default profile accepts its timestamp: from 300 s
 /// before it to 300 s after it.
@@ -22,12 +22,17 @@ const FACT_LIFETIME_MS: i64 = 600_000;
 /// A quarantined notice is remembered for a day. Otherwise its replays would use up the account's
 /// budget every hour.
 const QUARANTINED_LIFETIME_MS: i64 = 24 * 3_600_000;
-/// A notice is evidence about this host's clock once per day.
+/// A signature is evidence about this host's clock once per day.
 const OUTSIDE_LIFETIME_MS: i64 = 24 * 3_600_000;
+/// The most notices that are quarantined per signature and day. They differ in unsigned bytes only:
+/// a sender with one signed notice can make any number of them, a partner sends few.
+const VARIANTS_MAX: u8 = 8;
 /// Sets per shard: 262,144 facts, 6 MiB.
 const FACT_SETS: usize = 512;
 /// Sets per shard: 32,768 quarantined notices, 768 KiB.
 const QUARANTINED_SETS: usize = 64;
+/// Sets per shard: 32,768 variants of quarantined notices.
+const VARIANT_SETS: usize = 64;
 /// Sets per shard: 32,768 out-of-window notices.
 const OUTSIDE_SETS: usize = 64;
 /// Each shard has a lock of its own.
@@ -35,20 +40,23 @@ const SHARDS: usize = 64;
 /// Notices per set.
 const WAYS: usize = 8;
 
-/// The part of a notice that its key signed.
-#[derive(Clone, Debug, Hash, PartialEq, Eq)]
-pub(crate) struct SignedPart {
-    /// Default scheme: the signature. Custom scheme: the digest of the signed text.
-    pub(crate) text: [u8; 32],
-    /// Whether the signed text has every field that decides about money. If not, two notices with
-    /// the same signed text may differ in such a field.
-    pub(crate) covers_all: bool,
-    /// The notice's index in the array of its request.
-    pub(crate) item: Option<u32>,
+/// A quarantined notice: what its record holds.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) struct KeptNotice<'a> {
+    /// The account's name.
+    pub(crate) account: &'a str,
+    /// The key that signed it.
+    pub(crate) key_id: &'a KeyId,
+    /// The code of its refusal.
+    pub(crate) code: &'a str,
+    /// The request around its body, with its index in the body's array.
+    pub(crate) request: &'a RecordedRequest,
+    /// The body.
+    pub(crate) raw: &'a [u8],
 }
 
-/// Identifies a notice by its signed text and every field that decides: a 128-bit hash. The hash
-/// key is random per process, so that a sender can't construct collisions.
+/// Identifies a remembered notice: a 128-bit hash. The hash key is random per process, so that a
+/// sender can't construct collisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoticeIdentity([u64; 2]);
 
@@ -64,6 +72,7 @@ pub struct Replays {
     hash_key: RandomState,
     facts: RememberedNotices,
     quarantined: RememberedNotices,
+    variants: RememberedNotices,
     out_of_window: RememberedNotices,
 }
 
@@ -73,37 +82,62 @@ impl Default for Replays {
             hash_key: RandomState::new(),
             facts: RememberedNotices::new(FACT_SETS, FACT_LIFETIME_MS),
             quarantined: RememberedNotices::new(QUARANTINED_SETS, QUARANTINED_LIFETIME_MS),
+            variants: RememberedNotices::new(VARIANT_SETS, QUARANTINED_LIFETIME_MS),
             out_of_window: RememberedNotices::new(OUTSIDE_SETS, OUTSIDE_LIFETIME_MS),
         }
     }
 }
 
 impl Replays {
-    /// The identity of a fact: its key, the signed part, the order, and the whole normalised notice
-    /// as stored.
+    /// The identity of a fact: its key, its signed content, the order, and the whole normalised
+    /// notice as stored.
     pub(crate) fn identify_fact(
         &self,
-        signer: &Signer,
-        signed: &SignedPart,
+        notice: &VerifiedNotice,
         admitted: &AdmittedNotice,
     ) -> NoticeIdentity {
-        self.hash_identity(&(&signer.key_id, signed, &admitted.order, &admitted.ipn))
+        self.hash_identity(&(notice.key_id(), notice.signed(), &admitted.order, &admitted.ipn))
     }
 
-    /// The identity of a notice that is no fact: its account, its key, the signed part, and the
-    /// code it is refused with. If the signature does not cover every deciding field, the request's
-    /// target, headers and body count, too.
-    pub(crate) fn identify_refused(
-        &self,
-        signer: &Signer,
-        signed: &SignedPart,
-        code: RefusalCode,
-        (request, raw): (&RecordedRequest, &[u8]),
-    ) -> NoticeIdentity {
-        let Signer { account, key_id } = signer;
+    /// The identity of a notice in quarantine: all that its record holds.
+    pub(crate) fn identify_kept(&self, kept: KeptNotice<'_>) -> NoticeIdentity {
+        self.hash_identity(&kept)
+    }
+
+    /// The identity of what a key of an account has signed.
+    pub(crate) fn identify_signed(&self, notice: &VerifiedNotice) -> NoticeIdentity {
+        let account = notice.account();
         let account = (account.partner(), account.merchant_code());
-        let whole = (!signed.covers_all).then_some((&request.target, &request.headers, raw));
-        self.hash_identity(&(account, key_id, signed, code, whole))
+        self.hash_identity(&(account, notice.key_id(), notice.signed()))
+    }
+
+    /// Reserves a place for one more quarantined variant of what was signed. `None` if all places
+    /// are taken.
+    pub(crate) fn reserve_variant(
+        &self,
+        signed: NoticeIdentity,
+        now: Time,
+    ) -> Option<NoticeIdentity> {
+        (0..VARIANTS_MAX)
+            .map(|place| self.variant(signed, place))
+            .find(|place| self.variants.add(*place, now))
+    }
+
+    /// Frees the place of a variant that could not be stored.
+    pub(crate) fn release_variant(&self, place: NoticeIdentity) {
+        self.variants.forget(place);
+    }
+
+    /// Frees the last place that is taken by variants of what was signed.
+    pub(crate) fn release_last_variant(&self, signed: NoticeIdentity, now: Time) {
+        let mut places = (0..VARIANTS_MAX).rev().map(|place| self.variant(signed, place));
+        if let Some(last) = places.find(|place| self.variants.contains(*place, now)) {
+            self.variants.forget(last);
+        }
+    }
+
+    fn variant(&self, signed: NoticeIdentity, place: u8) -> NoticeIdentity {
+        self.hash_identity(&(signed.0, place))
     }
 
     fn hash_identity(&self, content: &impl Hash) -> NoticeIdentity {
@@ -158,25 +192,41 @@ impl RememberedNotices {
 
     /// Whether this notice is remembered at `now`.
     pub(crate) fn contains(&self, identity: NoticeIdentity, now: Time) -> bool {
-        // More than a lifetime left means that this host's clock was set back since: not valid.
-        let is_valid = |until_ms: i64| {
-            let left_ms = until_ms.saturating_sub(now.unix_ms());
-            0 < left_ms && left_ms <= self.lifetime_ms
-        };
-        self.with_set(identity, |set| {
-            set.find(identity).is_some_and(|way| is_valid(set.until_ms[way]))
-        })
+        self.with_set(identity, |set| self.is_valid(set, identity, now))
     }
 
     /// Remembers a notice for the table's lifetime, counted from `now`.
     pub(crate) fn remember(&self, identity: NoticeIdentity, now: Time) {
         let until_ms = now.unix_ms().saturating_add(self.lifetime_ms);
+        self.with_set(identity, |set| set.insert(identity, until_ms));
+    }
+
+    /// Remembers a notice. Returns `false` if it is remembered already.
+    pub(crate) fn add(&self, identity: NoticeIdentity, now: Time) -> bool {
         self.with_set(identity, |set| {
-            let oldest = || (0..WAYS).min_by_key(|way| set.until_ms[*way]);
-            let way = set.find(identity).or_else(oldest).expect("a set has slots");
-            set.identities[way] = identity;
-            set.until_ms[way] = until_ms;
+            let is_new = !self.is_valid(set, identity, now);
+            if is_new {
+                set.insert(identity, now.unix_ms().saturating_add(self.lifetime_ms));
+            }
+            is_new
+        })
+    }
+
+    /// Forgets a notice: a replay of it is stored again.
+    pub(crate) fn forget(&self, identity: NoticeIdentity) {
+        self.with_set(identity, |set| {
+            if let Some(way) = set.find(identity) {
+                set.until_ms[way] = 0;
+            }
         });
+    }
+
+    fn is_valid(&self, set: &IdentitySet, identity: NoticeIdentity, now: Time) -> bool {
+        set.find(identity).is_some_and(|way| {
+            // More than a lifetime left means that this host's clock was set back since: not valid.
+            let left_ms = set.until_ms[way].saturating_sub(now.unix_ms());
+            0 < left_ms && left_ms <= self.lifetime_ms
+        })
     }
 
     fn with_set<T>(
@@ -195,6 +245,14 @@ impl RememberedNotices {
 impl IdentitySet {
     fn find(&self, identity: NoticeIdentity) -> Option<usize> {
         self.identities.iter().position(|known| *known == identity)
+    }
+
+    /// Adds an identity, in place of the one that expires first if the set is full.
+    fn insert(&mut self, identity: NoticeIdentity, until_ms: i64) {
+        let oldest = || (0..WAYS).min_by_key(|way| self.until_ms[*way]);
+        let way = self.find(identity).or_else(oldest).expect("a set has slots");
+        self.identities[way] = identity;
+        self.until_ms[way] = until_ms;
     }
 }
 

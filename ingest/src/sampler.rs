@@ -11,12 +11,13 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
 
 use crate::intake::Receipt;
+use crate::quarantine::NoRoom;
 use crate::refusal::RefusalCode;
 
 /// Remembers for each kind of line when it was last logged, and how many were skipped since.
 pub struct Sampler {
     codes: [SecondSlot; RefusalCode::ALL.len()],
-    over_budget: SecondSlot,
+    no_room: SecondSlot,
     /// One entry for each replaced key that was used while this process ran.
     old_keys: Mutex<HashMap<(PartnerCode, MerchantCode, KeyId), MinuteSlot>>,
 }
@@ -66,7 +67,7 @@ impl Default for Sampler {
     fn default() -> Self {
         Self {
             codes: std::array::from_fn(|_| SecondSlot::default()),
-            over_budget: SecondSlot::default(),
+            no_room: SecondSlot::default(),
             old_keys: Mutex::default(),
         }
     }
@@ -84,17 +85,30 @@ impl Sampler {
     }
 
     /// Logs, at most once per second, that a signed notice was not stored.
-    pub(crate) fn log_over_budget(&self, receipt: &Receipt, body: &[u8], account: &str) {
-        let Some(skipped) = self.over_budget.begin_line(receipt) else { return };
-        tracing::error!(
-            account, request.id = %receipt.request_id, body.digest = %Digest::of_bytes(body),
-            since_last = skipped,
-            "signed notices are not stored: the account is over its quarantine budget for this \
-             hour; they are answered \
-             503, so that the partner sends them again; find out why they are refused (payfold \
-             quarantine list), or \
-             raise ingest.quarantine_bytes_per_hour"
-        );
+    pub(crate) fn log_no_room(
+        &self,
+        receipt: &Receipt,
+        body: &[u8],
+        (account, why): (&str, NoRoom),
+    ) {
+        let Some(since_last) = self.no_room.begin_line(receipt) else { return };
+        let (request_id, digest) = (receipt.request_id, Digest::of_bytes(body));
+        match why {
+            NoRoom::Budget => tracing::error!(
+                account, request.id = %request_id, body.digest = %digest, since_last,
+                "signed notices are not stored: the account is over its quarantine budget for this \
+                 hour; they are answered 503, so that the partner sends them again; find out why \
+                 they are refused (payfold quarantine list), or raise \
+                 ingest.quarantine_bytes_per_hour"
+            ),
+            NoRoom::Variants => tracing::error!(
+                account, request.id = %request_id, body.digest = %digest, since_last,
+                "signed notices are not stored: others with the same signature and other unsigned \
+                 bytes are in quarantine, as many as a day may bring; they are answered 503, so \
+                 that the partner sends them again; ask the partner which of them it sent (payfold \
+                 quarantine list)"
+            ),
+        }
     }
 
     /// Logs, at most once per minute and key, that a partner still signs with a replaced key.

@@ -7,7 +7,7 @@ use crate::directory::Directory;
 use crate::rejection::{RejectCode, Rejection};
 use crate::scheme::candidates::WithoutMerchant;
 use crate::scheme::request::NoticeRequest;
-use crate::verified::VerifiedNotice;
+use crate::verified::{UnsignedItems, VerifiedNotice, VerifiedRequest};
 
 impl Directory {
     /// Verifies a request to the path of `route_partner`, or to the shared path. Returns one
@@ -19,12 +19,15 @@ impl Directory {
         route_partner: Option<&str>,
         request: &NoticeRequest<'_>,
         now: Time,
-    ) -> Result<Vec<VerifiedNotice>, Rejection> {
+    ) -> Result<VerifiedRequest, Rejection> {
         if let Some(partner) = route_partner.filter(|partner| self.has_custom_scheme(partner)) {
             return self.verify_scheme(partner, request, now);
         }
         match self.verify(route_partner, request.body, now) {
-            Ok(verified) => Ok(vec![VerifiedNotice::of_contract(&verified)]),
+            Ok(verified) => Ok(VerifiedRequest {
+                notices: vec![VerifiedNotice::of_contract(&verified)],
+                unsigned: UnsignedItems::default(),
+            }),
             Err(rejection) => {
                 let may_be_others =
                     route_partner.is_none() && rejection.code() == RejectCode::Unauthenticated;
@@ -47,7 +50,7 @@ impl Directory {
         self.profile(partner).is_some_and(|profile| !profile.is_default_scheme())
     }
 
-    fn by_merchant(&self, request: &NoticeRequest<'_>, now: Time) -> Option<Vec<VerifiedNotice>> {
+    fn by_merchant(&self, request: &NoticeRequest<'_>, now: Time) -> Option<VerifiedRequest> {
         self.found_by_merchant().find_map(|partner| {
             self.verify_items(partner, request, now, WithoutMerchant::Refuse).ok()
         })

@@ -11,6 +11,25 @@ use crate::profile::Profile;
 use crate::scheme::ack::{AckKind, AckResponse};
 use crate::signed_content::SignedContent;
 
+/// The notices of a request that keys of known accounts have signed, at least one.
+#[derive(Debug)]
+pub struct VerifiedRequest {
+    /// In the order of the request.
+    pub notices: Vec<VerifiedNotice>,
+    /// The other items of its array, if its profile refuses only those.
+    pub unsigned: UnsignedItems,
+}
+
+/// Counts items that no key of a known account has signed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnsignedItems {
+    /// Items that name a merchant of ours, or no merchant that can be read. The merchant's account
+    /// may be disabled, or its key not known yet.
+    pub ours: usize,
+    /// Items that name another merchant.
+    pub others: usize,
+}
+
 /// A notice, or one item of an array of notices, that a key of a known account has signed, or that
 /// belongs to a scheme that signs nothing.
 #[derive(Debug)]
@@ -56,14 +75,15 @@ impl VerifiedNotice {
     }
 
     /// Identifies the signed content: the signature in the default scheme, the SHA-256 of the
-    /// signed text in a custom one (of the empty text if nothing is signed). Not for logs: the
-    /// signed text may contain the key's secret.
+    /// signed text in a custom one (of the empty text if nothing is signed). If one signature
+    /// covers a whole array, each of its items has its own. Not for logs: the signed text may
+    /// contain the key's secret.
     pub fn signed(&self) -> &[u8; 32] {
         self.signed.as_bytes()
     }
 
-    /// Whether the signature covers everything that decides about money. If not, a status query has
-    /// to confirm the notice.
+    /// Whether the signature covers every value that decides. If not, notices of different payments
+    /// may have the same signed content.
     pub fn covers_all(&self) -> bool {
         self.covers_all
     }

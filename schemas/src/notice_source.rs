@@ -27,7 +27,7 @@ pub struct ProfileStamp {
 /// The request that brought a notice, without parts that neither its signature nor its partner
 /// depends on. The body is the envelope's raw part.
 #[derive(
-    Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode, JsonSchema,
+    Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, Encode, Decode, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedRequest {

@@ -6,8 +6,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use actix_web::web::Data;
 use arc_swap::ArcSwap;
 use payfold_engines::log::{EventLog, Topic};
+use payfold_ingest::ingest::Ingest;
 use payfold_ingest::release::{self, RereadNotice};
 use payfold_kit::search;
 use payfold_partners::directory::Directory;
@@ -113,6 +115,8 @@ pub(crate) struct NoticeBackend {
     pub directory: Arc<ArcSwap<Directory>>,
     /// The public URL that partners post to; some schemes sign it.
     pub public_url: String,
+    /// The ingest role of this process, if it has one: it remembers what it has quarantined.
+    pub ingest: Option<Data<Ingest>>,
 }
 
 impl NoticeBackend {

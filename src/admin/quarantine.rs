@@ -84,8 +84,13 @@ async fn decide(
         false => Severity::Critical,
     };
     let order = reads.ok().map(|reread| reread.order);
+    let dismissed = fact.is_none().then(|| notice.clone());
     let decision = NoticeDecisionRequest { notice, order, fact, severity, author, reason };
-    answer(&DECIDE, &service.decide_notice(decision).await?)
+    let decided = service.decide_notice(decision).await?;
+    if let (true, Some(notice), Some(ingest)) = (decided.decided, dismissed, &notices.ingest) {
+        ingest.forget_dismissed(&notice);
+    }
+    answer(&DECIDE, &decided)
 }
 
 async fn withdraw(

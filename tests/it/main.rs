@@ -40,5 +40,6 @@ mod same_input;
 mod slow_heads;
 mod start_up;
 mod state_table;
+mod stored;
 mod verified;
 mod yesterday;

@@ -206,6 +206,21 @@ fn what_cannot_be_released_is_refused_with_the_cause_and_dismissed() {
     by(&stage, "stranger", &dismiss).fails(&["does not know this token"]);
 }
 
+/// A notice that was dismissed by mistake can be sent once more.
+#[test]
+fn a_dismissed_notice_is_kept_when_it_is_sent_once_more() {
+    let stage = stage();
+    let failed = Notice::paid("DEMO", "o-2", "r-2").with_text("status", "FAILED").sent(-900);
+    refuse(&stage, failed.clone(), STALE);
+    refuse(&stage, failed.clone(), STALE);
+    assert_eq!(list(&stage, &[]).len(), 1, "what is kept is kept once");
+    let dismiss = ["quarantine", "dismiss", &position(&stage, 0), "--reason", "a slip"];
+    stage.system.payfold(&dismiss).ok();
+    refuse(&stage, failed.clone(), STALE);
+    refuse(&stage, failed, STALE);
+    assert_eq!([list(&stage, &[]).len(), list(&stage, &["--open"]).len()], [2, 1]);
+}
+
 /// A custom scheme with the time of the payment in its notices.
 const OWN: &str = r#"
 version = 1

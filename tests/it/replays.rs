@@ -1,17 +1,23 @@
-//! Owns what replays cost on the real binary. A notice that is sent again with its signature is
-//! answered as before and stored once, whatever unsigned fields stand beside it. A retry that is
-//! signed anew is stored.
+//! Owns what replays cost on the real binary. A fact that is sent again with its signature is
+//! answered as before and stored once, whatever unsigned fields stand beside it. A refused notice
+//! is stored once, and so are a few with other unsigned fields. Neither counts against its
+//! account's rate. A retry that is signed anew is stored.
+
+use std::time::Duration;
 
 use payfold_engines::log::Topic;
 use rusqlite::Connection;
 
 use crate::refusals::accounts::{Accounts, secret};
 use crate::support::notice::Notice;
+use crate::support::waits::{early_in_hour, until};
 use crate::support::wire::notice_request;
 
 /// Bytes of unsigned padding: a body stays under its limit of 16 KiB.
 const PADDING_BYTES: usize = 15_000;
 const REPLAYS: usize = 100;
+/// So many variants of a refused notice are kept.
+const VARIANTS: usize = 8;
 
 /// The notice with its signature and, from 1 on, with different padding.
 fn copies(notice: &Notice) -> Vec<Vec<u8>> {
@@ -70,19 +76,49 @@ fn a_replay_of_a_stored_notice_is_acknowledged_and_stored_once() {
     assert_eq!(again.records(Topic::Intake).len(), 4);
 }
 
+/// A few of them are kept, each once; the others have to come again. So a sender with one signed
+/// notice can neither fill the account's hour nor keep another notice from being stored.
 #[test]
-fn a_replay_of_a_refused_notice_is_refused_too_and_kept_once() {
-    let budget = 2 * PADDING_BYTES;
+fn of_a_refused_notice_a_few_variants_are_kept_each_once() {
+    early_in_hour(Duration::from_secs(20));
+    let budget = (VARIANTS + 1) * PADDING_BYTES;
     let accounts = Accounts::boot(&format!("[ingest]\nquarantine_bytes_per_hour = {budget}\n"));
     let stale = Notice::paid("SHOP", "o-1", "ref-1").sent(-4_000).sign(&secret("main"));
     let (stale, window) = (copies(&stale), (403, "timestamp_out_of_window".to_owned()));
-    assert_eq!(post_all(&accounts, &stale), std::slice::from_ref(&window));
-    assert_holds(&accounts, Topic::Quarantine, &[&stale[0]]);
-    // The replays have taken nothing of the account's hour.
+    let full = (503, "quarantine_full".to_owned());
+    // The last one is the first once more.
+    assert_eq!(post_all(&accounts, &stale), [window.clone(), full.clone(), window.clone()]);
+    let mut kept: Vec<&[u8]> = stale[..VARIANTS].iter().map(Vec::as_slice).collect();
+    assert_holds(&accounts, Topic::Quarantine, &kept);
+    let log = accounts.system.home().log();
+    assert!(log.contains("others with the same signature"), "{log}");
     let other = Notice::paid("SHOP", "o-2", "ref-2").sent(-4_000).sign(&secret("main"));
-    let other = copies(&other).remove(1);
+    let other = copies(&other).remove(0);
     assert_eq!(post_all(&accounts, std::slice::from_ref(&other)), [window]);
-    assert_holds(&accounts, Topic::Quarantine, &[&stale[0], &other]);
+    kept.push(&other);
+    assert_holds(&accounts, Topic::Quarantine, &kept);
+}
+
+/// A sender with an account's signed notices can send them any number of times.
+#[test]
+fn replays_do_not_use_up_the_rate_of_their_account() {
+    let accounts = Accounts::boot("");
+    let of = |order: &str| Notice::paid("RATED", order, "ref-1");
+    let stored = of("o-1").signed(&secret("rated"));
+    let stale = of("o-2").sent(-4_000).signed(&secret("rated"));
+    let (accepted, window) = ((200, String::new()), (403, "timestamp_out_of_window".to_owned()));
+    let sent = [stored.clone(), stale.clone()];
+    assert_eq!(post_all(&accounts, &sent), [accepted.clone(), window.clone()]);
+    let replays = [vec![stored.clone(); 20], vec![stale; 20]].concat();
+    assert_eq!(post_all(&accounts, &replays), [accepted.clone(), window]);
+    let new: Vec<_> =
+        (3..6).map(|number| of(&format!("o-{number}")).signed(&secret("rated"))).collect();
+    assert_eq!(post_all(&accounts, &new), std::slice::from_ref(&accepted));
+    // They have a limit of their own, which a slow machine may not reach at once.
+    until("replays are limited, too", Duration::from_secs(300), || {
+        let answers = post_all(&accounts, &vec![stored.clone(); 200]);
+        answers.contains(&(429, "rate_limited".to_owned())).then_some(())
+    });
 }
 
 /// A notice counts as stored only once its record is: the retry after a 503 is no replay.

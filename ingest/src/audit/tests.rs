@@ -67,7 +67,7 @@ fn sample() -> SampleNotice {
     let profile = Profile::default_for(&partner);
     let directory = Directory::build(vec![profile], &vault()).unwrap();
     let request = NoticeRequest { body: &raw, ..NoticeRequest::default() };
-    let verified = directory.authenticate(None, &request, sent()).unwrap().remove(0);
+    let verified = directory.authenticate(None, &request, sent()).unwrap().notices.remove(0);
     let Admission::Admitted(admitted) = admit::admit_notice(&verified, sent()).unwrap() else {
         panic!("it is a fact")
     };

@@ -101,6 +101,7 @@ impl ProfileCompiler {
             nonce: common.nonce,
         };
         scheme.needs_one_reading = lint::needs_one_reading(&scheme, with);
+        lint::complete_signs(&mut scheme);
         if self.lint == LintMode::Checked {
             for wrong in lint::check(&scheme, &common) {
                 self.report(wrong.span, wrong.problem);

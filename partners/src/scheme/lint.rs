@@ -24,7 +24,7 @@ use crate::scheme::compiled::Scheme;
 use crate::scheme::lint::facts::{TimeAndNonce, fact_events};
 use crate::scheme::rules::{ConfirmPolicy, EventOutcome, EventRule};
 
-pub(super) use self::coverage::{complete_lists, needs_one_reading};
+pub(super) use self::coverage::{complete_lists, complete_signs, needs_one_reading};
 
 /// All names that `exceptions` may list.
 pub(super) const EXCEPTIONS: [&str; 13] = [

@@ -130,6 +130,8 @@ pub(crate) struct SignRule {
     pub(crate) split: Option<String>,
     pub(crate) prefix: String,
     pub(crate) output: SignatureEncoding,
+    /// Whether it covers every value that decides, the time and the merchant included.
+    pub(crate) covers_all: bool,
 }
 
 /// `[[require]]`: two texts that must be equal; otherwise the notice is not for us.

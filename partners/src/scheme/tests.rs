@@ -114,7 +114,7 @@ pub(super) fn sha512(text: &str) -> String {
 /// the rejection's code; for an array, all of them.
 pub(super) fn verdict(directory: &Directory, request: &NoticeRequest<'_>) -> String {
     match directory.verify_scheme("acme", request, NOW) {
-        Ok(notices) => notices.iter().map(said).collect::<Vec<_>>().join("; "),
+        Ok(verified) => verified.notices.iter().map(said).collect::<Vec<_>>().join("; "),
         Err(rejection) => rejection.to_string(),
     }
 }

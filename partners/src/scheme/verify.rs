@@ -4,7 +4,7 @@
 //! account and a forgery cost the same number of signature checks (see `refusal_work`). Items that
 //! one signature covers cost the checks of one notice for each merchant they name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use payfold_schemas::ids::KeyId;
@@ -29,7 +29,7 @@ use crate::rejection::{RejectCode, Rejection};
 use crate::scheme::compiled::Scheme;
 use crate::scheme::rules::ForgedItemPolicy;
 use crate::signed_content::SignedContent;
-use crate::verified::VerifiedNotice;
+use crate::verified::{UnsignedItems, VerifiedNotice, VerifiedRequest};
 
 /// The account and key that signed a notice.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ impl Directory {
         partner: &str,
         request: &NoticeRequest<'_>,
         now: Time,
-    ) -> Result<Vec<VerifiedNotice>, Rejection> {
+    ) -> Result<VerifiedRequest, Rejection> {
         self.verify_items(partner, request, now, WithoutMerchant::TryAccounts)
     }
 
@@ -72,7 +72,7 @@ impl Directory {
         request: &NoticeRequest<'_>,
         now: Time,
         nameless: WithoutMerchant,
-    ) -> Result<Vec<VerifiedNotice>, Rejection> {
+    ) -> Result<VerifiedRequest, Rejection> {
         let unauthenticated = || Rejection::new(RejectCode::Unauthenticated);
         let profile = self.profile(partner).ok_or_else(unauthenticated)?;
         let scheme = profile.scheme();
@@ -83,16 +83,38 @@ impl Directory {
             return Err(Rejection::new(RejectCode::TooComplex)
                 .with_detail("the array has more notices than limits.keys"));
         }
-        let mut verified = Vec::new();
+        let (mut notices, mut unsigned) = (Vec::new(), Vec::new());
         for item in 0..items {
             let place = scheme.items.as_ref().map(|_| item);
             match verifier.verify_item(place) {
-                Some(notice) => verified.push(notice),
+                Some(notice) => notices.push(notice),
                 None if is_refused_whole(scheme) => return Err(unauthenticated()),
-                None => {}
+                None => unsigned.push(named_merchant(&verifier.plain)),
             }
         }
-        if verified.is_empty() { Err(unauthenticated()) } else { Ok(verified) }
+        if notices.is_empty() {
+            return Err(unauthenticated());
+        }
+        let unsigned = self.count_unsigned(partner, &unsigned);
+        Ok(VerifiedRequest { notices, unsigned })
+    }
+
+    /// Counts items by the merchants that they name. An account is ours even if it is disabled.
+    fn count_unsigned(&self, partner: &str, named: &[Option<String>]) -> UnsignedItems {
+        if named.is_empty() {
+            return UnsignedItems::default();
+        }
+        let accounts =
+            self.accounts().iter().filter(|account| account.partner().as_str() == partner);
+        let merchants: HashSet<_> =
+            accounts.map(|account| account.merchant_code().as_str()).collect();
+        let is_other = |merchant: &&Option<String>| {
+            merchant.as_deref().is_some_and(|merchant| {
+                !merchant.trim().is_empty() && !merchants.contains(merchant)
+            })
+        };
+        let others = named.iter().filter(is_other).count();
+        UnsignedItems { ours: named.len() - others, others }
     }
 
     /// Verifies one notice of a stored request again: the item at this place of its array, whatever
@@ -206,7 +228,10 @@ impl<'r> SchemeVerifier<'r> {
         if let Some((covering, merchant)) = self.covering.as_mut().zip(merchant) {
             covering.insert(merchant, found.clone());
         }
-        let FoundSigner { signer, place } = found?;
+        let FoundSigner { mut signer, place } = found?;
+        if let (Some(_), Some(item)) = (&self.covering, item) {
+            signer.signed_text = signer.signed_text.of_item(item);
+        }
         let message = self.opened[place].1.as_mut()?;
         if let Some(item) = item {
             message.select_item(item);
@@ -337,7 +362,7 @@ fn build_notice(
         sign: Some(sign.name.clone()),
         is_unsigned: sign.algorithm == SignAlgorithm::None,
         signed: signer.signed_text,
-        covers_all: is_believed,
+        covers_all: sign.covers_all,
         item: item.and_then(|item| u32::try_from(item).ok()),
         key_id: signer.key_id,
         account: signer.account,

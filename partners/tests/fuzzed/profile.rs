@@ -106,7 +106,7 @@ pub fn judge(directory: &Directory, wire: Wire, depth: Depth) -> Wire {
         let is_read = !verdict.starts_with("405") && !verdict.starts_with("415");
         assert!(is_taken == taken.is_ok() || !is_read, "{verdict}");
     }
-    for notice in taken.iter().flatten() {
+    for notice in taken.iter().flat_map(|verified| &verified.notices) {
         assert_eq!(notice.account().merchant_code().as_str(), MERCHANT);
         for ack in AckKind::ALL {
             let _ = notice.answer(ack);

@@ -38,3 +38,52 @@ fn an_item_that_is_not_stored_makes_the_partner_retry_even_after_a_refused_one()
     }
     assert_eq!(facts(&system, ["items", "c"], 1), ["SUCCESS 100 r-c"]);
 }
+
+/// An item that can't be verified now may be a notice for us all the same: its account is off, or
+/// has no key yet. What is acknowledged is not sent again.
+#[test]
+fn an_item_of_an_account_of_ours_is_not_acknowledged_unverified() {
+    let home = Home::new();
+    let own = ITEMS
+        .replace("at = \"f.items\"", "at = \"f.items\"\nforged = \"refuse_item\"")
+        .replace("{i.ref}:", "{i.shop}:{i.ref}:")
+        .replace("[map]", "[map]\nmerchant = \"{i.shop}\"");
+    home.write("items.toml", &own);
+    home.write("payfold.toml", "[partners.items]\nprofile = \"items.toml\"\n");
+    for shop in ["SHOP", "OFF"] {
+        home.write("secret.txt", &format!("text:{SECRET}\n"));
+        home.add_key("items", SECRET, &["--merchant", shop]);
+    }
+    home.payfold(&["account", "set", "items", "OFF", "--disabled"]).ok();
+    let system = home.boot();
+    let item = |shop: &str, order: &str| {
+        let signature = sha256(&format!("{shop}:r-{order}:{order}:100:true"));
+        json!({
+            "shop": shop, "ref": format!("r-{order}"), "order": order, "amount": 100,
+            "success": "true", "sig": signature,
+        })
+    };
+    let post = |items: &[Value]| {
+        let body = json!({ "items": items }).to_string();
+        ask(&system, "POST /api/payment/ipn/items", &[], &body)
+    };
+    assert_eq!(post(&[item("SHOP", "a"), item("OTHERS", "b")]).status, 200, "it is for others");
+    for _ in 0..2 {
+        let answer = post(&[item("SHOP", "c"), item("OFF", "d")]);
+        assert_eq!((answer.status, answer.code()), (503, "unverified_item".to_owned()));
+        assert_eq!(answer.header("retry-after"), Some("60"));
+    }
+    assert_eq!(facts(&system, ["items", "c"], 1), ["SUCCESS 100 r-c"]);
+    let metrics = system.get("/metrics").text();
+    for counted in
+        ["\"unauthenticated\",partner=\"items\"} 1\n", "\"unverified_item\",partner=\"items\"} 2\n"]
+    {
+        assert!(metrics.contains(counted), "{counted}{metrics}");
+    }
+    assert!(home.log().contains("unverified_item"), "{}", home.log());
+    // Once the account is on, the retry brings it.
+    home.payfold(&["account", "set", "items", "OFF", "--enabled"]).ok();
+    until("the account is on", Duration::from_secs(20), || {
+        (post(&[item("SHOP", "c"), item("OFF", "d")]).status == 200).then_some(())
+    });
+}

@@ -71,6 +71,7 @@ impl ProfileCompiler {
             split,
             prefix: file.prefix.clone(),
             output,
+            covers_all: false,
         })
     }
 }

@@ -5,15 +5,12 @@ use payfold_schemas::time::Time;
 
 use crate::directory::Directory;
 use crate::notice_content::NoticeContent;
-use crate::profile::Profile;
 use crate::rejection::RejectCode;
 use crate::scheme::claims::{CLAIMS_MAX, are_too_many};
 use crate::scheme::compiled::Scheme;
 use crate::scheme::explain::attempt::SignatureAttempt;
-use crate::scheme::message::ParsedMessage;
 use crate::scheme::request::NoticeRequest;
-use crate::scheme::rules::ITEM;
-use crate::verified::VerifiedNotice;
+use crate::verified::{VerifiedNotice, VerifiedRequest};
 
 /// Describes how a request is judged at `now`. `why` is the reason if no known key has signed it.
 pub(super) fn describe_verdict(
@@ -29,10 +26,10 @@ pub(super) fn describe_verdict(
         return refused.to_owned();
     }
     match directory.authenticate(Some(partner), request, now) {
-        Ok(notices) => {
+        Ok(VerifiedRequest { notices, unsigned }) => {
             let mut said: Vec<_> =
                 notices.iter().map(|notice| describe_notice(notice, now)).collect();
-            let refused = count_items(scheme, profile, request).saturating_sub(notices.len());
+            let refused = unsigned.ours + unsigned.others;
             if refused > 0 {
                 said.push(format!("{refused} of its items are refused: no known key signed them"));
             }
@@ -55,12 +52,6 @@ fn why_not_read(scheme: &Scheme, request: &NoticeRequest<'_>) -> Option<&'static
     let is_read = content_type.is_none() || scheme.takes_content_type(content_type);
     (!is_read)
         .then_some("415: notices of this partner have another content type (notice.content_types)")
-}
-
-fn count_items(scheme: &Scheme, profile: &Profile, request: &NoticeRequest<'_>) -> usize {
-    let message = ParsedMessage::new(scheme, request, profile.limits()).ok();
-    let is_read = scheme.items.as_ref().is_some_and(|rule| rule.of.0 <= ITEM);
-    message.filter(|_| is_read).and_then(|message| message.count_items().ok()).unwrap_or(0)
 }
 
 /// Describes an authenticated notice.

@@ -150,9 +150,25 @@ pub(in crate::scheme) fn complete_lists(scheme: &mut Scheme) {
     }
 }
 
+/// Sets in every `[[sign]]` whether it covers all that decides.
+pub(in crate::scheme) fn complete_signs(scheme: &mut Scheme) {
+    let covers_all = |sign: &SignRule| {
+        sign.algorithm.signs_the_text()
+            && deciding_sources(scheme).into_iter().all(|source| covers(scheme, sign, source))
+    };
+    let covering: Vec<bool> = scheme.signs.iter().map(covers_all).collect();
+    for (sign, covers_all) in scheme.signs.iter_mut().zip(covering) {
+        sign.covers_all = covers_all;
+    }
+}
+
 /// Whether changing this value would change the text that this `[[sign]]` signs.
 pub(super) fn covered_by(scheme: &Scheme, sign: &SignRule, token: &TemplateToken) -> bool {
-    coverage_in(scheme, &sign.text, &token.source, 0) > SignatureCoverage::Nothing
+    covers(scheme, sign, &token.source)
+}
+
+fn covers(scheme: &Scheme, sign: &SignRule, source: &TokenSource) -> bool {
+    coverage_in(scheme, &sign.text, source, 0) > SignatureCoverage::Nothing
 }
 
 /// How well a signature over `text` protects a value.

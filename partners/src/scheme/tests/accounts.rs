@@ -49,9 +49,9 @@ fn body(merchant: &str) -> String {
 fn verified_account(directory: &Directory, body: &str, signature: &str) -> (String, usize) {
     let headers = [("X-Sig", signature)];
     let request = post(body, &headers);
-    let (notices, checks) = count(|| directory.verify_scheme("acme", &request, NOW));
+    let (verified, checks) = count(|| directory.verify_scheme("acme", &request, NOW));
     let code = |notice: &VerifiedNotice| notice.account().merchant_code().to_string();
-    (notices.map_or_else(|error| error.to_string(), |all| code(&all[0])), checks)
+    (verified.map_or_else(|error| error.to_string(), |all| code(&all.notices[0])), checks)
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn an_unknown_merchant_costs_as_many_checks_as_a_forged_signature() {
         &post(&body(""), &[("x-sig", &hmac(&secret(3), &body("")))]),
         NOW,
     );
-    let signed = &signed.unwrap()[0];
+    let signed = &signed.unwrap().notices[0];
     assert_eq!(signed.account().merchant_code().as_str(), "M-3");
     assert_eq!(signed.content().unwrap_err().to_string(), "merchant is required");
     let (_, none) = verified_account(&directory, &body("M-0"), "no signature at all");

@@ -101,7 +101,7 @@ fn body(random: &mut Rng) -> String {
 fn outcome(directory: &Directory, body: &str) -> String {
     match directory.authenticate(Some("acme"), &post(body, &[]), NOW) {
         Err(rejection) => rejection.code().to_string(),
-        Ok(notices) => match notices[0].content() {
+        Ok(verified) => match verified.notices[0].content() {
             Ok(NoticeContent::Event(mapped)) => format!("{mapped:?}"),
             Ok(said) => format!("{said:?}"),
             Err(_) => "refused".to_owned(),

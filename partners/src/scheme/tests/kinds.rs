@@ -99,7 +99,7 @@ fn sorted_query_pairs_by_get() {
     let odd = altered(&signed, "1000000", "1000050");
     let request_query = format!("vnp_SecureHash={}&{odd}", sha512(&odd));
     let request = NoticeRequest { method: "GET", query: &request_query, ..post("", &[]) };
-    let notices = directory.verify_scheme("acme", &request, NOW).unwrap();
+    let notices = directory.verify_scheme("acme", &request, NOW).unwrap().notices;
     let answer = notices[0].answer(crate::scheme::ack::AckKind::NotAdmissible).unwrap();
     assert_eq!(answer.body, r#"{"RspCode":"99","TxnRef":"o-1"}"#);
     assert!(said(&notices[0]).starts_with("fault: amount is no exact number"));

@@ -181,7 +181,7 @@ currency = "{f.c}"
     let old = body(&String::from_utf8(old).unwrap().to_uppercase());
     for (body, sign, key) in [(&ed, "new", "ed"), (&old, "old", "shared")] {
         let request = post(body, &[]);
-        let notices = directory.verify_scheme("acme", &request, NOW).unwrap();
+        let notices = directory.verify_scheme("acme", &request, NOW).unwrap().notices;
         assert_eq!((notices[0].sign(), notices[0].key_id().as_str()), (Some(sign), key));
         assert_eq!(said(&notices[0]), "o-1 SUCCESS 100 VND r 1");
         assert_eq!(
