@@ -127,7 +127,11 @@ impl Ingest {
     }
 
     /// Counts a notice against the rate of its account. Errors: `rate_limited`.
-    fn check_account_rate(&self, account: &Account, charge: Charge) -> Result<(), Refusal> {
+    pub(crate) fn check_account_rate(
+        &self,
+        account: &Account,
+        charge: Charge,
+    ) -> Result<(), Refusal> {
         self.limits.check_account_rate(account.index(), account.rate_per_s(), charge)
     }
 
@@ -151,10 +155,10 @@ impl Ingest {
     }
 
     /// Begins what an admissible notice requires. Only a new fact counts against the account's rate
-    /// of facts: a sender with old notices must not use it up.
-    fn begin_admission<'a>(
+    /// of facts: replays must not use it up.
+    fn begin_admission(
         &self,
-        notice: AuthenticatedNotice<'_, 'a>,
+        notice: AuthenticatedNotice<'_, '_>,
         admission: Admission,
     ) -> Result<PendingStep, Refusal> {
         let (verified, receipt) = (notice.verified, notice.receipt);
@@ -162,20 +166,20 @@ impl Ingest {
         let admitted = match admission {
             Admission::Admitted(admitted) => admitted,
             Admission::Ignored => {
-                self.check_account_rate(account, Charge::Other)?;
+                self.check_account_rate(account, Charge::Replay)?;
                 self.metrics.count_ignored(account.partner());
                 return Ok(PendingStep::Nothing(Ok(Acknowledged::Ignored)));
             }
             Admission::NoOrder => {
-                self.check_account_rate(account, Charge::Other)?;
                 let refusal = Refusal::new(RefusalCode::NoOrder);
-                let write = self.begin_quarantine(notice, &refusal, BudgetLimit::Whole);
+                let kept = self.identify_kept(&notice, refusal.code);
+                let write = self.begin_quarantine(notice, &refusal, (kept, BudgetLimit::Whole))?;
                 return Ok(PendingStep::QuarantineAndAcknowledge(write));
             }
         };
         let identity = self.replays.identify_fact(verified, &admitted);
         if self.remembers(self.replays.facts(), identity, &receipt) {
-            self.check_account_rate(account, Charge::Other)?;
+            self.check_account_rate(account, Charge::Replay)?;
             return Ok(PendingStep::AcknowledgeReplay);
         }
         self.check_account_rate(account, Charge::Fact)?;
@@ -193,16 +197,15 @@ impl Ingest {
         notice: AuthenticatedNotice<'_, '_>,
         refusal: Refusal,
     ) -> Result<PendingStep, Refusal> {
-        let verified = notice.verified;
-        self.check_account_rate(verified.account(), Charge::Other)?;
-        let answer = self.apply_clock_verdict(verified, &refusal, &notice.receipt);
+        let kept = self.identify_kept(&notice, refusal.code);
+        let answer = self.apply_clock_verdict((notice.verified, kept), &refusal, &notice.receipt);
         // A 503 makes the partner send the notice again. These notices get half of the budget, so
         // that they can't displace the evidence of final refusals.
         let share = match answer.code {
             RefusalCode::ReceiverClockOff => BudgetLimit::Half,
             _ => BudgetLimit::Whole,
         };
-        let write = self.begin_quarantine(notice, &refusal, share);
+        let write = self.begin_quarantine(notice, &refusal, (kept, share))?;
         Ok(PendingStep::QuarantineAndRefuse(write, answer))
     }
 
@@ -210,17 +213,19 @@ impl Ingest {
     /// Other refusals stay as they are.
     fn apply_clock_verdict(
         &self,
-        verified: &VerifiedNotice,
+        (verified, kept): (&VerifiedNotice, NoticeIdentity),
         refusal: &Refusal,
         receipt: &Receipt,
     ) -> Refusal {
         let at = receipt.received_at;
         if let Some(skew_ms) = refusal.skew_ms {
-            let (outside, identity) =
-                (self.replays.out_of_window(), self.replays.identify_signed(verified));
             // A replay is no evidence about the clock: anybody with an old notice can send it
             // again, with other bytes beside the signed ones.
-            if outside.add(identity, at) {
+            let identity = match verified.covers_all() {
+                true => self.replays.identify_signed(verified),
+                false => kept,
+            };
+            if self.replays.out_of_window().add(identity, at) {
                 let notice = OutOfWindowNotice { at, skew_ms, identity: identity.first_half() };
                 self.clock_health.record_out_of_window(verified.account().partner(), notice);
             }

@@ -143,8 +143,8 @@ impl Ingest {
     ) -> Option<Refusal> {
         let partner = beside.account().partner();
         let codes = [(ours, RefusalCode::UnverifiedItem), (others, RefusalCode::Unauthenticated)];
-        for (_, code) in codes.into_iter().filter(|(count, _)| *count > 0) {
-            self.metrics.count_refused(Some(partner), code);
+        for (count, code) in codes.into_iter().filter(|(count, _)| *count > 0) {
+            (0..count).for_each(|_| self.metrics.count_refused(Some(partner), code));
             self.sampler.log_refusal(receipt, Some(raw), code);
         }
         (ours > 0).then(|| Refusal::with_retry(RefusalCode::UnverifiedItem, SIGNED_RETRY_AFTER_S))

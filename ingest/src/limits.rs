@@ -1,5 +1,5 @@
 //! Owns the rate limits: per source address before the signature is verified, per account after it,
-//! separately for the facts it stores and for all its other signed notices.
+//! separately for the facts it stores, for what is quarantined, and for what stores nothing.
 //! Also owns the decision which address a request comes from behind trusted proxies.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -60,7 +60,7 @@ impl Limits {
         let Some(rate) = rate_per_s.and_then(NonZeroU32::new) else { return Ok(()) };
         let per_s = match charge {
             Charge::Fact => rate.get(),
-            Charge::Other => rate.get().saturating_mul(OTHERS_PER_FACT),
+            Charge::Kept | Charge::Replay => rate.get().saturating_mul(OTHERS_PER_FACT),
         };
         let cost = NonZeroU32::new((RATE_UNIT / per_s).max(1)).expect("at least one");
         match self.accounts.check_key_n(&(index, rate, charge), cost) {
@@ -107,11 +107,13 @@ impl Limits {
 pub(crate) enum Charge {
     /// It is a new fact.
     Fact,
-    /// It is a replay, is refused or is ignored.
-    Other,
+    /// It is stored in quarantine.
+    Kept,
+    /// It stores nothing: it is a replay, or ignored, or there is no room for it.
+    Replay,
 }
 
-/// An account may send so many other signed notices for each fact.
+/// An account may send so many signed notices of each other charge for each fact.
 const OTHERS_PER_FACT: u32 = 10;
 
 /// Stands for an unknown source address. No account lists it as allowed.
@@ -151,7 +153,7 @@ mod tests {
         assert_eq!(refused.expect("a limit").code, RefusalCode::RateLimited);
         assert!(limits.check_address_rate(Some(ip("203.0.113.10"))).is_ok());
         let begun = std::time::Instant::now();
-        for (charge, rate) in [(Charge::Fact, 5), (Charge::Other, 50)] {
+        for (charge, rate) in [(Charge::Fact, 5), (Charge::Kept, 50), (Charge::Replay, 50)] {
             let passes = |_: &usize| limits.check_account_rate(1, Some(5), charge).is_ok();
             let passed = (0..200).filter(passes).count();
             let back = usize::try_from(begun.elapsed().as_millis()).expect("few") * rate / 1_000;

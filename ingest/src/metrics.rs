@@ -158,8 +158,8 @@ impl IngestMetrics {
             quarantined: CodeCounters::new(&quarantined, &[]),
             quarantine_over_budget: register_int_counter_with_registry!(
                 "payfold_quarantine_over_budget_total",
-                "Signed notices answered 503 and not stored: their account is over its quarantine \
-                 budget, or their signature has come with too many other unsigned bytes.",
+                "Signed notices answered 503 and not stored because their account is over its \
+                 quarantine budget.",
                 registry
             )?,
             own_clock_skew: register_gauge_with_registry!(
@@ -218,7 +218,7 @@ impl IngestMetrics {
         self.quarantined.count(code);
     }
 
-    /// Counts a signed notice that quarantine had no room for.
+    /// Counts a signed notice that was not stored: its account is over its quarantine budget.
     pub(crate) fn count_over_budget(&self) {
         self.quarantine_over_budget.inc();
     }

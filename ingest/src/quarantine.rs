@@ -18,7 +18,7 @@ use payfold_schemas::time::Time;
 
 use crate::intake::{Intake, PendingAppend, Receipt, strip_to_clear};
 use crate::refusal::{Refusal, RefusalCode};
-use crate::replays::NoticeIdentity;
+use crate::replays::{NoticeIdentity, Variant};
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -94,15 +94,6 @@ pub(crate) enum QuarantineOutcome {
     NoRoom,
 }
 
-/// Why a notice is not stored in quarantine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoRoom {
-    /// The account's hourly budget is used up.
-    Budget,
-    /// As many notices as may differ in unsigned bytes only are stored.
-    Variants,
-}
-
 /// A write to quarantine that has begun, or that is not needed.
 pub(crate) enum QuarantineWrite {
     /// An earlier delivery of the same notice is durable.
@@ -121,8 +112,8 @@ pub(crate) struct Reserved {
     pub(crate) bytes: usize,
     /// Recognises replays once the record is durable.
     pub(crate) identity: NoticeIdentity,
-    /// The place reserved among the variants of its signature; `None` if they are not counted.
-    pub(crate) place: Option<NoticeIdentity>,
+    /// Its place among the variants of its notice; `None` if they are not counted.
+    pub(crate) variant: Option<Variant>,
 }
 
 /// A signed notice to be quarantined.

@@ -6,78 +6,99 @@ use payfold_partners::directory::Account;
 use payfold_partners::sealing::UnsealedBody;
 use payfold_partners::verified::VerifiedNotice;
 use payfold_schemas::release::Quarantined;
-use payfold_schemas::time::Time;
 
 use crate::authenticated::AuthenticatedNotice;
 use crate::ingest::Ingest;
 use crate::intake::Receipt;
+use crate::limits::Charge;
 use crate::quarantine::{
-    self, BudgetLimit, NoRoom, QuarantineEntry, QuarantineOutcome, QuarantineWrite, Reserved,
+    self, BudgetLimit, QuarantineEntry, QuarantineOutcome, QuarantineWrite, Reserved,
 };
-use crate::refusal::Refusal;
-use crate::replays::{KeptNotice, NoticeIdentity};
+use crate::refusal::{Refusal, RefusalCode};
+use crate::replays::{KeptNotice, NoRoom, NoticeIdentity, Variant};
 use crate::reverify::{self, RecordedNotice};
 
 impl Ingest {
+    /// The identity of a notice that is quarantined under this code.
+    pub(crate) fn identify_kept(
+        &self,
+        notice: &AuthenticatedNotice<'_, '_>,
+        code: RefusalCode,
+    ) -> NoticeIdentity {
+        self.replays.identify_kept(KeptNotice {
+            account: &notice.verified.account().name(),
+            key_id: &notice.source.key_id,
+            code: code.as_str(),
+            request: &notice.source.request,
+            raw: notice.raw,
+        })
+    }
+
     /// Hands a signed notice that is no fact to the log. Writes nothing if this process remembers
-    /// its bytes as quarantined, or if there is no room for them.
+    /// its bytes as quarantined (`kept`), or if there is no room for them. Errors: `rate_limited`.
     pub(crate) fn begin_quarantine(
         &self,
         notice: AuthenticatedNotice<'_, '_>,
         refusal: &Refusal,
-        limit: BudgetLimit,
-    ) -> QuarantineWrite {
+        (kept, limit): (NoticeIdentity, BudgetLimit),
+    ) -> Result<QuarantineWrite, Refusal> {
         let AuthenticatedNotice { verified, source, receipt, raw } = notice;
-        let (account, now, code) = (&**verified.account(), receipt.received_at, refusal.code);
-        let name = account.name();
-        let kept = KeptNotice {
-            account: &name,
-            key_id: &source.key_id,
-            code: code.as_str(),
-            request: &source.request,
-            raw,
-        };
-        let identity = self.replays.identify_kept(kept);
-        if self.remembers(self.replays.quarantined(), identity, &receipt) {
-            return QuarantineWrite::AlreadyStored;
+        let (account, code) = (&**verified.account(), refusal.code);
+        if self.remembers(self.replays.quarantined(), kept, &receipt) {
+            self.check_account_rate(account, Charge::Replay)?;
+            return Ok(QuarantineWrite::AlreadyStored);
         }
-        let place = match self.reserve_room(verified, (&name, raw.len()), limit, now) {
-            Ok(place) => place,
+        let variant = match self.reserve_room(verified, (kept, raw.len()), limit, &receipt) {
+            Ok(variant) => variant,
             Err(why) => {
-                self.metrics.count_over_budget();
-                if limit == BudgetLimit::Whole {
-                    self.sampler.log_no_room(&receipt, raw, (&name, why));
+                self.check_account_rate(account, Charge::Replay)?;
+                if why == NoRoom::Budget {
+                    self.metrics.count_over_budget();
                 }
-                return QuarantineWrite::NoRoom;
+                if limit == BudgetLimit::Whole {
+                    self.sampler.log_no_room(&receipt, raw, (&account.name(), why));
+                }
+                return Ok(QuarantineWrite::NoRoom);
             }
         };
+        let reserved = Reserved { code, bytes: raw.len(), identity: kept, variant };
+        if let Err(limited) = self.check_account_rate(account, Charge::Kept) {
+            self.give_room_back(account, &reserved);
+            return Err(limited);
+        }
         let entry = QuarantineEntry { account, refusal, source, raw };
-        let append = quarantine::append_entry(&self.intake, receipt, name, entry);
-        let reserved = Reserved { code, bytes: raw.len(), identity, place };
-        QuarantineWrite::Pending(append, Box::new(reserved))
+        let append = quarantine::append_entry(&self.intake, receipt, account.name(), entry);
+        Ok(QuarantineWrite::Pending(append, Box::new(reserved)))
     }
 
     /// Takes a notice's bytes from its account's budget. If its signature covers all that decides,
-    /// takes a place among the variants of its signature, too, and returns that.
+    /// takes a place among its variants, too, and returns that.
     fn reserve_room(
         &self,
         verified: &VerifiedNotice,
-        (account, bytes): (&str, usize),
+        (kept, bytes): (NoticeIdentity, usize),
         limit: BudgetLimit,
-        now: Time,
-    ) -> Result<Option<NoticeIdentity>, NoRoom> {
-        let place = match verified.covers_all() {
+        receipt: &Receipt,
+    ) -> Result<Option<Variant>, NoRoom> {
+        let (account, now) = (verified.account().name(), receipt.received_at);
+        let variant = match verified.covers_all() {
             true => {
-                let signed = self.replays.identify_signed(verified);
-                Some(self.replays.reserve_variant(signed, now).ok_or(NoRoom::Variants)?)
+                let variants = self.replays.identify_variants(verified);
+                self.replays.reserve_variant(variants, kept, now)?
             }
             false => None,
         };
-        if self.quarantine.take(account, bytes, limit, now) {
-            return Ok(place);
+        if self.quarantine.take(&account, bytes, limit, now) {
+            return Ok(variant);
         }
-        place.into_iter().for_each(|place| self.replays.release_variant(place));
+        variant.into_iter().for_each(|variant| self.replays.release_variant(variant));
         Err(NoRoom::Budget)
+    }
+
+    /// Gives back what a notice that is not stored has taken.
+    fn give_room_back(&self, account: &Account, reserved: &Reserved) {
+        self.quarantine.give_back(&account.name(), reserved.bytes);
+        reserved.variant.into_iter().for_each(|variant| self.replays.release_variant(variant));
     }
 
     /// Waits until a quarantined notice is durable. Errors: `storage_unavailable`; the notice's
@@ -96,8 +117,7 @@ impl Ingest {
             QuarantineWrite::Pending(append, reserved) => (append, reserved),
         };
         if let Err(unavailable) = self.intake.await_durable(append).await {
-            self.quarantine.give_back(&account.name(), reserved.bytes);
-            reserved.place.into_iter().for_each(|place| self.replays.release_variant(place));
+            self.give_room_back(account, &reserved);
             return Err(unavailable);
         }
         self.replays.quarantined().remember(reserved.identity, receipt.received_at);
@@ -106,29 +126,27 @@ impl Ingest {
     }
 
     /// Forgets a quarantined notice that people have dismissed: if the partner sends it again, it
-    /// is stored again. Bytes that can't be opened any more are not remembered either.
+    /// is stored again. A notice that can't be unsealed any more stays known by its bytes.
     pub fn forget_dismissed(&self, notice: &Quarantined) {
         let (record, directory) = (&notice.record, self.directory.load());
-        let recorded = (notice.delivery(), &record.source.request);
+        let (source, received_at) = (&record.source, record.received_at);
+        let recorded = (notice.delivery(), &source.request);
         let sealed = (notice.raw_key_id.as_ref(), notice.raw.as_slice());
         let Ok(UnsealedBody { request, raw }) =
             directory.open_body(&record.account, recorded, sealed)
         else {
             return;
         };
-        let kept = KeptNotice {
+        let kept = self.replays.identify_kept(KeptNotice {
             account: &record.account,
-            key_id: &record.source.key_id,
+            key_id: &source.key_id,
             code: &record.code,
             request: &request,
             raw: &raw,
-        };
-        self.replays.quarantined().forget(self.replays.identify_kept(kept));
-        let (source, received_at) = (&record.source, record.received_at);
+        });
         let recorded = RecordedNotice { source, request: &request, raw: &raw, received_at };
-        if let Some(verified) = reverify::reverify_notice(&directory, &self.public_url, recorded) {
-            let signed = self.replays.identify_signed(&verified);
-            self.replays.release_last_variant(signed, self.clock.now());
-        }
+        let verified = reverify::reverify_notice(&directory, &self.public_url, recorded);
+        let variants = verified.map(|verified| self.replays.identify_variants(&verified));
+        self.replays.forget_kept(kept, variants, self.clock.now());
     }
 }

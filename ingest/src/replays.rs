@@ -31,8 +31,8 @@ const VARIANTS_MAX: u8 = 8;
 const FACT_SETS: usize = 512;
 /// Sets per shard: 32,768 quarantined notices, 768 KiB.
 const QUARANTINED_SETS: usize = 64;
-/// Sets per shard: 32,768 variants of quarantined notices.
-const VARIANT_SETS: usize = 64;
+/// Sets per shard: 32,768 variants of quarantined notices, two identities each.
+const VARIANT_SETS: usize = 128;
 /// Sets per shard: 32,768 out-of-window notices.
 const OUTSIDE_SETS: usize = 64;
 /// Each shard has a lock of its own.
@@ -65,6 +65,22 @@ impl NoticeIdentity {
     pub(crate) fn first_half(self) -> u64 {
         self.0[0]
     }
+}
+
+/// A place reserved among the variants of a notice, for bytes on their way to quarantine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Variant {
+    place: NoticeIdentity,
+    kept: NoticeIdentity,
+}
+
+/// Why a notice is not stored in quarantine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// The account's hourly budget is used up.
+    Budget,
+    /// As many notices as may differ in unsigned bytes only are stored.
+    Variants,
 }
 
 /// The notices that this process remembers.
@@ -111,33 +127,60 @@ impl Replays {
         self.hash_identity(&(account, notice.key_id(), notice.signed()))
     }
 
-    /// Reserves a place for one more quarantined variant of what was signed. `None` if all places
-    /// are taken.
+    /// The identity that all quarantined variants of a notice share: what its key has signed, and
+    /// its index if that is a whole array.
+    pub(crate) fn identify_variants(&self, notice: &VerifiedNotice) -> NoticeIdentity {
+        let item = notice.item().filter(|_| notice.shares_signature());
+        self.hash_identity(&(self.identify_signed(notice).0, item))
+    }
+
+    /// Reserves a place among the variants of a notice for these bytes. `Ok(None)` if they have one
+    /// already: an earlier delivery of them is on its way, or was given up by its sender. Errors:
+    /// all places are taken.
     pub(crate) fn reserve_variant(
         &self,
-        signed: NoticeIdentity,
+        variants: NoticeIdentity,
+        kept: NoticeIdentity,
         now: Time,
-    ) -> Option<NoticeIdentity> {
-        (0..VARIANTS_MAX)
-            .map(|place| self.variant(signed, place))
-            .find(|place| self.variants.add(*place, now))
+    ) -> Result<Option<Variant>, NoRoom> {
+        if !self.variants.add(kept, now) {
+            return Ok(None);
+        }
+        let mut places = (0..VARIANTS_MAX).map(|place| self.variant(variants, place));
+        match places.find(|place| self.variants.add(*place, now)) {
+            Some(place) => Ok(Some(Variant { place, kept })),
+            None => {
+                self.variants.forget(kept);
+                Err(NoRoom::Variants)
+            }
+        }
     }
 
     /// Frees the place of a variant that could not be stored.
-    pub(crate) fn release_variant(&self, place: NoticeIdentity) {
-        self.variants.forget(place);
+    pub(crate) fn release_variant(&self, variant: Variant) {
+        self.variants.forget(variant.place);
+        self.variants.forget(variant.kept);
     }
 
-    /// Frees the last place that is taken by variants of what was signed.
-    pub(crate) fn release_last_variant(&self, signed: NoticeIdentity, now: Time) {
-        let mut places = (0..VARIANTS_MAX).rev().map(|place| self.variant(signed, place));
-        if let Some(last) = places.find(|place| self.variants.contains(*place, now)) {
+    /// Forgets bytes in quarantine, and frees a place among the `variants` of their notice.
+    pub(crate) fn forget_kept(
+        &self,
+        kept: NoticeIdentity,
+        variants: Option<NoticeIdentity>,
+        now: Time,
+    ) {
+        self.quarantined.forget(kept);
+        self.variants.forget(kept);
+        let places =
+            variants.map(|variants| (0..VARIANTS_MAX).map(move |n| self.variant(variants, n)));
+        let taken = |place: &NoticeIdentity| self.variants.contains(*place, now);
+        if let Some(last) = places.into_iter().flatten().rfind(taken) {
             self.variants.forget(last);
         }
     }
 
-    fn variant(&self, signed: NoticeIdentity, place: u8) -> NoticeIdentity {
-        self.hash_identity(&(signed.0, place))
+    fn variant(&self, variants: NoticeIdentity, place: u8) -> NoticeIdentity {
+        self.hash_identity(&(variants.0, place))
     }
 
     fn hash_identity(&self, content: &impl Hash) -> NoticeIdentity {
@@ -213,7 +256,7 @@ impl RememberedNotices {
     }
 
     /// Forgets a notice: a replay of it is stored again.
-    pub(crate) fn forget(&self, identity: NoticeIdentity) {
+    fn forget(&self, identity: NoticeIdentity) {
         self.with_set(identity, |set| {
             if let Some(way) = set.find(identity) {
                 set.until_ms[way] = 0;
@@ -287,6 +330,28 @@ mod tests {
         assert!(!table.contains(NoticeIdentity([7, 8]), NOW), "half an identity is another notice");
         table.remember(one, NOW.plus_ms(500));
         assert!(table.contains(one, NOW.plus_ms(1_499)));
+    }
+
+    #[test]
+    fn a_notice_has_a_few_variants_at_a_time() {
+        let replays = Replays::default();
+        let reserve = |bytes| replays.reserve_variant(identity(1), identity(bytes), NOW);
+        let taken: Vec<_> = (100..108).map(reserve).collect();
+        assert!(taken.iter().all(|variant| matches!(variant, Ok(Some(_)))), "{taken:?}");
+        assert_eq!(reserve(108), Err(NoRoom::Variants));
+        assert_eq!(reserve(103), Ok(None), "these bytes have their place");
+        assert_eq!(reserve(108), Err(NoRoom::Variants), "a refused one leaves nothing");
+        let other = replays.reserve_variant(identity(2), identity(200), NOW);
+        assert!(matches!(other, Ok(Some(_))), "another notice has its own places");
+        let Ok(Some(first)) = taken[0] else { panic!("{taken:?}") };
+        replays.release_variant(first);
+        assert!(matches!(reserve(108), Ok(Some(_))), "the place of what could not be stored");
+        assert_eq!(reserve(100), Err(NoRoom::Variants));
+        replays.quarantined().remember(identity(101), NOW);
+        replays.forget_kept(identity(101), Some(identity(1)), NOW);
+        assert!(!replays.quarantined().contains(identity(101), NOW));
+        assert!(matches!(reserve(101), Ok(Some(_))), "the place of what was dismissed");
+        assert_eq!(reserve(100), Err(NoRoom::Variants));
     }
 
     #[test]

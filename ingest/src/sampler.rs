@@ -11,8 +11,8 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
 
 use crate::intake::Receipt;
-use crate::quarantine::NoRoom;
 use crate::refusal::RefusalCode;
+use crate::replays::NoRoom;
 
 /// Remembers for each kind of line when it was last logged, and how many were skipped since.
 pub struct Sampler {
@@ -105,8 +105,9 @@ impl Sampler {
                 account, request.id = %request_id, body.digest = %digest, since_last,
                 "signed notices are not stored: others with the same signature and other unsigned \
                  bytes are in quarantine, as many as a day may bring; they are answered 503, so \
-                 that the partner sends them again; ask the partner which of them it sent (payfold \
-                 quarantine list)"
+                 that the partner sends them again; if the partner did not send those (payfold \
+                 quarantine list), dismiss them and let only its addresses send (payfold account \
+                 set --allow-source)"
             ),
         }
     }

@@ -28,6 +28,7 @@ impl VerifiedNotice {
             is_unsigned: false,
             signed: SignedContent::by(*verified.signature()),
             covers_all: true,
+            shares_signature: false,
             item: None,
             content: read_content(verified),
             answers: Vec::new(),

@@ -8,7 +8,7 @@ use payfold_schemas::digest::Digest;
 use crate::mac::SIGNATURE_BYTES;
 
 /// The identity of signed content: the signature in the default scheme, the SHA-256 of the signed
-/// text in a custom scheme. Items that one signature covers have the item's index in it.
+/// text in a custom scheme.
 #[derive(Clone, Copy)]
 pub(crate) struct SignedContent([u8; 32]);
 
@@ -19,13 +19,6 @@ impl SignedContent {
 
     pub(crate) fn text(text: &[u8]) -> Self {
         Self(*Digest::of_bytes(text).as_bytes())
-    }
-
-    /// The content of one item of an array that one signature covers.
-    pub(crate) fn of_item(self, item: usize) -> Self {
-        let mut text = self.0.to_vec();
-        text.extend(item.to_be_bytes());
-        Self::text(&text)
     }
 
     pub(crate) const fn as_bytes(&self) -> &[u8; 32] {

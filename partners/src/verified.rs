@@ -42,6 +42,7 @@ pub struct VerifiedNotice {
     pub(crate) is_unsigned: bool,
     pub(crate) signed: SignedContent,
     pub(crate) covers_all: bool,
+    pub(crate) shares_signature: bool,
     pub(crate) item: Option<u32>,
     pub(crate) content: Result<NoticeContent, ContentFault>,
     pub(crate) answers: Vec<(AckKind, AckResponse)>,
@@ -75,9 +76,8 @@ impl VerifiedNotice {
     }
 
     /// Identifies the signed content: the signature in the default scheme, the SHA-256 of the
-    /// signed text in a custom one (of the empty text if nothing is signed). If one signature
-    /// covers a whole array, each of its items has its own. Not for logs: the signed text may
-    /// contain the key's secret.
+    /// signed text in a custom one (of the empty text if nothing is signed). Not for logs: the
+    /// signed text may contain the key's secret.
     pub fn signed(&self) -> &[u8; 32] {
         self.signed.as_bytes()
     }
@@ -86,6 +86,11 @@ impl VerifiedNotice {
     /// may have the same signed content.
     pub fn covers_all(&self) -> bool {
         self.covers_all
+    }
+
+    /// Whether one signature covers every item of its array.
+    pub fn shares_signature(&self) -> bool {
+        self.shares_signature
     }
 
     /// The notice's index in its array, from 0; `None` if it did not come in an array.

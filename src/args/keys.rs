@@ -138,7 +138,7 @@ pub(crate) struct AccountSetArgs {
     /// Accept its notices from any address
     #[arg(long, conflicts_with = "allow_source")]
     pub any_source: bool,
-    /// Maximum of new facts a second; its other signed notices have ten times that
+    /// Maximum of new facts a second; what is quarantined has ten times that
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub rate_per_s: Option<u32>,
     /// Remove the limit of notices a second

@@ -139,3 +139,25 @@ fn a_retry_of_a_notice_that_could_not_be_stored_is_stored() {
     assert_eq!(post_all(&accounts, &[other.clone(), notice.clone()]), [(200, String::new())]);
     assert_holds(&accounts, Topic::Intake, &[&other, &notice]);
 }
+
+/// Nor has a refused notice taken a place among its variants that could not be stored.
+#[test]
+fn variants_that_could_not_be_stored_take_no_place() {
+    let accounts = Accounts::boot("");
+    let stale = Notice::paid("SHOP", "o-1", "ref-1").sent(-4_000).sign(&secret("main"));
+    let stale = copies(&stale);
+    let log =
+        Connection::open(accounts.system.home().data().join("log.db")).expect("SQLite opens it");
+    let refusal = "CREATE TRIGGER refusing BEFORE INSERT ON quarantine
+        BEGIN SELECT RAISE(ABORT, 'refused'); END";
+    log.execute_batch(refusal).expect("the trigger is made");
+    let unavailable = (503, "storage_unavailable".to_owned());
+    assert_eq!(post_all(&accounts, &stale[..VARIANTS]), [unavailable]);
+    log.execute_batch("DROP TRIGGER refusing").expect("the trigger is dropped");
+    let (kept, other) = (&stale[VARIANTS..2 * VARIANTS], accounts.notice("o-2"));
+    let window = (403, "timestamp_out_of_window".to_owned());
+    assert_eq!(post_all(&accounts, &[other]), [(200, String::new())]);
+    assert_eq!(post_all(&accounts, kept), [window]);
+    let kept: Vec<&[u8]> = kept.iter().map(Vec::as_slice).collect();
+    assert_holds(&accounts, Topic::Quarantine, &kept);
+}

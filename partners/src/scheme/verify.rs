@@ -1,6 +1,7 @@
 //! Owns verifying a notice of a custom scheme: it returns a `VerifiedNotice` or a `Rejection`. Each
 //! item of an array is verified alone. The matching `[[sign]]` and key are recorded.
-//! Invariants: an unknown partner, account or key and a forgery get the same answer; an unknown
+//! Invariants: an unknown partner, account or key and a forgery get the same answer, but for an
+//! item beside a signed one where the profile refuses items alone (`count_unsigned`); an unknown
 //! account and a forgery cost the same number of signature checks (see `refusal_work`). Items that
 //! one signature covers cost the checks of one notice for each merchant they name.
 
@@ -95,17 +96,26 @@ impl Directory {
         if notices.is_empty() {
             return Err(unauthenticated());
         }
-        let unsigned = self.count_unsigned(partner, &unsigned);
+        let unsigned = self.count_unsigned(partner, nameless, &unsigned);
         Ok(VerifiedRequest { notices, unsigned })
     }
 
-    /// Counts items by the merchants that they name. An account is ours even if it is disabled.
-    fn count_unsigned(&self, partner: &str, named: &[Option<String>]) -> UnsignedItems {
+    /// Counts items by the merchants that they name. An account is ours even if it is disabled. On
+    /// the shared path, an item may be for an account at any partner.
+    fn count_unsigned(
+        &self,
+        partner: &str,
+        nameless: WithoutMerchant,
+        named: &[Option<String>],
+    ) -> UnsignedItems {
         if named.is_empty() {
             return UnsignedItems::default();
         }
-        let accounts =
-            self.accounts().iter().filter(|account| account.partner().as_str() == partner);
+        let is_on_shared_path = nameless == WithoutMerchant::Refuse;
+        let accounts = self
+            .accounts()
+            .iter()
+            .filter(|account| is_on_shared_path || account.partner().as_str() == partner);
         let merchants: HashSet<_> =
             accounts.map(|account| account.merchant_code().as_str()).collect();
         let is_other = |merchant: &&Option<String>| {
@@ -228,16 +238,14 @@ impl<'r> SchemeVerifier<'r> {
         if let Some((covering, merchant)) = self.covering.as_mut().zip(merchant) {
             covering.insert(merchant, found.clone());
         }
-        let FoundSigner { mut signer, place } = found?;
-        if let (Some(_), Some(item)) = (&self.covering, item) {
-            signer.signed_text = signer.signed_text.of_item(item);
-        }
+        let FoundSigner { signer, place } = found?;
         let message = self.opened[place].1.as_mut()?;
         if let Some(item) = item {
             message.select_item(item);
         }
         let account = Arc::clone(&signer.account);
-        Some(build_notice(signer, message, &account.template_inputs(), item))
+        let notice = build_notice(signer, message, &account.template_inputs(), item);
+        Some(VerifiedNotice { shares_signature: self.covering.is_some(), ..notice })
     }
 
     /// Finds the signer of the item that `plain` reads. `None` after the checks of a refusal are
@@ -363,6 +371,7 @@ fn build_notice(
         is_unsigned: sign.algorithm == SignAlgorithm::None,
         signed: signer.signed_text,
         covers_all: sign.covers_all,
+        shares_signature: false,
         item: item.and_then(|item| u32::try_from(item).ok()),
         key_id: signer.key_id,
         account: signer.account,

@@ -51,7 +51,6 @@ fn an_item_of_an_account_of_ours_is_not_acknowledged_unverified() {
     home.write("items.toml", &own);
     home.write("payfold.toml", "[partners.items]\nprofile = \"items.toml\"\n");
     for shop in ["SHOP", "OFF"] {
-        home.write("secret.txt", &format!("text:{SECRET}\n"));
         home.add_key("items", SECRET, &["--merchant", shop]);
     }
     home.payfold(&["account", "set", "items", "OFF", "--disabled"]).ok();

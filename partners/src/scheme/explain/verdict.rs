@@ -31,7 +31,10 @@ pub(super) fn describe_verdict(
                 notices.iter().map(|notice| describe_notice(notice, now)).collect();
             let refused = unsigned.ours + unsigned.others;
             if refused > 0 {
-                said.push(format!("{refused} of its items are refused: no known key signed them"));
+                let again = if unsigned.ours > 0 { ", so it is answered 503" } else { "" };
+                said.push(format!(
+                    "{refused} of its items are not accepted{again}: no known key signed them"
+                ));
             }
             said.join("; ")
         }
