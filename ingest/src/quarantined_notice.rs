@@ -3,7 +3,6 @@
 //! dismissed the notice.
 
 use payfold_partners::directory::Account;
-use payfold_partners::sealing::UnsealedBody;
 use payfold_partners::verified::VerifiedNotice;
 use payfold_schemas::release::Quarantined;
 
@@ -16,7 +15,7 @@ use crate::quarantine::{
 };
 use crate::refusal::{Refusal, RefusalCode};
 use crate::replays::{KeptNotice, NoRoom, NoticeIdentity, Variant};
-use crate::reverify::{self, RecordedNotice};
+use crate::reverify;
 
 impl Ingest {
     /// The identity of a notice that is quarantined under this code.
@@ -129,23 +128,16 @@ impl Ingest {
     /// is stored again. A notice that can't be unsealed any more stays known by its bytes.
     pub fn forget_dismissed(&self, notice: &Quarantined) {
         let (record, directory) = (&notice.record, self.directory.load());
-        let (source, received_at) = (&record.source, record.received_at);
-        let recorded = (notice.delivery(), &source.request);
-        let sealed = (notice.raw_key_id.as_ref(), notice.raw.as_slice());
-        let Ok(UnsealedBody { request, raw }) =
-            directory.open_body(&record.account, recorded, sealed)
-        else {
-            return;
-        };
+        let Ok(opened) = reverify::open_quarantined(&directory, notice) else { return };
         let kept = self.replays.identify_kept(KeptNotice {
             account: &record.account,
-            key_id: &source.key_id,
+            key_id: &record.source.key_id,
             code: &record.code,
-            request: &request,
-            raw: &raw,
+            request: &opened.request,
+            raw: &opened.raw,
         });
-        let recorded = RecordedNotice { source, request: &request, raw: &raw, received_at };
-        let verified = reverify::reverify_notice(&directory, &self.public_url, recorded);
+        let verified =
+            reverify::reverify_quarantined(&directory, &self.public_url, (record, &opened));
         let variants = verified.map(|verified| self.replays.identify_variants(&verified));
         self.replays.forget_kept(kept, variants, self.clock.now());
     }

@@ -4,7 +4,7 @@
 //! release never admits a notice that no key of the account signed, or that can't be read.
 
 use payfold_partners::directory::Directory;
-use payfold_partners::sealing::{SealError, UnsealedBody};
+use payfold_partners::sealing::SealError;
 use payfold_schemas::ids::{KeyId, OrderKey};
 use payfold_schemas::ipn::{Ipn, Status};
 use payfold_schemas::notice_source::NoticeSource;
@@ -15,7 +15,7 @@ use payfold_schemas::released::Because;
 use crate::admit::{self, Admission, AdmittedNotice};
 use crate::incoming;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::reverify::{self, RecordedNotice};
+use crate::reverify;
 
 /// A quarantined notice as today's keys and profile read it, released or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,12 +114,8 @@ fn reverify_and_admit(
     because: Because,
 ) -> Result<RereadNotice, ReleaseError> {
     let QuarantineRecord { account, source, received_at, .. } = &notice.record;
-    let (recorded, sealed) =
-        ((notice.delivery(), &source.request), (notice.raw_key_id.as_ref(), notice.raw.as_slice()));
-    let UnsealedBody { request, raw } = directory.open_body(account, recorded, sealed)?;
-    let recorded_notice =
-        RecordedNotice { source, request: &request, raw: &raw, received_at: *received_at };
-    let verified = reverify::reverify_notice(directory, base_url, recorded_notice)
+    let opened = reverify::open_quarantined(directory, notice)?;
+    let verified = reverify::reverify_quarantined(directory, base_url, (&notice.record, &opened))
         .filter(|verified| reverify::is_signed_by(verified, account, &source.key_id))
         .ok_or_else(|| ReleaseError::NotVerified(source.key_id.clone()))?;
     let admission = match because.is_about_time() {

@@ -4,9 +4,12 @@
 
 use payfold_partners::directory::Directory;
 use payfold_partners::scheme::NoticeRequest;
+use payfold_partners::sealing::{SealError, UnsealedBody};
 use payfold_partners::verified::VerifiedNotice;
 use payfold_schemas::ids::KeyId;
 use payfold_schemas::notice_source::{NoticeSource, RecordedRequest};
+use payfold_schemas::record::QuarantineRecord;
+use payfold_schemas::release::Quarantined;
 use payfold_schemas::time::Time;
 
 use crate::incoming;
@@ -24,6 +27,29 @@ pub(crate) struct RecordedNotice<'a> {
     pub(crate) raw: &'a [u8],
     /// When the request arrived.
     pub(crate) received_at: Time,
+}
+
+/// Opens the bytes of a quarantined notice. Errors: they are sealed, and the key is erased.
+pub(crate) fn open_quarantined(
+    directory: &Directory,
+    notice: &Quarantined,
+) -> Result<UnsealedBody, SealError> {
+    let recorded = (notice.delivery(), &notice.record.source.request);
+    let sealed = (notice.raw_key_id.as_ref(), notice.raw.as_slice());
+    directory.open_body(&notice.record.account, recorded, sealed)
+}
+
+/// Verifies a quarantined notice with these opened bytes again; `None` if no key of the directory
+/// signed it. `base_url` is the public URL.
+pub(crate) fn reverify_quarantined(
+    directory: &Directory,
+    base_url: &str,
+    (record, opened): (&QuarantineRecord, &UnsealedBody),
+) -> Option<VerifiedNotice> {
+    let QuarantineRecord { source, received_at, .. } = record;
+    let UnsealedBody { request, raw } = opened;
+    let recorded = RecordedNotice { source, request, raw, received_at: *received_at };
+    reverify_notice(directory, base_url, recorded)
 }
 
 /// Whether a notice belongs to this account (`partner/merchantCode`) and was signed by this key.

@@ -25,7 +25,7 @@ const SECRET: &str = "a published test key, worth nothing at all";
 /// A list of pairs by GET, and an array, as gateways have them.
 const PAIRS: &str = include_str!("../../partners/profiles/templates/sorted-pairs.toml");
 
-const ITEMS: &str = r#"
+pub const ITEMS: &str = r#"
 version = 1
 stage = "draft"
 exceptions = ["no_time", "no_paid_at", "custom_ack"]

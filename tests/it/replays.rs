@@ -51,6 +51,21 @@ fn assert_holds(accounts: &Accounts, topic: Topic, bodies: &[&[u8]]) {
     assert!(raws == bodies, "the records are of other bytes");
 }
 
+/// Posts these bodies while the log takes nothing for this topic: each is answered 503.
+fn assert_cannot_be_stored(accounts: &Accounts, topic: Topic, bodies: &[Vec<u8>]) {
+    let log =
+        Connection::open(accounts.system.home().data().join("log.db")).expect("SQLite opens it");
+    let refusal = format!(
+        "CREATE TRIGGER refusing BEFORE INSERT ON {}
+        BEGIN SELECT RAISE(ABORT, 'refused'); END",
+        topic.name()
+    );
+    log.execute_batch(&refusal).expect("the trigger is made");
+    let unavailable = (503, "storage_unavailable".to_owned());
+    assert_eq!(post_all(accounts, bodies), [unavailable]);
+    log.execute_batch("DROP TRIGGER refusing").expect("the trigger is dropped");
+}
+
 #[test]
 fn a_replay_of_a_stored_notice_is_acknowledged_and_stored_once() {
     let accounts = Accounts::boot("");
@@ -126,14 +141,7 @@ fn replays_do_not_use_up_the_rate_of_their_account() {
 fn a_retry_of_a_notice_that_could_not_be_stored_is_stored() {
     let accounts = Accounts::boot("");
     let notice = Notice::paid("SHOP", "o-1", "ref-1").signed(&secret("main"));
-    let log =
-        Connection::open(accounts.system.home().data().join("log.db")).expect("SQLite opens it");
-    let refusal = "CREATE TRIGGER refusing BEFORE INSERT ON intake
-        BEGIN SELECT RAISE(ABORT, 'refused'); END";
-    log.execute_batch(refusal).expect("the trigger is made");
-    let unavailable = (503, "storage_unavailable".to_owned());
-    assert_eq!(post_all(&accounts, std::slice::from_ref(&notice)), [unavailable]);
-    log.execute_batch("DROP TRIGGER refusing").expect("the trigger is dropped");
+    assert_cannot_be_stored(&accounts, Topic::Intake, std::slice::from_ref(&notice));
     // While the last append has failed, nothing is answered from memory: another notice ends that.
     let other = accounts.notice("o-2");
     assert_eq!(post_all(&accounts, &[other.clone(), notice.clone()]), [(200, String::new())]);
@@ -146,14 +154,7 @@ fn variants_that_could_not_be_stored_take_no_place() {
     let accounts = Accounts::boot("");
     let stale = Notice::paid("SHOP", "o-1", "ref-1").sent(-4_000).sign(&secret("main"));
     let stale = copies(&stale);
-    let log =
-        Connection::open(accounts.system.home().data().join("log.db")).expect("SQLite opens it");
-    let refusal = "CREATE TRIGGER refusing BEFORE INSERT ON quarantine
-        BEGIN SELECT RAISE(ABORT, 'refused'); END";
-    log.execute_batch(refusal).expect("the trigger is made");
-    let unavailable = (503, "storage_unavailable".to_owned());
-    assert_eq!(post_all(&accounts, &stale[..VARIANTS]), [unavailable]);
-    log.execute_batch("DROP TRIGGER refusing").expect("the trigger is dropped");
+    assert_cannot_be_stored(&accounts, Topic::Quarantine, &stale[..VARIANTS]);
     let (kept, other) = (&stale[VARIANTS..2 * VARIANTS], accounts.notice("o-2"));
     let window = (403, "timestamp_out_of_window".to_owned());
     assert_eq!(post_all(&accounts, &[other]), [(200, String::new())]);

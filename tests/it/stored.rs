@@ -13,6 +13,7 @@ use payfold_schemas::record::{Parts, Record};
 use serde_json::Value;
 use sha2::Sha256;
 
+use crate::own_schemes::ITEMS;
 use crate::support::dice::Dice;
 use crate::support::notice::{self, Notice, text};
 use crate::support::pair::{Inside, Names};
@@ -29,7 +30,7 @@ fn secret(partner: &str) -> String {
 /// A partner of this test.
 struct Family {
     code: &'static str,
-    /// What stands in its profile instead of the lines of `PROFILE`.
+    /// What stands in its profile instead of the lines of `ITEMS`.
     changes: &'static [(&'static str, &'static str)],
     /// The members that its key signs, one by one; none: the whole body.
     signed: &'static [&'static str],
@@ -42,18 +43,16 @@ const FAMILIES: [Family; 4] = [
     Family {
         code: "each",
         changes: &[],
-        signed: &["ref", "order", "amount", "status"],
+        signed: &["ref", "order", "amount", "success"],
         is_list: true,
     },
     // Each has a signature without amount and status: a query confirms them.
     Family {
         code: "partly",
         changes: &[
-            (
-                "exceptions = [\"no_time\", \"no_paid_at\"]",
-                "confirm = \"always\"\nexceptions = [\"no_time\", \"needs_confirmation\"]",
-            ),
-            (":{i.amount}:{i.status}", ":{i.paid}"),
+            ("exceptions = [", "confirm = \"always\"\nexceptions = ["),
+            ("no_paid_at", "needs_confirmation"),
+            (":{i.amount}:{i.success}", ":{i.paid}"),
             ("[map]\n", "[map]\npaid_at = \"{i.paid}\"\npaid_at_format = \"unix_s\"\n"),
         ],
         signed: &["ref", "order", "paid"],
@@ -63,7 +62,7 @@ const FAMILIES: [Family; 4] = [
     Family {
         code: "whole",
         changes: &[
-            ("text = \"{i.ref}:{i.order}:{i.amount}:{i.status}\"", "text = \"{body}\""),
+            ("text = \"{i.ref}:{i.order}:{i.amount}:{i.success}\"", "text = \"{body}\""),
             ("{i.sig}", "{h.x-sig}"),
         ],
         signed: &[],
@@ -73,43 +72,17 @@ const FAMILIES: [Family; 4] = [
     Family {
         code: "alone",
         changes: &[("[items]\nat = \"f.items\"\n", ""), ("{i.", "{f.")],
-        signed: &["ref", "order", "amount", "status"],
+        signed: &["ref", "order", "amount", "success"],
         is_list: false,
     },
 ];
 
-const PROFILE: &str = r#"
-version = 1
-stage = "draft"
-exceptions = ["no_time", "no_paid_at"]
-[limits]
-body_bytes = 65536
-depth = 8
-keys = 200
-[notice]
-content = "json"
-[items]
-at = "f.items"
-[[sign]]
-algorithm = "hmac-sha256"
-text = "{i.ref}:{i.order}:{i.amount}:{i.status}"
-signature = "{i.sig}"
-output = "hex-lower"
-[map]
-order = "{i.order}"
-ref = "{i.ref}"
-amount = "{i.amount}"
-currency = "EUR"
-[[event]]
-when = [{ value = "{i.status}", is = "paid" }]
-outcome = "SUCCESS"
-[[event]]
-when = [{ value = "{i.status}", starts_with = "money" }]
+/// What stands in every profile of this test instead of the last event of `ITEMS`.
+const EVENTS: &str = r#"[[event]]
+when = [{ value = "{i.success}", starts_with = "money" }]
 outcome = "no_order"
 [[event]]
 outcome = "refuse"
-[time]
-kind = "none"
 "#;
 
 /// A request as it is sent, and what it was answered.
@@ -129,7 +102,9 @@ impl Sent {
 
 impl Family {
     fn profile(&self) -> String {
-        self.changes.iter().fold(PROFILE.to_owned(), |profile, (from, to)| {
+        let events = ("[[event]]\noutcome = \"FAILED\"\n", EVENTS);
+        let changes = [events].into_iter().chain(self.changes.iter().copied());
+        changes.fold(ITEMS.to_owned(), |profile, (from, to)| {
             assert!(profile.contains(from), "{from}");
             profile.replace(from, to)
         })
@@ -143,8 +118,8 @@ impl Family {
             ("amount", (*dice.pick(&["100", "200", "0"])).to_owned()),
             ("paid", "1700000000".to_owned()),
             (
-                "status",
-                text(dice.pick::<&str>(&["paid", "paid", "money back", "money lost", "odd"])),
+                "success",
+                text(dice.pick::<&str>(&["true", "true", "money back", "money lost", "odd"])),
             ),
         ];
         if !self.signed.is_empty() {
