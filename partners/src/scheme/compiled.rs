@@ -108,6 +108,15 @@ impl Scheme {
         &self.acks
     }
 
+    /// Whether a query has to confirm the facts that this `[[sign]]` lets pass.
+    pub(crate) fn confirms(&self, sign: &SignRule) -> bool {
+        match self.confirm {
+            ConfirmPolicy::Always => true,
+            ConfirmPolicy::WhenUnsigned => !sign.algorithm.signs_the_text(),
+            ConfirmPolicy::Never => false,
+        }
+    }
+
     /// Whether a token is always part of some signed text, not inside an optional piece.
     pub(crate) fn always_signs(&self, token: &TemplateToken) -> bool {
         let is_it = |piece: &template::TemplatePiece| match piece {

@@ -4,6 +4,7 @@
 //! from the contract is listed as an exception.
 
 mod binding;
+mod confirmation;
 mod coverage;
 mod create;
 pub(crate) mod facts;
@@ -11,6 +12,7 @@ pub(crate) mod facts;
 use std::collections::BTreeMap;
 
 use self::binding::check_binding;
+use self::confirmation::check_confirmation;
 use self::coverage::{check_coverage, deciding_coverages, is_time_signed};
 use super::ack::AckKind;
 use super::ambiguity::SignedTextReadings;
@@ -51,6 +53,7 @@ pub(super) fn check(scheme: &Scheme, common: &CommonRules) -> Vec<ProfileMistake
     let with = TimeAndNonce { time: common.time.kind, nonce: common.nonce };
     check_coverage(scheme, with, &mut problems);
     check_binding(scheme, &mut problems);
+    check_confirmation(scheme, &mut problems);
     check_answers(scheme, &mut problems);
     check_signs(scheme, &mut problems);
     create::check_create(scheme, common, &mut problems);

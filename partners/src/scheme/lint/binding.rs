@@ -32,11 +32,7 @@ impl Scheme {
     /// Whether a notice that passes this `[[sign]]` names its account in a value that no third
     /// party can change.
     pub(crate) fn binds_account(&self, sign: &SignRule) -> bool {
-        let is_confirmed = match self.confirm {
-            ConfirmPolicy::Always => true,
-            ConfirmPolicy::WhenUnsigned => !sign.algorithm.signs_the_text(),
-            ConfirmPolicy::Never => false,
-        };
+        let is_confirmed = self.confirms(sign);
         // A query is made with the account's own key, so it does not confirm a payment of another
         // account.
         let is_sure = |template: &Template| {

@@ -32,7 +32,7 @@ pub(super) fn check_coverage(
             ));
             continue;
         }
-        let is_confirmed = scheme.confirm == ConfirmPolicy::Always || signs_nothing;
+        let is_confirmed = scheme.confirms(sign);
         for DecidingToken { what, token, resort } in deciding_tokens(scheme, with) {
             if (is_confirmed && resort == UnsignedFallback::Query)
                 || covered_by(scheme, sign, token)

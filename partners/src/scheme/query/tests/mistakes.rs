@@ -112,6 +112,32 @@ fn a_mistake_in_the_answer_is_refused() {
     check(shipped("midtrans"), OF_ANSWERS, usize::MAX);
 }
 
+/// A stranger may put another order's transaction into a notice that a query confirms.
+#[test]
+fn a_question_by_transaction_needs_an_answer_that_names_its_order() {
+    let (midtrans, order) = (shipped("midtrans"), "order = \"{a.order_id}\"\n");
+    let by_ref = midtrans.replace("/v2/{order}/status", "/v2/{ref}/status");
+    let refused = "anybody could have an order confirmed by the payment of another one";
+    assert!(by_ref != midtrans && by_ref.contains(order));
+    assert_eq!(problems(&by_ref), None, "the answer names it");
+    let unnamed = by_ref.replace(order, "");
+    assert!(problems(&unnamed).unwrap().contains(refused));
+    // An order beside the transaction in the question proves nothing.
+    let both = unnamed.replace("/v2/{ref}/status", "/v2/{ref}/status?order={order}");
+    assert!(problems(&both).unwrap().contains(refused));
+    assert_eq!(problems(&midtrans.replace(order, "")), None, "it asks about the order");
+    // A signature may bind the transaction to the order.
+    let signed = "{f.order_id}{f.status_code}";
+    assert!(unnamed.contains(signed));
+    let bound = unnamed.replace(signed, "{f.order_id}|{f.transaction_id}|{f.status_code}");
+    assert_eq!(problems(&bound), None);
+    // An event may name it itself; each that ends a payment has to.
+    let success = "is = \"settlement\" }]\noutcome = \"SUCCESS\"\n";
+    assert!(unnamed.contains(success));
+    let one = unnamed.replace(success, &format!("{success}{order}"));
+    assert!(problems(&one).unwrap().contains(refused));
+}
+
 #[test]
 fn all_mistakes_of_the_section_are_reported_at_once() {
     let text = with_question(GOOD)
