@@ -1,10 +1,12 @@
 //! Owns the decision which orders share a provider ref: which ref a record names, and which
 //! `RefShared` facts the orders of one ref lack. Pure. Invariants: a placeholder names no
-//! transaction. Every order of a shared ref gets a `RefShared`, unless it has as many as the
-//! fold keeps: an order never gets more.
+//! transaction, and neither does a notice that a query has to confirm: the answer does. Every order
+//! of a shared ref gets a `RefShared`, unless it has as many as the fold keeps: an order never gets
+//! more.
 
 use payfold_schemas::fact::{Fact, SharedRef};
 use payfold_schemas::ids::{OrderKey, ProviderRef};
+use payfold_schemas::ipn::IpnPolicy;
 use payfold_schemas::order::Order;
 use payfold_schemas::record::FactRecord;
 
@@ -22,8 +24,7 @@ pub(crate) const MUTUAL_MAX: usize = SHARED_MAX + 1;
 pub(crate) fn ref_of(record: &FactRecord) -> Option<&ProviderRef> {
     match &record.fact {
         Fact::SessionOpened(session) => Some(&session.provider_ref),
-        Fact::Ipn(ipn) if ipn.policy.placeholder_ref => None,
-        Fact::Ipn(ipn) => Some(&ipn.provider_ref),
+        Fact::Ipn(ipn) => names_ref(ipn.policy).then_some(&ipn.provider_ref),
         Fact::QueryAnswered(answer) => Some(&answer.provider_ref),
         Fact::CreateRequested(_)
         | Fact::CreateFailed(_)
@@ -31,6 +32,12 @@ pub(crate) fn ref_of(record: &FactRecord) -> Option<&ProviderRef> {
         | Fact::RefShared(_)
         | Fact::Decided(_) => None,
     }
+}
+
+/// Whether a notice with this policy names a transaction. Anybody can send a notice that is not
+/// confirmed.
+const fn names_ref(policy: IpnPolicy) -> bool {
+    !policy.placeholder_ref && !policy.unconfirmed
 }
 
 /// Whether an order that is listed under a ref has the ref. The store's view of orders
@@ -43,7 +50,7 @@ fn has_ref(order: &Order, provider_ref: &ProviderRef) -> bool {
         || facts.sessions.iter().any(|known| known.content.provider_ref == *provider_ref)
         || facts.query_answers.iter().any(|known| known.content.provider_ref == *provider_ref)
         || facts.ipns.iter().any(|known| {
-            known.content.provider_ref == *provider_ref && !known.content.policy.placeholder_ref
+            known.content.provider_ref == *provider_ref && names_ref(known.content.policy)
         })
 }
 
@@ -75,7 +82,9 @@ mod tests {
     use payfold_schemas::order::OrderState;
 
     use super::*;
-    use crate::run::testkit::{self, answer, ipn, known, placeholder, record, session};
+    use crate::run::testkit::{
+        self, answer, ipn, known, placeholder, record, session, unconfirmed,
+    };
 
     fn reference(text: &str) -> ProviderRef {
         ProviderRef::parse(text).unwrap()
@@ -88,6 +97,7 @@ mod tests {
                 ("o", text) => order.facts.sessions.push(known(session(text, "10:17"))),
                 ("p", text) => order.facts.query_answers.push(known(answer(text))),
                 ("x", text) => order.facts.ipns.push(known(testkit::known_ipn(&placeholder(text)))),
+                ("u", text) => order.facts.ipns.push(known(testkit::known_ipn(&unconfirmed(text)))),
                 (_, text) => order.facts.ipns.push(known(testkit::known_ipn(&ipn(text)))),
             }
         }
@@ -109,6 +119,7 @@ mod tests {
         assert_eq!(name(Fact::Ipn(ipn("r"))).as_deref(), Some("r"));
         assert_eq!(name(Fact::QueryAnswered(answer("r"))).as_deref(), Some("r"));
         assert_eq!(name(Fact::Ipn(placeholder("r"))), None);
+        assert_eq!(name(Fact::Ipn(unconfirmed("r"))), None);
         assert_eq!(name(Fact::DeadlinePassed { deadline: testkit::at("10:17") }), None);
     }
 
@@ -121,6 +132,8 @@ mod tests {
             (vec![order("a", &["sr"]), order("b", &["xr"])], ""),
             (vec![order("a", &["sr"]), order("b", &["xr", "or"])], "a:b b:a"),
             (vec![order("a", &["sr"]), order("b", &["ss"])], ""),
+            (vec![order("a", &["sr"]), order("b", &["ur"])], ""),
+            (vec![order("a", &["sr"]), order("b", &["ur", "pr"])], "a:b b:a"),
             (
                 vec![order("a", &["sr"]), order("b", &["or"]), order("c", &["pr"])],
                 "a:b a:c b:a b:c c:a c:b",

@@ -202,7 +202,7 @@ fn expect_state(outcome: Trouble, open: OrderState) -> ExpectedOutcome {
         // closes when the SUCCESS arrives.
         Trouble::RefundFirst => ExpectedOutcome::new(Refunded, 2),
         Trouble::RefundOnly => {
-            ExpectedOutcome::new(Refunded, 1).with_flag(Flag::RefundWithoutSuccess, High)
+            ExpectedOutcome::new(Refunded, 1).with_flag(Flag::RefundWithoutSuccess, Critical)
         }
         // A refund without an event reference has no dedup key, so two of them raise no
         // CONTENT_VARIANT; and a providerRef counts as refunded once.
@@ -214,7 +214,7 @@ fn expect_state(outcome: Trouble, open: OrderState) -> ExpectedOutcome {
         Trouble::RefundParts => ExpectedOutcome::new(Paid, 3).with_flag(Flag::PartialRefund, High),
         // A REFUNDED without SUCCESS, and beside FAILED. REFUNDED takes precedence over FAILED.
         Trouble::RefundAfterFail => ExpectedOutcome::new(Refunded, 2)
-            .with_flag(Flag::RefundWithoutSuccess, High)
+            .with_flag(Flag::RefundWithoutSuccess, Critical)
             .with_flag(Flag::RefundAndNegative, High),
         // Only REFUNDED takes precedence over PAID.
         Trouble::FailAfterSuccess => {
@@ -283,11 +283,11 @@ mod tests {
         second-ref             => 201 PAID DOUBLE_PAYMENT/critical acked 2
         reused-ref             => 201 PAID PROVIDER_REF_REUSED/critical acked 1
         refund-first           => 201 REFUNDED acked 2
-        refund-only            => 201 REFUNDED REFUND_WITHOUT_SUCCESS/high acked 1
+        refund-only            => 201 REFUNDED REFUND_WITHOUT_SUCCESS/critical acked 1
         refund-twice           => 201 REFUNDED acked 3
         refund-part            => 201 PAID F PARTIAL_REFUND/high acked 2
         refund-parts           => 201 PAID F PARTIAL_REFUND/high acked 3
-        refund-after-fail      => 201 REFUNDED REFUND_WITHOUT_SUCCESS/high REFUND_AND_NEGATIVE/high acked 2
+        refund-after-fail      => 201 REFUNDED REFUND_WITHOUT_SUCCESS/critical REFUND_AND_NEGATIVE/high acked 2
         fail-after-success     => 201 PAID F SUCCESS_AND_FAILED/warn acked 2
         expire-after-success   => 201 PAID F SUCCESS_AND_EXPIRED/warn acked 2
         duplicates             => 201 PAID F acked 4

@@ -161,9 +161,20 @@ pub struct KnownFacts {
     /// Decisions of people on flags.
     #[n(7)]
     pub decisions: Vec<Known<Decision>>,
-    /// Whether a fact was ever left out because of the caps (FACT_OVERFLOW).
+    /// Whether a fact was ever left out because of the caps (FACT_OVERFLOW), other than those that
+    /// `unconfirmed_left_out` says.
     #[n(8)]
     pub overflowed: bool,
+    /// Whether a notice that its profile calls unconfirmed was ever left out because of the caps.
+    /// Rows of orders that lost none don't contain the field.
+    #[n(9)]
+    #[cbor(skip_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unconfirmed_left_out: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// The summary of the kept facts.

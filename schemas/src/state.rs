@@ -50,6 +50,7 @@ fn without_positions(facts: &KnownFacts) -> KnownFacts {
         shared_refs: placeless(&facts.shared_refs),
         decisions: placeless(&facts.decisions),
         overflowed: facts.overflowed,
+        unconfirmed_left_out: facts.unconfirmed_left_out,
     }
 }
 
@@ -115,11 +116,12 @@ mod tests {
     #[test]
     fn every_part_of_the_content_counts() {
         let whole = digest(&[order("a", 1), order("b", 2)]);
-        let changes: [fn(&mut Order); 4] = [
+        let changes: [fn(&mut Order); 5] = [
             |order| order.first_seen = Time::from_unix_ms(1_001),
             |order| order.summary.paid_amount = 1,
             |order| order.facts.deadlines_passed[0].content = Time::from_unix_ms(5_001),
             |order| order.facts.overflowed = true,
+            |order| order.facts.unconfirmed_left_out = true,
         ];
         for (place, change) in changes.iter().enumerate() {
             let mut changed = order("b", 2);

@@ -1,13 +1,16 @@
 //! Owns the laws of orders with more facts than are kept: bounded, never fulfilled, never a panic.
 
+use std::collections::BTreeMap;
+
 use payfold_projector::fold::{apply, summarize};
 use payfold_schemas::fact::{CreateFailed, Fact, QueryAnswer, SharedRef, Verdict};
 use payfold_schemas::ids::OrderId;
 use payfold_schemas::ipn::Status;
-use payfold_schemas::order::{Flag, KnownFacts, Severity};
+use payfold_schemas::order::{Flag, KnownFacts};
 use payfold_schemas::position::Position;
 use proptest::prelude::*;
 
+use crate::laws::overflow_is_as_expected;
 use crate::support::oracle::Oracle;
 use crate::support::worlds::{
     create_of, currency, decision, hold, ipn_of, minor, minute, provider_ref, session_of, world,
@@ -27,12 +30,23 @@ fn success(name: usize, units: i64) -> Fact {
     ipn_of(name, Status::Success, units)
 }
 
-/// A world, then so many contents of one (ref, status) and so many refs, in any order.
+/// The same from somebody who can't sign.
+fn unconfirmed(name: usize, units: i64) -> Fact {
+    let Fact::Ipn(mut ipn) = success(name, units) else { unreachable!("it is a notice") };
+    ipn.policy.unconfirmed = true;
+    Fact::Ipn(ipn)
+}
+
+/// A world, then so many contents of one (ref, status) and so many refs, in any order; signed or
+/// not.
 fn flooded() -> impl Strategy<Value = Vec<Fact>> {
-    (world(8), 0..14_i64, 0..40_usize)
-        .prop_map(|(mut facts, contents, refs)| {
+    let flood = || (0..10_i64, 0..25_usize);
+    (world(8), flood(), flood())
+        .prop_map(|(mut facts, (contents, refs), (more, others))| {
             facts.extend((0..contents).map(|n| success(0, 1_000 + n)));
             facts.extend((0..refs).map(|n| success(10 + n, 100)));
+            facts.extend((0..more).map(|n| unconfirmed(0, 1_005 + n)));
+            facts.extend((0..others).map(|n| unconfirmed(20 + n, 100)));
             facts
         })
         .prop_shuffle()
@@ -48,22 +62,34 @@ fn fold<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> KnownFacts {
 
 #[test]
 fn an_overflow_is_flagged_and_never_fulfilled() {
-    let over = std::cell::Cell::new(0_u32);
+    let seen = std::cell::RefCell::new(BTreeMap::new());
     hold(flooded(), |facts| {
         let known = fold(&facts);
-        let summary = summarize(&known);
-        let flagged = (summary.flags.iter()).any(|raised| {
-            (raised.flag, raised.severity) == (Flag::FactOverflow, Severity::Critical)
-        });
-        let overflows = Oracle::of(&facts).overflows();
-        over.set(over.get() + u32::from(overflows));
-        prop_assert_eq!((known.overflowed, flagged), (overflows, overflows));
-        prop_assert!(!flagged || !summary.fulfil);
-        Ok(())
+        let oracle = Oracle::of(&facts);
+        *seen.borrow_mut().entry(oracle.overflows()).or_insert(0_u32) += 1;
+        overflow_is_as_expected(&known, &summarize(&known), &oracle)
     });
     // A law about overflows proves nothing where no order overflows.
-    let (over, few) = (over.get(), worlds() / 20);
-    assert!((few..worlds() - few).contains(&over), "{over} of {} overflow", worlds());
+    let (seen, few) = (seen.into_inner(), worlds() / 20);
+    assert!(seen.len() == 3 && seen.values().all(|count| *count >= few), "{seen:?}");
+}
+
+#[test]
+fn a_flood_of_those_who_cannot_sign_takes_nothing_away() {
+    let contents = |n: usize| unconfirmed(0, 1_000 + i64::try_from(n).expect("small"));
+    let refs = |n: usize| unconfirmed(10 + n, 100);
+    let own = [create_of(1), session_of(0), success(0, 100)];
+    for (kind, flood) in [
+        ("contents", (0..FLOOD).map(contents).collect::<Vec<_>>()),
+        ("refs", (0..FLOOD).map(refs).collect()),
+    ] {
+        for facts in [[&own[..], &flood].concat(), [&flood[..], &own].concat()] {
+            let known = fold(&facts);
+            let summary = summarize(&known);
+            assert!(summary.fulfil, "a flood of {kind}: {:?}", summary.flags);
+            assert!(known.ipns.len() <= KEPT_MAX && known.unconfirmed_left_out, "of {kind}");
+        }
+    }
 }
 
 #[test]

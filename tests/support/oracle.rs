@@ -221,14 +221,21 @@ impl Oracle {
 
     /// Whether it needs a query's answer and there is none.
     fn is_unconfirmed(&self, saying: &Saying) -> bool {
-        let By::Ipn { policy, .. } = &saying.by else { return false };
         let same = |answer: &QueryAnswer| {
             answer.provider_ref == saying.provider_ref
                 && answer.status == saying.status
                 && answer.amount.minor() == saying.amount
                 && answer.currency == saying.currency
         };
-        policy.unconfirmed && !self.answers.iter().any(same)
+        saying.is_called_unconfirmed() && !self.answers.iter().any(same)
+    }
+
+    /// Whether a fact is a notice that still needs a query's answer.
+    pub fn is_left_unconfirmed(&self, fact: &Fact) -> bool {
+        let Fact::Ipn(ipn) = fact else { return false };
+        let content = (&ipn.provider_ref, ipn.status, &ipn.money);
+        let digest = Digest::of_content("ipn", &content);
+        self.sayings.iter().any(|one| one.digest == digest && self.is_unconfirmed(one))
     }
 
     fn counts(&self, saying: &Saying) -> bool {
@@ -299,6 +306,11 @@ impl Oracle {
 impl Saying {
     fn is_ipn(&self) -> bool {
         matches!(self.by, By::Ipn { .. })
+    }
+
+    /// Whether it needs a query's answer.
+    fn is_called_unconfirmed(&self) -> bool {
+        matches!(&self.by, By::Ipn { policy, .. } if policy.unconfirmed)
     }
 
     fn paid_at(&self) -> Option<Time> {

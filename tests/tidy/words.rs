@@ -67,7 +67,7 @@ const WORDS: &[(&str, Scope, usize, &str)] = &[
 ];
 
 /// Lines of Rust over 100 columns; what is left are literals.
-const LONG_LINES_MAX: usize = 150;
+const LONG_LINES_MAX: usize = 149;
 
 /// Types of one crate that have the name of another type of it.
 const EQUAL_NAMES_MAX: usize = 1;

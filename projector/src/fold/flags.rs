@@ -1,6 +1,9 @@
 //! Owns the flags and, for each, the facts that raise it. A flag holds exactly if some fact raises
 //! it, so a predicate and its evidence always agree. Only FACT_OVERFLOW holds by a mark.
 //!
+//! Anybody can send a notice that is not confirmed, so only UNCONFIRMED, QUERY_DISAGREES and
+//! UNKNOWN_ORDER take notice of one, and FACT_OVERFLOW below critical.
+//!
 //! Evidence never includes X or D. Nothing is hashed unless a flag holds.
 
 use payfold_schemas::digest::Digest;
@@ -35,8 +38,14 @@ fn evidence(flag: Flag, severity: Severity, order: &View<'_>) -> Option<Digest> 
         return conflicts(&order.facts.decisions);
     }
     let raisers = raisers(flag, severity, order);
-    let holds = !raisers.is_empty() || (flag == Flag::FactOverflow && order.facts.overflowed);
+    let holds = !raisers.is_empty() || (flag == Flag::FactOverflow && is_marked(order, severity));
     holds.then(|| digest_of(flag, &raisers))
+}
+
+/// Whether the caps left out a fact: critical, or only high for an unconfirmed notice.
+fn is_marked(order: &View<'_>, severity: Severity) -> bool {
+    let is_critical = severity == Severity::Critical;
+    if is_critical { order.facts.overflowed } else { order.facts.unconfirmed_left_out }
 }
 
 fn digest_of(flag: Flag, raisers: &[FactContent<'_>]) -> Digest {
@@ -47,15 +56,15 @@ fn digest_of(flag: Flag, raisers: &[FactContent<'_>]) -> Digest {
 pub(super) fn severities(flag: Flag) -> &'static [Severity] {
     match flag {
         Flag::ContentVariant => &[Severity::Info, Severity::Critical],
+        Flag::FactOverflow => &[Severity::High, Severity::Critical],
         Flag::AmountMismatch
         | Flag::CurrencyMismatch
         | Flag::DoublePayment
         | Flag::ProviderRefReused
         | Flag::CreateConflict
         | Flag::SecondSession
-        | Flag::FactOverflow => &[Severity::Critical],
+        | Flag::RefundWithoutSuccess => &[Severity::Critical],
         Flag::PaidAfterDeadline
-        | Flag::RefundWithoutSuccess
         | Flag::RefundAndNegative
         | Flag::PartialRefund
         | Flag::UnknownOrder
@@ -73,10 +82,10 @@ fn raisers<'a>(flag: Flag, severity: Severity, order: &View<'a>) -> Vec<FactCont
     let facts = order.facts;
     match flag {
         Flag::AmountMismatch => {
-            statements_where(order, |_, statement| is_foreign_amount(statement, order.terms))
+            confirmed_where(order, |_, statement| is_foreign_amount(statement, order.terms))
         }
         Flag::CurrencyMismatch => {
-            statements_where(order, |_, statement| is_foreign_currency(statement, order.terms))
+            confirmed_where(order, |_, statement| is_foreign_currency(statement, order.terms))
         }
         Flag::ContentVariant => variants::raisers(order, severity),
         Flag::DoublePayment => double_payment(order),
@@ -86,7 +95,7 @@ fn raisers<'a>(flag: Flag, severity: Severity, order: &View<'a>) -> Vec<FactCont
         Flag::SuccessAndFailed => contradictions(order, &[Success], &[Failed]),
         Flag::SuccessAndExpired => contradictions(order, &[Success], &[Expired]),
         Flag::PaidAfterDeadline => paid_after_deadline(order),
-        Flag::RefundWithoutSuccess => statements_where(order, |view, statement| {
+        Flag::RefundWithoutSuccess => confirmed_where(order, |view, statement| {
             statement.status == Refunded && !view.has_status(Success)
         }),
         Flag::RefundAndNegative => contradictions(order, &[Refunded], &[Failed, Expired]),
@@ -95,14 +104,26 @@ fn raisers<'a>(flag: Flag, severity: Severity, order: &View<'a>) -> Vec<FactCont
         Flag::QueryDisagrees => statements_where(order, disagrees),
         Flag::Unconfirmed => order.unconfirmed().map(|statement| statement.content()).collect(),
         Flag::SettledByQuery => settled_by_query(order),
-        Flag::ProviderRefUnexpected => statements_where(order, |view, statement| {
+        Flag::ProviderRefUnexpected => confirmed_where(order, |view, statement| {
             statement.notice().is_some_and(|ipn| ipn.policy.ref_is_session)
                 && !facts.sessions.is_empty()
                 && !is_session_ref(facts, view.provider_ref)
         }),
-        Flag::FactOverflow if facts.overflowed => all_contents(order),
-        Flag::UnknownOrder | Flag::FactOverflow | Flag::DecisionsConflict => Vec::new(),
+        Flag::FactOverflow if !is_marked(order, severity) => Vec::new(),
+        Flag::FactOverflow if severity == Severity::Critical => all_contents(order),
+        Flag::FactOverflow => unconfirmed_contents(order),
+        Flag::UnknownOrder | Flag::DecisionsConflict => Vec::new(),
     }
+}
+
+/// The confirmed statements for which a predicate holds.
+fn confirmed_where<'a>(
+    order: &View<'a>,
+    holds: impl Fn(&RefView<'a>, &Statement<'a>) -> bool,
+) -> Vec<FactContent<'a>> {
+    statements_where(order, |view, statement| {
+        view.is_confirmed(statement) && holds(view, statement)
+    })
 }
 
 /// The statements for which a predicate holds.
@@ -140,6 +161,13 @@ fn all_contents<'a>(order: &View<'a>) -> Vec<FactContent<'a>> {
     all
 }
 
+/// The notices that their profile calls unconfirmed. A decision on these closes nothing that all
+/// contents raise.
+fn unconfirmed_contents<'a>(order: &View<'a>) -> Vec<FactContent<'a>> {
+    let notices = order.facts.ipns.iter().map(|known| &known.content);
+    notices.filter(|ipn| ipn.policy.unconfirmed).map(FactContent::of_kept_ipn).collect()
+}
+
 fn is_foreign(statement: &Statement<'_>, terms: Terms<'_>) -> bool {
     terms.iter().next().is_some() && statement.terms_match(terms) == TermsMatch::Foreign
 }
@@ -155,13 +183,13 @@ fn is_foreign_currency(statement: &Statement<'_>, terms: Terms<'_>) -> bool {
     is_foreign(statement, terms) && !terms.ask_in(statement.currency)
 }
 
-/// The statements of both kinds on the refs that have both, whether they count or not.
+/// The confirmed statements of both kinds on the refs that have both, whether they count or not.
 fn contradictions<'a>(
     order: &View<'a>,
     some: &[Status],
     others: &[Status],
 ) -> Vec<FactContent<'a>> {
-    statements_where(order, |view, statement| {
+    confirmed_where(order, |view, statement| {
         let is_some = some.contains(&statement.status);
         let is_other = others.contains(&statement.status);
         (is_some && others.iter().any(|status| view.has_status(*status)))
@@ -224,13 +252,13 @@ fn disagrees(view: &RefView<'_>, statement: &Statement<'_>) -> bool {
     }
 }
 
-/// The counting answers with a status that no notice of their ref has.
+/// The counting answers with a status that no confirmed notice of their ref has.
 fn settled_by_query<'a>(order: &View<'a>) -> Vec<FactContent<'a>> {
     let mut raisers = Vec::new();
     for view in order.views() {
         let alone = view.counting(order.terms).filter(|(statement, _)| {
             statement.notice().is_none()
-                && !view.notices().any(|notice| notice.status == statement.status)
+                && !view.confirmed_notices().any(|notice| notice.status == statement.status)
         });
         raisers.extend(alone.map(|(statement, _)| statement.content()));
     }

@@ -1,13 +1,16 @@
 //! Owns the insertion of a fact into the kept set, within the caps.
 //!
 //! Invariants: lists stay sorted by content and free of repeats; a cap is never exceeded; a fact
-//! that is left out or displaced marks the set as overflowed for good.
+//! that is left out or displaced marks the set for good.
 //!
-//! At a cap the fact with the largest content digest is left out. A *matching* statement (an IPN or
-//! P with the amount and currency of a C) is displaced only by other matching statements, so that
-//! no number of odd notices can displace the true one. Refs are left out by the digest of the ref.
-//! A session's ref is never left out, and a ref with a matching statement is displaced only by
-//! other such refs. The caps hold for these, too: a row must stay small whatever a partner sends.
+//! At a cap the fact with the largest content digest is left out. Notices that their profile calls
+//! unconfirmed go first, and leave a mark of their own: anybody can send them, so they displace
+//! nothing else, however many they are. A *matching* statement (an IPN or P with the amount and
+//! currency of a C) is displaced only by other matching statements, so that no number of odd
+//! notices can displace the true one. Refs are left out by the digest of the ref, those that only
+//! unconfirmed notices name first. Of the others, a session's ref is never left out, and a ref with
+//! a matching statement is displaced only by other such refs. The caps hold for these, too: a row
+//! must stay small whatever a partner sends.
 
 use std::cmp::Ordering;
 
@@ -15,13 +18,14 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::{Decision, Fact, QueryAnswer};
 use payfold_schemas::ids::ProviderRef;
 use payfold_schemas::ipn::Ipn;
+use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::order::{Known, KnownFacts, KnownIpn};
 use payfold_schemas::position::Position;
 
 use super::content::FactContent;
 use super::effect::Effect;
 use super::refs::is_session_ref;
-use super::statement::refs_of;
+use super::statement::{RefView, Statement, refs_of};
 use super::terms::Terms;
 
 /// The most different C, O, CF and X an order keeps, each.
@@ -44,8 +48,45 @@ enum Insertion {
     /// The fact was present.
     Present,
     /// The fact was added, and another one was removed for it.
-    Displacing,
-    LeftOut,
+    Displacing(Lost),
+    LeftOut(Lost),
+}
+
+/// What the set lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    /// Only notices that their profile calls unconfirmed.
+    Unconfirmed,
+    Other,
+}
+
+/// What is left out first has the greatest rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    is_unconfirmed: bool,
+    kind: Kind,
+    digest: Digest,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// A session's ref.
+    Session,
+    /// In a C's own amount and currency.
+    Matching,
+    Odd,
+}
+
+impl Kind {
+    fn of(terms: Terms<'_>, amount: Amount, currency: Currency) -> Self {
+        if terms.agree(amount, currency) { Self::Matching } else { Self::Odd }
+    }
+}
+
+impl Rank {
+    fn lost(self) -> Lost {
+        if self.is_unconfirmed { Lost::Unconfirmed } else { Lost::Other }
+    }
 }
 
 /// Inserts a fact into the kept set of its order.
@@ -81,29 +122,25 @@ pub(super) fn insert_fact(facts: &mut KnownFacts, fact: &Fact, position: Positio
     record_overflow(facts, insertion)
 }
 
-/// Marks the set as overflowed if it lost a fact; returns the effect.
+/// Marks the set if it lost a fact; returns the effect.
 fn record_overflow(facts: &mut KnownFacts, insertion: Insertion) -> Effect {
-    let effect = set_overflow(facts, insertion);
-    let lost_fact = matches!(insertion, Insertion::Displacing | Insertion::LeftOut);
-    assert!(!lost_fact || facts.overflowed, "a set that lost a fact is marked for good");
-    effect
-}
-
-fn set_overflow(facts: &mut KnownFacts, insertion: Insertion) -> Effect {
-    match insertion {
-        Insertion::Added => Effect::Added,
-        Insertion::Merged => Effect::Merged,
-        Insertion::Present => Effect::Unchanged,
-        Insertion::Displacing => {
-            facts.overflowed = true;
-            Effect::Overflowed
-        }
-        Insertion::LeftOut if facts.overflowed => Effect::Unchanged,
-        Insertion::LeftOut => {
-            facts.overflowed = true;
-            Effect::Overflowed
-        }
-    }
+    let (lost, is_changed) = match insertion {
+        Insertion::Added => return Effect::Added,
+        Insertion::Merged => return Effect::Merged,
+        Insertion::Present => return Effect::Unchanged,
+        Insertion::Displacing(lost) => (lost, true),
+        Insertion::LeftOut(lost) => (lost, false),
+    };
+    let mark = match lost {
+        Lost::Unconfirmed => &mut facts.unconfirmed_left_out,
+        Lost::Other => &mut facts.overflowed,
+    };
+    let is_first = !std::mem::replace(mark, true);
+    assert!(
+        facts.overflowed || facts.unconfirmed_left_out,
+        "a set that lost a fact is marked for good"
+    );
+    if is_changed || is_first { Effect::Overflowed } else { Effect::Unchanged }
 }
 
 /// Inserts into a list that is capped as a whole.
@@ -119,7 +156,9 @@ fn insert<T: Ord + Clone>(
     };
     list.insert(at, Known { content: content.clone(), position });
     assert!(is_sorted_at(list, at, T::cmp), "a list stays sorted, without repeats");
-    let insertion = trim(list, (0, list.len()), at, cap, |content| (false, digest(content)));
+    let rank =
+        |content: &T| Rank { is_unconfirmed: false, kind: Kind::Odd, digest: digest(content) };
+    let insertion = trim(list, (0, list.len()), at, cap, rank);
     assert!(list.len() <= cap, "a list never exceeds its cap");
     insertion
 }
@@ -170,9 +209,10 @@ fn insert_ipn(facts: &mut KnownFacts, ipn: &Ipn, position: Position) -> Insertio
             let group = group_around(&facts.ipns, at, |a, b| {
                 a.status == b.status && a.provider_ref == b.provider_ref
             });
-            let insertion = trim(&mut facts.ipns, group, at, CONTENTS_MAX, |known| {
-                let own = terms.agree(known.money.amount, known.money.currency);
-                (!own, FactContent::of_kept_ipn(known).digest())
+            let insertion = trim(&mut facts.ipns, group, at, CONTENTS_MAX, |known| Rank {
+                is_unconfirmed: known.policy.unconfirmed,
+                kind: Kind::of(terms, known.money.amount, known.money.currency),
+                digest: FactContent::of_kept_ipn(known).digest(),
             });
             trim_refs(facts, &ipn.provider_ref, insertion)
         }
@@ -200,8 +240,10 @@ fn insert_answer(facts: &mut KnownFacts, answer: &QueryAnswer, position: Positio
     let group = group_around(&facts.query_answers, at, |a, b| {
         a.status == b.status && a.provider_ref == b.provider_ref
     });
-    let insertion = trim(&mut facts.query_answers, group, at, CONTENTS_MAX, |known| {
-        (!terms.agree(known.amount, known.currency), FactContent::Answer(known).digest())
+    let insertion = trim(&mut facts.query_answers, group, at, CONTENTS_MAX, |known| Rank {
+        is_unconfirmed: false,
+        kind: Kind::of(terms, known.amount, known.currency),
+        digest: FactContent::Answer(known).digest(),
     });
     trim_refs(facts, &answer.provider_ref, insertion)
 }
@@ -233,17 +275,17 @@ fn trim<T>(
     range: (usize, usize),
     new: usize,
     cap: usize,
-    rank: impl Fn(&T) -> (bool, Digest),
+    rank: impl Fn(&T) -> Rank,
 ) -> Insertion {
     let group = &list[range.0..range.1];
     if group.len() <= cap {
         return Insertion::Added;
     }
-    let ranked = group.iter().zip(range.0..).max_by_key(|(known, _)| rank(&known.content));
-    let (_, last) = ranked.expect("a group over its cap is not empty");
+    let ranked = group.iter().map(|known| rank(&known.content)).zip(range.0..);
+    let (rank, last) = ranked.max().expect("a group over its cap is not empty");
     assert!(range.1.abs_diff(range.0) == cap.saturating_add(1), "one fact is one too many at most");
     list.remove(last);
-    if last == new { Insertion::LeftOut } else { Insertion::Displacing }
+    if last == new { Insertion::LeftOut(rank.lost()) } else { Insertion::Displacing(rank.lost()) }
 }
 
 /// Removes the ref of the greatest rank with all its statements, if there is one ref too many.
@@ -255,18 +297,27 @@ fn trim_refs(facts: &mut KnownFacts, new: &ProviderRef, insertion: Insertion) ->
         return insertion;
     }
     let terms = Terms::new(&facts.creates);
-    let last = refs_of(facts)
-        .max_by_key(|view| {
-            let own = view
-                .statements()
-                .any(|statement| terms.agree(statement.amount, statement.currency));
-            let session = is_session_ref(facts, view.provider_ref);
-            (!session, !own, Digest::of_content("ref", view.provider_ref))
-        })
-        .map(|view| view.provider_ref.clone())
-        .expect("more refs than the cap are not none");
+    let ranked = refs_of(facts).map(|view| (rank_ref(facts, &view, terms), view.provider_ref));
+    let (rank, last) = ranked.max().expect("more refs than the cap are not none");
+    let (lost, last) = (rank.lost(), last.clone());
     facts.ipns.retain(|known| known.content.provider_ref != last);
     facts.query_answers.retain(|known| known.content.provider_ref != last);
     assert!(refs_of(facts).count() <= REFS_MAX, "one fact brings at most one ref too many");
-    if last == *new { Insertion::LeftOut } else { Insertion::Displacing }
+    if last == *new { Insertion::LeftOut(lost) } else { Insertion::Displacing(lost) }
+}
+
+/// The rank of a ref.
+fn rank_ref(facts: &KnownFacts, view: &RefView<'_>, terms: Terms<'_>) -> Rank {
+    let is_unconfirmed =
+        |one: Statement<'_>| one.notice().is_some_and(|ipn| ipn.policy.unconfirmed);
+    let kinds = view.statements().map(|one| Kind::of(terms, one.amount, one.currency));
+    Rank {
+        is_unconfirmed: view.statements().all(is_unconfirmed),
+        kind: if is_session_ref(facts, view.provider_ref) {
+            Kind::Session
+        } else {
+            kinds.min().expect("a ref is named by a statement")
+        },
+        digest: Digest::of_content("ref", view.provider_ref),
+    }
 }

@@ -82,7 +82,7 @@ impl<'a> CurrencyRefunds<'a> {
         let counting = view.counting(terms).filter(|(statement, _)| {
             statement.status == Status::Refunded && statement.currency == currency
         });
-        let are_totals = view.notices().any(|statement| is_total(&statement));
+        let are_totals = view.confirmed_notices().any(|statement| is_total(&statement));
         for (statement, terms_match) in counting {
             let amount = statement.amount.minor();
             match (terms_match, statement.event_ref()) {

@@ -123,9 +123,15 @@ impl<'a> RefView<'a> {
         })
     }
 
-    /// Whether any statement, counting or not, has this status.
+    /// The confirmed notices, counting or not.
+    pub(super) fn confirmed_notices(&self) -> impl Iterator<Item = Statement<'a>> + use<'a> {
+        let view = *self;
+        self.notices().filter(move |notice| view.is_confirmed(notice))
+    }
+
+    /// Whether any confirmed statement, counting or not, has this status.
     pub(super) fn has_status(&self, status: Status) -> bool {
-        self.statements().any(|statement| statement.status == status)
+        self.confirmed_notices().chain(self.answers()).any(|one| one.status == status)
     }
 }
 

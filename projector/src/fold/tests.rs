@@ -68,7 +68,7 @@ fn states_come_from_what_counts() {
          C 100; S r 100                          => PAID fulfil
          C 100; S r 100; R r 100                 => REFUNDED
          C 100; S r 100; R r 100; S q 100        => PAID fulfil
-         C 100; S r 100; R q 100                 => PAID fulfil REFUND_WITHOUT_SUCCESS
+         C 100; S r 100; R q 100                 => PAID REFUND_WITHOUT_SUCCESS
          C 100; S r 100; X 10:30                 => PAID fulfil
          C 100; S r 100 unconfirmed; X 10:30     => EXPIRED UNCONFIRMED
          C 100; O r; S r 100 unconfirmed         => UNCONFIRMED UNCONFIRMED
@@ -127,9 +127,16 @@ fn each_flag_is_raised_and_cleared_by_the_facts_alone() {
          C 100; S r 100; F r 100; P F r 100      => PAID fulfil SUCCESS_AND_FAILED QUERY_DISAGREES
          C 100; F r 100; P S r 100               => PAID fulfil SUCCESS_AND_FAILED QUERY_DISAGREES settled_by_query
          C 100; F r 100; P E r 100               => FAILED settled_by_query
+         C 100; S r 100; P R q 100               => PAID REFUND_WITHOUT_SUCCESS settled_by_query
          C 100; S r 100 unconfirmed              => UNCONFIRMED UNCONFIRMED
          C 100; S r 100 unconfirmed; P S r 100   => PAID fulfil
          C 100; S r 100 unconfirmed; P S r 99    => UNCONFIRMED AMOUNT_MISMATCH UNCONFIRMED
+         C 100; S r 99 unconfirmed               => UNCONFIRMED UNCONFIRMED
+         C 100; S r 100; S r 99 unconfirmed      => PAID fulfil UNCONFIRMED
+         C 100; S r 100; S r 9 EUR unconfirmed   => PAID fulfil UNCONFIRMED
+         C 100; S r 100; R q 100 unconfirmed     => PAID fulfil UNCONFIRMED
+         C 100; S r 100; F r 100 unconfirmed     => PAID fulfil UNCONFIRMED
+         C 100; S r 99 unconfirmed; P S r 100    => PAID fulfil UNCONFIRMED settled_by_query
          C 100; S r 100 unconfirmed; P S q 100   => PAID fulfil UNCONFIRMED settled_by_query
          C 100; S r 100 unconfirmed; S r 100     => PAID fulfil
          C 100; S r 100; R r 50 unconfirmed      => PAID fulfil UNCONFIRMED
@@ -266,6 +273,25 @@ fn lists_are_capped_and_marked() {
     let decided = |n| format!("D d{n} UNKNOWN_ORDER {} ours", Digest::of_bytes(b""));
     let decisions = flood("X 10:00", 0..80, decided);
     assert_eq!((decisions.decisions.len(), decisions.overflowed), (64, true));
+}
+
+#[test]
+fn unconfirmed_notices_are_left_out_first_and_marked_apart() {
+    let flood = |make: fn(u32) -> String| (0..40).map(make).collect::<Vec<_>>().join("; ");
+    let contents = flood(|n| format!("S r {} unconfirmed", 1000 + n));
+    let refs = flood(|n| format!("S r{n} 5 unconfirmed"));
+    let own = "C 7; O r; S r 7";
+    for flood in [&contents, &refs] {
+        for text in [format!("{own}; {flood}"), format!("{flood}; {own}")] {
+            assert_eq!(shown(&text), "PAID fulfil UNCONFIRMED FACT_OVERFLOW");
+        }
+    }
+    // A decision on what is left of them closes nothing that the loss of another fact raises.
+    let mut text = format!("{own}; {refs}");
+    text.push_str(&decide("d1", Flag::FactOverflow, evidence(&text, Flag::FactOverflow), "ours"));
+    assert_eq!(shown(&text), "PAID fulfil UNCONFIRMED [FACT_OVERFLOW]");
+    (0..9).for_each(|n| text.push_str(&format!("; CF c{n}")));
+    assert_eq!(shown(&text), "PAID UNCONFIRMED [FACT_OVERFLOW] FACT_OVERFLOW");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Owns CONTENT_VARIANT: notices under one dedup key with two contents.
+//! Owns CONTENT_VARIANT: confirmed notices under one dedup key with two contents.
 //!
 //! The key is (ref, status); of R, which may be several refunds, the event reference too, and an R
 //! without one has no key. Groups that differ in amount or currency raise the critical flag, the
@@ -16,7 +16,8 @@ use super::statement::{RefView, Statement};
 pub(super) fn raisers<'a>(order: &View<'a>, severity: Severity) -> Vec<FactContent<'a>> {
     let mut raisers = Vec::new();
     for view in order.views() {
-        let of_severity = view.notices().filter(|one| severity_of(view, one) == Some(severity));
+        let of_severity =
+            view.confirmed_notices().filter(|one| severity_of(view, one) == Some(severity));
         raisers.extend(of_severity.map(|one| one.content()));
     }
     raisers
@@ -24,7 +25,7 @@ pub(super) fn raisers<'a>(order: &View<'a>, severity: Severity) -> Vec<FactConte
 
 /// The severity of this notice's group; `None` if the notice is alone under its key.
 fn severity_of(view: RefView<'_>, one: &Statement<'_>) -> Option<Severity> {
-    let group = || view.notices().filter(|other| have_same_key(one, other));
+    let group = || view.confirmed_notices().filter(|other| have_same_key(one, other));
     // If any two of the group differ, one of them differs from this one.
     if group().any(|other| one.amount != other.amount || one.currency != other.currency) {
         Some(Severity::Critical)

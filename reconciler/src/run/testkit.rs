@@ -49,7 +49,7 @@ pub(crate) fn placeholder(text: &str) -> Ipn {
 }
 
 /// A notice of SUCCESS that counts only once a query confirms it.
-fn unconfirmed(text: &str) -> Ipn {
+pub(crate) fn unconfirmed(text: &str) -> Ipn {
     let policy = IpnPolicy { unconfirmed: true, ..IpnPolicy::default() };
     Ipn { policy, ..ipn(text) }
 }

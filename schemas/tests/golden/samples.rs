@@ -239,6 +239,7 @@ pub fn order() -> Order {
         shared_refs: vec![known(shared, 7)],
         decisions: vec![known(decision(), 8)],
         overflowed: true,
+        unconfirmed_left_out: false,
     };
     Order {
         key: key(),

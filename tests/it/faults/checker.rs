@@ -311,7 +311,7 @@ fn check_row(row: &Order, logged: &LoggedOrder, complaints: &mut Vec<Complaint>)
     let order = row.key.to_string();
     let oracle = Oracle::of(&logged.facts);
     assert!(
-        !oracle.overflows(),
+        oracle.overflows().is_none(),
         "the load leaves no order over its caps: {order} {:?}",
         logged.facts
     );

@@ -142,6 +142,7 @@ fn a_notice_counts_once_the_partners_own_answer_was_fetched() {
         "{paid}"
     );
     assert!(!flags(&paid).contains(&"UNCONFIRMED".to_owned()), "{paid}");
+    let version = paid["version"].clone();
     let refused = order_when(&system, denied, |order| order["state"] == "FAILED");
     assert_ne!(refused["fulfil"], true, "{refused}");
     gateway.wait_for_query(mixed);
@@ -155,6 +156,15 @@ fn a_notice_counts_once_the_partners_own_answer_was_fetched() {
     gateway.script_answer(mixed, [mixed, "t-9", "settlement"]);
     let paid = order_when(&system, mixed, |order| order["state"] == "PAID");
     assert_eq!(paid["paymentRef"], "t-9", "{paid}");
+
+    // A forged notice of another order names the transaction of a true payment: it takes nothing
+    // from it.
+    notify(&system, denied, &of(confirmed), &world.secret);
+    order_when(&system, denied, |order| flags(order).contains(&"UNCONFIRMED".to_owned()));
+    gateway.wait_for_query(denied);
+    gateway.wait_for_query(denied);
+    let paid = order_when(&system, confirmed, |_| true);
+    assert_eq!((&paid["fulfil"], &paid["version"]), (&true.into(), &version), "{paid}");
 
     let requests = gateway.requests();
     assert!(requests.credentials.iter().all(|credential| credential.starts_with("Basic ")));

@@ -42,7 +42,7 @@ impl Oracle {
             (Flag::SuccessAndFailed, Warn, self.both(Status::Success, &[Status::Failed])),
             (Flag::SuccessAndExpired, Warn, self.both(Status::Success, &[Status::Expired])),
             (Flag::PaidAfterDeadline, High, self.paid_late()),
-            (Flag::RefundWithoutSuccess, High, self.refunds_without_success()),
+            (Flag::RefundWithoutSuccess, Critical, self.refunds_without_success()),
             (Flag::RefundAndNegative, High, self.both(Status::Refunded, &NEGATIVE)),
             (Flag::PartialRefund, High, self.partial_refunds()),
             (Flag::UnknownOrder, High, self.without_create()),
@@ -50,7 +50,8 @@ impl Oracle {
             (Flag::Unconfirmed, High, self.pick(|saying| self.is_unconfirmed(saying))),
             (Flag::SettledByQuery, Info, self.settled_by_query()),
             (Flag::ProviderRefUnexpected, High, self.unexpected_refs()),
-            (Flag::FactOverflow, Critical, self.overflowing()),
+            (Flag::FactOverflow, Critical, self.overflowing(Critical)),
+            (Flag::FactOverflow, High, self.overflowing(High)),
             (Flag::DecisionsConflict, High, self.disputed()),
         ];
         all.into_iter()
@@ -61,36 +62,60 @@ impl Oracle {
             .collect()
     }
 
-    /// Whether there are more facts than are kept: whichever is dropped then, one fact is too many.
-    pub fn overflows(&self) -> bool {
-        let most = |counts: BTreeMap<_, usize>| counts.into_values().max().unwrap_or(0);
-        let by_status = |ipn: bool| {
-            let mut counts = BTreeMap::new();
-            for saying in self.sayings.iter().filter(|saying| saying.is_ipn() == ipn) {
+    /// How bad it is that there are more facts than are kept, whichever is dropped then: only high
+    /// if, without the notices that their profile calls unconfirmed, there are not.
+    pub fn overflows(&self) -> Option<Severity> {
+        let is_sure = |saying: &Saying| !saying.is_called_unconfirmed();
+        if self.are_too_many(is_sure) {
+            Some(Severity::Critical)
+        } else {
+            self.are_too_many(|_| true).then_some(Severity::High)
+        }
+    }
+
+    /// Whether there are more facts than are kept, if these sayings are all.
+    fn are_too_many(&self, counts: impl Fn(&Saying) -> bool) -> bool {
+        let sayings = || self.sayings.iter().filter(|saying| counts(saying));
+        let most = |is_ipn: bool| {
+            let mut counts: BTreeMap<_, usize> = BTreeMap::new();
+            for saying in sayings().filter(|saying| saying.is_ipn() == is_ipn) {
                 *counts.entry((&saying.provider_ref, saying.status)).or_default() += 1;
             }
-            counts
+            counts.into_values().max().unwrap_or(0)
         };
+        let refs: BTreeSet<_> = sayings().map(|saying| &saying.provider_ref).collect();
         let own = [self.creates.len(), self.sessions.len(), self.failures.len(), self.passed.len()];
         own.into_iter().any(|count| count > OWN_MAX)
-            || most(by_status(true)) > CONTENTS_MAX
-            || most(by_status(false)) > CONTENTS_MAX
-            || self.refs().len() > REFS_MAX
+            || most(true) > CONTENTS_MAX
+            || most(false) > CONTENTS_MAX
+            || refs.len() > REFS_MAX
             || self.shared.len() > SHARED_MAX
             || self.decisions.len() > DECISIONS_MAX
     }
 
-    fn overflowing(&self) -> Vec<Digest> {
-        if self.overflows() { self.pick(|_| true) } else { Vec::new() }
+    fn overflowing(&self, severity: Severity) -> Vec<Digest> {
+        let is_evidence =
+            |saying: &Saying| severity == Severity::Critical || saying.is_called_unconfirmed();
+        if self.overflows() == Some(severity) { self.pick(is_evidence) } else { Vec::new() }
     }
 
     fn pick(&self, holds: impl Fn(&Saying) -> bool) -> Vec<Digest> {
         self.sayings.iter().filter(|saying| holds(saying)).map(|saying| saying.digest).collect()
     }
 
+    /// Of those that no query has still to confirm.
+    fn pick_sure(&self, holds: impl Fn(&Saying) -> bool) -> Vec<Digest> {
+        self.pick(|saying| !self.is_unconfirmed(saying) && holds(saying))
+    }
+
+    /// Whether a ref has a sure saying of this status.
+    fn has_sure(&self, name: &ProviderRef, status: Status) -> bool {
+        self.said(name, status).into_iter().any(|saying| !self.is_unconfirmed(saying))
+    }
+
     /// Of a C's currency but no such C's amount, or of no C's currency and of no C's amount either.
     fn with_other_amount(&self) -> Vec<Digest> {
-        self.pick(|saying| {
+        self.pick_sure(|saying| {
             let same_currency: Vec<_> =
                 self.creates.iter().filter(|create| create.currency == saying.currency).collect();
             let compared = if same_currency.is_empty() {
@@ -105,7 +130,7 @@ impl Oracle {
     }
 
     fn with_other_currency(&self) -> Vec<Digest> {
-        self.pick(|saying| {
+        self.pick_sure(|saying| {
             !self.creates.is_empty()
                 && self.creates.iter().all(|create| create.currency != saying.currency)
         })
@@ -116,7 +141,8 @@ impl Oracle {
     fn variants(&self, severity: Severity) -> Vec<Digest> {
         type Key<'a> = (&'a ProviderRef, Status, Option<&'a EventRef>);
         let mut groups: BTreeMap<Key<'_>, Vec<&Saying>> = BTreeMap::new();
-        for ipn in self.sayings.iter().filter(|saying| saying.is_ipn()) {
+        let sure = |saying: &&Saying| saying.is_ipn() && !self.is_unconfirmed(saying);
+        for ipn in self.sayings.iter().filter(sure) {
             let event = match ipn.status {
                 Status::Refunded if ipn.event_ref().is_none() => continue,
                 Status::Refunded => ipn.event_ref(),
@@ -150,8 +176,8 @@ impl Oracle {
     /// The sayings of `one` and of any of `others` on the refs that have both, whether they count
     /// or not.
     fn both(&self, one: Status, others: &[Status]) -> Vec<Digest> {
-        let has = |name: &ProviderRef, status: Status| !self.said(name, status).is_empty();
-        self.pick(|saying| {
+        let has = |name: &ProviderRef, status: Status| self.has_sure(name, status);
+        self.pick_sure(|saying| {
             let name = &saying.provider_ref;
             (saying.status == one || others.contains(&saying.status))
                 && has(name, one)
@@ -160,9 +186,9 @@ impl Oracle {
     }
 
     fn refunds_without_success(&self) -> Vec<Digest> {
-        self.pick(|saying| {
+        self.pick_sure(|saying| {
             saying.status == Status::Refunded
-                && self.said(&saying.provider_ref, Status::Success).is_empty()
+                && !self.has_sure(&saying.provider_ref, Status::Success)
         })
     }
 
@@ -209,12 +235,13 @@ impl Oracle {
         self.pick(|answer| {
             !answer.is_ipn()
                 && (self.counts(answer) || self.is_partial(answer))
-                && !(self.said(&answer.provider_ref, answer.status).into_iter()).any(Saying::is_ipn)
+                && !(self.said(&answer.provider_ref, answer.status).into_iter())
+                    .any(|saying| saying.is_ipn() && !self.is_unconfirmed(saying))
         })
     }
 
     fn unexpected_refs(&self) -> Vec<Digest> {
-        self.pick(|saying| {
+        self.pick_sure(|saying| {
             let must_match = matches!(&saying.by, By::Ipn { policy, .. } if policy.ref_is_session);
             must_match
                 && !self.sessions.is_empty()

@@ -60,14 +60,16 @@ impl Oracle {
     }
 
     /// Whether it states all that went back so far: an IPN with a profile that says so, and an
-    /// answer for a ref that such an IPN names.
+    /// answer for a ref that such an IPN, if it is confirmed, names.
     fn is_total(&self, saying: &Saying) -> bool {
         let says_all = |saying: &Saying| match &saying.by {
             By::Ipn { event_ref: None, policy, .. } => policy.refund_so_far,
             By::Ipn { .. } | By::Query => false,
         };
         let refunds = self.said(&saying.provider_ref, Status::Refunded);
-        says_all(saying) || (!saying.is_ipn() && refunds.into_iter().any(says_all))
+        says_all(saying)
+            || (!saying.is_ipn()
+                && refunds.into_iter().any(|one| says_all(one) && !self.is_unconfirmed(one)))
     }
 
     /// The largest R below C that says all that went back so far; 0 without one.

@@ -16,7 +16,7 @@ fn partial_refunds_add_up_by_their_event_references() {
          C 100; S r 100; R r 50 !a; R r 50 !b         => REFUNDED
          C 100; S r 100; R r 50 !a; R r 49 !b         => PAID fulfil PARTIAL_REFUND
          C 100; S r 100; R r 50 !a; R r 51 !b         => REFUNDED PARTIAL_REFUND
-         C 100; S r 100; R r 50 !a; R q 50 !b         => PAID fulfil REFUND_WITHOUT_SUCCESS PARTIAL_REFUND
+         C 100; S r 100; R r 50 !a; R q 50 !b         => PAID REFUND_WITHOUT_SUCCESS PARTIAL_REFUND
          C 100; S r 100; R r 50; R r 100              => REFUNDED PARTIAL_REFUND
          C 100; S r 100; R r 50 !a; R r 50 !b; R r 100 => REFUNDED PARTIAL_REFUND",
     );
@@ -150,7 +150,7 @@ fn amounts_paid_refunded_and_overpaid() {
          C 100; S r 100; R r 60 so-far; P R r 60        => 100 60 0
          C 100; S r 100; R r 60 so-far; P R r 70; P R r 80 => 100 80 0
          C 100; S r 100; R r 60 so-far; R q 50          => 100 110+ 0
-         C 100; S r 100; R r 60 so-far unconfirmed; P R r 50 => 100 50 0
+         C 100; S r 100; R r 60 so-far unconfirmed; P R r 50 => 100 50+ 0
          C 100; C 300; S r 100; R r 100; R r 200 so-far => 100 200 0
          C 100; S r 100; R r 200                        => 100 0 0
          C 100; S r 100; R r 30 EUR                     => 100 0 0
