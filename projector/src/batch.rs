@@ -136,7 +136,7 @@ fn add_entries(record: &FactRecord, views: &mut Vec<(OrderKey, ViewEntry)>) {
             add(ViewEntry::Deadline(session.deadline));
         }
         Fact::Ipn(ipn) => {
-            if !ipn.policy.placeholder_ref {
+            if ipn.policy.names_transaction() {
                 add(ViewEntry::ProviderRef(ipn.provider_ref.clone()));
             }
             if let Some(entry) = nonce_entry(ipn) {
@@ -156,4 +156,34 @@ fn add_entries(record: &FactRecord, views: &mut Vec<(OrderKey, ViewEntry)>) {
 fn nonce_entry(ipn: &Ipn) -> Option<ViewEntry> {
     let nonce = ipn.nonce.as_ref().filter(|_| ipn.policy.nonce_required)?;
     Some(ViewEntry::Nonce(nonce.clone(), FactContent::of_ipn(ipn).digest()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fold::testkit::{at, fact};
+
+    /// An order is listed under the refs that somebody says it has who can be believed.
+    #[test]
+    fn a_notice_lists_its_order_by_ref_unless_it_names_no_transaction() {
+        for (text, listed) in [
+            ("S r 100", true),
+            ("S r 100 placeholder", false),
+            ("S r 100 unconfirmed", false),
+            ("P S r 100", true),
+            ("O r", true),
+        ] {
+            let record = FactRecord {
+                order: OrderKey::parse("p/M/o").unwrap(),
+                fact: fact(text),
+                request_id: "01939b1c-7a00-7000-8000-000000000001".parse().unwrap(),
+                received_at: at("10:00"),
+                source: None,
+            };
+            let mut views = Vec::new();
+            add_entries(&record, &mut views);
+            let is_ref = |entry: &ViewEntry| matches!(entry, ViewEntry::ProviderRef(_));
+            assert_eq!(views.iter().any(|(_, entry)| is_ref(entry)), listed, "{text}");
+        }
+    }
 }

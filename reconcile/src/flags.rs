@@ -10,12 +10,13 @@ use payfold_schemas::finding::{Code, Side};
 use payfold_schemas::ids::{EventRef, OrderKey, ProviderRef, Reference};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
-use payfold_schemas::order::{Flag, RaisedFlag, Severity};
+use payfold_schemas::order::{Flag, KnownIpn, RaisedFlag, Severity};
 use payfold_schemas::order_money::OrderMoney;
 use serde::{Deserialize, Serialize};
 
 use super::compare::NOTHING;
 use super::detected_finding::{DetectedFinding, FindingIdentity};
+use super::question::is_confirmed;
 
 /// The flags of one order that are findings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,8 +127,11 @@ struct MoneyStatements<'a> {
 impl<'a> MoneyStatements<'a> {
     fn of(order: &'a OrderMoney) -> Self {
         let facts = &order.facts;
-        let notices = facts.ipns.iter().map(|known| {
-            let ipn = &known.content;
+        // Anybody can send what is not confirmed. Without a create request there is nothing else.
+        let counts =
+            |ipn: &KnownIpn| is_confirmed(ipn, &facts.query_answers) || facts.creates.is_empty();
+        let notices = facts.ipns.iter().map(|known| &known.content).filter(|ipn| counts(ipn));
+        let notices = notices.map(|ipn| {
             let of = (&ipn.provider_ref, ipn.status, ipn.money.event_ref.as_ref());
             (ipn.money.currency, MoneyStatement { of, minor: ipn.money.amount.minor() })
         });

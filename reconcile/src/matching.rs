@@ -79,7 +79,8 @@ fn compare_pairs(
             [ours, rest @ ..] => {
                 comparer.compare_group(&mut tally, group.hash, Some(ours), &group.lines)?;
                 // Several orders have this ref: the lines are compared with the first order only.
-                // The shared ref is reported by the orders themselves (`shared_with`).
+                // A ref that two have by confirmed notices is reported by the orders themselves
+                // (`shared_with`).
                 for other in rest {
                     comparer.compare_group(&mut tally, group.hash, Some(other), &[])?;
                 }
@@ -89,8 +90,9 @@ fn compare_pairs(
     Ok(tally)
 }
 
-/// Puts an order that the lines name before the other orders with the ref. The result does not
-/// depend on the sequence that the sort gives.
+/// Puts an order that the lines name before the other orders with the ref, then one with a payment
+/// that counts: anybody can name a ref. The result does not depend on the sequence that the sort
+/// gives.
 fn sort_named_first(group: &mut RecordGroup) {
     let RecordGroup { ours, lines, .. } = group;
     if ours.len() < 2 {
@@ -98,7 +100,9 @@ fn sort_named_first(group: &mut RecordGroup) {
     }
     let is_named =
         |order: &OurOrder| lines.iter().any(|line| line.order_id.as_ref() == Some(&order.order_id));
-    ours.sort_by_cached_key(|order| (!is_named(order), order.order_id.clone()));
+    ours.sort_by_cached_key(|order| {
+        (!is_named(order), !order.has_moved_money(), order.order_id.clone())
+    });
 }
 
 /// Looks up the orders of these groups and compares them. Such an order was created before the
@@ -203,7 +207,7 @@ async fn find_order_by_ref(
             let of_ref = order.refs.iter().filter(|r| Some(&r.provider_ref) == provider_ref);
             OurOrder { refs: of_ref.cloned().collect(), ..order }
         })
-        .max_by_key(|order| order.refs.len()))
+        .max_by_key(|order| (order.has_moved_money(), order.refs.len())))
 }
 
 /// For lines that name no known order: the orders that have their refs, by ref.

@@ -15,7 +15,7 @@ use payfold_schemas::time::Time;
 
 pub use self::money::{Money, Refund};
 use self::totals::RefundTotals;
-use crate::question::answer_matches_notice;
+use crate::question::is_confirmed;
 
 /// An order. If the partner's records name no orders: one ref of an order.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -60,7 +60,7 @@ pub(crate) struct OurRef {
     /// Another order of the account with the same ref.
     #[n(4)]
     pub(crate) shared_with: Option<OrderId>,
-    /// Whether a notice names this ref.
+    /// Whether a confirmed notice names this ref.
     #[n(5)]
     pub(crate) noticed: bool,
     /// The amounts that the payment must have had, from the create requests. Only a ref that is
@@ -83,6 +83,11 @@ enum RefundAmounts {
 }
 
 impl OurOrder {
+    /// Whether a payment or a refund counts.
+    pub(crate) fn has_moved_money(&self) -> bool {
+        self.refs.iter().any(|known| !known.paid.is_empty() || !known.refunds.is_empty())
+    }
+
     /// Builds our side from an order's facts.
     pub(crate) fn of(order: OrderMoney) -> Self {
         let OrderMoney { key, first_seen, summary, facts } = order;
@@ -246,12 +251,11 @@ fn add_notice(
     if ipn.policy.placeholder_ref {
         return;
     }
-    let confirmed = !ipn.policy.unconfirmed
-        || facts.query_answers.iter().any(|p| answer_matches_notice(&p.content, ipn));
+    let confirmed = is_confirmed(ipn, &facts.query_answers);
     let money =
         Money { amount: ipn.money.amount, currency: ipn.money.currency, at: ipn.money.paid_at };
     let known_ref = ref_entry(refs, &ipn.provider_ref);
-    known_ref.noticed = true;
+    known_ref.noticed |= confirmed;
     match ipn.status {
         Status::Success if confirmed && is_requested(&facts.creates, &money) => {
             known_ref.add_payment(money)

@@ -4,7 +4,7 @@
 use payfold_partners::query::PaymentStatus;
 use payfold_schemas::fact::QueryAnswer;
 use payfold_schemas::ids::{OrderKey, ProviderRef};
-use payfold_schemas::order::{KnownIpn, Order};
+use payfold_schemas::order::{Known, KnownIpn, Order};
 use payfold_schemas::time::Time;
 use tokio::sync::oneshot;
 
@@ -40,6 +40,11 @@ pub fn answer_matches_notice(answer: &QueryAnswer, ipn: &KnownIpn) -> bool {
         && answer.status == ipn.status
         && answer.amount == ipn.money.amount
         && answer.currency == ipn.money.currency
+}
+
+/// Whether a notice counts by itself, or by an equal answer.
+pub fn is_confirmed(ipn: &KnownIpn, answers: &[Known<QueryAnswer>]) -> bool {
+    !ipn.policy.unconfirmed || answers.iter().any(|p| answer_matches_notice(&p.content, ipn))
 }
 
 /// The refs of an order's sessions, without a ref that equals the order's id: such a ref names no

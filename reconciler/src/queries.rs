@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use crate::context::ReconcilerContext;
 use crate::partners::{Partners, UnconfirmedNotices};
 use crate::query_queue::{QueryEnd, QueryPurpose, QueryQueue, QueuedQuery};
-use crate::stuck::{has_unexpected_money, is_news, wanted_targets};
+use crate::stuck::{has_unexpected_money, is_news, is_wanted};
 use crate::{unconfirmed, windows};
 
 /// How many queries may wait between the tasks that find them and the queues.
@@ -204,7 +204,7 @@ async fn make_query(
 ) -> Result<EndedQuery, Halt> {
     let keys = [query.key.clone()];
     let row = context.storage.load(&keys).await?.pop().flatten();
-    let is_wanted = row.is_some_and(|order| wanted_targets(&order).contains(&query.target));
+    let is_wanted = row.is_some_and(|order| is_wanted(&order, &query.target));
     let not_sent = |query, reply, outcome, trouble| {
         let end = QueryEnd::NotSent;
         Ok(EndedQuery { query, end, reply, outcome, trouble })

@@ -6,7 +6,6 @@
 
 use payfold_schemas::fact::{Fact, SharedRef};
 use payfold_schemas::ids::{OrderKey, ProviderRef};
-use payfold_schemas::ipn::IpnPolicy;
 use payfold_schemas::order::Order;
 use payfold_schemas::record::FactRecord;
 
@@ -24,7 +23,7 @@ pub(crate) const MUTUAL_MAX: usize = SHARED_MAX + 1;
 pub(crate) fn ref_of(record: &FactRecord) -> Option<&ProviderRef> {
     match &record.fact {
         Fact::SessionOpened(session) => Some(&session.provider_ref),
-        Fact::Ipn(ipn) => names_ref(ipn.policy).then_some(&ipn.provider_ref),
+        Fact::Ipn(ipn) => ipn.policy.names_transaction().then_some(&ipn.provider_ref),
         Fact::QueryAnswered(answer) => Some(&answer.provider_ref),
         Fact::CreateRequested(_)
         | Fact::CreateFailed(_)
@@ -32,12 +31,6 @@ pub(crate) fn ref_of(record: &FactRecord) -> Option<&ProviderRef> {
         | Fact::RefShared(_)
         | Fact::Decided(_) => None,
     }
-}
-
-/// Whether a notice with this policy names a transaction. Anybody can send a notice that is not
-/// confirmed.
-const fn names_ref(policy: IpnPolicy) -> bool {
-    !policy.placeholder_ref && !policy.unconfirmed
 }
 
 /// Whether an order that is listed under a ref has the ref. The store's view of orders
@@ -50,7 +43,7 @@ fn has_ref(order: &Order, provider_ref: &ProviderRef) -> bool {
         || facts.sessions.iter().any(|known| known.content.provider_ref == *provider_ref)
         || facts.query_answers.iter().any(|known| known.content.provider_ref == *provider_ref)
         || facts.ipns.iter().any(|known| {
-            known.content.provider_ref == *provider_ref && names_ref(known.content.policy)
+            known.content.provider_ref == *provider_ref && known.content.policy.names_transaction()
         })
 }
 

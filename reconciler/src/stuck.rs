@@ -1,22 +1,23 @@
 //! Owns the decision whether a partner's answer would help an order, and what the query asks for.
 //! Pure.
 //!
-//! These orders are asked about: those without a final state (REQUESTED, PENDING); those that ended
-//! by our clock alone (EXPIRED, and the partner has not said so); those with a notice that waits
-//! for its confirmation; and those with an open flag that the partner's records can settle. These
-//! are not: orders with a final state; UNMATCHED orders, because no partner can supply the create
-//! request; and flags about which an answer could only contradict one of two notices, or which are
-//! about two orders or about our own facts.
+//! These orders are asked about: those without a final state (REQUESTED, PENDING, UNCONFIRMED);
+//! those that ended by our clock alone (EXPIRED, and the partner has not said so); those with a
+//! notice that waits for its confirmation; and those with an open flag that the partner's records
+//! can settle. These are not: orders with a final state; UNMATCHED orders, because no partner can
+//! supply the create request; and flags about which an answer could only contradict one of two
+//! notices, or which are about two orders or about our own facts.
 
 use std::collections::BTreeSet;
 
-use payfold_reconcile::question::{QueryTarget, answer_matches_notice, session_refs};
+use payfold_reconcile::question::{QueryTarget, answer_matches_notice, is_confirmed, session_refs};
 use payfold_schemas::fact::QueryAnswer;
-use payfold_schemas::ipn::Status;
+use payfold_schemas::ids::ProviderRef;
+use payfold_schemas::ipn::{IpnPolicy, Status};
 use payfold_schemas::order::{Flag, Known, KnownIpn, Order, OrderState, RaisedFlag, Severity};
 
 /// The most transactions of one order that are asked for. Most orders have one.
-const TARGETS_MAX: usize = 8;
+pub(crate) const TARGETS_MAX: usize = 8;
 
 /// A reason to ask a partner about an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +42,7 @@ impl std::fmt::Display for QueryReason {
 /// receipt.
 pub fn query_reasons(order: &Order) -> Vec<QueryReason> {
     let mut reasons = Vec::new();
-    // An order with unconfirmed notices is asked about for their sake, on their schedule.
-    if needs_query_for_state(order) && unconfirmed_notices(order).next().is_none() {
+    if needs_query_for_state(order) {
         reasons.push(QueryReason::State(order.summary.state));
     }
     let flags = order.summary.flags.iter();
@@ -71,25 +71,28 @@ pub(crate) fn targets_for(order: &Order, reasons: &[QueryReason]) -> BTreeSet<Qu
 /// The notices that count only once an equal answer is known, as long as none is.
 pub fn unconfirmed_notices(order: &Order) -> impl Iterator<Item = &Known<KnownIpn>> {
     let answers = &order.facts.query_answers;
-    let confirmed =
-        |ipn: &KnownIpn| answers.iter().any(|known| answer_matches_notice(&known.content, ipn));
-    order
-        .facts
-        .ipns
-        .iter()
-        .filter(move |known| known.content.policy.unconfirmed && !confirmed(&known.content))
+    order.facts.ipns.iter().filter(move |known| !is_confirmed(&known.content, answers))
 }
 
 /// What to ask for to confirm the order's unconfirmed notices; empty if there are none.
 pub(crate) fn confirmation_targets(order: &Order) -> BTreeSet<QueryTarget> {
-    unconfirmed_notices(order).map(|known| target_of(&known.content)).take(TARGETS_MAX).collect()
+    unconfirmed_notices(order).map(|known| target_of(&known.content)).collect()
 }
 
-/// Everything to ask for about the order, for any reason.
-pub(crate) fn wanted_targets(order: &Order) -> BTreeSet<QueryTarget> {
-    let mut wanted = targets_for(order, &query_reasons(order));
-    wanted.extend(confirmation_targets(order));
-    wanted
+/// Whether to ask for this, to confirm a notice that names it. The notice may have been left out of
+/// the row.
+pub(crate) fn needs_confirmation(order: &Order, target: &QueryTarget) -> bool {
+    let facts = &order.facts;
+    let is_answered = || {
+        facts.query_answers.iter().any(|known| Some(&known.content.provider_ref) == target.as_ref())
+    };
+    confirmation_targets(order).contains(target)
+        || (facts.unconfirmed_left_out && target.is_some() && !is_answered())
+}
+
+/// Whether to ask for this about the order, for any reason.
+pub(crate) fn is_wanted(order: &Order, target: &QueryTarget) -> bool {
+    needs_confirmation(order, target) || targets_for(order, &query_reasons(order)).contains(target)
 }
 
 /// Whether an answer adds something to the order. It does not if the order has the same answer
@@ -102,7 +105,7 @@ pub(crate) fn is_news(order: &Order, answer: &QueryAnswer) -> bool {
     let mut notices = facts.ipns.iter().map(|known| &known.content);
     let is_in_notice =
         notices.any(|ipn| !ipn.policy.unconfirmed && answer_matches_notice(answer, ipn));
-    !is_in_notice || !wanted_targets(order).is_empty()
+    !is_in_notice || !query_reasons(order).is_empty() || unconfirmed_notices(order).next().is_some()
 }
 
 /// Whether an answer's amount and currency match none of the order's create requests. A refund may
@@ -118,26 +121,30 @@ pub(crate) fn has_unexpected_money(order: &Order, answer: &QueryAnswer) -> bool 
 
 /// The transaction a notice names; `None` for a placeholder.
 fn target_of(ipn: &KnownIpn) -> QueryTarget {
-    (!ipn.policy.placeholder_ref).then(|| ipn.provider_ref.clone())
+    named_target(ipn.policy, &ipn.provider_ref)
+}
+
+/// What to ask for about a notice with this policy and ref.
+pub(crate) fn named_target(policy: IpnPolicy, provider_ref: &ProviderRef) -> QueryTarget {
+    (!policy.placeholder_ref).then(|| provider_ref.clone())
 }
 
 /// Whether the order's state is a reason to ask.
 fn needs_query_for_state(order: &Order) -> bool {
     match order.summary.state {
-        OrderState::Requested | OrderState::Pending => true,
+        OrderState::Requested | OrderState::Pending | OrderState::Unconfirmed => true,
         OrderState::Expired => {
             let facts = &order.facts;
-            let mut notices = facts.ipns.iter().map(|known| known.content.status);
+            let confirmed = facts.ipns.iter().filter(|known| !known.content.policy.unconfirmed);
+            let mut notices = confirmed.map(|known| known.content.status);
             let mut answers = facts.query_answers.iter().map(|known| known.content.status);
             !notices.any(|status| status == Status::Expired)
                 && !answers.any(|status| status == Status::Expired)
         }
-        // Final states; UNCONFIRMED waits for a confirmation, UNMATCHED for a create request.
-        OrderState::Failed
-        | OrderState::Paid
-        | OrderState::Refunded
-        | OrderState::Unconfirmed
-        | OrderState::Unmatched => false,
+        // Final states; UNMATCHED waits for a create request.
+        OrderState::Failed | OrderState::Paid | OrderState::Refunded | OrderState::Unmatched => {
+            false
+        }
     }
 }
 

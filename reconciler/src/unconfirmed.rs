@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use payfold_engines::log::{Delivered, Start, Subscription, Topic};
 use payfold_kit::Halt;
+use payfold_reconcile::question::QueryTarget;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
@@ -26,11 +27,11 @@ use crate::context::ReconcilerContext;
 use crate::decode::decode_fact;
 use crate::partners::Partners;
 use crate::query_queue::{QueryPurpose, QueuedQuery};
-use crate::stuck::confirmation_targets;
+use crate::stuck::{TARGETS_MAX, confirmation_targets, named_target, needs_confirmation};
 
 /// The consumer group that reads intake for unconfirmed notices.
 const GROUP: &str = "reconciler-queries";
-/// The most notices watched at the same time, some 20 MB.
+/// The most notices watched at the same time, some 24 MB.
 const WATCHED_MAX: usize = 1 << 16;
 /// How long a due notice waits if the fold has not reached it, ms.
 const FOLD_PAUSE_MS: i64 = 1_000;
@@ -45,6 +46,8 @@ struct WatchedNotice {
     position: Position,
     received_at: Time,
     key: OrderKey,
+    /// What the notice names.
+    target: QueryTarget,
 }
 
 /// Watches notices until the role is signalled to stop, and sends the queries that are due. Errors:
@@ -114,8 +117,9 @@ impl NoticeWatch {
                 continue;
             }
             self.open.insert((position.partition, position.offset));
+            let target = named_target(ipn.policy, &ipn.provider_ref);
             let (received_at, key) = (record.received_at, record.order);
-            self.waiting.push(Reverse(WatchedNotice { due, position, received_at, key }));
+            self.waiting.push(Reverse(WatchedNotice { due, position, received_at, key, target }));
         }
         Ok(())
     }
@@ -148,7 +152,8 @@ impl NoticeWatch {
                 self.waiting.push(Reverse(later));
                 continue;
             };
-            let is_confirmed = confirmation_targets(&row).is_empty();
+            let is_confirmed =
+                confirmation_targets(&row).is_empty() && !needs_confirmation(&row, &notice.target);
             if queryable.contains(&notice.key.partner) {
                 send_queries(&notice, &row, due).await?;
             }
@@ -193,13 +198,16 @@ impl NoticeWatch {
     }
 }
 
-/// Sends the queries that would confirm the notices of an order.
+/// Sends the queries that would confirm a notice and, as far as there is room, the others of its
+/// order: of those, some may have found no room in the watch.
 async fn send_queries(
     notice: &WatchedNotice,
     row: &Order,
     due: &Sender<QueuedQuery>,
 ) -> Result<(), Halt> {
-    for target in confirmation_targets(row) {
+    let own = needs_confirmation(row, &notice.target).then(|| notice.target.clone());
+    let others = confirmation_targets(row).into_iter().filter(|target| *target != notice.target);
+    for target in own.into_iter().chain(others).take(TARGETS_MAX) {
         let (key, purpose) = (notice.key.clone(), QueryPurpose::StuckOrder);
         let query = QueuedQuery { key, target, due: notice.due, purpose };
         due.send(query).await.map_err(|_| Halt::Stopped)?;

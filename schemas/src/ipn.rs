@@ -136,6 +136,12 @@ fn is_unsaid(said: &bool) -> bool {
 }
 
 impl IpnPolicy {
+    /// Whether a notice with this policy names a transaction of its order. A placeholder names
+    /// none, and what is unconfirmed anybody can send: the query's answer names it then.
+    pub const fn names_transaction(self) -> bool {
+        !self.placeholder_ref && !self.unconfirmed
+    }
+
     /// The policy of a fact that was delivered under both policies, in either order: one confirmed
     /// delivery confirms it; of the other settings, one that is true is enough.
     pub fn merge(self, other: Self) -> Self {

@@ -54,7 +54,9 @@ fn order(text: &str, flags: &[Flag]) -> OrderMoney {
             ["overpaid", minor] => order.summary.overpaid = minor.parse().unwrap(),
             ["returned", minor] => order.summary.refunded_amount = minor.parse().unwrap(),
             [name, status, amount, currency, ref event @ ..] => {
-                let event_ref = event.first().map(|event| EventRef::parse(event).unwrap());
+                let unconfirmed = event.first() == Some(&"unconfirmed");
+                let event = event.first().filter(|_| !unconfirmed);
+                let event_ref = event.map(|event| EventRef::parse(event).unwrap());
                 let ipn = KnownIpn {
                     provider_ref: ProviderRef::parse(name).unwrap(),
                     status: Status::parse(status).unwrap(),
@@ -64,7 +66,7 @@ fn order(text: &str, flags: &[Flag]) -> OrderMoney {
                         paid_at: None,
                         event_ref,
                     },
-                    policy: IpnPolicy::default(),
+                    policy: IpnPolicy { unconfirmed, ..IpnPolicy::default() },
                 };
                 order.facts.ipns.push(known(ipn));
             }
@@ -92,6 +94,10 @@ const TABLE: &str = "
     UNKNOWN_ORDER r1 REFUNDED 100 EUR / 0 => 100 EUR
     REFUND_WITHOUT_SUCCESS asked 100 VND; r1 REFUNDED 100 VND; returned 100 / 0 => 100 VND
     PARTIAL_REFUND asked 100 VND; r1 SUCCESS 100 VND; r1 REFUNDED 40 VND; returned 40 / 0 => 40 VND
+    UNCONFIRMED asked 100 VND; r1 SUCCESS 9000 VND unconfirmed / 0 => 100 VND
+    UNCONFIRMED r1 SUCCESS 9000 VND unconfirmed / 0 => 9000 VND
+    AMOUNT_MISMATCH asked 100 VND; r1 SUCCESS 90 VND; r2 SUCCESS 9000 VND unconfirmed / 0 => 10 VND
+    PARTIAL_REFUND asked 100 VND; r1 REFUNDED 99 VND unconfirmed; returned 40 / 0 => 40 VND
     SECOND_SESSION asked 100 VND / 0 => 0 VND
     AMOUNT_MISMATCH asked 100 VND; r1 SUCCESS 90 VND / 10 => 0 VND
     DOUBLE_PAYMENT asked 100 VND; overpaid 100 / 30 => 70 VND

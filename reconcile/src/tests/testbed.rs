@@ -336,7 +336,8 @@ fn entries(row: &Order) -> Vec<ViewEntry> {
     entries.extend(row.summary.reference.clone().map(ViewEntry::Reference));
     let facts = &row.facts;
     let sessions = facts.sessions.iter().map(|known| known.content.provider_ref.clone());
-    let notices = facts.ipns.iter().map(|known| known.content.provider_ref.clone());
+    let notices = facts.ipns.iter().filter(|known| known.content.policy.names_transaction());
+    let notices = notices.map(|known| known.content.provider_ref.clone());
     let answers = facts.query_answers.iter().map(|known| known.content.provider_ref.clone());
     entries.extend(sessions.chain(notices).chain(answers).map(ViewEntry::ProviderRef));
     entries

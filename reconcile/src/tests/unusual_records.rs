@@ -1,8 +1,13 @@
 //! Unusual records: files that are empty, broken, huge, replaced or compared too early; profiles
 //! and accounts that are missing or change.
 
+use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::{Author, PartnerCode};
+use payfold_schemas::ipn::IpnPolicy;
+use payfold_schemas::order::{Known, KnownIpn, OrderState};
+use payfold_schemas::position::Position;
 
+use super::rows::{ipn, known_ipn};
 use super::*;
 use crate::close::CloseDayRequest;
 use crate::request::{RecordsSource, RunRequest};
@@ -37,6 +42,32 @@ impl TestStage {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// A notice of SUCCESS that no query has confirmed: anybody can send it.
+fn unconfirmed(reference: &str) -> Known<KnownIpn> {
+    let policy = IpnPolicy { unconfirmed: true, ..IpnPolicy::default() };
+    let content = KnownIpn { policy, ..known_ipn(&ipn(reference)) };
+    Known { content, position: Position::default() }
+}
+
+#[tokio::test]
+async fn an_unconfirmed_notice_takes_no_line_from_the_order_that_was_paid() {
+    let stage = TestStage::of(MatchKey::Ref, &[Kind::Agrees]).await;
+    let mut forged = stage.plots[0].orders[0].clone();
+    (forged.id, forged.state) = ("0".to_owned(), OrderState::Unmatched);
+    forged.facts.retain(|(_, fact)| matches!(fact, Fact::Ipn(_)));
+    for (_, fact) in &mut forged.facts {
+        let Fact::Ipn(ipn) = fact else { panic!("a notice") };
+        ipn.policy.unconfirmed = true;
+    }
+    assert!(!forged.facts.is_empty());
+    stage.bed.put(&[forged]).await;
+    let lines = stage.lines(0, LineVariant::Original);
+    let unnamed: Vec<_> =
+        lines.iter().map(|line| format!(",{}", line.split_once(',').unwrap().1)).collect();
+    let ended = run(&stage, DAY, &unnamed).await;
+    assert_eq!((ended.result, stage.codes().await), (RunResult::Complete, Vec::new()));
 }
 
 #[tokio::test]
@@ -284,8 +315,17 @@ async fn an_order_before_the_lookback_is_never_missing() {
 /// Payments without a notice, whether a query answered for them or not.
 #[tokio::test]
 async fn a_partner_without_notices_is_a_finding() {
-    for kinds in [[Kind::QueriedOnly; 3], [Kind::SaysPaidOfPending; 3]] {
+    for (kinds, is_forged) in [
+        ([Kind::QueriedOnly; 3], false),
+        ([Kind::QueriedOnly; 3], true),
+        ([Kind::SaysPaidOfPending; 3], false),
+    ] {
         let stage = TestStage::of(MatchKey::Order, &kinds).await;
+        // A notice that no query has confirmed is no notice of the partner's.
+        for order in stage.plots.iter().flat_map(|plot| &plot.orders).filter(|_| is_forged) {
+            let forged = unconfirmed(&order.id);
+            stage.bed.change(&order.id, |row| row.facts.ipns.push(forged)).await;
+        }
         let lines = stage.lines(0, LineVariant::Original);
         run(&stage, DAY, &lines[1..]).await;
         assert!(!stage.codes().await.contains(&Code::PartnerSilent), "two payments are too few");

@@ -76,9 +76,10 @@ const ROWS: &str = "
     REFUNDED C Or1 Sr1                          => - => - => -
     UNMATCHED Sr1 !UNKNOWN_ORDER                => - => - => -
     UNMATCHED Ur1 !UNKNOWN_ORDER !UNCONFIRMED   => - => - => r1
-    UNCONFIRMED C Or1 Ur1 !UNCONFIRMED          => - => - => r1
-    UNCONFIRMED C Or1 Ur1 Ur2                   => - => - => r1 r2
-    EXPIRED C Or1 Ur1                           => - => - => r1
+    UNCONFIRMED C Or1 Ur1 !UNCONFIRMED          => UNCONFIRMED => r1 => r1
+    UNCONFIRMED C Or1 Ur1 Ur2                   => UNCONFIRMED => r1 => r1 r2
+    UNCONFIRMED C Or2 Ur1                       => UNCONFIRMED => r2 => r1
+    EXPIRED C Or1 Ur1                           => EXPIRED => r1 => r1
     PAID C Or1 Ur1 Pr1                          => - => - => -
     PENDING C Or1 Sr2 !AMOUNT_MISMATCH          => PENDING AMOUNT_MISMATCH => r1 r2 => -
     PENDING C Or1 Sr1 !CURRENCY_MISMATCH        => PENDING CURRENCY_MISMATCH => r1 => -
@@ -108,8 +109,11 @@ fn orders_are_queried_as_in_the_table() {
         let confirming = confirmation_targets(&row);
         assert_eq!((text.as_str(), names(&targets).as_str()), (why, asked), "{case}");
         assert_eq!(names(&confirming), confirmed, "{case}");
-        let both: BTreeSet<_> = targets.into_iter().chain(confirming).collect();
-        assert_eq!(wanted_targets(&row), both, "{case}");
+        for target in [None, Some("r1"), Some("r2"), Some("r3")] {
+            let target = target.map(|text| ProviderRef::parse(text).unwrap());
+            let either = targets.contains(&target) || confirming.contains(&target);
+            assert_eq!(is_wanted(&row, &target), either, "{case}: {target:?}");
+        }
     }
 }
 
@@ -117,7 +121,21 @@ fn orders_are_queried_as_in_the_table() {
 fn a_query_asks_for_at_most_eight_transactions() {
     let refs: Vec<_> = (10..40).map(|n| format!("Sr{n}")).collect();
     let row = row_of(&format!("PAID C {} !DOUBLE_PAYMENT", refs.join(" ")));
-    assert_eq!(wanted_targets(&row).len(), TARGETS_MAX);
+    assert_eq!(targets_for(&row, &query_reasons(&row)).len(), TARGETS_MAX);
+}
+
+/// Anybody can send a notice that waits, so however many there are, each is asked about.
+#[test]
+fn a_flood_of_notices_takes_no_query_from_another() {
+    let others: Vec<_> = (10..40).map(|n| format!("Ur{n}")).collect();
+    let named = |text: &str| Some(ProviderRef::parse(text).unwrap());
+    let mut row = row_of(&format!("UNCONFIRMED C {} Us9", others.join(" ")));
+    assert!(is_wanted(&row, &named("s9")) && !is_wanted(&row, &named("s8")));
+    // Of those that found no place in the row, each names what was left out.
+    row.facts.unconfirmed_left_out = true;
+    assert!(is_wanted(&row, &named("s8")));
+    row.facts.query_answers.push(known(answer("s8")));
+    assert!(!is_wanted(&row, &named("s8")));
 }
 
 /// The row => whether an answer of SUCCESS for r1 is news.

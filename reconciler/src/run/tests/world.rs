@@ -308,7 +308,7 @@ fn entries(fact: &Fact) -> Vec<ViewEntry> {
             ViewEntry::Deadline(session.deadline),
             ViewEntry::ProviderRef(session.provider_ref.clone()),
         ],
-        Fact::Ipn(ipn) if !ipn.policy.placeholder_ref => {
+        Fact::Ipn(ipn) if ipn.policy.names_transaction() => {
             vec![ViewEntry::ProviderRef(ipn.provider_ref.clone())]
         }
         Fact::QueryAnswered(answer) => vec![ViewEntry::ProviderRef(answer.provider_ref.clone())],

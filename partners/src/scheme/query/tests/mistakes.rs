@@ -117,7 +117,7 @@ fn a_mistake_in_the_answer_is_refused() {
 fn a_question_by_transaction_needs_an_answer_that_names_its_order() {
     let (midtrans, order) = (shipped("midtrans"), "order = \"{a.order_id}\"\n");
     let by_ref = midtrans.replace("/v2/{order}/status", "/v2/{ref}/status");
-    let refused = "anybody could have an order confirmed by the payment of another one";
+    let refused = "the payment of another order would confirm this one";
     assert!(by_ref != midtrans && by_ref.contains(order));
     assert_eq!(problems(&by_ref), None, "the answer names it");
     let unnamed = by_ref.replace(order, "");
@@ -126,11 +126,14 @@ fn a_question_by_transaction_needs_an_answer_that_names_its_order() {
     let both = unnamed.replace("/v2/{ref}/status", "/v2/{ref}/status?order={order}");
     assert!(problems(&both).unwrap().contains(refused));
     assert_eq!(problems(&midtrans.replace(order, "")), None, "it asks about the order");
-    // A signature may bind the transaction to the order.
+    // A question that names the order while no transaction is known asks about the transaction.
+    let either = unnamed.replace("/v2/{ref}/status", "/v2/{order_without_ref}/status");
+    assert!(problems(&either).unwrap().contains(refused));
+    // A signature over both may have two readings, and then it binds nothing.
     let signed = "{f.order_id}{f.status_code}";
     assert!(unnamed.contains(signed));
     let bound = unnamed.replace(signed, "{f.order_id}|{f.transaction_id}|{f.status_code}");
-    assert_eq!(problems(&bound), None);
+    assert!(problems(&bound).unwrap().contains(refused));
     // An event may name it itself; each that ends a payment has to.
     let success = "is = \"settlement\" }]\noutcome = \"SUCCESS\"\n";
     assert!(unnamed.contains(success));
