@@ -85,7 +85,7 @@ enum RefundAmounts {
 impl OurOrder {
     /// Whether a payment or a refund counts.
     pub(crate) fn has_moved_money(&self) -> bool {
-        self.refs.iter().any(|known| !known.paid.is_empty() || !known.refunds.is_empty())
+        self.refs.iter().any(OurRef::is_paid)
     }
 
     /// Builds our side from an order's facts.

@@ -58,7 +58,8 @@ pub(crate) fn targets_for(order: &Order, reasons: &[QueryReason]) -> BTreeSet<Qu
         match reason {
             QueryReason::State(_) => targets.extend(session_refs(order).map(Some)),
             QueryReason::Flag(_) => {
-                targets.extend(order.facts.ipns.iter().map(|known| target_of(&known.content)));
+                let notices = order.facts.ipns.iter().map(|known| &known.content);
+                targets.extend(notices.map(|ipn| target_of(ipn.policy, &ipn.provider_ref)));
             }
         }
     }
@@ -76,7 +77,8 @@ pub fn unconfirmed_notices(order: &Order) -> impl Iterator<Item = &Known<KnownIp
 
 /// What to ask for to confirm the order's unconfirmed notices; empty if there are none.
 pub(crate) fn confirmation_targets(order: &Order) -> BTreeSet<QueryTarget> {
-    unconfirmed_notices(order).map(|known| target_of(&known.content)).collect()
+    let notices = unconfirmed_notices(order).map(|known| &known.content);
+    notices.map(|ipn| target_of(ipn.policy, &ipn.provider_ref)).collect()
 }
 
 /// Whether to ask for this, to confirm a notice that names it. The notice may have been left out of
@@ -119,13 +121,8 @@ pub(crate) fn has_unexpected_money(order: &Order, answer: &QueryAnswer) -> bool 
         })
 }
 
-/// The transaction a notice names; `None` for a placeholder.
-fn target_of(ipn: &KnownIpn) -> QueryTarget {
-    named_target(ipn.policy, &ipn.provider_ref)
-}
-
-/// What to ask for about a notice with this policy and ref.
-pub(crate) fn named_target(policy: IpnPolicy, provider_ref: &ProviderRef) -> QueryTarget {
+/// The transaction that a notice with this policy and ref names; `None` for a placeholder.
+pub(crate) fn target_of(policy: IpnPolicy, provider_ref: &ProviderRef) -> QueryTarget {
     (!policy.placeholder_ref).then(|| provider_ref.clone())
 }
 

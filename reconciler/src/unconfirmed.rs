@@ -27,7 +27,7 @@ use crate::context::ReconcilerContext;
 use crate::decode::decode_fact;
 use crate::partners::Partners;
 use crate::query_queue::{QueryPurpose, QueuedQuery};
-use crate::stuck::{TARGETS_MAX, confirmation_targets, named_target, needs_confirmation};
+use crate::stuck::{TARGETS_MAX, confirmation_targets, needs_confirmation, target_of};
 
 /// The consumer group that reads intake for unconfirmed notices.
 const GROUP: &str = "reconciler-queries";
@@ -117,7 +117,7 @@ impl NoticeWatch {
                 continue;
             }
             self.open.insert((position.partition, position.offset));
-            let target = named_target(ipn.policy, &ipn.provider_ref);
+            let target = target_of(ipn.policy, &ipn.provider_ref);
             let (received_at, key) = (record.received_at, record.order);
             self.waiting.push(Reverse(WatchedNotice { due, position, received_at, key, target }));
         }
@@ -152,10 +152,10 @@ impl NoticeWatch {
                 self.waiting.push(Reverse(later));
                 continue;
             };
-            let is_confirmed =
-                confirmation_targets(&row).is_empty() && !needs_confirmation(&row, &notice.target);
+            let targets = targets_for(&notice, &row);
+            let is_confirmed = targets.is_empty();
             if queryable.contains(&notice.key.partner) {
-                send_queries(&notice, &row, due).await?;
+                send_queries(&notice, targets, due).await?;
             }
             match context.settings.query_after.next_due(notice.received_at, now) {
                 Some(next) if !is_confirmed => {
@@ -198,16 +198,21 @@ impl NoticeWatch {
     }
 }
 
-/// Sends the queries that would confirm a notice and, as far as there is room, the others of its
-/// order: of those, some may have found no room in the watch.
-async fn send_queries(
-    notice: &WatchedNotice,
-    row: &Order,
-    due: &Sender<QueuedQuery>,
-) -> Result<(), Halt> {
+/// What to ask for to confirm a notice, if it needs that, and then the others of its order: some of
+/// those may have found no room in the watch.
+fn targets_for(notice: &WatchedNotice, row: &Order) -> Vec<QueryTarget> {
     let own = needs_confirmation(row, &notice.target).then(|| notice.target.clone());
     let others = confirmation_targets(row).into_iter().filter(|target| *target != notice.target);
-    for target in own.into_iter().chain(others).take(TARGETS_MAX) {
+    own.into_iter().chain(others).collect()
+}
+
+/// Sends the queries about the first of these targets.
+async fn send_queries(
+    notice: &WatchedNotice,
+    targets: Vec<QueryTarget>,
+    due: &Sender<QueuedQuery>,
+) -> Result<(), Halt> {
+    for target in targets.into_iter().take(TARGETS_MAX) {
         let (key, purpose) = (notice.key.clone(), QueryPurpose::StuckOrder);
         let query = QueuedQuery { key, target, due: notice.due, purpose };
         due.send(query).await.map_err(|_| Halt::Stopped)?;

@@ -126,13 +126,9 @@ pub struct IpnPolicy {
     /// The amount of a refund is the total refunded so far, not this refund's own. Records of
     /// partners without this setting don't contain the field.
     #[n(4)]
-    #[cbor(skip_if = "is_unsaid")]
-    #[serde(default, skip_serializing_if = "is_unsaid")]
+    #[cbor(skip_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refund_so_far: bool,
-}
-
-fn is_unsaid(said: &bool) -> bool {
-    !said
 }
 
 impl IpnPolicy {

@@ -168,13 +168,9 @@ pub struct KnownFacts {
     /// Whether a notice that its profile calls unconfirmed was ever left out because of the caps.
     /// Rows of orders that lost none don't contain the field.
     #[n(9)]
-    #[cbor(skip_if = "is_false")]
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[cbor(skip_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unconfirmed_left_out: bool,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 /// The summary of the kept facts.

@@ -17,14 +17,14 @@ use crate::profile::rules::NonceRule;
 use crate::scheme::compiled::Scheme;
 use crate::scheme::rules::{
     ConditionTest, EventOutcome, EventRule, FieldRule, JsonType, MapRule, MatchCondition,
-    RefundAmount, ValuePlaces,
+    RefundAmount, SignRule, ValuePlaces,
 };
 
-/// Maps the notice of this context. Errors: `ContentFault`, with the place.
+/// Maps the notice of this context, which `sign` lets pass. Errors: `ContentFault`, with the place.
 pub(crate) fn map_notice(
     profile: &Profile,
     context: TemplateContext<'_>,
-    signature: SignatureState,
+    sign: &SignRule,
 ) -> Result<NoticeContent, ContentFault> {
     let scheme = context.message.scheme();
     let Some(event) = find_event(scheme, context)? else {
@@ -53,11 +53,7 @@ pub(crate) fn map_notice(
     let paid_at = places.paid_at(timestamp.filter(|_| is_paid_then(profile, event)))?;
     let provider_ref: ProviderRef = places.id("ref", |places| places.provider_ref.as_ref())?;
     let mut policy = profile.policy(provider_ref.as_str());
-    policy.unconfirmed = match scheme.confirm {
-        crate::scheme::rules::ConfirmPolicy::Never => false,
-        crate::scheme::rules::ConfirmPolicy::WhenUnsigned => signature == SignatureState::Unsigned,
-        crate::scheme::rules::ConfirmPolicy::Always => true,
-    };
+    policy.unconfirmed = scheme.confirms(sign);
     let event_ref: Option<EventRef> = places.optional_id(|places| places.event.as_ref())?;
     policy.refund_so_far = status == Status::Refunded
         && event_ref.is_none()
@@ -75,13 +71,6 @@ pub(crate) fn map_notice(
         nonce: nonce.filter(|_| profile.nonce() != NonceRule::Unused),
         policy,
     })))
-}
-
-/// Whether the `[[sign]]` that let a notice pass signs its content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SignatureState {
-    Signed,
-    Unsigned,
 }
 
 /// The first event with conditions that all hold.

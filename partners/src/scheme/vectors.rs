@@ -10,7 +10,7 @@ use super::ambiguity::{SignedTextReadings, find_ambiguity};
 use super::claims::{CLAIMS_MAX, are_too_many, claimed};
 use super::crypt::{KeyStrength, ReadyKey, decode_secret};
 use super::explain::find_matching_changes;
-use super::map::{SignatureState, map_notice};
+use super::map::map_notice;
 use super::message::{ParsedMessage, TemplateContext};
 use super::request::NoticeRequest;
 use super::template_values::TemplateInputs;
@@ -154,7 +154,7 @@ fn find_fault(
             return Some(why);
         }
     }
-    let fault = map_notice(profile, bare, SignatureState::Signed).err()?;
+    let fault = map_notice(profile, bare, sign).err()?;
     (fault.kind != FaultKind::UnknownStatus).then(|| fault.to_string())
 }
 

@@ -15,7 +15,7 @@ use super::ack::AckKind;
 use super::ambiguity::find_ambiguity;
 use super::candidates::{WithoutMerchant, candidate_accounts, named_merchant};
 use super::crypt::SignAlgorithm;
-use super::map::{SignatureState, map_notice};
+use super::map::map_notice;
 use super::message::{ParsedMessage, TemplateContext};
 use super::refusal_work::{TriedKeys, find_signed_text};
 use super::request::NoticeRequest;
@@ -349,17 +349,12 @@ fn build_notice(
     let scheme = message.scheme();
     let context = TemplateContext::without_key(message, inputs);
     let sign = &scheme.signs[signer.sign];
-    let signature = if sign.algorithm.signs_the_text() {
-        SignatureState::Signed
-    } else {
-        SignatureState::Unsigned
-    };
     let readings = signer.account.scheme_keys().readings[signer.sign].as_ref();
     // Values that a query confirms need no unambiguous signature.
-    let is_believed = signature == SignatureState::Signed && scheme.needs_one_reading;
+    let is_believed = sign.algorithm.signs_the_text() && scheme.needs_one_reading;
     let said = match find_ambiguity(sign, readings, context).filter(|_| is_believed) {
         Some(why) => fault(FaultKind::Ambiguous, why),
-        None => map_notice(signer.account.profile(), context, signature),
+        None => map_notice(signer.account.profile(), context, sign),
     };
     let text = |template: &Template| context.render_string(template).ok();
     let answers = AckKind::ALL

@@ -136,10 +136,6 @@ fn record_overflow(facts: &mut KnownFacts, insertion: Insertion) -> Effect {
         Lost::Other => &mut facts.overflowed,
     };
     let is_first = !std::mem::replace(mark, true);
-    assert!(
-        facts.overflowed || facts.unconfirmed_left_out,
-        "a set that lost a fact is marked for good"
-    );
     if is_changed || is_first { Effect::Overflowed } else { Effect::Unchanged }
 }
 
@@ -296,6 +292,7 @@ fn trim_refs(facts: &mut KnownFacts, new: &ProviderRef, insertion: Insertion) ->
     {
         return insertion;
     }
+    assert!(insertion == Insertion::Added, "a fact of a new ref displaces no fact of its own ref");
     let terms = Terms::new(&facts.creates);
     let ranked = refs_of(facts).map(|view| (rank_ref(facts, &view, terms), view.provider_ref));
     let (rank, last) = ranked.max().expect("more refs than the cap are not none");

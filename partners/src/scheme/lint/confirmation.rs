@@ -4,13 +4,13 @@
 
 use crate::profile::mistake::ProfileMistake;
 use crate::scheme::compiled::Scheme;
-use crate::scheme::query::rule::{ORDER_WITHOUT_REF, REF, SchemeQuery};
+use crate::scheme::query::rule::{ORDER_WITHOUT_REF, SchemeQuery};
 
 /// Checks every `[[sign]]` with notices that a query confirms.
 pub(super) fn check_confirmation(scheme: &Scheme, problems: &mut Vec<ProfileMistake>) {
-    let names = |query: &SchemeQuery, value| query.question.names(value);
-    let by_ref = scheme.query.as_ref();
-    let by_ref = by_ref.filter(|query| names(query, REF) || names(query, ORDER_WITHOUT_REF));
+    let is_by_ref =
+        |query: &&SchemeQuery| query.names_ref() || query.question.names(ORDER_WITHOUT_REF);
+    let by_ref = scheme.query.as_ref().filter(is_by_ref);
     if by_ref.is_none_or(names_order) {
         return;
     }
