@@ -14,6 +14,7 @@ mod oauth;
 mod query;
 mod records;
 mod sign;
+mod time_format;
 
 use std::collections::BTreeMap;
 

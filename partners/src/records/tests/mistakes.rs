@@ -69,6 +69,7 @@ const OF_SHOP: &[(&str, &str, &str)] = &[
     ("at_format = \"%Y-%m-%d %H:%M:%S\"", "", "a time needs a format"),
     ("%Y-%m-%d %H:%M:%S", "%H:%M:%S", "a pattern must say date and time"),
     ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d%z", "a pattern must say date and time"),
+    ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S %Z", "%Z is skipped when a time is read"),
     ("%Y-%m-%d %H:%M:%S", "yesterday", "a format is rfc3339, unix_s, unix_ms or a pattern"),
     ("#map", "at_zone = \"Mars/Olympus\"", "a zone is an offset such as +07:00"),
     ("#map", "paid_at = \"{r.Paid}\"\npaid_at_format = \"%H\"", "a pattern must say date and time"),
@@ -152,6 +153,15 @@ fn check(section: &str, table: &[(&str, &str, &str)]) {
         }
     }
     assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+/// The zone of the days is not lent to it.
+#[test]
+fn a_pattern_with_an_offset_needs_no_zone() {
+    for pattern in ["%+", "%FT%T%z"] {
+        let own = parsed(&SHOP.replace("%Y-%m-%d %H:%M:%S", pattern));
+        assert!(own.is_ok(), "{pattern}: {:?}", own.err());
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::scheme::call::rule::{
 };
 use crate::scheme::clock::TimeFormat;
 use crate::scheme::compile::compiler::ProfileCompiler;
+use crate::scheme::compile::time_format::TimeWork;
 use crate::scheme::encoding::PairEncoding;
 use crate::scheme::file::call::{BodyFile, CallFile, CredentialFile, MethodFile};
 use crate::scheme::file::tables::SpannedText;
@@ -333,7 +334,7 @@ impl ProfileCompiler {
             }
             return Some(TimeFormat::Rfc3339);
         };
-        let written = self.parse_time_format(at, (format, zone))?;
+        let written = self.parse_time_format(at, (format, zone), TimeWork::Write)?;
         if !written.writes() {
             self.report(
                 at.span(),

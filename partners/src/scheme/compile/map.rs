@@ -1,5 +1,5 @@
 //! Owns compiling `[map]`, `[[event]]`, `[time]` and `[acks]`: where values are read, which notice
-//! is which event, formats of times, and answers.
+//! is which event, and answers.
 
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
@@ -9,8 +9,9 @@ use crate::profile::spanned::Spanned;
 use crate::scheme::ack::{AckBody, AckKind, AckRule, AckRules};
 use crate::scheme::amount::AmountRule;
 use crate::scheme::call::rule::names_source;
-use crate::scheme::clock::{TimeFormat, ZoneRule};
+use crate::scheme::clock::TimeFormat;
 use crate::scheme::compile::compiler::{ProfileCompiler, RECORDS};
+use crate::scheme::compile::time_format::TimeWork;
 use crate::scheme::file::tables::{
     AckFile, AcksFile, ConditionFile, EventFile, MapFile, SpannedText, TimeFile,
 };
@@ -48,7 +49,7 @@ impl ProfileCompiler {
         let paid_at_format = match file.paid_at.as_ref().or(file.paid_at_format.as_ref()) {
             None => TimeFormat::Rfc3339,
             Some(at) => self
-                .parse_time_format(at, (&file.paid_at_format, &file.paid_at_zone))
+                .parse_time_format(at, (&file.paid_at_format, &file.paid_at_zone), TimeWork::Read)
                 .unwrap_or(TimeFormat::Rfc3339),
         };
         MapRule {
@@ -143,69 +144,8 @@ impl ProfileCompiler {
     ) -> Option<(Template, TimeFormat)> {
         let TimeFile { value, format, zone, .. } = time.get_ref();
         let value = value.as_ref()?;
-        let format = self.parse_time_format(value, (format, zone))?;
+        let format = self.parse_time_format(value, (format, zone), TimeWork::Read)?;
         Some((self.parse_template(value)?, format))
-    }
-
-    /// Parses a time format: `rfc3339`, `unix_s`, `unix_ms`, or a pattern and its zone.
-    pub(super) fn parse_time_format(
-        &mut self,
-        at: &SpannedText,
-        (format, zone): (&Option<SpannedText>, &Option<SpannedText>),
-    ) -> Option<TimeFormat> {
-        let Some(written) = format else {
-            self.report(
-                at.span(),
-                "a time needs a format: rfc3339, unix_s, unix_ms or a pattern such as %Y%m%d%H%M%S",
-            );
-            return None;
-        };
-        let simple = match written.get_ref().as_str() {
-            "rfc3339" => Some(TimeFormat::Rfc3339),
-            "unix_s" => Some(TimeFormat::UnixSeconds),
-            "unix_ms" => Some(TimeFormat::UnixMilliseconds),
-            _ => None,
-        };
-        if let (Some(_), Some(zone)) = (&simple, zone) {
-            self.report(zone.span(), "a zone is for patterns; remove it");
-        }
-        if simple.is_some() {
-            return simple;
-        }
-        let pattern = written.get_ref().clone();
-        let says_zone =
-            pattern.contains("%z") || pattern.contains("%:z") || pattern.contains("%#z");
-        let is_pattern = pattern.contains('%')
-            && !chrono::format::StrftimeItems::new(&pattern)
-                .any(|item| matches!(item, chrono::format::Item::Error));
-        let zone = match zone {
-            _ if !is_pattern => {
-                self.report(
-                    written.span(),
-                    "a format is rfc3339, unix_s, unix_ms or a pattern such as %Y%m%d%H%M%S",
-                );
-                return None;
-            }
-            None if says_zone => ZoneRule::InText,
-            Some(zone) if !says_zone => match ZoneRule::parse(zone.get_ref()) {
-                Some(zone) => zone,
-                None => {
-                    self.report(
-                        zone.span(),
-                        "a zone is an offset such as +07:00 or a name such as Asia/Ho_Chi_Minh",
-                    );
-                    return None;
-                }
-            },
-            None | Some(_) => {
-                self.report(
-                    written.span(),
-                    "a pattern needs a zone beside it, or %z in it, not both",
-                );
-                return None;
-            }
-        };
-        Some(TimeFormat::Pattern(pattern, zone))
     }
 
     pub(in crate::scheme) fn compile_acks(&mut self, file: &AcksFile) -> AckRules {

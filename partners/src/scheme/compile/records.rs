@@ -23,6 +23,7 @@ use crate::scheme::amount::AmountUnit;
 use crate::scheme::clock::TimeFormat;
 use crate::scheme::compile::compiler::{ProfileCompiler, RECORDS};
 use crate::scheme::compile::records::mapped::RecordsMapping;
+use crate::scheme::compile::time_format::{TimeWork, has_offset};
 use crate::scheme::file::read_records;
 use crate::scheme::file::records::{
     FormatFile, RecordsFile, RecordsHeadFile, RecordsMapFile, TailFile,
@@ -180,15 +181,14 @@ impl ProfileCompiler {
         (format, zone): (&Option<SpannedText>, &Option<SpannedText>),
         days: Option<&SpannedText>,
     ) -> Option<RowTimeFormat> {
-        let is_bare = format.as_ref().is_some_and(|format| {
-            let format = format.get_ref();
-            format.contains('%') && !["%z", "%:z", "%#z"].iter().any(|z| format.contains(z))
-        });
+        let is_bare = format
+            .as_ref()
+            .is_some_and(|format| format.get_ref().contains('%') && !has_offset(format.get_ref()));
         let zone = match zone {
             None if is_bare => days.cloned(),
             zone => zone.clone(),
         };
-        let written: TimeFormat = self.parse_time_format(at, (format, &zone))?;
+        let written: TimeFormat = self.parse_time_format(at, (format, &zone), TimeWork::Read)?;
         match RowTimeFormat::of(written) {
             Ok(when) => Some(when),
             Err(problem) => {

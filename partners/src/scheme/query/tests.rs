@@ -233,6 +233,16 @@ output = "base64"
          content-type: application/json\n{{\"note\":\"a\\\"b\"}}"
     );
     assert_eq!(build_text(&over_all, &[Channel::Ipn], Some("a\"b")), expected);
+    // A time is written in the zone beside the pattern, and its offset with it.
+    for (pattern, expected) in [
+        ("%FT%T%Z", "2026-01-31T17:00:00+07"),
+        ("%FT%T%:z", "2026-01-31T17:00:00+07:00"),
+        ("%s", "1769853600"),
+    ] {
+        let written = over_all.replace("%Y%m%d%H%M%S", pattern);
+        let sent = build_text(&written, &[Channel::Ipn], None);
+        assert!(sent.contains(&format!("X-Time: {expected}\n")), "{pattern}: {sent}");
+    }
     let without = build_text(&over_all, &[Channel::Ipn], None);
     assert!(without.starts_with("POST /q?order=o-1\n"), "{without}");
 

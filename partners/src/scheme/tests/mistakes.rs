@@ -49,6 +49,11 @@ const MISTAKES: &str = r#"
     currency = "VND" => currency = "VND"\npaid_at = "{f.t}" => a time needs a format
     currency = "VND" => currency = "VND"\npaid_at = "{f.t}"\npaid_at_format = "%Q" => a format is rfc3339
     currency = "VND" => currency = "VND"\npaid_at = "{f.t}"\npaid_at_format = "%Y%m%d" => a pattern needs a zone
+    "VND" => "VND"\npaid_at = "{f.t}"\npaid_at_format = "%Z"\npaid_at_zone = "UTC" => %Z is skipped
+    "VND" => "VND"\npaid_at = "{f.t}"\npaid_at_format = "%+"\npaid_at_zone = "UTC" => not both
+    "VND" => "VND"\npaid_at = "{f.t}"\npaid_at_format = "%F%::z"\npaid_at_zone = "UTC" => not both
+    "VND" => "VND"\npaid_at = "{f.t}"\npaid_at_format = "%s"\npaid_at_zone = "UTC" => write unix_s
+    kind = "none" => kind = "delivery"\nvalue = "{f.t}"\nformat = "%Z"\nskew_s = 5 => %Z is skipped
     outcome = "SUCCESS" => outcome = "SUCCESS"\npaid_at = "{f.t}" => a time needs a format; write paid_at_format into [map]
     outcome = "SUCCESS" => outcome = "PAID" => event.outcome is SUCCESS
     is = "paid" => iz = "paid" => unknown field `iz`
@@ -90,6 +95,29 @@ fn a_mistake_is_refused_with_its_place() {
         }
     }
     assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+/// An older program admitted notices under these, and they are verified again.
+#[test]
+fn a_recorded_profile_with_a_pattern_that_is_refused_now_is_read() {
+    let zone = "\npaid_at_zone = \"UTC\"";
+    for (pattern, zone, is_taken) in [
+        ("%F %T %Z", zone, false),
+        ("%s", zone, false),
+        ("%+", zone, false),
+        ("%FT%T%::z", zone, false),
+        ("%+", "", true),
+        ("%FT%T%::z", "", true),
+        ("%FT%T%#z", "", true),
+    ] {
+        let times = format!("\npaid_at = \"{{f.t}}\"\npaid_at_format = \"{pattern}\"{zone}");
+        let text = good().replace("currency = \"VND\"", &format!("currency = \"VND\"{times}"));
+        let text = text.replace("{f.state}\"\nsignature", "{f.state}|{f.t}\"\nsignature");
+        let text = text.replace(", \"no_paid_at\"", "");
+        let taken = Profile::parse(&partner(), &text).map(|_| ()).map_err(|why| why.to_string());
+        assert_eq!(taken.is_ok(), is_taken, "{pattern}: {taken:?}");
+        assert!(Profile::parse_recorded(&partner(), &text).is_ok(), "{pattern}");
+    }
 }
 
 #[test]
