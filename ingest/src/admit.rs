@@ -87,6 +87,7 @@ fn code_of(kind: FaultKind) -> RefusalCode {
         FaultKind::IllegalCharacter => RefusalCode::IllegalCharacter,
         FaultKind::BadTimestamp => RefusalCode::BadTimestamp,
         FaultKind::Repeated => RefusalCode::DuplicateField,
+        FaultKind::NotText => RefusalCode::InvalidEncoding,
         FaultKind::Ambiguous => RefusalCode::SeparatorInField,
         FaultKind::UnknownField => RefusalCode::UnknownField,
     }

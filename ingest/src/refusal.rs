@@ -115,7 +115,7 @@ impl RefusalCode {
             Self::BadRequest => ("bad_request", 400, "the request's framing is broken"),
             Self::EmptyBody => ("empty_body", 400, "the body is empty"),
             Self::MalformedJson => ("malformed_json", 400, "the body is not one JSON document"),
-            Self::InvalidEncoding => ("invalid_encoding", 400, "the body is not valid UTF-8 text"),
+            Self::InvalidEncoding => ("invalid_encoding", 400, "a text is not valid UTF-8"),
             Self::NotAnObject => ("not_an_object", 400, "the body must be a JSON object"),
             Self::DuplicateField => ("duplicate_field", 400, "a field is there twice"),
             Self::TooComplex => ("too_complex", 400, "the body has too many keys or levels"),

@@ -4,16 +4,17 @@
 use payfold_schemas::time::Time;
 
 use crate::directory::Directory;
-use crate::rejection::{RejectCode, Rejection};
+use crate::rejection::Rejection;
 use crate::scheme::candidates::WithoutMerchant;
 use crate::scheme::request::NoticeRequest;
 use crate::verified::{UnsignedItems, VerifiedNotice, VerifiedRequest};
 
 impl Directory {
     /// Verifies a request to the path of `route_partner`, or to the shared path. Returns one
-    /// notice, or one for each item of an array. A request to the shared path that no key of the
-    /// default scheme has signed is tried with the custom schemes that name their account
-    /// (`found_by_merchant`). Errors: a `Rejection`; it does not reveal which accounts exist.
+    /// notice, or one for each item of an array. A request to the shared path that the default
+    /// scheme can't read, or that no key of it has signed, is tried with the custom schemes that
+    /// name their account (`found_by_merchant`). Errors: a `Rejection`; it does not reveal which
+    /// accounts exist.
     pub fn authenticate(
         &self,
         route_partner: Option<&str>,
@@ -29,10 +30,8 @@ impl Directory {
                 unsigned: UnsignedItems::default(),
             }),
             Err(rejection) => {
-                let may_be_others =
-                    route_partner.is_none() && rejection.code() == RejectCode::Unauthenticated;
                 let others = || self.by_merchant(request, now);
-                may_be_others.then(others).flatten().ok_or(rejection)
+                route_partner.is_none().then(others).flatten().ok_or(rejection)
             }
         }
     }

@@ -64,6 +64,8 @@ pub enum FaultKind {
     BadTimestamp,
     /// `duplicate_field`
     Repeated,
+    /// `invalid_encoding`: a value that is read is not UTF-8.
+    NotText,
     /// `separator_in_field`: the signed text can be read in more than one way.
     Ambiguous,
     /// `unknown_field`: the profile accepts no fields beyond the contract's.
@@ -85,6 +87,7 @@ impl FaultKind {
             Self::IllegalCharacter => "a value has a character that is not allowed",
             Self::BadTimestamp => "a time is not in the profile's format",
             Self::Repeated => "a value is there more than once",
+            Self::NotText => "a value is not UTF-8",
             Self::Ambiguous => "the signed text can be read in more than one way",
             Self::UnknownField => "there is a field that the profile does not know",
         }
@@ -121,6 +124,7 @@ impl From<TemplateValueError> for ContentFault {
         let kind = match &unusable {
             TemplateValueError::Repeated(_) => FaultKind::Repeated,
             TemplateValueError::Composite(_) => FaultKind::WrongType,
+            TemplateValueError::NotText(_) => FaultKind::NotText,
             TemplateValueError::NoConstant(_) | TemplateValueError::NoSecret(_) => {
                 FaultKind::Missing
             }

@@ -25,6 +25,8 @@ pub(crate) mod encoding;
 pub(crate) mod explain;
 pub(crate) mod file;
 pub(crate) mod filter;
+pub(crate) mod found_value;
+pub(crate) mod json_document;
 pub(crate) mod keys;
 pub(crate) mod lint;
 pub(crate) mod map;

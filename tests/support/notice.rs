@@ -137,10 +137,10 @@ impl Notice {
     }
 }
 
-/// Lower-case hex of an HMAC over a text.
-pub fn hmac<M: Mac + KeyInit>(secret: &str, text: &str) -> String {
+/// Lower-case hex of an HMAC over a text or bytes.
+pub fn hmac<M: Mac + KeyInit>(secret: &str, text: &(impl AsRef<[u8]> + ?Sized)) -> String {
     let mut mac = <M as Mac>::new_from_slice(secret.as_bytes()).expect("any key will do");
-    mac.update(text.as_bytes());
+    mac.update(text.as_ref());
     hex::encode(mac.finalize().into_bytes())
 }
 

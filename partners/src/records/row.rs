@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use super::cells::Cells;
 use crate::records::types::RowFault;
 use crate::records::value_location::ValueLocation;
-use crate::scheme::document::{Document, ValueKind};
+use crate::scheme::document::Document;
+use crate::scheme::found_value::ValueKind;
 
 /// The columns of one file.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +44,7 @@ pub(super) enum Row<'r> {
 
 impl<'r> Row<'r> {
     /// The value at the location of this number; `None` if it is absent. Errors: it is an object or
-    /// an array.
+    /// an array, or has half of a surrogate pair.
     pub(super) fn value(
         &self,
         place: usize,
@@ -59,7 +60,7 @@ impl<'r> Row<'r> {
                 // A find error means a duplicate name, which `parse_object` has refused already.
                 let Ok(Some(value)) = document.find(path) else { return Ok(None) };
                 let text = match (value.kind, raw) {
-                    (ValueKind::Null, _) => "",
+                    (ValueKind::Null, _) => b"",
                     (_, ValueMode::Raw) => value.raw,
                     (ValueKind::Composite, ValueMode::Decoded) => {
                         let problem =
@@ -68,6 +69,9 @@ impl<'r> Row<'r> {
                     }
                     (_, ValueMode::Decoded) => value.text,
                 };
+                let text = std::str::from_utf8(text).map_err(|_| {
+                    RowFault::of(&path.join("."), "it has half of a surrogate pair")
+                })?;
                 Ok(Some(text).filter(|text| !text.is_empty()).map(Cow::Borrowed))
             }
         }

@@ -55,8 +55,8 @@ pub struct AckResponse {
     pub status: u16,
     /// The content type. `None` if there is no body.
     pub content_type: Option<String>,
-    /// The body. Empty if there is none.
-    pub body: String,
+    /// The body. Empty if there is none. A value of the notice in it is the bytes that came.
+    pub body: Vec<u8>,
 }
 
 /// The answers of `[acks]`, indexed by `AckKind`. `None` = the contract's answer.
@@ -79,24 +79,24 @@ impl AckRules {
 
     /// The answer to a request that could not be read. A template's tokens are left empty.
     pub fn plain(&self, ack: AckKind) -> Option<AckResponse> {
-        self.rule(ack).map(|rule| rule.answer(&|_| None))
+        self.rule(ack).map(|rule| rule.answer(&|_| Vec::new()))
     }
 
-    /// The answer to a request that was read; `text` renders a template.
+    /// The answer to a request that was read; `render` renders a template.
     pub(crate) fn answer(
         &self,
         ack: AckKind,
-        text: &dyn Fn(&Template) -> Option<String>,
+        render: &dyn Fn(&Template) -> Vec<u8>,
     ) -> Option<AckResponse> {
-        self.rule(ack).map(|rule| rule.answer(text))
+        self.rule(ack).map(|rule| rule.answer(render))
     }
 }
 
 impl AckRule {
-    fn answer(&self, text: &dyn Fn(&Template) -> Option<String>) -> AckResponse {
+    fn answer(&self, render: &dyn Fn(&Template) -> Vec<u8>) -> AckResponse {
         let body = match &self.body {
-            AckBody::Fixed(body) => body.clone(),
-            AckBody::Template(template) => text(template).unwrap_or_default(),
+            AckBody::Fixed(body) => body.clone().into_bytes(),
+            AckBody::Template(template) => render(template),
         };
         AckResponse { status: self.status, content_type: self.content_type.clone(), body }
     }

@@ -87,8 +87,7 @@ impl SignedTextReadings {
         };
         let (Some(a), Some(b)) = (self.shortest.captures(text), self.longest.captures(text)) else {
             let is_unfit = |value: &&SignedValue| {
-                let stands = String::from_utf8(stands(value)).unwrap_or_default();
-                !value.shape.is_match(&stands)
+                !value.shape.is_match(&String::from_utf8_lossy(&stands(value)))
             };
             let unfit = self.values.iter().find(is_unfit);
             return unfit.or(self.values.first()).map(|value| &value.token);
@@ -97,7 +96,7 @@ impl SignedTextReadings {
             let group = group(*number);
             let [short, long] = [&a, &b].map(|read| range(read.name(&group)));
             let read = a.name(&group).map_or("", |read| read.as_str());
-            short != long || stands(value) != read.as_bytes()
+            short != long || String::from_utf8_lossy(&stands(value)) != read
         };
         self.values.iter().enumerate().find(is_other).map(|(_, value)| &value.token)
     }
@@ -127,9 +126,9 @@ pub(crate) fn find_ambiguity(
     }
     let readings = readings?;
     let context = TemplateContext { secret: Some(b""), ..bare };
-    let text = context.render(&sign.text).ok().and_then(|text| String::from_utf8(text).ok());
-    let Some(text) = text else { return Some("a signed value is not UTF-8".to_owned()) };
-    let token = readings.find_ambiguous_token(&text, context)?;
+    // Bytes that are not UTF-8 are replaced, in the values as in the text: that moves no mark.
+    let text = context.render(&sign.text).unwrap_or_default();
+    let token = readings.find_ambiguous_token(&String::from_utf8_lossy(&text), context)?;
     Some(format!(
         "the end of {} in the signed text is ambiguous: it holds the text that follows, or does \
          not fit its shape; say in a [[field]] what it looks like",
@@ -249,10 +248,11 @@ impl ReadingPattern<'_> {
     }
 }
 
-/// A JSON document. Its first and last characters show where it begins and ends.
-const JSON_SHAPE: &str = r"[ \t\r\n]*[\{\[].*[\}\]][ \t\r\n]*";
+/// A JSON document, behind a byte order mark or not. Its first and last characters show where it
+/// begins and ends.
+const JSON_SHAPE: &str = r"\x{feff}?[ \t\r\n]*[\{\[].*[\}\]][ \t\r\n]*";
 /// The characters that a URL holds unescaped (RFC 3986).
-const URL_SHAPE: &str = r#"[^\x00-\x20"<>\\^`{|}\[\]]*"#;
+const URL_SHAPE: &str = r#"[^\x00-\x20"<>\\^`{|}\[\]\x{feff}]*"#;
 
 /// The pattern of a value's shape, independent of what follows it. `None` if it may be any text.
 pub(super) fn shape(scheme: &Scheme, token: &TemplateToken) -> Option<String> {

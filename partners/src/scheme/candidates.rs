@@ -102,6 +102,16 @@ pub(crate) fn named_merchant(message: &ParsedMessage<'_>) -> Option<String> {
     )
 }
 
+/// Whether a notice names the merchant of this account. One that names none, or one that can't be
+/// read, passes here; `map` then reports that.
+pub(crate) fn names_this_account(bare: TemplateContext<'_>) -> bool {
+    let merchant = bare.message.scheme().map.merchant.as_ref();
+    merchant.is_none_or(|merchant| match bare.render_string(merchant) {
+        Ok(merchant) => merchant == bare.inputs.merchant || merchant.trim().is_empty(),
+        Err(unusable) => unusable.is_of_value(),
+    })
+}
+
 impl ParsedMessage<'_> {
     /// Unwraps the documents that need no account. Errors: a document that can't be unwrapped.
     pub(crate) fn unwrap_open_documents(&mut self) -> Result<(), crate::rejection::Rejection> {

@@ -80,13 +80,13 @@ impl PairEncoding {
     }
 
     /// Appends `text` encoded; for `Raw`, appends `received`.
-    pub(crate) fn write(self, text: &str, received: &str, into: &mut Vec<u8>) {
+    pub(crate) fn write(self, text: &[u8], received: &[u8], into: &mut Vec<u8>) {
         let Some((stay, blank)) = self.marks() else {
             let text = if self == Self::Raw { received } else { text };
-            into.extend_from_slice(text.as_bytes());
+            into.extend_from_slice(text);
             return;
         };
-        for byte in text.bytes() {
+        for &byte in text {
             match byte {
                 b' ' => into.extend_from_slice(blank.as_bytes()),
                 _ if byte.is_ascii_alphanumeric() || stay.contains(&byte) => into.push(byte),
@@ -120,7 +120,7 @@ mod tests {
             (PairEncoding::Js, "a%20b*c~d(e)'f!-._%C3%A9"),
         ] {
             let mut written = Vec::new();
-            encoding.write(text, "as%20it~came", &mut written);
+            encoding.write(text.as_bytes(), b"as%20it~came", &mut written);
             assert_eq!(String::from_utf8(written).unwrap(), expected, "{encoding:?}");
         }
     }

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use payfold_schemas::time::Time;
 
 use self::verdict::{describe_missing_account, describe_verdict, why_unsigned};
-use super::candidates::{WithoutMerchant, candidate_accounts, named_merchant};
+use super::candidates::{WithoutMerchant, candidate_accounts, named_merchant, names_this_account};
 use super::claims::{are_too_many, claimed, read_claims};
 use super::crypt::ReadyKey;
-use super::document::ValueKind;
+use super::found_value::ValueKind;
 use super::keys::SchemeKey;
 use super::message::{ParsedMessage, TemplateContext};
 use super::request::NoticeRequest;
@@ -146,14 +146,11 @@ fn why_not_for_account(
     keys: &[SchemeKey],
 ) -> Option<String> {
     let name = context.inputs.merchant;
-    if let Some(merchant) = &scheme.map.merchant
-        && context.render_string(merchant).ok().as_deref() != Some(name)
-    {
+    if !names_this_account(context) {
         return Some(format!("map.merchant is not {name}"));
     }
     for rule in &scheme.require {
-        let (value, equals) =
-            (context.render_string(&rule.value), context.render_string(&rule.equals));
+        let [value, equals] = [&rule.value, &rule.equals].map(|side| context.render(side));
         if value.is_err() || value != equals {
             return Some(format!(
                 "a [[require]] does not hold, so the notice is not for this account: {} is {}, and \
@@ -170,8 +167,9 @@ fn why_not_for_account(
     (!is_known).then(|| format!("the notice names key {wanted}, which the account does not have"))
 }
 
-fn quoted(value: Result<String, TemplateValueError>) -> String {
-    value.map_or_else(|unusable| format!("not readable ({unusable})"), |text| format!("{text:?}"))
+fn quoted(value: Result<Vec<u8>, TemplateValueError>) -> String {
+    let shown = |text: Vec<u8>| format!("{:?}", String::from_utf8_lossy(&text));
+    value.map_or_else(|unusable| format!("not readable ({unusable})"), shown)
 }
 
 /// The values at the places that the scheme reads.
@@ -186,7 +184,9 @@ fn places(scheme: &Scheme, context: TemplateContext<'_>) -> Vec<ExplainedField> 
         let (kind, value) = match context.find_value(token) {
             Err(unusable) => ("repeated", unusable.to_string()),
             Ok(None) => ("absent", String::new()),
-            Ok(Some(value)) => (kind_name(value.kind), value.text.to_owned()),
+            Ok(Some(value)) => {
+                (kind_name(value.kind), String::from_utf8_lossy(value.text).into_owned())
+            }
         };
         places.push(ExplainedField { token: token.written.clone(), kind, value });
     }
@@ -237,7 +237,8 @@ fn try_key(
         }
     };
     let masked = TemplateContext { secret: Some(b"{secret}"), ..bare };
-    attempt.text = masked.render_string(&sign.text).unwrap_or_default();
+    let shown = masked.render(&sign.text).unwrap_or_default();
+    attempt.text = String::from_utf8_lossy(&shown).into_owned();
     let is_token = !sign.algorithm.signs_the_text();
     let expected = ready.compute_signature(sign.algorithm, &text).filter(|_| !is_token);
     attempt.expected = expected.map(|expected| sign.output.encode(&expected));

@@ -1,6 +1,7 @@
 //! Owns the filters of a template: what changes a value before it is written into a text. A
 //! filter's argument follows a colon: `after:_`. A filter that cuts returns an empty value if it
-//! can't be applied, so that the value is reported as missing.
+//! can't be applied, so that the value is reported as missing. A filter of text leaves what is not
+//! UTF-8 as it is, so that it is reported as that.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -151,14 +152,10 @@ impl Filter {
             Self::Lower => text(value, str::to_lowercase),
             Self::Reverse => text(value, |text| text.chars().rev().collect()),
             Self::Trim => text(value, |text| text.trim().to_owned()),
-            Self::Json => text(value, |text| {
-                let quoted = serde_json::Value::from(text).to_string();
-                quoted[1..quoted.len() - 1].to_owned()
-            }),
+            Self::Json => escape_json(&value),
             Self::Url => {
                 let mut encoded = Vec::with_capacity(value.len());
-                let text = String::from_utf8_lossy(&value);
-                PairEncoding::Rfc3986.write(&text, "", &mut encoded);
+                PairEncoding::Rfc3986.write(&value, b"", &mut encoded);
                 encoded
             }
             Self::Compact => text(value, |text| text.replace('-', "")),
@@ -226,6 +223,17 @@ impl Filter {
     pub(crate) const fn loses(&self) -> bool {
         !matches!(self, Self::Raw | Self::Json | Self::Url | Self::Base64)
     }
+}
+
+/// Escapes for a JSON string. What is not UTF-8 stays, and what is about it is escaped.
+fn escape_json(value: &[u8]) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(value.len());
+    for chunk in value.utf8_chunks() {
+        let quoted = serde_json::Value::from(chunk.valid()).to_string();
+        escaped.extend_from_slice(&quoted.as_bytes()[1..quoted.len() - 1]);
+        escaped.extend_from_slice(chunk.invalid());
+    }
+    escaped
 }
 
 fn text(value: Vec<u8>, change: impl Fn(&str) -> String) -> Vec<u8> {

@@ -8,9 +8,10 @@ use payfold_schemas::money::{Amount, AmountError, Currency};
 use payfold_schemas::text::{Text, TextRule};
 use payfold_schemas::time::Time;
 
-use super::document::ValueKind;
+use super::found_value::ValueKind;
 use super::message::TemplateContext;
 use super::template::Template;
+use super::template_values::TemplateValueError;
 use crate::notice_content::{ContentFault, FaultKind, NoticeContent, PaymentEvent, fault};
 use crate::profile::Profile;
 use crate::profile::rules::NonceRule;
@@ -27,6 +28,8 @@ pub(crate) fn map_notice(
     sign: &SignRule,
 ) -> Result<NoticeContent, ContentFault> {
     let scheme = context.message.scheme();
+    let merchant = scheme.map.merchant.as_ref();
+    let merchant = merchant.map(|merchant| context.render_string(merchant)).transpose()?;
     let Some(event) = find_event(scheme, context)? else {
         return fault(FaultKind::UnknownStatus, "no [[event]] of the profile is of this kind");
     };
@@ -38,9 +41,7 @@ pub(crate) fn map_notice(
         }
         EventOutcome::Status(status) => status,
     };
-    if let Some(merchant) = &scheme.map.merchant
-        && context.render_string(merchant)?.trim().is_empty()
-    {
+    if merchant.is_some_and(|merchant| merchant.trim().is_empty()) {
         return fault(FaultKind::Missing, "merchant is required");
     }
     for rule in &scheme.fields {
@@ -111,8 +112,9 @@ fn is_met(condition: &MatchCondition, context: TemplateContext<'_>) -> Result<bo
         if !context.is_present(&condition.value)? {
             return Ok(None);
         }
-        let text = context.render_token(&condition.value)?;
-        Ok(Some(String::from_utf8_lossy(&text).into_owned()).filter(|text| !text.is_empty()))
+        let text = String::from_utf8(context.render_token(&condition.value)?)
+            .map_err(|_| TemplateValueError::NotText(condition.value.written.clone()))?;
+        Ok(Some(text).filter(|text| !text.is_empty()))
     };
     // With filters, presence is tested on the filtered value.
     let is_there = || match condition.value.filters.is_empty() {
@@ -141,7 +143,10 @@ fn check_field(rule: &FieldRule, context: TemplateContext<'_>) -> Result<(), Con
             _ => Ok(()),
         };
     };
-    if value.text.trim().is_empty() && value.kind == ValueKind::String && rule.refuses_empty {
+    let Ok(text) = std::str::from_utf8(value.text) else {
+        return Err(TemplateValueError::NotText(rule.at.written.clone()).into());
+    };
+    if text.trim().is_empty() && value.kind == ValueKind::String && rule.refuses_empty {
         return fault(FaultKind::Empty, format!("{} is empty", rule.at.written));
     }
     let fits = match rule.shape {
@@ -149,19 +154,17 @@ fn check_field(rule: &FieldRule, context: TemplateContext<'_>) -> Result<(), Con
         Some(JsonType::String) => matches!(value.kind, ValueKind::String | ValueKind::Plain),
         Some(JsonType::Number) => matches!(value.kind, ValueKind::Number | ValueKind::Plain),
         Some(JsonType::Integer) => {
-            let digits = value.text.strip_prefix('-').unwrap_or(value.text);
+            let digits = text.strip_prefix('-').unwrap_or(text);
             let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
             matches!(value.kind, ValueKind::Number | ValueKind::Plain) && all_digits
         }
-        Some(JsonType::Bool) => {
-            matches!(value.text, "true" | "false") && value.kind != ValueKind::String
-        }
+        Some(JsonType::Bool) => matches!(text, "true" | "false") && value.kind != ValueKind::String,
     };
     if !fits {
         return fault(FaultKind::WrongType, format!("{} has another type", rule.at.written));
     }
     match &rule.pattern {
-        Some(pattern) if !pattern.is_match(value.text) => fault(
+        Some(pattern) if !pattern.is_match(text) => fault(
             FaultKind::IllegalCharacter,
             format!("{} does not fit its pattern", rule.at.written),
         ),

@@ -4,17 +4,17 @@
 
 use std::borrow::Cow;
 
-use super::document::{
-    Document, FoundValue, JsonDocument, ValueKind, parse_parts, parse_url_encoded,
-};
+use super::document::{Document, parse_parts, parse_url_encoded};
 use super::filter::Filter;
+use super::found_value::{FoundValue, ValueKind};
+use super::json_document::JsonDocument;
 use super::pairs::{Member, PairList};
 use super::request::NoticeRequest;
 use super::template::{Template, TemplatePiece, TemplateToken, TokenSource};
 use crate::limits::BodyLimits;
 use crate::rejection::{RejectCode, Rejection};
 use crate::scheme::compiled::Scheme;
-use crate::scheme::rules::{BODY, DocumentContent, DocumentRule, ITEM, NoticeFormat, QUERY};
+use crate::scheme::rules::{BODY, DocumentContent, DocumentRule, ITEM, QUERY};
 use crate::scheme::template_values::{TemplateInputs, TemplateValueError};
 use crate::scheme::unwrapping::{decode, open};
 use crate::secret::Secret;
@@ -36,8 +36,9 @@ impl<'r> ParsedMessage<'r> {
         request: &'r NoticeRequest<'r>,
         limits: BodyLimits,
     ) -> Result<Self, Rejection> {
-        let body = parse_body(scheme, request, limits)?;
-        let query = parse_url_encoded(request.query, limits)
+        let format = (scheme.content, scheme.case);
+        let body = Document::parse_body(format, request.body, limits)?;
+        let query = parse_url_encoded(request.query.as_bytes(), limits)
             .map_err(|code| reject_in(code, "the query"))?;
         let mut documents = vec![None; 3 + scheme.documents.len()];
         documents[BODY] = body;
@@ -106,11 +107,11 @@ impl<'r> ParsedMessage<'r> {
                 inputs.decryption_keys.iter().find_map(open).ok_or(RejectCode::Unauthenticated)?
             }
         };
-        let text = String::from_utf8(bytes).map_err(|_| RejectCode::InvalidEncoding)?;
         Ok(Some(match &rule.content {
-            DocumentContent::Json => Document::Json(JsonDocument::parse(&text, self.limits)?),
-            DocumentContent::Form => parse_url_encoded(&text, self.limits)?,
+            DocumentContent::Json => Document::Json(JsonDocument::parse(&bytes, self.limits)?),
+            DocumentContent::Form => parse_url_encoded(&bytes, self.limits)?,
             DocumentContent::Parts { separator, assign } => {
+                let text = String::from_utf8(bytes).map_err(|_| RejectCode::InvalidEncoding)?;
                 parse_parts(&text, (separator, assign), self.limits)
             }
         }))
@@ -177,28 +178,6 @@ fn reject_in(code: RejectCode, place: &str) -> Rejection {
     }
 }
 
-/// Parses the body as the profile's content. Errors: what can't be parsed.
-fn parse_body(
-    scheme: &Scheme,
-    request: &NoticeRequest<'_>,
-    limits: BodyLimits,
-) -> Result<Option<Document>, Rejection> {
-    let text = std::str::from_utf8(request.body).map_err(|error| {
-        Rejection::new(RejectCode::InvalidEncoding)
-            .with_detail(format!("not UTF-8 at byte {}", error.valid_up_to()))
-    })?;
-    match scheme.content {
-        NoticeFormat::Json => {
-            let json =
-                JsonDocument::parse_with(text, limits, scheme.case).map_err(Rejection::new)?;
-            Ok(Some(Document::Json(json)))
-        }
-        NoticeFormat::Form if text.is_empty() => Err(Rejection::new(RejectCode::EmptyBody)),
-        NoticeFormat::Form => parse_url_encoded(text, limits).map(Some).map_err(Rejection::new),
-        NoticeFormat::Query => Ok(None),
-    }
-}
-
 /// A message with an account's values and, for a signed text, one of its keys. It renders
 /// templates.
 #[derive(Clone, Copy)]
@@ -234,11 +213,37 @@ impl<'c> TemplateContext<'c> {
         Ok(text)
     }
 
-    /// Renders a template as text. Bytes that are not UTF-8 are replaced, so the result matches
-    /// nothing valid.
+    /// Renders a template with what can be rendered. What can't is left out, as an absent value is.
+    pub(crate) fn render_readable(&self, template: &Template) -> Vec<u8> {
+        let mut text = Vec::new();
+        for piece in &template.pieces {
+            match piece {
+                TemplatePiece::Literal(literal) => text.extend_from_slice(literal.as_bytes()),
+                TemplatePiece::Token(token) => {
+                    text.extend(self.render_token(token).unwrap_or_default());
+                }
+                TemplatePiece::Optional(pieces) => {
+                    // An error means that a value in it can't be rendered, and it is left out.
+                    let _ = self.render_optional(pieces, &mut text);
+                }
+            }
+        }
+        text
+    }
+
+    /// Renders a template as text. Errors: a value can't be rendered, or is no text (`NotText`).
     pub(crate) fn render_string(&self, template: &Template) -> Result<String, TemplateValueError> {
-        let text = self.render(template)?;
-        Ok(String::from_utf8_lossy(&text).into_owned())
+        String::from_utf8(self.render(template)?)
+            .map_err(|_| TemplateValueError::NotText(self.first_not_text(template)))
+    }
+
+    /// The first token of a template with a value that is no text, as written.
+    fn first_not_text(&self, template: &Template) -> String {
+        let is_odd = |token: &&TemplateToken| {
+            self.render_token(token).is_ok_and(|value| std::str::from_utf8(&value).is_err())
+        };
+        let token = template.tokens().into_iter().find(is_odd);
+        token.map_or_else(String::new, |token| token.written.clone())
     }
 
     fn render_optional(
@@ -310,11 +315,11 @@ impl<'c> TemplateContext<'c> {
                 let is_raw = token.filters.contains(&Filter::Raw);
                 match self.find_value(token)? {
                     None => Vec::new(),
-                    Some(value) if is_raw => value.raw.as_bytes().to_vec(),
+                    Some(value) if is_raw => value.raw.to_vec(),
                     Some(FoundValue { kind: ValueKind::Composite, .. }) => {
                         return Err(TemplateValueError::Composite(token.written.clone()));
                     }
-                    Some(value) => value.text.as_bytes().to_vec(),
+                    Some(value) => value.text.to_vec(),
                 }
             }
         })
@@ -344,7 +349,7 @@ impl<'c> TemplateContext<'c> {
     /// The name of a member that makes the text of a list ambiguous.
     pub(crate) fn ambiguous_member(&self, number: usize) -> Option<String> {
         let list = &self.message.scheme.pairs[number];
-        list.find_ambiguous_member(&self.message.members(list)).map(str::to_owned)
+        list.find_ambiguous_member(&self.message.members(list))
     }
 
     /// Whether a token's value is present, not `null` and not empty.
@@ -373,7 +378,8 @@ impl<'c> TemplateContext<'c> {
             TokenSource::Field(document, path) if *document != ITEM => {
                 let found = self.message.document(*document);
                 let all = found.map(|found| found.find_all(path)).unwrap_or_default();
-                all.into_iter().map(|value| value.text.to_owned()).collect()
+                let text = |value: FoundValue<'_>| String::from_utf8(value.text.to_vec()).ok();
+                all.into_iter().filter_map(text).collect()
             }
             _ => {
                 let one = self.render_token(token).ok();

@@ -8,7 +8,8 @@ pub(crate) mod rule;
 use payfold_schemas::time::Time;
 
 use super::call::CommonValues;
-use super::document::{Document, JsonDocument};
+use super::document::Document;
+use super::json_document::JsonDocument;
 use super::map::conditions_hold;
 use super::message::{ParsedMessage, TemplateContext};
 use super::request::NoticeRequest;
@@ -94,8 +95,7 @@ impl TokenGrantRule {
 }
 
 fn document(limits: BodyLimits, body: &[u8]) -> Option<Document> {
-    let text = std::str::from_utf8(body).ok()?;
-    JsonDocument::parse(text, limits).ok().map(Document::Json)
+    JsonDocument::parse(body, limits).ok().map(Document::Json)
 }
 
 fn printable(text: &str) -> String {

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::document::{FoundValue, ValueKind};
 use super::encoding::PairEncoding;
+use super::found_value::{FoundValue, ValueKind};
 
 /// Which members of the document are taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,28 +70,29 @@ pub(crate) struct PairList {
 }
 
 /// A name as received, the same decoded, and the value.
-pub(crate) type Member<'d> = (&'d str, &'d str, FoundValue<'d>);
+pub(crate) type Member<'d> = (&'d [u8], &'d [u8], FoundValue<'d>);
 
-const NOTHING: FoundValue<'static> = FoundValue { kind: ValueKind::Null, text: "", raw: "" };
+const NOTHING: FoundValue<'static> = FoundValue { kind: ValueKind::Null, text: b"", raw: b"" };
 
 impl PairList {
     /// Appends the list of these members.
     pub(crate) fn write(&self, members: Vec<Member<'_>>, into: &mut Vec<u8>) {
         let mut taken: Vec<Member<'_>> = match &self.pick {
             PairSelection::All => members,
-            PairSelection::Prefix(prefix) => {
-                members.into_iter().filter(|(_, name, _)| name.starts_with(prefix)).collect()
-            }
+            PairSelection::Prefix(prefix) => members
+                .into_iter()
+                .filter(|(_, name, _)| name.starts_with(prefix.as_bytes()))
+                .collect(),
             PairSelection::Listed(names) => {
                 names.iter().map(|name| listed(&members, name)).collect()
             }
         };
         taken.retain(|(_, name, value)| {
             let is_empty = value.text.is_empty() && self.empty == EmptyValues::Skip;
-            !is_empty && !self.except.iter().any(|other| other == name)
+            !is_empty && !is_one_of(&self.except, name)
         });
         match self.order {
-            PairOrder::Sorted => taken.sort_by(|a, b| a.1.as_bytes().cmp(b.1.as_bytes())),
+            PairOrder::Sorted => taken.sort_by(|a, b| a.1.cmp(b.1)),
             PairOrder::SortedNocase => taken.sort_by_key(|(_, name, _)| name.to_ascii_lowercase()),
             PairOrder::AsIs => {}
         }
@@ -117,7 +118,7 @@ impl PairList {
     pub(crate) fn lets_marks_through(&self) -> bool {
         let is_kept = |mark: &str| {
             let mut written = Vec::new();
-            self.encoding.write(mark, mark, &mut written);
+            self.encoding.write(mark.as_bytes(), mark.as_bytes(), &mut written);
             !mark.is_empty() && written == mark.as_bytes()
         };
         self.encoding.lets_marks_through() || is_kept(&self.separator) || is_kept(&self.assign)
@@ -126,19 +127,23 @@ impl PairList {
     /// The name of a member that makes the text ambiguous: the same text could be written from
     /// other members, so text may have been moved from a value into a name or back. Such an attack
     /// must hide the real deciding member inside another name or value. The check finds it there.
-    pub(crate) fn find_ambiguous_member<'d>(&self, members: &[Member<'d>]) -> Option<&'d str> {
+    pub(crate) fn find_ambiguous_member(&self, members: &[Member<'_>]) -> Option<String> {
         if !self.lets_marks_through() {
             return None;
         }
-        let found = members.iter().find(|(_, name, value)| {
-            let is_left_out = self.except.iter().any(|other| other == name);
-            let is_deciding = self.deciding.iter().any(|other| other == name);
-            !is_left_out
-                && (self.name_is_ambiguous(name)
-                    || self.value_is_ambiguous(value.text)
-                    || (is_deciding && self.holds_separator(value.text)))
-        });
-        found.map(|(_, name, _)| *name)
+        let taken = members.iter().filter(|(_, name, _)| !is_one_of(&self.except, name));
+        for (_, name, value) in taken {
+            // What is not UTF-8 holds no mark and no name.
+            let [text, value] = [*name, value.text].map(String::from_utf8_lossy);
+            let is_deciding = is_one_of(&self.deciding, name);
+            if self.name_is_ambiguous(&text)
+                || self.value_is_ambiguous(&value)
+                || (is_deciding && self.holds_separator(&value))
+            {
+                return Some(text.into_owned());
+            }
+        }
+        None
     }
 
     /// Whether a deciding value may contain the members that follow it: it has the separator in it.
@@ -189,17 +194,26 @@ impl PairList {
 
     /// Whether changing this member changes the text.
     pub(crate) fn covers(&self, (document, path): (usize, &[String])) -> bool {
-        let Some(name) = self.member((document, path)) else { return false };
+        self.member((document, path)).is_some_and(|name| self.picks(name.as_bytes()))
+    }
+
+    /// Whether the text has a member of this name.
+    fn picks(&self, name: &[u8]) -> bool {
         let is_picked = match &self.pick {
             PairSelection::All => true,
-            PairSelection::Prefix(prefix) => name.starts_with(prefix),
-            PairSelection::Listed(names) => names.contains(&name),
+            PairSelection::Prefix(prefix) => name.starts_with(prefix.as_bytes()),
+            PairSelection::Listed(names) => is_one_of(names, name),
         };
-        is_picked && !self.except.contains(&name)
+        is_picked && !is_one_of(&self.except, name)
     }
 }
 
+fn is_one_of(names: &[String], name: &[u8]) -> bool {
+    names.iter().any(|other| other.as_bytes() == name)
+}
+
 fn listed<'m>(members: &[Member<'m>], name: &'m str) -> Member<'m> {
+    let name = name.as_bytes();
     let found = members.iter().find(|(_, other, _)| *other == name);
     found.copied().unwrap_or((name, name, NOTHING))
 }
@@ -208,7 +222,8 @@ fn listed<'m>(members: &[Member<'m>], name: &'m str) -> Member<'m> {
 mod tests {
     use super::*;
     use crate::limits::BodyLimits;
-    use crate::scheme::document::{Document, JsonDocument, parse_url_encoded};
+    use crate::scheme::document::{Document, parse_url_encoded};
+    use crate::scheme::json_document::JsonDocument;
 
     const LIMITS: BodyLimits = BodyLimits { body_bytes: 16_384, depth: 8, keys: 64 };
 
@@ -236,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_list_is_picked_ordered_and_written() {
-        let document = parse_url_encoded("b=2+x&a=%20&C=&d%2a=~&vnp_x=1", LIMITS).unwrap();
+        let document = parse_url_encoded(b"b=2+x&a=%20&C=&d%2a=~&vnp_x=1", LIMITS).unwrap();
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         for (pairs, expected) in [
             (pairs(), "C=&a= &b=2 x&d*=~&vnp_x=1"),
@@ -300,9 +315,9 @@ mod tests {
             (&bare, "note=1&amount=1", None),
             (&dotted, "note=a.amount=9&amount=1", Some("note")),
         ] {
-            let document = parse_url_encoded(query, LIMITS).unwrap();
+            let document = parse_url_encoded(query.as_bytes(), LIMITS).unwrap();
             assert_eq!(
-                pairs.find_ambiguous_member(&document.members(&[])),
+                pairs.find_ambiguous_member(&document.members(&[])).as_deref(),
                 expected,
                 "{query} {pairs:?}"
             );
@@ -312,7 +327,7 @@ mod tests {
     #[test]
     fn json_members_keep_their_digits() {
         let json = r#"{"x":{"b":10.10,"a":"é\n","n":null,"o":{"k": 1},"t":true}}"#;
-        let document = Document::Json(JsonDocument::parse(json, LIMITS).unwrap());
+        let document = Document::Json(JsonDocument::parse(json.as_bytes(), LIMITS).unwrap());
         let pairs = PairList { of: (0, vec!["x".into()]), ..pairs() };
         assert_eq!(text(&pairs, &document), "a=é\n&b=10.10&n=&o={\"k\": 1}&t=true");
         assert!(pairs.covers((0, &["x".into(), "b".into()])));

@@ -25,8 +25,17 @@ pub(crate) enum TemplateValueError {
         "{0} is an object or an array: name a value in it, or write {0} with |raw in a signed text"
     )]
     Composite(String),
+    #[error("{0} is not UTF-8")]
+    NotText(String),
     #[error("the account has no constant {0}")]
     NoConstant(String),
     #[error("{0} needs a shared secret, and the key is a public one")]
     NoSecret(String),
+}
+
+impl TemplateValueError {
+    /// Whether a value that came can't be used. Another request would be rendered.
+    pub(crate) const fn is_of_value(&self) -> bool {
+        matches!(self, Self::Repeated(_) | Self::Composite(_) | Self::NotText(_))
+    }
 }

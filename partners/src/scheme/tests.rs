@@ -3,6 +3,7 @@
 
 mod accounts;
 mod attacks;
+mod bytes;
 mod claims;
 mod coverage;
 mod fast_path;

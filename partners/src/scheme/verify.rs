@@ -13,7 +13,7 @@ use payfold_schemas::time::Time;
 
 use super::ack::AckKind;
 use super::ambiguity::find_ambiguity;
-use super::candidates::{WithoutMerchant, candidate_accounts, named_merchant};
+use super::candidates::{WithoutMerchant, candidate_accounts, named_merchant, names_this_account};
 use super::crypt::SignAlgorithm;
 use super::map::map_notice;
 use super::message::{ParsedMessage, TemplateContext};
@@ -325,19 +325,15 @@ fn find_account_signer(
     None
 }
 
-/// Whether the values that the scheme compares fit this account. A notice that names no merchant
-/// passes here; `map` then reports the missing merchant.
+/// Whether the values that the scheme compares fit this account.
 fn is_for_account(bare: TemplateContext<'_>) -> bool {
     let scheme = bare.message.scheme();
     let same = |value, equals| {
         let value = bare.render(value).ok()?;
         (value == bare.render(equals).ok()?).then_some(())
     };
-    let named = scheme.map.merchant.as_ref().is_none_or(|merchant| {
-        bare.render_string(merchant)
-            .is_ok_and(|merchant| merchant == bare.inputs.merchant || merchant.trim().is_empty())
-    });
-    named && scheme.require.iter().all(|rule| same(&rule.value, &rule.equals).is_some())
+    names_this_account(bare)
+        && scheme.require.iter().all(|rule| same(&rule.value, &rule.equals).is_some())
 }
 
 fn build_notice(
@@ -356,7 +352,7 @@ fn build_notice(
         Some(why) => fault(FaultKind::Ambiguous, why),
         None => map_notice(signer.account.profile(), context, sign),
     };
-    let text = |template: &Template| context.render_string(template).ok();
+    let text = |template: &Template| context.render_readable(template);
     let answers = AckKind::ALL
         .into_iter()
         .filter_map(|ack| Some((ack, scheme.acks.answer(ack, &text)?)))

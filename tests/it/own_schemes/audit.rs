@@ -59,7 +59,10 @@ fn send_all(system: &System) {
     let at = now_ms() / 1_000;
     let head = format!(r#""event":"payment.captured","account_id":"RZP","created_at":{at}"#);
     let entity = r#"{"id":"pay_1","amount":5000,"currency":"INR","notes":{"order_id":"o-1"}}"#;
-    let body = format!(r#"{{{head},"payload":{{"payment":{{"entity":{entity}}}}}}}"#);
+    let body = format!(r#"{{{head},"payload":{{"payment":{{"entity":{entity}}}}},"by":"J"#);
+    let mut body = body.into_bytes();
+    // Signed, not read, and not UTF-8.
+    body.extend(b"\xFCrgen\"}");
     let signed = [("X-Razorpay-Signature", &*sha256(&body))];
     assert_eq!(ask(system, "POST /api/payment/ipn/razorpay", &signed, &body).status, 200);
     let at = chrono_like(now_ms());

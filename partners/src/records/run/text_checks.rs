@@ -10,7 +10,8 @@ use crate::records::frame::{Frame, FrameFault, FrameReader};
 use crate::records::row::Columns;
 use crate::records::types::{RECORD_BYTES_MAX, RowFault, UnfitFile};
 use crate::rejection::RejectCode;
-use crate::scheme::document::{Document, JsonDocument};
+use crate::scheme::document::Document;
+use crate::scheme::json_document::JsonDocument;
 
 /// The limits on the object of a JSON line.
 const OBJECT: BodyLimits = BodyLimits { body_bytes: RECORD_BYTES_MAX, depth: 16, keys: 1_024 };
@@ -96,15 +97,14 @@ pub(super) fn check_text<'f>(
     }
 }
 
-/// Parses the JSON object of a line. Errors: the line is not one, has a name twice or a lone
-/// surrogate, or breaks a limit of `OBJECT`.
+/// Parses the JSON object of a line. Errors: the line is not one, has a name twice, or breaks a
+/// limit of `OBJECT`.
 pub(super) fn parse_object(text: &str) -> Result<Document, RowFault> {
-    let problem = match JsonDocument::parse(text, OBJECT).map(Document::Json) {
+    let problem = match JsonDocument::parse(text.as_bytes(), OBJECT).map(Document::Json) {
         Ok(document) if text.trim_ascii_start().starts_with('{') => return Ok(document),
         Ok(_) => "it is JSON, but not an object",
         Err(RejectCode::DuplicateField) => "it has a name twice",
         Err(RejectCode::TooComplex) => "it is nested too deeply, or has too many names",
-        Err(RejectCode::InvalidEncoding) => "it has a lone surrogate",
         Err(_) => "it is not a JSON object",
     };
     Err(RowFault { column: None, problem: problem.to_owned() })

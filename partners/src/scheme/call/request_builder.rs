@@ -218,10 +218,9 @@ impl RequestBuilder<'_> {
         let all = &self.rule.fields.all;
         for (name, template) in all.iter().filter(|(_, t)| FieldGroup::of(t) == which) {
             let value = self.render(template, draft, values)?;
-            let (raw_name, raw_value) = (name.clone(), value.clone());
-            draft.fields.push(Pair { name: name.clone(), value, raw_name, raw_value });
+            draft.fields.push(Pair::plain(name, &value));
         }
-        let place = |pair: &Pair| all.iter().position(|(name, _)| *name == pair.name);
+        let place = |pair: &Pair| all.iter().position(|(name, _)| name.as_bytes() == pair.name);
         draft.fields.sort_by_key(place);
         Ok(())
     }
@@ -247,7 +246,8 @@ impl RequestBuilder<'_> {
         Ok(match self.rule.place_of_fields() {
             Some(FieldsPlace::FormBody) => self.encode_fields(draft),
             Some(FieldsPlace::JsonBody) => {
-                let member = |pair: &Pair| (pair.name.clone(), pair.value.clone().into());
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let member = |pair: &Pair| (text(&pair.name), text(&pair.value).into());
                 let object: serde_json::Map<_, _> = draft.fields.iter().map(member).collect();
                 serde_json::Value::Object(object).to_string()
             }

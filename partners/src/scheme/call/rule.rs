@@ -7,8 +7,9 @@ use serde::Deserialize;
 use crate::limits::BodyLimits;
 use crate::scheme::clock::TimeFormat;
 use crate::scheme::crypt::{KeyKind, SignAlgorithm};
-use crate::scheme::document::{Document, JsonDocument, parse_url_encoded};
+use crate::scheme::document::{Document, parse_url_encoded};
 use crate::scheme::encoding::PairEncoding;
+use crate::scheme::json_document::JsonDocument;
 use crate::scheme::pairs::PairList;
 use crate::scheme::rules::BODY;
 use crate::scheme::signature_encoding::SignatureEncoding;
@@ -231,10 +232,9 @@ pub(crate) enum AnswerContent {
 impl AnswerContent {
     /// Parses an answer. `None` if it can't be parsed.
     pub(crate) fn parse(self, body: &[u8]) -> Option<Document> {
-        let text = std::str::from_utf8(body).ok()?;
         match self {
-            Self::Json => JsonDocument::parse(text, ANSWER_LIMITS).ok().map(Document::Json),
-            Self::Form => parse_url_encoded(text, ANSWER_LIMITS).ok(),
+            Self::Json => JsonDocument::parse(body, ANSWER_LIMITS).ok().map(Document::Json),
+            Self::Form => parse_url_encoded(body, ANSWER_LIMITS).ok(),
         }
     }
 

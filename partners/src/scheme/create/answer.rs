@@ -12,7 +12,7 @@ use crate::limits::BodyLimits;
 use crate::outbound::Reach;
 use crate::scheme::compiled::Scheme;
 use crate::scheme::create::rule::{ExpiryFormat, OfferRule, ref_of_order};
-use crate::scheme::document::ValueKind;
+use crate::scheme::found_value::ValueKind;
 use crate::scheme::map::conditions_hold;
 use crate::scheme::message::{ParsedMessage, TemplateContext};
 use crate::scheme::request::NoticeRequest;

@@ -9,7 +9,7 @@ use crate::limits::BodyLimits;
 use crate::profile::query::StatusMeaning;
 use crate::query::{PaymentQuery, PaymentStatus, QueryViolation};
 use crate::scheme::compiled::Scheme;
-use crate::scheme::document::ValueKind;
+use crate::scheme::found_value::ValueKind;
 use crate::scheme::map::{EventValues, conditions_hold};
 use crate::scheme::message::{ParsedMessage, TemplateContext};
 use crate::scheme::query::rule::{AnswerEvent, SchemeQuery};

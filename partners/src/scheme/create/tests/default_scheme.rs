@@ -92,6 +92,8 @@ const ANSWERS: &str = r#"
     expiresAt    "2026-01-31T10:00:00Z"              => expires_at_past
     expiresAt    "2020-01-31T10:00:00Z"              => expires_at_past
     extra        {"a":[1,2]}                         => ok
+    extra        "\ud800"                            => ok
+    providerRef  "\ud800"                            => provider_ref
 "#;
 
 fn judged(body: &[u8]) -> Result<SessionOffer, OfferError> {
@@ -142,7 +144,7 @@ fn an_answer_that_is_no_json_object_is_refused() {
     ] {
         assert_eq!(verdict(body), "not_json", "{body}");
     }
-    assert_eq!(judged(b"{\"a\":\"\xff\"}"), Err(CreateViolation::NotJson.into()));
+    assert_eq!(judged(b"{\"a\":\"\xff\""), Err(CreateViolation::NotJson.into()));
 }
 
 #[test]
