@@ -131,7 +131,7 @@ impl PairList {
         if !self.lets_marks_through() {
             return None;
         }
-        let taken = members.iter().filter(|(_, name, _)| !is_one_of(&self.except, name));
+        let taken = members.iter().filter(|(_, name, _)| self.picks(name));
         for (_, name, value) in taken {
             // What is not UTF-8 holds no mark and no name.
             let [text, value] = [*name, value.text].map(String::from_utf8_lossy);
@@ -162,14 +162,29 @@ impl PairList {
 
     fn value_is_ambiguous(&self, value: &str) -> bool {
         let mut deciding = self.deciding.iter();
-        match self.write {
-            PairWriting::Pairs => deciding
+        match (self.write, &self.pick) {
+            (PairWriting::Pairs, _) => deciding
                 .any(|name| value.contains(&format!("{}{name}{}", self.separator, self.assign))),
-            PairWriting::Values => self.holds_separator(value),
-            PairWriting::NamesAndValues => {
+            (PairWriting::Values, _) => self.holds_separator(value),
+            (PairWriting::NamesAndValues, PairSelection::Listed(names))
+                if !self.separator.is_empty() =>
+            {
+                self.holds_boundary(names, value)
+            }
+            (PairWriting::NamesAndValues, _) => {
                 self.holds_separator(value) || deciding.any(|name| value.contains(name.as_str()))
             }
         }
+    }
+
+    /// Whether a separator and a name of this list begin inside a value. In a list of fixed names
+    /// nothing else can be another boundary: of two readings of a text, the one with fewer
+    /// boundaries up to some place has one of the other's inside a value.
+    fn holds_boundary(&self, names: &[String], value: &str) -> bool {
+        // A name may end like the separator that follows the value.
+        let written = format!("{value}{}", self.separator);
+        let begins_inside = |mark: &str| written.find(mark).is_some_and(|at| at < value.len());
+        names.iter().any(|name| begins_inside(&format!("{}{name}", self.separator)))
     }
 
     /// The member of this list that a place is or is part of. `None` if it is outside the list.
@@ -300,6 +315,15 @@ mod tests {
             ..amount.clone()
         };
         let encoded = PairList { encoding: PairEncoding::Form, ..amount.clone() };
+        let listed = |names: &[&str]| PairList {
+            pick: PairSelection::Listed(names.iter().map(|name| (*name).to_owned()).collect()),
+            write: PairWriting::NamesAndValues,
+            separator: "|".into(),
+            order: PairOrder::AsIs,
+            deciding: vec!["state".to_owned()],
+            ..pairs()
+        };
+        let (fixed, alike) = (listed(&["payer", "state", "note"]), listed(&["a", "note", "note2"]));
         // The encoding does not change this mark.
         let dotted =
             PairList { separator: ".".into(), encoding: PairEncoding::Rfc3986, ..amount.clone() };
@@ -314,6 +338,14 @@ mod tests {
             (&bare, "note=1amount9&amount=1", Some("note")),
             (&bare, "note=1&amount=1", None),
             (&dotted, "note=a.amount=9&amount=1", Some("note")),
+            (&fixed, "payer=Golden+Estate&state=paid&note=", None),
+            (&fixed, "payer=a%7Cb&state=paid&note=%7C", None),
+            (&fixed, "payer=a%7Cstate&state=paid&note=", Some("payer")),
+            (&fixed, "payer=a&state=paid&note=b%7Cpayer", Some("note")),
+            (&fixed, "payer=a&state=paid%7C&note=", Some("state")),
+            (&fixed, "payer=a&state=paid&other=%7Cstate", None),
+            (&alike, "a=x&note=2y%7Cnote2&note2=z", Some("note")),
+            (&alike, "a=x&note=y&note2=z%7Cnote", Some("note2")),
         ] {
             let document = parse_url_encoded(query.as_bytes(), LIMITS).unwrap();
             assert_eq!(
