@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use chrono::format::{Item, StrftimeItems};
 use chrono::{DateTime, FixedOffset, LocalResult, NaiveDateTime, TimeZone};
 use chrono_tz::Tz;
 use payfold_schemas::time::Time;
@@ -23,6 +24,11 @@ pub(crate) enum ZoneRule {
     Named(Tz),
     /// The text says it (`%z`).
     InText,
+}
+
+/// Whether a text is a chrono `strftime` pattern.
+pub(crate) fn is_pattern(text: &str) -> bool {
+    text.contains('%') && !StrftimeItems::new(text).any(|item| item == Item::Error)
 }
 
 impl ZoneRule {

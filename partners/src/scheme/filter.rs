@@ -5,14 +5,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use chrono::format::{Item, StrftimeItems};
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
 use payfold_schemas::time::Time;
 
-use super::clock::{TimeFormat, ZoneRule};
+use super::clock::{TimeFormat, ZoneRule, is_pattern};
 use super::encoding::PairEncoding;
 use crate::scheme::template::error::TemplateError;
 
@@ -127,9 +126,7 @@ impl Filter {
             "first" => argument.parse().ok().filter(|count| *count > 0).map(Self::First),
             "uuid_time" => {
                 let (pattern, zone) = argument.rsplit_once(' ')?;
-                let is_pattern = pattern.contains('%')
-                    && !StrftimeItems::new(pattern).any(|item| matches!(item, Item::Error));
-                let zone = ZoneRule::parse(zone).filter(|_| is_pattern)?;
+                let zone = ZoneRule::parse(zone).filter(|_| is_pattern(pattern))?;
                 let format = TimeFormat::Pattern(pattern.to_owned(), zone);
                 format.writes().then_some(Self::UuidTime(format))
             }

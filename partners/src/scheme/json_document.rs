@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::limits::BodyLimits;
@@ -201,7 +201,7 @@ impl JsonReader<'_> {
 
     fn array(&mut self, source: &str, depth: usize) -> Result<Vec<JsonNode>, RejectCode> {
         self.enter(depth)?;
-        let ArrayItems(items) =
+        let items: Vec<&RawValue> =
             serde_json::from_str(source).map_err(|_| RejectCode::MalformedJson)?;
         items.into_iter().map(|item| self.node(item.get(), depth + 1)).collect()
     }
@@ -264,30 +264,5 @@ impl<'de> Deserialize<'de> for ObjectMembers<'de> {
             }
         }
         deserializer.deserialize_map(MembersVisitor)
-    }
-}
-
-/// The items of an array, in the order received.
-struct ArrayItems<'a>(Vec<&'a RawValue>);
-
-impl<'de> Deserialize<'de> for ArrayItems<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ItemsVisitor;
-        impl<'de> Visitor<'de> for ItemsVisitor {
-            type Value = ArrayItems<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an array")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = seq.next_element()? {
-                    items.push(item);
-                }
-                Ok(ArrayItems(items))
-            }
-        }
-        deserializer.deserialize_seq(ItemsVisitor)
     }
 }

@@ -203,13 +203,7 @@ impl<'c> TemplateContext<'c> {
     /// Renders a template.
     pub(crate) fn render(&self, template: &Template) -> Result<Vec<u8>, TemplateValueError> {
         let mut text = Vec::new();
-        for piece in &template.pieces {
-            match piece {
-                TemplatePiece::Literal(literal) => text.extend_from_slice(literal.as_bytes()),
-                TemplatePiece::Token(token) => text.extend(self.render_token(token)?),
-                TemplatePiece::Optional(pieces) => self.render_optional(pieces, &mut text)?,
-            }
-        }
+        template.pieces.iter().try_for_each(|piece| self.render_piece(piece, &mut text))?;
         Ok(text)
     }
 
@@ -217,18 +211,23 @@ impl<'c> TemplateContext<'c> {
     pub(crate) fn render_readable(&self, template: &Template) -> Vec<u8> {
         let mut text = Vec::new();
         for piece in &template.pieces {
-            match piece {
-                TemplatePiece::Literal(literal) => text.extend_from_slice(literal.as_bytes()),
-                TemplatePiece::Token(token) => {
-                    text.extend(self.render_token(token).unwrap_or_default());
-                }
-                TemplatePiece::Optional(pieces) => {
-                    // An error means that a value in it can't be rendered, and it is left out.
-                    let _ = self.render_optional(pieces, &mut text);
-                }
-            }
+            let _ = self.render_piece(piece, &mut text);
         }
         text
+    }
+
+    /// Appends a piece of a template, or nothing if it can't be rendered.
+    fn render_piece(
+        &self,
+        piece: &TemplatePiece,
+        text: &mut Vec<u8>,
+    ) -> Result<(), TemplateValueError> {
+        match piece {
+            TemplatePiece::Literal(literal) => text.extend_from_slice(literal.as_bytes()),
+            TemplatePiece::Token(token) => text.extend(self.render_token(token)?),
+            TemplatePiece::Optional(pieces) => self.render_optional(pieces, text)?,
+        }
+        Ok(())
     }
 
     /// Renders a template as text. Errors: a value can't be rendered, or is no text (`NotText`).
@@ -253,16 +252,10 @@ impl<'c> TemplateContext<'c> {
     ) -> Result<(), TemplateValueError> {
         let mut inside = Vec::new();
         for piece in pieces {
-            match piece {
-                TemplatePiece::Literal(literal) => inside.extend_from_slice(literal.as_bytes()),
-                TemplatePiece::Token(token) => {
-                    let value = self.render_token(token)?;
-                    if value.is_empty() {
-                        return Ok(());
-                    }
-                    inside.extend(value);
-                }
-                TemplatePiece::Optional(pieces) => self.render_optional(pieces, &mut inside)?,
+            let before = inside.len();
+            self.render_piece(piece, &mut inside)?;
+            if matches!(piece, TemplatePiece::Token(_)) && inside.len() == before {
+                return Ok(());
             }
         }
         text.extend(inside);

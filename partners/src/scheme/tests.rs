@@ -88,20 +88,23 @@ pub(super) fn directory(profile: &str) -> Directory {
     directory_of(profile, vec![key("k", Channel::Ipn, SECRET.as_bytes())])
 }
 
-pub(super) fn post<'r>(body: &'r str, headers: &[(&'r str, &'r str)]) -> NoticeRequest<'r> {
+pub(super) fn post<'r>(
+    body: &'r (impl AsRef<[u8]> + ?Sized),
+    headers: &[(&'r str, &'r str)],
+) -> NoticeRequest<'r> {
     NoticeRequest {
         method: "POST",
         base_url: "https://pay.example.com",
         path: "/api/payment/ipn/acme",
         query: "",
         headers: headers.to_vec(),
-        body: body.as_bytes(),
+        body: body.as_ref(),
     }
 }
 
-pub(super) fn sha256(text: &str) -> String {
+pub(super) fn sha256(text: &(impl AsRef<[u8]> + ?Sized)) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
-    mac.update(text.as_bytes());
+    mac.update(text.as_ref());
     hex::encode(mac.finalize().into_bytes())
 }
 

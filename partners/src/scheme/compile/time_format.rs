@@ -2,7 +2,7 @@
 
 use chrono::format::{Fixed, Item, Numeric, StrftimeItems};
 
-use crate::scheme::clock::{TimeFormat, ZoneRule};
+use crate::scheme::clock::{TimeFormat, ZoneRule, is_pattern};
 use crate::scheme::compile::compiler::ProfileCompiler;
 use crate::scheme::compile::lint_mode::LintMode;
 use crate::scheme::file::tables::SpannedText;
@@ -75,22 +75,21 @@ impl ProfileCompiler {
 
     /// What is wrong with a pattern of times. `None` if nothing is.
     fn find_pattern_mistake(&self, pattern: &str, work: TimeWork) -> Option<&'static str> {
-        let items: Vec<Item<'_>> = StrftimeItems::new(pattern).collect();
-        if !pattern.contains('%') || items.contains(&Item::Error) {
+        if !is_pattern(pattern) {
             return Some("a format is rfc3339, unix_s, unix_ms or a pattern such as %Y%m%d%H%M%S");
         }
         if work == TimeWork::Write || self.lint == LintMode::Skipped {
             return None;
         }
-        if items.contains(&Item::Fixed(Fixed::TimezoneName)) {
+        let mut items = StrftimeItems::new(pattern);
+        if items.clone().any(|item| item == Item::Fixed(Fixed::TimezoneName)) {
             return Some(
                 "%Z is skipped when a time is read, since an abbreviation such as IST has several \
                  offsets: the hours would be wrong; cut it off, as in {f.t|first:19}, and name the \
                  zone beside the pattern",
             );
         }
-        let is_timestamp = |item: &Item<'_>| matches!(item, Item::Numeric(Numeric::Timestamp, _));
-        let counts_seconds = items.iter().any(is_timestamp);
+        let counts_seconds = items.any(|item| matches!(item, Item::Numeric(Numeric::Timestamp, _)));
         counts_seconds.then_some("%s counts seconds in UTC; write unix_s without a zone")
     }
 }

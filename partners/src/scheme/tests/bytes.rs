@@ -13,6 +13,15 @@ const ODD: [(&str, &[u8], &[u8]); 4] = [
     ("half of a pair", b"J\\ud83d", b"J%ED%A0%BD"),
 ];
 
+/// Every value of `ODD` in JSON and in a form, under every signature: what it is, the content, the
+/// signature, the value as written.
+fn odd_cases() -> impl Iterator<Item = (&'static str, &'static str, Signed, &'static [u8])> {
+    ODD.into_iter().flat_map(|(what, json, form)| {
+        let written = [("json", json), ("form", form)].into_iter();
+        written.flat_map(move |(content, value)| HOW.map(|how| (what, content, how, value)))
+    })
+}
+
 /// What a signature is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signed {
@@ -36,10 +45,9 @@ fn profile(content: &str, signed: Signed) -> String {
     HEAD.to_owned() + &altered(&text, "\"json\"", &format!("{content:?}")) + TAIL
 }
 
-fn mac(text: &[u8]) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
-    mac.update(text);
-    hex::encode(mac.finalize().into_bytes())
+/// The judgement of a POST with a signature over this text in its header.
+fn judged(directory: &Directory, body: &[u8], text: &[u8]) -> String {
+    verdict(directory, &post(body, &[("X-Sig", &sha256(text))]))
 }
 
 /// A notice: order, ref and state, and one member more.
@@ -84,9 +92,7 @@ impl Notice<'_> {
 
     fn verdict(&self, signed: Signed, decoded: (&[u8], &[u8])) -> String {
         let directory = directory(&profile(self.content, signed));
-        let signature = mac(&self.text(signed, decoded));
-        let (body, headers) = (self.body(), [("X-Sig", signature.as_str())]);
-        verdict(&directory, &NoticeRequest { body: &body, ..post("", &headers) })
+        judged(&directory, &self.body(), &self.text(signed, decoded))
     }
 }
 
@@ -104,36 +110,27 @@ fn decoded(written: &[u8], content: &str) -> Vec<u8> {
 
 #[test]
 fn a_value_that_is_no_text_costs_nothing_where_it_is_not_read() {
-    for (what, json, form) in ODD {
-        for (content, signed) in ["json", "form"].into_iter().flat_map(|c| HOW.map(|s| (c, s))) {
-            let written = if content == "json" { json } else { form };
-            let value = decoded(written, content);
-            let notice = Notice { content, order: b"o-1", more: (b"z", written) };
-            assert_eq!(
-                notice.verdict(signed, (b"o-1", &value)),
-                GOOD,
-                "{what}, {content}, {signed:?}"
-            );
-            // Signed bytes are these bytes: what is no text either is another text.
-            if signed == Signed::Members {
-                let forged = [&value[..value.len() - 1], b"\xFE"].concat();
-                let said = notice.verdict(signed, (b"o-1", &forged));
-                assert_eq!(said, "unauthenticated", "{what}, {content}");
-            }
+    for (what, content, signed, written) in odd_cases() {
+        let value = decoded(written, content);
+        let notice = Notice { content, order: b"o-1", more: (b"z", written) };
+        let said = notice.verdict(signed, (b"o-1", &value));
+        assert_eq!(said, GOOD, "{what}, {content}, {signed:?}");
+        // Signed bytes are these bytes: what is no text either is another text.
+        if signed == Signed::Members {
+            let forged = [&value[..value.len() - 1], b"\xFE"].concat();
+            let said = notice.verdict(signed, (b"o-1", &forged));
+            assert_eq!(said, "unauthenticated", "{what}, {content}");
         }
     }
 }
 
 #[test]
 fn a_value_that_is_no_text_is_refused_by_name_where_it_is_read() {
-    for (what, json, form) in ODD {
-        for (content, signed) in ["json", "form"].into_iter().flat_map(|c| HOW.map(|s| (c, s))) {
-            let written = if content == "json" { json } else { form };
-            let order = decoded(written, content);
-            let notice = Notice { content, order: written, more: (b"z", b"1") };
-            let said = notice.verdict(signed, (&order, b"1"));
-            assert_eq!(said, "fault: {f.o} is not UTF-8", "{what}, {content}, {signed:?}");
-        }
+    for (what, content, signed, written) in odd_cases() {
+        let order = decoded(written, content);
+        let notice = Notice { content, order: written, more: (b"z", b"1") };
+        let said = notice.verdict(signed, (&order, b"1"));
+        assert_eq!(said, "fault: {f.o} is not UTF-8", "{what}, {content}, {signed:?}");
     }
 }
 
@@ -156,10 +153,7 @@ fn a_byte_order_mark_is_signed_and_not_read() {
         let body = [b"\xEF\xBB\xBF", &notice.body()[..]].concat();
         for (text, expected) in [(&body[..], GOOD), (&body[3..], "unauthenticated")] {
             let directory = directory(&profile(content, Signed::Body));
-            let signature = mac(text);
-            let headers = [("X-Sig", signature.as_str())];
-            let said = verdict(&directory, &NoticeRequest { body: &body, ..post("", &headers) });
-            assert_eq!(said, expected, "{content}");
+            assert_eq!(judged(&directory, &body, text), expected, "{content}");
         }
     }
 }
@@ -172,10 +166,9 @@ fn a_byte_order_mark_is_signed_beside_another_value() {
     for (text, before) in [("{q.t}.{body}", "17."), ("{path}{body}", "/n")] {
         let signed = TEXT.replace("TEXT", text);
         let directory = directory(&(HEAD.to_owned() + &signed + TAIL));
-        let signature = mac(&[before.as_bytes(), &body[..]].concat());
-        let headers = [("X-Sig", signature.as_str())];
-        let request =
-            NoticeRequest { body: &body, query: "t=17", path: "/n", ..post("", &headers) };
+        let signature = sha256(&[before.as_bytes(), &body[..]].concat());
+        let signed = post(&body, &[("X-Sig", &signature)]);
+        let request = NoticeRequest { query: "t=17", path: "/n", ..signed };
         assert_eq!(verdict(&directory, &request), GOOD, "{text}");
     }
 }
@@ -197,11 +190,8 @@ fn a_notice_with_an_unreadable_merchant_is_kept() {
         ("form", b"state=ping".to_vec(), "ignored"),
         ("form", b"state=ping&m=SHOP&m=SHOP".to_vec(), "fault: {f.m} occurs more than once"),
     ] {
-        let signature = mac(&body);
-        let headers = [("X-Sig", signature.as_str())];
-        let request = NoticeRequest { body: &body, ..post("", &headers) };
         let shown = String::from_utf8_lossy(&body);
-        assert_eq!(verdict(&directory(&named(content)), &request), expected, "{shown}");
+        assert_eq!(judged(&directory(&named(content)), &body, &body), expected, "{shown}");
     }
 }
 
@@ -213,10 +203,8 @@ fn bytes_that_are_no_text_are_found_by_their_merchant_on_the_shared_path() {
     let paid = Notice { content: "json", order: b"o-1", more: (b"m", b"SHOP\",\"z\":\"J\xFC") };
     let marked = [b"\xEF\xBB\xBF", &paid.body()[..]].concat();
     for body in [paid.body(), marked] {
-        let signature = mac(&body);
-        for (sent, is_found) in [(signature.as_str(), true), ("00", false)] {
-            let headers = [("X-Sig", sent)];
-            let request = NoticeRequest { body: &body, ..post("", &headers) };
+        for (sent, is_found) in [(sha256(&body).as_str(), true), ("00", false)] {
+            let request = post(&body, &[("X-Sig", sent)]);
             assert_eq!(directory.authenticate(None, &request, NOW).is_ok(), is_found);
         }
     }
@@ -235,9 +223,8 @@ fn an_acknowledgement_is_written_whatever_the_notice_has() {
         (b"1&z=2", b"00 !"),
     ] {
         let sent = Notice { content: "form", order: b"o-1", more: (b"z", value) }.body();
-        let signature = mac(&sent);
-        let headers = [("X-Sig", signature.as_str())];
-        let request = NoticeRequest { body: &sent, ..post("", &headers) };
+        let signature = sha256(&sent);
+        let request = post(&sent, &[("X-Sig", &signature)]);
         let verified = directory.verify_scheme("acme", &request, NOW).unwrap();
         assert_eq!(said(&verified.notices[0]), GOOD);
         let answer = verified.notices[0].answer(crate::scheme::ack::AckKind::Accepted).unwrap();
@@ -250,11 +237,10 @@ fn an_acknowledgement_is_written_whatever_the_notice_has() {
 fn a_query_that_is_not_read_may_be_odd() {
     let notice = Notice { content: "json", order: b"o-1", more: (b"z", b"1") };
     let body = notice.body();
-    let signature = mac(&body);
-    let headers = [("X-Sig", signature.as_str())];
+    let signature = sha256(&body);
     let directory = directory(&profile("json", Signed::Body));
     for query in ["x=%ff", "a=1&a=2", "a&a", "%", "=", "%zz=%", "&&="] {
-        let request = NoticeRequest { body: &body, query, ..post("", &headers) };
+        let request = NoticeRequest { query, ..post(&body, &[("X-Sig", &signature)]) };
         assert_eq!(verdict(&directory, &request), GOOD, "{query}");
     }
 }
@@ -281,7 +267,7 @@ fn a_repeated_name_is_refused_where_it_is_read() {
 #[test]
 fn a_body_that_is_neither_json_nor_text_is_refused_at_a_byte() {
     let directory = directory(&profile("json", Signed::Body));
-    let request = NoticeRequest { body: b"{\"a\":1}\xFC", ..post("", &[]) };
+    let request = post(b"{\"a\":1}\xFC", &[]);
     let rejection = directory.verify_scheme("acme", &request, NOW).unwrap_err();
     assert_eq!(rejection.detail(), Some("not JSON, and not UTF-8 at byte 7"));
 }
