@@ -28,7 +28,9 @@ pub(super) fn action_for(code: Code, flag: Option<Flag>, what: &str) -> String {
         Code::AmountDiffers | Code::CurrencyDiffers => {
             "do not deliver before it is clear what was paid; ask the partner with both values"
         }
-        Code::RefDiffers => "check in the partner's console that both refs are one payment",
+        Code::RefDiffers => {
+            "check in the partner's console that both names are of one payment or refund"
+        }
         Code::TimeDiffers => {
             "harmless for money; check zone and time format of the profile's [records]"
         }

@@ -3,8 +3,11 @@
 //! up matched, pending, or in a difference. So does every payment of ours that the day's records
 //! should list.
 
+mod matching;
 mod payments;
 mod refunds;
+
+use std::collections::BTreeMap;
 
 use payfold_schemas::finding::{BookLine, Code};
 use payfold_schemas::ids::{EventRef, OrderId, ProviderRef};
@@ -35,6 +38,8 @@ pub struct Difference {
     pub(crate) line: Option<u64>,
     /// Another order that the difference is about too.
     pub(crate) other_order: Option<OrderId>,
+    /// Of a line that is there too often: how often our side has it, at least 1.
+    pub(crate) known: usize,
     /// Minor units at risk.
     pub(crate) at_risk: i64,
     /// The currency of the money at risk.
@@ -80,13 +85,15 @@ pub(crate) fn compare(
     lines: &[BookLine],
     rules: &DayRules,
 ) -> ComparisonOutcome {
-    let mut comparison = Comparison { ours, rules, outcome: ComparisonOutcome::default() };
+    let (matches, outcome) = (BTreeMap::new(), ComparisonOutcome::default());
+    let mut comparison = Comparison { ours, rules, matches, outcome };
     let mut sorted: Vec<&BookLine> = lines.iter().collect();
-    // Lines that differ only in the order they name are repeats of each other. The one that names
-    // this order or none comes first and is kept.
+    // Lines that name their item, and differ at most in the order they name, are repeats of each
+    // other. The one that names this order or none comes first and is kept.
     let named = |line: &BookLine| (comparison.other_order(line).cloned(), line.line);
     sorted.sort_by(|a, b| content(a).cmp(&content(b)).then_with(|| named(a).cmp(&named(b))));
     let lines = comparison.remove_repeats(sorted);
+    comparison.match_lines(&lines);
     comparison.compare_payments(&lines);
     comparison.compare_refunds(&lines);
     comparison.compare_ends(&lines);
@@ -100,35 +107,68 @@ fn content(line: &BookLine) -> impl Ord + '_ {
     (provider_ref, status, event_ref, amount, currency, at, paid_at)
 }
 
+/// Whether a line says which payment or refund it is about, so that it can be there only once.
+fn names_its_item(line: &BookLine) -> bool {
+    match line.status {
+        Status::Success => line.provider_ref.is_some(),
+        Status::Refunded => line.event_ref.is_some(),
+        Status::Failed | Status::Expired => true,
+    }
+}
+
+/// A payment or refund of ours.
+#[derive(Clone, Copy)]
+struct Item<'a> {
+    known: &'a OurRef,
+    /// `None` if it is the payment.
+    refund: Option<&'a Refund>,
+}
+
 /// A comparison in progress.
 struct Comparison<'a> {
     ours: Option<&'a OurOrder>,
     rules: &'a DayRules,
+    /// The payment or refund of ours that a line is about, by the address of the line.
+    matches: BTreeMap<*const BookLine, Item<'a>>,
     outcome: ComparisonOutcome,
 }
 
 impl<'a> Comparison<'a> {
-    /// Returns each line once, and adds a difference for each repeat.
+    /// Returns each line once, and adds a difference for each repeat. Equal lines that do not name
+    /// their item are all returned: they may be about several payments or refunds.
     fn remove_repeats(&mut self, sorted: Vec<&'a BookLine>) -> Vec<&'a BookLine> {
         let mut kept: Vec<&BookLine> = Vec::with_capacity(sorted.len());
         for line in sorted {
             match kept.last() {
-                Some(last) if content(last) == content(line) => self.add_repeat(line),
+                Some(last) if content(last) == content(line) && names_its_item(line) => {
+                    self.add_repeat(line, 1);
+                }
                 _ => kept.push(line),
             }
         }
         kept
     }
 
-    fn add_repeat(&mut self, line: &BookLine) {
+    /// Adds a difference for a line that is there more often than the `known` times we have it.
+    fn add_repeat(&mut self, line: &BookLine, known: usize) {
         let money_moved = matches!(line.status, Status::Success | Status::Refunded);
         self.outcome.differences.push(Difference {
-            ours: "once".to_owned(),
+            known: known.max(1),
             at_risk: if money_moved { line.amount.minor() } else { 0 },
             ..difference(Code::DuplicatedThere, "providerRef", line)
         });
         if line.status == Status::Success {
             self.check_named_order(line);
+        }
+    }
+
+    /// Adds a line that is one too many: pending while it is young, because the notice of another
+    /// payment or refund may be on its way.
+    fn add_surplus(&mut self, line: &BookLine, known: usize) {
+        if self.rules.is_young(line.at) {
+            self.outcome.pending += 1;
+        } else {
+            self.add_repeat(line, known);
         }
     }
 
@@ -170,19 +210,6 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Our ref that a line is about: the ref that the line names. If the line names no ref: our
-    /// only ref, else our first paid ref.
-    fn counterpart(&self, line: &BookLine) -> Option<&'a OurRef> {
-        let ours = self.ours?;
-        match &line.provider_ref {
-            Some(provider_ref) => ours.find(provider_ref),
-            None => match ours.refs.as_slice() {
-                [only] => Some(only),
-                refs => refs.iter().find(|known| known.is_paid()),
-            },
-        }
-    }
-
     fn is_about(&self, line: &BookLine, ours: &OurRef) -> bool {
         self.counterpart(line).is_some_and(|known| known.provider_ref == ours.provider_ref)
     }
@@ -201,7 +228,7 @@ impl<'a> Comparison<'a> {
         let item = ListedItem {
             provider_ref: ours.provider_ref.clone(),
             status,
-            part: refund.map(part_of_ours),
+            part: refund.map(|refund| part_of_ours(ours, refund)),
         };
         if at.is_some_and(|at| self.rules.is_head_of_tomorrow(at)) {
             self.outcome.early.push(item.clone());
@@ -217,31 +244,34 @@ impl<'a> Comparison<'a> {
     /// Merges differences that would be the same finding into one difference. Its money at risk is
     /// the sum of theirs.
     fn merge_differences(mut self) -> ComparisonOutcome {
-        let mut merged: Vec<(Difference, u64)> = Vec::new();
+        let mut merged: Vec<(Difference, usize)> = Vec::new();
         for difference in std::mem::take(&mut self.outcome.differences) {
             match merged.iter_mut().find(|(known, _)| is_same_finding(known, &difference)) {
                 Some((known, times)) => {
                     known.at_risk = known.at_risk.saturating_add(difference.at_risk);
                     known.line = known.line.min(difference.line);
+                    known.known = known.known.max(difference.known);
                     *times += 1;
                 }
                 None => merged.push((difference, 1)),
             }
         }
-        let count_in_value = |(difference, times): (Difference, u64)| match (difference.code, times)
-        {
-            (Code::DuplicatedThere, _) => {
-                Difference { partners: format!("{} times", times + 1), ..difference }
-            }
-            (_, 1) => difference,
-            (Code::MissingThere, _) => {
-                Difference { ours: format!("{times} times {}", difference.ours), ..difference }
-            }
-            _ => Difference {
-                partners: format!("{times} times {}", difference.partners),
-                ..difference
-            },
-        };
+        let count_in_value =
+            |(difference, times): (Difference, usize)| match (difference.code, times) {
+                (Code::DuplicatedThere, _) => Difference {
+                    ours: how_often(difference.known),
+                    partners: how_often(difference.known.saturating_add(times)),
+                    ..difference
+                },
+                (_, 1) => difference,
+                (Code::MissingThere, _) => {
+                    Difference { ours: format!("{times} times {}", difference.ours), ..difference }
+                }
+                _ => Difference {
+                    partners: format!("{times} times {}", difference.partners),
+                    ..difference
+                },
+            };
         self.outcome.differences = merged.into_iter().map(count_in_value).collect();
         self.outcome
     }
@@ -270,6 +300,11 @@ impl ComparisonOutcome {
     }
 }
 
+/// `once`, `2 times`, …
+fn how_often(times: usize) -> String {
+    if times == 1 { "once".to_owned() } else { format!("{times} times") }
+}
+
 /// Whether two differences would be the same finding.
 fn is_same_finding(a: &Difference, b: &Difference) -> bool {
     (a.code, a.field, a.status) == (b.code, b.field, b.status)
@@ -281,8 +316,21 @@ fn refund_part(event_ref: Option<&EventRef>, amount: Amount, currency: Currency)
     event_ref.map_or_else(|| format!("{amount} {currency}"), ToString::to_string)
 }
 
-fn part_of_ours(refund: &Refund) -> String {
-    refund_part(refund.event_ref.as_ref(), refund.money.amount, refund.money.currency)
+/// Names a refund of ours. Of refunds without a name, and of the same money, all but the first have
+/// a number: the line of one says nothing of the others. First is what was stated first, because
+/// no later statement changes that.
+fn part_of_ours(known: &OurRef, refund: &Refund) -> String {
+    let Refund { money, event_ref, position } = refund;
+    let part = refund_part(event_ref.as_ref(), money.amount, money.currency);
+    let comes_before = |other: &&Refund| {
+        (other.event_ref.is_none() && event_ref.is_none())
+            && (other.money.amount, other.money.currency) == (money.amount, money.currency)
+            && other.position < *position
+    };
+    match known.refunds.iter().filter(comes_before).count() {
+        0 => part,
+        before => format!("{part}, number {}", before.saturating_add(1)),
+    }
 }
 
 /// The value of a side that has nothing.
@@ -301,6 +349,7 @@ fn difference(code: Code, field: &'static str, line: &BookLine) -> Difference {
         partners: String::new(),
         line: Some(line.line),
         other_order: None,
+        known: 1,
         at_risk: line.amount.minor(),
         currency: line.currency,
     }

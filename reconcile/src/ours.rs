@@ -6,6 +6,7 @@ mod money;
 mod totals;
 
 use minicbor::{Decode, Encode};
+use payfold_schemas::fact::QueryAnswer;
 use payfold_schemas::ids::{MerchantCode, OrderId, ProviderRef, Reference};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::order::{Known, KnownIpn, OrderState};
@@ -15,7 +16,7 @@ use payfold_schemas::time::Time;
 
 pub use self::money::{Money, Refund};
 use self::totals::RefundTotals;
-use crate::question::is_confirmed;
+use crate::question::{answer_matches_notice, is_confirmed};
 
 /// An order. If the partner's records name no orders: one ref of an order.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -107,6 +108,8 @@ impl OurOrder {
                 Status::Refunded if totals.has_ref(&answer.provider_ref) => {
                     totals.add(&answer.provider_ref, money, known.position);
                 }
+                // The notice may have stated a larger amount since.
+                Status::Refunded if facts.ipns.iter().any(|ipn| states(&ipn.content, answer)) => {}
                 Status::Refunded => known_ref.add_refund_once(money, known.position),
                 Status::Success | Status::Failed | Status::Expired => {}
             }
@@ -228,6 +231,24 @@ impl OurRef {
         }
     }
 
+    /// Adds a refund of a notice. Of several amounts of one event of the partner the largest
+    /// counts, as in the fold, and the earliest time.
+    fn add_refund(&mut self, refund: Refund) {
+        let is_same = |known: &&mut Refund| {
+            known.event_ref.is_some()
+                && known.event_ref == refund.event_ref
+                && known.money.currency == refund.money.currency
+        };
+        match self.refunds.iter_mut().find(is_same) {
+            Some(known) => {
+                known.money.amount = known.money.amount.max(refund.money.amount);
+                known.money.at = [known.money.at, refund.money.at].into_iter().flatten().min();
+                known.position = known.position.min(refund.position);
+            }
+            None => self.refunds.push(refund),
+        }
+    }
+
     /// Adds a refund of an answer, unless a refund of the same money is known: an answer does not
     /// say which refund it means.
     fn add_refund_once(&mut self, money: Money, position: Position) {
@@ -266,10 +287,15 @@ fn add_notice(
         }
         Status::Refunded if confirmed => {
             let event_ref = ipn.money.event_ref.clone();
-            known_ref.refunds.push(Refund { money, event_ref, position: known.position });
+            known_ref.add_refund(Refund { money, event_ref, position: known.position });
         }
         Status::Refunded | Status::Failed | Status::Expired => {}
     }
+}
+
+/// Whether a notice that counts has the content of an answer.
+fn states(ipn: &KnownIpn, answer: &QueryAnswer) -> bool {
+    !ipn.policy.placeholder_ref && answer_matches_notice(answer, ipn)
 }
 
 /// The ref's entry; makes one if there is none.
@@ -299,62 +325,4 @@ fn is_requested(creates: &[Known<Asked>], money: &Money) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use payfold_schemas::fact::Create;
-    use payfold_schemas::ipn::{IpnPolicy, MoneyContent};
-    use payfold_schemas::money::{Amount, Currency};
-    use payfold_schemas::order::{KnownFacts, Order, Summary};
-
-    use super::*;
-
-    /// The order with C of 100 VND, and one R notice of this money.
-    fn refunded(amount: &str, currency: &str) -> OurOrder {
-        let money = |amount: &str, currency: &str| {
-            (Amount::parse(amount).unwrap(), Currency::parse(currency).unwrap())
-        };
-        let (asked, returned) = (money("100", "VND"), money(amount, currency));
-        let create = Create {
-            amount: asked.0,
-            currency: asked.1,
-            reference: Reference::parse("basket").unwrap(),
-            attempt: 1,
-            deadline: Time::from_unix_ms(0),
-        };
-        let money = MoneyContent {
-            amount: returned.0,
-            currency: returned.1,
-            paid_at: None,
-            event_ref: None,
-        };
-        let (provider_ref, policy) = (ProviderRef::parse("r").unwrap(), IpnPolicy::default());
-        let ipn = KnownIpn { provider_ref, status: Status::Refunded, money, policy };
-        let position = Position::default();
-        let facts = KnownFacts {
-            creates: vec![Known { content: create, position }],
-            ipns: vec![Known { content: ipn, position }],
-            ..KnownFacts::default()
-        };
-        let order = Order {
-            key: payfold_schemas::ids::OrderKey::parse("p/M/o").unwrap(),
-            version: 1,
-            first_seen: Time::from_unix_ms(0),
-            position,
-            summary: Summary::new(OrderState::Requested),
-            facts,
-        };
-        OurOrder::of(order.into())
-    }
-
-    #[test]
-    fn a_refund_returns_the_payment_of_its_own_currency_only() {
-        for (amount, currency, is_returned) in [
-            ("100", "VND", true),
-            ("99", "VND", false),
-            ("100", "EUR", false),
-            ("101", "EUR", false),
-        ] {
-            let order = refunded(amount, currency);
-            assert_eq!(order.refs[0].is_returned, is_returned, "{amount} {currency}");
-        }
-    }
-}
+mod tests;

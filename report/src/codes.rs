@@ -32,9 +32,13 @@ pub(super) fn meaning(code: Code) -> &'static str {
         Code::StatusDiffers => "Both sides know the payment, with different results.",
         Code::AmountDiffers => "Both sides know the payment, with different amounts.",
         Code::CurrencyDiffers => "Both sides know the payment, in different currencies.",
-        Code::RefDiffers => "Both sides know the order, with different refs of its payment.",
+        Code::RefDiffers => {
+            "Both sides know the order, with different refs of its payment or names of its refund."
+        }
         Code::TimeDiffers => "Both sides know the payment, at times too far apart.",
-        Code::DuplicatedThere => "The partner lists one payment more than once.",
+        Code::DuplicatedThere => {
+            "The partner lists a payment or refund more often than it is known here."
+        }
         Code::CutOff => {
             "Paid so near to the end of the partner's day that the next day's records may list it."
         }

@@ -34,11 +34,11 @@ pub enum Code {
     AmountDiffers,
     /// Both know the payment, in different currencies.
     CurrencyDiffers,
-    /// Both know the order, with different refs of its payment.
+    /// Both know the order, with different refs of its payment or names of its refund.
     RefDiffers,
     /// Both know the payment, at times too far apart.
     TimeDiffers,
-    /// The partner lists one payment twice.
+    /// The partner lists a payment or refund more often than it is known.
     DuplicatedThere,
     /// Paid so near to the end of the partner's day that the next day's records may list it.
     CutOff,

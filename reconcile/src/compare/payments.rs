@@ -23,15 +23,15 @@ impl Comparison<'_> {
     pub(super) fn compare_payments(&mut self, lines: &[&BookLine]) {
         let mut compared: BTreeSet<Option<ProviderRef>> = BTreeSet::new();
         for line in self.best_first(lines) {
+            if let Some(known) = self.surplus(line, lines) {
+                self.add_surplus(line, known);
+                continue;
+            }
             // A line without a ref may be about a transaction that another line names.
             let about = self.counterpart(line).map(|ours| ours.provider_ref.clone());
             if !compared.insert(about.or_else(|| line.provider_ref.clone())) {
                 // A transaction is paid once, so a second SUCCESS line is a difference.
-                self.outcome.differences.push(Difference {
-                    ours: "once".to_owned(),
-                    ..difference(Code::DuplicatedThere, "providerRef", line)
-                });
-                self.check_named_order(line);
+                self.add_repeat(line, 1);
                 continue;
             }
             self.count_payment(line);
@@ -55,7 +55,9 @@ impl Comparison<'_> {
             let ours = self.counterpart(line).map_or(&[][..], |ours| &ours.paid);
             ours.iter().any(|money| money_differences(money, line).is_empty())
         };
-        payments.sort_by_key(|line| (!agrees(line), self.other_order(line).is_some()));
+        payments.sort_by_key(|line| {
+            (!agrees(line), self.item_of(line).is_none(), self.other_order(line).is_some())
+        });
         payments
     }
 
@@ -114,24 +116,15 @@ impl Comparison<'_> {
         let dated = ours.paid.iter().find_map(|money| money.at);
         match dated.map(|at| (at, rules.day_position(at))) {
             Some((at, DayPosition::OtherDay)) => {
-                self.add_time_difference(Code::OtherDay, at, line);
+                self.outcome.differences.push(time_difference(Code::OtherDay, at, line));
                 return;
             }
             Some((_, DayPosition::Neighbour)) => self.outcome.cut_off += 1,
             Some((_, DayPosition::Inside | DayPosition::NearEnd)) | None => {}
         }
         if let Some(at) = time {
-            self.add_time_difference(Code::TimeDiffers, at, line);
+            self.outcome.differences.push(time_difference(Code::TimeDiffers, at, line));
         }
-    }
-
-    pub(super) fn add_time_difference(&mut self, code: Code, at: Time, line: &BookLine) {
-        self.outcome.differences.push(Difference {
-            ours: at.to_string(),
-            partners: line.paid_at.unwrap_or(line.at).to_string(),
-            at_risk: 0,
-            ..difference(code, "paidAt", line)
-        });
     }
 
     /// Compares a payment that we know by its refunds only. A full refund implies the payment, but
@@ -215,6 +208,7 @@ impl Comparison<'_> {
             partners: NOTHING.to_owned(),
             line: None,
             other_order: None,
+            known: 1,
             at_risk: money.amount.minor(),
             currency: money.currency,
         };
@@ -250,4 +244,14 @@ fn implied_differences(ours: &OurRef, line: &BookLine) -> Vec<Difference> {
         |refund: &Money| refund.currency != line.currency || refund.amount > line.amount;
     let refund = ours.largest_refund().filter(|_| ours.implied.is_empty());
     refund.filter(is_too_small).map_or_else(Vec::new, |refund| money_differences(&refund, line))
+}
+
+/// A difference of the times, which puts no money at risk.
+pub(super) fn time_difference(code: Code, at: Time, line: &BookLine) -> Difference {
+    Difference {
+        ours: at.to_string(),
+        partners: line.paid_at.unwrap_or(line.at).to_string(),
+        at_risk: 0,
+        ..difference(code, "paidAt", line)
+    }
 }

@@ -1,33 +1,40 @@
 //! Owns the comparison of refunds. A transaction may be refunded in parts on several days, so each
-//! line is matched with one refund of ours: by the partner's name of the refund if both sides have
-//! that name, else by the amount.
+//! line is matched with one refund of ours.
 
 use payfold_schemas::finding::{BookLine, Code};
-use payfold_schemas::ids::ProviderRef;
+use payfold_schemas::ids::{EventRef, ProviderRef};
 use payfold_schemas::ipn::Status;
 
 use super::super::day_rules::DayPosition;
 use super::super::ours::{OurRef, Refund};
-use super::{Comparison, Difference, difference, money_differences, part_of_ours};
-use crate::compare::payments::MissingItem;
+use super::{Comparison, Difference, NOTHING, difference, money_differences, part_of_ours};
+use crate::compare::payments::{MissingItem, time_difference};
 
 impl Comparison<'_> {
     pub(super) fn compare_refunds(&mut self, lines: &[&BookLine]) {
-        let refunds = || lines.iter().filter(|line| line.status == Status::Refunded);
+        let (mut refunds, mut surplus) = (Vec::new(), Vec::new());
+        for line in lines.iter().filter(|line| line.status == Status::Refunded) {
+            match self.surplus(line, lines) {
+                Some(known) => surplus.push((*line, known)),
+                None => refunds.push(*line),
+            }
+        }
         // A line without a ref may be about a transaction that another line names.
         let about = |this: &Self, line: &BookLine| -> Option<ProviderRef> {
             let ours = this.counterpart(line).map(|ours| ours.provider_ref.clone());
             ours.or_else(|| line.provider_ref.clone())
         };
-        let mut refs: Vec<Option<ProviderRef>> = refunds().map(|line| about(self, line)).collect();
+        let mut refs: Vec<Option<ProviderRef>> =
+            refunds.iter().map(|line| about(self, line)).collect();
         refs.sort_unstable();
         refs.dedup();
         for provider_ref in refs {
             let of_ref: Vec<&BookLine> =
-                refunds().filter(|line| about(self, line) == provider_ref).copied().collect();
+                refunds.iter().filter(|line| about(self, line) == provider_ref).copied().collect();
             self.match_refunds(&of_ref);
         }
         self.add_unlisted_refunds();
+        surplus.into_iter().for_each(|(line, known)| self.add_surplus(line, known));
     }
 
     /// Matches all refund lines of a ref with our refunds of the same ref.
@@ -36,18 +43,14 @@ impl Comparison<'_> {
             lines.iter().for_each(|line| self.add_unmatched(line));
             return;
         };
-        let mut left: Vec<&Refund> = ours.refunds.iter().collect();
-        let mut unmatched: Vec<&BookLine> = Vec::new();
+        let (mut left, mut unmatched): (Vec<&Refund>, Vec<&BookLine>) =
+            (ours.refunds.iter().collect(), Vec::new());
         for line in lines {
-            let index = left
-                .iter()
-                .position(|refund| has_same_name(refund, line))
-                .or_else(|| left.iter().position(|refund| is_same_money(refund, line)));
-            match index {
-                Some(index) => {
-                    let refund = left.remove(index);
+            match self.item_of(line).and_then(|item| item.refund) {
+                Some(refund) => {
+                    left.retain(|other| !std::ptr::eq(*other, refund));
                     self.mark_listed(ours, Status::Refunded, Some(refund));
-                    self.compare_refund(refund, line);
+                    self.compare_refund(ours, refund, line);
                 }
                 None => unmatched.push(line),
             }
@@ -55,20 +58,22 @@ impl Comparison<'_> {
         self.add_unmatched_refunds(ours, &left, &unmatched);
     }
 
-    fn compare_refund(&mut self, ours: &Refund, line: &BookLine) {
-        let differing = money_differences(&ours.money, line);
+    fn compare_refund(&mut self, known: &OurRef, refund: &Refund, line: &BookLine) {
+        let differing = refund_differences(known, refund, line);
         if differing.is_empty() {
             self.outcome.matched += 1;
-            self.compare_refund_day(ours, line);
+            self.compare_refund_day(known, refund, line);
         }
         self.outcome.differences.extend(differing);
     }
 
     /// Compares the day of a refund, if the records list refunds on the day they are made.
-    fn compare_refund_day(&mut self, ours: &Refund, line: &BookLine) {
-        match ours.money.at.map(|at| (at, self.rules.day_position(at))) {
+    fn compare_refund_day(&mut self, known: &OurRef, refund: &Refund, line: &BookLine) {
+        match refund.money.at.map(|at| (at, self.rules.day_position(at))) {
             Some((at, DayPosition::OtherDay)) if self.rules.lists.refunds => {
-                self.add_time_difference(Code::OtherDay, at, line);
+                let part = Some(part_of_ours(known, refund));
+                let found = time_difference(Code::OtherDay, at, line);
+                self.outcome.differences.push(Difference { part, ..found });
             }
             Some((_, DayPosition::Neighbour)) => self.outcome.cut_off += 1,
             Some((_, DayPosition::OtherDay | DayPosition::Inside | DayPosition::NearEnd))
@@ -77,14 +82,17 @@ impl Comparison<'_> {
     }
 
     /// Adds refunds of ours and lines that match nothing. If there is exactly one of each, they are
-    /// the same refund with two amounts.
+    /// the same refund with two amounts or two names.
     fn add_unmatched_refunds(&mut self, ours: &OurRef, left: &[&Refund], unmatched: &[&BookLine]) {
         if let ([refund], [line]) = (left, unmatched)
             && ours.refunds.len() == 1
         {
-            self.mark_listed(ours, Status::Refunded, Some(refund));
-            self.outcome.differences.extend(money_differences(&refund.money, line));
-            return;
+            let differing = refund_differences(ours, refund, line);
+            if !differing.is_empty() || self.has_other_name(refund, line) {
+                self.mark_listed(ours, Status::Refunded, Some(refund));
+                self.outcome.differences.extend(differing);
+                return;
+            }
         }
         self.add_missing_refunds(ours, left);
         for line in unmatched {
@@ -113,6 +121,22 @@ impl Comparison<'_> {
         }
     }
 
+    /// Adds a difference if a line of the money of a refund gives it another name; returns false if
+    /// it is another refund. That of another day is, and the notice of a young one is on its way.
+    fn has_other_name(&mut self, refund: &Refund, line: &BookLine) -> bool {
+        if self.rules.is_young(line.at) || !self.may_be_of_day(refund.money.at, line) {
+            return false;
+        }
+        let name =
+            |name: &Option<EventRef>| name.as_ref().map_or(NOTHING.to_owned(), |n| n.to_string());
+        self.outcome.differences.push(Difference {
+            ours: name(&refund.event_ref),
+            partners: name(&line.event_ref),
+            ..difference(Code::RefDiffers, "eventRef", line)
+        });
+        true
+    }
+
     /// Adds our refunds of refs that no refund line is about.
     fn add_unlisted_refunds(&mut self) {
         let Some(order) = self.ours else { return };
@@ -130,18 +154,17 @@ impl Comparison<'_> {
         }
         for refund in left {
             let Some(at) = refund.money.at else { continue };
-            let part = Some(part_of_ours(refund));
+            let part = Some(part_of_ours(known, refund));
             let missing = MissingItem { known, status: Status::Refunded, part };
             self.add_missing(missing, refund.money, at);
         }
     }
 }
 
-fn has_same_name(ours: &Refund, line: &BookLine) -> bool {
-    ours.event_ref.is_some() && ours.event_ref == line.event_ref
-}
-
-fn is_same_money(ours: &Refund, line: &BookLine) -> bool {
-    let other_names = ours.event_ref.is_some() && line.event_ref.is_some();
-    !other_names && money_differences(&ours.money, line).is_empty()
+/// The differences in amount and currency of a refund, however the line names it; empty if the
+/// money is the same.
+fn refund_differences(known: &OurRef, refund: &Refund, line: &BookLine) -> Vec<Difference> {
+    let part = part_of_ours(known, refund);
+    let found = money_differences(&refund.money, line).into_iter();
+    found.map(|found| Difference { part: Some(part.clone()), ..found }).collect()
 }

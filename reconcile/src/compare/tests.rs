@@ -10,6 +10,8 @@ use super::super::day_rules::{DayRules, ListedStatuses};
 use super::super::ours::Refund;
 use super::*;
 
+mod equal_lines;
+
 /// `10:05` of the day, `-1 23:55` of the day before, `+1 00:05` of the day after, `-3 10:00` of
 /// another one.
 fn at(text: &str) -> Time {
@@ -44,8 +46,16 @@ fn money(text: &str) -> Money {
     }
 }
 
-/// `PAID r1 paid 100 VND 10:05; r1 refunded 100 VND; r2 claimed 90 VND; r1 shared o2; r1 unnoticed;
-/// r1 implied 100 VND; r1 returned`; empty is no order.
+/// Splits off the partner's name of a refund: `… #e1`.
+fn named(text: &str) -> (&str, Option<EventRef>) {
+    match text.split_once(" #") {
+        Some((rest, name)) => (rest, Some(EventRef::parse(name).unwrap())),
+        None => (text, None),
+    }
+}
+
+/// `PAID r1 paid 100 VND 10:05; r1 refunded 100 VND #e1; r2 claimed 90 VND; r1 shared o2;
+/// r1 unnoticed; r1 implied 100 VND; r1 returned`; empty is no order.
 fn ours(text: &str) -> Option<OurOrder> {
     let (state, rest) = text.split_once(' ').unwrap_or((text, ""));
     let mut order = OurOrder {
@@ -59,7 +69,8 @@ fn ours(text: &str) -> Option<OurOrder> {
     for said in rest.split(';').map(str::trim).filter(|said| !said.is_empty()) {
         let mut words = said.splitn(3, ' ');
         let provider_ref = ProviderRef::parse(words.next().unwrap()).unwrap();
-        let (what, value) = (words.next().unwrap(), words.next().unwrap_or_default());
+        let (what, (value, event_ref)) =
+            (words.next().unwrap(), named(words.next().unwrap_or_default()));
         if order.find(&provider_ref).is_none() {
             order.refs.push(OurRef {
                 provider_ref: provider_ref.clone(),
@@ -78,8 +89,8 @@ fn ours(text: &str) -> Option<OurOrder> {
             "claimed" => known.claimed.push(money(value)),
             "refunded" => known.refunds.push(Refund {
                 money: money(value),
-                event_ref: None,
-                position: Position::default(),
+                event_ref,
+                position: Position { partition: 0, offset: known.refunds.len() as u64 },
             }),
             "shared" => known.shared_with = Some(OrderId::parse(value).unwrap()),
             "implied" => known.implied.push(money(value)),
@@ -92,13 +103,14 @@ fn ours(text: &str) -> Option<OurOrder> {
     Some(order)
 }
 
-/// `SUCCESS r1 100 VND 10:05`, one after the other, numbered from 1.
+/// `SUCCESS r1 100 VND 10:05; REFUNDED - 100 VND 10:05 #e1`, numbered from 1.
 fn lines(text: &str) -> Vec<BookLine> {
     let line = |(said, number): (&str, u64)| {
         let mut words = said.trim().splitn(3, ' ');
         let status = Status::parse(words.next().unwrap()).unwrap();
         let provider_ref = words.next().filter(|word| *word != "-");
-        let money = money(words.next().unwrap());
+        let (value, event_ref) = named(words.next().unwrap());
+        let money = money(value);
         BookLine {
             line: number,
             merchant_code: MerchantCode::parse("M").unwrap(),
@@ -109,7 +121,7 @@ fn lines(text: &str) -> Vec<BookLine> {
             currency: money.currency,
             at: money.at.unwrap(),
             paid_at: None,
-            event_ref: None,
+            event_ref,
         }
     };
     text.split(';').filter(|said| !said.trim().is_empty()).zip(1..).map(line).collect()
@@ -202,7 +214,7 @@ const TABLE: &str = "
     PAID r1 paid 100 VND -3 10:05; r1 refunded 50 VND / REFUNDED r1 50 VND 12:00; REFUNDED r1 50 VND 13:00 => matched 1; MISSING_HERE REFUNDED 50|REFUNDED 50 risk 50
     PAID r1 paid 100 VND -3 10:05; r1 refunded 40 VND 11:00; r1 refunded 60 VND 12:00 / REFUNDED r1 60 VND 12:00 => matched 1; MISSING_THERE REFUNDED 40 VND|nothing risk 40
     PAID r1 paid 100 VND -3 10:05; r1 refunded 40 VND 11:00; r1 refunded 60 VND 12:00 / => MISSING_THERE REFUNDED 40 VND|nothing risk 40; MISSING_THERE REFUNDED 60 VND|nothing risk 60
-    PAID r1 paid 100 VND -3 10:05; r1 refunded 50 VND 11:00; r1 refunded 50 VND 12:00 / => MISSING_THERE 2 times REFUNDED 50 VND|nothing risk 100
+    PAID r1 paid 100 VND -3 10:05; r1 refunded 50 VND 11:00; r1 refunded 50 VND 12:00 / => MISSING_THERE REFUNDED 50 VND|nothing risk 50; MISSING_THERE REFUNDED 50 VND|nothing risk 50
     PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:05; REFUNDED r1 10 VND 12:00; REFUNDED r1 20 VND 12:00 => matched 1; STATUS_DIFFERS PAID|REFUNDED 10 risk 10; STATUS_DIFFERS PAID|REFUNDED 20 risk 20
     PAID r1 paid 100 VND -3 10:05; r1 refunded 100 VND / REFUNDED - 100 VND 12:00; REFUNDED r1 100 VND 12:00 => matched 1; MISSING_HERE REFUNDED 100|REFUNDED 100 risk 100
     REFUNDED r1 paid 100 VND -3 10:05; r1 refunded 100 VND -2 12:00 / REFUNDED r1 100 VND 12:00 => matched 1; OTHER_DAY 2026-01-29T12:00:00Z|2026-01-31T12:00:00Z risk 0
