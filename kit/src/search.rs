@@ -9,6 +9,9 @@ use payfold_schemas::position::Position;
 use payfold_schemas::record::{Parts, Record, RecordError};
 use payfold_schemas::time::Time;
 
+/// The most damaged records in a row that are skipped.
+const DAMAGED_MAX: usize = 15;
+
 /// Why a position was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
@@ -144,6 +147,22 @@ pub fn received_at(message: &Delivered) -> Result<Option<Time>, RecordError> {
         Parts::Switch(switch) => switch.at,
         Parts::Parked(parked) => parked.at,
     }))
+}
+
+/// When the first record of intake after a position was received. Damaged ones are skipped; `None`
+/// if there is none, or if they are many. Errors: the engine's; a newer program wrote it.
+pub async fn oldest_received(
+    log: &dyn EventLog,
+    after: Position,
+) -> Result<Option<Time>, SearchError> {
+    for records in [1, DAMAGED_MAX + 1] {
+        for message in log.read_after(Topic::Intake, after, records).await? {
+            if let Some(received) = received_at(&message)? {
+                return Ok(Some(received));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Whether a message was received before `time`. A damaged one counts as not before: the caller

@@ -208,8 +208,8 @@ impl ProjectorMetrics {
     pub(crate) fn clear_partitions(&self, partitions: &[u32]) {
         for partition in partitions {
             // The errors mean that nothing was measured yet.
+            self.clear_lag_age(*partition);
             let partition = partition.to_string();
-            let _ = self.lag_seconds.remove_label_values(&[&partition]);
             let _ = self.chain.head.remove_label_values(&[&partition]);
             let _ = self.chain.offset.remove_label_values(&[&partition]);
         }
@@ -269,6 +269,12 @@ impl ProjectorMetrics {
     /// Sets the age of a partition's oldest record that is not folded yet, in nanoseconds.
     pub(crate) fn set_lag_age(&self, partition: u32, age_nanos: i64) {
         self.lag_seconds.with_label_values(&[&partition.to_string()]).set(seconds(age_nanos));
+    }
+
+    /// Removes the age of a partition that this process does not fold any longer.
+    pub(crate) fn clear_lag_age(&self, partition: u32) {
+        // An error means that nothing was measured yet.
+        let _ = self.lag_seconds.remove_label_values(&[&partition.to_string()]);
     }
 }
 

@@ -99,6 +99,7 @@ impl Projector {
             Ok(None) | Err(Halt::Stopped | Halt::Lost(_)) => Ok(()),
             Ok(Some(error)) | Err(Halt::Failed(error)) => {
                 shared.metrics().partition_halted();
+                lag::end_measuring(&shared).await;
                 tracing::error!(error = %error, "projector halted");
                 Err(error)
             }

@@ -2,12 +2,15 @@
 //! until a person parks the record. Then the fold goes on behind it, now and when the log is folded
 //! anew.
 
+use std::time::Duration;
+
 use payfold_engines::log::{Message, Topic};
 use payfold_schemas::position::Position;
 
 use crate::support::demo::Demo;
 use crate::support::pair::{Inside, Pair, with_log};
-use crate::support::system::Home;
+use crate::support::system::{Home, System};
+use crate::support::waits::until;
 
 const ORDER: [&str; 3] = ["sandbox", "DEMO", "o-1"];
 
@@ -25,6 +28,16 @@ pub(crate) fn damage(home: &Home, topic: Topic) -> [Position; 2] {
     [first.position, damaged]
 }
 
+/// `Some` unless the metrics say that everything is folded. A projector that has ended has no lag.
+fn has_lag(system: &System) -> Option<()> {
+    let text = system.get("/metrics").text();
+    let samples = text.lines().filter(|line| line.starts_with("payfold_projector_lag_seconds{"));
+    let ages: Vec<f64> = samples
+        .map(|line| line.rsplit_once(' ').expect("a value").1.parse().expect("a number"))
+        .collect();
+    (ages.is_empty() || ages.iter().any(|age| *age > 0.0)).then_some(())
+}
+
 pub fn a_damaged_record_is_skipped_once_a_person_parks_it(pair: Pair) {
     let Some(home) = pair.home() else { return };
     let demo = Demo::of(home.boot());
@@ -36,13 +49,16 @@ pub fn a_damaged_record_is_skipped_once_a_person_parks_it(pair: Pair) {
     let demo = Demo::of(home.boot());
     demo.pay(ORDER[2], "r-2");
     demo.system.metric_when("payfold_projector_partitions_halted", 1.0);
+    until("what is not folded is seen", Duration::from_secs(20), || has_lag(&demo.system));
     demo.system.stop();
     assert!(home.log().contains(&format!("payfold log park {damaged}")), "{}", home.log());
     let verified = home.payfold(&["log", "verify"]);
     assert_eq!(verified.code(), 3, "{verified:?}");
     assert!(verified.stdout.contains(&damaged) && verified.stdout.contains("checksum"));
     // What a person looks at then works beside it.
-    home.payfold(&["log", "stats"]).ok();
+    let stats = home.payfold(&["log", "stats", "--output", "json"]).json();
+    let lags = stats.as_array().expect("a list").iter().filter_map(|row| row["lagS"].as_f64());
+    assert!(lags.max_by(f64::total_cmp) > Some(0.0), "{stats}");
     home.payfold(&["key", "list"]).ok();
     let traced = home.payfold(&["trace", &ORDER.join("/")]).ok();
     assert!(traced.contains("damaged"), "{traced}");

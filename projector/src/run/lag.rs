@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use payfold_engines::log::{Extent, Topic, epoch};
+use payfold_kit::search;
 use payfold_schemas::position::Position;
-use payfold_schemas::record::decode_intake;
 
 use super::shared::Shared;
 use crate::status::Lag;
@@ -37,6 +37,17 @@ pub(super) async fn keep_measuring(shared: &Shared) {
     }
 }
 
+/// Measures for the last time, after the run has ended with an error: nothing is folded from now
+/// on, so what waits grows older unmeasured, and its age is not exported any longer.
+pub(super) async fn end_measuring(shared: &Shared) {
+    if let Ok(extents) = shared.log.extent(Topic::Intake).await {
+        shared.metrics().set_lag_records(measure(shared, &extents).await.records);
+    }
+    for partition in shared.status.owned() {
+        shared.metrics().clear_lag_age(partition);
+    }
+}
+
 async fn measure(shared: &Shared, extents: &[Extent]) -> Lag {
     let mut lag = Lag::default();
     let folded = shared.status.folded().borrow().clone();
@@ -54,10 +65,9 @@ async fn measure(shared: &Shared, extents: &[Extent]) -> Lag {
     lag
 }
 
-/// The age of the record after a position, in nanoseconds; 0 if the record can't be read.
+/// The age of the first record after a position that is not damaged, in nanoseconds; 0 if there is
+/// none, or it can't be read.
 async fn age_after(shared: &Shared, after: Position) -> i64 {
-    let records = shared.log.read_after(Topic::Intake, after, 1).await.unwrap_or_default();
-    let record = records.first();
-    let received = record.and_then(|record| decode_intake(&record.value).ok());
-    received.map_or(0, |fact| shared.metrics().now().nanos_since(fact.received_at()).max(0))
+    let oldest = search::oldest_received(&*shared.log, after).await.ok().flatten();
+    oldest.map_or(0, |received| shared.metrics().now().nanos_since(received).max(0))
 }

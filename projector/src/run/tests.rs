@@ -200,6 +200,10 @@ async fn a_record_that_cannot_be_read_halts_after_what_came_before_it() {
     );
     assert!(halted.to_string().starts_with("record 0-3 of intake can't be read"));
     assert_eq!(world.metric("payfold_projector_partitions_halted"), 1.0);
+    // Nothing is measured any longer, so no age that would stand still is exported.
+    assert_eq!(world.metric("payfold_projector_lag_records"), 2.0);
+    let exported = world.registry.gather();
+    assert!(exported.iter().all(|family| family.name() != "payfold_projector_lag_seconds"));
     let row = world.rows(&["a"]).await.remove(0).unwrap();
     assert_eq!((row.summary.state, row.position.offset), (OrderState::Pending, 2));
     // A restarted projector halts at the same record.

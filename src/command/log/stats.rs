@@ -1,5 +1,6 @@
 //! `payfold log stats`: the extent of each partition of each topic, and the lag of the fold.
 
+use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::{Extent, Topic};
 use payfold_kit::search;
 use payfold_schemas::position::Position;
@@ -11,16 +12,13 @@ use crate::args::OutputArgs;
 use crate::listing::{Listing, Row};
 use crate::wiring::Engines;
 
-/// Records that are read to find a readable one: so many in a row may be damaged.
-const NEAR: u64 = 16;
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PartitionRow {
     topic: &'static str,
     #[serde(flatten)]
     extent: Extent,
-    /// Lag of the fold in seconds; for `intake` only.
+    /// Lag of the fold in seconds; for `intake` only, and if a record that waits can be read.
     lag_s: Option<f64>,
 }
 
@@ -35,7 +33,7 @@ pub(crate) async fn print(engines: &Engines, output: &OutputArgs) -> anyhow::Res
     for topic in Topic::ALL {
         for extent in engines.log.extent(topic).await? {
             let lag_s = match topic {
-                Topic::Intake => Some(lag_s(engines, &folded, extent.end()).await?),
+                Topic::Intake => lag_s(engines, &folded, extent.end()).await?,
                 Topic::Orders | Topic::Findings | Topic::Quarantine => None,
             };
             listing.row(&PartitionRow { topic: topic.name(), extent, lag_s })?;
@@ -44,36 +42,21 @@ pub(crate) async fn print(engines: &Engines, output: &OutputArgs) -> anyhow::Res
     listing.print()
 }
 
-/// Seconds between the receipt of the last folded record and of the last record.
-async fn lag_s(engines: &Engines, folded: &Through, last: Position) -> anyhow::Result<f64> {
+/// How long the oldest record that is not folded has waited, in seconds; as the metric
+/// `payfold_projector_lag_seconds` says.
+async fn lag_s(engines: &Engines, folded: &Through, last: Position) -> anyhow::Result<Option<f64>> {
     let through = folded.offset(last.partition);
     if through >= last.offset {
-        return Ok(0.0);
+        return Ok(Some(0.0));
     }
-    let before = Position { offset: last.offset.saturating_sub(NEAR), ..last };
-    let newest = received(engines, before).await?.pop();
-    let oldest = received(engines, Position { offset: through, ..last }).await?.into_iter().next();
-    Ok(match (newest, oldest) {
-        (Some(newest), Some(oldest)) => seconds(newest, oldest),
-        _ => 0.0,
-    })
-}
-
-/// The receipt times of the next records, without damaged records, which have no readable time.
-async fn received(engines: &Engines, after: Position) -> anyhow::Result<Vec<Time>> {
-    let near = usize::try_from(NEAR)?;
-    let page = engines.log.read_after(Topic::Intake, after, near).await?;
-    let mut received = Vec::with_capacity(page.len());
-    for message in &page {
-        received.extend(search::received_at(message)?);
-    }
-    Ok(received)
+    let oldest = search::oldest_received(&*engines.log, Position { offset: through, ..last });
+    Ok(oldest.await?.map(|oldest| seconds(SystemClock.now(), oldest)))
 }
 
 #[expect(
     clippy::as_conversions,
     reason = "a lag for people; precision beyond the millisecond is no use"
 )]
-fn seconds(newest: Time, oldest: Time) -> f64 {
-    newest.nanos_since(oldest) as f64 / 1e9
+fn seconds(now: Time, oldest: Time) -> f64 {
+    now.nanos_since(oldest).max(0) as f64 / 1e9
 }

@@ -24,7 +24,7 @@ use crate::run::{Projector, ProjectorSettings};
 pub(crate) struct World {
     pub(crate) log: Arc<SqliteLog>,
     pub(crate) store: Arc<SqliteOrders>,
-    registry: prometheus::Registry,
+    pub(crate) registry: prometheus::Registry,
     pub(crate) metrics: Arc<ProjectorMetrics>,
     _dir: tempfile::TempDir,
 }
