@@ -186,10 +186,13 @@ fn queries(loaded: &Loaded) -> CheckRow {
 
 fn engines(loaded: &Loaded) -> CheckRow {
     match wiring::choose_engines(&loaded.settings) {
-        Ok(ChosenEngines::Embedded(paths)) => CheckRow::ok(
-            "engines",
-            format!("SQLite {} and {}", paths.log.display(), paths.orders.display()),
-        ),
+        Ok(ChosenEngines::Embedded(paths)) => match paths.check_log() {
+            Ok(()) => CheckRow::ok(
+                "engines",
+                format!("SQLite {} and {}", paths.log.display(), paths.orders.display()),
+            ),
+            Err(error) => CheckRow::of_error("engines", &error, "see the message"),
+        },
         Ok(ChosenEngines::Distributed(_)) => {
             let Settings { log, orders, dev, .. } = &loaded.settings;
             let detail = format!("{log} and {orders}");

@@ -104,6 +104,9 @@ fn a_missing_log_is_never_made_anew() {
     let log = home.file("data/log.db");
     let words = [log.as_str(), "restore log.db", "payfold log restore"];
     refused(&home, &words);
+    let unconnected = home.payfold(&["check"]);
+    assert_eq!(unconnected.code(), 3, "{unconnected:?}");
+    assert!(unconnected.stdout.contains(&log), "{unconnected:?}");
     let without_orders = take_out(&home, ORDERS, "orders");
     refused(&home, &words);
     put(&home, &without_orders, ORDERS);
