@@ -13,6 +13,7 @@ use payfold_schemas::finding::{BookLine, Code};
 use payfold_schemas::ids::{EventRef, OrderId, ProviderRef};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::{Amount, Currency};
+use payfold_schemas::time::Time;
 
 use super::day_rules::DayRules;
 use super::ours::{Money, OurOrder, OurRef, Refund};
@@ -353,6 +354,15 @@ fn difference(code: Code, field: &'static str, line: &BookLine) -> Difference {
         at_risk: line.amount.minor(),
         currency: line.currency,
     }
+}
+
+/// When the partner says that the money of a line moved.
+fn time_of(line: &BookLine) -> Time {
+    line.paid_at.unwrap_or(line.at)
+}
+
+fn is_same_money(ours: &Money, line: &BookLine) -> bool {
+    (ours.amount, ours.currency) == (line.amount, line.currency)
 }
 
 /// The differences in amount and currency; empty if the money is the same.

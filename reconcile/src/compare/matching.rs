@@ -9,7 +9,7 @@ use payfold_schemas::time::Time;
 
 use super::super::day_rules::DayPosition;
 use super::super::ours::{Money, OurOrder, OurRef};
-use super::{Comparison, Item, content, money_differences};
+use super::{Comparison, Item, content, is_same_money, time_of};
 
 /// How well a line fits an item; the best comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -170,7 +170,7 @@ fn fit(line: &BookLine, item: &Item<'_>, money: &Money) -> Option<Fit> {
     if names_ref.is_some_and(|named| *named != item.known.provider_ref) {
         return None;
     }
-    let is_same_money = money_differences(money, line).is_empty();
+    let is_same_money = is_same_money(money, line);
     match (line.status, item.refund) {
         (Status::Success, None) if names_ref.is_some() => {
             Some(if is_same_money { Fit::RefAndMoney } else { Fit::Ref })
@@ -188,9 +188,4 @@ fn fit(line: &BookLine, item: &Item<'_>, money: &Money) -> Option<Fit> {
         },
         _ => None,
     }
-}
-
-/// When the partner says that the money moved.
-fn time_of(line: &BookLine) -> Time {
-    line.paid_at.unwrap_or(line.at)
 }

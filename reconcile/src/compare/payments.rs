@@ -10,7 +10,9 @@ use payfold_schemas::time::Time;
 
 use super::super::day_rules::DayPosition;
 use super::super::ours::{Money, OurRef};
-use super::{Comparison, Difference, NOTHING, difference, money_differences};
+use super::{
+    Comparison, Difference, NOTHING, difference, is_same_money, money_differences, time_of,
+};
 
 /// A payment or refund of ours that the records don't list.
 pub(super) struct MissingItem<'a> {
@@ -53,7 +55,7 @@ impl Comparison<'_> {
             lines.iter().filter(|line| line.status == Status::Success).copied().collect();
         let agrees = |line: &BookLine| {
             let ours = self.counterpart(line).map_or(&[][..], |ours| &ours.paid);
-            ours.iter().any(|money| money_differences(money, line).is_empty())
+            ours.iter().any(|money| is_same_money(money, line))
         };
         payments.sort_by_key(|line| {
             (!agrees(line), self.item_of(line).is_none(), self.other_order(line).is_some())
@@ -99,7 +101,7 @@ impl Comparison<'_> {
 
     /// Compares a payment that both sides have.
     fn compare_paid(&mut self, ours: &OurRef, line: &BookLine) {
-        let (rules, theirs) = (self.rules, line.paid_at.unwrap_or(line.at));
+        let (rules, theirs) = (self.rules, time_of(line));
         let differing = |money: &Money| {
             let time = money.at.filter(|at| !rules.agree(*at, theirs));
             (money_differences(money, line), time)
@@ -250,7 +252,7 @@ fn implied_differences(ours: &OurRef, line: &BookLine) -> Vec<Difference> {
 pub(super) fn time_difference(code: Code, at: Time, line: &BookLine) -> Difference {
     Difference {
         ours: at.to_string(),
-        partners: line.paid_at.unwrap_or(line.at).to_string(),
+        partners: time_of(line).to_string(),
         at_risk: 0,
         ..difference(code, "paidAt", line)
     }
