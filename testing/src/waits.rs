@@ -20,7 +20,8 @@ const ASK_EVERY: Duration = Duration::from_millis(5);
 /// machine.
 pub fn until<T>(what: &str, quiet: Duration, ask: impl FnMut() -> Option<T>) -> T {
     let watch = Stopwatch::start();
-    ask_until(quiet * BUSY, ask).unwrap_or_else(|| panic!("[time] not {watch}: {what}"))
+    ask_until(|| watch.elapsed() >= quiet * BUSY, ask)
+        .unwrap_or_else(|| panic!("[time] not {watch}: {what}"))
 }
 
 /// As `until`; a failure shows what `ask` saw instead.
@@ -31,27 +32,22 @@ pub fn until_seen<T, S: Debug>(
 ) -> T {
     let watch = Stopwatch::start();
     let mut seen = None;
-    ask_until(quiet * BUSY, || ask().map_err(|instead| seen = Some(instead)).ok())
+    let ask = || ask().map_err(|instead| seen = Some(instead)).ok();
+    ask_until(|| watch.elapsed() >= quiet * BUSY, ask)
         .unwrap_or_else(|| panic!("[time] not {watch}: {what}, but {seen:?}"))
 }
 
 /// Asks until there is something; fails when it is not there within a time that was promised. The
 /// time in which the machine stalled does not count.
-pub fn within<T>(what: &str, time_max: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
+pub fn within<T>(what: &str, time_max: Duration, ask: impl FnMut() -> Option<T>) -> T {
     let watch = Stopwatch::start();
-    loop {
-        if let Some(found) = ask() {
-            return found;
-        }
-        watch.assert_within(time_max, what);
-        std::thread::sleep(ASK_EVERY);
-    }
+    ask_until(|| !watch.is_within(time_max), ask)
+        .unwrap_or_else(|| panic!("[time] {what}: promised within {time_max:?}, not {watch}"))
 }
 
-fn ask_until<T>(time_max: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
-    let begun = Instant::now();
+fn ask_until<T>(is_over: impl Fn() -> bool, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let mut found = ask();
-    while found.is_none() && begun.elapsed() < time_max {
+    while found.is_none() && !is_over() {
         std::thread::sleep(ASK_EVERY);
         found = ask();
     }
@@ -65,7 +61,7 @@ pub async fn eventually<T, S: Debug>(what: &str, mut ask: impl AsyncFnMut() -> R
     for pause_ms in [1, 2, 5, 10, 20].into_iter().chain(std::iter::repeat(50)) {
         match ask().await {
             Ok(found) => return found,
-            Err(seen) if watch.begun.elapsed() > HANGS => {
+            Err(seen) if watch.elapsed() > HANGS => {
                 panic!("[time] not {watch}: {what}, but {seen:?}")
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(pause_ms)).await,
@@ -89,8 +85,17 @@ impl Stopwatch {
     /// Asserts that a promised time has not passed, without the time in which the machine stalled.
     #[track_caller]
     pub fn assert_within(&self, promised: Duration, what: &str) {
-        let passed = self.begun.elapsed().saturating_sub(self.stalled());
-        assert!(passed <= promised, "[time] {what}: promised within {promised:?}, not {self}");
+        let is_kept = self.is_within(promised);
+        assert!(is_kept, "[time] {what}: promised within {promised:?}, not {self}");
+    }
+
+    /// How long it took until now, with the time in which the machine stalled.
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn is_within(&self, promised: Duration) -> bool {
+        self.elapsed().saturating_sub(self.stalled()) <= promised
     }
 
     fn stalled(&self) -> Duration {
@@ -100,7 +105,7 @@ impl Stopwatch {
 
 impl std::fmt::Display for Stopwatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "within {:.1?}, stalled {:.1?}", self.begun.elapsed(), self.stalled())
+        write!(f, "within {:.1?}, stalled {:.1?}", self.elapsed(), self.stalled())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Owns the browser: a headless Chromium behind its own ChromeDriver, both ended with the test.
 //! Screenshots go to the target folder, for people to check.
 
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use fantoccini::wd::{Capabilities, WebDriverCompatibleCommand};
@@ -12,7 +13,6 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::support::needs::{self, Need};
-use crate::support::stub::free_port;
 use crate::support::system::Process;
 use crate::support::waits::until;
 
@@ -42,17 +42,26 @@ fn installed() -> Result<(), String> {
     Ok(())
 }
 
+/// The port that the driver has taken, from what it prints.
+fn port_of(driver: &mut Child) -> String {
+    let printed = BufReader::new(driver.stdout.as_mut().expect("a pipe"));
+    let port = |line: String| {
+        Some(line.strip_suffix('.')?.split_once("started successfully on port ")?.1.to_owned())
+    };
+    printed.lines().map_while(Result::ok).find_map(port).expect("chromedriver names its port")
+}
+
 impl Browser {
     /// Starts a browser with a window of this size; `None` where none is installed.
     pub fn start((width, height): (u32, u32)) -> Option<Self> {
         needs::require(Need::Browser, installed())?;
-        let port = free_port();
-        let driver = Command::new("chromedriver")
-            .arg(format!("--port={port}"))
-            .stdout(Stdio::null())
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .expect("chromedriver can be started");
+        let port = port_of(&mut driver);
         let runtime = Runtime::new().expect("a runtime");
         let mut capabilities = Capabilities::new();
         let arguments = [

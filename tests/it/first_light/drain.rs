@@ -2,12 +2,12 @@
 //! way, and exits with 0.
 
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::demo::Demo;
 use crate::support::notice::Notice;
 use crate::support::pair::Pair;
-use crate::support::waits::until;
+use crate::support::waits::{Stopwatch, until};
 use crate::support::wire::notice_request;
 
 pub fn a_request_under_way_is_finished_before_the_process_leaves(pair: Pair) {
@@ -24,7 +24,7 @@ pub fn a_request_under_way_is_finished_before_the_process_leaves(pair: Pair) {
         demo.pay("before", "ref-1");
     }
 
-    let asked = Instant::now();
+    let watch = Stopwatch::start();
     demo.system.terminate();
     let draining = || Some(()).filter(|()| demo.system.get("/readyz").status == 503);
     until("it is not ready any more", Duration::from_secs(5), draining);
@@ -35,8 +35,7 @@ pub fn a_request_under_way_is_finished_before_the_process_leaves(pair: Pair) {
     assert_eq!(under_way.answer().expect("what was begun is answered").status, 200);
     let status = demo.system.wait();
     assert_eq!(status.code(), Some(0), "{status}");
-    let took = asked.elapsed();
-    assert!(took < Duration::from_secs(25), "[time] it ended after {took:?}");
+    watch.assert_within(Duration::from_secs(25), "it ends");
     assert!(TcpStream::connect(demo.system.public()).is_err(), "the listener is gone");
 
     let home = demo.system.home();
