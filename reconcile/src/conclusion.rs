@@ -378,5 +378,6 @@ pub(crate) fn count_findings(
         cleared: of_run.cleared,
         open: of_day.open_above_info,
         decided: of_day.decided,
+        open_of_other_days: ledger.findings_store().count_open_of_other_days(partner, day, run)?,
     })
 }

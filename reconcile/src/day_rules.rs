@@ -75,9 +75,10 @@ impl DayRules {
         self.until.plus_ms(self.cut_off_ms).plus_ms(self.grace_ms)
     }
 
-    /// Whether a payment of this time is within the grace period.
+    /// Whether a payment of this time is within the grace period. What these records list is not
+    /// younger than the end of their day, whatever time a line has.
     pub(crate) fn is_young(&self, at: Time) -> bool {
-        at.plus_ms(self.grace_ms) > self.now
+        at.min(self.until.plus_ms(self.cut_off_ms)).plus_ms(self.grace_ms) > self.now
     }
 
     /// The position of a time relative to the day.

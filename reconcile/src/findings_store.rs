@@ -234,6 +234,20 @@ impl FindingsStore {
         Ok(counts)
     }
 
+    /// Counts the undecided findings above `info` of other days than this that a run changed last.
+    pub(crate) fn count_open_of_other_days(
+        &self,
+        partner: &PartnerCode,
+        day: &str,
+        run: &str,
+    ) -> Result<u64> {
+        let select = "SELECT count(*) FROM finding WHERE partner = ?1 AND run = ?2 AND day <> ?3 \
+                      AND status = 0 AND severity > 0";
+        let values: &[&dyn ToSql] = &[&partner.as_str(), &run, &day];
+        let counts = self.all(select, values, |row| row.get::<_, i64>(0))?;
+        Ok(counts.first().map_or(0, |count| count.unsigned_abs()))
+    }
+
     /// The findings of a day as `id/version`, sorted by id.
     pub(crate) fn versions(&self, partner: &PartnerCode, day: &str) -> Result<Vec<String>> {
         let select =

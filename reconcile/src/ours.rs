@@ -51,8 +51,8 @@ pub(crate) struct OurRef {
     /// Empty if the transaction isn't paid.
     #[n(1)]
     pub(crate) paid: Vec<Money>,
-    /// Payments that notices state and that don't count: another amount than requested, no create
-    /// request, or not confirmed.
+    /// Payments that confirmed notices state and that don't count: another amount than requested,
+    /// or no create request.
     #[n(2)]
     pub claimed: Vec<Money>,
     /// The refunds.
@@ -281,7 +281,7 @@ fn add_notice(
         Status::Success if confirmed && is_requested(&facts.creates, &money) => {
             known_ref.add_payment(money)
         }
-        Status::Success => known_ref.claimed.push(money),
+        Status::Success if confirmed => known_ref.claimed.push(money),
         Status::Refunded if confirmed && totals::is_cumulative(ipn) => {
             totals.add(&ipn.provider_ref, money, known.position);
         }
@@ -289,7 +289,7 @@ fn add_notice(
             let event_ref = ipn.money.event_ref.clone();
             known_ref.add_refund(Refund { money, event_ref, position: known.position });
         }
-        Status::Refunded | Status::Failed | Status::Expired => {}
+        Status::Success | Status::Refunded | Status::Failed | Status::Expired => {}
     }
 }
 

@@ -111,8 +111,11 @@ fn differences(
 ) -> Result<Vec<FindingChanged>, ReconcileError> {
     // A finding that carries only some of its lines can't be compared with them, and a flag finding
     // has none.
-    let is_compared =
-        |known: &&FindingChanged| known.lines.len() < LINES_MAX && known.code != Code::OpenFlag;
+    let is_compared = |known: &&FindingChanged| {
+        known.lines.len() < LINES_MAX
+            && known.code != Code::OpenFlag
+            && cites_its_own_day(ledger, known)
+    };
     let findings: Vec<&FindingChanged> = uncleared.iter().filter(is_compared).collect();
     let mut days: Vec<&str> = findings.iter().map(|known| known.day.as_str()).collect();
     days.sort_unstable();
@@ -142,6 +145,16 @@ fn differences(
         }
     }
     Ok(changes)
+}
+
+/// Whether a finding cites the records of its own day. What is missing at a day's end is found by
+/// the run of the day after, and cites that day's lines. Once a person has decided on a missing
+/// payment, nothing says which run has found it.
+fn cites_its_own_day(ledger: &Ledger, known: &FindingChanged) -> bool {
+    match ledger.day_of_run(known) {
+        Some(day) => day == known.day,
+        None => known.code != Code::MissingThere,
+    }
 }
 
 /// Whether a finding is of this order. Always true if records are matched by order; else true if a

@@ -43,13 +43,14 @@ pub(crate) fn is_unchanged(known: &FindingChanged, detected: &DetectedFinding) -
     known.evidence == detected.evidence && known.status != FindingStatus::Cleared
 }
 
-/// The same finding with the file, lines and money at risk that were read now; `None` if those are
-/// the same too. It keeps its status and the run that opened it.
+/// The same finding with the severity, file, lines and money at risk that were read now; `None` if
+/// those are the same too. It keeps its status and the run that opened it.
 pub(crate) fn update_citation(
     known: &FindingChanged,
     detected: DetectedFinding,
 ) -> Option<FindingChanged> {
     let updated = FindingChanged {
+        severity: detected.severity,
         partners: detected.partners,
         lines: detected.lines,
         money_at_risk: detected.at_risk,

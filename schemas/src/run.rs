@@ -115,6 +115,13 @@ pub struct FindingCounts {
     pub decided: u64,
     /// Findings that lost their cause.
     pub cleared: u64,
+    /// Undecided findings of other days that this run opened, without those of severity `info`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub open_of_other_days: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The data of `payfold.run.ended.v1`. Amounts are minor units; times RFC 3339.

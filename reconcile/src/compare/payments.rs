@@ -118,7 +118,7 @@ impl Comparison<'_> {
         let dated = ours.paid.iter().find_map(|money| money.at);
         match dated.map(|at| (at, rules.day_position(at))) {
             Some((at, DayPosition::OtherDay)) => {
-                self.outcome.differences.push(time_difference(Code::OtherDay, at, line));
+                self.add_other_day(ours, None, at, line);
                 return;
             }
             Some((_, DayPosition::Neighbour)) => self.outcome.cut_off += 1,
@@ -246,6 +246,22 @@ fn implied_differences(ours: &OurRef, line: &BookLine) -> Vec<Difference> {
         |refund: &Money| refund.currency != line.currency || refund.amount > line.amount;
     let refund = ours.largest_refund().filter(|_| ours.implied.is_empty());
     refund.filter(is_too_small).map_or_else(Vec::new, |refund| money_differences(&refund, line))
+}
+
+impl Comparison<'_> {
+    /// Adds a difference for a line of this day about a payment or refund of another day. It names
+    /// our ref, whether or not the line does: by that the other day's run knows that it is listed.
+    pub(super) fn add_other_day(
+        &mut self,
+        ours: &OurRef,
+        part: Option<String>,
+        at: Time,
+        line: &BookLine,
+    ) {
+        let provider_ref = Some(ours.provider_ref.clone());
+        let found = time_difference(Code::OtherDay, at, line);
+        self.outcome.differences.push(Difference { provider_ref, part, ..found });
+    }
 }
 
 /// A difference of the times, which puts no money at risk.

@@ -8,7 +8,7 @@ use payfold_schemas::ipn::Status;
 use super::super::day_rules::DayPosition;
 use super::super::ours::{OurRef, Refund};
 use super::{Comparison, Difference, NOTHING, difference, money_differences, part_of_ours};
-use crate::compare::payments::{MissingItem, time_difference};
+use crate::compare::payments::MissingItem;
 
 impl Comparison<'_> {
     pub(super) fn compare_refunds(&mut self, lines: &[&BookLine]) {
@@ -71,9 +71,7 @@ impl Comparison<'_> {
     fn compare_refund_day(&mut self, known: &OurRef, refund: &Refund, line: &BookLine) {
         match refund.money.at.map(|at| (at, self.rules.day_position(at))) {
             Some((at, DayPosition::OtherDay)) if self.rules.lists.refunds => {
-                let part = Some(part_of_ours(known, refund));
-                let found = time_difference(Code::OtherDay, at, line);
-                self.outcome.differences.push(Difference { part, ..found });
+                self.add_other_day(known, Some(part_of_ours(known, refund)), at, line);
             }
             Some((_, DayPosition::Neighbour)) => self.outcome.cut_off += 1,
             Some((_, DayPosition::OtherDay | DayPosition::Inside | DayPosition::NearEnd))

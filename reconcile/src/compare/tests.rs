@@ -174,6 +174,9 @@ const TABLE: &str = "
     / SUCCESS r1 100 VND 10:05 => MISSING_HERE nothing|SUCCESS risk 100
     / SUCCESS r1 100 VND 10:05; SUCCESS r1 100 VND 10:05 => DUPLICATED_THERE once|2 times risk 100; MISSING_HERE nothing|SUCCESS risk 100
     / REFUNDED r1 100 VND 10:05 => MISSING_HERE nothing|REFUNDED risk 100
+    / SUCCESS r1 100 VND +365 10:05 => MISSING_HERE nothing|SUCCESS risk 100
+    PENDING / SUCCESS r1 100 VND +365 10:05 => STATUS_DIFFERS PENDING|SUCCESS risk 100
+    PAID r paid 9 VND -3 10:05 / REFUNDED r 9 VND +9 10:05 => STATUS_DIFFERS PAID|REFUNDED 9 risk 9
     / FAILED r1 100 VND 10:05 => matched 1
     PENDING / SUCCESS r1 100 VND 10:05 => STATUS_DIFFERS PENDING|SUCCESS risk 100
     EXPIRED / SUCCESS r1 100 VND 10:05 => STATUS_DIFFERS EXPIRED|SUCCESS risk 100
@@ -296,6 +299,23 @@ fn a_ref_that_lines_give_this_order_and_another_is_a_difference() {
             "matched 1",
         ];
         assert_eq!(actual, expected, "{said} as lines {numbers:?}");
+    }
+}
+
+/// By our ref the run of its day knows that another day's records list it.
+#[test]
+fn what_another_day_lists_is_named_by_our_ref() {
+    for (order, records) in [
+        ("PAID r1 paid 100 VND -3 10:05", "SUCCESS - 100 VND 10:05"),
+        (
+            "REFUNDED r1 paid 100 VND -3 10:05; r1 refunded 100 VND -2 12:00",
+            "REFUNDED - 100 VND 12:00",
+        ),
+    ] {
+        let found = compare(ours(order).as_ref(), &lines(records), &rules("+1 12:00")).differences;
+        let named: Vec<_> =
+            found.iter().map(|found| (found.code, found.provider_ref.as_ref())).collect();
+        assert_eq!(named, [(Code::OtherDay, ProviderRef::parse("r1").ok().as_ref())], "{order}");
     }
 }
 

@@ -11,6 +11,11 @@ use super::*;
 /// The order with C of 100 VND, these R notices, `40 VND e1`, the n-th of n ms, and R answers of
 /// these amounts.
 fn refunded(notices: &[&str], answers: &[&str]) -> OurOrder {
+    noticed(notices, answers, |_| ())
+}
+
+/// The same with each notice changed.
+fn noticed(notices: &[&str], answers: &[&str], change: impl Fn(&mut KnownIpn)) -> OurOrder {
     let provider_ref = ProviderRef::parse("r").unwrap();
     let create = Create {
         amount: Amount::parse("100").unwrap(),
@@ -21,7 +26,7 @@ fn refunded(notices: &[&str], answers: &[&str]) -> OurOrder {
     };
     let notice = |(said, n): (&&str, i64)| {
         let words: Vec<&str> = said.split(' ').collect();
-        KnownIpn {
+        let mut ipn = KnownIpn {
             provider_ref: provider_ref.clone(),
             status: Status::Refunded,
             money: MoneyContent {
@@ -31,7 +36,9 @@ fn refunded(notices: &[&str], answers: &[&str]) -> OurOrder {
                 event_ref: words.get(2).map(|name| EventRef::parse(name).unwrap()),
             },
             policy: IpnPolicy::default(),
-        }
+        };
+        change(&mut ipn);
+        ipn
     };
     let answer = |amount: &&str| QueryAnswer {
         provider_ref: provider_ref.clone(),
@@ -59,6 +66,20 @@ fn refunded(notices: &[&str], answers: &[&str]) -> OurOrder {
         facts,
     };
     OurOrder::of(order.into())
+}
+
+/// Anybody can send a notice that no query has confirmed, and with any amount.
+#[test]
+fn an_unconfirmed_notice_states_no_money() {
+    for (unconfirmed, claimed) in [(true, 0), (false, 1)] {
+        let policy = IpnPolicy { unconfirmed, ..IpnPolicy::default() };
+        let ours = noticed(&["100 VND"], &[], |ipn| {
+            (ipn.status, ipn.policy, ipn.money.amount) =
+                (Status::Success, policy, Amount::parse("99").unwrap());
+        });
+        assert_eq!(ours.refs[0].claimed.len(), claimed, "{unconfirmed}");
+        assert!(!ours.refs[0].is_paid());
+    }
 }
 
 #[test]

@@ -7,8 +7,10 @@ use payfold_schemas::fact::{Fact, Verdict};
 use payfold_schemas::ids::{Author, PartnerCode};
 use payfold_schemas::order::{Flag, OrderState, RaisedFlag, Severity};
 use payfold_schemas::record::decode_fact;
+use payfold_schemas::time::Time;
 use payfold_testing::waits::eventually;
 
+use super::story::MINUTE;
 use super::testbed::TestOrder;
 use super::*;
 use crate::close::CloseDayRequest;
@@ -74,6 +76,47 @@ async fn a_corrected_order_clears_its_findings() {
         // The next run detects nothing.
         let ended = compared(&stage, &running).await;
         assert_eq!((ended.findings.open, ended.findings.opened, ended.findings.cleared), (1, 0, 0));
+        running.stop().await.unwrap();
+    }
+}
+
+/// What is missing at the end of a day is found by the run of the day after. That run's lines say
+/// nothing of what the day's own records list.
+#[tokio::test]
+async fn a_recheck_compares_no_day_with_the_lines_of_another() {
+    for listed_after in [false, true] {
+        let stage = TestStage::of(MatchKey::Order, &[Kind::Agrees, Kind::SaysPaidOfPending]).await;
+        let scene =
+            StoryContext { calendar: stage.calendar, by: MatchKey::Order, n: 0, dice: stage.dice };
+        let refund = |at: Time| {
+            let money = (30, Some(at), "");
+            scene.notice_of(&scene.reference(), Status::Refunded, money, at)
+        };
+        let (last, after) = (stage.calendar.at(0, -2 * MINUTE), stage.calendar.at(1, 7 * HOUR));
+        let mut refunded = stage.plots[0].orders[0].clone();
+        refunded.facts.push(refund(last));
+        let mut lines = Vec::new();
+        if listed_after {
+            refunded.facts.push(refund(after));
+            lines.push(RecordLine { amount: 30, ..scene.line(Status::Refunded, after) }.csv());
+        }
+        stage.bed.put(std::slice::from_ref(&refunded)).await;
+        let running = stage.bed.start_over(stage.bed.log.clone(), POLL);
+        compared(&stage, &running).await;
+        let ended = running.service.run(stage.bed.request("2026-02-11", &lines)).await.unwrap();
+        assert_eq!((ended.findings.open, ended.findings.open_of_other_days), (0, 1));
+        let missing = format!("REFUNDED 30 {}", scene.currency());
+        let kept = (Code::MissingThere, missing.as_str());
+        stage.wait_for_uncleared(&[kept, (Code::StatusDiffers, "PENDING")]).await;
+        // The orders change. The second is rechecked after the first.
+        stage.bed.change("o0", |_| ()).await;
+        let minor = stage.plots[1].expect[0].at_risk;
+        let mut paid = stage.plots[1].orders[0].clone();
+        let of_second = StoryContext { n: 1, ..scene };
+        paid.facts.push(of_second.notice(Status::Success, minor, stage.plots[1].lines[0].1.at));
+        paid.state = OrderState::Paid;
+        stage.bed.put(&[paid]).await;
+        stage.wait_for_uncleared(&[kept]).await;
         running.stop().await.unwrap();
     }
 }

@@ -194,11 +194,11 @@ impl StoryContext {
         format!("o{}", self.n)
     }
 
-    fn reference(self) -> String {
+    pub(super) fn reference(self) -> String {
         format!("r{}", self.n)
     }
 
-    fn currency(self) -> &'static str {
+    pub(super) fn currency(self) -> &'static str {
         ["VND", "EUR", "KWD"][self.roll(1, 3) as usize]
     }
 

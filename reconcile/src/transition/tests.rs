@@ -137,6 +137,8 @@ fn an_unchanged_finding_cites_the_last_run() {
             .unwrap();
     assert_eq!((moved.version, moved.partners.source.as_str()), (2, "b.csv line 3"));
     assert_eq!((moved.status, &moved.run), (first.status, &first.run));
+    let milder = DetectedFinding { severity: Severity::Warn, ..same() };
+    assert_eq!(update_citation(&first, milder).unwrap().severity, Severity::Warn, "a new release");
     let decided =
         apply_decision(&open(Code::TimeDiffers), decision_by("ann", Verdict::Ours)).unwrap();
     let moved =

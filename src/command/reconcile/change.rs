@@ -54,7 +54,7 @@ pub(crate) fn run(global: &Global, args: &ReconcileRunArgs) -> anyhow::Result<()
              still exist",
         ));
     }
-    if ended.findings.open > 0 {
+    if ended.findings.open + ended.findings.open_of_other_days > 0 {
         return Err(anyhow::Error::new(DifferencesFound));
     }
     Ok(())
@@ -116,10 +116,21 @@ fn print_run(ended: &RunEnded) {
         "findings  {} open, {} decided; {} new or changed, {} cleared by this run",
         findings.open, findings.decided, findings.opened, findings.cleared
     ));
+    if findings.open_of_other_days > 0 {
+        output::line(&format!(
+            "          {} of other days are open that this run has opened",
+            findings.open_of_other_days
+        ));
+    }
     if findings.open > 0 {
         output::line(&format!(
             "next      payfold reconcile findings --open --partner {} --day {}",
             ended.partner, ended.day
+        ));
+    } else if findings.open_of_other_days > 0 {
+        output::line(&format!(
+            "next      payfold reconcile findings --open --partner {}",
+            ended.partner
         ));
     }
 }
