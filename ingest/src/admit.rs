@@ -273,8 +273,12 @@ mod tests {
         let directory = directory(&[]);
         let mut changes = vec![];
         for (field, source, expected) in [
-            (Field::Timestamp, "\"soon\"", "timestamp must be RFC 3339 with a zone"),
-            (Field::PaidAt, "17", "paidAt must be RFC 3339 with a zone"),
+            (
+                Field::Timestamp,
+                "\"soon\"",
+                "timestamp must be RFC 3339 with a zone, in the years 1678 to 2261",
+            ),
+            (Field::PaidAt, "17", "paidAt must be RFC 3339 with a zone, in the years 1678 to 2261"),
             (Field::Currency, "true", "currency must be a JSON string"),
             (Field::Amount, "\"1\"", "amount must be a JSON number"),
             (Field::Status, "\" \"", "status is empty"),

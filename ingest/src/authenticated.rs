@@ -19,7 +19,7 @@ use crate::admit::Admission;
 use crate::clock_agreement::{ClockVerdict, OutOfWindowNotice};
 use crate::ingest::Ingest;
 use crate::intake::{NoticeBody, PendingAppend, Receipt};
-use crate::limits::{Charge, UNKNOWN_ADDRESS};
+use crate::limits::{Charge, Sender, UNKNOWN_ADDRESS};
 use crate::quarantine::{BudgetLimit, QuarantineOutcome, QuarantineWrite};
 use crate::refusal::{Refusal, RefusalCode};
 use crate::replays::NoticeIdentity;
@@ -79,6 +79,8 @@ enum PendingStep {
     StoreFact {
         append: PendingAppend,
         timestamp: Option<Time>,
+        /// Whether its time is evidence that this host's clock is right.
+        shows_clock: bool,
         started: Instant,
         identity: NoticeIdentity,
         unknown_fields: u32,
@@ -129,10 +131,11 @@ impl Ingest {
     /// Counts a notice against the rate of its account. Errors: `rate_limited`.
     pub(crate) fn check_account_rate(
         &self,
-        account: &Account,
+        notice: &VerifiedNotice,
         charge: Charge,
     ) -> Result<(), Refusal> {
-        self.limits.check_account_rate(account.index(), account.rate_per_s(), charge)
+        let (account, sender) = (notice.account(), Sender::of(notice));
+        self.limits.check_account_rate((account.index(), sender), account.rate_per_s(), charge)
     }
 
     /// Hands the record of an authenticated notice to the log, as `verdict` requires. Does not wait
@@ -166,7 +169,7 @@ impl Ingest {
         let admitted = match admission {
             Admission::Admitted(admitted) => admitted,
             Admission::Ignored => {
-                self.check_account_rate(account, Charge::Replay)?;
+                self.check_account_rate(verified, Charge::Replay)?;
                 self.metrics.count_ignored(account.partner());
                 return Ok(PendingStep::Nothing(Ok(Acknowledged::Ignored)));
             }
@@ -179,16 +182,24 @@ impl Ingest {
         };
         let identity = self.replays.identify_fact(verified, &admitted);
         if self.remembers(self.replays.facts(), identity, &receipt) {
-            self.check_account_rate(account, Charge::Replay)?;
+            self.check_account_rate(verified, Charge::Replay)?;
             return Ok(PendingStep::AcknowledgeReplay);
         }
-        self.check_account_rate(account, Charge::Fact)?;
+        self.check_account_rate(verified, Charge::Fact)?;
         let (timestamp, started) = (admitted.ipn.timestamp, Instant::now());
         let body =
             NoticeBody { raw: notice.raw, key: account.body_keys().sealing(receipt.received_at) };
         let append = self.intake.append_notice(receipt, admitted, notice.source, body);
-        let unknown_fields = verified.unknown_fields();
-        Ok(PendingStep::StoreFact { append, timestamp, started, identity, unknown_fields })
+        let is_of_delivery = account.profile().time().kind == TimeKind::Delivery;
+        let shows_clock = timestamp.is_some() && verified.covers_time() && is_of_delivery;
+        Ok(PendingStep::StoreFact {
+            append,
+            timestamp,
+            shows_clock,
+            started,
+            identity,
+            unknown_fields: verified.unknown_fields(),
+        })
     }
 
     /// Begins the quarantine of an inadmissible notice.
@@ -198,7 +209,7 @@ impl Ingest {
         refusal: Refusal,
     ) -> Result<PendingStep, Refusal> {
         let kept = self.identify_kept(&notice, refusal.code);
-        let answer = self.apply_clock_verdict((notice.verified, kept), &refusal, &notice.receipt);
+        let answer = self.apply_clock_verdict(notice.verified, &refusal, &notice.receipt);
         // A 503 makes the partner send the notice again. These notices get half of the budget, so
         // that they can't displace the evidence of final refusals.
         let share = match answer.code {
@@ -213,18 +224,16 @@ impl Ingest {
     /// Other refusals stay as they are.
     fn apply_clock_verdict(
         &self,
-        (verified, kept): (&VerifiedNotice, NoticeIdentity),
+        verified: &VerifiedNotice,
         refusal: &Refusal,
         receipt: &Receipt,
     ) -> Refusal {
         let at = receipt.received_at;
-        if let Some(skew_ms) = refusal.skew_ms {
+        // Anybody can write a time that nothing signs.
+        if let Some(skew_ms) = refusal.skew_ms.filter(|_| verified.covers_time()) {
             // A replay is no evidence about the clock: anybody with an old notice can send it
             // again, with other bytes beside the signed ones.
-            let identity = match verified.covers_all() {
-                true => self.replays.identify_signed(verified),
-                false => kept,
-            };
+            let identity = self.replays.identify_signed(verified);
             if self.replays.out_of_window().add(identity, at) {
                 let notice = OutOfWindowNotice { at, skew_ms, identity: identity.first_half() };
                 self.clock_health.record_out_of_window(verified.account().partner(), notice);
@@ -253,13 +262,23 @@ impl Ingest {
                 self.metrics.count_duplicate(partner);
                 Acknowledged::Duplicate
             }),
-            PendingStep::StoreFact { append, timestamp, started, identity, unknown_fields } => {
+            PendingStep::StoreFact {
+                append,
+                timestamp,
+                shows_clock,
+                started,
+                identity,
+                unknown_fields,
+            } => {
                 self.intake.await_durable(append).await.map(|()| {
                     // Only now: a replay must not be acknowledged before the fact is durable.
                     self.replays.facts().remember(identity, receipt.received_at);
                     self.metrics.observe_append(started.elapsed());
                     self.metrics.count_unknown_fields(u64::from(unknown_fields));
                     self.record_accepted(&signer, &receipt, timestamp);
+                    if shows_clock {
+                        self.clock_health.record_in_window(partner, receipt.received_at);
+                    }
                     Acknowledged::Stored
                 })
             }
@@ -290,16 +309,13 @@ impl Ingest {
         })
     }
 
-    /// Counts a durable fact, and records its timestamp as evidence about this host's clock.
+    /// Counts a durable fact.
     fn record_accepted(&self, signer: &Signer, receipt: &Receipt, timestamp: Option<Time>) {
         let partner = signer.account.partner();
         let partner_metrics = self.metrics.for_partner(partner);
         self.metrics.count_accepted(&partner_metrics, (partner, &signer.key_id));
         self.warn_of_old_key((&signer.account, &signer.key_id), receipt);
         partner_metrics.set_last_accepted(receipt.received_at, timestamp);
-        if timestamp.is_some() && signer.account.profile().time().kind == TimeKind::Delivery {
-            self.clock_health.record_in_window(partner, receipt.received_at);
-        }
     }
 
     /// Counts and logs a partner that still signs with a replaced key. Its notices are refused once

@@ -52,7 +52,7 @@ impl<'r> IncomingRequest<'r> {
         }
     }
 
-    /// Reads a request. Headers with values that are not text are left out.
+    /// Reads a request. Headers with values that are not UTF-8 are left out.
     pub(crate) fn whole(
         request: &'r HttpRequest,
         raw: &'r [u8],
@@ -60,7 +60,9 @@ impl<'r> IncomingRequest<'r> {
     ) -> Self {
         let mut incoming = Self::without_headers(request, raw);
         let headers = request.headers().iter();
-        let text = headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let text = headers.filter_map(|(name, value)| {
+            Some((name.as_str(), std::str::from_utf8(value.as_bytes()).ok()?))
+        });
         incoming.request.headers = text.collect();
         incoming.request.base_url = &url.url;
         incoming.host = url.host;

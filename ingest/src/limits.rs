@@ -1,6 +1,7 @@
-//! Owns the rate limits: per source address before the signature is verified, per account after it,
-//! separately for the facts it stores, for what is quarantined, and for what stores nothing.
-//! Also owns the decision which address a request comes from behind trusted proxies.
+//! Owns the rate limits: per source address before the signature is verified, per account after it.
+//! An account has a rate for the facts it stores, for what is quarantined, and for what stores
+//! nothing, and the same apart for what no key has signed. Also owns the decision which address a
+//! request comes from behind trusted proxies.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;
@@ -10,6 +11,7 @@ use governor::clock::DefaultClock;
 use governor::state::keyed::DefaultKeyedStateStore;
 use governor::{Quota, RateLimiter};
 use ipnet::IpNet;
+use payfold_partners::verified::VerifiedNotice;
 
 use crate::refusal::{Refusal, RefusalCode};
 
@@ -21,7 +23,7 @@ const ADDRESSES_MAX: usize = 100_000;
 /// The rate limits and trusted proxies of one process.
 pub struct Limits {
     addresses: Option<KeyedLimiter<IpAddr>>,
-    accounts: KeyedLimiter<(usize, NonZeroU32, Charge)>,
+    accounts: KeyedLimiter<((usize, Sender), NonZeroU32, Charge)>,
     trusted_proxies: Arc<[IpNet]>,
 }
 
@@ -49,11 +51,11 @@ impl Limits {
         limiter.check_key(&address).map_err(|_| Refusal::with_retry(RefusalCode::RateLimited, 1))
     }
 
-    /// Counts a notice of an account with this rate of facts. `None` is no limit.
+    /// Counts a notice of an account, by its index, with this rate of facts. `None` is no limit.
     /// Errors: `rate_limited`.
     pub(crate) fn check_account_rate(
         &self,
-        index: usize,
+        account: (usize, Sender),
         rate_per_s: Option<u32>,
         charge: Charge,
     ) -> Result<(), Refusal> {
@@ -63,7 +65,7 @@ impl Limits {
             Charge::Kept | Charge::Replay => rate.get().saturating_mul(OTHERS_PER_FACT),
         };
         let cost = NonZeroU32::new((RATE_UNIT / per_s).max(1)).expect("at least one");
-        match self.accounts.check_key_n(&(index, rate, charge), cost) {
+        match self.accounts.check_key_n(&(account, rate, charge), cost) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(Refusal::with_retry(RefusalCode::RateLimited, 1)),
         }
@@ -102,7 +104,22 @@ impl Limits {
     }
 }
 
-/// What a signed notice of an account costs.
+/// Who may have sent a notice of an account. Those who can't sign take nothing from those who can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Sender {
+    /// A holder of one of its keys.
+    KeyHolder,
+    /// Anybody: the notice is not signed, and its profile accepts that.
+    Anybody,
+}
+
+impl Sender {
+    pub(crate) fn of(notice: &VerifiedNotice) -> Self {
+        if notice.is_unsigned() { Self::Anybody } else { Self::KeyHolder }
+    }
+}
+
+/// What a notice of an account costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Charge {
     /// It is a new fact.
@@ -113,7 +130,7 @@ pub(crate) enum Charge {
     Replay,
 }
 
-/// An account may send so many signed notices of each other charge for each fact.
+/// An account may send so many notices of each other charge for each fact.
 const OTHERS_PER_FACT: u32 = 10;
 
 /// Stands for an unknown source address. No account lists it as allowed.
@@ -152,13 +169,20 @@ mod tests {
         let refused = (0..20).find_map(|_| limits.check_address_rate(one).err());
         assert_eq!(refused.expect("a limit").code, RefusalCode::RateLimited);
         assert!(limits.check_address_rate(Some(ip("203.0.113.10"))).is_ok());
+        // The rates of one account do not touch each other.
         let begun = std::time::Instant::now();
-        for (charge, rate) in [(Charge::Fact, 5), (Charge::Kept, 50), (Charge::Replay, 50)] {
-            let passes = |_: &usize| limits.check_account_rate(1, Some(5), charge).is_ok();
+        for (sender, charge, rate) in [
+            (Sender::Anybody, Charge::Fact, 5),
+            (Sender::KeyHolder, Charge::Fact, 5),
+            (Sender::KeyHolder, Charge::Kept, 50),
+            (Sender::KeyHolder, Charge::Replay, 50),
+        ] {
+            let account = (1, sender);
+            let passes = |_: &usize| limits.check_account_rate(account, Some(5), charge).is_ok();
             let passed = (0..200).filter(passes).count();
             let back = usize::try_from(begun.elapsed().as_millis()).expect("few") * rate / 1_000;
-            assert!((rate..=rate + back).contains(&passed), "{charge:?}: {passed}");
+            assert!((rate..=rate + back).contains(&passed), "{account:?} {charge:?}: {passed}");
         }
-        assert!(limits.check_account_rate(2, None, Charge::Fact).is_ok());
+        assert!(limits.check_account_rate((2, Sender::KeyHolder), None, Charge::Fact).is_ok());
     }
 }

@@ -80,8 +80,8 @@ impl QuarantineBudget {
 pub(crate) enum BudgetLimit {
     /// All of it.
     Whole,
-    /// The first half: for a notice that is answered 503 in any case. The second half is reserved
-    /// for notices that are refused for good.
+    /// The first half: for a notice that is answered 503 in any case, and for what no key has
+    /// signed. The second half is reserved for signed notices that are refused for good.
     Half,
 }
 

@@ -28,6 +28,7 @@ impl VerifiedNotice {
             is_unsigned: false,
             signed: SignedContent::by(*verified.signature()),
             covers_all: true,
+            covers_time: true,
             shares_signature: false,
             item: None,
             content: read_content(verified),
@@ -106,7 +107,8 @@ fn optional_time(verified: &VerifiedIpn<'_>, field: Field) -> Result<Option<Time
         return Ok(None);
     }
     let bad = || {
-        let detail = format!("{} must be RFC 3339 with a zone", field.name());
+        let detail =
+            format!("{} must be RFC 3339 with a zone, in the years 1678 to 2261", field.name());
         detailed(FaultKind::BadTimestamp, detail)
     };
     // A number may be a time in Unix seconds, so it is a bad timestamp and not a wrong type.

@@ -42,6 +42,7 @@ pub struct VerifiedNotice {
     pub(crate) is_unsigned: bool,
     pub(crate) signed: SignedContent,
     pub(crate) covers_all: bool,
+    pub(crate) covers_time: bool,
     pub(crate) shares_signature: bool,
     pub(crate) item: Option<u32>,
     pub(crate) content: Result<NoticeContent, ContentFault>,
@@ -86,6 +87,11 @@ impl VerifiedNotice {
     /// may have the same signed content.
     pub fn covers_all(&self) -> bool {
         self.covers_all
+    }
+
+    /// Whether the signature covers the notice's own time.
+    pub fn covers_time(&self) -> bool {
+        self.covers_time
     }
 
     /// Whether one signature covers every item of its array.

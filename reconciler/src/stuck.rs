@@ -51,22 +51,29 @@ pub fn query_reasons(order: &Order) -> Vec<QueryReason> {
     reasons
 }
 
-/// What to ask for, for these reasons.
-pub(crate) fn targets_for(order: &Order, reasons: &[QueryReason]) -> BTreeSet<QueryTarget> {
-    let mut targets = BTreeSet::new();
+/// What to ask for, for these reasons: first what notices of others can't add to.
+pub(crate) fn targets_for(order: &Order, reasons: &[QueryReason]) -> Vec<QueryTarget> {
+    let (mut own, mut named) = (BTreeSet::new(), BTreeSet::new());
     for reason in reasons {
         match reason {
-            QueryReason::State(_) => targets.extend(session_refs(order).map(Some)),
+            QueryReason::State(_) => {
+                own.extend(session_refs(order).map(Some));
+                // The watch over notices may have had no room for these.
+                named.extend(confirmation_targets(order));
+            }
             QueryReason::Flag(_) => {
                 let notices = order.facts.ipns.iter().map(|known| &known.content);
-                targets.extend(notices.map(|ipn| target_of(ipn.policy, &ipn.provider_ref)));
+                let answers = &order.facts.query_answers;
+                let confirmed = notices.filter(|ipn| is_confirmed(ipn, answers));
+                own.extend(confirmed.map(|ipn| target_of(ipn.policy, &ipn.provider_ref)));
             }
         }
     }
-    if targets.is_empty() && !reasons.is_empty() {
-        targets.insert(None);
+    if own.is_empty() && named.is_empty() && !reasons.is_empty() {
+        own.insert(None);
     }
-    targets.into_iter().take(TARGETS_MAX).collect()
+    let others: Vec<_> = named.difference(&own).cloned().collect();
+    own.into_iter().chain(others).take(TARGETS_MAX).collect()
 }
 
 /// The notices that count only once an equal answer is known, as long as none is.

@@ -5,8 +5,8 @@
 //! Invariants: a watched notice is acknowledged only when it is confirmed or its last time has
 //! passed. So the next run reads it again and goes on with the notice's own schedule, without
 //! asking at once. An order is asked about only when the fold has passed the notice. The watch is
-//! bounded: a notice that finds no room is confirmed by the next notice of its order, or by a
-//! person.
+//! bounded for each partner: a notice that finds no room is asked about on the schedule of its
+//! order, with the next notice of its order, or by a person.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -16,7 +16,7 @@ use payfold_engines::log::{Delivered, Start, Subscription, Topic};
 use payfold_kit::Halt;
 use payfold_reconcile::question::QueryTarget;
 use payfold_schemas::fact::Fact;
-use payfold_schemas::ids::OrderKey;
+use payfold_schemas::ids::{OrderKey, PartnerCode};
 use payfold_schemas::order::Order;
 use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
@@ -31,7 +31,8 @@ use crate::stuck::{TARGETS_MAX, confirmation_targets, needs_confirmation, target
 
 /// The consumer group that reads intake for unconfirmed notices.
 const GROUP: &str = "reconciler-queries";
-/// The most notices watched at the same time, some 24 MB.
+/// The most notices of one partner watched at the same time, some 24 MB: anybody can send notices
+/// that wait, and those of one partner must not take the place of another's.
 const WATCHED_MAX: usize = 1 << 16;
 /// How long a due notice waits if the fold has not reached it, ms.
 const FOLD_PAUSE_MS: i64 = 1_000;
@@ -89,6 +90,8 @@ pub(crate) async fn watch_notices(
 #[derive(Default)]
 struct NoticeWatch {
     waiting: BinaryHeap<Reverse<WatchedNotice>>,
+    /// How many notices of each partner wait.
+    watched: BTreeMap<PartnerCode, usize>,
     /// The last offset that was read, by partition.
     read: BTreeMap<u32, u64>,
     /// Partition and offset of each watched notice.
@@ -112,7 +115,7 @@ impl NoticeWatch {
             if !ipn.policy.unconfirmed {
                 continue;
             }
-            if self.waiting.len() >= WATCHED_MAX {
+            if !self.take_room(&record.order.partner) {
                 context.metrics.count_query(&record.order.partner, "put_off");
                 continue;
             }
@@ -122,6 +125,20 @@ impl NoticeWatch {
             self.waiting.push(Reverse(WatchedNotice { due, position, received_at, key, target }));
         }
         Ok(())
+    }
+
+    /// Takes the room of one notice. `false` if its partner has no room left.
+    fn take_room(&mut self, partner: &PartnerCode) -> bool {
+        let watched = self.watched.entry(partner.clone()).or_default();
+        let has_room = *watched < WATCHED_MAX;
+        *watched += usize::from(has_room);
+        has_room
+    }
+
+    fn give_room_back(&mut self, partner: &PartnerCode) {
+        if let Some(watched) = self.watched.get_mut(partner) {
+            *watched -= 1;
+        }
     }
 
     /// Checks the notices that are due, one page at most.
@@ -163,6 +180,7 @@ impl NoticeWatch {
                 }
                 _ => {
                     self.open.remove(&(notice.position.partition, notice.position.offset));
+                    self.give_room_back(&notice.key.partner);
                 }
             }
         }
@@ -218,4 +236,20 @@ async fn send_queries(
         due.send(query).await.map_err(|_| Halt::Stopped)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_notices_of_one_partner_take_no_room_of_another() {
+        let partner = |code: &str| PartnerCode::parse(code).unwrap();
+        let mut watch = NoticeWatch::default();
+        let taken = (0..WATCHED_MAX + 9).filter(|_| watch.take_room(&partner("loud"))).count();
+        assert_eq!(taken, WATCHED_MAX);
+        assert!(watch.take_room(&partner("other")));
+        watch.give_room_back(&partner("loud"));
+        assert!(watch.take_room(&partner("loud")) && !watch.take_room(&partner("loud")));
+    }
 }

@@ -15,7 +15,9 @@ pub struct Time(#[n(0)] i64);
 
 /// A text that is not an RFC 3339 instant in the format that this system accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("time must be RFC 3339 with a zone, such as 2026-01-31T10:00:00Z")]
+#[error(
+    "time must be RFC 3339 with a zone, in the years 1678 to 2261, such as 2026-01-31T10:00:00Z"
+)]
 pub struct TimeError;
 
 impl Time {

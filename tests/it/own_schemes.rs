@@ -5,6 +5,7 @@ mod arrays;
 mod audit;
 mod finding;
 mod repeated;
+mod unsigned;
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -65,6 +65,18 @@ impl TimeFormat {
         write!(written, "{}", DateTime::UNIX_EPOCH.format(pattern)).is_ok()
     }
 
+    /// Whether a time that is written in this format can be read.
+    pub(crate) fn reads(&self) -> bool {
+        let Self::Pattern(pattern, zone) = self else { return true };
+        // These read other offsets than they write, or write none.
+        let pattern = ["%#z", "%:::z", "%::z"]
+            .iter()
+            .fold(pattern.clone(), |pattern, offset| pattern.replace(offset, "%:z"));
+        let written = Self::Pattern(pattern, *zone);
+        let sample = Time::from_unix_ms(1_769_853_600_000);
+        written.writes() && self.read(&written.write(sample)).is_some()
+    }
+
     /// Reads a time. `None` if `text` is not in this format.
     pub(crate) fn read(&self, text: &str) -> Option<Time> {
         match self {
@@ -156,5 +168,21 @@ mod tests {
         }
         assert!(ZoneRule::parse("Mars/Olympus").is_none());
         assert!(pattern("%y%m%d", "UTC").writes() && !pattern("%y%#z", "").writes());
+        for (text, zone, reads) in [
+            ("%Y%m%d%H%M%S", "+07:00", true),
+            ("%d.%m.%y %H:%M", "Europe/Berlin", true),
+            ("%m/%d/%Y %I:%M:%S %p", "America/New_York", true),
+            ("%Y-%m-%dT%H:%M:%S%.f%z", "", true),
+            ("%+", "", true),
+            ("%Y%m%d%H%M%S%#z", "", true),
+            ("%Y%m%d", "+07:00", false),
+            ("%Y%m%d%#z", "", false),
+            ("%Y-%m-%d %H", "+07:00", false),
+            ("%H:%M:%S", "UTC", false),
+            ("%d/%m %H:%M:%S", "UTC", false),
+            ("%Y-%m-%d %I:%M", "UTC", false),
+        ] {
+            assert_eq!(pattern(text, zone).reads(), reads, "{text}");
+        }
     }
 }

@@ -132,6 +132,8 @@ pub(crate) struct SignRule {
     pub(crate) output: SignatureEncoding,
     /// Whether it covers every value that decides, the time and the merchant included.
     pub(crate) covers_all: bool,
+    /// Whether it covers the notice's own time.
+    pub(crate) covers_time: bool,
 }
 
 /// `[[require]]`: two texts that must be equal; otherwise the notice is not for us.

@@ -362,6 +362,7 @@ fn build_notice(
         is_unsigned: sign.algorithm == SignAlgorithm::None,
         signed: signer.signed_text,
         covers_all: sign.covers_all,
+        covers_time: sign.covers_time,
         shares_signature: false,
         item: item.and_then(|item| u32::try_from(item).ok()),
         key_id: signer.key_id,

@@ -149,13 +149,17 @@ fn several(raisers: Vec<FactContent<'_>>) -> Vec<FactContent<'_>> {
     if raisers.len() > 1 { raisers } else { Vec::new() }
 }
 
-/// All facts but X and D: a person sees them before deciding that an overflow does no harm.
+/// All facts but X, D and the notices that their profile calls unconfirmed: a person sees them
+/// before deciding that an overflow does no harm. A decision on them stays, whatever comes from
+/// those who can't sign.
 fn all_contents<'a>(order: &View<'a>) -> Vec<FactContent<'a>> {
     let facts = order.facts;
     let mut all = contents(&facts.creates, FactContent::Create);
     all.extend(contents(&facts.sessions, FactContent::Session));
     all.extend(contents(&facts.create_failures, FactContent::CreateFailed));
-    all.extend(contents(&facts.ipns, FactContent::of_kept_ipn));
+    let notices = facts.ipns.iter().map(|known| &known.content);
+    let signed = notices.filter(|ipn| !ipn.policy.unconfirmed);
+    all.extend(signed.map(FactContent::of_kept_ipn));
     all.extend(contents(&facts.query_answers, FactContent::Answer));
     all.extend(contents(&facts.shared_refs, FactContent::Shared));
     all

@@ -341,6 +341,8 @@ fn an_overflow_can_be_decided() {
     assert_eq!(shown(&text), "PAID FACT_OVERFLOW");
     text.push_str(&decide("d1", Flag::FactOverflow, evidence(&text, Flag::FactOverflow), "ours"));
     assert_eq!(shown(&text), "PAID fulfil [FACT_OVERFLOW]");
+    let unsigned = format!("{text}; F q 1000 unconfirmed");
+    assert_eq!(shown(&unsigned), "PAID fulfil UNCONFIRMED [FACT_OVERFLOW]");
     text.push_str("; F q 1000");
     assert_eq!(shown(&text), "PAID FACT_OVERFLOW");
 }

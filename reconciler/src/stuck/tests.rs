@@ -77,9 +77,12 @@ const ROWS: &str = "
     UNMATCHED Sr1 !UNKNOWN_ORDER                => - => - => -
     UNMATCHED Ur1 !UNKNOWN_ORDER !UNCONFIRMED   => - => - => r1
     UNCONFIRMED C Or1 Ur1 !UNCONFIRMED          => UNCONFIRMED => r1 => r1
-    UNCONFIRMED C Or1 Ur1 Ur2                   => UNCONFIRMED => r1 => r1 r2
-    UNCONFIRMED C Or2 Ur1                       => UNCONFIRMED => r2 => r1
+    UNCONFIRMED C Or1 Ur1 Ur2                   => UNCONFIRMED => r1 r2 => r1 r2
+    UNCONFIRMED C Or2 Ur1                       => UNCONFIRMED => r2 r1 => r1
+    UNCONFIRMED C Oa Ur1                        => UNCONFIRMED => r1 => r1
     EXPIRED C Or1 Ur1                           => EXPIRED => r1 => r1
+    EXPIRED C Or1 Ur2                           => EXPIRED => r1 r2 => r2
+    PAID C Or1 Sr1 Sr2 Ur0 !DOUBLE_PAYMENT      => DOUBLE_PAYMENT => r1 r2 => r0
     PAID C Or1 Ur1 Pr1                          => - => - => -
     PENDING C Or1 Sr2 !AMOUNT_MISMATCH          => PENDING AMOUNT_MISMATCH => r1 r2 => -
     PENDING C Or1 Sr1 !CURRENCY_MISMATCH        => PENDING CURRENCY_MISMATCH => r1 => -
@@ -122,6 +125,10 @@ fn a_query_asks_for_at_most_eight_transactions() {
     let refs: Vec<_> = (10..40).map(|n| format!("Sr{n}")).collect();
     let row = row_of(&format!("PAID C {} !DOUBLE_PAYMENT", refs.join(" ")));
     assert_eq!(targets_for(&row, &query_reasons(&row)).len(), TARGETS_MAX);
+    let refs: Vec<_> = (10..40).map(|n| format!("Ur{n}")).collect();
+    let row = row_of(&format!("UNCONFIRMED C Or9 {}", refs.join(" ")));
+    let targets = targets_for(&row, &query_reasons(&row));
+    assert_eq!(names(&targets), "r9 r10 r11 r12 r13 r14 r15 r16", "the session's comes first");
 }
 
 /// Anybody can send a notice that waits, so however many there are, each is asked about.

@@ -14,7 +14,6 @@ use crate::scheme::call::rule::{
     names_source,
 };
 use crate::scheme::compile::compiler::ProfileCompiler;
-use crate::scheme::compile::time_format::TimeWork;
 use crate::scheme::create::rule::{
     AMOUNT, CURRENCY, CreateKind, EXPIRES, EXPIRES_ASKED, EXPIRES_IN_MIN, EXPIRES_IN_S,
     ExpiryFormat, ExpirySource, OfferRule, SchemeCreate, VALUES,
@@ -267,11 +266,9 @@ impl ProfileCompiler {
         let format = if is_span {
             ExpiryFormat::InSeconds
         } else {
-            ExpiryFormat::At(self.parse_time_format(
-                text,
-                (&file.expires_format, &file.expires_zone),
-                TimeWork::Read,
-            )?)
+            ExpiryFormat::At(
+                self.parse_moment_format(text, (&file.expires_format, &file.expires_zone))?,
+            )
         };
         Some(Some((self.parse_template(text)?, format)))
     }

@@ -11,7 +11,6 @@ use crate::scheme::amount::AmountRule;
 use crate::scheme::call::rule::names_source;
 use crate::scheme::clock::TimeFormat;
 use crate::scheme::compile::compiler::{ProfileCompiler, RECORDS};
-use crate::scheme::compile::time_format::TimeWork;
 use crate::scheme::file::tables::{
     AckFile, AcksFile, ConditionFile, EventFile, MapFile, SpannedText, TimeFile,
 };
@@ -49,7 +48,7 @@ impl ProfileCompiler {
         let paid_at_format = match file.paid_at.as_ref().or(file.paid_at_format.as_ref()) {
             None => TimeFormat::Rfc3339,
             Some(at) => self
-                .parse_time_format(at, (&file.paid_at_format, &file.paid_at_zone), TimeWork::Read)
+                .parse_moment_format(at, (&file.paid_at_format, &file.paid_at_zone))
                 .unwrap_or(TimeFormat::Rfc3339),
         };
         MapRule {
@@ -144,7 +143,7 @@ impl ProfileCompiler {
     ) -> Option<(Template, TimeFormat)> {
         let TimeFile { value, format, zone, .. } = time.get_ref();
         let value = value.as_ref()?;
-        let format = self.parse_time_format(value, (format, zone), TimeWork::Read)?;
+        let format = self.parse_moment_format(value, (format, zone))?;
         Some((self.parse_template(value)?, format))
     }
 

@@ -72,6 +72,7 @@ impl ProfileCompiler {
             prefix: file.prefix.clone(),
             output,
             covers_all: false,
+            covers_time: false,
         })
     }
 }

@@ -73,6 +73,25 @@ impl ProfileCompiler {
         Some(TimeFormat::Pattern(pattern, zone))
     }
 
+    /// Parses the format of a time that says date and time of day.
+    pub(super) fn parse_moment_format(
+        &mut self,
+        at: &SpannedText,
+        (format, zone): (&Option<SpannedText>, &Option<SpannedText>),
+    ) -> Option<TimeFormat> {
+        let parsed = self.parse_time_format(at, (format, zone), TimeWork::Read)?;
+        if self.lint == LintMode::Checked && !parsed.reads() {
+            let span = format.as_ref().map_or_else(|| at.span(), SpannedText::span);
+            self.report(
+                span,
+                "no time can be read by this pattern: it must say year, month, day, hours and \
+                 minutes, as %Y%m%d%H%M%S does",
+            );
+            return None;
+        }
+        Some(parsed)
+    }
+
     /// What is wrong with a pattern of times. `None` if nothing is.
     fn find_pattern_mistake(&self, pattern: &str, work: TimeWork) -> Option<&'static str> {
         if !is_pattern(pattern) {

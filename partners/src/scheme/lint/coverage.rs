@@ -150,15 +150,17 @@ pub(in crate::scheme) fn complete_lists(scheme: &mut Scheme) {
     }
 }
 
-/// Sets in every `[[sign]]` whether it covers all that decides.
+/// Sets in every `[[sign]]` whether it covers all that decides, and whether it covers the time.
 pub(in crate::scheme) fn complete_signs(scheme: &mut Scheme) {
     let covers_all = |sign: &SignRule| {
         sign.algorithm.signs_the_text()
             && deciding_sources(scheme).into_iter().all(|source| covers(scheme, sign, source))
     };
-    let covering: Vec<bool> = scheme.signs.iter().map(covers_all).collect();
-    for (sign, covers_all) in scheme.signs.iter_mut().zip(covering) {
-        sign.covers_all = covers_all;
+    let covers_time = |sign: &SignRule| sign.algorithm.signs_the_text() && signs_time(scheme, sign);
+    let covering = |sign: &SignRule| (covers_all(sign), covers_time(sign));
+    let covering: Vec<_> = scheme.signs.iter().map(covering).collect();
+    for (sign, (covers_all, covers_time)) in scheme.signs.iter_mut().zip(covering) {
+        (sign.covers_all, sign.covers_time) = (covers_all, covers_time);
     }
 }
 
@@ -295,7 +297,12 @@ pub(super) fn deciding_coverages(scheme: &Scheme, with: TimeAndNonce) -> Vec<Sig
 }
 
 pub(super) fn is_time_signed(scheme: &Scheme) -> bool {
-    let Some((time, _)) = &scheme.time else { return true };
     let mut signs = scheme.signs.iter().filter(|sign| sign.algorithm.signs_the_text());
-    signs.all(|sign| time.tokens().into_iter().all(|token| covered_by(scheme, sign, token)))
+    signs.all(|sign| signs_time(scheme, sign))
+}
+
+/// Whether this `[[sign]]` signs the notice's own time, if the notice has one.
+fn signs_time(scheme: &Scheme, sign: &SignRule) -> bool {
+    let mut tokens = scheme.time.iter().flat_map(|(time, _)| time.tokens());
+    tokens.all(|token| covered_by(scheme, sign, token))
 }
