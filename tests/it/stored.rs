@@ -282,7 +282,13 @@ fn try_in(homes: &[Rc<Home>]) {
         let count = |status| sent.iter().filter(of_family).filter(|s| s.status == status).count();
         let counts = [count(200), count(400), count(503)];
         assert!(counts[0] > 30 && counts[1] > 30, "{code}: {counts:?}");
-        // Notices that differ in nothing that decides are not kept without an end; others are.
-        assert!(code == "whole" || (counts[2] == 0) == (code == "partly"), "{code}: {counts:?}");
+        // Notices that differ in nothing that decides are not kept without an end; others are. Of
+        // several processes each has room of its own, which these notices may not fill.
+        let is_as_expected = match code {
+            "whole" => true,
+            "partly" => counts[2] == 0,
+            _ => counts[2] > 0 || homes.len() > 1,
+        };
+        assert!(is_as_expected, "{code}: {counts:?}");
     }
 }
