@@ -373,11 +373,12 @@ pub(crate) fn count_findings(
 ) -> Result<FindingCounts, FindingsStoreError> {
     let of_run = ledger.findings_store().count(partner, CountScope::Run(run))?;
     let of_day = ledger.findings_store().count(partner, CountScope::Day(day))?;
+    let others = ledger.findings_store().count(partner, CountScope::OtherDays { run, day })?;
     Ok(FindingCounts {
         opened: of_run.open,
         cleared: of_run.cleared,
         open: of_day.open_above_info,
         decided: of_day.decided,
-        open_of_other_days: ledger.findings_store().count_open_of_other_days(partner, day, run)?,
+        open_of_other_days: others.open_above_info,
     })
 }

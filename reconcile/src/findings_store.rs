@@ -207,19 +207,21 @@ impl FindingsStore {
 
     /// Counts the findings that a run changed last, or the findings of a day, by status.
     pub(crate) fn count(&self, partner: &PartnerCode, of: CountScope<'_>) -> Result<StatusCounts> {
-        let (column, value) = match of {
-            CountScope::Run(run) => ("run", run),
-            CountScope::Day(day) => ("day", day),
+        let partner = partner.as_str();
+        let (condition, values): (_, Vec<&dyn ToSql>) = match &of {
+            CountScope::Run(run) => ("run = ?2", vec![&partner, run]),
+            CountScope::Day(day) => ("day = ?2", vec![&partner, day]),
+            CountScope::OtherDays { run, day } => {
+                ("run = ?2 AND day <> ?3", vec![&partner, run, day])
+            }
         };
         let select = format!(
-            "SELECT status, severity > 0, count(*) FROM finding WHERE partner = ?1 AND {column} = \
-             ?2 GROUP BY 1, 2"
+            "SELECT status, severity > 0, count(*) FROM finding WHERE partner = ?1 AND {condition} \
+             GROUP BY 1, 2"
         );
         let mut counts = StatusCounts::default();
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-        for (status, is_above_info, count) in
-            self.all::<(u8, bool, i64)>(&select, &[&partner.as_str(), &value], read)?
-        {
+        for (status, is_above_info, count) in self.all::<(u8, bool, i64)>(&select, &values, read)? {
             let count = count.unsigned_abs();
             match status {
                 0 if is_above_info => counts.open_above_info += count,
@@ -232,20 +234,6 @@ impl FindingsStore {
             }
         }
         Ok(counts)
-    }
-
-    /// Counts the undecided findings above `info` of other days than this that a run changed last.
-    pub(crate) fn count_open_of_other_days(
-        &self,
-        partner: &PartnerCode,
-        day: &str,
-        run: &str,
-    ) -> Result<u64> {
-        let select = "SELECT count(*) FROM finding WHERE partner = ?1 AND run = ?2 AND day <> ?3 \
-                      AND status = 0 AND severity > 0";
-        let values: &[&dyn ToSql] = &[&partner.as_str(), &run, &day];
-        let counts = self.all(select, values, |row| row.get::<_, i64>(0))?;
-        Ok(counts.first().map_or(0, |count| count.unsigned_abs()))
     }
 
     /// The findings of a day as `id/version`, sorted by id.
@@ -350,6 +338,8 @@ pub(crate) enum CountScope<'a> {
     Run(&'a str),
     /// Findings of this day.
     Day(&'a str),
+    /// Findings of other days than this that this run changed last.
+    OtherDays { run: &'a str, day: &'a str },
 }
 
 /// Numbers of findings by status.

@@ -81,12 +81,22 @@ fn boot(home: &Rc<Home>, partners: &[(&str, &str)]) -> System {
 
 /// The same with more settings.
 fn boot_with(home: &Rc<Home>, partners: &[(&str, &str)], more: &str) -> System {
+    boot_with_secrets(home, partners, more, |_| SECRET.to_owned())
+}
+
+/// The same with a key of each partner's own.
+fn boot_with_secrets(
+    home: &Rc<Home>,
+    partners: &[(&str, &str)],
+    more: &str,
+    secret: impl Fn(&str) -> String,
+) -> System {
     let entry =
         |(code, profile): &(&str, &str)| format!("[partners.{code}]\nprofile = \"{profile}\"\n");
     let entries: String = partners.iter().map(entry).collect();
     home.write("payfold.toml", &format!("{entries}{more}"));
     for (code, _) in partners {
-        home.add_key(code, SECRET, &["--merchant", "SHOP"]);
+        home.add_key(code, &secret(code), &["--merchant", "SHOP"]);
     }
     home.boot()
 }

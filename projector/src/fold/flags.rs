@@ -7,6 +7,7 @@
 //! Evidence never includes X or D. Nothing is hashed unless a flag holds.
 
 use payfold_schemas::digest::Digest;
+use payfold_schemas::ipn::IpnPolicy;
 use payfold_schemas::ipn::Status::{self, Expired, Failed, Refunded, Success};
 use payfold_schemas::order::{Flag, Known, RaisedFlag, Severity};
 
@@ -157,9 +158,7 @@ fn all_contents<'a>(order: &View<'a>) -> Vec<FactContent<'a>> {
     let mut all = contents(&facts.creates, FactContent::Create);
     all.extend(contents(&facts.sessions, FactContent::Session));
     all.extend(contents(&facts.create_failures, FactContent::CreateFailed));
-    let notices = facts.ipns.iter().map(|known| &known.content);
-    let signed = notices.filter(|ipn| !ipn.policy.unconfirmed);
-    all.extend(signed.map(FactContent::of_kept_ipn));
+    all.extend(notices_where(order, |policy| !policy.unconfirmed));
     all.extend(contents(&facts.query_answers, FactContent::Answer));
     all.extend(contents(&facts.shared_refs, FactContent::Shared));
     all
@@ -168,8 +167,15 @@ fn all_contents<'a>(order: &View<'a>) -> Vec<FactContent<'a>> {
 /// The notices that their profile calls unconfirmed. A decision on these closes nothing that all
 /// contents raise.
 fn unconfirmed_contents<'a>(order: &View<'a>) -> Vec<FactContent<'a>> {
+    notices_where(order, |policy| policy.unconfirmed).collect()
+}
+
+fn notices_where<'a>(
+    order: &View<'a>,
+    takes: impl Fn(IpnPolicy) -> bool,
+) -> impl Iterator<Item = FactContent<'a>> {
     let notices = order.facts.ipns.iter().map(|known| &known.content);
-    notices.filter(|ipn| ipn.policy.unconfirmed).map(FactContent::of_kept_ipn).collect()
+    notices.filter(move |ipn| takes(ipn.policy)).map(FactContent::of_kept_ipn)
 }
 
 fn is_foreign(statement: &Statement<'_>, terms: Terms<'_>) -> bool {

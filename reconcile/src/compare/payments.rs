@@ -129,6 +129,20 @@ impl Comparison<'_> {
         }
     }
 
+    /// Adds a difference for a line of this day about a payment or refund of another day. It names
+    /// our ref, whether or not the line does: by that the other day's run knows that it is listed.
+    pub(super) fn add_other_day(
+        &mut self,
+        ours: &OurRef,
+        part: Option<String>,
+        at: Time,
+        line: &BookLine,
+    ) {
+        let provider_ref = Some(ours.provider_ref.clone());
+        let found = time_difference(Code::OtherDay, at, line);
+        self.outcome.differences.push(Difference { provider_ref, part, ..found });
+    }
+
     /// Compares a payment that we know by its refunds only. A full refund implies the payment, but
     /// not when it was paid. A partial refund does not imply it: the order still waits for its
     /// payment.
@@ -248,24 +262,8 @@ fn implied_differences(ours: &OurRef, line: &BookLine) -> Vec<Difference> {
     refund.filter(is_too_small).map_or_else(Vec::new, |refund| money_differences(&refund, line))
 }
 
-impl Comparison<'_> {
-    /// Adds a difference for a line of this day about a payment or refund of another day. It names
-    /// our ref, whether or not the line does: by that the other day's run knows that it is listed.
-    pub(super) fn add_other_day(
-        &mut self,
-        ours: &OurRef,
-        part: Option<String>,
-        at: Time,
-        line: &BookLine,
-    ) {
-        let provider_ref = Some(ours.provider_ref.clone());
-        let found = time_difference(Code::OtherDay, at, line);
-        self.outcome.differences.push(Difference { provider_ref, part, ..found });
-    }
-}
-
 /// A difference of the times, which puts no money at risk.
-pub(super) fn time_difference(code: Code, at: Time, line: &BookLine) -> Difference {
+fn time_difference(code: Code, at: Time, line: &BookLine) -> Difference {
     Difference {
         ours: at.to_string(),
         partners: time_of(line).to_string(),

@@ -122,14 +122,11 @@ fn print_run(ended: &RunEnded) {
             findings.open_of_other_days
         ));
     }
-    if findings.open > 0 {
+    if findings.open + findings.open_of_other_days > 0 {
+        let of_day =
+            if findings.open > 0 { format!(" --day {}", ended.day) } else { String::new() };
         output::line(&format!(
-            "next      payfold reconcile findings --open --partner {} --day {}",
-            ended.partner, ended.day
-        ));
-    } else if findings.open_of_other_days > 0 {
-        output::line(&format!(
-            "next      payfold reconcile findings --open --partner {}",
+            "next      payfold reconcile findings --open --partner {}{of_day}",
             ended.partner
         ));
     }

@@ -66,13 +66,8 @@ fn secret(partner: &str) -> String {
 /// A system with these partners, and more settings.
 fn boot_open(home: &Rc<Home>, partners: &[&str], more: &str) -> System {
     home.write("open.toml", PROFILE);
-    let entry = |code: &&str| format!("[partners.{code}]\nprofile = \"open.toml\"\n");
-    let entries: String = partners.iter().map(entry).collect();
-    home.write("payfold.toml", &format!("{entries}{more}"));
-    for code in partners {
-        home.add_key(code, &secret(code), &["--merchant", "SHOP"]);
-    }
-    home.boot()
+    let partners: Vec<_> = partners.iter().map(|code| (*code, "open.toml")).collect();
+    boot_with_secrets(home, &partners, more, secret)
 }
 
 /// A notice in this state, sent so many ms from now.
