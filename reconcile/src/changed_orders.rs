@@ -16,7 +16,6 @@ use payfold_schemas::record::decode_intake;
 use payfold_schemas::run::{RunEnded, RunResult};
 use payfold_schemas::time::Time;
 
-use super::comparer::IdHash;
 use super::day_rules::DayRules;
 use super::error::ReconcileError;
 use super::findings_store::{FindingFilter, StatusFilter};
@@ -24,6 +23,7 @@ use super::flag_days::{AHEAD_MS_MAX, DatedFlags};
 use super::flags::OrderFlags;
 use super::ledger::Ledger;
 use super::orders::date_flags;
+use super::other_days::IdHash;
 use super::ours::OurOrder;
 use crate::shared::SharedContext;
 

@@ -4,61 +4,39 @@
 //! should list.
 
 mod matching;
+mod other_records;
 mod payments;
 mod refunds;
 
 use std::collections::BTreeMap;
 
+use chrono::NaiveDate;
 use payfold_schemas::finding::{BookLine, Code};
-use payfold_schemas::ids::{EventRef, OrderId, ProviderRef};
+use payfold_schemas::ids::{OrderId, ProviderRef};
 use payfold_schemas::ipn::Status;
-use payfold_schemas::money::{Amount, Currency};
-use payfold_schemas::time::Time;
 
 use super::day_rules::DayRules;
-use super::ours::{Money, OurOrder, OurRef, Refund};
-
-/// One difference between an order and the partner's lines.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// The kind of difference.
-    pub code: Code,
-    /// The field, by its name in the contract.
-    pub field: &'static str,
-    /// Whether it is about a payment, a refund or an end.
-    pub status: Status,
-    /// The transaction.
-    pub provider_ref: Option<ProviderRef>,
-    /// Which refund of the transaction, which may be refunded in parts.
-    pub(crate) part: Option<String>,
-    /// Our value.
-    pub ours: String,
-    /// The partner's value.
-    pub partners: String,
-    /// The number of the line; `None` if the difference is a missing line.
-    pub(crate) line: Option<u64>,
-    /// Another order that the difference is about too.
-    pub(crate) other_order: Option<OrderId>,
-    /// Of a line that is there too often: how often our side has it, at least 1.
-    pub(crate) known: usize,
-    /// Minor units at risk.
-    pub(crate) at_risk: i64,
-    /// The currency of the money at risk.
-    pub currency: Currency,
-}
+use super::difference::{
+    Difference, DoubledItem, NOTHING, difference, how_often, is_same_finding, refund_part,
+};
+use super::other_days::{ListedItem, OtherRecords};
+use super::ours::{OurOrder, OurRef, Refund};
 
 /// The result of comparing one order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ComparisonOutcome {
     /// The differences.
     pub differences: Vec<Difference>,
-    /// Payments and refunds that are missing on the day before, if that day's run left them to this
-    /// day's records.
-    pub(crate) left_over: Vec<Difference>,
+    /// What is missing on another day, with that day: its records left it to these.
+    pub(crate) left_over: Vec<(NaiveDate, Difference)>,
     /// Our payments and refunds that the lines list.
     pub(crate) listed: Vec<ListedItem>,
-    /// The listed items of the following day. That day's records won't list them again.
-    pub(crate) early: Vec<ListedItem>,
+    /// The listed items of other days.
+    pub(crate) apart: Vec<ListedItem>,
+    /// The items of this day that no line lists.
+    pub(crate) unlisted: Vec<ListedItem>,
+    /// The items that another day's records list, too.
+    pub(crate) doubled: Vec<DoubledItem>,
     /// Number of lines that agree.
     pub(crate) matched: u64,
     /// Number of lines or payments within the grace period.
@@ -71,23 +49,15 @@ pub struct ComparisonOutcome {
     pub(crate) unnoticed: u64,
 }
 
-/// A payment, refund or end that the records list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ListedItem {
-    pub(crate) provider_ref: ProviderRef,
-    pub(crate) status: Status,
-    /// Which refund of the transaction.
-    pub(crate) part: Option<String>,
-}
-
 /// Compares an order, or none, with all lines that name it. The order of the lines does not matter.
 pub(crate) fn compare(
     ours: Option<&OurOrder>,
     lines: &[BookLine],
     rules: &DayRules,
+    others: Option<OtherRecords<'_>>,
 ) -> ComparisonOutcome {
     let (matches, outcome) = (BTreeMap::new(), ComparisonOutcome::default());
-    let mut comparison = Comparison { ours, rules, matches, outcome };
+    let mut comparison = Comparison { ours, rules, others, matches, outcome };
     let mut sorted: Vec<&BookLine> = lines.iter().collect();
     // Lines that name their item, and differ at most in the order they name, are repeats of each
     // other. The one that names this order or none comes first and is kept.
@@ -129,6 +99,7 @@ struct Item<'a> {
 struct Comparison<'a> {
     ours: Option<&'a OurOrder>,
     rules: &'a DayRules,
+    others: Option<OtherRecords<'a>>,
     /// The payment or refund of ours that a line is about, by the address of the line.
     matches: BTreeMap<*const BookLine, Item<'a>>,
     outcome: ComparisonOutcome,
@@ -222,17 +193,14 @@ impl<'a> Comparison<'a> {
 
     /// Records that a line lists our payment or end, or this refund of ours.
     fn mark_listed(&mut self, ours: &OurRef, status: Status, refund: Option<&Refund>) {
-        let at = match refund {
-            Some(refund) => refund.money.at,
-            None => ours.paid.iter().filter_map(|money| money.at).min(),
-        };
+        let at = self.time_of_item(Item { known: ours, refund });
         let item = ListedItem {
             provider_ref: ours.provider_ref.clone(),
             status,
             part: refund.map(|refund| part_of_ours(ours, refund)),
         };
-        if at.is_some_and(|at| self.rules.is_head_of_tomorrow(at)) {
-            self.outcome.early.push(item.clone());
+        if at.is_some_and(|at| !self.rules.contains(at)) {
+            self.outcome.apart.push(item.clone());
         }
         self.outcome.listed.push(item);
     }
@@ -301,22 +269,6 @@ impl ComparisonOutcome {
     }
 }
 
-/// `once`, `2 times`, …
-fn how_often(times: usize) -> String {
-    if times == 1 { "once".to_owned() } else { format!("{times} times") }
-}
-
-/// Whether two differences would be the same finding.
-fn is_same_finding(a: &Difference, b: &Difference) -> bool {
-    (a.code, a.field, a.status) == (b.code, b.field, b.status)
-        && (&a.provider_ref, &a.part) == (&b.provider_ref, &b.part)
-}
-
-/// Names a refund of a transaction: the partner's name of the refund, else its money.
-fn refund_part(event_ref: Option<&EventRef>, amount: Amount, currency: Currency) -> String {
-    event_ref.map_or_else(|| format!("{amount} {currency}"), ToString::to_string)
-}
-
 /// Names a refund of ours. Of refunds without a name, and of the same money, all but the first have
 /// a number: the line of one says nothing of the others. First is what was stated first, because
 /// no later statement changes that.
@@ -332,60 +284,6 @@ fn part_of_ours(known: &OurRef, refund: &Refund) -> String {
         0 => part,
         before => format!("{part}, number {}", before.saturating_add(1)),
     }
-}
-
-/// The value of a side that has nothing.
-pub(crate) const NOTHING: &str = "nothing";
-
-/// A difference about a line, with both values still empty.
-fn difference(code: Code, field: &'static str, line: &BookLine) -> Difference {
-    Difference {
-        code,
-        field,
-        status: line.status,
-        provider_ref: line.provider_ref.clone(),
-        part: (line.status == Status::Refunded)
-            .then(|| refund_part(line.event_ref.as_ref(), line.amount, line.currency)),
-        ours: String::new(),
-        partners: String::new(),
-        line: Some(line.line),
-        other_order: None,
-        known: 1,
-        at_risk: line.amount.minor(),
-        currency: line.currency,
-    }
-}
-
-/// When the partner says that the money of a line moved.
-fn time_of(line: &BookLine) -> Time {
-    line.paid_at.unwrap_or(line.at)
-}
-
-fn is_same_money(ours: &Money, line: &BookLine) -> bool {
-    (ours.amount, ours.currency) == (line.amount, line.currency)
-}
-
-/// The differences in amount and currency; empty if the money is the same.
-fn money_differences(ours: &Money, line: &BookLine) -> Vec<Difference> {
-    let mut found = Vec::new();
-    if ours.currency != line.currency {
-        found.push(Difference {
-            ours: ours.currency.to_string(),
-            partners: line.currency.to_string(),
-            ..difference(Code::CurrencyDiffers, "currency", line)
-        });
-    }
-    if ours.amount != line.amount {
-        let gap = ours.amount.minor() - line.amount.minor();
-        let at_risk = if ours.currency == line.currency { gap.abs() } else { line.amount.minor() };
-        found.push(Difference {
-            ours: ours.amount.to_string(),
-            partners: line.amount.to_string(),
-            at_risk,
-            ..difference(Code::AmountDiffers, "amount", line)
-        });
-    }
-    found
 }
 
 #[cfg(test)]

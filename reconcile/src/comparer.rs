@@ -12,10 +12,11 @@ use payfold_schemas::run::Compared;
 
 use super::compare::{ComparisonOutcome, compare};
 use super::day_rules::DayRules;
-use super::detected_finding::{DetectedFinding, FindingContext};
+use super::detected_finding::{DetectedFinding, DoubledFinding, FindingContext};
 use super::external_sort::KeyHash;
 use super::flag_days::FlagSpills;
 use super::join::{GROUP_MAX, RecordGroup};
+use super::other_days::{IdHash, ListedItem, OtherDays, OtherRecords};
 use super::ours::OurOrder;
 use super::spill_file::SpillFile;
 use super::totals::ControlTotals;
@@ -27,9 +28,8 @@ pub(crate) const FINDINGS_MAX: u64 = 100_000;
 /// Orders of one day with flags that become findings, at most; more make the run incomplete.
 pub(crate) const FLAGGED_MAX: u64 = 100_000;
 
-/// Payments of the following day that a run remembers as listed early, at most. Differing clocks
-/// can't explain more than this.
-const EARLY_MAX: usize = 10_000;
+/// Ids of one list that a run's event carries, at most: some 350 KB.
+const IDS_MAX: usize = 10_000;
 
 /// The key by which orders and lines are matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,16 +80,33 @@ pub(crate) struct GroupComparer {
     /// Groups with an uncleared finding. A run remembers which of their payments the records list,
     /// because a listed payment may clear the finding.
     pub(crate) watched_groups: Arc<HashSet<KeyHash>>,
+    /// What the partner's other days list.
+    pub(crate) other_days: Arc<OtherDays>,
 }
 
-/// A finding's id as a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct IdHash(u128);
+/// Ids in their order; none once they are too many.
+#[derive(Debug, Default)]
+pub(crate) struct BoundedIds {
+    ids: BTreeSet<String>,
+    are_too_many: bool,
+}
 
-impl IdHash {
-    /// Parses an id of 32 hex digits.
-    pub(crate) fn of(id: &str) -> Self {
-        Self(u128::from_str_radix(id, 16).expect("an id is 32 hex digits"))
+impl BoundedIds {
+    fn add(&mut self, id: String) {
+        if !self.are_too_many {
+            self.ids.insert(id);
+            self.are_too_many = self.ids.len() > IDS_MAX;
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.are_too_many |= other.are_too_many;
+        other.ids.into_iter().for_each(|id| self.add(id));
+    }
+
+    /// All ids; `None` if they are too many.
+    pub(crate) fn all(self) -> Option<Vec<String>> {
+        (!self.are_too_many).then(|| self.ids.into_iter().collect())
     }
 }
 
@@ -99,14 +116,18 @@ pub(crate) struct RunTally {
     pub(crate) compared: Compared,
     pub(crate) totals: ControlTotals,
     pub(crate) found: SpillFile<DetectedFinding>,
-    pub(crate) left_over: SpillFile<DetectedFinding>,
+    /// What is missing on another day, with that day.
+    pub(crate) left_over: SpillFile<(String, DetectedFinding)>,
+    /// What another day's records list, too.
+    pub(crate) doubled: SpillFile<DoubledFinding>,
     /// Flags of orders of the day, and open flags of earlier days.
     pub(crate) flagged: FlagSpills,
     /// Findings of watched groups that waited for a line that these records have.
     pub(crate) now_listed: HashSet<IdHash>,
-    /// Ids of the findings that the next day's run would make of payments that these records list
-    /// early. Only the lowest ids are stored, up to a bound.
-    pub(crate) early: BTreeSet<String>,
+    /// What these records list of other days.
+    pub(crate) apart: BoundedIds,
+    /// What these records don't list of this day.
+    pub(crate) unlisted: BoundedIds,
     /// Number of payments of known orders that these records list.
     pub(crate) payments: u64,
     /// Number of these payments that have no notice.
@@ -137,7 +158,11 @@ impl GroupComparer {
         (ours, lines): (Option<&OurOrder>, &[BookLine]),
         adjust: impl Fn(DetectedFinding) -> DetectedFinding,
     ) -> io::Result<()> {
-        let outcome = compare(ours, lines, &self.rules);
+        let Some(context) = self.finding_context(ours, lines) else { return Ok(()) };
+        let is_watched = self.watched_groups.contains(&hash);
+        let ids = |item: &ListedItem| context.ids_of(item);
+        let others = OtherRecords { days: &self.other_days, ids: &ids, is_watched };
+        let outcome = compare(ours, lines, &self.rules, Some(others));
         tally.count(ours, &outcome);
         if let Some(ours) = ours {
             tally.totals.add_order(ours, &outcome, &self.rules);
@@ -145,17 +170,20 @@ impl GroupComparer {
         for line in lines {
             tally.totals.add_line(line, &self.rules);
         }
-        let ComparisonOutcome { differences, left_over, listed, early, .. } = outcome;
-        let Some(context) = self.finding_context(ours, lines) else { return Ok(()) };
-        if self.watched_groups.contains(&hash) {
+        let ComparisonOutcome { differences, left_over, listed, apart, unlisted, doubled, .. } =
+            outcome;
+        if is_watched {
             let waiting_ids = |item| {
-                let id = |code| IdHash::of(&context.id_of_missing(code, item));
-                [Code::MissingThere, Code::CutOff].map(id)
+                let ids = context.ids_of(item);
+                [ids.missing, ids.cut_off]
             };
             tally.now_listed.extend(listed.iter().flat_map(waiting_ids));
         }
-        for item in &early {
-            tally.add_early(context.id_of_missing(Code::MissingThere, item));
+        let missing = |item| context.id_of_missing(Code::MissingThere, item);
+        apart.iter().for_each(|item| tally.apart.add(missing(item)));
+        unlisted.iter().for_each(|item| tally.unlisted.add(missing(item)));
+        for doubled in doubled {
+            tally.doubled.push(&DoubledFinding::of(&context, doubled))?;
         }
         for difference in differences {
             if tally.found.len() < FINDINGS_MAX {
@@ -164,9 +192,11 @@ impl GroupComparer {
                 tally.left_out += 1;
             }
         }
-        left_over
-            .into_iter()
-            .try_for_each(|d| tally.left_over.push(&DetectedFinding::of(&context, d)))
+        for (day, missing) in left_over {
+            let found = DetectedFinding::of(&context, missing);
+            tally.left_over.push(&(day.to_string(), found))?;
+        }
+        Ok(())
     }
 
     /// Compares a group after the look-up of its order. `other_orders` are orders that have the
@@ -217,22 +247,15 @@ impl RunTally {
             totals: ControlTotals::default(),
             found: SpillFile::in_folder(folder),
             left_over: SpillFile::in_folder(folder),
+            doubled: SpillFile::in_folder(folder),
             flagged: FlagSpills::in_folder(folder),
             now_listed: HashSet::new(),
-            early: BTreeSet::new(),
+            apart: BoundedIds::default(),
+            unlisted: BoundedIds::default(),
             payments: 0,
             unnoticed: 0,
             left_out: 0,
             crowded: 0,
-        }
-    }
-
-    /// Remembers a payment that is listed early. The bound keeps the lowest ids, so the result does
-    /// not depend on the order.
-    fn add_early(&mut self, id: String) {
-        self.early.insert(id);
-        if self.early.len() > EARLY_MAX {
-            self.early.pop_last();
         }
     }
 
@@ -256,9 +279,11 @@ impl RunTally {
         self.totals.merge(other.totals);
         self.found.append(other.found);
         self.left_over.append(other.left_over);
+        self.doubled.append(other.doubled);
         self.flagged.append(other.flagged);
         self.now_listed.extend(other.now_listed);
-        other.early.into_iter().for_each(|id| self.add_early(id));
+        self.apart.merge(other.apart);
+        self.unlisted.merge(other.unlisted);
         self.payments += other.payments;
         self.unnoticed += other.unnoticed;
         self.left_out += other.left_out;

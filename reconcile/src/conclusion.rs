@@ -13,7 +13,7 @@ use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::money::Currency;
 use payfold_schemas::run::{FindingCounts, RunResult};
 
-use super::comparer::{FLAGGED_MAX, IdHash, MatchKey, group_key};
+use super::comparer::{FLAGGED_MAX, MatchKey, group_key};
 use super::detected_finding::{DetectedFinding, FindingIdentity};
 use super::error::ReconcileError;
 use super::external_sort::KeyHash;
@@ -21,20 +21,45 @@ use super::findings_store::{CountScope, FindingFilter, FindingsStoreError, Statu
 use super::flag_days::{DatedFlags, FlagDay, FlagSpills, is_closed};
 use super::flags::OrderFlags;
 use super::ledger::Ledger;
+use super::other_days::{IdHash, OtherDays};
 use super::spill_file::SpillFile;
 use super::transition::{self, ChangeMoment};
 
-/// The groups of a partner with an uncleared finding.
+/// The groups of a partner with an uncleared finding, and those with something missing of another
+/// day that runs of this day have cleared.
 pub(crate) fn watched_groups(
     ledger: &Ledger,
     partner: &PartnerCode,
-    by: MatchKey,
+    (by, day): (MatchKey, &str),
 ) -> Result<HashSet<KeyHash>, FindingsStoreError> {
-    let groups = uncleared_findings(ledger, partner).filter_map(|known| match known {
-        Ok(known) => group_key_of(&known, by).map(|key| Ok(KeyHash::of(&key))),
-        Err(error) => Some(Err(error)),
-    });
-    groups.collect()
+    let code = Some(Code::MissingThere);
+    let missing = FindingFilter { partner: Some(partner), code, ..FindingFilter::default() };
+    let mut groups = HashSet::new();
+    for known in uncleared_findings(ledger, partner).chain(ledger.findings(missing)) {
+        let known = known?;
+        let is_cleared_here = known.day != day && ledger.day_of_run(&known) == Some(day);
+        if known.status != FindingStatus::Cleared || is_cleared_here {
+            groups.extend(group_key_of(&known, by).map(|key| KeyHash::of(&key)));
+        }
+    }
+    Ok(groups)
+}
+
+/// What the partner's other days list, seen from this day.
+pub(crate) fn other_days(
+    ledger: &Ledger,
+    partner: &PartnerCode,
+    day: NaiveDate,
+) -> Result<OtherDays, FindingsStoreError> {
+    let mut waiting = HashSet::new();
+    for known in uncleared_findings(ledger, partner) {
+        let known = known?;
+        if waits_for_line(known.code) {
+            waiting.insert(IdHash::of(&known.finding_id));
+        }
+    }
+    let runs = ledger.runs().filter(|run| run.partner == *partner);
+    Ok(OtherDays::of(day, runs, waiting))
 }
 
 fn uncleared_findings<'a>(
@@ -59,8 +84,10 @@ pub(crate) fn group_key_of(known: &FindingChanged, by: MatchKey) -> Option<Vec<u
 pub(crate) struct RunFindings {
     /// Differences of the day.
     pub(crate) found: SpillFile<DetectedFinding>,
-    /// Payments missing on the day before, if that day's run left them to this run.
-    pub(crate) left_over: SpillFile<DetectedFinding>,
+    /// What is missing on another day, with that day.
+    pub(crate) left_over: SpillFile<(String, DetectedFinding)>,
+    /// What the records of two days list, with the day of the finding.
+    pub(crate) doubled: SpillFile<(String, DetectedFinding)>,
     /// Flags of the day's orders, and open flags of earlier days.
     pub(crate) flagged: FlagSpills,
     /// Uncleared flag findings of the day for which the order still has the flag. A run that does
@@ -96,7 +123,7 @@ impl<'a> Conclusion<'a> {
     /// store.
     pub(crate) fn changes(
         mut self,
-        RunFindings { found, left_over, flagged, still_raised }: RunFindings,
+        RunFindings { found, left_over, doubled, flagged, still_raised }: RunFindings,
         now_listed: &HashSet<IdHash>,
         mut changes: SpillFile<FindingChanged>,
     ) -> Result<SpillFile<FindingChanged>, ReconcileError> {
@@ -104,9 +131,17 @@ impl<'a> Conclusion<'a> {
             let found = found.map_err(ReconcileError::scratch_disk)?;
             self.add_difference(self.moment.day, found, &mut changes)?;
         }
+        for doubled in doubled.values() {
+            let (day, found) = doubled.map_err(ReconcileError::scratch_disk)?;
+            // Another day's run has said it already, perhaps with more.
+            let is_known = day != self.moment.day
+                && self.ledger.find(&found.id)?.is_some_and(|f| f.status != FindingStatus::Cleared);
+            if !is_known {
+                self.add_difference(&day, found, &mut changes)?;
+            }
+        }
         for found in left_over.values() {
-            let found = found.map_err(ReconcileError::scratch_disk)?;
-            let Some(day) = left_over_day(self.ledger, &found, self.moment)? else { continue };
+            let (day, found) = found.map_err(ReconcileError::scratch_disk)?;
             self.replaced.insert(IdHash::of(&id_with_code(&found, Code::CutOff)));
             self.add_difference(&day, found, &mut changes)?;
         }
@@ -182,8 +217,6 @@ impl<'a> Conclusion<'a> {
         if self.result == RunResult::Incomplete && waits_for_line(found.code) {
             return Ok(());
         }
-        let of_day = (self.partner, self.moment.day);
-        let Some(found) = fit_to_known(self.ledger, of_day, found)? else { return Ok(()) };
         if !self.detected.insert(IdHash::of(&found.id)) {
             return Ok(());
         }
@@ -258,100 +291,6 @@ impl<'a> Conclusion<'a> {
         }
         Ok(())
     }
-}
-
-/// The day of a finding that the run of the day before left to this day's records; `None` if that
-/// run did not leave it. A payment at the end of yesterday that neither day's records list is
-/// missing only if yesterday's run left it to today's. Earlier records of today may have listed it.
-fn left_over_day(
-    ledger: &Ledger,
-    found: &DetectedFinding,
-    moment: ChangeMoment<'_>,
-) -> Result<Option<String>, FindingsStoreError> {
-    let waits = |known: &FindingChanged| {
-        known.status != FindingStatus::Cleared
-            || known.run.as_deref() == moment.run
-            || ledger.day_of_run(known) == Some(moment.day)
-    };
-    for id in [id_with_code(found, Code::CutOff), found.id.clone()] {
-        if let Some(known) = ledger.find(&id)?.filter(waits) {
-            return Ok(Some(known.day));
-        }
-    }
-    Ok(None)
-}
-
-/// Fits a detected finding to the known ones. A payment that another day's records list is not
-/// missing: returns `None`. A payment at the day's end that is known to be missing from the next
-/// day's records too is `MISSING_THERE`, not `CUT_OFF`. A payment at the day's end that the next
-/// day's records list is no finding.
-pub(crate) fn fit_to_known(
-    ledger: &Ledger,
-    (partner, day): (&PartnerCode, &str),
-    found: DetectedFinding,
-) -> Result<Option<DetectedFinding>, FindingsStoreError> {
-    match found.code {
-        Code::MissingThere => {
-            let is_listed = is_listed_early(ledger, (partner, day), &found.id)
-                || is_listed_on_other_day(ledger, day, &found)?;
-            Ok((!is_listed).then_some(found))
-        }
-        Code::CutOff => {
-            let missing = id_with_code(&found, Code::MissingThere);
-            let known = ledger.find(&missing)?;
-            if let Some(known) = known.as_ref().filter(|k| k.status != FindingStatus::Cleared) {
-                return Ok(Some(DetectedFinding {
-                    id: missing,
-                    code: Code::MissingThere,
-                    evidence: known.evidence,
-                    at_risk: known.money_at_risk,
-                    ..found
-                }));
-            }
-            let now_listed = [known, ledger.find(&found.id)?].into_iter().flatten().any(|known| {
-                known.status == FindingStatus::Cleared
-                    && ledger.day_of_run(&known).is_some_and(|cleared_on| cleared_on != day)
-            });
-            Ok((!now_listed).then_some(found))
-        }
-        _ => Ok(Some(found)),
-    }
-}
-
-/// Whether the records of the day before list the payment already.
-fn is_listed_early(ledger: &Ledger, (partner, day): (&PartnerCode, &str), missing: &str) -> bool {
-    let Ok(day) = day.parse::<NaiveDate>() else { return false };
-    let before = day.pred_opt().map(|day| (partner.clone(), day.to_string()));
-    let run = before.and_then(|before| ledger.run_of(&before));
-    run.is_some_and(|run| run.listed_early.binary_search_by(|id| id.as_str().cmp(missing)).is_ok())
-}
-
-/// Whether the records of another day list the payment, as an uncleared finding of that day shows.
-fn is_listed_on_other_day(
-    ledger: &Ledger,
-    day: &str,
-    found: &DetectedFinding,
-) -> Result<bool, FindingsStoreError> {
-    const LISTED_ON_OTHER_DAY: [(Code, &str); 3] = [
-        (Code::OtherDay, "paidAt"),
-        (Code::AmountDiffers, "amount"),
-        (Code::CurrencyDiffers, "currency"),
-    ];
-    let Some(order) = found.identity.order() else { return Ok(false) };
-    let shows_listing = |known: &FindingChanged| {
-        let field = LISTED_ON_OTHER_DAY
-            .iter()
-            .find(|(code, _)| *code == known.code)
-            .map(|(_, field)| field);
-        field.is_some_and(|field| {
-            let what = found.identity.what.replacen("status", field, 1);
-            let (code, of_day) = (known.code.to_string(), Some(known.day.clone()));
-            FindingIdentity { code, what, day: of_day, ..found.identity.clone() }.id()
-                == known.finding_id
-        })
-    };
-    let of_order = ledger.findings_store().of_order(&order)?;
-    Ok(of_order.iter().any(|known| known.day != day && shows_listing(known)))
 }
 
 fn id_with_code(found: &DetectedFinding, code: Code) -> String {

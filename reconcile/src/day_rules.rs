@@ -98,6 +98,22 @@ impl DayRules {
         at < self.from && at.plus_ms(self.cut_off_ms) >= self.from
     }
 
+    /// Whether a time is so near to the beginning of the day that the records of the day before may
+    /// list it.
+    pub(crate) fn is_head_of_today(&self, at: Time) -> bool {
+        self.contains(at) && at < self.from.plus_ms(self.cut_off_ms)
+    }
+
+    /// The day before; this day at the beginning of the calendar.
+    pub(crate) fn yesterday(&self) -> NaiveDate {
+        self.day.pred_opt().unwrap_or(self.day)
+    }
+
+    /// The day after; this day at the end of the calendar.
+    pub(crate) fn tomorrow(&self) -> NaiveDate {
+        self.day.succ_opt().unwrap_or(self.day)
+    }
+
     /// Whether a time is at the beginning of the following day, so near that this day's records may
     /// list it.
     pub(crate) fn is_head_of_tomorrow(&self, at: Time) -> bool {

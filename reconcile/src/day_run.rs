@@ -18,7 +18,7 @@ use payfold_schemas::time::Time;
 use super::blocking::run_blocking;
 use super::changed_orders::{ChangedOrders, still_raised};
 use super::comparer::{GroupComparer, RunTally};
-use super::conclusion::{Conclusion, RunFindings, count_findings, watched_groups};
+use super::conclusion::{Conclusion, RunFindings, count_findings, other_days, watched_groups};
 use super::day_rules::{DayRules, day_of};
 use super::error::ReconcileError;
 use super::ledger::{Ledger, PartnerDay};
@@ -29,7 +29,7 @@ use super::setup::{ReconcileSetup, RunProgress};
 use super::spill_file::SpillFile;
 use super::terms::PartnerTerms;
 use super::transition::ChangeMoment;
-use super::{matching, orders, silent_partner};
+use super::{doubles, matching, orders, silent_partner};
 use crate::shared::SharedContext;
 
 /// The partner's profile, accounts and terms, as they are when the run begins.
@@ -101,7 +101,12 @@ pub(crate) async fn run_day(
         // young, and so makes the same events.
         rules: DayRules { now: run.started_at, ..rules },
         by: partner.terms.by,
-        watched_groups: Arc::new(watched_groups(ledger, &request.partner, partner.terms.by)?),
+        watched_groups: Arc::new(watched_groups(
+            ledger,
+            &request.partner,
+            (partner.terms.by, &day.to_string()),
+        )?),
+        other_days: Arc::new(other_days(ledger, &request.partner, day)?),
     };
     let orders::SortedOrders { sorted, paid_twice, flagged, .. } = orders;
     setup.show_progress(RunProgress { stage: "comparing", done: 0 });
@@ -241,9 +246,11 @@ impl ClaimedRun {
         let result = if problems.is_empty() { RunResult::Complete } else { RunResult::Incomplete };
         let day = self.day.to_string();
         let moment = ChangeMoment { day: &day, run: Some(&self.id), at: self.started_at };
-        let RunTally { found, left_over, flagged, .. } = tally;
+        let RunTally { mut found, left_over, doubled, flagged, .. } = tally;
+        let mut doubles = SpillFile::in_folder(&setup.scratch);
+        doubles::settle(shared, ledger, doubled, (&mut doubles, &mut found)).await?;
         let still_raised = still_raised(shared, ledger, (&comparer.partner, &day)).await?;
-        let findings = RunFindings { found, left_over, flagged, still_raised };
+        let findings = RunFindings { found, left_over, doubled: doubles, flagged, still_raised };
         let conclusion = Conclusion::new(ledger, &comparer.partner, (result, moment));
         let changes = conclusion.changes(
             findings,
@@ -270,7 +277,9 @@ impl ClaimedRun {
             compared: tally.compared,
             findings,
             totals: tally.totals.into_list(),
-            listed_early: tally.early.into_iter().collect(),
+            listed_early: Vec::new(),
+            listed_apart: tally.apart.all(),
+            unlisted: tally.unlisted.all().filter(|_| result == RunResult::Complete),
             adjusts: None,
         };
         let ended = RunEnded { adjusts: adjusted_seal(ledger, &of_day, &ended)?, ..ended };

@@ -7,13 +7,14 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::finding::{BookLine, Code, FindingChanged, FindingStatus, Side};
 use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode, ProviderRef, Reference};
 use payfold_schemas::ipn::Status;
-use payfold_schemas::money::Currency;
+use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::order::{Flag, OrderState, Severity};
 use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
 use super::action::action_for;
-use super::compare::{Difference, ListedItem};
+use super::difference::{Difference, DoubledItem};
+use super::other_days::{IdHash, ItemIds, ListedItem};
 use super::request::QUERIES;
 
 /// The identity of a finding: findings with equal fields are the same finding. The field numbers
@@ -132,6 +133,12 @@ impl FindingContext<'_> {
         }
     }
 
+    /// The ids of the findings that say of an item that no records list it.
+    pub(crate) fn ids_of(&self, item: &ListedItem) -> ItemIds {
+        let id = |code| IdHash::of(&self.id_of_missing(code, item));
+        ItemIds { missing: id(Code::MissingThere), cut_off: id(Code::CutOff) }
+    }
+
     /// The id of the finding that these records would have if they did not list this item.
     pub(crate) fn id_of_missing(&self, code: Code, item: &ListedItem) -> String {
         let provider_ref = Some(&item.provider_ref);
@@ -153,16 +160,24 @@ struct DifferenceItem<'a> {
 impl DetectedFinding {
     /// The finding of a difference.
     pub(crate) fn of(context: &FindingContext<'_>, difference: Difference) -> Self {
+        let day = difference.line.map(|_| context.day.to_owned());
+        Self::of_day(context, difference, day)
+    }
+
+    /// The finding of a difference, which another day's records make, too.
+    pub(crate) fn of_day(
+        context: &FindingContext<'_>,
+        difference: Difference,
+        day: Option<String>,
+    ) -> Self {
         let Difference { provider_ref, status, part, .. } = &difference;
         let item = DifferenceItem {
             provider_ref: provider_ref.as_ref(),
             status: *status,
             part: part.as_deref(),
         };
-        let identity = FindingIdentity {
-            day: difference.line.map(|_| context.day.to_owned()),
-            ..context.identity(difference.code, difference.field, item)
-        };
+        let identity =
+            FindingIdentity { day, ..context.identity(difference.code, difference.field, item) };
         let ours_source = match context.order_id {
             Some(order_id) => {
                 format!("{}/{}/{order_id}", context.partner, context.merchant_code)
@@ -246,6 +261,39 @@ impl DetectedFinding {
             earlier_decisions: Vec::new(),
             action,
         }
+    }
+}
+
+/// What the records of two days list, and what is found instead if they turn out not to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct DoubledFinding {
+    pub(crate) found: DetectedFinding,
+    /// The day of the finding.
+    pub(crate) day: String,
+    /// The other day, if its run has only not missed the item.
+    pub(crate) inferred_from: Option<String>,
+    pub(crate) status: Status,
+    pub(crate) amount: Amount,
+    pub(crate) otherwise: Option<DetectedFinding>,
+}
+
+impl DoubledFinding {
+    pub(crate) fn of(context: &FindingContext<'_>, doubled: DoubledItem) -> Self {
+        let DoubledItem { item, amount, day, inferred_from, found, otherwise } = doubled;
+        let day = day.to_string();
+        Self {
+            found: DetectedFinding::of_day(context, found, Some(day.clone())),
+            day,
+            inferred_from: inferred_from.map(|day| day.to_string()),
+            status: item.status,
+            amount,
+            otherwise: otherwise.map(|otherwise| DetectedFinding::of(context, otherwise)),
+        }
+    }
+
+    /// The finding, if it is of this day.
+    pub(crate) fn of_this_day(self, day: &str) -> Option<DetectedFinding> {
+        (self.day == day).then_some(self.found)
     }
 }
 

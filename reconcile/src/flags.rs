@@ -14,8 +14,8 @@ use payfold_schemas::order::{Flag, KnownIpn, RaisedFlag, Severity};
 use payfold_schemas::order_money::OrderMoney;
 use serde::{Deserialize, Serialize};
 
-use super::compare::NOTHING;
 use super::detected_finding::{DetectedFinding, FindingIdentity};
+use super::difference::NOTHING;
 use super::question::is_confirmed;
 
 /// The flags of one order that are findings.

@@ -6,10 +6,11 @@
 //! group, and `conclusion` turns what a run detected into changes of findings.
 //!
 //! These modules are pure: `ours` (what is known here of an order), `day_rules` (which time is of
-//! which day), `terms` (the rules for a partner's days), `compare` (what differs), `totals`
-//! (control totals), `detected_finding` (a finding's identity and evidence), `action` (what a
-//! person should do about it), `flags` (findings from an order's own flags), `flag_days` (the day
-//! of such a finding) and `transition` (how a finding changes).
+//! which day), `other_days` (what other days' records list), `terms` (the rules for a partner's
+//! days), `compare` (which line is about what) and `difference` (what differs), `totals` (control
+//! totals), `detected_finding` (a finding's identity and evidence), `action` (what a person should
+//! do about it), `flags` (findings from an order's own flags), `flag_days` (the day of such a
+//! finding) and `transition` (how a finding changes).
 //!
 //! `setup` holds the configuration, and `request` holds the requests for runs. `day_run` is one run
 //! from begin to end. `survey` queries a partner without record files, and `records_folder` watches
@@ -31,6 +32,8 @@ pub mod day_rules;
 mod day_run;
 pub mod decide;
 pub mod detected_finding;
+pub mod difference;
+mod doubles;
 mod error;
 mod external_sort;
 pub mod findings_store;
@@ -45,6 +48,7 @@ mod metrics;
 pub mod nonces;
 pub mod notices;
 mod orders;
+mod other_days;
 pub mod ours;
 mod paid_twice;
 mod publish;

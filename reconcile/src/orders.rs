@@ -16,7 +16,7 @@ use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::order::OrderState;
 use payfold_schemas::order_money::OrderMoney;
 use payfold_schemas::position::Position;
-use payfold_schemas::record::decode_fact;
+use payfold_schemas::record::{FactRecord, decode_fact};
 use payfold_schemas::time::Time;
 use tokio::sync::{Mutex, mpsc};
 
@@ -278,14 +278,29 @@ async fn stated_at(
     shared: &SharedContext,
     position: Position,
 ) -> Result<Option<Time>, ReconcileError> {
-    let log = &*shared.storage.log;
-    let ask = || -> SeamFuture<'_, _, _> { Box::pin(message_at(log, Topic::Intake, position)) };
-    let found = shared.storage.ask("read a record of intake", ask).await?;
-    let record = found.and_then(|message| decode_fact(&message.value).ok());
+    let record = record_at(shared, position).await?;
     Ok(record.map(|record| match record.fact {
         Fact::Ipn(ipn) => ipn.timestamp.unwrap_or(record.received_at),
         _ => record.received_at,
     }))
+}
+
+/// When a record of `intake` was received; `None` if it is gone.
+pub(crate) async fn received_at(
+    shared: &SharedContext,
+    position: Position,
+) -> Result<Option<Time>, ReconcileError> {
+    Ok(record_at(shared, position).await?.map(|record| record.received_at))
+}
+
+async fn record_at(
+    shared: &SharedContext,
+    position: Position,
+) -> Result<Option<FactRecord>, ReconcileError> {
+    let log = &*shared.storage.log;
+    let ask = || -> SeamFuture<'_, _, _> { Box::pin(message_at(log, Topic::Intake, position)) };
+    let found = shared.storage.ask("read a record of intake", ask).await?;
+    Ok(found.and_then(|message| decode_fact(&message.value).ok()))
 }
 
 #[cfg(test)]

@@ -11,14 +11,15 @@ use payfold_schemas::time::Time;
 
 use super::compare::compare;
 use super::comparer::{MatchKey, groups_of};
-use super::conclusion::{fit_to_known, group_key_of};
-use super::detected_finding::{DetectedFinding, FindingContext, LINES_MAX};
+use super::conclusion::{group_key_of, other_days};
+use super::detected_finding::{DetectedFinding, DoubledFinding, FindingContext, LINES_MAX};
 use super::error::ReconcileError;
 use super::findings_store::{FindingFilter, FindingsStoreError, StatusFilter};
 use super::flag_check::FlagRecheck;
 use super::flag_days::{day_of_flags, is_closed};
 use super::ledger::Ledger;
 use super::orders::date_refunds;
+use super::other_days::{ListedItem, OtherRecords};
 use super::ours::OurOrder;
 use super::paid_twice;
 use super::publish::publish_findings;
@@ -203,11 +204,16 @@ fn compare_group(
         file: source.rsplit_once(" line ").map_or(source, |(file, _)| file),
         lines: &lines,
     };
-    let of_day = (&key.partner, day);
-    let mut found = Vec::new();
-    for difference in compare(Some(ours), &lines, &rules).differences {
-        found.extend(fit_to_known(ledger, of_day, DetectedFinding::of(&subject, difference))?);
-    }
+    let days = other_days(ledger, &key.partner, date)?;
+    let ids = |item: &ListedItem| subject.ids_of(item);
+    let others = OtherRecords { days: &days, ids: &ids, is_watched: true };
+    let outcome = compare(Some(ours), &lines, &rules, Some(others));
+    let mut found: Vec<DetectedFinding> =
+        outcome.differences.into_iter().map(|found| DetectedFinding::of(&subject, found)).collect();
+    // A double that is known stays; a run finds the others.
+    let doubled = outcome.doubled.into_iter().map(|doubled| DoubledFinding::of(&subject, doubled));
+    let is_known = |found: &DetectedFinding| findings.iter().any(|f| f.finding_id == found.id);
+    found.extend(doubled.filter_map(|doubled| doubled.of_this_day(day)).filter(is_known));
     let moment = ChangeMoment { day, run: None, at: now };
     let gone = findings
         .iter()

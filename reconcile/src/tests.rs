@@ -14,6 +14,7 @@ mod repeats;
 mod rows;
 mod story;
 mod testbed;
+mod two_days;
 mod unusual_records;
 
 use std::collections::BTreeMap;

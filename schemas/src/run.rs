@@ -154,10 +154,18 @@ pub struct RunEnded {
     pub findings: FindingCounts,
     /// The control totals.
     pub totals: Vec<ControlTotal>,
-    /// Findings that the next day's run doesn't make, because these records list their payments
-    /// early. Ids, sorted.
+    /// What runs of earlier versions have instead of `listedApart`, of the following day only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed_early: Vec<String>,
+    /// Payments and refunds of other days that these records list. Each by the id of the finding
+    /// that it is missing, whether or not there is one; sorted. Left out if they are more than
+    /// 10,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed_apart: Option<Vec<String>>,
+    /// Payments and refunds of this day that these records don't list, likewise. Left out of an
+    /// incomplete run, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlisted: Option<Vec<String>>,
     /// The seal of the closed day, if this run changes that day's totals or findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adjusts: Option<Digest>,

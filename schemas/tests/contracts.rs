@@ -99,6 +99,7 @@ fn sampled() -> Vec<(&'static str, Value)> {
         (FINDING_CHANGED_TYPE, json(&events::finding_changed_contested())),
         (RUN_ENDED_TYPE, json(&events::run_ended())),
         (RUN_ENDED_TYPE, json(&events::run_ended_first())),
+        (RUN_ENDED_TYPE, json(&events::run_ended_apart())),
         (PERIOD_CLOSED_TYPE, json(&events::period_closed())),
         (FLAG_DECIDED_TYPE, json(&events::flag_decided())),
         (FLAG_DECIDED_TYPE, json(&events::flag_decided_waiting())),

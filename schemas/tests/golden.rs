@@ -115,6 +115,7 @@ fn every_event_is_read_and_written_as_ever() {
     same("finding-changed-contested.json", &events::finding_changed_contested());
     same("run-ended.json", &events::run_ended());
     same("run-ended-first.json", &events::run_ended_first());
+    same("run-ended-apart.json", &events::run_ended_apart());
     same("period-closed.json", &events::period_closed());
     same("flag-decided.json", &events::flag_decided());
     same("flag-decided-waiting.json", &events::flag_decided_waiting());
@@ -126,7 +127,7 @@ fn every_event_is_read_and_written_as_ever() {
 }
 
 /// The fixtures of events.
-const EVENTS: [&str; 16] = [
+const EVENTS: [&str; 17] = [
     "finding-changed-contested.json",
     "finding-changed-flag.json",
     "finding-changed-silent.json",
@@ -142,6 +143,7 @@ const EVENTS: [&str; 16] = [
     "period-closed.json",
     "raw-read.json",
     "run-ended-first.json",
+    "run-ended-apart.json",
     "run-ended.json",
 ];
 

@@ -8,8 +8,9 @@ use payfold_schemas::ipn::Status;
 use payfold_schemas::time::Time;
 
 use super::super::day_rules::DayPosition;
+use super::super::difference::{is_same_money, time_of};
 use super::super::ours::{Money, OurOrder, OurRef};
-use super::{Comparison, Item, content, is_same_money, time_of};
+use super::{Comparison, Item, content};
 
 /// How well a line fits an item; the best comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +53,14 @@ impl<'a> Comparison<'a> {
             }
             pairs.extend(items.iter().filter_map(|(number, item, money)| {
                 let rank = (fit(line, item, money)?, line.event_ref.is_none());
-                let distance = self.distance(money.at, line);
+                let is_named = matches!(rank.0, Fit::NameAndMoney | Fit::Name);
+                // What was paid tomorrow can't be on a line of today, but for a clock that differs.
+                let is_later = |at| self.rules.is_head_of_tomorrow(at);
+                let is_unlike = |at| is_later(at) && !self.rules.agree(at, time_of(line));
+                if !is_named && item.refund.is_some() && money.at.is_some_and(is_unlike) {
+                    return None;
+                }
+                let distance = self.distance(*item, money.at, line);
                 Some(Pair { rank, distance, place, number: *number, item: *item, at: money.at })
             }));
         }
@@ -63,7 +71,7 @@ impl<'a> Comparison<'a> {
             let is_named = matches!(fit, Fit::NameAndMoney | Fit::Name);
             if taken.contains(&number)
                 || self.matches.contains_key(&std::ptr::from_ref(line))
-                || (!is_named && matched.contains(&first) && !self.may_be_of_day(at, line))
+                || (!is_named && matched.contains(&first) && !self.may_be_of_day(item, at, line))
             {
                 continue;
             }
@@ -76,21 +84,23 @@ impl<'a> Comparison<'a> {
     /// Whether this day's records may list an item of this time. What another day's records list
     /// can't be on a second line that equals a matched one: a line that is there twice would hide
     /// behind it.
-    pub(super) fn may_be_of_day(&self, at: Option<Time>, line: &BookLine) -> bool {
+    pub(super) fn may_be_of_day(&self, item: Item<'_>, at: Option<Time>, line: &BookLine) -> bool {
         let Some(at) = at else { return true };
         match self.rules.day_position(at) {
             DayPosition::Inside | DayPosition::NearEnd => true,
             DayPosition::Neighbour if self.rules.agree(at, time_of(line)) => true,
+            DayPosition::Neighbour if self.is_left_over(item) => true,
             DayPosition::Neighbour | DayPosition::OtherDay => !self.rules.lists.has(line.status),
         }
     }
 
     /// How far an item of this time is from a line: of this day or near it, undated, of another
-    /// day; then the time between them. Without times, what is of the day comes before what is near
-    /// it.
-    fn distance(&self, at: Option<Time>, line: &BookLine) -> (u8, u64) {
+    /// day, listed by another day's records; then the time between them. Without times, what is of
+    /// the day comes before what is near it.
+    fn distance(&self, item: Item<'_>, at: Option<Time>, line: &BookLine) -> (u8, u64) {
         let Some(at) = at else { return (2, 0) };
         let class = match self.rules.day_position(at) {
+            _ if self.is_listed_on_other_day(item) => 4,
             DayPosition::Inside | DayPosition::NearEnd => 0,
             DayPosition::Neighbour => u8::from(self.rules.time_tolerance_ms.is_none()),
             DayPosition::OtherDay => 3,

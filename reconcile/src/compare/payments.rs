@@ -9,17 +9,13 @@ use payfold_schemas::ipn::Status;
 use payfold_schemas::time::Time;
 
 use super::super::day_rules::DayPosition;
-use super::super::ours::{Money, OurRef};
-use super::{
-    Comparison, Difference, NOTHING, difference, is_same_money, money_differences, time_of,
+use super::super::difference::{
+    Difference, NOTHING, difference, is_same_money, money_differences, time_of,
 };
-
-/// A payment or refund of ours that the records don't list.
-pub(super) struct MissingItem<'a> {
-    pub(super) known: &'a OurRef,
-    pub(super) status: Status,
-    pub(super) part: Option<String>,
-}
+use super::super::other_days::ListedItem;
+use super::super::ours::{Money, OurRef};
+use super::other_records::{Fate, listed_item};
+use super::{Comparison, Item};
 
 impl Comparison<'_> {
     pub(super) fn compare_payments(&mut self, lines: &[&BookLine]) {
@@ -116,31 +112,14 @@ impl Comparison<'_> {
         }
         self.outcome.matched += 1;
         let dated = ours.paid.iter().find_map(|money| money.at);
-        match dated.map(|at| (at, rules.day_position(at))) {
-            Some((at, DayPosition::OtherDay)) => {
-                self.add_other_day(ours, None, at, line);
-                return;
-            }
-            Some((_, DayPosition::Neighbour)) => self.outcome.cut_off += 1,
-            Some((_, DayPosition::Inside | DayPosition::NearEnd)) | None => {}
-        }
-        if let Some(at) = time {
+        let position = dated.map(|at| rules.day_position(at));
+        self.outcome.cut_off += u64::from(position == Some(DayPosition::Neighbour));
+        let apart = dated.filter(|_| position == Some(DayPosition::OtherDay));
+        let otherwise = apart.map(|at| other_day(ours, None, at, line));
+        self.add_double(Item { known: ours, refund: None }, line, otherwise);
+        if let Some(at) = time.filter(|_| apart.is_none()) {
             self.outcome.differences.push(time_difference(Code::TimeDiffers, at, line));
         }
-    }
-
-    /// Adds a difference for a line of this day about a payment or refund of another day. It names
-    /// our ref, whether or not the line does: by that the other day's run knows that it is listed.
-    pub(super) fn add_other_day(
-        &mut self,
-        ours: &OurRef,
-        part: Option<String>,
-        at: Time,
-        line: &BookLine,
-    ) {
-        let provider_ref = Some(ours.provider_ref.clone());
-        let found = time_difference(Code::OtherDay, at, line);
-        self.outcome.differences.push(Difference { provider_ref, part, ..found });
     }
 
     /// Compares a payment that we know by its refunds only. A full refund implies the payment, but
@@ -178,7 +157,11 @@ impl Comparison<'_> {
         let named = |known: &OurRef| lines.iter().any(|other| self.is_about(other, known));
         let paid = self.ours.and_then(|ours| {
             let unnamed = |known: &&OurRef| !known.paid.is_empty() && !named(known);
-            ours.refs.iter().find(unnamed)
+            ours.refs.iter().filter(unnamed).find(|known| {
+                let item = Item { known, refund: None };
+                let at = self.time_of_item(item);
+                self.may_be_of_day(item, at, line) && !self.is_listed_on_other_day(item)
+            })
         });
         let taken = |known: &&OurRef| self.is_listed(known, Status::Success);
         let Some(known) = paid.filter(|known| !taken(known)) else {
@@ -204,22 +187,23 @@ impl Comparison<'_> {
             if listed || !self.rules.lists.has(Status::Success) {
                 continue;
             }
-            let at = known.paid_at(order);
-            let missing = MissingItem { known, status: Status::Success, part: None };
-            self.add_missing(missing, *money, at);
+            self.add_missing(Item { known, refund: None }, *money, known.paid_at(order));
         }
     }
 
-    /// Adds a payment or refund of ours that no line lists: missing, pending, or left to the next
-    /// day's records, by when it happened.
-    pub(super) fn add_missing(&mut self, missing: MissingItem<'_>, money: Money, at: Time) {
-        let MissingItem { known, status, part } = missing;
+    /// Adds a payment or refund of ours that no line lists: missing, pending, or left to another
+    /// day's records, by when it happened and what these list.
+    pub(super) fn add_missing(&mut self, item: Item<'_>, money: Money, at: Time) {
+        let ListedItem { provider_ref, status, part } = listed_item(item);
+        if self.rules.contains(at) {
+            self.outcome.unlisted.push(listed_item(item));
+        }
         let found = |code| Difference {
             code,
             field: "status",
             status,
-            provider_ref: Some(known.provider_ref.clone()),
-            part: part.clone(),
+            provider_ref: Some(provider_ref),
+            part,
             ours: format!("{status} {} {}", money.amount, money.currency),
             partners: NOTHING.to_owned(),
             line: None,
@@ -228,19 +212,17 @@ impl Comparison<'_> {
             at_risk: money.amount.minor(),
             currency: money.currency,
         };
-        match self.rules.day_position(at) {
-            DayPosition::Inside | DayPosition::NearEnd if self.rules.is_young(at) => {
-                self.outcome.pending += 1
+        match self.fate_of_unlisted(item, at) {
+            Fate::Nothing => {}
+            Fate::Missing | Fate::WaitsForTomorrow if self.rules.is_young(at) => {
+                self.outcome.pending += 1;
             }
-            DayPosition::Inside => self.outcome.differences.push(found(Code::MissingThere)),
-            DayPosition::NearEnd => {
+            Fate::Missing => self.outcome.differences.push(found(Code::MissingThere)),
+            Fate::WaitsForTomorrow => {
                 let cut_off = Difference { at_risk: 0, ..found(Code::CutOff) };
                 self.outcome.differences.push(cut_off);
             }
-            DayPosition::Neighbour if self.rules.is_tail_of_yesterday(at) => {
-                self.outcome.left_over.push(found(Code::MissingThere));
-            }
-            DayPosition::Neighbour | DayPosition::OtherDay => {}
+            Fate::MissingOn(day) => self.outcome.left_over.push((day, found(Code::MissingThere))),
         }
     }
 }
@@ -260,6 +242,18 @@ fn implied_differences(ours: &OurRef, line: &BookLine) -> Vec<Difference> {
         |refund: &Money| refund.currency != line.currency || refund.amount > line.amount;
     let refund = ours.largest_refund().filter(|_| ours.implied.is_empty());
     refund.filter(is_too_small).map_or_else(Vec::new, |refund| money_differences(&refund, line))
+}
+
+/// The difference of a line of this day about a payment or refund of another day. It names our ref,
+/// whether or not the line does.
+pub(super) fn other_day(
+    ours: &OurRef,
+    part: Option<String>,
+    at: Time,
+    line: &BookLine,
+) -> Difference {
+    let provider_ref = Some(ours.provider_ref.clone());
+    Difference { provider_ref, part, ..time_difference(Code::OtherDay, at, line) }
 }
 
 /// A difference of the times, which puts no money at risk.

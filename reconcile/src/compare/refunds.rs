@@ -6,9 +6,10 @@ use payfold_schemas::ids::{EventRef, ProviderRef};
 use payfold_schemas::ipn::Status;
 
 use super::super::day_rules::DayPosition;
+use super::super::difference::{Difference, NOTHING, difference, is_same_money, money_differences};
 use super::super::ours::{OurRef, Refund};
-use super::{Comparison, Difference, NOTHING, difference, money_differences, part_of_ours};
-use crate::compare::payments::MissingItem;
+use super::payments::other_day;
+use super::{Comparison, Item, part_of_ours};
 
 impl Comparison<'_> {
     pub(super) fn compare_refunds(&mut self, lines: &[&BookLine]) {
@@ -69,14 +70,13 @@ impl Comparison<'_> {
 
     /// Compares the day of a refund, if the records list refunds on the day they are made.
     fn compare_refund_day(&mut self, known: &OurRef, refund: &Refund, line: &BookLine) {
-        match refund.money.at.map(|at| (at, self.rules.day_position(at))) {
-            Some((at, DayPosition::OtherDay)) if self.rules.lists.refunds => {
-                self.add_other_day(known, Some(part_of_ours(known, refund)), at, line);
-            }
-            Some((_, DayPosition::Neighbour)) => self.outcome.cut_off += 1,
-            Some((_, DayPosition::OtherDay | DayPosition::Inside | DayPosition::NearEnd))
-            | None => {}
-        }
+        let Some(at) = refund.money.at else { return };
+        let position = self.rules.day_position(at);
+        self.outcome.cut_off += u64::from(position == DayPosition::Neighbour);
+        let is_apart = position == DayPosition::OtherDay && self.rules.lists.refunds;
+        let part = || Some(part_of_ours(known, refund));
+        let otherwise = is_apart.then(|| other_day(known, part(), at, line));
+        self.add_double(Item { known, refund: Some(refund) }, line, otherwise);
     }
 
     /// Adds refunds of ours and lines that match nothing. If there is exactly one of each, they are
@@ -84,6 +84,7 @@ impl Comparison<'_> {
     fn add_unmatched_refunds(&mut self, ours: &OurRef, left: &[&Refund], unmatched: &[&BookLine]) {
         if let ([refund], [line]) = (left, unmatched)
             && ours.refunds.len() == 1
+            && self.may_be_the_refund(ours, refund, line)
         {
             let differing = refund_differences(ours, refund, line);
             if !differing.is_empty() || self.has_other_name(refund, line) {
@@ -119,10 +120,22 @@ impl Comparison<'_> {
         }
     }
 
+    /// Whether a line may be about a refund that differs in money or name. Not if it is another
+    /// day's, or if both differ.
+    fn may_be_the_refund(&self, known: &OurRef, refund: &Refund, line: &BookLine) -> bool {
+        let item = Item { known, refund: Some(refund) };
+        let has_other_name = refund.event_ref.is_some()
+            && line.event_ref.is_some()
+            && refund.event_ref != line.event_ref;
+        self.may_be_of_day(item, refund.money.at, line)
+            && !self.is_listed_on_other_day(item)
+            && (!has_other_name || is_same_money(&refund.money, line))
+    }
+
     /// Adds a difference if a line of the money of a refund gives it another name; returns false if
-    /// it is another refund. That of another day is, and the notice of a young one is on its way.
+    /// the notice of another refund may be on its way.
     fn has_other_name(&mut self, refund: &Refund, line: &BookLine) -> bool {
-        if self.rules.is_young(line.at) || !self.may_be_of_day(refund.money.at, line) {
+        if self.rules.is_young(line.at) {
             return false;
         }
         let name =
@@ -152,9 +165,7 @@ impl Comparison<'_> {
         }
         for refund in left {
             let Some(at) = refund.money.at else { continue };
-            let part = Some(part_of_ours(known, refund));
-            let missing = MissingItem { known, status: Status::Refunded, part };
-            self.add_missing(missing, refund.money, at);
+            self.add_missing(Item { known, refund: Some(refund) }, refund.money, at);
         }
     }
 }

@@ -1,16 +1,22 @@
 //! A table of comparisons and their results; then grace period, undated payments and records that
 //! list less.
 
-use payfold_schemas::ids::MerchantCode;
+use payfold_schemas::ids::{EventRef, MerchantCode};
+use payfold_schemas::money::Currency;
 use payfold_schemas::order::OrderState;
 use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
 
 use super::super::day_rules::{DayRules, ListedStatuses};
-use super::super::ours::Refund;
+use super::super::ours::{Money, Refund};
 use super::*;
 
 mod equal_lines;
+
+/// As if no other day was compared.
+fn compare(ours: Option<&OurOrder>, lines: &[BookLine], rules: &DayRules) -> ComparisonOutcome {
+    super::compare(ours, lines, rules, None)
+}
 
 /// `10:05` of the day, `-1 23:55` of the day before, `+1 00:05` of the day after, `-3 10:00` of
 /// another one.
@@ -139,7 +145,7 @@ fn describe(outcome: &ComparisonOutcome) -> String {
     }
     let word = |d: &Difference| format!("{} {}|{} risk {}", d.code, d.ours, d.partners, d.at_risk);
     actual.extend(outcome.differences.iter().map(word));
-    actual.extend(outcome.left_over.iter().map(|d| format!("left over {}", word(d))));
+    actual.extend(outcome.left_over.iter().map(|(_, d)| format!("left over {}", word(d))));
     actual.join("; ")
 }
 
@@ -242,15 +248,16 @@ fn comparisons_have_the_results_of_the_table() {
     }
 }
 
-/// The following day's records won't list it again.
+/// The records of its own day won't list it again.
 #[test]
-fn a_payment_listed_early_is_remembered() {
+fn what_is_listed_on_another_day_is_remembered() {
     let item = |status, part: Option<&str>| {
         let provider_ref = ProviderRef::parse("r1").unwrap();
         ListedItem { provider_ref, status, part: part.map(str::to_owned) }
     };
-    for (order, records, early) in [
+    for (order, records, apart) in [
         ("PAID r1 paid 100 VND +1 00:01", "SUCCESS r1 100 VND 23:59", item(Status::Success, None)),
+        ("PAID r1 paid 100 VND -1 23:59", "SUCCESS r1 100 VND 00:01", item(Status::Success, None)),
         (
             "PAID r1 paid 100 VND -3 10:00; r1 refunded 40 VND +1 00:01",
             "REFUNDED r1 40 VND 23:59",
@@ -258,10 +265,10 @@ fn a_payment_listed_early_is_remembered() {
         ),
     ] {
         let outcome = compare(ours(order).as_ref(), &lines(records), &rules("+1 12:00"));
-        assert_eq!(outcome.early, [early]);
+        assert_eq!(outcome.apart, [apart]);
     }
-    let (order, records) = ("PAID r1 paid 100 VND -1 23:59", "SUCCESS r1 100 VND 00:01");
-    assert_eq!(compare(ours(order).as_ref(), &lines(records), &rules("+1 12:00")).early, []);
+    let (order, records) = ("PAID r1 paid 100 VND 23:59", "SUCCESS r1 100 VND 00:01");
+    assert_eq!(compare(ours(order).as_ref(), &lines(records), &rules("+1 12:00")).apart, []);
 }
 
 #[test]

@@ -202,7 +202,7 @@ impl StoryContext {
         ["VND", "EUR", "KWD"][self.roll(1, 3) as usize]
     }
 
-    fn amount(self) -> i64 {
+    pub(super) fn amount(self) -> i64 {
         1_000 + i64::from(self.roll(2, 50_000))
     }
 

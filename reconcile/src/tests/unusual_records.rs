@@ -213,14 +213,18 @@ async fn the_day_after_may_come_first() {
     assert_eq!(stage.codes().await, [Code::MissingThere]);
 }
 
-/// A transaction in two days' records: both agree with ours, and on the wrong day it is a finding.
+/// A transaction in two days' records: both agree with ours, and on the wrong day it is a double.
 #[tokio::test]
 async fn a_payment_listed_on_two_days_is_a_finding() {
     let stage = TestStage::of(MatchKey::Order, &[Kind::Agrees]).await;
     let lines = stage.lines(0, LineVariant::Original);
     run(&stage, DAY, &lines).await;
     run(&stage, "2026-02-12", &lines).await;
-    assert_eq!(stage.codes().await, [Code::OtherDay]);
+    let found = stage.bed.uncleared().await;
+    let said: Vec<_> =
+        found.iter().map(|f| (f.code, f.day.as_str(), f.partners.value.as_str())).collect();
+    let doubled = "2 times, also in the records of 2026-02-10";
+    assert_eq!(said, [(Code::DuplicatedThere, "2026-02-12", doubled)]);
 }
 
 /// Two days' records with two amounts of one payment make two findings. Each stays until its own

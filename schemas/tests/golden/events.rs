@@ -150,6 +150,8 @@ pub fn run_ended() -> RunEnded {
         },
         totals: vec![total()],
         listed_early: vec!["evt-8".to_owned()],
+        listed_apart: None,
+        unlisted: None,
         adjusts: Some(Digest::of_bytes(b"seal")),
     }
 }
@@ -161,6 +163,14 @@ pub fn run_ended_first() -> RunEnded {
         listed_early: Vec::new(),
         adjusts: None,
         ..run_ended()
+    }
+}
+
+pub fn run_ended_apart() -> RunEnded {
+    RunEnded {
+        listed_apart: Some(vec!["0123456789abcdef0123456789abcdef".to_owned()]),
+        unlisted: Some(Vec::new()),
+        ..run_ended_first()
     }
 }
 

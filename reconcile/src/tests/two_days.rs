@@ -1,0 +1,201 @@
+//! What the records of two days come to together. A refund that both list is a double, one that
+//! neither lists is missing, whenever it was made and in whichever order the days are compared.
+
+use std::collections::BTreeSet;
+
+use payfold_schemas::order::OrderState;
+
+use super::story::MINUTE;
+use super::testbed::TestOrder;
+use super::*;
+
+/// When a refund is made: its day, and the time in it; if negative, before its end.
+type MadeAt = (u64, i64);
+
+/// Orders with refunds near the midnight between two days or far from it, and those days' files.
+struct TwoDays {
+    bed: TestBed,
+    calendar: Calendar,
+    by: MatchKey,
+    orders: Vec<TestOrder>,
+    files: [Vec<String>; 2],
+}
+
+impl TwoDays {
+    /// So many orders, each with a payment that is listed on its day.
+    fn new(by: MatchKey, orders: usize) -> Self {
+        let name = if by == MatchKey::Order { "order" } else { "ref" };
+        let bed = TestBed::new(&records("UTC", name));
+        let calendar = Calendar { zone: chrono_tz::Tz::UTC, first: "2026-02-10".parse().unwrap() };
+        bed.clock.set(calendar.at(DAYS, 12 * HOUR));
+        let mut days = Self { bed, calendar, by, orders: Vec::new(), files: Default::default() };
+        for n in 0..orders {
+            let (scene, at) = (days.scene(n), calendar.at(0, 9 * HOUR));
+            let created = scene.created(calendar.at(0, 8 * HOUR), 1);
+            let paid = scene.notice(Status::Success, scene.amount(), at);
+            let (id, facts) = (format!("o{n}"), vec![created, paid]);
+            days.orders.push(TestOrder { id, state: OrderState::Paid, facts });
+            days.files[0].push(scene.line(Status::Success, at).csv());
+        }
+        days
+    }
+
+    fn scene(&self, n: usize) -> StoryContext {
+        StoryContext { calendar: self.calendar, by: self.by, n, dice: 0 }
+    }
+
+    /// Adds a refund of one unit to an order, and lists it so often in each day's file.
+    fn refund(&mut self, n: usize, at: MadeAt, event: &'static str, listed: [usize; 2]) {
+        let (scene, time) = (self.scene(n), self.calendar.at(at.0, at.1));
+        let money = (1, Some(time), event);
+        let notice = scene.notice_of(&scene.reference(), Status::Refunded, money, time);
+        self.orders[n].facts.push(notice);
+        for (day, times) in listed.into_iter().enumerate() {
+            (0..times).for_each(|_| self.list(n, day, at, event));
+        }
+    }
+
+    /// Adds a line of a refund of one unit to a day's file.
+    fn list(&mut self, n: usize, day: usize, (of, ms): MadeAt, event: &'static str) {
+        let line = self.scene(n).line(Status::Refunded, self.calendar.at(of, ms));
+        self.files[day].push(RecordLine { amount: 1, event, ..line }.csv());
+    }
+
+    async fn compare(&self, running: &RunningService, days: &[usize]) {
+        for day in days {
+            let date = self.calendar.date(*day as u64).to_string();
+            let request = self.bed.request(&date, &self.files[*day]);
+            let ended = running.service.run(request).await.unwrap();
+            assert_eq!(ended.result, RunResult::Complete, "{:?}", ended.problems);
+        }
+    }
+
+    /// Compares the days in this order and then twice in their own; the last time changes nothing.
+    async fn settle(&self, first: &[usize]) -> Vec<FindingChanged> {
+        self.bed.put(&self.orders).await;
+        let running = self.bed.start();
+        self.compare(&running, first).await;
+        self.compare(&running, &[0, 1]).await;
+        let settled = self.bed.changes().await;
+        self.compare(&running, &[0, 1]).await;
+        assert_eq!(
+            self.bed.changes().await[settled.len()..],
+            [],
+            "a repeated run changed something"
+        );
+        running.stop().await.unwrap();
+        self.bed.uncleared().await
+    }
+}
+
+const TIMES: [MadeAt; 4] = [(0, -2 * MINUTE), (0, 7 * HOUR), (1, 2 * MINUTE), (1, 7 * HOUR)];
+const ORDERS: [&[usize]; 3] = [&[0, 1], &[1, 0], &[1, 0, 1, 0]];
+
+fn check<S: Strategy>(cases: u32, strategy: &S, law: impl AsyncFn(S::Value)) {
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let tried = TestRunner::new(config).run(strategy, |world| {
+        runtime.block_on(law(world));
+        Ok(())
+    });
+    if let Err(broken) = tried {
+        panic!("{broken}");
+    }
+}
+
+/// What must be found of a refund that names itself.
+fn expected_of(
+    calendar: Calendar,
+    n: usize,
+    (at, listed): (MadeAt, [usize; 2]),
+) -> BTreeSet<(String, Code, String)> {
+    let own = usize::try_from(at.0).unwrap();
+    let (of_own, of_other) = (listed[own], listed[1 - own]);
+    let is_near = at.1.abs() < HOUR;
+    let mut found = BTreeSet::new();
+    let mut add = |day: usize, code| {
+        found.insert((calendar.date(day as u64).to_string(), code, format!("o{n}")));
+    };
+    if of_own + of_other == 0 {
+        add(own, Code::MissingThere);
+    }
+    if of_own > 1 {
+        add(own, Code::DuplicatedThere);
+    }
+    if of_other > 1 || (of_own > 0 && of_other > 0) {
+        add(1 - own, Code::DuplicatedThere);
+    }
+    if of_own == 0 && of_other > 0 && !is_near {
+        add(1 - own, Code::OtherDay);
+    }
+    found
+}
+
+#[test]
+fn what_two_days_list_or_neither_is_found_once() {
+    let refund = (prop::sample::select(&TIMES[..]), [0..3_usize, 0..3]);
+    let by = prop::sample::select(vec![MatchKey::Order, MatchKey::Ref]);
+    let worlds = (by, prop::collection::vec(refund, 0..5), prop::sample::select(&ORDERS[..]));
+    check(60, &worlds, async |(by, refunds, order)| {
+        let mut days = TwoDays::new(by, refunds.len());
+        let mut expected = BTreeSet::new();
+        for (n, (at, listed)) in refunds.iter().enumerate() {
+            days.refund(n, *at, "e1", *listed);
+            expected.extend(expected_of(days.calendar, n, (*at, *listed)));
+        }
+        let found = days.settle(order).await;
+        let order_of = |found: &FindingChanged| found.order_id.as_ref().unwrap().to_string();
+        let found: BTreeSet<_> =
+            found.iter().map(|found| (found.day.clone(), found.code, order_of(found))).collect();
+        assert_eq!(found, expected, "{by:?} {refunds:?} {order:?}");
+    });
+}
+
+/// Near midnight any line may be about any refund of its money, so only their numbers count.
+#[test]
+fn unnamed_lines_near_midnight_are_counted_over_both_days() {
+    let near = [(0, -MINUTE), (0, -MINUTE / 2), (1, MINUTE / 2), (1, MINUTE)];
+    let some = |least| prop::collection::vec(prop::sample::select(near.to_vec()), least..4);
+    let worlds = (some(1), some(0), some(0), prop::sample::select(&ORDERS[..]));
+    check(60, &worlds, async |(refunds, first, second, order)| {
+        let mut days = TwoDays::new(MatchKey::Order, 1);
+        refunds.iter().for_each(|at| days.refund(0, *at, "", [0, 0]));
+        first.iter().for_each(|at| days.list(0, 0, *at, ""));
+        second.iter().for_each(|at| days.list(0, 1, *at, ""));
+        let found = days.settle(order).await;
+        let sum = |code: Code| -> i64 {
+            found.iter().filter(|found| found.code == code).map(|found| found.money_at_risk).sum()
+        };
+        let count = |of: usize| i64::try_from(of).unwrap();
+        let (known, listed) = (count(refunds.len()), count(first.len() + second.len()));
+        let expected = ((listed - known).max(0), (known - listed).max(0));
+        let world = format!("{refunds:?} {first:?} {second:?} {order:?}");
+        let surplus = sum(Code::DuplicatedThere) + sum(Code::MissingHere);
+        // What is there twice in one file and once in the other is one finding, of one day.
+        assert_eq!((surplus > 0, sum(Code::MissingThere)), (expected.0 > 0, expected.1), "{world}");
+        assert!(surplus <= expected.0, "{world}");
+    });
+}
+
+/// Another day's corrected file no longer lists what the day's own file lacks.
+#[tokio::test]
+async fn what_a_corrected_file_drops_is_missing_on_its_own_day() {
+    for at in TIMES {
+        let own = usize::try_from(at.0).unwrap();
+        let mut listed = [0, 0];
+        listed[1 - own] = 1;
+        let mut days = TwoDays::new(MatchKey::Order, 1);
+        days.refund(0, at, "e1", listed);
+        days.bed.put(&days.orders).await;
+        let running = days.bed.start();
+        days.compare(&running, &[0, 1, 0, 1]).await;
+        let codes = |found: Vec<FindingChanged>| -> Vec<Code> {
+            found.iter().map(|found| found.code).filter(|code| *code != Code::OtherDay).collect()
+        };
+        assert_eq!(codes(days.bed.uncleared().await), [], "{at:?}");
+        days.files[1 - own].retain(|line| !line.ends_with(",e1"));
+        days.compare(&running, &[1 - own]).await;
+        assert_eq!(codes(days.bed.uncleared().await), [Code::MissingThere], "{at:?}");
+        running.stop().await.unwrap();
+    }
+}
